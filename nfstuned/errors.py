@@ -1,0 +1,27 @@
+"""The two ways in which a text can be wrong: what the kernel wrote, and what a person wrote."""
+
+from __future__ import annotations
+
+
+class ParseError(Exception):
+    """A kernel file holds something that its parser does not understand; its other entries still count.
+
+    `file` is the name a person would use (`/proc/self/mountinfo`), `line` counts from 1.
+    """
+
+    def __init__(self, file: str, line: int, message: str) -> None:
+        super().__init__(f"{file}:{line}: {message}")
+        self.file = file
+        self.line = line
+        self.message = message
+
+
+class ConfigError(Exception):
+    """The administrator's configuration cannot be used: every problem, each on one line.
+
+    Each problem names the file, the key, the value and what is allowed instead.
+    """
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems

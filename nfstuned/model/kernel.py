@@ -1,0 +1,193 @@
+"""What the kernel says about NFS: one value for one line or stanza of its files.
+
+Times are in the unit that the name ends with. `None` means that the kernel did not say.
+Strings decode the kernel's escapes; bytes that are not UTF-8 stay as surrogate escapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+NOTHING: Mapping[str, OpCounters] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Mount options in their order, as `/proc/self/mountinfo`, fstab or utab write them.
+
+    Where an option is repeated, the last one counts, as in nfs(5) and the kernel's parser.
+    """
+
+    pairs: tuple[tuple[str, str | None], ...] = ()
+
+    def get(self, name: str) -> str | None:
+        """Return the value of `name`: None when it is absent, "" when it stands without one."""
+        for key, value in reversed(self.pairs):
+            if key == name:
+                return "" if value is None else value
+        return None
+
+    def number(self, name: str) -> int | None:
+        """Return the value of `name` as an integer; None when it is absent or no decimal number."""
+        value = self.get(name)
+        return int(value) if value is not None and value.isascii() and value.isdigit() else None
+
+    def __contains__(self, name: str) -> bool:
+        return any(key == name for key, _ in self.pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One line of mountinfo: a superblock seen at one place of one mount namespace (proc_pid_mountinfo(5))."""
+
+    mount_id: int
+    parent_id: int
+    device: str
+    """The superblock's number, "0:43": st_dev of every file on it, and the name of its bdi."""
+    root: str
+    point: str
+    fstype: str
+    source: str
+    options: Options
+    """The superblock's own options, as in `/proc/mounts`: what is in effect, never what was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """One row of `/proc/fs/nfsfs/volumes`: a superblock of this network namespace (fs/nfs/client.c)."""
+
+    version: int
+    address: str
+    port: int
+    device: str
+    fsid: str
+    """"0:0" for an NFSv4 pseudo-root, and for every superblock whose server gives no fsid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One row of `/proc/fs/nfsfs/servers`: an nfs_client of this network namespace.
+
+    `hostname` is the name that the client's first mount used; later mounts under other names share the row.
+    """
+
+    version: int
+    address: str
+    port: int
+    users: int
+    hostname: str
+
+
+@dataclass(frozen=True, slots=True)
+class Transport:
+    """One `xprt:` line of mountstats: a connection of the superblock's transport group.
+
+    The sums are sampled once a send, so that `in_flight_sum / sends` is the mean number in flight.
+    """
+
+    protocol: str
+    source_port: int | None
+    connects: int | None
+    idle_s: int | None
+    sends: int
+    receives: int
+    bad_xids: int
+    in_flight_sum: int
+    backlog_sum: int
+    max_slots: int | None = None
+    sending_sum: int | None = None
+    pending_sum: int | None = None
+    extra: tuple[int, ...] = ()
+    """Counters that follow the ones above (rdma), as they stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpCounters:
+    """One line of the per-op statistics; the three times are sums over all operations, in milliseconds."""
+
+    ops: int
+    transmissions: int
+    timeouts: int
+    bytes_sent: int
+    bytes_received: int
+    queue_ms: int
+    rtt_ms: int
+    execute_ms: int
+    errors: int | None = None
+    """Replies with an error status; absent before statvers 1.1's ninth column (Linux 5.3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByteCounters:
+    """The `bytes:` line: normal and direct are what programs asked for, server is what went over the wire."""
+
+    normal_read: int
+    normal_written: int
+    direct_read: int
+    direct_written: int
+    server_read: int
+    server_written: int
+    pages_read: int
+    pages_written: int
+
+
+@dataclass(frozen=True, slots=True)
+class MountStats:
+    """One NFS stanza of `/proc/self/mountstats` (fs/nfs/super.c, nfs_show_stats).
+
+    Bytes and events belong to the superblock, transports to the transport group: mounts that share either
+    show the same figures.
+    """
+
+    source: str
+    point: str
+    fstype: str
+    statvers: str
+    age_s: int | None = None
+    options: Options = field(default_factory=Options)
+    implementation: str | None = None
+    """The server's own name for itself (`impl_id`, NFSv4.1 and later)."""
+    bytes: ByteCounters | None = None
+    events: tuple[int, ...] = ()
+    transports: tuple[Transport, ...] = ()
+    ops: Mapping[str, OpCounters] = NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Uevent:
+    """A kernel uevent about a device (`Documentation/driver-api/driver-model`, lib/kobject_uevent.c)."""
+
+    action: str
+    subsystem: str
+    name: str
+    """The last part of DEVPATH: for a bdi its device number, "0:43"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """`xprt_switch_info` of one `/sys/kernel/sunrpc/xprt-switches/switch-N` (Linux 5.14 and later)."""
+
+    transports: int
+    active: int
+    unique_addresses: int
+    queue_length: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class KernelRelease:
+    """The version triple of a kernel release; `text` is the whole of `uname -r`."""
+
+    version: tuple[int, int, int]
+    text: str = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """os-release(5), as far as nfstuned uses it."""
+
+    id: str
+    version_id: str
+    pretty_name: str
+    like: tuple[str, ...] = ()

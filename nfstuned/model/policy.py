@@ -1,0 +1,80 @@
+"""What the administrator and the vendors want: profiles, and which mount gets which."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+LEAST_KB, MOST_KB = 64, 65536
+"""The bounds of every read-ahead that nfstuned writes, in KiB: one 64 KiB page, and four times the largest
+value that a vendor names. The kernel itself has no upper bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Who recommends a number, and when that was read."""
+
+    url: str
+    read: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAhead:
+    """A read-ahead: `kb` KiB, or `times_rsize` times the mount's rsize. Exactly one of them is set."""
+
+    kb: int | None = None
+    times_rsize: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What one kind of server should get; `None` means no opinion."""
+
+    name: str
+    read_ahead: ReadAhead | None = None
+    read_ahead_max_kb: int | None = None
+    lower: bool = False
+    """Whether a read-ahead above the profile's is lowered; otherwise nfstuned only raises."""
+    nconnect: int | None = None
+    nconnect_max: int | None = None
+    rsize_max: int | None = None
+    sources: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Which mounts a [[policy]] means; an empty field matches all. Globs as in fnmatch, servers also as CIDR."""
+
+    server: tuple[str, ...] = ()
+    export: tuple[str, ...] = ()
+    mount_point: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """One [[policy]] entry: mounts that match get the profile."""
+
+    match: Match
+    profile: str
+    origin: str
+    """File and position, for people: "/etc/nfstuned/nfstuned.toml, policy 2"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The whole configuration, validated, inheritance resolved."""
+
+    profiles: tuple[Profile, ...]
+    assignments: tuple[Assignment, ...] = ()
+    sample_interval_s: float = 60.0
+    """0 means that no samples are taken."""
+    restore_on_stop: bool = False
+    nconnect_mode: str = "advise"
+    files: tuple[str, ...] = field(default=())
+    """The administrator's files that went into it, in order."""
+
+    def profile(self, name: str) -> Profile:
+        """Return the profile of that name; KeyError when there is none."""
+        for profile in self.profiles:
+            if profile.name == name:
+                return profile
+        raise KeyError(name)

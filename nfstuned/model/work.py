@@ -1,0 +1,128 @@
+"""What was seen on a host, what is to be done there, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from nfstuned.errors import ParseError
+from nfstuned.model.kernel import Distribution, KernelRelease, Mount, MountStats, Server, Volume
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What nfstuned did to one superblock's read-ahead, kept in /run/nfstuned so that it can be undone.
+
+    `bdi` is the inode of the bdi's folder in sysfs: device numbers are reused at once, these are not.
+    """
+
+    device: str
+    bdi: int
+    original_kb: int
+    written_kb: int
+    undone: bool = False
+    """The administrator took the value back: the superblock is left alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Superblock:
+    """One device number = one bdi = one read-ahead, and every visible mount of it (none after `umount -l`)."""
+
+    device: str
+    bdi: int | None
+    read_ahead_kb: int | None
+    mounts: tuple[Mount, ...] = ()
+    volume: Volume | None = None
+    record: Record | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tunnel:
+    """A local TLS proxy: mounts of 127.0.0.1:`port` really go to `host`:`host_port`."""
+
+    port: int
+    host: str
+    host_port: int
+    provider: str
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The options with which a mount was asked for, and the file that says so (utab, fstab)."""
+
+    source: str
+    point: str
+    options: str
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A host at one moment. `problems` names what could not be read; the rest is still right."""
+
+    superblocks: tuple[Superblock, ...] = ()
+    servers: tuple[Server, ...] = ()
+    tunnels: tuple[Tunnel, ...] = ()
+    stats: tuple[MountStats, ...] = ()
+    requests: tuple[Request, ...] = ()
+    kernel: KernelRelease | None = None
+    distribution: Distribution | None = None
+    azure: bool = False
+    """The machine is an Azure VM, by its chassis asset tag."""
+    page_kb: int = 4
+    problems: tuple[ParseError, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """The real server of a mount, behind tunnels and aliases."""
+
+    host: str
+    address: str | None
+    port: int
+    provider: str
+    """"azure-files", "azure-netapp-files", "aws-efs" or "generic"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What one superblock should have, and why; `kb` is None when the policy has no opinion."""
+
+    kb: int | None
+    profile: str
+    provider: str
+    lower: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One change of one superblock's read-ahead; `bdi` makes sure that it is still the same superblock."""
+
+    kind: str
+    device: str
+    bdi: int
+    target: str
+    """For people: the mount point, or the device number where no mount is visible."""
+    old_kb: int
+    new_kb: int
+    why: str
+
+
+class Result(str, Enum):
+    """What came of an action."""
+
+    PLANNED = "planned"
+    DONE = "done"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """An action and what came of it; `reason` says why it was not done, or what was decided."""
+
+    action: Action
+    result: Result
+    reason: str

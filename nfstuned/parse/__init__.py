@@ -1,0 +1,1 @@
+"""Text to values, one module a kernel file; nothing here reads a file itself."""
