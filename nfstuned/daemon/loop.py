@@ -20,6 +20,7 @@ from nfstuned.host.service import notify, watchdog_s
 from nfstuned.host.state import State
 
 CONFIG_TIMEOUT_S = 60.0
+FOREVER_S = 1e6
 DEEP_DELAY_S = 0.3
 """How long a bdi may stay unexplained before other namespaces are searched: most are mounted by then."""
 REST = 5.0
@@ -42,12 +43,13 @@ class Daemon:
         self._config: Child | None = None
         self._look_after = 0.0
         self._deep_at: float | None = None
-        self._tick_at = 0.0
+        self._tick_at = float("inf")
         self._poll = select.epoll()
 
     def run(self) -> int:
         """Serve until told to stop; return the exit status."""
         State(self._root).prepare()
+        self._tuner.forget_lost()
         # Every source is opened before the first look: what changes afterwards is an event.
         wakeup = self._catch_signals()
         self._kernel = KernelEvents()
@@ -104,7 +106,8 @@ class Daemon:
             due.append(self._deep_at)
         if self._config is not None:
             due.append(self._config.deadline)
-        return max(0.0, min(due) - time.monotonic())
+        wait = min(due) - time.monotonic()
+        return max(0.0, wait) if wait < FOREVER_S else -1.0
 
     def _drain_kernel(self) -> None:
         try:
@@ -143,7 +146,7 @@ class Daemon:
         interval = policy.sample_interval_s if policy is not None else 0.0
         watchdog = watchdog_s()
         periods = [period for period in (interval, watchdog / 2 if watchdog else 0.0) if period > 0]
-        self._tick_at = now + min(periods, default=3600.0)
+        self._tick_at = now + min(periods, default=float("inf"))
         self._look(deep=False)
         if interval > 0:
             self._sampler.sample(self._tuner.snapshot)
