@@ -64,6 +64,8 @@ class Message(Enum):
     """The kernel dropped events for want of room; everything was looked at again."""
     SAMPLE = ("ac33837b60f6443f856960df8ada06eb", _DEVICE)
     """What a superblock delivered over one interval."""
+    CYCLE_FAILED = ("4e73fad58dcc543bb45d3c7816196295", ("reason",))
+    """A cycle of the daemon's loop failed; the next one starts afresh, but the watchdog is not fed by it."""
     POLICY_CONFLICT = (
         "6726c25e53d74bb4a1cfd37dd35be9c6",
         (*_DEVICE, "profile", "new_kb", "reason"),
