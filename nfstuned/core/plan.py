@@ -8,7 +8,7 @@ from nfstuned.model.work import Action, Decision, Outcome, Result, Snapshot, Sup
 
 
 def plan(snapshot: Snapshot, policy: Policy) -> tuple[Outcome, ...]:
-    """Return what is to be done (planned) or is left alone on purpose (skipped); what is right is not named."""
+    """Return what is to be done (planned) or is left alone on purpose (skipped), not what is right."""
     outcomes = (
         plan_superblock(superblock, decide(policy, superblock, snapshot), snapshot.page_kb)
         for superblock in snapshot.superblocks

@@ -1,4 +1,4 @@
-"""What the daemon does about superblocks: at the kernel's event, at udev's, and whenever it looks at everything."""
+"""What the daemon does about superblocks: at the kernel's event, at udev's, and when it looks at all."""
 
 from __future__ import annotations
 
@@ -154,4 +154,3 @@ class Tuner:
             self._unplaced.setdefault(device, inode)
         if deep:
             self._unplaced = dict.fromkeys(self._unplaced, 0)
-

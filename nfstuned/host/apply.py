@@ -66,4 +66,6 @@ def refused(action: Action, error: OSError | ParseError) -> Outcome:
         return Outcome(action, Result.FAILED, str(error))
     if error.errno in GONE:
         return Outcome(action, Result.SKIPPED, "unmounted meanwhile")
-    return Outcome(action, Result.FAILED, f"{error.filename or action.device}: {os.strerror(error.errno or 0)}")
+    return Outcome(
+        action, Result.FAILED, f"{error.filename or action.device}: {os.strerror(error.errno or 0)}"
+    )

@@ -10,8 +10,8 @@ VIEWS = ("proc/1", "proc/self")
 class Root:
     """A live host's files. Paths are given without a leading slash.
 
-    The kernel's own view of mounts and of nfsfs is init's where it can be read: it is right inside a sandboxed
-    service, whose mount namespace is its own, and in a container that shares the host's PID namespace.
+    The view of mounts and of nfsfs is init's where it can be read: it is right inside a sandboxed service,
+    whose mount namespace is its own, and in a container that shares the host's PID namespace.
     """
 
     def __init__(self, prefix: str = "/") -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 
 from nfstuned.host.root import Root
 from nfstuned.model.work import Record
@@ -47,7 +48,9 @@ class State:
         One write(2) of a few bytes: a reader sees all of it or an empty file, which counts as no record.
         """
         values = [record.bdi, record.original_kb, record.written_kb, record.undone]
-        fd = os.open(f"{self._folder}/{record.device}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        fd = os.open(
+            f"{self._folder}/{record.device}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644
+        )
         try:
             os.write(fd, json.dumps(values).encode())
         finally:
@@ -55,10 +58,8 @@ class State:
 
     def drop(self, device: str) -> None:
         """Forget a device number; it is no error when nothing is known of it."""
-        try:
+        with suppress(FileNotFoundError):
             os.unlink(f"{self._folder}/{device}")
-        except FileNotFoundError:
-            pass
 
 
 def _record(device: str, text: str) -> Record | None:

@@ -8,6 +8,7 @@ LARGEST = 2**64 - 1
 """No kernel counter prints more; without a bound, a damaged line could cost time or overflow a float."""
 _DIGITS = len(str(LARGEST))
 _ESCAPES = re.compile(r"(?:\\[0-3][0-7]{2})+")
+_COUNTERS = re.compile(r"-?[0-9]{1,20}(?: -?[0-9]{1,20})* ?")
 _SHOWN = 80
 
 
@@ -24,6 +25,18 @@ def number(what: str, token: str) -> int:
     if value > LARGEST:
         raise ValueError(f"{what} does not fit 64 bits: {quoted(token)}")
     return value
+
+
+def counters(what: str, text: str, least: int) -> list[int]:
+    """Return numbers that stand apart by one space each, at least so many; ValueError names what is wrong."""
+    if not _COUNTERS.fullmatch(text):
+        raise ValueError(f"{what} holds something that is not a number: {quoted(text)}")
+    values = list(map(int, text.split()))
+    if len(values) < least:
+        raise ValueError(f"{what} has {len(values)} numbers, at least {least} expected: {quoted(text)}")
+    if max(values) > LARGEST:
+        raise ValueError(f"{what} does not fit 64 bits: {quoted(text)}")
+    return values
 
 
 def unescape(text: str) -> str:
