@@ -12,7 +12,7 @@ QUIET_OPS = frozenset({"NULL", "RENEW", "SEQUENCE"})
 _TIMED = {"READ": ("READ", "READ_PLUS"), "WRITE": ("WRITE",)}
 """The operations whose round trips a person wants to know. NFSv4.2 reads with READ_PLUS."""
 
-_ROUNDS_TO_1000, _ROUNDS_TO_100 = 999.5, 99.95
+_ROUNDS_TO_1000, _ROUNDS_TO_100, _ROUNDS_TO_TENTH = 999.5, 99.95, 0.095
 
 
 def is_idle(sample: Sample) -> bool:
@@ -107,7 +107,7 @@ def _speed(bytes_per_s: float) -> str:
 
 
 def _figure(value: float) -> str:
-    """Round to a tenth below 100, to a whole number above; the least is 0.1, so that something is not 0."""
+    """Round to a tenth below 100, to a whole number above; what is small keeps one digit."""
     if value >= _ROUNDS_TO_100:
         return f"{value:.0f}"
-    return f"{max(value, 0.1):.1f}" if value else "0"
+    return f"{value:.1f}" if value >= _ROUNDS_TO_TENTH else f"{value:.1g}"

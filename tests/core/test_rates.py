@@ -424,7 +424,7 @@ class TestTelling:
 
     def test_a_line_names_reads_and_writes_and_what_was_sent_again(self) -> None:
         ops = {"READ": OpRate(10, 150.0, 0, 0, 2, 0), "WRITE": OpRate(30, 0.01, 0, 0, 1, 0)}
-        assert "READ 150 ms, WRITE 0.1 ms, 3.0 retransmissions/s," in one_line(replace(SAMPLE, ops=ops))
+        assert "READ 150 ms, WRITE 0.01 ms, 3.0 retransmissions/s," in one_line(replace(SAMPLE, ops=ops))
 
     @pytest.mark.parametrize(("rtt", "text"), [(0.4, "340 GETATTR/s of 0.4 ms"), (None, "340 GETATTR/s")])
     def test_a_line_without_reads_names_the_most_frequent_operation(
@@ -435,7 +435,14 @@ class TestTelling:
 
     @pytest.mark.parametrize(
         ("bytes_per_s", "text"),
-        [(512, "512 B/s"), (0.01, "0.1 B/s"), (999.4, "999 B/s"), (999.6, "1.0 kB/s"), (4e16, "40000 TB/s")],
+        [
+            (512, "512 B/s"),
+            (0.017, "0.02 B/s"),
+            (0.096, "0.1 B/s"),
+            (999.4, "999 B/s"),
+            (999.6, "1.0 kB/s"),
+            (4e16, "40000 TB/s"),
+        ],
     )
     def test_a_speed_has_the_unit_that_a_person_would_use(self, bytes_per_s: float, text: str) -> None:
         both = replace(SAMPLE, read_bytes_per_s=bytes_per_s, server_read_bytes_per_s=bytes_per_s)
