@@ -106,12 +106,13 @@ def _mount(text: str, file: str, line: int) -> MountStats:
 
 
 def _each(lines: Iterable[tuple[int, str]], take: Callable[[str], None], file: str) -> None:
-    position = 0
+    reached = 0
     try:
         for position, content in lines:
+            reached = position
             take(content)
     except ValueError as error:
-        raise ParseError(file, position, str(error)) from None
+        raise ParseError(file, reached, str(error)) from None
 
 
 class _Stanza:
