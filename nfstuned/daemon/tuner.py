@@ -52,6 +52,7 @@ class Tuner:
             self.must_look |= error.errno not in GONE
         except ParseError as error:
             self._reporter.unreadable(error)
+            self.must_look = True
 
     def removed(self, device: str) -> None:
         """Forget a superblock: its device number may be another's in a moment."""
@@ -91,7 +92,7 @@ class Tuner:
                     self._contest(superblock, planned)
                 else:
                     self._reporter.keep(apply(self._root, self._state, planned.action))
-            if superblock.mounts or deep:
+            if superblock.mounts or (deep and superblock.device in self._unplaced):
                 self._reporter.place(superblock, decision)
         self._note_unplaced(deep=deep)
 
@@ -122,7 +123,7 @@ class Tuner:
         if volume is None:
             self._unplaced.setdefault(bdi.device, bdi.inode)
             return
-        decision = decide_early(policy, volume, observe_servers(self._root), ())
+        decision = decide_early(policy, volume, observe_servers(self._root), (), azure=self.snapshot.azure)
         if decision is None:
             self.must_look = True
             return
