@@ -5,10 +5,14 @@ from __future__ import annotations
 import errno
 import os
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
 from nfstuned.parse.bdi import is_device_number, parse_read_ahead
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 FOLDER = "sys/class/bdi"
 GONE = (errno.ENOENT, errno.ENODEV)
@@ -62,7 +66,7 @@ class Bdi:
         text = str(value).encode()
         os.pwrite(self._fd, text, 0)
 
-    def __enter__(self) -> Bdi:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

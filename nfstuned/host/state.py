@@ -60,7 +60,7 @@ class State:
 def _record(device: str, text: str) -> Record | None:
     try:
         bdi, original, written, undone = json.loads(text)
-    except ValueError:
+    except (TypeError, ValueError):
         return None
     if not all(type(value) is int for value in (bdi, original, written)):
         return None
