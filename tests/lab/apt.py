@@ -63,7 +63,9 @@ class Index:
         usable = [kernel for kernel in map(self._kernel, releases) if kernel is not None]
         best = max(usable, key=lambda kernel: version(kernel.release), default=None)
         if best is None or version(best.release) < series.at_least:
-            raise AptError(f"{self._mirror} has no kernel for {series.name} (suite {series.suite}; best: {best})")
+            raise AptError(
+                f"{self._mirror} has no kernel for {series.name} (suite {series.suite}; best: {best})"
+            )
         return best
 
     def _kernel(self, release: str) -> Kernel | None:
@@ -89,7 +91,16 @@ class Index:
         """Install the recipe's userland into a new folder."""
         source = f"deb [signed-by={keyring()}] {self._mirror} {recipe.USERLAND} main"
         include = f"--include={','.join(recipe.PACKAGES)}"
-        run("mmdebstrap", "--quiet", "--variant=minbase", "--format=directory", include, recipe.USERLAND, str(root), source)
+        run(
+            "mmdebstrap",
+            "--quiet",
+            "--variant=minbase",
+            "--format=directory",
+            include,
+            recipe.USERLAND,
+            str(root),
+            source,
+        )
 
 
 def keyring() -> Path:
@@ -119,7 +130,9 @@ def run(*argv: str, cwd: Path | None = None) -> str:
     """Run a package tool and return what it printed; raise AptError with its last words when it fails."""
     if shutil.which(argv[0]) is None:
         raise AptError(f"{argv[0]} is not installed")
-    done = subprocess.run(argv, check=False, capture_output=True, text=True, cwd=cwd, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        argv, check=False, capture_output=True, text=True, cwd=cwd, stdin=subprocess.DEVNULL
+    )
     if done.returncode:
         raise AptError(f"{' '.join(argv[:1])} failed with {done.returncode}:\n{done.stderr[-2000:]}")
     return done.stdout

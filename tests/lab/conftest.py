@@ -33,7 +33,9 @@ class Lab:
         if key not in self._runs:
             together = tuple(c.scenario for c in self._wanted if (c.kernel, c.length) == key)
             target = self._folder / f"{choice.kernel}-{choice.length.value}"
-            self._say(f"booting {choice.kernel} for {len(together)} {choice.length.value} scenarios: {target}")
+            self._say(
+                f"booting {choice.kernel} for {len(together)} {choice.length.value} scenarios: {target}"
+            )
             arguments = results.arguments(choice.length, together)
             self._runs[key] = results.run(
                 choice.kernel, arguments, target, lambda line: self._say(f"{choice.kernel:>6} | {line}")
@@ -67,7 +69,9 @@ def lab(request: pytest.FixtureRequest, say: Callable[[str], None], lab_folder: 
 
 
 def _is_scenario(item: pytest.Item) -> bool:
-    return isinstance(item, pytest.Function) and hasattr(item, "callspec") and "choice" in item.callspec.params
+    return (
+        isinstance(item, pytest.Function) and hasattr(item, "callspec") and "choice" in item.callspec.params
+    )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -77,7 +77,9 @@ class Result:
         return f"{head}\n--- it last said:\n{said}\n--- its console ends:\n{console}"
 
 
-def boot(release: str, payload: Path, target: Path, say: Callable[[str], None], limits: Limits | None = None) -> Result:
+def boot(
+    release: str, payload: Path, target: Path, say: Callable[[str], None], limits: Limits | None = None
+) -> Result:
     """Boot `release`, run `payload`/start in it, and extract its results into `target`/`files`.
 
     Each line that the payload prints goes to `say` as it comes and to `target`/output.txt; the console is kept in
@@ -96,7 +98,9 @@ def boot(release: str, payload: Path, target: Path, say: Callable[[str], None], 
             follower = _Follower(argv, stderr.fileno(), limits or Limits(), say)
             output, in_time = follower.run()
     (target / "output.txt").write_text(output)
-    said = console.read_text(errors="replace") + errors.read_text() if console.exists() else errors.read_text()
+    said = (
+        console.read_text(errors="replace") + errors.read_text() if console.exists() else errors.read_text()
+    )
     status = end_status(output, word)
     files = unpack(results, target / "files") if status is not None else None
     results.unlink()
@@ -110,7 +114,13 @@ def shell(release: str, payload: Path) -> int:
         packed = _pack(payload, Path(folder) / "payload.tar", "shell")
         results = Path(folder) / "results"
         results.write_bytes(bytes(1 << 20))
-        argv = [*_machine(release), *_disks(packed, results), "-serial", f"file:{folder}/console", *_terminal()]
+        argv = [
+            *_machine(release),
+            *_disks(packed, results),
+            "-serial",
+            f"file:{folder}/console",
+            *_terminal(),
+        ]
         return subprocess.run(argv, check=False).returncode
 
 
@@ -166,7 +176,17 @@ def _machine(release: str) -> list[str]:
     kernel = image.folder() / "boot"
     options = "rw console=ttyS0 loglevel=4 systemd.show_status=0 mitigations=off audit=0 oops=panic panic=-1"
     return [
-        *("qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max,cx16=off", "-smp", "2", "-m", "2048"),
+        *(
+            "qemu-system-x86_64",
+            "-accel",
+            "tcg,thread=multi",
+            "-cpu",
+            "max,cx16=off",
+            "-smp",
+            "2",
+            "-m",
+            "2048",
+        ),
         *("-kernel", str(kernel / f"vmlinuz-{release}"), "-initrd", str(kernel / f"initrd-{release}")),
         *("-append", options, "-no-reboot", "-nic", "none", "-display", "none", "-monitor", "none"),
     ]

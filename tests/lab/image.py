@@ -52,7 +52,9 @@ def release(name: str) -> str:
     prefix = next((s.prefix for s in recipe.SERIES if s.name == name), name)
     fitting = [k for k in kernels() if k.startswith(prefix)]
     if not fitting:
-        raise NoKernelError(f"no kernel {name!r}; there are {', '.join(kernels()) or 'none: build the image first'}")
+        raise NoKernelError(
+            f"no kernel {name!r}; there are {', '.join(kernels()) or 'none: build the image first'}"
+        )
     return fitting[-1]
 
 
@@ -118,7 +120,9 @@ def _add_kernel(index: apt.Index, kernel: apt.Kernel, work: Path) -> None:
     unpacked = work / "kernel"
     index.unpack(kernel.packages, unpacked)
     modules = next(p for p in unpacked.glob("**/lib/modules/*") if p.name == kernel.release)
-    vmlinuz = next(p for p in (unpacked / f"boot/vmlinuz-{kernel.release}", modules / "vmlinuz") if p.exists())
+    vmlinuz = next(
+        p for p in (unpacked / f"boot/vmlinuz-{kernel.release}", modules / "vmlinuz") if p.exists()
+    )
     shutil.copy(vmlinuz, work / "boot")
     (work / "boot" / vmlinuz.name).rename(work / f"boot/vmlinuz-{kernel.release}")
     root = work / "root"

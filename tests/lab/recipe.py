@@ -31,7 +31,18 @@ SERIES = (
 )
 USERLAND = "trixie"
 
-SYSTEM = ("systemd-sysv", "udev", "dbus", "kmod", "procps", "psmisc", "mount", "iproute2", "iputils-ping", "ethtool")
+SYSTEM = (
+    "systemd-sysv",
+    "udev",
+    "dbus",
+    "kmod",
+    "procps",
+    "psmisc",
+    "mount",
+    "iproute2",
+    "iputils-ping",
+    "ethtool",
+)
 STORAGE = ("nfs-kernel-server", "nfs-common", "cifs-utils", "autofs", "btrfs-progs", "bindfs", "fuse3")
 TOOLS = ("busybox-static", "fio", "strace", "tcpdump", "iptables", "nftables", "dnsmasq-base", "man-db")
 PYTHON = (
@@ -102,7 +113,18 @@ IMAGE_SIZE = "5G"
 
 def key() -> str:
     """Return the name of the image that this recipe makes."""
-    parts = (SERIES, USERLAND, PACKAGES, BOOT_MODULES, INIT, SERVICE, MASKED, DISABLED, FURNISHING, IMAGE_SIZE)
+    parts = (
+        SERIES,
+        USERLAND,
+        PACKAGES,
+        BOOT_MODULES,
+        INIT,
+        SERVICE,
+        MASKED,
+        DISABLED,
+        FURNISHING,
+        IMAGE_SIZE,
+    )
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
 
 

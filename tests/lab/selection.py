@@ -42,7 +42,9 @@ def choices(tier: str) -> tuple[Choice, ...]:
     """
     names = [series.name for series in recipe.SERIES]
     long_on = {"all": names, "ci": [names[0], names[-1]]}.get(tier, [])
-    boots = [(name, Length.SHORT) for name in names if tier != "none"] + [(name, Length.LONG) for name in long_on]
+    boots = [(name, Length.SHORT) for name in names if tier != "none"] + [
+        (name, Length.LONG) for name in long_on
+    ]
     return tuple(Choice(kernel, length, name) for kernel, length in boots for name in scenarios(length))
 
 

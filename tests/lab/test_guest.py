@@ -106,6 +106,8 @@ def test_a_real_guest_that_ends_badly_is_told_apart(
 ) -> None:
     (tmp_path / "start").write_text(f"{script}\n")
     limits = Limits(total_s=200, first_s=90, quiet_s=20)
-    result = guest.boot(image.release("newest"), tmp_path, lab_folder / f"bad-{verdict.name.lower()}", say, limits)
+    result = guest.boot(
+        image.release("newest"), tmp_path, lab_folder / f"bad-{verdict.name.lower()}", say, limits
+    )
     assert result.verdict is verdict, result.explain()
     assert not result.passed

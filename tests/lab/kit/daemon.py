@@ -73,7 +73,9 @@ class Daemon:
 
     def entries(self, **fields: str) -> list[Entry]:
         """Return its journal entries since the test began that have these fields (`NFSTUNED_DEVICE="0:45"`)."""
-        return self.journal.entries(f"_SYSTEMD_UNIT={UNIT}", *(f"{name}={value}" for name, value in fields.items()))
+        return self.journal.entries(
+            f"_SYSTEMD_UNIT={UNIT}", *(f"{name}={value}" for name, value in fields.items())
+        )
 
     def wait_for_entry(self, seconds: float = 10.0, **fields: str) -> Entry:
         """Wait for such an entry and return the first."""

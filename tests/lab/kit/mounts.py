@@ -72,7 +72,12 @@ class Mounts:
     _made: int = field(default=0)
 
     def __call__(
-        self, share: str = "a", options: str = "vers=4.2", *, host: str = server.AZURE, point: Path | None = None
+        self,
+        share: str = "a",
+        options: str = "vers=4.2",
+        *,
+        host: str = server.AZURE,
+        point: Path | None = None,
     ) -> Mounted:
         """Mount `host`:/srv/`share` with mount(8) and return the mount; raise CommandError when it is refused."""
         point = point or self.new_point()
