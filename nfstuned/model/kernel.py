@@ -152,7 +152,7 @@ class MountStats:
     bytes: ByteCounters | None = None
     events: tuple[int, ...] = ()
     transports: tuple[Transport, ...] = ()
-    ops: Mapping[str, OpCounters] = NOTHING
+    ops: Mapping[str, OpCounters] = field(default_factory=lambda: NOTHING)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from nfstuned.model.kernel import Distribution, KernelRelease, Mount, MountStats
 class Record:
     """What nfstuned did to one superblock's read-ahead, kept in /run/nfstuned so that it can be undone.
 
-    `bdi` is the inode of the bdi's folder in sysfs: device numbers are reused at once, these are not.
+    `bdi` is the inode of the bdi's read_ahead_kb: device numbers are reused at once, these are not.
     """
 
     device: str
@@ -33,6 +33,8 @@ class Superblock:
     read_ahead_kb: int | None
     mounts: tuple[Mount, ...] = ()
     volume: Volume | None = None
+    servers: tuple[Server, ...] = ()
+    """The nfs_clients of its network namespace: addresses mean nothing across namespaces."""
     record: Record | None = None
 
 
@@ -62,7 +64,6 @@ class Snapshot:
     """A host at one moment. `problems` names what could not be read; the rest is still right."""
 
     superblocks: tuple[Superblock, ...] = ()
-    servers: tuple[Server, ...] = ()
     tunnels: tuple[Tunnel, ...] = ()
     stats: tuple[MountStats, ...] = ()
     requests: tuple[Request, ...] = ()

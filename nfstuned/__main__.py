@@ -1,0 +1,20 @@
+"""`nfstuned` and `python -m nfstuned`: the daemon starts without the command line's libraries."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    """Run the command that the arguments name; return its exit status."""
+    if sys.argv[1:] == ["daemon"]:
+        from nfstuned.daemon.main import run
+
+        return run()
+    from nfstuned.cli import main as command_line
+
+    return command_line()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,124 @@
+"""Whose server a mount really uses: behind tunnels and aliases, known by name or by what it says it is."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+from nfstuned.model.kernel import Mount, Server
+from nfstuned.model.work import Endpoint, Tunnel
+
+AZURE_FILES, NETAPP, EFS, GENERIC = "azure-files", "azure-netapp-files", "aws-efs", "generic"
+NFS_PORT = 2049
+TUNNEL_PORTS = range(20049, 21050)
+"""The local ports that the TLS mount helpers choose from: AZNFS for Azure Files, efs-utils for Amazon EFS."""
+
+# The prefix is AZNFS's own (https://github.com/Azure/AZNFS-mount). The first three clouds and the DNS zones
+# are in https://learn.microsoft.com/azure/storage/files/storage-files-networking-endpoints; the others are
+# known from source code only. Blob storage (`.blob.`) speaks NFSv3 and has advice of its own: generic here.
+_AZURE_FILES = re.compile(
+    r"(?:[a-z0-9]{3,24}(?:-secondary)?|fs-[a-z0-9]{1,21})(?:\.z[0-9]+)?(?:\.privatelink)?\.file"
+    r"(?:(?:\.preprod)?\.core\.(?:windows\.net|usgovcloudapi\.net|chinacloudapi\.cn|cloudapi\.de"
+    r"|microsoft\.scloud|eaglex\.ic\.gov|sovcloud-api\.(?:fr|de|sg))"
+    r"|\.storage\.azure\.net)"
+)
+# https://docs.aws.amazon.com/efs/latest/ug/mounting-fs-mount-cmd-dns-name.html
+_EFS = re.compile(r"(?:[a-z0-9-]+\.)?fs-[0-9a-f]+\.efs\.[a-z0-9-]+\.amazonaws\.com(?:\.cn)?")
+
+Address = IPv4Address | IPv6Address
+
+
+@lru_cache(maxsize=256)
+def as_address(text: str) -> Address | None:
+    """Return the address that `text` is: without scope (nfsfs has none), IPv4 where it is mapped."""
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    return address.ipv4_mapped or address if isinstance(address, IPv6Address) else address
+
+
+def split_source(source: str) -> tuple[str, str]:
+    """Return the host and the export of `host:/export`; an IPv6 host loses its brackets.
+
+    Of a list of replicas the first counts, as for the kernel (nfs_parse_source in fs/nfs/fs_context.c).
+    """
+    if source.startswith("["):
+        host, _, export = source[1:].partition("]:")
+        return host, export
+    host, slash, export = source.partition(":/")
+    if slash:
+        export = "/" + export
+    else:
+        host, _, export = source.partition(":")
+    return host.partition(",")[0], export
+
+
+def plain(host: str) -> str:
+    """Return a host name as names are compared: lower case, without the root's dot."""
+    return host.lower().removesuffix(".")
+
+
+def provider_by_name(host: str) -> str:
+    """Return the provider whose naming scheme `host` follows; "generic" when none does."""
+    name = plain(host)
+    if _AZURE_FILES.fullmatch(name):
+        return AZURE_FILES
+    return EFS if _EFS.fullmatch(name) else GENERIC
+
+
+def is_loopback(address: str | None) -> bool:
+    """Whether `address` is the host itself, which is where a TLS tunnel begins."""
+    parsed = as_address(address) if address is not None else None
+    return parsed is not None and parsed.is_loopback
+
+
+def endpoint(
+    mount: Mount,
+    servers: tuple[Server, ...],
+    tunnels: tuple[Tunnel, ...],
+    azure: bool,  # noqa: FBT001 - a fact about the machine, not a mode
+    implementation: str | None,
+) -> Endpoint:
+    """Return the real server of `mount`.
+
+    `implementation` is the server's `impl_id` (NFSv4.1 and later). One that says NetApp on an Azure VM is
+    Azure NetApp Files: its endpoints are addresses in the customer's own subnet, without a provider's name.
+    """
+    host, _ = split_source(mount.source)
+    address = mount.options.get("addr") or (host if as_address(host) else None)
+    found = resolve(host, address, mount.options.number("port") or NFS_PORT, servers, tunnels)
+    if found.provider == GENERIC and azure and "netapp" in (implementation or "").lower():
+        return Endpoint(found.host, found.address, found.port, NETAPP)
+    return found
+
+
+def resolve(
+    host: str, address: str | None, port: int, servers: tuple[Server, ...], tunnels: tuple[Tunnel, ...]
+) -> Endpoint:
+    """Return the real server behind `host` at `address` and `port`, as far as names and tunnels tell.
+
+    A mount by address is the endpoint that another client of the same address and port knows by name.
+    """
+    if is_loopback(address):
+        for tunnel in tunnels:
+            if tunnel.port == port:
+                return _behind(tunnel)
+    provider = provider_by_name(host)
+    if provider == GENERIC and as_address(host):
+        for server in servers:
+            named = provider_by_name(server.hostname)
+            if named != GENERIC and server.port == port and as_address(server.address) == as_address(host):
+                return Endpoint(plain(server.hostname), address, port, named)
+    return Endpoint(plain(host), address, port, provider)
+
+
+def _behind(tunnel: Tunnel) -> Endpoint:
+    named = provider_by_name(tunnel.host)
+    return Endpoint(
+        host=plain(tunnel.host),
+        address=tunnel.host if as_address(tunnel.host) else None,
+        port=tunnel.host_port,
+        provider=named if named != GENERIC else tunnel.provider,
+    )

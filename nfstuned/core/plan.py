@@ -1,0 +1,56 @@
+"""What should be done to each superblock's read-ahead: a snapshot and a policy to actions."""
+
+from __future__ import annotations
+
+from nfstuned.core.policy import decide
+from nfstuned.model.policy import Policy
+from nfstuned.model.work import Action, Decision, Outcome, Result, Snapshot, Superblock
+
+
+def plan(snapshot: Snapshot, policy: Policy) -> tuple[Outcome, ...]:
+    """Return what is to be done (planned) or is left alone on purpose (skipped), not what is right."""
+    outcomes = (
+        plan_superblock(superblock, decide(policy, superblock, snapshot), snapshot.page_kb)
+        for superblock in snapshot.superblocks
+    )
+    return tuple(outcome for outcome in outcomes if outcome is not None)
+
+
+def plan_superblock(superblock: Superblock, decision: Decision, page_kb: int) -> Outcome | None:
+    """Return the change that brings one superblock to its decision, None when there is none to make."""
+    current, bdi = superblock.read_ahead_kb, superblock.bdi
+    if current is None or bdi is None:
+        return None
+    new = _wanted(superblock, decision, current, page_kb)
+    if new == current:
+        return None
+    action = Action("read-ahead", superblock.device, bdi, name(superblock), current, new, decision.why)
+    if superblock.record is not None and superblock.record.undone:
+        return Outcome(action, Result.SKIPPED, "undone by the administrator; `nfstuned apply` sets it again")
+    return Outcome(action, Result.PLANNED, decision.why)
+
+
+def changed_by_another(superblock: Superblock) -> bool:
+    """Return whether the value is no longer the one that nfstuned wrote."""
+    record = superblock.record
+    return record is not None and not record.undone and superblock.read_ahead_kb != record.written_kb
+
+
+def name(superblock: Superblock) -> str:
+    """Return what to call a superblock before people: its first mount point, else its device number."""
+    return superblock.mounts[0].point if superblock.mounts else superblock.device
+
+
+def _wanted(superblock: Superblock, decision: Decision, current: int, page_kb: int) -> int:
+    """Return the value to end with.
+
+    Only upwards unless the profile says otherwise; but what nfstuned itself raised too far (before it knew the
+    mount, or under an older policy) it takes back, down to what was there.
+    """
+    record = superblock.record
+    ours = record is not None and current == record.written_kb
+    original = record.original_kb if record is not None and ours else current
+    if decision.kb is None:
+        return original
+    target = decision.kb - decision.kb % page_kb
+    return target if decision.lower else max(target, original)

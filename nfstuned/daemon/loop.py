@@ -1,0 +1,218 @@
+"""One thread, one loop: events first, then whatever is due; asleep in between."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import time
+from types import FrameType
+
+from nfstuned.daemon.reporter import Reporter
+from nfstuned.daemon.sampler import Sampler
+from nfstuned.daemon.tuner import Tuner
+from nfstuned.errors import ConfigError
+from nfstuned.host.config import Child, start_load
+from nfstuned.host.events import EventsLostError, KernelEvents, MountTable, UdevEvents
+from nfstuned.host.journal import Journal, Message, Priority
+from nfstuned.host.root import Root
+from nfstuned.host.service import notify, reloading, watchdog_s
+from nfstuned.host.state import State
+
+CONFIG_TIMEOUT_S = 60.0
+FOREVER_S = 1e6
+DEEP_DELAY_S = 0.3
+"""How long a bdi may stay unexplained before other namespaces are searched: most are mounted by then."""
+REST = 5.0
+"""After a look the loop rests for this many times as long as it took: a storm of mounts must not make it look
+at thousands of mounts for each of them. The kernel's events are served meanwhile."""
+REST_MOST_S = 2.0
+
+
+class Daemon:
+    """The service's loop. `run` returns at SIGTERM or SIGINT."""
+
+    def __init__(self, root: Root, journal: Journal) -> None:
+        self._root = root
+        self._journal = journal
+        self._reporter = Reporter(journal)
+        self._tuner = Tuner(root, self._reporter, time.monotonic)
+        self._sampler = Sampler(root, journal)
+        self._signals: list[int] = []
+        self._stopping = False
+        self._reason = ""
+        self._config: Child | None = None
+        self._look_after = 0.0
+        self._deep_at: float | None = None
+        self._tick_at = float("inf")
+        self._poll = select.epoll()
+
+    def run(self) -> int:
+        """Serve until told to stop; return the exit status."""
+        State(self._root).prepare()
+        self._tuner.forget_lost()
+        # Every source is opened before the first look: what changes afterwards is an event.
+        wakeup = self._catch_signals()
+        self._kernel = KernelEvents()
+        self._udev = UdevEvents()
+        self._table = MountTable(self._root)
+        self._wakeup = wakeup
+        for source in (self._kernel, self._udev, wakeup):
+            self._poll.register(source, select.EPOLLIN)
+        self._poll.register(self._table, select.EPOLLPRI)
+        self._start_config()
+        while not self._stopping:
+            self._guarded_cycle()
+        self._stop()
+        return 0
+
+    def _guarded_cycle(self) -> None:
+        """Run one cycle; whatever goes wrong in it is told, and the next one starts afresh.
+
+        The watchdog is only fed from a cycle that came to its end.
+        """
+        try:
+            self._cycle()
+        except Exception as error:  # noqa: BLE001 - the one place where the daemon outlives its own mistakes
+            self._journal.send(
+                Message.CYCLE_FAILED, f"{type(error).__name__}: {error}", Priority.ERROR, reason=repr(error)
+            )
+            self._look_after = time.monotonic() + REST_MOST_S
+            self._tuner.must_look = True
+            time.sleep(0.1)
+
+    def _cycle(self) -> None:
+        ready = dict(self._poll.poll(self._timeout()))
+        self._drain_kernel()
+        if self._udev.fileno() in ready:
+            self._drain_udev()
+        if self._table.fileno() in ready:
+            self._tuner.must_look = True
+        if self._wakeup.fileno() in ready:
+            self._serve_signals()
+        if self._config is not None and (self._config.fileno() in ready or self._config.overdue()):
+            self._finish_config()
+        now = time.monotonic()
+        if self._deep_at is not None and now >= self._deep_at:
+            self._look(deep=True)
+        elif self._tuner.must_look and now >= self._look_after:
+            self._look(deep=False)
+        if now >= self._tick_at:
+            self._tick(now)
+
+    def _timeout(self) -> float:
+        """Return how long to sleep: until the next thing that is due."""
+        due = [self._tick_at]
+        if self._tuner.must_look:
+            due.append(self._look_after)
+        if self._deep_at is not None:
+            due.append(self._deep_at)
+        if self._config is not None:
+            due.append(self._config.deadline)
+        wait = min(due) - time.monotonic()
+        return max(0.0, wait) if wait < FOREVER_S else -1.0
+
+    def _drain_kernel(self) -> None:
+        try:
+            while (event := self._kernel.next()) is not None:
+                if event.action == "add":
+                    self._tuner.added(event.name)
+                elif event.action == "remove":
+                    self._tuner.removed(event.name)
+        except EventsLostError:
+            self._lost()
+
+    def _drain_udev(self) -> None:
+        try:
+            for event in self._udev.drain():
+                if event.action != "remove":
+                    self._tuner.settled(event.name)
+                    self._drain_kernel()
+        except EventsLostError:
+            self._lost()
+
+    def _lost(self) -> None:
+        self._reporter.events_lost()
+        self._tuner.forget_lost()
+        self._deep_at = time.monotonic()
+
+    def _look(self, *, deep: bool) -> None:
+        started = time.monotonic()
+        self._tuner.look(deep=deep)
+        ended = time.monotonic()
+        self._look_after = ended + min(REST * (ended - started), REST_MOST_S)
+        self._deep_at = ended + DEEP_DELAY_S if self._tuner.must_look_deep else None
+
+    def _tick(self, now: float) -> None:
+        """Feed the watchdog, look for values that changed unseen, and sample."""
+        policy = self._tuner.policy
+        interval = policy.sample_interval_s if policy is not None else 0.0
+        watchdog = watchdog_s(os.environ, os.getpid())
+        periods = [period for period in (interval, watchdog / 2 if watchdog else 0.0) if period > 0]
+        self._tick_at = now + min(periods, default=float("inf"))
+        self._look(deep=False)
+        if interval > 0:
+            self._sampler.sample(self._tuner.snapshot)
+        notify("WATCHDOG=1")
+        self._status()
+
+    def _status(self) -> None:
+        superblocks = self._tuner.snapshot.superblocks
+        tuned = sum(1 for superblock in superblocks if superblock.record is not None)
+        config = "" if self._tuner.policy is not None else "; configuration invalid, tuning nothing"
+        notify(f"STATUS={len(superblocks)} NFS superblocks, {tuned} tuned{config}")
+
+    def _start_config(self) -> None:
+        if self._config is not None:
+            self._poll.unregister(self._config)
+            self._config.kill()
+        self._config = start_load(self._root, CONFIG_TIMEOUT_S)
+        self._poll.register(self._config, select.EPOLLIN)
+
+    def _finish_config(self) -> None:
+        child, self._config = self._config, None
+        if child is None:
+            return
+        self._poll.unregister(child)
+        try:
+            self._tuner.policy = child.finish()
+        except ConfigError as error:
+            self._reporter.config_invalid(error, kept=self._tuner.policy is not None)
+        else:
+            self._reporter.config_loaded(self._tuner.policy)
+            self._tuner.insist()
+        self._look(deep=True)
+        self._tick_at = min(self._tick_at, time.monotonic())
+        notify("READY=1")
+
+    def _catch_signals(self) -> socket.socket:
+        """Return a socket that becomes readable at a signal; it holds the signals' numbers."""
+        receiver, sender = socket.socketpair()
+        receiver.setblocking(False)
+        sender.setblocking(False)
+        self._sender = sender
+        signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, _ignore)
+        return receiver
+
+    def _serve_signals(self) -> None:
+        for number in self._wakeup.recv(64):
+            if number == signal.SIGHUP:
+                reloading()
+                self._start_config()
+            elif number in {signal.SIGTERM, signal.SIGINT}:
+                self._stopping = True
+                self._reason = signal.Signals(number).name
+
+    def _stop(self) -> None:
+        notify("STOPPING=1")
+        policy = self._tuner.policy
+        if policy is not None and policy.restore_on_stop:
+            self._tuner.restore()
+        self._journal.send(Message.STOPPED, "stopped", Priority.INFO, reason=self._reason)
+
+
+def _ignore(_number: int, _frame: FrameType | None) -> None:
+    """Let the wakeup descriptor tell: nothing may run between two lines of the loop."""

@@ -1,0 +1,141 @@
+"""What the daemon tells the journal: each change once, under the name of the mount it is about."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nfstuned.core.plan import name
+from nfstuned.errors import ConfigError, ParseError
+from nfstuned.host.journal import Journal, Message, Priority
+from nfstuned.model.policy import Policy
+from nfstuned.model.work import Action, Decision, Outcome, Result, Superblock
+
+REMEMBERED = 200
+
+
+class Reporter:
+    """Sends the daemon's messages.
+
+    A change made at the kernel's event is told when its mount shows: until then it has no name, and the
+    pseudo-roots of NFSv4 never get one.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._untold: dict[str, Outcome] = {}
+        self._unreadable: dict[str, None] = {}
+
+    def keep(self, outcome: Outcome) -> None:
+        """Remember a change until its mount shows. Two changes of one superblock are told as one."""
+        device = outcome.action.device
+        earlier = self._untold.get(device)
+        if earlier is not None and earlier.action.bdi == outcome.action.bdi and earlier.result is Result.DONE:
+            outcome = replace(outcome, action=replace(outcome.action, old_kb=earlier.action.old_kb))
+        self._untold[device] = outcome
+
+    def forget(self, device: str) -> None:
+        """Drop what was not told: the superblock is gone."""
+        self._untold.pop(device, None)
+
+    def place(self, superblock: Superblock, decision: Decision) -> None:
+        """Tell what was done to a superblock whose mounts are known now."""
+        outcome = self._untold.pop(superblock.device, None)
+        if outcome is None or outcome.action.bdi != superblock.bdi or outcome.result is Result.SKIPPED:
+            return
+        fields = _fields(superblock, outcome.action, decision)
+        action = outcome.action
+        if outcome.result is Result.FAILED:
+            text = f"{name(superblock)}: read-ahead of {action.new_kb} KiB refused: {outcome.reason}"
+            file = f"/sys/class/bdi/{superblock.device}/read_ahead_kb"
+            self._journal.send(
+                Message.READ_AHEAD_FAILED, text, Priority.ERROR, reason=outcome.reason, file=file, **fields
+            )
+            return
+        text = f"{name(superblock)}: read-ahead {action.old_kb} -> {action.new_kb} KiB ({decision.why})"
+        self._journal.send(Message.READ_AHEAD_SET, text, Priority.INFO, reason=decision.why, **fields)
+
+    def contested(self, superblock: Superblock, outcome: Outcome, writer: str | None) -> None:
+        """Tell that another writer's value was replaced."""
+        action = outcome.action
+        text = (
+            f"{name(superblock)}: another writer changed the read-ahead to {action.old_kb} KiB, "
+            f"set to {action.new_kb} again{_by(writer)}"
+        )
+        self._journal.send(
+            Message.READ_AHEAD_CONTESTED, text, Priority.NOTICE, writer=writer, **_fields(superblock, action)
+        )
+
+    def left(self, superblock: Superblock, action: Action, writer: str | None) -> None:
+        """Tell that a superblock is left to another writer."""
+        text = (
+            f"{name(superblock)}: read-ahead left at {action.old_kb} KiB, "
+            f"another writer keeps changing it{_by(writer)}"
+        )
+        self._journal.send(
+            Message.READ_AHEAD_LEFT, text, Priority.WARNING, writer=writer, **_fields(superblock, action)
+        )
+
+    def restored(self, outcome: Outcome) -> None:
+        """Tell that a value was put back."""
+        action = outcome.action
+        text = f"{action.target}: read-ahead {action.old_kb} -> {action.new_kb} KiB ({outcome.reason})"
+        self._journal.send(
+            Message.READ_AHEAD_RESTORED,
+            text,
+            Priority.INFO,
+            device=action.device,
+            old_kb=action.old_kb,
+            new_kb=action.new_kb,
+            reason=outcome.reason,
+        )
+
+    def unreadable(self, error: ParseError) -> None:
+        """Tell once that a line of a kernel file was not understood."""
+        if str(error) in self._unreadable:
+            return
+        if len(self._unreadable) >= REMEMBERED:
+            self._unreadable.clear()
+        self._unreadable[str(error)] = None
+        self._journal.send(
+            Message.UNREADABLE, str(error), Priority.WARNING, file=error.file, reason=error.message
+        )
+
+    def events_lost(self) -> None:
+        """Tell that the kernel dropped events."""
+        self._journal.send(
+            Message.EVENTS_LOST,
+            "events were lost: looking at every mount again",
+            Priority.NOTICE,
+            reason="the queue of the netlink socket was full",
+        )
+
+    def config_loaded(self, policy: Policy) -> None:
+        """Tell which files the configuration came from."""
+        files = ", ".join(policy.files) or "built-in profiles only"
+        self._journal.send(Message.CONFIG_LOADED, f"configuration: {files}", Priority.INFO, file=files)
+
+    def config_invalid(self, error: ConfigError, *, kept: bool) -> None:
+        """Tell each problem of a configuration on a line of its own."""
+        after = "the last good configuration stays" if kept else "no mount is tuned until it is mended"
+        for problem in error.problems:
+            file = problem.partition(":")[0]
+            self._journal.send(
+                Message.CONFIG_INVALID, f"{problem} ({after})", Priority.ERROR, file=file, reason=problem
+            )
+
+
+def _fields(superblock: Superblock, action: Action, decision: Decision | None = None) -> dict[str, object]:
+    mount = superblock.mounts[0] if superblock.mounts else None
+    return {
+        "device": superblock.device,
+        "mount_point": mount.point if mount else None,
+        "source": mount.source if mount else None,
+        "provider": decision.provider if decision else None,
+        "profile": decision.profile if decision else None,
+        "old_kb": action.old_kb,
+        "new_kb": action.new_kb,
+    }
+
+
+def _by(writer: str | None) -> str:
+    return f" (see {writer})" if writer else ""

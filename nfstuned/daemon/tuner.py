@@ -1,0 +1,156 @@
+"""What the daemon does about superblocks: at the kernel's event, at udev's, and when it looks at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nfstuned.core.contest import Contest
+from nfstuned.core.plan import changed_by_another, plan_superblock
+from nfstuned.core.policy import decide, decide_early
+from nfstuned.daemon.reporter import Reporter
+from nfstuned.errors import ParseError
+from nfstuned.host import bdi as bdis
+from nfstuned.host.apply import apply, undo, write
+from nfstuned.host.bdi import GONE, PAGE_KB, Bdi
+from nfstuned.host.observe import observe_servers, observe_superblocks, observe_volumes
+from nfstuned.host.root import Root
+from nfstuned.host.state import State
+from nfstuned.host.writers import find_writer
+from nfstuned.model.policy import Policy
+from nfstuned.model.work import Outcome, Result, Snapshot, Superblock
+from nfstuned.parse.nfsfs import find_volume
+
+
+class Tuner:
+    """Gives superblocks their read-ahead. Without a policy (its configuration is broken) it only watches."""
+
+    def __init__(self, root: Root, reporter: Reporter, clock: Callable[[], float]) -> None:
+        self.policy: Policy | None = None
+        self.snapshot = Snapshot()
+        self.must_look = True
+        self._root = root
+        self._state = State(root)
+        self._reporter = reporter
+        self._clock = clock
+        self._contests: dict[str, Contest] = {}
+        self._unplaced: dict[str, int] = {}
+        """Bdis that no mount of this namespace explains, with their identity; 0 once they were looked for."""
+
+    def added(self, device: str) -> None:
+        """Tune a new superblock before its mount(2) returns.
+
+        Only nfsfs knows it by now; mountinfo will show it when it is mounted. Whatever cannot be decided from
+        that waits for mountinfo.
+        """
+        if self.policy is None:
+            return
+        try:
+            with Bdi(self._root, device) as bdi:
+                self._tune_early(bdi, self.policy)
+        except OSError as error:
+            # The pseudo-root that every NFSv4 mount makes and drops again is often gone by now.
+            self.must_look |= error.errno not in GONE
+        except ParseError as error:
+            self._reporter.unreadable(error)
+
+    def removed(self, device: str) -> None:
+        """Forget a superblock: its device number may be another's in a moment."""
+        self._contests.pop(device, None)
+        self._unplaced.pop(device, None)
+        self._reporter.forget(device)
+        if bdis.identity(self._root, device) is None:
+            self._state.drop(device)
+
+    def settled(self, device: str) -> None:
+        """Check a superblock after udev's rules have run: one of them may have written the value."""
+        record = self._state.get(device)
+        if record is None or record.undone:
+            self.must_look = True
+            return
+        try:
+            with Bdi(self._root, device) as bdi:
+                changed = bdi.inode != record.bdi or bdi.read_kb() != record.written_kb
+        except (OSError, ParseError):
+            return
+        self.must_look |= changed
+
+    def look(self, *, deep: bool) -> None:
+        """Look at everything and set what is not as it should be; `deep` includes other namespaces."""
+        self.must_look = False
+        snapshot = self.snapshot = observe_superblocks(self._root, deep=deep)
+        for problem in snapshot.problems:
+            self._reporter.unreadable(problem)
+        if self.policy is None:
+            return
+        for superblock in snapshot.superblocks:
+            decision = decide(self.policy, superblock, snapshot)
+            planned = plan_superblock(superblock, decision, snapshot.page_kb)
+            if planned is not None and planned.result is Result.PLANNED:
+                if changed_by_another(superblock):
+                    self._reporter.place(superblock, decision)
+                    self._contest(superblock, planned)
+                else:
+                    self._reporter.keep(apply(self._root, self._state, planned.action))
+            if superblock.mounts or deep:
+                self._reporter.place(superblock, decision)
+        self._note_unplaced(deep=deep)
+
+    @property
+    def must_look_deep(self) -> bool:
+        """Whether there are bdis that only another namespace can explain."""
+        return any(self._unplaced.values())
+
+    def forget_lost(self) -> None:
+        """Drop what is kept of superblocks whose removal went unseen."""
+        alive = bdis.identities(self._root)
+        for device, record in self._state.all().items():
+            if alive.get(device) != record.bdi:
+                self.removed(device)
+
+    def insist(self) -> None:
+        """Take up again what was left to another writer: the administrator asked for a fresh start."""
+        self._contests.clear()
+        self.must_look = True
+
+    def restore(self) -> None:
+        """Put back every value."""
+        for outcome in undo(self._root, self._state):
+            self._reporter.restored(outcome)
+
+    def _tune_early(self, bdi: Bdi, policy: Policy) -> None:
+        volume = find_volume(observe_volumes(self._root), bdi.device)
+        if volume is None:
+            self._unplaced.setdefault(bdi.device, bdi.inode)
+            return
+        decision = decide_early(policy, volume, observe_servers(self._root), ())
+        if decision is None:
+            self.must_look = True
+            return
+        superblock = Superblock(bdi.device, bdi.inode, bdi.read_kb(), volume=volume)
+        planned = plan_superblock(superblock, decision, PAGE_KB)
+        if planned is not None:
+            self._reporter.keep(write(bdi, self._state, planned.action))
+
+    def _contest(self, superblock: Superblock, planned: Outcome) -> None:
+        device, inode = superblock.device, planned.action.bdi
+        before = self._contests.get(device)
+        if before is None or before.bdi != inode:
+            before = Contest(inode)
+        contest = self._contests[device] = before.again(self._clock())
+        if contest.left:
+            if not before.left:
+                self._reporter.left(superblock, planned.action, find_writer(self._root))
+            return
+        outcome = apply(self._root, self._state, planned.action)
+        self._reporter.contested(superblock, outcome, find_writer(self._root))
+
+    def _note_unplaced(self, *, deep: bool) -> None:
+        """Keep the list of bdis to look for elsewhere: each is looked for once."""
+        placed = {s.device for s in self.snapshot.superblocks if s.mounts}
+        homeless = {s.device: s.bdi for s in self.snapshot.superblocks if not s.mounts and s.bdi is not None}
+        for device in placed:
+            self._unplaced.pop(device, None)
+        for device, inode in homeless.items():
+            self._unplaced.setdefault(device, inode)
+        if deep:
+            self._unplaced = dict.fromkeys(self._unplaced, 0)

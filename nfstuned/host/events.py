@@ -1,0 +1,111 @@
+"""What tells the daemon to look: the kernel's uevents, udev's, and changes of the mount table."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+
+import pyudev
+
+from nfstuned.host.root import Root
+from nfstuned.model.kernel import Uevent
+from nfstuned.parse.uevent import parse_uevent
+
+NETLINK_KOBJECT_UEVENT = 15
+KERNEL_GROUP = 1
+BUFFER_BYTES = 1 << 23
+
+
+class EventsLostError(Exception):
+    """The kernel dropped events because the queue was full (ENOBUFS): look at everything again."""
+
+
+class KernelEvents:
+    """The kernel's own uevents about bdis, before udev has seen them (netlink(7), lib/kobject_uevent.c).
+
+    A socket of our own, because a libudev device for each message costs more than all that the daemon then
+    does to a mount, and the mount is waiting to be used.
+    """
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(
+            socket.AF_NETLINK,
+            socket.SOCK_RAW | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC,
+            NETLINK_KOBJECT_UEVENT,
+        )
+        # As far as net.core.rmem_max allows; more would need CAP_NET_ADMIN.
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
+        self._socket.bind((0, KERNEL_GROUP))
+
+    def fileno(self) -> int:
+        """Return the descriptor to wait on."""
+        return self._socket.fileno()
+
+    def next(self) -> Uevent | None:
+        """Return the next event about a bdi, None when there is none now. Raises EventsLostError."""
+        while True:
+            try:
+                data, _, _, sender = self._socket.recvmsg(8192)
+            except BlockingIOError:
+                return None
+            except OSError as error:
+                raise _lost(error) from error
+            # Everyone may send to the group; only the kernel has port 0.
+            if sender[0] == 0:
+                event = parse_uevent(data, "bdi")
+                if event is not None:
+                    return event
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+
+class UdevEvents:
+    """udev's events about bdis: by then every rule has run, those that write read_ahead_kb, too."""
+
+    def __init__(self) -> None:
+        self._monitor = pyudev.Monitor.from_netlink(pyudev.Context(), "udev")
+        self._monitor.filter_by("bdi")
+        self._monitor.start()
+
+    def fileno(self) -> int:
+        """Return the descriptor to wait on."""
+        return int(self._monitor.fileno())
+
+    def drain(self) -> list[Uevent]:
+        """Return the events that wait. Raises EventsLostError.
+
+        poll() answers None for a message that it filters out, too, so that None only ends this round: where
+        more waits, the descriptor is still readable.
+        """
+        events = []
+        try:
+            while (device := self._monitor.poll(timeout=0)) is not None:
+                events.append(Uevent(device.action or "", "bdi", device.sys_name))
+        except OSError as error:
+            raise _lost(error) from error
+        return events
+
+
+class MountTable:
+    """Readable (EPOLLPRI) whenever a mount comes or goes (proc_pid_mountinfo(5)).
+
+    What counts as news is fixed when the file is opened: open first, then look.
+    """
+
+    def __init__(self, root: Root) -> None:
+        self._fd = os.open(root.path(f"{root.view}/mountinfo"), os.O_RDONLY | os.O_CLOEXEC)
+
+    def fileno(self) -> int:
+        """Return the descriptor to wait on."""
+        return self._fd
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._fd)
+
+
+def _lost(error: OSError) -> Exception:
+    return EventsLostError() if error.errno == errno.ENOBUFS else error

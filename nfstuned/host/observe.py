@@ -1,0 +1,172 @@
+"""A host to a Snapshot. Nothing here touches a mount: a dead server cannot hang it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from nfstuned.errors import ParseError
+from nfstuned.host import bdi
+from nfstuned.host.namespaces import other_views
+from nfstuned.host.root import Root
+from nfstuned.host.state import State
+from nfstuned.model.kernel import Mount, MountStats, Server, Volume
+from nfstuned.model.work import Record, Request, Snapshot, Superblock, Tunnel
+from nfstuned.parse.bdi import parse_read_ahead
+from nfstuned.parse.fstab import parse_fstab
+from nfstuned.parse.kernel import parse_os_release, parse_release
+from nfstuned.parse.mountinfo import parse_mountinfo
+from nfstuned.parse.mountstats import parse_mountstats
+from nfstuned.parse.nfsfs import parse_servers, parse_volumes
+from nfstuned.parse.tunnel import parse_stunnel
+from nfstuned.parse.utab import parse_utab
+
+AZURE_TAG = "7783-7084-3265-9085-8269-3286-77"
+"""The chassis asset tag of every Azure VM."""
+TUNNELS = (("etc/stunnel/microsoft/aznfs/nfsv4_fileShare", "azure-files"), ("run/efs", "aws-efs"))
+"""Where the mount helpers of AZNFS and efs-utils keep their stunnel configurations."""
+
+
+@dataclass
+class _Found:
+    """What was read so far, by device number."""
+
+    identities: dict[str, int]
+    mounts: dict[str, dict[int, Mount]] = field(default_factory=dict)
+    volumes: dict[str, tuple[Volume, tuple[Server, ...]]] = field(default_factory=dict)
+    problems: list[ParseError] = field(default_factory=list)
+
+    def good(self, parsed: Iterable[object]) -> list[object]:
+        """Set the errors aside and return the rest."""
+        rest = []
+        for value in parsed:
+            if isinstance(value, ParseError):
+                self.problems.append(value)
+            else:
+                rest.append(value)
+        return rest
+
+    @property
+    def devices(self) -> list[str]:
+        """Return the NFS superblocks, mounted ones first, in the order of their numbers."""
+        return sorted(
+            {*self.mounts, *self.volumes}, key=lambda device: [int(part) for part in device.split(":")]
+        )
+
+
+def observe(root: Root) -> Snapshot:
+    """Return all that is known of the NFS mounts of this host, in every namespace that can be seen."""
+    snapshot = observe_superblocks(root, deep=True)
+    stats, problems = observe_stats(root)
+    requests = [
+        *parse_utab(root.read_or_empty("run/mount/utab")),
+        *parse_fstab(root.read_or_empty("etc/fstab")),
+    ]
+    errors = tuple(request for request in requests if isinstance(request, ParseError))
+    return replace(
+        snapshot,
+        stats=stats,
+        requests=tuple(request for request in requests if isinstance(request, Request)),
+        kernel=parse_release(root.read_or_empty("proc/sys/kernel/osrelease").strip()),
+        distribution=parse_os_release(root.read_or_empty("etc/os-release")),
+        problems=(*snapshot.problems, *problems, *errors),
+    )
+
+
+def observe_superblocks(root: Root, *, deep: bool) -> Snapshot:
+    """Return what plan() needs to know; `deep` looks into the namespaces of other processes, too.
+
+    The identities are read first: what is found out later about a device number is then about that bdi, or
+    about another one which the write will recognise.
+    """
+    found = _Found(bdi.identities(root))
+    _look(root, found, root.view)
+    if deep:
+        for view in other_views(root):
+            _look(root, found, view.folder)
+    records = State(root).all()
+    superblocks = tuple(_superblock(root, found, device, records) for device in found.devices)
+    azure = root.read_or_empty("sys/class/dmi/id/chassis_asset_tag").strip() == AZURE_TAG
+    return Snapshot(
+        superblocks=superblocks,
+        tunnels=_tunnels(root, superblocks),
+        stats=observe_stats(root)[0] if azure else (),
+        azure=azure,
+        page_kb=bdi.PAGE_KB,
+        problems=tuple(found.problems),
+    )
+
+
+def observe_stats(root: Root) -> tuple[tuple[MountStats, ...], tuple[ParseError, ...]]:
+    """Return the NFS stanzas of mountstats, and what in it could not be understood."""
+    name = f"{root.view}/mountstats"
+    text = root.read_or_empty(name) or root.read_or_empty("proc/self/mountstats")
+    parsed = parse_mountstats(text, "/" + name)
+    good = tuple(stanza for stanza in parsed if isinstance(stanza, MountStats))
+    return good, tuple(stanza for stanza in parsed if isinstance(stanza, ParseError))
+
+
+def observe_volumes(root: Root) -> str:
+    """Return the text of /proc/fs/nfsfs/volumes as init's network namespace has it, "" without NFS."""
+    return root.read_or_empty(f"{root.view}/net/nfsfs/volumes")
+
+
+def observe_servers(root: Root) -> tuple[Server, ...]:
+    """Return the nfs_clients of init's network namespace."""
+    rows = parse_servers(root.read_or_empty(f"{root.view}/net/nfsfs/servers"))
+    return tuple(row for row in rows if isinstance(row, Server))
+
+
+def _look(root: Root, found: _Found, view: str) -> None:
+    """Add what one process sees. Volumes come first: a mount that shows afterwards is then in mountinfo."""
+    folder = f"{view}/net/nfsfs"
+    volumes = found.good(parse_volumes(root.read_or_empty(f"{folder}/volumes"), f"/{folder}/volumes"))
+    servers = found.good(parse_servers(root.read_or_empty(f"{folder}/servers"), f"/{folder}/servers"))
+    names = tuple(server for server in servers if isinstance(server, Server))
+    for volume in volumes:
+        if isinstance(volume, Volume) and volume.device in found.identities:
+            found.volumes.setdefault(volume.device, (volume, names))
+    text = root.read_or_empty(f"{view}/mountinfo")
+    for mount in found.good(parse_mountinfo(text, f"/{view}/mountinfo")):
+        if isinstance(mount, Mount):
+            found.mounts.setdefault(mount.device, {}).setdefault(mount.mount_id, mount)
+
+
+def _superblock(root: Root, found: _Found, device: str, records: dict[str, Record]) -> Superblock:
+    inode = found.identities.get(device)
+    volume, servers = found.volumes.get(device, (None, ()))
+    record = records.get(device)
+    return Superblock(
+        device=device,
+        bdi=inode,
+        read_ahead_kb=None if inode is None else _read_ahead(root, found, device),
+        mounts=tuple(found.mounts.get(device, {}).values()),
+        volume=volume,
+        servers=servers,
+        record=record if record is not None and record.bdi == inode else None,
+    )
+
+
+def _read_ahead(root: Root, found: _Found, device: str) -> int | None:
+    name = f"{bdi.FOLDER}/{device}/read_ahead_kb"
+    try:
+        return parse_read_ahead(root.read(name), "/" + name)
+    except ParseError as error:
+        found.problems.append(error)
+    except OSError:
+        pass
+    return None
+
+
+def _tunnels(root: Root, superblocks: tuple[Superblock, ...]) -> tuple[Tunnel, ...]:
+    """Return the local TLS proxies; their files are only read where a mount goes to this machine itself."""
+    local = any(m.source.startswith(("127.", "localhost:", "[::1]:")) for s in superblocks for m in s.mounts)
+    if not local:
+        return ()
+    return tuple(
+        tunnel
+        for folder, provider in TUNNELS
+        for name in root.names(folder)
+        if name.startswith("stunnel")
+        for tunnel in parse_stunnel(root.read_or_empty(f"{folder}/{name}"), f"/{folder}/{name}", provider)
+    )

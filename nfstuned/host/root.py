@@ -1,0 +1,51 @@
+"""Files below one prefix: `/` on a live host, a tree of real kernel files in a test."""
+
+from __future__ import annotations
+
+import os
+
+VIEWS = ("proc/1", "proc/self")
+
+
+class Root:
+    """A live host's files. Paths are given without a leading slash.
+
+    The view of mounts and of nfsfs is init's where it can be read: it is right inside a sandboxed service,
+    whose mount namespace is its own, and in a container that shares the host's PID namespace.
+    """
+
+    def __init__(self, prefix: str = "/") -> None:
+        self.prefix = prefix if prefix.endswith("/") else prefix + "/"
+        self.view = next((v for v in VIEWS if self._readable(f"{v}/mountinfo")), VIEWS[-1])
+
+    def path(self, name: str) -> str:
+        """Return the path of `name` on this machine."""
+        return self.prefix + name
+
+    def read(self, name: str) -> str:
+        """Return a file's text; bytes that are not UTF-8 become surrogate escapes. Raises OSError."""
+        fd = os.open(self.prefix + name, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            chunks = []
+            while chunk := os.read(fd, 1 << 18):
+                chunks.append(chunk)
+        finally:
+            os.close(fd)
+        return b"".join(chunks).decode("utf-8", "surrogateescape")
+
+    def read_or_empty(self, name: str) -> str:
+        """Return a file's text, or "" where it is absent or not for this user to read."""
+        try:
+            return self.read(name)
+        except OSError:
+            return ""
+
+    def names(self, folder: str) -> list[str]:
+        """Return the sorted names in a folder; none where it is absent."""
+        try:
+            return sorted(os.listdir(self.prefix + folder))
+        except OSError:
+            return []
+
+    def _readable(self, name: str) -> bool:
+        return os.access(self.prefix + name, os.R_OK)

@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import pytest
+
+from nfstuned.core.endpoint import (
+    as_address,
+    endpoint,
+    is_loopback,
+    provider_by_name,
+    resolve,
+    split_source,
+)
+from nfstuned.model.kernel import Mount, Options, Server
+from nfstuned.model.work import Endpoint, Tunnel
+
+AZNFS = Tunnel(20049, "10.0.0.5", 2049, "azure-files", "/etc/stunnel/microsoft/aznfs/stunnel_10.0.0.5.conf")
+EFS_TUNNEL = Tunnel(
+    20100, "fs-0123.efs.eu-west-1.amazonaws.com", 2049, "aws-efs", "/var/run/efs/stunnel-config"
+)
+
+
+def mount(source: str, **options: str) -> Mount:
+    return Mount(40, 25, "0:43", "/", "/mnt", "nfs4", source, Options(tuple(options.items())))
+
+
+def row(hostname: str, address: str = "10.0.0.5", port: int = 2049) -> Server:
+    return Server(version=4, address=address, port=port, users=2, hostname=hostname)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sa1.file.core.windows.net",
+        "SA1.File.Core.Windows.Net",
+        "sa1.file.core.windows.net.",
+        "sa1-secondary.file.core.windows.net",
+        "sa1.privatelink.file.core.windows.net",
+        "sa1.file.preprod.core.windows.net",
+        "sa1.file.core.usgovcloudapi.net",
+        "sa1.privatelink.file.core.usgovcloudapi.net",
+        "sa1.file.core.chinacloudapi.cn",
+        "sa1.privatelink.file.core.chinacloudapi.cn",
+        "sa1.z12.file.storage.azure.net",
+        "fs-vl8x2ab.z01.file.storage.azure.net",
+        "fs-vl8x2ab.z01.privatelink.file.storage.azure.net",
+        "fs-vl8x2ab.file.core.windows.net",
+        "sa1.file.core.cloudapi.de",
+        "sa1.file.core.microsoft.scloud",
+        "sa1.file.core.eaglex.ic.gov",
+        "sa1.file.core.sovcloud-api.fr",
+        "sa1.file.core.sovcloud-api.de",
+        "sa1.file.core.sovcloud-api.sg",
+    ],
+)
+def test_azure_files_is_recognised_in_every_cloud(name: str) -> None:
+    assert provider_by_name(name) == "azure-files"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sa1.blob.core.windows.net",
+        "sa1.file.core.windows.net.example.org",
+        "evil-sa1.file.core.windows.net.",
+        "x.sa1.file.core.windows.net",
+        "file.core.windows.net",
+        "sa1.file.corexwindows.net",
+        "sa1.file.core.windows.net\n",
+        "sa1.queue.core.windows.net",
+        "nas.example.org",
+        "10.0.0.5",
+        "",
+    ],
+)
+def test_other_names_are_nobodys(name: str) -> None:
+    assert provider_by_name(name) == "generic"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fs-0123abcd.efs.eu-west-1.amazonaws.com",
+        "eu-west-1a.fs-0123abcd.efs.eu-west-1.amazonaws.com",
+        "fs-0123abcd.efs.cn-north-1.amazonaws.com.cn",
+        "FS-0123ABCD.efs.us-gov-west-1.amazonaws.com.",
+    ],
+)
+def test_efs_is_recognised_by_name(name: str) -> None:
+    assert provider_by_name(name) == "aws-efs"
+
+
+@pytest.mark.parametrize(
+    ("source", "parts"),
+    [
+        ("nas:/vol1", ("nas", "/vol1")),
+        ("nas:/", ("nas", "/")),
+        ("10.0.0.5:/a:/b", ("10.0.0.5", "/a:/b")),
+        ("[2001:db8::1]:/x", ("2001:db8::1", "/x")),
+        ("[fe80::1%eth0]:/x", ("fe80::1%eth0", "/x")),
+        ("fe80::1%eth0:/x", ("fe80::1%eth0", "/x")),
+        ("a,b:/x", ("a", "/x")),
+        ("nas:vol1", ("nas", "vol1")),
+        ("nas", ("nas", "")),
+    ],
+)
+def test_a_source_is_host_and_export(source: str, parts: tuple[str, str]) -> None:
+    assert split_source(source) == parts
+
+
+def test_addresses_compare_without_scope_and_mapping() -> None:
+    assert as_address("fe80::1%eth0") == as_address("fe80:0::1")
+    assert as_address("::ffff:10.0.0.5") == as_address("10.0.0.5")
+    assert as_address("nas") is None
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [("127.0.0.1", True), ("::1", True), ("10.0.0.5", False), ("localhost", False), (None, False)],
+)
+def test_loopback_is_known_by_address_only(address: str | None, expected: bool) -> None:  # noqa: FBT001
+    assert is_loopback(address) is expected
+
+
+def test_a_mount_by_name_keeps_its_name_and_address() -> None:
+    seen = endpoint(
+        mount("SA1.file.core.windows.net.:/sa1/s", addr="10.0.0.5"), (), (), azure=True, implementation=None
+    )
+    assert seen == Endpoint("sa1.file.core.windows.net", "10.0.0.5", 2049, "azure-files")
+
+
+def test_a_mount_without_addr_has_the_address_of_its_source() -> None:
+    assert endpoint(mount("10.0.0.9:/v"), (), (), azure=False, implementation=None) == Endpoint(
+        "10.0.0.9", "10.0.0.9", 2049, "generic"
+    )
+    assert endpoint(mount("nas:/v"), (), (), azure=False, implementation=None).address is None
+
+
+@pytest.mark.parametrize("loopback", ["127.0.0.1", "::1"])
+def test_a_tls_mount_is_the_account_behind_its_tunnel(loopback: str) -> None:
+    source = "[::1]:/sa1/s" if loopback == "::1" else "127.0.0.1:/sa1/s"
+    seen = endpoint(
+        mount(source, port="20049", addr=loopback), (), (EFS_TUNNEL, AZNFS), azure=True, implementation=None
+    )
+    assert seen == Endpoint("10.0.0.5", "10.0.0.5", 2049, "azure-files")
+
+
+def test_a_tunnel_to_a_name_is_recognised_by_it() -> None:
+    seen = endpoint(
+        mount("127.0.0.1:/", port="20100"), (), (AZNFS, EFS_TUNNEL), azure=False, implementation=None
+    )
+    assert seen == Endpoint("fs-0123.efs.eu-west-1.amazonaws.com", None, 2049, "aws-efs")
+
+
+def test_a_loopback_port_without_a_tunnel_is_a_server_on_this_host() -> None:
+    seen = endpoint(mount("127.0.0.1:/", port="20051"), (), (AZNFS,), azure=True, implementation=None)
+    assert seen == Endpoint("127.0.0.1", "127.0.0.1", 20051, "generic")
+
+
+def test_a_tunnels_port_on_another_host_is_no_tunnel() -> None:
+    seen = endpoint(mount("10.0.0.7:/", port="20049"), (), (AZNFS,), azure=True, implementation=None)
+    assert seen.host == "10.0.0.7"
+
+
+def test_a_mount_by_address_is_the_share_that_another_client_knows_by_name() -> None:
+    rows = (row("nas"), row("sa9.file.core.windows.net", port=2050), row("Sa1.file.core.windows.net"))
+    assert resolve("10.0.0.5", "10.0.0.5", 2049, rows, ()) == Endpoint(
+        "sa1.file.core.windows.net", "10.0.0.5", 2049, "azure-files"
+    )
+    assert resolve("10.0.0.6", "10.0.0.6", 2049, rows, ()).provider == "generic"
+
+
+def test_a_mount_by_an_unknown_name_keeps_it() -> None:
+    assert resolve("nas", "10.0.0.5", 2049, (row("sa1.file.core.windows.net"),), ()).provider == "generic"
+
+
+@pytest.mark.parametrize(
+    ("implementation", "azure", "provider"),
+    [
+        ("name='NetApp Release 9.14.1',domain='netapp.com',date='0,0'", True, "azure-netapp-files"),
+        ("name='NetApp Release 9.14.1',domain='netapp.com',date='0,0'", False, "generic"),
+        ("name='Linux 6.1',domain='kernel.org',date='0,0'", True, "generic"),
+        (None, True, "generic"),
+    ],
+)
+def test_netapp_on_azure_is_known_by_what_the_server_says(
+    implementation: str | None,
+    azure: bool,  # noqa: FBT001
+    provider: str,
+) -> None:
+    seen = endpoint(mount("10.0.1.4:/vol1", addr="10.0.1.4"), (), (), azure, implementation)
+    assert seen.provider == provider
+
+
+def test_a_name_counts_more_than_what_the_server_says() -> None:
+    seen = endpoint(mount("sa1.file.core.windows.net:/sa1/s"), (), (), azure=True, implementation="NetApp")
+    assert seen.provider == "azure-files"
