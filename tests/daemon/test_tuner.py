@@ -64,7 +64,11 @@ class Host:
         self._volumes.pop(device, None)
         self._mounts = {p: line for p, line in self._mounts.items() if f" {device} " not in line}
         self._save()
-        (self.folder / "sys/class/bdi" / device / "read_ahead_kb").unlink()
+        # Kept, so that its inode is not given to the next file: sysfs does not do that either.
+        grave = self.folder / "grave"
+        grave.mkdir(exist_ok=True)
+        file = self.folder / "sys/class/bdi" / device / "read_ahead_kb"
+        file.rename(grave / f"{device}.{len(list(grave.iterdir()))}")
 
     def set(self, device: str, value: int) -> None:
         (self.folder / "sys/class/bdi" / device / "read_ahead_kb").write_text(f"{value}\n")
