@@ -73,8 +73,8 @@ def _key(outcome: Outcome) -> tuple[str, int | None]:
 def _wanted(superblock: Superblock, decision: Decision, current: int, page_kb: int) -> int:
     """Return the value to end with.
 
-    Only upwards unless the profile says otherwise; but what nfstuned itself raised too far (before it knew the
-    mount, or under an older policy) it takes back, down to what was there.
+    Only upwards unless the profile says otherwise; but what nfstuned itself raised too far, before it knew
+    the mount or under an older policy, it takes back, down to what was there.
     """
     record = superblock.record
     ours = record is not None and current == record.written_kb

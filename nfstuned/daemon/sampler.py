@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 
-from nfstuned.core.rates import is_idle, look, one_line, rates
+from nfstuned.core.rates import look, rates
+from nfstuned.core.samples import is_idle, one_line
 from nfstuned.host.journal import Journal, Message, Priority
 from nfstuned.host.observe import observe_stats
 from nfstuned.host.root import Root

@@ -42,7 +42,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Which mounts a [[policy]] means; an empty field matches all. Globs as in fnmatch, servers as CIDR, too."""
+    """Which mounts a [[policy]] means; an empty field matches all. Globs as in fnmatch, or CIDRs of servers."""
 
     server: tuple[str, ...] = ()
     export: tuple[str, ...] = ()
