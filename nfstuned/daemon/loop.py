@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import signal
 import socket
@@ -14,17 +15,18 @@ from nfstuned.daemon.tuner import Tuner
 from nfstuned.errors import ConfigError
 from nfstuned.host.config import Child, start_load
 from nfstuned.host.events import EventsLostError, KernelEvents, MountTable, UdevEvents
-from nfstuned.host.journal import ERROR, INFO, Journal, Message
+from nfstuned.host.journal import Journal, Message, Priority
 from nfstuned.host.root import Root
-from nfstuned.host.service import notify, watchdog_s
+from nfstuned.host.service import notify, reloading, watchdog_s
 from nfstuned.host.state import State
 
 CONFIG_TIMEOUT_S = 60.0
+FOREVER_S = 1e6
 DEEP_DELAY_S = 0.3
 """How long a bdi may stay unexplained before other namespaces are searched: most are mounted by then."""
 REST = 5.0
-"""After a look the loop rests for this many times as long as it took, so that a storm of mounts cannot make it
-look at thousands of mounts for each of them; the kernel's events are served meanwhile."""
+"""After a look the loop rests for this many times as long as it took: a storm of mounts must not make it look
+at thousands of mounts for each of them. The kernel's events are served meanwhile."""
 REST_MOST_S = 2.0
 
 
@@ -39,15 +41,17 @@ class Daemon:
         self._sampler = Sampler(root, journal)
         self._signals: list[int] = []
         self._stopping = False
+        self._reason = ""
         self._config: Child | None = None
         self._look_after = 0.0
         self._deep_at: float | None = None
-        self._tick_at = 0.0
+        self._tick_at = float("inf")
         self._poll = select.epoll()
 
     def run(self) -> int:
         """Serve until told to stop; return the exit status."""
         State(self._root).prepare()
+        self._tuner.forget_lost()
         # Every source is opened before the first look: what changes afterwards is an event.
         wakeup = self._catch_signals()
         self._kernel = KernelEvents()
@@ -71,7 +75,9 @@ class Daemon:
         try:
             self._cycle()
         except Exception as error:  # noqa: BLE001 - the one place where the daemon outlives its own mistakes
-            self._journal.send(Message.CYCLE_FAILED, f"{type(error).__name__}: {error}", ERROR, REASON=repr(error))
+            self._journal.send(
+                Message.CYCLE_FAILED, f"{type(error).__name__}: {error}", Priority.ERROR, reason=repr(error)
+            )
             self._look_after = time.monotonic() + REST_MOST_S
             self._tuner.must_look = True
             time.sleep(0.1)
@@ -104,7 +110,8 @@ class Daemon:
             due.append(self._deep_at)
         if self._config is not None:
             due.append(self._config.deadline)
-        return max(0.0, min(due) - time.monotonic())
+        wait = min(due) - time.monotonic()
+        return max(0.0, wait) if wait < FOREVER_S else -1.0
 
     def _drain_kernel(self) -> None:
         try:
@@ -141,9 +148,9 @@ class Daemon:
         """Feed the watchdog, look for values that changed unseen, and sample."""
         policy = self._tuner.policy
         interval = policy.sample_interval_s if policy is not None else 0.0
-        watchdog = watchdog_s()
+        watchdog = watchdog_s(os.environ, os.getpid())
         periods = [period for period in (interval, watchdog / 2 if watchdog else 0.0) if period > 0]
-        self._tick_at = now + min(periods, default=3600.0)
+        self._tick_at = now + min(periods, default=float("inf"))
         self._look(deep=False)
         if interval > 0:
             self._sampler.sample(self._tuner.snapshot)
@@ -193,17 +200,18 @@ class Daemon:
     def _serve_signals(self) -> None:
         for number in self._wakeup.recv(64):
             if number == signal.SIGHUP:
-                notify(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
+                reloading()
                 self._start_config()
             elif number in {signal.SIGTERM, signal.SIGINT}:
                 self._stopping = True
+                self._reason = signal.Signals(number).name
 
     def _stop(self) -> None:
         notify("STOPPING=1")
         policy = self._tuner.policy
         if policy is not None and policy.restore_on_stop:
             self._tuner.restore()
-        self._journal.send(Message.STOPPED, "stopped", INFO)
+        self._journal.send(Message.STOPPED, "stopped", Priority.INFO, reason=self._reason)
 
 
 def _ignore(_number: int, _frame: FrameType | None) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from nfstuned.core.plan import name
 from nfstuned.errors import ConfigError, ParseError
-from nfstuned.host.journal import ERROR, INFO, NOTICE, WARNING, Journal, Message
+from nfstuned.host.journal import Journal, Message, Priority
 from nfstuned.model.policy import Policy
 from nfstuned.model.work import Action, Decision, Outcome, Result, Superblock
 
@@ -46,10 +46,13 @@ class Reporter:
         action = outcome.action
         if outcome.result is Result.FAILED:
             text = f"{name(superblock)}: read-ahead of {action.new_kb} KiB refused: {outcome.reason}"
-            self._journal.send(Message.READ_AHEAD_FAILED, text, ERROR, REASON=outcome.reason, **fields)
+            file = f"/sys/class/bdi/{superblock.device}/read_ahead_kb"
+            self._journal.send(
+                Message.READ_AHEAD_FAILED, text, Priority.ERROR, reason=outcome.reason, file=file, **fields
+            )
             return
         text = f"{name(superblock)}: read-ahead {action.old_kb} -> {action.new_kb} KiB ({decision.why})"
-        self._journal.send(Message.READ_AHEAD_SET, text, INFO, REASON=decision.why, **fields)
+        self._journal.send(Message.READ_AHEAD_SET, text, Priority.INFO, reason=decision.why, **fields)
 
     def contested(self, superblock: Superblock, outcome: Outcome, writer: str | None) -> None:
         """Tell that another writer's value was replaced."""
@@ -58,7 +61,9 @@ class Reporter:
             f"{name(superblock)}: another writer changed the read-ahead to {action.old_kb} KiB, "
             f"set to {action.new_kb} again{_by(writer)}"
         )
-        self._journal.send(Message.READ_AHEAD_CONTESTED, text, NOTICE, WRITER=writer, **_fields(superblock, action))
+        self._journal.send(
+            Message.READ_AHEAD_CONTESTED, text, Priority.NOTICE, writer=writer, **_fields(superblock, action)
+        )
 
     def left(self, superblock: Superblock, action: Action, writer: str | None) -> None:
         """Tell that a superblock is left to another writer."""
@@ -66,7 +71,9 @@ class Reporter:
             f"{name(superblock)}: read-ahead left at {action.old_kb} KiB, "
             f"another writer keeps changing it{_by(writer)}"
         )
-        self._journal.send(Message.READ_AHEAD_LEFT, text, WARNING, WRITER=writer, **_fields(superblock, action))
+        self._journal.send(
+            Message.READ_AHEAD_LEFT, text, Priority.WARNING, writer=writer, **_fields(superblock, action)
+        )
 
     def restored(self, outcome: Outcome) -> None:
         """Tell that a value was put back."""
@@ -75,11 +82,11 @@ class Reporter:
         self._journal.send(
             Message.READ_AHEAD_RESTORED,
             text,
-            INFO,
-            DEVICE=action.device,
-            OLD_KB=action.old_kb,
-            NEW_KB=action.new_kb,
-            REASON=outcome.reason,
+            Priority.INFO,
+            device=action.device,
+            old_kb=action.old_kb,
+            new_kb=action.new_kb,
+            reason=outcome.reason,
         )
 
     def unreadable(self, error: ParseError) -> None:
@@ -89,16 +96,23 @@ class Reporter:
         if len(self._unreadable) >= REMEMBERED:
             self._unreadable.clear()
         self._unreadable[str(error)] = None
-        self._journal.send(Message.UNREADABLE, str(error), WARNING, FILE=error.file, REASON=error.message)
+        self._journal.send(
+            Message.UNREADABLE, str(error), Priority.WARNING, file=error.file, reason=error.message
+        )
 
     def events_lost(self) -> None:
         """Tell that the kernel dropped events."""
-        self._journal.send(Message.EVENTS_LOST, "events were lost: looking at every mount again", NOTICE)
+        self._journal.send(
+            Message.EVENTS_LOST,
+            "events were lost: looking at every mount again",
+            Priority.NOTICE,
+            reason="the queue of the netlink socket was full",
+        )
 
     def config_loaded(self, policy: Policy) -> None:
         """Tell which files the configuration came from."""
         files = ", ".join(policy.files) or "built-in profiles only"
-        self._journal.send(Message.CONFIG_LOADED, f"configuration: {files}", INFO, FILE=files)
+        self._journal.send(Message.CONFIG_LOADED, f"configuration: {files}", Priority.INFO, file=files)
 
     def config_invalid(self, error: ConfigError, *, kept: bool) -> None:
         """Tell each problem of a configuration on a line of its own."""
@@ -106,20 +120,20 @@ class Reporter:
         for problem in error.problems:
             file = problem.partition(":")[0]
             self._journal.send(
-                Message.CONFIG_INVALID, f"{problem} ({after})", ERROR, FILE=file, REASON=problem
+                Message.CONFIG_INVALID, f"{problem} ({after})", Priority.ERROR, file=file, reason=problem
             )
 
 
 def _fields(superblock: Superblock, action: Action, decision: Decision | None = None) -> dict[str, object]:
     mount = superblock.mounts[0] if superblock.mounts else None
     return {
-        "DEVICE": superblock.device,
-        "MOUNT_POINT": mount.point if mount else None,
-        "SOURCE": mount.source if mount else None,
-        "PROVIDER": decision.provider if decision else None,
-        "PROFILE": decision.profile if decision else None,
-        "OLD_KB": action.old_kb,
-        "NEW_KB": action.new_kb,
+        "device": superblock.device,
+        "mount_point": mount.point if mount else None,
+        "source": mount.source if mount else None,
+        "provider": decision.provider if decision else None,
+        "profile": decision.profile if decision else None,
+        "old_kb": action.old_kb,
+        "new_kb": action.new_kb,
     }
 
 

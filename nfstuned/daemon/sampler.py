@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 
-from nfstuned.core.rates import is_idle, look, one_line, rates
-from nfstuned.host.journal import INFO, Journal, Message
+from nfstuned.core.rates import look, rates
+from nfstuned.core.samples import is_idle, one_line
+from nfstuned.host.journal import Journal, Message, Priority
 from nfstuned.host.observe import observe_stats
 from nfstuned.host.root import Root
 from nfstuned.model.samples import Look, Sample
@@ -34,14 +35,14 @@ class Sampler:
         self._journal.send(
             Message.SAMPLE,
             one_line(sample),
-            INFO,
-            DEVICE=sample.device,
-            MOUNT_POINT=sample.mount_points[0] if sample.mount_points else None,
-            SOURCE=sample.source,
-            INTERVAL_S=round(sample.interval_s, 3),
-            READ_BYTES_PER_S=round(sample.read_bytes_per_s),
-            WRITE_BYTES_PER_S=round(sample.write_bytes_per_s),
-            SERVER_READ_BYTES_PER_S=round(sample.server_read_bytes_per_s),
-            SERVER_WRITE_BYTES_PER_S=round(sample.server_write_bytes_per_s),
-            CONNECTIONS=sample.transport.connections,
+            Priority.INFO,
+            device=sample.device,
+            mount_point=sample.mount_points[0] if sample.mount_points else None,
+            source=sample.source,
+            interval_s=round(sample.interval_s, 3),
+            read_bytes_per_s=round(sample.read_bytes_per_s),
+            write_bytes_per_s=round(sample.write_bytes_per_s),
+            server_read_bytes_per_s=round(sample.server_read_bytes_per_s),
+            server_write_bytes_per_s=round(sample.server_write_bytes_per_s),
+            connections=sample.transport.connections,
         )

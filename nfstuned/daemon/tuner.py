@@ -1,4 +1,4 @@
-"""What the daemon does about superblocks: at the kernel's event, at udev's, and whenever it looks at everything."""
+"""What the daemon does about superblocks: at the kernel's event, at udev's, and when it looks at all."""
 
 from __future__ import annotations
 
@@ -52,13 +52,15 @@ class Tuner:
             self.must_look |= error.errno not in GONE
         except ParseError as error:
             self._reporter.unreadable(error)
+            self.must_look = True
 
     def removed(self, device: str) -> None:
         """Forget a superblock: its device number may be another's in a moment."""
         self._contests.pop(device, None)
         self._unplaced.pop(device, None)
         self._reporter.forget(device)
-        if bdis.identity(self._root, device) is None:
+        record = self._state.get(device)
+        if record is not None and record.bdi != bdis.identity(self._root, device):
             self._state.drop(device)
 
     def settled(self, device: str) -> None:
@@ -91,7 +93,7 @@ class Tuner:
                     self._contest(superblock, planned)
                 else:
                     self._reporter.keep(apply(self._root, self._state, planned.action))
-            if superblock.mounts or deep:
+            if superblock.mounts or (deep and superblock.device in self._unplaced):
                 self._reporter.place(superblock, decision)
         self._note_unplaced(deep=deep)
 
@@ -122,7 +124,7 @@ class Tuner:
         if volume is None:
             self._unplaced.setdefault(bdi.device, bdi.inode)
             return
-        decision = decide_early(policy, volume, observe_servers(self._root), ())
+        decision = decide_early(policy, volume, observe_servers(self._root), (), azure=self.snapshot.azure)
         if decision is None:
             self.must_look = True
             return
@@ -154,4 +156,3 @@ class Tuner:
             self._unplaced.setdefault(device, inode)
         if deep:
             self._unplaced = dict.fromkeys(self._unplaced, 0)
-

@@ -30,7 +30,9 @@ class KernelEvents:
 
     def __init__(self) -> None:
         self._socket = socket.socket(
-            socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC, NETLINK_KOBJECT_UEVENT
+            socket.AF_NETLINK,
+            socket.SOCK_RAW | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC,
+            NETLINK_KOBJECT_UEVENT,
         )
         # As far as net.core.rmem_max allows; more would need CAP_NET_ADMIN.
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
@@ -51,7 +53,7 @@ class KernelEvents:
                 raise _lost(error) from error
             # Everyone may send to the group; only the kernel has port 0.
             if sender[0] == 0:
-                event = parse_uevent(data, b"bdi")
+                event = parse_uevent(data, "bdi")
                 if event is not None:
                     return event
 

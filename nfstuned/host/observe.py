@@ -49,14 +49,19 @@ class _Found:
     @property
     def devices(self) -> list[str]:
         """Return the NFS superblocks, mounted ones first, in the order of their numbers."""
-        return sorted({*self.mounts, *self.volumes}, key=lambda device: [int(part) for part in device.split(":")])
+        return sorted(
+            {*self.mounts, *self.volumes}, key=lambda device: [int(part) for part in device.split(":")]
+        )
 
 
 def observe(root: Root) -> Snapshot:
     """Return all that is known of the NFS mounts of this host, in every namespace that can be seen."""
     snapshot = observe_superblocks(root, deep=True)
     stats, problems = observe_stats(root)
-    requests = [*parse_utab(root.read_or_empty("run/mount/utab")), *parse_fstab(root.read_or_empty("etc/fstab"))]
+    requests = [
+        *parse_utab(root.read_or_empty("run/mount/utab")),
+        *parse_fstab(root.read_or_empty("etc/fstab")),
+    ]
     errors = tuple(request for request in requests if isinstance(request, ParseError))
     return replace(
         snapshot,

@@ -10,8 +10,8 @@ VIEWS = ("proc/1", "proc/self")
 class Root:
     """A live host's files. Paths are given without a leading slash.
 
-    The kernel's own view of mounts and of nfsfs is init's where it can be read: it is right inside a sandboxed
-    service, whose mount namespace is its own, and in a container that shares the host's PID namespace.
+    The view of mounts and of nfsfs is init's where it can be read: it is right inside a sandboxed service,
+    whose mount namespace is its own, and in a container that shares the host's PID namespace.
     """
 
     def __init__(self, prefix: str = "/") -> None:
@@ -49,3 +49,19 @@ class Root:
 
     def _readable(self, name: str) -> bool:
         return os.access(self.prefix + name, os.R_OK)
+
+
+class WitnessRoot(Root):
+    """A root that remembers which files were there but not for this user to read."""
+
+    def __init__(self, prefix: str = "/") -> None:
+        super().__init__(prefix)
+        self.denied: dict[str, None] = {}
+
+    def read(self, name: str) -> str:
+        """Return a file's text like Root.read, and remember a name that was denied. Raises OSError."""
+        try:
+            return super().read(name)
+        except PermissionError:
+            self.denied[name] = None
+            raise

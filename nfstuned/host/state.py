@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 
 from nfstuned.host.root import Root
 from nfstuned.model.work import Record
@@ -19,6 +20,7 @@ class State:
     """The records of one host."""
 
     def __init__(self, root: Root) -> None:
+        self._root = root
         self._folder = root.path(FOLDER)
 
     def prepare(self) -> None:
@@ -27,18 +29,12 @@ class State:
 
     def get(self, device: str) -> Record | None:
         """Return the record of a device number; None when there is none, or none that is whole."""
-        try:
-            with open(f"{self._folder}/{device}", encoding="ascii") as file:
-                return _record(device, file.read())
-        except OSError:
-            return None
+        text = self._root.read_or_empty(f"{FOLDER}/{device}")
+        return _record(device, text) if text else None
 
     def all(self) -> dict[str, Record]:
         """Return every record by its device number."""
-        try:
-            names = os.listdir(self._folder)
-        except OSError:
-            return {}
+        names = self._root.names(FOLDER)
         return {name: record for name in names if (record := self.get(name)) is not None}
 
     def put(self, record: Record) -> None:
@@ -47,7 +43,9 @@ class State:
         One write(2) of a few bytes: a reader sees all of it or an empty file, which counts as no record.
         """
         values = [record.bdi, record.original_kb, record.written_kb, record.undone]
-        fd = os.open(f"{self._folder}/{record.device}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        fd = os.open(
+            f"{self._folder}/{record.device}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644
+        )
         try:
             os.write(fd, json.dumps(values).encode())
         finally:
@@ -55,16 +53,14 @@ class State:
 
     def drop(self, device: str) -> None:
         """Forget a device number; it is no error when nothing is known of it."""
-        try:
+        with suppress(FileNotFoundError):
             os.unlink(f"{self._folder}/{device}")
-        except FileNotFoundError:
-            pass
 
 
 def _record(device: str, text: str) -> Record | None:
     try:
         bdi, original, written, undone = json.loads(text)
-    except ValueError:
+    except (TypeError, ValueError):
         return None
     if not all(type(value) is int for value in (bdi, original, written)):
         return None

@@ -6,13 +6,19 @@ import re
 
 from nfstuned.host.root import Root
 
-FOLDERS = ("etc/udev/rules.d", "run/udev/rules.d", "usr/local/lib/udev/rules.d", "usr/lib/udev/rules.d", "lib/udev/rules.d")
+FOLDERS = (
+    "etc/udev/rules.d",
+    "run/udev/rules.d",
+    "usr/local/lib/udev/rules.d",
+    "usr/lib/udev/rules.d",
+    "lib/udev/rules.d",
+)
 _WRITES = re.compile(r'ATTR\{(?:[^}]*/)?read_ahead_kb\}\s*=\s*"', re.ASCII)
 _ABOUT_BDI = re.compile(r'SUBSYSTEM\s*==\s*"[^"]*bdi')
 
 
 def find_writer(root: Root) -> str | None:
-    """Return the rule file whose write comes last, "/usr/lib/udev/rules.d/99-nfs.rules"; None when there is none.
+    """Return the rule file whose write comes last, "/usr/lib/udev/rules.d/99-nfs.rules"; None without one.
 
     Of files with one name the first folder's counts; all are read in the order of their names. nfstuned's own
     rule is not another writer.
@@ -32,5 +38,7 @@ def find_writer(root: Root) -> str | None:
 def _writes_read_ahead(text: str) -> bool:
     rules = text.replace("\\\n", " ").split("\n")
     return any(
-        _WRITES.search(rule) and _ABOUT_BDI.search(rule) for rule in rules if not rule.lstrip().startswith("#")
+        _WRITES.search(rule) and _ABOUT_BDI.search(rule)
+        for rule in rules
+        if not rule.lstrip().startswith("#")
     )

@@ -1,14 +1,49 @@
-"""Rates between two looks at mountstats, each figure at its own level."""
+"""Two looks at mountstats, and the rates between them, each figure at its own level."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from nfstuned.model.kernel import MountStats
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """One superblock's counters at one moment, once for all of its mounts.
+
+    `device` and `bdi` (as in Superblock) are its identity: the number alone is reused at once.
+    """
+
+    device: str
+    bdi: int | None
+    mount_points: tuple[str, ...]
+    source: str
+    group: str
+    """The transport group that it shares with other mounts of its server: "v4.1 tcp 10.10.10.10:2049"."""
+    stats: MountStats
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The counters of every visible NFS superblock at one moment.
+
+    `time` is in Unix seconds and only dates a sample. `monotonic_s` is CLOCK_MONOTONIC and measures it: it
+    does not jump when the clock is set, and stands still while the machine is suspended, as the kernel's
+    counters do.
+    """
+
+    time: float
+    monotonic_s: float
+    superblocks: tuple[Counted, ...] = ()
+
 
 @dataclass(frozen=True, slots=True)
 class OpRate:
-    """One operation of one superblock over an interval; the times are means an operation."""
+    """One operation of one superblock over an interval; the times are means an operation.
+
+    A mean is None when no operation ended in the interval, or when the kernel's sum of times ran backwards.
+    """
 
     per_s: float
     rtt_ms: float | None
@@ -20,7 +55,11 @@ class OpRate:
 
 @dataclass(frozen=True, slots=True)
 class TransportRate:
-    """The connections of one transport group over an interval; each figure counts the group once."""
+    """The connections of one transport group over an interval; each figure counts the group once.
+
+    `in_flight` and `backlog` are the mean numbers of requests that a new one found sent, and waiting for a
+    slot. They are None when nothing was sent, or when a connection came, went or was replaced.
+    """
 
     group: str
     connections: int
@@ -42,5 +81,11 @@ class Sample:
     server_read_bytes_per_s: float
     server_write_bytes_per_s: float
     over_fetch_ratio: float | None
+    """Bytes read from the server for each byte that programs read; None when they read nothing.
+
+    Reads of memory-mapped files are not among the programs' bytes.
+    """
     ops: Mapping[str, OpRate]
+    """The operations that ended in the interval. Those of the transport group as a whole (SEQUENCE, RENEW and
+    the like), which the kernel shows in every mount of a server, are in its first sample only."""
     transport: TransportRate

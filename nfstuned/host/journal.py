@@ -1,0 +1,130 @@
+"""The journal: every message has an id, fields of its own and an entry in systemd/nfstuned.catalog.
+
+`journalctl -x` explains the messages, `journalctl NFSTUNED_MOUNT=0:43` finds those about one superblock.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from enum import Enum, IntEnum
+
+try:
+    from systemd.journal import sendv
+except ImportError:  # not installed; in a checkout the name "systemd" even exists, as our folder
+    sendv = None
+
+UNKNOWN = "unknown"
+"""What a field holds that a message promises and its sender does not know."""
+
+_MOUNT = ("device", "mount_point", "source")
+
+
+class Priority(IntEnum):
+    """The levels of syslog(3) that nfstuned uses."""
+
+    ERROR = 3
+    WARNING = 4
+    NOTICE = 5
+    INFO = 6
+    DEBUG = 7
+
+
+class Message(Enum):
+    """What nfstuned tells the journal: the MESSAGE_ID, and the NFSTUNED_ fields that every such entry has.
+
+    An id never changes its meaning. The catalog may refer to exactly the fields promised here.
+    """
+
+    STARTED = ("2c759dce6c5846bba87106e3939d5834", ("version",))
+    """The daemon begins; READY=1 follows when it has looked at every mount."""
+    STOPPED = ("40599775c7f74136847298e46ad4eff5", ("reason",))
+    """The daemon ends; the values that it wrote stay unless restore_on_stop is set."""
+    READ_AHEAD_SET = (
+        "dde1988f3e324dfd84dd3a90989f9066",
+        (*_MOUNT, "provider", "profile", "old_kb", "new_kb", "reason"),
+    )
+    """A superblock got the read-ahead of its profile, and it was read back."""
+    READ_AHEAD_CONTESTED = ("8856ccd810b94cfeb57850a114d0bedd", (*_MOUNT, "old_kb", "new_kb", "writer"))
+    """Another program had changed a value to `old_kb`; `new_kb` was written again."""
+    READ_AHEAD_LEFT = ("f33562687ae841cdae8787f80e507691", (*_MOUNT, "old_kb", "new_kb", "writer"))
+    """Another program keeps writing `old_kb`; nfstuned no longer writes `new_kb` to this superblock."""
+    READ_AHEAD_RESTORED = ("230913708d0d4b7c923972ca92cfedb6", ("device", "old_kb", "new_kb", "reason"))
+    """A superblock got back the value that it had before nfstuned changed it."""
+    READ_AHEAD_FAILED = ("660f2b2f659043009b1eaf166aaa014f", (*_MOUNT, "old_kb", "new_kb", "file", "reason"))
+    """The kernel refused a value, or the attribute could not be written."""
+    CONFIG_LOADED = ("e6efe96d5e274e07bc634c5f138ddade", ("file",))
+    """A configuration is in use; `file` names the administrator's files, in their order."""
+    CONFIG_INVALID = ("f841f5f931614776925a3da3593500ca", ("file", "reason"))
+    """One problem of a configuration that was refused; the last good one, if any, stays in use."""
+    UNREADABLE = ("2972cddf465d426ba08acdeeb0720398", ("file", "reason"))
+    """A kernel file has a line that nfstuned does not understand; its other lines count."""
+    EVENTS_LOST = ("c8a81271bb5e4897b56023a5be6a0077", ("reason",))
+    """The kernel dropped events for want of room; everything was looked at again."""
+    SAMPLE = ("ac33837b60f6443f856960df8ada06eb", _MOUNT)
+    """What a superblock delivered over one interval."""
+    CYCLE_FAILED = ("4e73fad58dcc543bb45d3c7816196295", ("reason",))
+    """A cycle of the daemon's loop failed; the next one starts afresh, but the watchdog is not fed by it."""
+    POLICY_CONFLICT = (
+        "6726c25e53d74bb4a1cfd37dd35be9c6",
+        (*_MOUNT, "profile", "new_kb", "reason"),
+    )
+    """Mounts of one superblock match policies with different values; `new_kb` was chosen."""
+
+    def __init__(self, message_id: str, fields: tuple[str, ...]) -> None:
+        self.id = message_id
+        self.fields = fields
+
+
+class Journal:
+    """Sends messages to the journal, or to stderr where the journal does not listen.
+
+    `write` takes the entry's fields as `NAME=value` in bytes; by default it is chosen once, here.
+    """
+
+    def __init__(self, write: Callable[..., object] | None = None) -> None:
+        self._write = write or (sendv if sendv is not None and connected(os.environ) else _to_stderr)
+
+    def send(self, message: Message, text: str, priority: int, **fields: object) -> None:
+        """Write one entry; `fields` become NFSTUNED_ fields, without those that are None.
+
+        A promised field that is missing says "unknown". Paths may hold surrogate escapes: they arrive as
+        the bytes that the kernel gave. Never raises: a full or absent journal must not stop the work.
+        """
+        known = {name: value for name, value in fields.items() if value is not None}
+        promised = dict.fromkeys(message.fields, UNKNOWN)
+        entry: dict[str, object] = {
+            "MESSAGE": text,
+            "MESSAGE_ID": message.id,
+            "PRIORITY": int(priority),
+            "SYSLOG_IDENTIFIER": "nfstuned",
+        }
+        entry |= {f"NFSTUNED_{name.upper()}": value for name, value in (promised | known).items()}
+        try:
+            self._write(*(os.fsencode(f"{name}={value}") for name, value in entry.items()))
+        except OSError as error:
+            _to_stderr(os.fsencode(f"MESSAGE={text} (not in the journal: {error})"))
+
+
+def connected(environ: Mapping[str, str]) -> bool:
+    """Return whether stderr is the journal's: JOURNAL_STREAM of systemd.exec(5) names its device and inode.
+
+    On a terminal it is not, and a person who runs the daemon there wants to read its messages.
+    """
+    try:
+        stream = os.fstat(2)
+    except OSError:
+        return False
+    return environ.get("JOURNAL_STREAM") == f"{stream.st_dev}:{stream.st_ino}"
+
+
+def _to_stderr(*entry: bytes) -> None:
+    r"""Print the text behind its `<N>`, which a service manager takes for the priority (sd-daemon(3)).
+
+    A line break would begin a message of its own, so it is written as `\n`.
+    """
+    fields = dict(field.split(b"=", 1) for field in entry)
+    text = fields[b"MESSAGE"].replace(b"\n", b"\\n")
+    with suppress(OSError):
+        os.write(2, b"<%s>%s\n" % (fields.get(b"PRIORITY", b"4"), text))

@@ -1,0 +1,52 @@
+"""The smallest pieces of every file: numbers, escapes, and tokens short enough for a message."""
+
+from __future__ import annotations
+
+import re
+
+LARGEST = 2**64 - 1
+"""No kernel counter prints more; without a bound, a damaged line could cost time or overflow a float."""
+_DIGITS = len(str(LARGEST))
+_ESCAPES = re.compile(r"(?:\\[0-3][0-7]{2})+")
+_COUNTERS = re.compile(r"-?[0-9]{1,20}(?: -?[0-9]{1,20})* ?")
+_SHOWN = 80
+
+
+def quoted(token: str) -> str:
+    """Return the token for a message: quoted, harmless to a terminal, and cut where it is too long."""
+    return ascii(token) if len(token) <= _SHOWN else ascii(token[:_SHOWN]) + "..."
+
+
+def number(what: str, token: str) -> int:
+    """Return a decimal number from 0 to 2**64-1; ValueError names `what` and the token."""
+    if not (token.isascii() and token.isdigit() and len(token) <= _DIGITS):
+        raise ValueError(f"{what} is not a number: {quoted(token)}")
+    value = int(token)
+    if value > LARGEST:
+        raise ValueError(f"{what} does not fit 64 bits: {quoted(token)}")
+    return value
+
+
+def counters(what: str, text: str, least: int) -> list[int]:
+    """Return numbers that stand apart by one space each, at least so many; ValueError names what is wrong."""
+    if not _COUNTERS.fullmatch(text):
+        raise ValueError(f"{what} holds something that is not a number: {quoted(text)}")
+    values = list(map(int, text.split()))
+    if len(values) < least:
+        raise ValueError(f"{what} has {len(values)} numbers, at least {least} expected: {quoted(text)}")
+    if max(values) > LARGEST:
+        raise ValueError(f"{what} does not fit 64 bits: {quoted(text)}")
+    return values
+
+
+def unescape(text: str) -> str:
+    r"""Decode octal escapes (`\040` for a space) of the kernel (fs/seq_file.c, mangle_path) and of libmount.
+
+    Each escape is one byte; bytes in a row are decoded together, and stay surrogate escapes if not UTF-8.
+    """
+    return _ESCAPES.sub(_bytes, text) if "\\" in text else text
+
+
+def _bytes(escapes: re.Match[str]) -> str:
+    codes = bytes(int(code, 8) for code in escapes[0].split("\\")[1:])
+    return codes.decode("utf-8", "surrogateescape")

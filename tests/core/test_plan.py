@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from nfstuned.core.plan import changed_by_another, name, plan_superblock
+from nfstuned.model.kernel import Mount, Options
+from nfstuned.model.work import Decision, Outcome, Record, Result, Superblock
+
+UNTOUCHED = Superblock("0:43", 7001, 128)
+TUNED = replace(UNTOUCHED, read_ahead_kb=15360, record=Record("0:43", 7001, 128, 15360))
+
+
+def decision(kb: int | None, *, lower: bool = False) -> Decision:
+    return Decision(kb=kb, profile="azure-files", provider="azure-files", lower=lower, why="because")
+
+
+def new_kb(superblock: Superblock, wanted: Decision, page_kb: int = 4) -> int | None:
+    outcome = plan_superblock(superblock, wanted, page_kb)
+    return None if outcome is None else outcome.action.new_kb
+
+
+def test_a_default_is_raised() -> None:
+    outcome = plan_superblock(UNTOUCHED, decision(15360), 4)
+    assert outcome is not None
+    assert outcome.result is Result.PLANNED
+    assert (outcome.action.bdi, outcome.action.old_kb, outcome.action.new_kb) == (7001, 128, 15360)
+
+
+def test_the_right_value_needs_nothing() -> None:
+    assert plan_superblock(TUNED, decision(15360), 4) is None
+
+
+@pytest.mark.parametrize(("lower", "expected"), [(False, None), (True, 1024)])
+def test_only_a_profile_that_says_so_lowers(lower: bool, expected: int | None) -> None:  # noqa: FBT001
+    high = replace(UNTOUCHED, read_ahead_kb=16384)
+    assert new_kb(high, decision(1024, lower=lower)) == expected
+
+
+def test_what_was_raised_too_far_is_taken_back_to_the_decision() -> None:
+    assert new_kb(TUNED, decision(1024)) == 1024
+
+
+def test_taking_back_stops_at_what_was_there_before() -> None:
+    was_high = replace(TUNED, record=Record("0:43", 7001, 4096, 15360))
+    assert new_kb(was_high, decision(1024)) == 4096
+
+
+def test_a_policy_without_an_opinion_takes_back_what_nfstuned_wrote() -> None:
+    assert new_kb(TUNED, decision(None)) == 128
+    assert plan_superblock(UNTOUCHED, decision(None), 4) is None
+
+
+@pytest.mark.parametrize(("found", "expected"), [(128, 15360), (4096, 15360), (16384, None), (0, 15360)])
+def test_another_writers_value_is_replaced_only_when_it_is_lower(found: int, expected: int | None) -> None:
+    contested = replace(TUNED, read_ahead_kb=found)
+    assert changed_by_another(contested)
+    assert new_kb(contested, decision(15360)) == expected
+
+
+def test_an_undone_superblock_is_left_alone() -> None:
+    undone = replace(UNTOUCHED, record=Record("0:43", 7001, 128, 128, undone=True))
+    outcome = plan_superblock(undone, decision(15360), 4)
+    assert outcome is not None
+    assert outcome.result is Result.SKIPPED
+    assert not changed_by_another(replace(undone, read_ahead_kb=64))
+
+
+def test_values_are_whole_pages() -> None:
+    assert new_kb(UNTOUCHED, decision(15380), 64) == 15360
+    assert new_kb(UNTOUCHED, decision(1023), 4) == 1020
+
+
+@pytest.mark.parametrize("hidden", [replace(UNTOUCHED, bdi=None), replace(UNTOUCHED, read_ahead_kb=None)])
+def test_a_superblock_without_a_readable_bdi_is_not_acted_on(hidden: Superblock) -> None:
+    assert plan_superblock(hidden, decision(15360), 4) is None
+
+
+def test_a_superblock_is_called_by_its_first_mount_point() -> None:
+    mount = Mount(30, 1, "0:43", "/", "/mnt/a b", "nfs4", "sa1:/a", Options())
+    assert name(UNTOUCHED) == "0:43"
+    assert name(replace(UNTOUCHED, mounts=(mount, replace(mount, point="/mnt/c")))) == "/mnt/a b"
+    outcome = plan_superblock(replace(UNTOUCHED, mounts=(mount,)), decision(15360), 4)
+    assert isinstance(outcome, Outcome)
+    assert outcome.action.target == "/mnt/a b"

@@ -1,0 +1,584 @@
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfstuned.core.rates import look, rates
+from nfstuned.core.samples import is_idle, one_line, to_json
+from nfstuned.model.kernel import ByteCounters, Mount, MountStats, OpCounters, Options, Transport
+from nfstuned.model.samples import Counted, Look, OpRate, Sample, TransportRate
+from nfstuned.model.work import Snapshot, Superblock
+
+MIB = 1 << 20
+GROUP = "v4.1 tcp 10.10.10.10:2049"
+OPTIONS = Options(
+    (("rw", None), ("vers", "4.1"), ("proto", "tcp"), ("nconnect", "2"), ("addr", "10.10.10.10"))
+)
+
+
+def op(
+    ops: int = 0, rtt_ms: int = 0, transmissions: int | None = None, errors: int | None = 0, queue_ms: int = 0
+) -> OpCounters:
+    sent = ops if transmissions is None else transmissions
+    return OpCounters(ops, sent, 0, ops * 200, ops * 150, queue_ms, rtt_ms, queue_ms + rtt_ms, errors)
+
+
+def moved(
+    read: int = 0, written: int = 0, server_read: int = 0, server_written: int = 0, direct_read: int = 0
+) -> ByteCounters:
+    pages = server_read // 4096, server_written // 4096
+    return ByteCounters(read, written, direct_read, 0, server_read, server_written, *pages)
+
+
+def line(sends: int = 0, in_flight: int = 0, backlog: int = 0) -> Transport:
+    return Transport("tcp", 0, 1, 0, sends, sends, 0, in_flight, backlog, 64, 0, 0)
+
+
+def stats(
+    age: int | None = 1000,
+    total: ByteCounters | None = None,
+    lines: tuple[Transport, ...] = (),
+    **ops: OpCounters,
+) -> MountStats:
+    return MountStats(
+        source="server:/data",
+        point="/mnt/data",
+        fstype="nfs4",
+        statvers="1.1",
+        age_s=age,
+        options=OPTIONS,
+        bytes=total or moved(),
+        transports=lines or (line(), line()),
+        ops=MappingProxyType(ops),
+    )
+
+
+def counted(
+    stanza: MountStats, device: str = "0:43", group: str = GROUP, points: tuple[str, ...] = ("/mnt/data",)
+) -> Counted:
+    return Counted(device, int(device[2:]), points, "server:/data", group, stanza)
+
+
+def looks(before: MountStats, now: MountStats, seconds: float = 10.0) -> tuple[Look, Look]:
+    """Two looks at one superblock, with the age that the later one must have."""
+    aged = replace(now, age_s=1000 + int(seconds))
+    return Look(5e8, 100.0, (counted(before),)), Look(5e8 + seconds, 100.0 + seconds, (counted(aged),))
+
+
+def one(before: MountStats, now: MountStats, seconds: float = 10.0) -> Sample:
+    (sample,) = rates(*looks(before, now, seconds))
+    return sample
+
+
+def mount(number: int, device: str = "0:43", point: str = "/mnt/data", parent: int = 1) -> Mount:
+    return Mount(number, parent, device, "/", point, "nfs4", "server:/data", OPTIONS)
+
+
+def superblock(*mounts: Mount) -> Superblock:
+    return Superblock(mounts[0].device, int(mounts[0].device[2:]), 128, mounts)
+
+
+def stanza(reads: int, point: str = "/mnt/data") -> MountStats:
+    return replace(stats(READ=op(reads)), point=point)
+
+
+def reads_seen(seen: Look) -> dict[str, int]:
+    return {counted.device: counted.stats.ops["READ"].ops for counted in seen.superblocks}
+
+
+class TestLook:
+    def test_bind_mounts_are_one_superblock(self) -> None:
+        snapshot = Snapshot(
+            (superblock(mount(30), mount(31, point="/srv/bound")),),
+            stats=(stanza(7), stanza(7, "/srv/bound")),
+        )
+        seen = look(snapshot, snapshot.stats, 5e8, 100.0)
+        assert seen == Look(
+            5e8,
+            100.0,
+            (Counted("0:43", 43, ("/mnt/data", "/srv/bound"), "server:/data", GROUP, stanza(7)),),
+        )
+
+    def test_statistics_are_joined_by_name_and_not_by_position(self) -> None:
+        snapshot = Snapshot(
+            (superblock(mount(30, "0:43", "/a")), superblock(mount(31, "0:44", "/b"))),
+            stats=(stanza(2, "/b"), stanza(1, "/a")),
+        )
+        assert reads_seen(look(snapshot, snapshot.stats, 0.0, 0.0)) == {"0:43": 1, "0:44": 2}
+
+    def test_a_superblock_without_statistics_is_left_out(self) -> None:
+        snapshot = Snapshot((superblock(mount(30)), Superblock("0:50", 50, 128)), stats=(stanza(1, "/else"),))
+        assert look(snapshot, snapshot.stats, 0.0, 0.0).superblocks == ()
+
+    def test_the_same_export_mounted_twice_on_one_point_is_one_superblock(self) -> None:
+        snapshot = Snapshot((superblock(mount(30), mount(31, parent=30)),), stats=(stanza(7), stanza(7)))
+        assert look(snapshot, snapshot.stats, 0.0, 0.0).superblocks == (counted(stanza(7)),)
+
+    def test_superblocks_stacked_on_one_point_are_told_apart_by_what_lies_below(self) -> None:
+        upper, lower = mount(29, "0:44", parent=30), mount(30, "0:43")
+        snapshot = Snapshot((superblock(upper), superblock(lower)), stats=(stanza(1), stanza(2)))
+        assert reads_seen(look(snapshot, snapshot.stats, 0.0, 0.0)) == {"0:43": 1, "0:44": 2}
+
+    @pytest.mark.parametrize("parents", [(1, 1), (30, 29)])
+    def test_superblocks_on_one_point_that_cannot_be_told_apart_are_left_out(
+        self, parents: tuple[int, int]
+    ) -> None:
+        ways = (mount(29, "0:44", parent=parents[0]), mount(30, "0:43", parent=parents[1]))
+        snapshot = Snapshot(tuple(map(superblock, ways)), stats=(stanza(1), stanza(2)))
+        assert look(snapshot, snapshot.stats, 0.0, 0.0).superblocks == ()
+
+    def test_a_superblock_that_other_namespaces_show_at_the_same_point_is_not_lost(self) -> None:
+        snapshot = Snapshot((superblock(mount(30), mount(300), mount(301)),), stats=(stanza(7),))
+        assert look(snapshot, snapshot.stats, 0.0, 0.0).superblocks == (counted(stanza(7)),)
+
+    def test_a_mount_that_appeared_between_the_two_files_is_not_guessed_at(self) -> None:
+        for superblocks in (
+            (superblock(mount(30)),),
+            (superblock(mount(30)), superblock(mount(31, "0:44", parent=30)), superblock(mount(32, "0:45"))),
+        ):
+            snapshot = Snapshot(superblocks, stats=(stanza(7), replace(stanza(1), age_s=0)))
+            assert look(snapshot, snapshot.stats, 0.0, 0.0).superblocks == ()
+
+    @pytest.mark.parametrize(
+        ("options", "group"),
+        [
+            ({"vers": "3", "proto": "tcp", "addr": "10.0.0.4"}, "v3 tcp 10.0.0.4:2049"),
+            ({"vers": "4.2", "proto": "tcp6", "addr": "fd00::4"}, "v4.2 tcp6 [fd00::4]:2049"),
+            (
+                {"vers": "4.1", "proto": "tcp", "port": "20049", "addr": "127.0.0.1"},
+                "v4.1 tcp 127.0.0.1:20049",
+            ),
+            ({"vers": "4.1", "proto": "tcp", "xprtsec": "none", "addr": "::1"}, "v4.1 tcp [::1]:2049"),
+            (
+                {"vers": "4.1", "proto": "tcp", "xprtsec": "mtls", "addr": "10.0.0.4"},
+                "v4.1 tcp 10.0.0.4:2049 mtls",
+            ),
+            ({}, "v? ? [server:/data]:2049"),
+        ],
+    )
+    def test_a_transport_group_is_what_the_kernel_takes_for_one_client(
+        self, options: dict[str, str], group: str
+    ) -> None:
+        shown = replace(mount(30), options=Options(tuple(options.items())))
+        snapshot = Snapshot((superblock(shown),), stats=(stanza(1),))
+        assert [counted.group for counted in look(snapshot, snapshot.stats, 0.0, 0.0).superblocks] == [group]
+
+
+class TestRates:
+    def test_bytes_are_what_programs_asked_for_and_what_the_server_moved(self) -> None:
+        before = stats(total=moved(read=5 * MIB, written=MIB, server_read=3 * MIB, server_written=MIB))
+        now = stats(
+            total=moved(
+                read=15 * MIB,
+                written=21 * MIB,
+                server_read=33 * MIB,
+                server_written=11 * MIB,
+                direct_read=10 * MIB,
+            )
+        )
+        sample = one(before, now)
+        assert (sample.time, sample.interval_s, sample.device) == (5e8 + 10, 10.0, "0:43")
+        assert sample.read_bytes_per_s == 2 * MIB
+        assert sample.write_bytes_per_s == 2 * MIB
+        assert sample.server_read_bytes_per_s == 3 * MIB
+        assert sample.server_write_bytes_per_s == MIB
+        assert sample.over_fetch_ratio == 1.5
+
+    def test_over_fetch_is_unknown_when_programs_read_nothing(self) -> None:
+        assert one(stats(), stats(total=moved(server_read=MIB))).over_fetch_ratio is None
+
+    def test_an_operation_has_its_rate_and_its_mean_times(self) -> None:
+        before = stats(READ=op(1000, rtt_ms=5000, queue_ms=100))
+        now = stats(READ=op(1100, rtt_ms=5120, queue_ms=150, transmissions=1105, errors=20))
+        assert one(before, now).ops == {"READ": OpRate(10.0, 1.2, 0.5, 1.7, 0.5, 2.0)}
+
+    def test_only_operations_that_ended_in_the_interval_appear(self) -> None:
+        assert one(stats(READ=op(7), WRITE=op(7)), stats(READ=op(7), WRITE=op(8))).ops.keys() == {"WRITE"}
+
+    def test_an_operation_that_was_only_sent_again_has_no_means(self) -> None:
+        rate = one(stats(READ=op(7)), stats(READ=op(7, transmissions=9))).ops["READ"]
+        assert rate == OpRate(0.0, None, None, None, 0.2, 0.0)
+
+    def test_read_plus_is_an_operation_of_its_own(self) -> None:
+        before = stats(READ=op(), READ_PLUS=op(10))
+        assert one(before, stats(READ=op(5), READ_PLUS=op(20))).ops.keys() == {"READ", "READ_PLUS"}
+
+    @pytest.mark.parametrize("errors", [0, None])
+    def test_an_operation_that_only_the_later_look_shows_began_at_zero(self, errors: int | None) -> None:
+        rate = one(stats(GETATTR=op(1)), stats(GETATTR=op(1), READ=op(50, errors=errors))).ops["READ"]
+        assert rate == OpRate(5.0, 0.0, 0.0, 0.0, 0.0, errors)
+
+    def test_a_look_that_was_cut_short_before_the_operations_is_followed_by_no_burst(self) -> None:
+        assert one(stats(), stats(READ=op(1_000_000))).ops == {}
+
+    def test_retransmissions_are_never_negative(self) -> None:
+        """Some kernels count operations that were given up before they were sent."""
+        assert one(stats(READ=op(0)), stats(READ=op(10, transmissions=4))).ops["READ"].retrans_per_s == 0
+
+    @pytest.mark.parametrize("missing", [0, 1])
+    def test_errors_are_unknown_where_the_kernel_does_not_count_them(self, missing: int) -> None:
+        before, now = (stats(READ=op(n, errors=None if n == missing else 0)) for n in (0, 1))
+        assert one(before, now).ops["READ"].errors_per_s is None
+
+    def test_a_sum_of_times_below_zero_leaves_the_mean_unknown(self) -> None:
+        """The figure is one that a kernel printed: a negative time without its sign."""
+        now = replace(op(10, rtt_ms=20), queue_ms=18446743919241604546)
+        rate = one(stats(READ=op(0)), stats(READ=now)).ops["READ"]
+        assert (rate.rtt_ms, rate.queue_ms) == (2.0, None)
+
+    def test_a_sum_of_times_may_be_given_with_its_sign(self) -> None:
+        rate = one(stats(READ=op(10, queue_ms=-500)), stats(READ=op(20, queue_ms=-480))).ops["READ"]
+        assert rate.queue_ms == 2.0
+
+    def test_a_mean_is_right_after_a_sum_of_times_was_below_zero(self) -> None:
+        before = replace(op(10), queue_ms=18446743919241604546)
+        now = replace(op(20), queue_ms=18446743919241604566)
+        assert one(stats(READ=before), stats(READ=now)).ops["READ"].queue_ms == 2.0
+
+
+class TestResets:
+    def test_a_superblock_that_came_or_went_has_no_sample(self) -> None:
+        earlier, later = looks(stats(), stats())
+        assert rates(replace(earlier, superblocks=()), later) == ()
+        assert rates(earlier, replace(later, superblocks=())) == ()
+
+    def test_a_reused_device_number_is_not_the_same_superblock(self) -> None:
+        earlier, later = looks(stats(), stats())
+        other = replace(later.superblocks[0], bdi=99)
+        assert rates(earlier, replace(later, superblocks=(other,))) == ()
+
+    @pytest.mark.parametrize("age", [0, 999, 1000, 1040, 1100])
+    def test_a_superblock_that_did_not_age_by_the_interval_is_another_one(self, age: int) -> None:
+        earlier = Look(5e8, 100.0, (counted(stats(age=1000)),))
+        assert rates(earlier, Look(5e8 + 60, 160.0, (counted(stats(age=age)),))) == ()
+
+    @pytest.mark.parametrize("age", [1059, 1060, 1061, None])
+    def test_ages_are_whole_seconds_or_unknown(self, age: int | None) -> None:
+        earlier = Look(5e8, 100.0, (counted(stats(age=1000)),))
+        assert len(rates(earlier, Look(5e8 + 60, 160.0, (counted(stats(age=age)),)))) == 1
+
+    @pytest.mark.parametrize(
+        ("before", "now"),
+        [
+            (stats(total=moved(read=9 * MIB)), stats(total=moved(read=MIB))),
+            (stats(total=moved(server_written=1 << 40)), stats(total=moved(server_written=1 << 30))),
+            (stats(READ=op(5000)), stats(READ=op(3))),
+            (stats(READ=op(5, transmissions=10)), stats(READ=op(6, transmissions=6))),
+            (stats(READ=op(5, errors=2)), stats(READ=op(6, errors=0))),
+            (stats(SEQUENCE=op(5000)), stats(SEQUENCE=op(3))),
+            (stats(READ=op(5), WRITE=op(5)), stats(READ=op(5))),
+        ],
+    )
+    def test_a_counter_that_fell_is_no_burst(self, before: MountStats, now: MountStats) -> None:
+        assert rates(*looks(before, now)) == ()
+
+    def test_more_than_a_machine_can_move_is_no_sample(self) -> None:
+        assert rates(*looks(stats(), stats(total=moved(read=1 << 62)))) == ()
+
+    def test_a_stanza_that_was_cut_short_has_no_sample(self) -> None:
+        whole, cut = stats(), replace(stats(), bytes=None)
+        assert rates(*looks(whole, cut)) == ()
+        assert rates(*looks(cut, whole)) == ()
+
+    def test_one_reset_leaves_the_other_superblocks_alone(self) -> None:
+        earlier, later = looks(stats(READ=op(9)), stats(READ=op(3)))
+        other = counted(stats(age=None), "0:50")
+        earlier = replace(earlier, superblocks=(*earlier.superblocks, other))
+        later = replace(later, superblocks=(*later.superblocks, other))
+        assert [sample.device for sample in rates(earlier, later)] == ["0:50"]
+
+    @pytest.mark.parametrize("bits", [32, 64])
+    def test_a_counter_of_operations_wraps(self, bits: int) -> None:
+        before = stats(READ=op((1 << bits) - 40, rtt_ms=100))
+        assert one(before, stats(READ=op(60, rtt_ms=300))).ops["READ"] == OpRate(
+            10.0, 2.0, 0.0, 2.0, 0.0, 0.0
+        )
+
+    def test_bytes_wrap_at_64_bits_only(self) -> None:
+        near = (1 << 64) - 400
+        assert one(stats(total=moved(near)), stats(total=moved(600))).read_bytes_per_s == 100
+        assert rates(*looks(stats(total=moved((1 << 32) - 400)), stats(total=moved(600)))) == ()
+
+
+class TestTime:
+    @pytest.mark.parametrize("seconds", [0.0, -5.0, math.nan, math.inf])
+    def test_no_time_between_the_looks_is_no_sample(self, seconds: float) -> None:
+        earlier, later = looks(stats(), stats())
+        assert rates(earlier, replace(later, monotonic_s=100.0 + seconds)) == ()
+
+    def test_a_clock_that_tells_no_time_is_no_sample(self) -> None:
+        earlier, later = looks(stats(), stats())
+        assert rates(earlier, replace(later, time=math.nan)) == ()
+
+    @pytest.mark.parametrize("wall", [5e8 + 8 * 3600, 5e8 - 3600])
+    def test_a_suspended_machine_or_a_set_clock_does_not_change_a_rate(self, wall: float) -> None:
+        earlier, later = looks(stats(READ=op(0)), stats(READ=op(50)))
+        (sample,) = rates(earlier, replace(later, time=wall))
+        assert (sample.time, sample.interval_s, sample.ops["READ"].per_s) == (wall, 10.0, 5.0)
+
+
+def shares(earlier: tuple[MountStats, ...], later: tuple[MountStats, ...]) -> tuple[Sample, ...]:
+    """Samples of several superblocks of one transport group, ten seconds apart."""
+    seen = [
+        tuple(counted(replace(stanza, age_s=None), f"0:{40 + n}") for n, stanza in enumerate(stanzas))
+        for stanzas in (earlier, later)
+    ]
+    return rates(Look(0.0, 0.0, seen[0]), Look(10.0, 10.0, seen[1]))
+
+
+class TestTransport:
+    def test_means_are_over_all_connections_of_the_group(self) -> None:
+        before = stats(lines=(line(100, 500, 50), line(10, 20, 0)))
+        now = stats(lines=(line(110, 530, 60), line(20, 60, 10)))
+        assert one(before, now).transport == TransportRate(GROUP, 2, 3.5, 1.0)
+
+    def test_means_are_unknown_when_nothing_was_sent(self) -> None:
+        assert one(stats(), stats()).transport == TransportRate(GROUP, 2, None, None)
+
+    def test_means_are_unknown_when_a_connection_came_or_began_anew(self) -> None:
+        for lines in ((line(9, 9), line(9, 9), line(9, 9)), (line(3, 3), line(9, 9))):
+            sample = one(stats(lines=(line(5, 5), line(5, 5))), stats(lines=lines))
+            assert sample.transport == TransportRate(GROUP, len(lines), None, None)
+
+    def test_means_are_unknown_when_the_superblock_moved_to_another_server(self) -> None:
+        earlier, later = looks(stats(lines=(line(1, 1),)), stats(lines=(line(9, 9),)))
+        moved_on = replace(later.superblocks[0], group="v4.1 tcp 10.10.10.11:2049")
+        (sample,) = rates(earlier, replace(later, superblocks=(moved_on,)))
+        assert sample.transport == TransportRate("v4.1 tcp 10.10.10.11:2049", 1, None, None)
+
+    def test_ten_shares_of_a_server_have_one_and_the_same_transport(self) -> None:
+        later = tuple(stats(lines=(line(10 + n, 40),)) for n in range(10))
+        samples = shares((stats(lines=(line(),)),) * 10, later)
+        assert {sample.transport for sample in samples} == {TransportRate(GROUP, 1, 4.0, 0.0)}
+
+    def test_operations_of_the_group_are_counted_once_and_the_rest_each(self) -> None:
+        before, now = stats(READ=op(), SEQUENCE=op()), stats(READ=op(10), SEQUENCE=op(10))
+        samples = shares((before,) * 3, (now,) * 3)
+        assert sum(sample.ops["READ"].per_s for sample in samples) == 3.0
+        assert ["SEQUENCE" in sample.ops for sample in samples] == [True, False, False]
+
+    def test_operations_of_the_group_are_not_lost_with_a_first_share_that_began_anew(self) -> None:
+        before, now = stats(READ=op(5), SEQUENCE=op()), stats(READ=op(9), SEQUENCE=op(10))
+        samples = shares((before, before), (replace(now, ops={"READ": op(1)}), now))
+        assert [sample.ops.keys() for sample in samples] == [{"READ", "SEQUENCE"}]
+
+
+SAMPLE = Sample(
+    time=5e8,
+    interval_s=60.0,
+    device="0:43",
+    mount_points=("/mnt/data",),
+    source="server:/data",
+    read_bytes_per_s=104.2e6,
+    write_bytes_per_s=0.0,
+    server_read_bytes_per_s=110e6,
+    server_write_bytes_per_s=0.0,
+    over_fetch_ratio=1.056,
+    ops=MappingProxyType({"READ": OpRate(105.0, 1.23, 0.1, 1.4, 0.0, None)}),
+    transport=TransportRate(GROUP, 4, 3.5, 0.0),
+)
+QUIET = replace(SAMPLE, read_bytes_per_s=0.0, server_read_bytes_per_s=0.0, ops={})
+
+
+class TestTelling:
+    def test_the_json_of_a_sample_is_the_documented_one(self) -> None:
+        assert to_json(SAMPLE) == {
+            "schema": "nfstuned.sample/1",
+            "time": 5e8,
+            "interval_s": 60.0,
+            "device": "0:43",
+            "mount_points": ["/mnt/data"],
+            "source": "server:/data",
+            "read_bytes_per_s": 104.2e6,
+            "write_bytes_per_s": 0.0,
+            "server_read_bytes_per_s": 110e6,
+            "server_write_bytes_per_s": 0.0,
+            "over_fetch_ratio": 1.056,
+            "ops": {
+                "READ": {
+                    "per_s": 105.0,
+                    "rtt_ms": 1.23,
+                    "queue_ms": 0.1,
+                    "exe_ms": 1.4,
+                    "retrans_per_s": 0.0,
+                    "errors_per_s": None,
+                }
+            },
+            "transport": {"group": GROUP, "connections": 4, "in_flight": 3.5, "backlog": 0.0},
+        }
+
+    def test_a_line_says_what_was_read_and_how_long_it_took(self) -> None:
+        assert one_line(SAMPLE) == (
+            "/mnt/data: read 104 MB/s (server 110 MB/s), write 0, READ 1.2 ms, 4 connections"
+        )
+
+    def test_a_line_takes_read_and_read_plus_together(self) -> None:
+        ops = {"READ": OpRate(10, 1.0, 0, 0, 0, 0), "READ_PLUS": OpRate(30, 3.0, 0, 0, 0, 0)}
+        assert "READ 2.5 ms," in one_line(replace(SAMPLE, ops=ops))
+
+    def test_a_line_names_reads_and_writes_and_what_was_sent_again(self) -> None:
+        ops = {"READ": OpRate(10, 150.0, 0, 0, 2, 0), "WRITE": OpRate(30, 0.01, 0, 0, 1, 0)}
+        assert "READ 150 ms, WRITE 0.01 ms, 3.0 retransmissions/s," in one_line(replace(SAMPLE, ops=ops))
+
+    @pytest.mark.parametrize(("rtt", "text"), [(0.4, "340 GETATTR/s of 0.4 ms"), (None, "340 GETATTR/s")])
+    def test_a_line_without_reads_names_the_most_frequent_operation(
+        self, rtt: float | None, text: str
+    ) -> None:
+        ops = {"GETATTR": OpRate(340, rtt, 0, 0, 0, 0), "OPEN": OpRate(2, 1, 0, 0, 0, 0)}
+        assert one_line(replace(QUIET, ops=ops)) == f"/mnt/data: read 0, write 0, {text}, 4 connections"
+
+    @pytest.mark.parametrize(
+        ("bytes_per_s", "text"),
+        [
+            (512, "512 B/s"),
+            (0.017, "0.02 B/s"),
+            (0.096, "0.1 B/s"),
+            (999.4, "999 B/s"),
+            (999.6, "1.0 kB/s"),
+            (4e16, "40000 TB/s"),
+        ],
+    )
+    def test_a_speed_has_the_unit_that_a_person_would_use(self, bytes_per_s: float, text: str) -> None:
+        both = replace(SAMPLE, read_bytes_per_s=bytes_per_s, server_read_bytes_per_s=bytes_per_s)
+        assert one_line(both).startswith(f"/mnt/data: read {text}, write 0,")
+
+    @pytest.mark.parametrize(
+        ("points", "place"),
+        [
+            (("/a", "/b", "/c"), "/a and 2 more"),
+            (("/new\nline",), "/new\\012line"),
+            (("/caf\u00e9\udcff",), "/caf\u00e9\\377"),
+            ((), "0:43"),
+        ],
+    )
+    def test_a_line_is_one_printable_line_whatever_the_mount_point(
+        self, points: tuple[str, ...], place: str
+    ) -> None:
+        transport = TransportRate(GROUP, 1, None, None)
+        sample = replace(QUIET, mount_points=points, transport=transport)
+        assert one_line(sample) == f"{place}: read 0, write 0, 1 connection"
+
+    def test_a_sample_without_any_use_is_idle(self) -> None:
+        assert is_idle(QUIET)
+        assert is_idle(replace(QUIET, ops={"SEQUENCE": OpRate(0.02, 1, 0, 1, 0, None)}))
+
+    @pytest.mark.parametrize(
+        "used",
+        [
+            SAMPLE,
+            replace(QUIET, write_bytes_per_s=1.0),
+            replace(QUIET, server_write_bytes_per_s=1.0),
+            replace(QUIET, ops={"GETATTR": OpRate(1, 1, 0, 1, 0, 0)}),
+            replace(QUIET, ops={"SEQUENCE": OpRate(1, 1, 0, 1, 0.5, 0)}),
+            replace(QUIET, ops={"SEQUENCE": OpRate(1, 1, 0, 1, 0, 0.5)}),
+        ],
+    )
+    def test_a_sample_with_use_or_trouble_is_not_idle(self, used: Sample) -> None:
+        assert not is_idle(used)
+
+
+COUNTER = st.one_of(
+    st.integers(0, 1000),
+    st.integers((1 << 32) - 1000, (1 << 32) + 5),
+    st.integers((1 << 64) - 1000, (1 << 64) - 1),
+    st.integers(0, 1 << 62),
+)
+NUMBER = COUNTER | st.sampled_from([1 << 64, 10**400])
+"""What no kernel prints, a damaged file may."""
+
+
+def stanzas(counter: st.SearchStrategy[int]) -> st.SearchStrategy[MountStats]:
+    transport = st.builds(Transport, st.just("tcp"), *[st.none()] * 3, *[counter] * 5)
+    ops = st.builds(OpCounters, *[counter] * 8, st.none() | counter)
+    return st.builds(
+        MountStats,
+        source=st.just("s:/"),
+        point=st.just("/m"),
+        fstype=st.just("nfs4"),
+        statvers=st.just("1.1"),
+        age_s=st.none() | counter,
+        bytes=st.builds(ByteCounters, *[counter] * 8) | st.none(),
+        transports=st.lists(transport, max_size=2).map(tuple),
+        ops=st.dictionaries(st.sampled_from(["READ", "WRITE", "SEQUENCE"]), ops),
+    )
+
+
+STATS = stanzas(NUMBER)
+SUPERBLOCKS = st.lists(st.builds(counted, STATS, st.sampled_from(["0:40", "0:41"])), max_size=3).map(tuple)
+MOMENTS = st.builds(
+    Look,
+    time=st.floats(min_value=0),
+    monotonic_s=st.sampled_from([0.0, 5e-324, 1e-9, 1.0, 10.0, 1e9, 1e300]) | st.floats(),
+    superblocks=SUPERBLOCKS,
+)
+
+
+def figures(value: object) -> list[float]:
+    """Collect every number in a JSON value."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return [figure for item in value for figure in figures(item)]
+    return [value] if isinstance(value, int | float) else []
+
+
+@given(MOMENTS, MOMENTS)
+def test_no_figure_is_ever_negative_infinite_or_not_a_number(earlier: Look, later: Look) -> None:
+    for sample in rates(earlier, later):
+        assert all(math.isfinite(figure) and figure >= 0 for figure in figures(to_json(sample)))
+        assert one_line(sample).isprintable()
+
+
+Counters = TypeVar("Counters", ByteCounters, OpCounters, Transport)
+
+
+@st.composite
+def lasting(draw: st.DrawFn) -> tuple[MountStats, MountStats]:
+    """One superblock at two moments: its counters grow and wrap, its sums of times also fall."""
+    growth = st.integers(0, 1000)
+    times = growth | st.integers(-1000, 1 << 63)
+
+    def grown(old: Counters) -> Counters:
+        changes: dict[str, Any] = {
+            field.name: (value + draw(times if field.name.endswith("ms") else growth)) % (1 << 64)
+            for field in fields(old)
+            if isinstance(value := getattr(old, field.name), int)
+        }
+        return replace(old, **changes)
+
+    before = draw(stanzas(COUNTER))
+    now = replace(
+        before,
+        bytes=before.bytes and grown(before.bytes),
+        transports=tuple(map(grown, before.transports)),
+        ops={name: grown(old) for name, old in before.ops.items()},
+    )
+    return before, now
+
+
+@given(lasting(), st.floats(0.01, 1000))
+def test_no_figure_of_a_lasting_superblock_is_ever_negative_or_infinite(
+    pair: tuple[MountStats, MountStats], seconds: float
+) -> None:
+    before, now = (replace(stanza, age_s=None) for stanza in pair)
+    for sample in rates(Look(0.0, 0.0, (counted(before),)), Look(seconds, seconds, (counted(now),))):
+        assert all(math.isfinite(figure) and figure >= 0 for figure in figures(to_json(sample)))
+
+
+AMOUNT = st.integers(0, 100_000)
+
+
+@given(COUNTER, AMOUNT, st.floats(0.1, 1000))
+def test_what_was_added_comes_out_again(start: int, added: int, seconds: float) -> None:
+    end = (start + added) % (1 << 64)
+    before = stats(total=moved(start), READ=op(start))
+    now = replace(stats(total=moved(end), READ=op(end)), age_s=None)
+    (sample,) = rates(Look(0.0, 0.0, (counted(before),)), Look(seconds, seconds, (counted(now),)))
+    assert sample.read_bytes_per_s * seconds == pytest.approx(added)
+    assert sum(op.per_s for op in sample.ops.values()) * seconds == pytest.approx(added)

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from nfstuned.host.namespaces import other_views
+from nfstuned.host.root import Root
+
+
+def process(proc: Path, pid: int, mount_id: int, network: Path | None) -> None:
+    folder = proc / str(pid)
+    folder.mkdir(parents=True)
+    (folder / "mountinfo").write_text(f"{mount_id} 1 254:0 / / rw - ext4 /dev/vda rw\n")
+    if network is not None:
+        network.mkdir(exist_ok=True)
+        (folder / "net").mkdir()
+        (folder / "net/nfsfs").symlink_to(network)
+
+
+def test_each_pair_of_namespaces_is_seen_through_one_process(tmp_path: Path) -> None:
+    proc, ours, other = tmp_path / "proc", tmp_path / "ours", tmp_path / "other"
+    process(proc, 1, 24, ours)
+    process(proc, 10, 24, ours)
+    process(proc, 11, 90, ours)
+    process(proc, 12, 90, ours)
+    process(proc, 13, 24, other)
+    process(proc, 14, 77, other)
+    (proc / "meminfo").write_text("")
+    views = list(other_views(Root(str(tmp_path))))
+    assert [view.folder for view in views] == ["proc/11", "proc/13", "proc/14"]
+
+
+def test_processes_that_show_nothing_are_passed_over(tmp_path: Path) -> None:
+    proc = tmp_path / "proc"
+    process(proc, 1, 24, None)
+    (proc / "20").mkdir()
+    process(proc, 21, 24, None)
+    (proc / "22").mkdir()
+    (proc / "22/mountinfo").write_text("")
+    assert list(other_views(Root(str(tmp_path)))) == []

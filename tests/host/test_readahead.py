@@ -1,0 +1,142 @@
+"""Applying and undoing over a tree of files; the kernel's own part is in tests/lab/scenarios."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from nfstuned.host import bdi as bdis
+from nfstuned.host.apply import apply, undo
+from nfstuned.host.bdi import Bdi
+from nfstuned.host.root import Root
+from nfstuned.host.state import State
+from nfstuned.model.work import Action, Record, Result
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    for device in ("0:43", "0:44"):
+        folder = tmp_path / "sys/class/bdi" / device
+        folder.mkdir(parents=True)
+        (folder / "read_ahead_kb").write_text("128\n")
+    root = Root(str(tmp_path))
+    State(root).prepare()
+    return root
+
+
+def value(root: Root, device: str) -> str:
+    return Path(root.path(f"sys/class/bdi/{device}/read_ahead_kb")).read_text().strip()
+
+
+def action(root: Root, device: str = "0:43", new_kb: int = 15360) -> Action:
+    inode = bdis.identity(root, device)
+    assert inode is not None
+    return Action("read-ahead", device, inode, "/mnt/a", 128, new_kb, "because")
+
+
+def put_value(root: Root, device: str, text: str) -> None:
+    """Write as the kernel does: the same inode, nothing left of the old text."""
+    Path(root.path(f"sys/class/bdi/{device}/read_ahead_kb")).write_text(text)
+
+
+def test_a_value_is_set_and_its_old_one_kept(root: Root) -> None:
+    outcome = apply(root, State(root), action(root))
+    assert outcome.result is Result.DONE
+    assert value(root, "0:43") == "15360"
+    record = State(root).get("0:43")
+    assert record is not None
+    assert (record.original_kb, record.written_kb, record.undone) == (128, 15360, False)
+
+
+def test_the_first_original_survives_later_changes(root: Root) -> None:
+    state = State(root)
+    apply(root, state, action(root, new_kb=15360))
+    apply(root, state, action(root, new_kb=16384))
+    record = state.get("0:43")
+    assert record is not None
+    assert (record.original_kb, record.written_kb) == (128, 16384)
+
+
+def test_another_superblock_under_the_same_number_is_not_touched(root: Root) -> None:
+    planned = action(root)
+    file = Path(root.path("sys/class/bdi/0:43/read_ahead_kb"))
+    other = file.with_name("other")
+    other.write_text("512\n")
+    os.replace(other, file)
+    outcome = apply(root, State(root), planned)
+    assert outcome.result is Result.SKIPPED
+    assert value(root, "0:43") == "512"
+    assert State(root).get("0:43") is None
+
+
+def test_a_superblock_that_is_gone_is_skipped(root: Root) -> None:
+    planned = action(root)
+    Path(root.path("sys/class/bdi/0:43/read_ahead_kb")).unlink()
+    assert apply(root, State(root), planned).result is Result.SKIPPED
+
+
+def test_a_value_that_the_kernel_changes_is_a_failure(root: Root) -> None:
+    # /dev/zero takes every write and reads back as nothing that is a number.
+    file = Path(root.path("sys/class/bdi/0:43/read_ahead_kb"))
+    planned = action(root)
+    file.unlink()
+    file.symlink_to("/dev/full")
+    planned = Action("read-ahead", "0:43", os.stat("/dev/full").st_ino, "/mnt/a", 128, 15360, "because")
+    outcome = apply(root, State(root), planned)
+    assert outcome.result is Result.FAILED
+    assert "No space left" in outcome.reason
+
+
+def test_undo_puts_every_value_back_once(root: Root) -> None:
+    state = State(root)
+    apply(root, state, action(root, "0:43"))
+    apply(root, state, action(root, "0:44", new_kb=1024))
+    for device in ("0:43", "0:44"):
+        put_value(root, device, value(root, device) + "\n")
+    outcomes = undo(root, state)
+    assert [outcome.action.device for outcome in outcomes] == ["0:43", "0:44"]
+    record = state.get("0:43")
+    assert record is not None
+    assert record.undone
+    assert undo(root, state) == ()
+
+
+def test_undo_leaves_what_somebody_else_changed_since(root: Root) -> None:
+    state = State(root)
+    apply(root, state, action(root))
+    put_value(root, "0:43", "4096\n")
+    (outcome,) = undo(root, state)
+    assert outcome.result is Result.SKIPPED
+    assert "4096" in outcome.reason
+    assert value(root, "0:43") == "4096"
+
+
+def test_undo_of_an_unmounted_superblock_forgets_it(root: Root) -> None:
+    state = State(root)
+    state.put(Record("0:43", 1, 128, 15360))
+    (outcome,) = undo(root, state)
+    assert outcome.result is Result.SKIPPED
+    assert state.get("0:43") is None
+
+
+@pytest.mark.parametrize("text", ["", "[", "[1, 2]", '["a", 1, 2, false]', "null", "[1, 2, 3, 4, 5]"])
+def test_a_record_that_is_not_whole_counts_as_none(root: Root, text: str) -> None:
+    Path(root.path("run/nfstuned/read-ahead/0:43")).write_text(text)
+    assert State(root).get("0:43") is None
+    assert State(root).all() == {}
+
+
+def test_identities_are_those_of_anonymous_devices_only(root: Root, tmp_path: Path) -> None:
+    for device in ("7:0", "btrfs-1", "0:45-fuseblk"):
+        folder = tmp_path / "sys/class/bdi" / device
+        folder.mkdir()
+        (folder / "read_ahead_kb").write_text("128\n")
+    assert set(bdis.identities(root)) == {"0:43", "0:44"}
+
+
+def test_an_open_bdi_is_known_by_the_same_identity(root: Root) -> None:
+    with Bdi(root, "0:43") as bdi:
+        assert bdi.inode == bdis.identity(root, "0:43")
+        assert bdi.read_kb() == 128

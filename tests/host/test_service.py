@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import socket
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from nfstuned.host import service
+
+NOTIFIERS = [service.notify, service.notify_by_socket]
+
+
+@pytest.fixture
+def manager() -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.settimeout(5)
+        yield listener
+
+
+@pytest.mark.parametrize("notify", NOTIFIERS)
+def test_the_manager_hears_the_state_at_a_path(
+    notify: Callable[[str], bool], manager: socket.socket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager.bind(str(tmp_path / "notify"))
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+    assert notify("READY=1\nSTATUS=2 mounts")
+    assert manager.recv(4096) == b"READY=1\nSTATUS=2 mounts"
+
+
+@pytest.mark.parametrize("notify", NOTIFIERS)
+def test_the_manager_hears_the_state_at_an_abstract_address(
+    notify: Callable[[str], bool], manager: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"nfstuned-{uuid.uuid4().hex}"
+    manager.bind(f"\0{name}")
+    monkeypatch.setenv("NOTIFY_SOCKET", f"@{name}")
+    assert notify("WATCHDOG=1")
+    assert manager.recv(4096) == b"WATCHDOG=1"
+
+
+@pytest.mark.parametrize("notify", NOTIFIERS)
+def test_without_a_manager_nothing_is_said(
+    notify: Callable[[str], bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
+    assert not notify("READY=1")
+
+
+@pytest.mark.parametrize("notify", NOTIFIERS)
+def test_a_manager_that_went_away_is_no_error(
+    notify: Callable[[str], bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "gone"))
+    assert not notify("READY=1")
+
+
+def test_a_reload_carries_the_time_that_the_manager_compares(
+    manager: socket.socket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager.bind(str(tmp_path / "notify"))
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+    assert service.reloading()
+    first, second = manager.recv(4096).decode().split("\n")
+    assert first == "RELOADING=1"
+    assert second.removeprefix("MONOTONIC_USEC=").isdigit()
+
+
+@pytest.mark.parametrize(
+    ("environ", "seconds"),
+    [
+        ({"WATCHDOG_USEC": "180000000", "WATCHDOG_PID": "7"}, 180.0),
+        ({"WATCHDOG_USEC": "500000"}, 0.5),
+        ({"WATCHDOG_USEC": "180000000", "WATCHDOG_PID": "8"}, None),
+        ({"WATCHDOG_USEC": "0"}, None),
+        ({"WATCHDOG_USEC": "soon"}, None),
+        ({}, None),
+    ],
+)
+def test_the_watchdog_counts_only_when_it_watches_this_process(
+    environ: dict[str, str], seconds: float | None
+) -> None:
+    assert service.watchdog_s(environ, 7) == seconds

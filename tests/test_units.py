@@ -1,0 +1,118 @@
+"""systemd/ and udev/: what systemd's own tools say about them, and that they agree with the code."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from nfstuned.host.journal import Message
+
+ROOT = Path(__file__).parents[1]
+UNIT = ROOT / "systemd/nfstuned.service"
+CATALOG = ROOT / "systemd/nfstuned.catalog"
+RULES = ROOT / "udev/99-nfstuned.rules"
+HEADER = "NV SERVER   PORT DEV          FSID                              FSC\n"
+VOLUMES = HEADER + "v4 0a000004  801 0:33         2:0                               no \n"
+
+
+def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+
+
+def settings() -> list[tuple[str, str]]:
+    lines = (line for line in UNIT.read_text().splitlines() if "=" in line and not line.startswith("#"))
+    return [(name, value) for name, _, value in (line.partition("=") for line in lines)]
+
+
+def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:
+    unit = tmp_path / UNIT.name
+    unit.write_text(UNIT.read_text().replace("/usr/bin/nfstuned ", "/usr/bin/true "))
+    done = run("systemd-analyze", "verify", "--man=no", unit)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_sandbox_is_as_tight_as_promised() -> None:
+    done = run("systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", UNIT)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_sandbox_hides_no_mount_and_no_kernel_file_that_the_daemon_reads() -> None:
+    given = dict(settings())
+    assert given["ProtectHome"] == "read-only"
+    assert given["CapabilityBoundingSet"] == ""
+    hiding = {"PrivateTmp", "PrivateNetwork", "ProtectKernelTunables", "ProcSubset", "ProtectProc"}
+    assert not hiding & given.keys()
+    assert not {"TemporaryFileSystem", "InaccessiblePaths", "RootDirectory"} & given.keys()
+
+
+def test_no_unit_of_the_early_boot_is_waited_for() -> None:
+    given = dict(settings())
+    assert given["DefaultDependencies"] == "no"
+    assert given["After"] == "systemd-udevd.service"
+    assert "remote-fs-pre.target" in given["Before"].split()
+
+
+def test_the_catalog_explains_exactly_the_messages_of_the_code() -> None:
+    ids = re.findall(r"^-- ([0-9a-f]{32})$", CATALOG.read_text(), re.MULTILINE)
+    assert sorted(ids) == sorted(message.id for message in Message)
+    assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize("message", Message)
+def test_a_catalog_entry_uses_only_fields_that_its_message_promises(message: Message) -> None:
+    _, _, rest = CATALOG.read_text().partition(f"-- {message.id}\n")
+    used = re.findall(r"@([A-Z_]+)@", rest.partition("\n-- ")[0])
+    assert set(used) <= {f"NFSTUNED_{name.upper()}" for name in message.fields}
+
+
+def test_journalctl_accepts_the_catalog(tmp_path: Path) -> None:
+    folder = tmp_path / "usr/lib/systemd/catalog"
+    folder.mkdir(parents=True)
+    shutil.copy(CATALOG, folder)
+    done = run("journalctl", f"--root={tmp_path}", "--update-catalog")
+    assert (done.returncode, done.stderr) == (0, "")
+    listed = run("journalctl", f"--root={tmp_path}", "--list-catalog").stdout
+    assert len(listed.splitlines()) == len(Message)
+
+
+def rule() -> str:
+    (line,) = [line for line in RULES.read_text().splitlines() if line and not line.startswith("#")]
+    return line
+
+
+def program(device: str, volumes: Path) -> list[str]:
+    found = re.search(r'PROGRAM=="([^"]*)"', rule())
+    assert found is not None
+    text = found[1].replace("$kernel", device).replace("$$", "$")
+    assert "$" in text
+    return [part.replace("/proc/fs/nfsfs/volumes", str(volumes)) for part in shlex.split(text)]
+
+
+def test_the_udev_rule_is_one_line_that_no_other_device_can_reach() -> None:
+    assert rule().startswith('SUBSYSTEM=="bdi", ACTION=="add", KERNEL=="0:*", PROGRAM=="/usr/bin/awk ')
+    assert rule().endswith(', ATTR{read_ahead_kb}="15360"')
+    assert "\\" not in RULES.read_text()
+
+
+def test_the_udev_rule_comes_after_the_one_of_nfs_utils_and_does_not_replace_it() -> None:
+    assert sorted(["99-nfs.rules", RULES.name]) == ["99-nfs.rules", RULES.name]
+
+
+@pytest.mark.parametrize(
+    ("device", "matches"), [("0:33", True), ("0:3", False), ("0:330", False), ("0:0", False), ("no", False)]
+)
+def test_the_udev_rule_asks_for_the_device_of_an_nfs_superblock(
+    device: str, *, matches: bool, tmp_path: Path
+) -> None:
+    volumes = tmp_path / "volumes"
+    volumes.write_text(VOLUMES)
+    assert (run(*program(device, volumes)).returncode == 0) is matches
+
+
+def test_the_udev_rule_matches_nothing_where_nfs_is_not_loaded(tmp_path: Path) -> None:
+    assert run(*program("0:33", tmp_path / "absent")).returncode != 0
