@@ -20,14 +20,14 @@ _nfstuned() {
         "nfstuned config show --format") words="text json" ;;
         *) case "$place" in
             "nfstuned") words="status apply undo daemon config completion --version -h --help" ;;
-            "nfstuned status") words="--format --help" ;;
+            "nfstuned status") words="--format -h --help" ;;
             "nfstuned apply") words="--dry-run --format -h --help" ;;
             "nfstuned undo") words="--format -h --help" ;;
-            "nfstuned daemon") words="--help" ;;
-            "nfstuned config") words="show check schema --help" ;;
-            "nfstuned config show") words="--format --help" ;;
-            "nfstuned config check") words="--help" ;;
-            "nfstuned config schema") words="--help" ;;
+            "nfstuned daemon") words="-h --help" ;;
+            "nfstuned config") words="show check schema -h --help" ;;
+            "nfstuned config show") words="--format -h --help" ;;
+            "nfstuned config check") words="-h --help" ;;
+            "nfstuned config schema") words="-h --help" ;;
             "nfstuned completion") words="bash fish zsh -h --help" ;;
         esac ;;
     esac

@@ -55,8 +55,8 @@ class Host:
         return Run(status, out, err)
 
     def read_ahead(self, device: str) -> int:
-        """Return a superblock's value."""
-        return int((self.tree / f"sys/class/bdi/{device}/read_ahead_kb").read_text())
+        """Return a superblock's value: the first line, a file keeps the rest of a longer one."""
+        return int((self.tree / f"sys/class/bdi/{device}/read_ahead_kb").read_text().split()[0])
 
     def set_read_ahead(self, device: str, value: int) -> None:
         """Write as another program does."""
@@ -88,6 +88,8 @@ def host(capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[[str], Host]]:
         return Host(tree, capsys)
 
     yield make
+    for inner in [path for path in folder.rglob("*") if path.is_dir()]:
+        inner.chmod(0o755)
     shutil.rmtree(folder)
 
 

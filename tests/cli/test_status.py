@@ -116,7 +116,8 @@ def test_a_name_that_is_not_utf8_survives_in_json(host: MakeHost) -> None:
 def test_a_lazily_unmounted_file_system_is_noted_and_is_no_mount(host: MakeHost) -> None:
     here = host("debian-13-6.12")
     mountinfo = here.tree / "proc/1/mountinfo"
-    mountinfo.write_text("".join(line for line in mountinfo.open() if " 0:45 " not in line))
+    lines = mountinfo.read_text().splitlines(keepends=True)
+    mountinfo.write_text("".join(line for line in lines if " 0:45 " not in line))
     run = here.run("status")
     assert "/mnt/1" not in run.out
     assert "1 file system without a visible mount: 0:45" in run.out
