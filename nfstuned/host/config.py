@@ -8,10 +8,10 @@ import subprocess
 import sys
 import time
 
-from nfstuned.core.policyjson import policy_from_json
 from nfstuned.errors import ConfigError
 from nfstuned.host.root import Root
 from nfstuned.model.policy import Policy
+from nfstuned.parse.policyjson import policy_from_json
 
 MAIN = "etc/nfstuned/nfstuned.toml"
 DROP_INS = "etc/nfstuned/conf.d"
@@ -77,7 +77,7 @@ class Child:
             self.kill()
         text = output.decode("utf-8", "replace")
         if status == INVALID and text.strip():
-            raise ConfigError(tuple(text.splitlines()))
+            raise ConfigError(tuple(text.split("\n")))
         if status != 0:
             raise ConfigError((f"the configuration could not be validated: its child ended with {status}",))
         try:

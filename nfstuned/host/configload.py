@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from importlib.resources import files
 
-from nfstuned.core.policyjson import policy_to_json
 from nfstuned.errors import ConfigError
 from nfstuned.host.config import INVALID, find_files
 from nfstuned.host.root import Root
 from nfstuned.model.policy import Policy
 from nfstuned.parse.config import parse_config
+from nfstuned.parse.policyjson import policy_to_json
 
 
 def builtin_profiles() -> tuple[tuple[str, str], ...]:

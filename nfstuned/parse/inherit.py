@@ -84,9 +84,8 @@ class Inheritance:
         trail = (*trail, name)
         if parent in trail:
             way = " -> ".join((*trail[trail.index(parent) :], parent))
-            self.problems.append(
-                document.problem(path, parent, f"a cycle ({way}); allowed: a profile outside it")
-            )
+            allowed = f"a cycle ({way}); allowed: a profile outside it"
+            self.problems.append(document.problem(path, parent, allowed))
             return Profile(name)
         return self._settle(parent, trail)
 

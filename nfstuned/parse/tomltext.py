@@ -73,8 +73,10 @@ def key(path: Path) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value on one line, cut where it is long."""
+    """Return a value on one line, safe for a terminal, cut where it is long."""
     text = json.dumps(value, default=str, ensure_ascii=False)
+    if not text.isprintable():
+        text = json.dumps(value, default=str)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 

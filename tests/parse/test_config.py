@@ -359,6 +359,10 @@ class TestProblems:
     def test_a_long_value_is_cut(self) -> None:
         assert len(problem(f'x = "{"y" * 1000}"')) < 200
 
+    def test_a_value_cannot_break_the_line_or_the_terminal(self) -> None:
+        assert r'"é\u2028\u009b"' not in problem('x = "é"')
+        assert r'"\u00e9\u2028\u009b\u001b"' in problem('x = "é\u2028\u009b\\u001b"')
+
     def test_a_date_is_shown_as_it_is_written(self) -> None:
         assert '"2026-07-29"' in problem("daemon.restore_on_stop = 2026-07-29")
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.core.policyjson import policy_from_json, policy_to_json
 from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead, Source
+from nfstuned.parse.policyjson import policy_from_json, policy_to_json
 
 FULL = Policy(
     (
