@@ -2,8 +2,6 @@
 
 A later file counts more than an earlier one, the main file least: its scalar keys replace theirs, its
 [[policy]] entries are asked before theirs. Within a file the first [[policy]] entry that matches wins.
-
-The only module that imports pydantic, which is too large for the daemon.
 """
 
 from __future__ import annotations

@@ -123,6 +123,17 @@ def test_a_lazily_unmounted_file_system_is_noted_and_is_no_mount(host: MakeHost)
     assert "1 file system without a visible mount: 0:45" in run.out
 
 
+def test_a_mount_of_another_mount_namespace_is_shown(host: MakeHost) -> None:
+    here = host("debian-13-6.12")
+    mountinfo = (here.tree / "proc/1/mountinfo").read_text()
+    elsewhere = here.tree / "proc/4711/mountinfo"
+    elsewhere.parent.mkdir()
+    (line,) = [line for line in mountinfo.splitlines() if " /mnt/1 " in line]
+    elsewhere.write_text(line.replace("59 27", "900 890").replace("/mnt/1", "/private") + "\n")
+    row = mount(here.run("status", "--format", "json").document, "/private")
+    assert (row["device"], row["read_ahead_kb"], row["connections"]) == ("0:45", 128, 1)
+
+
 def test_after_undo_it_says_undone(host: MakeHost) -> None:
     here = host("debian-13-6.12")
     here.run("apply")
