@@ -93,6 +93,8 @@ class Tuner:
                     self._contest(superblock, planned)
                 else:
                     self._reporter.keep(apply(self._root, self._state, planned.action))
+            if decision.conflict:
+                self._reporter.conflict(superblock, decision)
             if superblock.mounts or (deep and superblock.device in self._unplaced):
                 self._reporter.place(superblock, decision)
         self._note_unplaced(deep=deep)
