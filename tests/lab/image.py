@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     Say = Callable[[str], None]
 
+_PROJECT = Path(__file__).parents[2]
 _UNUSED_DAYS = 14
 
 
@@ -61,12 +62,14 @@ def release(name: str) -> str:
 def ensure(say: Say) -> None:
     """Build the image unless it exists. `say` receives progress, one line at a time."""
     if disk().exists():
-        os.utime(folder())
+        os.utime(folder())  # as a sign that it is used
         return
     if os.geteuid() != 0:
         say("building the image needs root: asking sudo")
+        recipe.cache().mkdir(parents=True, exist_ok=True)
+        environment = [f"NFSTUNED_LAB_CACHE={recipe.cache()}", "PYTHONDONTWRITEBYTECODE=1"]
         again = [sys.executable, "-m", "tests.lab.image"]
-        subprocess.run(["sudo", "env", f"NFSTUNED_LAB_CACHE={recipe.cache()}", *again], check=True)
+        subprocess.run(["sudo", "env", *environment, *again], check=True, cwd=_PROJECT)
         return
     recipe.cache().mkdir(parents=True, exist_ok=True)
     with _lock(say):
@@ -111,6 +114,8 @@ def _build(say: Say) -> None:
     _quiet("mke2fs", "-q", "-t", "ext4", "-d", str(root), "-F", str(image))
     shutil.rmtree(root)
     shutil.rmtree(folder(), ignore_errors=True)
+    owner = recipe.cache().stat()
+    os.chown(work, owner.st_uid, owner.st_gid)
     work.rename(folder())
     step(f"done: {folder()}")
 
