@@ -31,7 +31,7 @@ REST_MOST_S = 2.0
 
 
 class Daemon:
-    """The service's loop. `run` returns at SIGTERM or SIGINT."""
+    """The service's loop. `run` returns at SIGTERM or SIGINT. Raises OSError where events cannot be had."""
 
     def __init__(self, root: Root, journal: Journal) -> None:
         self._root = root
@@ -39,28 +39,26 @@ class Daemon:
         self._reporter = Reporter(journal)
         self._tuner = Tuner(root, self._reporter, time.monotonic)
         self._sampler = Sampler(root, journal)
-        self._signals: list[int] = []
         self._stopping = False
         self._reason = ""
         self._config: Child | None = None
         self._look_after = 0.0
         self._deep_at: float | None = None
         self._tick_at = float("inf")
+        State(root).prepare()
+        self._tuner.forget_lost()
+        # Every source is opened before the first look: what changes afterwards is an event.
+        self._kernel = KernelEvents()
+        self._udev = UdevEvents()
+        self._table = MountTable(root)
+        self._wakeup = self._catch_signals()
         self._poll = select.epoll()
+        for source in (self._kernel, self._udev, self._wakeup):
+            self._poll.register(source, select.EPOLLIN)
+        self._poll.register(self._table, select.EPOLLPRI)
 
     def run(self) -> int:
         """Serve until told to stop; return the exit status."""
-        State(self._root).prepare()
-        self._tuner.forget_lost()
-        # Every source is opened before the first look: what changes afterwards is an event.
-        wakeup = self._catch_signals()
-        self._kernel = KernelEvents()
-        self._udev = UdevEvents()
-        self._table = MountTable(self._root)
-        self._wakeup = wakeup
-        for source in (self._kernel, self._udev, wakeup):
-            self._poll.register(source, select.EPOLLIN)
-        self._poll.register(self._table, select.EPOLLPRI)
         self._start_config()
         while not self._stopping:
             self._guarded_cycle()
