@@ -38,6 +38,7 @@ class Daemon:
         self._journal = journal
         self._reporter = Reporter(journal)
         self._tuner = Tuner(root, self._reporter, time.monotonic)
+        self._tuner.between = self._drain_kernel
         self._sampler = Sampler(root, journal)
         self._stopping = False
         self._reason = ""
