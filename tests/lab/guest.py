@@ -1,0 +1,259 @@
+"""Boot one kernel with a payload, follow what it says, and judge how it ended.
+
+The guest has two serial lines: the console goes to a file, the payload's own terminal is streamed. A payload
+ends by writing a tar of its results to a raw disk and then a marker with a word that only this boot knows.
+Only both together count as an end: a guest that dies, hangs or stays silent can never look like a success.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+import secrets
+import selectors
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.lab import image
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_RESULT_DISK = "256M"
+_CONSOLE_TAIL = 3000
+# A lockup warning is left out: emulation on a busy machine is slow enough to cause it, and the guest recovers.
+_CRASH = re.compile(r"Kernel panic|Oops:|BUG: (?!soft lockup|workqueue lockup)|general protection fault")
+
+
+class Verdict(enum.Enum):
+    """How a boot ended."""
+
+    ENDED = "ended"
+    DIED = "the guest died"
+    HUNG = "the guest hung"
+    SILENT = "the guest said nothing"
+    LOST = "the guest ended without results"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """In seconds: how long a boot may take, how long until its first word, and how long without another."""
+
+    total_s: float = 900
+    first_s: float = 180
+    quiet_s: float = 300
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one boot gave: the verdict, the payload's exit status, its words, and its files where it left any."""
+
+    release: str
+    verdict: Verdict
+    status: int | None
+    seconds: float
+    output: str
+    console: str
+    files: Path | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the payload ran to its end, brought its results back, and called them a success."""
+        return self.verdict is Verdict.ENDED and self.status == 0
+
+    def explain(self) -> str:
+        """Return the verdict in a sentence, with the last words of a guest that did not end well."""
+        if self.verdict is Verdict.ENDED:
+            return f"{self.release}: ended with status {self.status} after {self.seconds:.0f} s"
+        said = self.output[-_CONSOLE_TAIL:] or "(nothing)"
+        console = self.console[-_CONSOLE_TAIL:] or "(nothing)"
+        head = f"{self.release}: {self.verdict.value} after {self.seconds:.0f} s"
+        return f"{head}\n--- it last said:\n{said}\n--- its console ends:\n{console}"
+
+
+def boot(
+    release: str, payload: Path, target: Path, say: Callable[[str], None], limits: Limits | None = None
+) -> Result:
+    """Boot `release`, run `payload`/start in it, and extract its results into `target`/`files`.
+
+    Each line that the payload prints goes to `say` as it comes and to `target`/output.txt; the console is kept in
+    `target`/console.txt.
+    """
+    target.mkdir(parents=True, exist_ok=True)
+    console, results, word = target / "console.txt", target / "results.tar", secrets.token_hex(8)
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        packed = _pack(payload, Path(folder) / "payload.tar", word)
+        with results.open("wb") as file:
+            file.truncate(int(_RESULT_DISK.rstrip("M")) << 20)
+        argv = [*_machine(release), *_disks(packed, results), "-serial", f"file:{console}", *_terminal()]
+        errors = target / "qemu.txt"
+        with errors.open("w") as stderr:
+            follower = _Follower(argv, stderr.fileno(), limits or Limits(), say)
+            output, in_time = follower.run()
+    (target / "output.txt").write_text(output)
+    said = (
+        console.read_text(errors="replace") + errors.read_text() if console.exists() else errors.read_text()
+    )
+    status = end_status(output, word)
+    files = unpack(results, target / "files") if status is not None else None
+    results.unlink()
+    verdict = judge(output, said, in_time=in_time, status=status, files=files)
+    return Result(release, verdict, status, time.monotonic() - started, output, said, files)
+
+
+def shell(release: str, payload: Path) -> int:
+    """Boot `release` with this terminal as the guest's; return QEMU's status when the guest is off."""
+    with tempfile.TemporaryDirectory() as folder:
+        packed = _pack(payload, Path(folder) / "payload.tar", "shell")
+        results = Path(folder) / "results"
+        results.write_bytes(bytes(1 << 20))
+        argv = [
+            *_machine(release),
+            *_disks(packed, results),
+            "-serial",
+            f"file:{folder}/console",
+            *_terminal(),
+        ]
+        return subprocess.run(argv, check=False).returncode
+
+
+def judge(output: str, console: str, *, in_time: bool, status: int | None, files: Path | None) -> Verdict:
+    """Return how a boot ended, from what was said and left; `status` is None without the end marker."""
+    if status is not None:
+        return Verdict.ENDED if files is not None else Verdict.LOST
+    if _CRASH.search(console):
+        return Verdict.DIED
+    if not output.strip():
+        return Verdict.SILENT
+    return Verdict.DIED if in_time else Verdict.HUNG
+
+
+def end_status(output: str, word: str) -> int | None:
+    """Return the status in the end marker of the boot that was given `word`; None when there is none."""
+    found = re.search(rf"^@@lab-end {word} (\d+)$", output, re.MULTILINE)
+    return int(found[1]) if found else None
+
+
+def unpack(results: Path, into: Path) -> Path | None:
+    """Extract the tar that a guest wrote onto its result disk; None when there is no whole one."""
+    into.mkdir(exist_ok=True)
+    argv = ["tar", "-xf", str(results), "-C", str(into), "--no-same-owner", "--no-same-permissions"]
+    done = subprocess.run(argv, check=False, capture_output=True)
+    # A disk full of zeros is an empty tar.
+    return into if done.returncode == 0 and any(into.iterdir()) else None
+
+
+def _pack(payload: Path, target: Path, word: str) -> Path:
+    """Make the payload a disk whose first bytes are a tar: stock cloud kernels cannot share a folder (no 9p)."""
+    with tarfile.open(target, "w") as tar:
+        tar.add(payload, ".", filter=_as_root)
+        note = Path(target.parent, "word")
+        note.write_text(word)
+        tar.add(note, "word", filter=_as_root)
+    with target.open("ab") as file:
+        file.truncate(-(-target.stat().st_size // 1048576) * 1048576)
+    return target
+
+
+def _as_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    member.uid = member.gid = 0
+    return member
+
+
+def _machine(release: str) -> list[str]:
+    """Emulate: nested KVM hangs stock kernels on many cloud machines.
+
+    cmpxchg16b is taken away because QEMU 7.2 emulates it wrongly: kernels from 6.12 on then corrupt their slabs.
+    An oops is a panic and a panic ends QEMU, so that a dead guest is seen at once.
+    """
+    kernel = image.folder() / "boot"
+    options = "rw console=ttyS0 loglevel=4 systemd.show_status=0 mitigations=off audit=0 oops=panic panic=-1"
+    return [
+        *(
+            "qemu-system-x86_64",
+            "-accel",
+            "tcg,thread=multi",
+            "-cpu",
+            "max,cx16=off",
+            "-smp",
+            "2",
+            "-m",
+            "2048",
+        ),
+        *("-kernel", str(kernel / f"vmlinuz-{release}"), "-initrd", str(kernel / f"initrd-{release}")),
+        *("-append", options, "-no-reboot", "-nic", "none", "-display", "none", "-monitor", "none"),
+    ]
+
+
+def _disks(payload: Path, results: Path) -> list[str]:
+    """Return the three disks, /dev/vda to /dev/vdc. The root disk's changes are dropped when QEMU ends."""
+    return [
+        *("-drive", f"file={image.disk()},if=virtio,format=raw,snapshot=on"),
+        *("-drive", f"file={payload},if=virtio,format=raw,readonly=on"),
+        *("-drive", f"file={results},if=virtio,format=raw,cache=unsafe"),
+    ]
+
+
+def _terminal() -> list[str]:
+    return ["-chardev", "stdio,id=terminal,signal=off", "-serial", "chardev:terminal"]
+
+
+class _Follower:
+    """Run QEMU and pass on each line of the guest's terminal, within the limits."""
+
+    def __init__(self, argv: list[str], stderr: int, limits: Limits, say: Callable[[str], None]) -> None:
+        self._argv = argv
+        self._stderr = stderr
+        self._limits = limits
+        self._say = say
+        self._text = ""
+        self._line = ""
+
+    def run(self) -> tuple[str, bool]:
+        """Return everything that was said, and whether QEMU ended by itself."""
+        argv = self._argv
+        with subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._stderr, bufsize=0
+        ) as qemu:
+            try:
+                in_time = self._follow(qemu)
+            finally:
+                qemu.kill()
+        self._take("\n" if self._line else "")
+        return self._text, in_time
+
+    def _follow(self, qemu: subprocess.Popen[bytes]) -> bool:
+        if qemu.stdout is None:
+            raise AssertionError
+        end = time.monotonic() + self._limits.total_s
+        with selectors.DefaultSelector() as selector:
+            selector.register(qemu.stdout, selectors.EVENT_READ)
+            while (left := min(end - time.monotonic(), self._patience())) > 0 and selector.select(left):
+                data = qemu.stdout.read(65536)
+                if not data:
+                    return True
+                self._take(data.decode(errors="replace").replace("\r", ""))
+        return False
+
+    def _patience(self) -> float:
+        return self._limits.quiet_s if self._text else self._limits.first_s
+
+    def _take(self, text: str) -> None:
+        self._text += text
+        *lines, self._line = (self._line + text).split("\n")
+        for line in lines:
+            if not line.startswith("@@lab-end "):
+                self._say(line)
+
+
+def stdout_line(line: str) -> None:
+    """Print one line of a guest as it comes."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,174 @@
+"""The lab's image: one Debian userland and several Debian kernels, built from packages and cached.
+
+`python -m tests.lab.image` builds what is missing. Building needs root; without it, sudo is asked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.lab import apt, initrd, recipe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Say = Callable[[str], None]
+
+_UNUSED_DAYS = 14
+
+
+class NoKernelError(Exception):
+    """A name fits none of the image's kernels."""
+
+
+def folder() -> Path:
+    """Return where the image of the present recipe is, or would be."""
+    return recipe.cache() / recipe.key()
+
+
+def disk() -> Path:
+    """Return the guest's root disk. Guests never write to it."""
+    return folder() / "lab.img"
+
+
+def kernels() -> tuple[str, ...]:
+    """Return the releases of the built kernels, oldest first; none before the first build."""
+    names = (p.name.removeprefix("vmlinuz-") for p in (folder() / "boot").glob("vmlinuz-*"))
+    return tuple(sorted(names, key=apt.version))
+
+
+def release(name: str) -> str:
+    """Return the kernel that `name` means: a series of the recipe (`last-6`) or the start of a release (`6.17`)."""
+    prefix = next((s.prefix for s in recipe.SERIES if s.name == name), name)
+    fitting = [k for k in kernels() if k.startswith(prefix)]
+    if not fitting:
+        raise NoKernelError(
+            f"no kernel {name!r}; there are {', '.join(kernels()) or 'none: build the image first'}"
+        )
+    return fitting[-1]
+
+
+def ensure(say: Say) -> None:
+    """Build the image unless it exists. `say` receives progress, one line at a time."""
+    if disk().exists():
+        os.utime(folder())
+        return
+    if os.geteuid() != 0:
+        say("building the image needs root: asking sudo")
+        again = [sys.executable, "-m", "tests.lab.image"]
+        subprocess.run(["sudo", "env", f"NFSTUNED_LAB_CACHE={recipe.cache()}", *again], check=True)
+        return
+    recipe.cache().mkdir(parents=True, exist_ok=True)
+    with _lock(say):
+        if not disk().exists():
+            _build(say)
+            _forget_unused()
+
+
+@contextlib.contextmanager
+def _lock(say: Say) -> Iterator[None]:
+    with (recipe.cache() / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another build is under way: waiting for it")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _build(say: Say) -> None:
+    work = recipe.cache() / "building"
+    shutil.rmtree(work, ignore_errors=True)
+    (work / "boot").mkdir(parents=True)
+    started = time.monotonic()
+
+    def step(what: str) -> None:
+        say(f"{time.monotonic() - started:4.0f} s  {what}")
+
+    step("reading the package lists")
+    index = apt.Index(recipe.cache() / "apt")
+    picked = {series.name: index.newest_kernel(series) for series in recipe.SERIES}
+    step(f"installing Debian {recipe.USERLAND} with {len(recipe.PACKAGES)} packages (the longest step)")
+    root = work / "root"
+    index.bootstrap(root)
+    for kernel in picked.values():
+        step(f"adding {kernel.release}")
+        _add_kernel(index, kernel, work)
+    _furnish(root)
+    step("writing the disk")
+    image = work / "lab.img"
+    _quiet("truncate", "-s", recipe.IMAGE_SIZE, str(image))
+    _quiet("mke2fs", "-q", "-t", "ext4", "-d", str(root), "-F", str(image))
+    shutil.rmtree(root)
+    shutil.rmtree(folder(), ignore_errors=True)
+    work.rename(folder())
+    step(f"done: {folder()}")
+
+
+def _add_kernel(index: apt.Index, kernel: apt.Kernel, work: Path) -> None:
+    """Put one kernel's modules into the root and its image and initrd beside it; nothing is configured."""
+    unpacked = work / "kernel"
+    index.unpack(kernel.packages, unpacked)
+    modules = next(p for p in unpacked.glob("**/lib/modules/*") if p.name == kernel.release)
+    vmlinuz = next(
+        p for p in (unpacked / f"boot/vmlinuz-{kernel.release}", modules / "vmlinuz") if p.exists()
+    )
+    shutil.copy(vmlinuz, work / "boot")
+    (work / "boot" / vmlinuz.name).rename(work / f"boot/vmlinuz-{kernel.release}")
+    root = work / "root"
+    shutil.copytree(modules, root / "usr/lib/modules" / kernel.release, symlinks=True)
+    _quiet("depmod", "-b", str(root), kernel.release)
+    initrd.write(root, kernel.release, work / f"boot/initrd-{kernel.release}")
+    shutil.rmtree(unpacked)
+
+
+def _furnish(root: Path) -> None:
+    """Make the guest boot straight into the payload, with a root account that needs no password."""
+    units = root / "etc/systemd/system"
+    (units / "lab.service").write_text(recipe.SERVICE)
+    wants = units / "multi-user.target.wants"
+    wants.mkdir(exist_ok=True)
+    (wants / "lab.service").symlink_to("../lab.service")
+    for unit in recipe.MASKED:
+        (units / unit).unlink(missing_ok=True)
+        (units / unit).symlink_to("/dev/null")
+    for unit in recipe.DISABLED:
+        for wanted in units.glob("*.wants"):
+            (wanted / unit).unlink(missing_ok=True)
+    (root / "lab").mkdir()
+    # Without an identity this would be a first boot, which enables every unit that a preset names.
+    (root / "etc/machine-id").write_text(f"{secrets.token_hex(16)}\n")
+    (root / "etc/hostname").write_text("lab\n")
+    passwd = root / "etc/passwd"
+    passwd.write_text(re.sub(r"^root:[^:]*:", "root::", passwd.read_text(), flags=re.MULTILINE))
+
+
+def _forget_unused() -> None:
+    """Remove the images of recipes that no boot has used for two weeks: each is a gigabyte."""
+    for image in recipe.cache().glob("*/lab.img"):
+        if time.time() - image.parent.stat().st_mtime > _UNUSED_DAYS * 86400:
+            shutil.rmtree(image.parent)
+
+
+def _quiet(*argv: str) -> None:
+    done = subprocess.run(argv, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{argv[0]} failed with {done.returncode}:\n{done.stderr[-2000:]}")
+
+
+def _say(line: str) -> None:
+    print(f"lab: {line}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    ensure(_say)

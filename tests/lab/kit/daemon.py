@@ -1,0 +1,104 @@
+"""The installed service and command, driven as an administrator drives them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.lab.kit.journal import Entry, Journal
+from tests.lab.kit.shell import COMMAND_S, attempt, run, wait_for
+
+UNIT = "nfstuned.service"
+ETC = Path("/etc/nfstuned")
+STATE = Path("/run/nfstuned")
+
+
+@dataclass
+class Daemon:
+    """`nfstuned.service`. `start` returns when it is READY, because its type is notify."""
+
+    journal: Journal = field(default_factory=Journal)
+
+    def configure(self, text: str, drop_in: str | None = None) -> Path:
+        """Write the administrator's file, or one of conf.d; a running daemon sees it at its next reload."""
+        path = ETC / "conf.d" / f"{drop_in}.toml" if drop_in else ETC / "nfstuned.toml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def start(self) -> None:
+        run("systemctl", "start", UNIT)
+
+    def restart(self) -> None:
+        run("systemctl", "restart", UNIT)
+
+    def reload(self) -> None:
+        run("systemctl", "reload", UNIT)
+
+    def stop(self) -> None:
+        run("systemctl", "stop", UNIT)
+
+    def signal(self, name: str) -> None:
+        """Send a signal (`KILL`, `STOP`, `HUP`) to the main process."""
+        run("systemctl", "kill", "--kill-whom=main", f"--signal=SIG{name}", UNIT)
+
+    def show(self, name: str) -> str:
+        """Return one property of the unit, as systemctl prints it (`ActiveState`, `StatusText`)."""
+        return run("systemctl", "show", "--property", name, "--value", UNIT).strip()
+
+    @property
+    def active(self) -> bool:
+        return self.show("ActiveState") == "active"
+
+    @property
+    def pid(self) -> int:
+        """The main process; 0 when there is none."""
+        return int(self.show("MainPID"))
+
+    @property
+    def status_text(self) -> str:
+        """What it last told systemd with STATUS=."""
+        return self.show("StatusText")
+
+    @property
+    def rss_kb(self) -> int:
+        """Resident memory of the main process."""
+        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1])
+        raise LookupError("no VmRSS")
+
+    def entries(self, **fields: str) -> list[Entry]:
+        """Return its journal entries since the test began that have these fields (`NFSTUNED_DEVICE="0:45"`)."""
+        return self.journal.entries(
+            f"_SYSTEMD_UNIT={UNIT}", *(f"{name}={value}" for name, value in fields.items())
+        )
+
+    def wait_for_entry(self, seconds: float = 10.0, **fields: str) -> Entry:
+        """Wait for such an entry and return the first."""
+        wait_for(f"a journal entry with {fields}", lambda: bool(self.entries(**fields)), seconds)
+        return self.entries(**fields)[0]
+
+    def clean(self) -> None:
+        """Stop it and take away its configuration and its state, as if it had never run."""
+        attempt("systemctl", "stop", UNIT)
+        attempt("systemctl", "reset-failed", UNIT)
+        for folder in (ETC, STATE):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def nfstuned(*argv: str, timeout: float = COMMAND_S, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the installed command and return however it ended."""
+    return attempt("nfstuned", *argv, timeout=timeout, stdin=stdin)
+
+
+def nfstuned_json(*argv: str, timeout: float = COMMAND_S) -> dict[str, object]:
+    """Run the installed command with `--format json` and return its document; any exit status will do."""
+    done = nfstuned(*argv, "--format", "json", timeout=timeout)
+    document = json.loads(done.stdout)
+    if not isinstance(document, dict):
+        raise TypeError(f"not an object: {done.stdout[:200]}")
+    return document

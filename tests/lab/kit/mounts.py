@@ -1,0 +1,117 @@
+"""Mounts of the guest: made as an administrator makes them, and looked at through the kernel's own files."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.lab.kit import server
+from tests.lab.kit.shell import CommandError, attempt, run
+
+BDI = Path("/sys/class/bdi")
+_POINTS = Path("/mnt/lab")
+
+
+@dataclass(frozen=True)
+class Mounted:
+    """A mount that was made, with the device number that it had then (asking a dead mount again would hang)."""
+
+    source: str
+    point: Path
+    device: str
+
+    @property
+    def read_ahead_kb(self) -> int:
+        """What the kernel says now."""
+        return read_ahead_kb(self.device)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The options that /proc/self/mounts shows; a flag has an empty value."""
+        for line in Path("/proc/self/mounts").read_text().splitlines():
+            fields = line.split(" ")
+            if fields[1] == str(self.point):
+                pairs = (option.partition("=") for option in fields[3].split(","))
+                return {name: value for name, _, value in pairs}
+        raise LookupError(f"{self.point} is not mounted")
+
+
+def read_ahead_kb(device: str) -> int:
+    """Return a device's read-ahead in KiB."""
+    return int((BDI / device / "read_ahead_kb").read_text())
+
+
+def set_read_ahead_kb(device: str, value: int) -> None:
+    """Set a device's read-ahead in KiB, as a rival would."""
+    (BDI / device / "read_ahead_kb").write_text(f"{value}\n")
+
+
+def device_of(path: Path) -> str:
+    """Return `major:minor` of the file system that holds a path; it hangs on a dead server."""
+    number = path.stat().st_dev
+    return f"{os.major(number)}:{os.minor(number)}"
+
+
+def all_read_ahead_kb() -> dict[str, str]:
+    """Return the raw value of every device of the guest, NFS or not."""
+    found = {}
+    for folder in BDI.iterdir():
+        try:
+            found[folder.name] = (folder / "read_ahead_kb").read_text()
+        except FileNotFoundError:  # it went away meanwhile
+            continue
+    return found
+
+
+@dataclass
+class Mounts:
+    """Makes mounts below /mnt/lab and takes them all away at the end."""
+
+    _made: int = field(default=0)
+
+    def __call__(
+        self,
+        share: str = "a",
+        options: str = "vers=4.2",
+        *,
+        host: str = server.AZURE,
+        point: Path | None = None,
+    ) -> Mounted:
+        """Mount `host`:/srv/`share` with mount(8) and return the mount; raise CommandError when it is refused."""
+        point = point or self.new_point()
+        source = f"{host}:/srv/{share}"
+        argv = ["mount", "-t", "nfs", "-o", options, source, str(point)]
+        run(*argv)
+        return Mounted(source, point, device_of(point))
+
+    def bind(self, mounted: Mounted) -> Mounted:
+        """Make the same superblock visible at another place."""
+        point = self.new_point()
+        run("mount", "--bind", str(mounted.point), str(point))
+        return Mounted(mounted.source, point, mounted.device)
+
+    def new_point(self) -> Path:
+        """Return a new empty folder to mount on."""
+        self._made += 1
+        point = _POINTS / str(self._made)
+        point.mkdir(parents=True, exist_ok=True)
+        return point
+
+    def umount(self, mounted: Mounted, *, lazy: bool = False) -> None:
+        """Unmount; `lazy` detaches while files are open."""
+        run("umount", *(["--lazy"] if lazy else []), str(mounted.point))
+
+    def clean(self) -> None:
+        """Unmount whatever is below /mnt/lab, innermost first, by force at last."""
+        for point in reversed(self._mounted()):
+            if attempt("umount", str(point)).returncode:
+                attempt("umount", "--force", "--lazy", str(point))
+        if left := self._mounted():
+            raise CommandError(f"still mounted: {left}")
+
+    def _mounted(self) -> list[Path]:
+        fields = [line.split(" ") for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+        points = [Path(re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), row[4])) for row in fields]
+        return [point for point in points if _POINTS in point.parents]

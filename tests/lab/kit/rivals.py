@@ -1,0 +1,43 @@
+"""The other writers of read_ahead_kb: nfs-utils' udev rule, and the rules that vendors tell people to add."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.lab.kit.shell import run
+
+RULES = Path("/etc/udev/rules.d")
+NFSRAHEAD = RULES / "99-nfs.rules"
+SHIPPED_NFSRAHEAD = Path("/usr/lib/udev/rules.d/99-nfs.rules")
+
+
+def mask_nfsrahead() -> None:
+    """Take nfs-utils' rule out of effect, as an administrator would."""
+    RULES.mkdir(parents=True, exist_ok=True)
+    NFSRAHEAD.unlink(missing_ok=True)
+    NFSRAHEAD.symlink_to("/dev/null")
+    reload_rules()
+
+
+def unmask_nfsrahead() -> None:
+    """Return to the distribution's state: the rule is in effect."""
+    NFSRAHEAD.unlink(missing_ok=True)
+    reload_rules()
+
+
+def add_rule(name: str, text: str) -> Path:
+    """Add a rule to /etc/udev/rules.d and make it count."""
+    RULES.mkdir(parents=True, exist_ok=True)
+    path = RULES / name
+    path.write_text(text)
+    reload_rules()
+    return path
+
+
+def reload_rules() -> None:
+    run("udevadm", "control", "--reload")
+
+
+def settle() -> None:
+    """Wait until udev has handled every event so far."""
+    run("udevadm", "settle", "--timeout=60")

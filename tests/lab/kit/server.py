@@ -1,0 +1,85 @@
+"""An NFS server in the guest itself, on an address and under names like those of Azure Files."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.lab.kit.shell import run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ADDRESS = "10.10.10.10"
+OTHER_ADDRESS = "10.10.10.11"
+# Two accounts on one address, as in a private network where one endpoint carries both; a third on its own.
+NAMES = {
+    "sa1.file.core.windows.net": ADDRESS,
+    "sa2.file.core.windows.net": ADDRESS,
+    "sa3.file.core.windows.net": OTHER_ADDRESS,
+    "nas.lab.internal": OTHER_ADDRESS,
+}
+AZURE = "sa1.file.core.windows.net"
+GENERIC = "nas.lab.internal"
+SHARES = ("a", "b", "c", "d")
+_EXPORTS = Path("/etc/exports.d/lab.exports")
+_HOSTS = Path("/etc/hosts")
+_OPTIONS = "rw,no_root_squash,no_subtree_check,crossmnt"
+
+
+@dataclass
+class Server:
+    """The guest's NFS server: `/srv/<share>`, each share a file system of its own to the client."""
+
+    shares: dict[str, str] = field(default_factory=dict)
+
+    def start(self) -> None:
+        """Bring up addresses, names, shares and the server; harmless when they are up."""
+        for address in sorted(set(NAMES.values())):
+            run("ip", "address", "replace", f"{address}/32", "dev", "lo")
+        known = _HOSTS.read_text()
+        missing = [f"{address} {name}\n" for name, address in NAMES.items() if name not in known]
+        _HOSTS.write_text(known + "".join(missing))
+        run("systemctl", "start", "nfs-server")
+        self.export(*SHARES)
+
+    def stop(self) -> None:
+        """Stop the server; its clients wait for it."""
+        run("systemctl", "stop", "nfs-server")
+
+    def path(self, share: str) -> Path:
+        """Return the server's own folder of a share."""
+        return Path("/srv", share)
+
+    def export(self, *shares: str, options: str = "") -> None:
+        """Export more shares, or the same with other options (`insecure`)."""
+        for share in shares:
+            self.path(share).mkdir(parents=True, exist_ok=True)
+            self.shares[share] = options
+        _EXPORTS.parent.mkdir(exist_ok=True)
+        _EXPORTS.write_text("".join(self._line(n, share) for n, share in enumerate(self.shares, 100)))
+        # Without this the first mounts after a start can be refused: "access denied by server".
+        run("exportfs", "-ra")
+
+    def _line(self, fsid: int, share: str) -> str:
+        more = self.shares[share]
+        # Their own fsid makes folders of one disk separate superblocks to the client.
+        return f"/srv/{share} *({_OPTIONS},fsid={fsid}{',' + more if more else ''})\n"
+
+    @contextlib.contextmanager
+    def unreachable(self) -> Iterator[None]:
+        """Drop every packet to and from the server while the block runs: a dead server that says nothing."""
+        rules = [
+            (chain, "-p", "tcp", flag, "2049", "-j", "DROP")
+            for chain in ("INPUT", "OUTPUT")
+            for flag in ("--dport", "--sport")
+        ]
+        for rule in rules:
+            run("iptables", "-I", *rule)
+        try:
+            yield
+        finally:
+            for rule in rules:
+                run("iptables", "-D", *rule)

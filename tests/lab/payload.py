@@ -1,0 +1,55 @@
+"""What a boot carries into the guest: the project as users get it, the lab's kit, and the scenarios."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+PROJECT = Path(__file__).parents[2]
+SCENARIOS = PROJECT / "tests/lab/scenarios"
+# Folders of the tree that a package installs beside the wheel, and the parts of tests that run in the guest.
+_BESIDE = ("systemd", "udev", "docs/man", "completions")
+_TESTS = ("tests/lab/kit", "tests/lab/scenarios", "tests/bench")
+_PYTEST = """[pytest]
+pythonpath = .
+addopts = --strict-markers --import-mode=importlib -p no:cacheprovider --color=no -v -rfEsx --durations=10
+xfail_strict = true
+filterwarnings = error
+timeout = 180
+markers =
+    short: runs on every kernel (what has no other marker)
+    long: takes minutes; has a boot of its own
+"""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the guest is to do: run pytest with these arguments, or give a shell."""
+
+    pytest: tuple[str, ...] = ()
+    shell: bool = False
+
+
+def wheel(into: Path) -> Path:
+    """Build the project's wheel without a network; return it."""
+    argv = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(into), str(PROJECT)]
+    done = subprocess.run(argv, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"the wheel does not build:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return next(into.glob("*.whl"))
+
+
+def assemble(folder: Path, order: Order) -> Path:
+    """Fill `folder` with everything that a boot needs; return it."""
+    wheel(folder / "wheel")
+    for name in (*_BESIDE, *_TESTS):
+        if (PROJECT / name).is_dir():
+            shutil.copytree(PROJECT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(PROJECT / "tests/lab/kit/start.sh", folder / "start")
+    (folder / "pytest.ini").write_text(_PYTEST)
+    (folder / "mode").write_text("shell\n" if order.shell else "pytest\n")
+    (folder / "arguments").write_text("".join(f"{argument}\n" for argument in order.pytest))
+    return folder

@@ -1,0 +1,133 @@
+"""What the lab is made of: the kernels, the guest's packages, and the few files that make it run a payload.
+
+Everything here shapes the image, so `key()` names the cache entry: a changed recipe is built anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Series:
+    """One kernel of the lab: the newest cloud kernel whose release starts with `prefix`."""
+
+    name: str
+    prefix: str
+    suite: str
+    at_least: tuple[int, ...] = ()
+
+
+# One kernel for each behaviour that differs: without and with sunrpc's sysfs, with /sys/fs/nfs, with add_xprt.
+SERIES = (
+    Series("5.10", "5.10.", "bullseye"),
+    Series("6.1", "6.1.", "bookworm"),
+    Series("6.12", "6.12.", "trixie"),
+    Series("last-6", "6.", "trixie-backports", at_least=(6, 17)),
+    Series("newest", "", "trixie-backports", at_least=(7,)),
+)
+USERLAND = "trixie"
+
+SYSTEM = (
+    "systemd-sysv",
+    "udev",
+    "dbus",
+    "kmod",
+    "procps",
+    "psmisc",
+    "mount",
+    "iproute2",
+    "iputils-ping",
+    "ethtool",
+)
+STORAGE = ("nfs-kernel-server", "nfs-common", "cifs-utils", "autofs", "btrfs-progs", "bindfs", "fuse3")
+TOOLS = ("busybox-static", "fio", "strace", "tcpdump", "iptables", "nftables", "dnsmasq-base", "man-db")
+PYTHON = (
+    "python3",
+    "python3-click",
+    "python3-hypothesis",
+    "python3-pip",
+    "python3-psutil",
+    "python3-pydantic",
+    "python3-pyroute2",
+    "python3-pytest",
+    "python3-pytest-timeout",
+    "python3-pyudev",
+    "python3-rich",
+    "python3-systemd",
+    "python3-tomli-w",
+    "python3-venv",
+)
+PACKAGES = SYSTEM + STORAGE + TOOLS + PYTHON
+
+# The stock kernels have virtio and ext4 as modules; a kernel that has one built in simply lists no file for it.
+BOOT_MODULES = ("virtio_pci", "virtio_blk", "ext4")
+INIT = """#!/bin/busybox sh
+b=/bin/busybox
+$b mount -t proc proc /proc; $b mount -t sysfs sysfs /sys; $b mount -t devtmpfs dev /dev
+while read -r module; do $b insmod "$module"; done < /load
+$b mount -t ext4 -o noatime /dev/vda /mnt || { echo "lab: no root filesystem"; $b poweroff -f; }
+$b umount /proc /sys; $b mount --move /dev /mnt/dev
+exec $b switch_root /mnt /sbin/init
+"""
+# It has a terminal of its own, apart from the console, so that kernel messages never mix with the payload's
+# output. Whatever ends the payload also ends the guest; a payload that did not say how it ended has crashed.
+SERVICE = """[Unit]
+Description=Lab payload
+After=multi-user.target
+[Service]
+Type=exec
+StandardInput=tty-force
+StandardOutput=tty
+StandardError=tty
+TTYPath=/dev/ttyS1
+WorkingDirectory=/lab
+ExecStartPre=+/bin/tar -xf /dev/vdb -C /lab
+ExecStart=/bin/sh /lab/start
+ExecStopPost=+/bin/sh -c 'exec systemctl poweroff --force --force >/dev/null 2>&1'
+[Install]
+WantedBy=multi-user.target
+"""
+# Neither what runs by itself and takes the two slow cores from the tests, nor servers that a scenario starts.
+MASKED = (
+    "apt-daily.timer",
+    "apt-daily-upgrade.timer",
+    "dpkg-db-backup.timer",
+    "e2scrub_all.timer",
+    "e2scrub_reap.service",
+    "fstrim.timer",
+    "getty.target",
+    "ldconfig.service",
+    "man-db.timer",
+    "systemd-hwdb-update.service",
+    "systemd-logind.service",
+    "systemd-update-utmp.service",
+)
+DISABLED = ("autofs.service", "nfs-server.service", "nftables.service", "nfs-blkmap.service")
+FURNISHING = 2  # counts the changes of how image.py furnishes the guest
+IMAGE_SIZE = "5G"
+
+
+def key() -> str:
+    """Return the name of the image that this recipe makes."""
+    parts = (
+        SERIES,
+        USERLAND,
+        PACKAGES,
+        BOOT_MODULES,
+        INIT,
+        SERVICE,
+        MASKED,
+        DISABLED,
+        FURNISHING,
+        IMAGE_SIZE,
+    )
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
+
+
+def cache() -> Path:
+    """Return the folder of images: outside the checkout, because an image outlives it."""
+    return Path(os.environ.get("NFSTUNED_LAB_CACHE") or Path.home() / ".cache/nfstuned-lab")

@@ -1,0 +1,56 @@
+"""Boot a kernel for a set of scenarios and keep what it gave."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.lab import guest, image, outcomes, payload, recipe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.lab.outcomes import Outcome
+    from tests.lab.selection import Length
+
+LIMITS = guest.Limits(total_s=1500, quiet_s=300)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One boot of scenarios: how it ended, and what became of each test (none when it left no whole JUnit file)."""
+
+    boot: guest.Result
+    outcomes: tuple[Outcome, ...]
+    folder: Path
+
+
+def folder() -> Path:
+    """Return a new folder for the results of one run of the lab, below the cache or where NFSTUNED_LAB_RESULTS says."""
+    chosen = os.environ.get("NFSTUNED_LAB_RESULTS")
+    new = Path(chosen) if chosen else recipe.cache() / "results" / time.strftime("%Y%m%d-%H%M%S")
+    new.mkdir(parents=True, exist_ok=True)
+    return new
+
+
+def run(kernel: str, pytest: tuple[str, ...], target: Path, say: Callable[[str], None]) -> Run:
+    """Boot one kernel, run pytest with these arguments in it, and return what came back."""
+    release = image.release(kernel)
+    with tempfile.TemporaryDirectory() as temporary:
+        packed = payload.assemble(Path(temporary), payload.Order(pytest=pytest))
+        boot = guest.boot(release, packed, target, say, LIMITS)
+    try:
+        found = outcomes.read(boot.files / "junit.xml") if boot.files else ()
+    except (OSError, ET.ParseError):
+        found = ()
+    return Run(boot, found, target)
+
+
+def arguments(length: Length, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return pytest's arguments for the scenarios of one boot."""
+    return ("-m", length.value, *(f"tests/lab/scenarios/{name}.py" for name in names))

@@ -1,0 +1,75 @@
+"""The fixtures of the scenarios. Everything here runs in the guest, under Debian's own pytest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.lab.kit import rivals
+from tests.lab.kit.daemon import Daemon
+from tests.lab.kit.journal import Journal
+from tests.lab.kit.mounts import Mounts
+from tests.lab.kit.server import Server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("long") is None:
+            item.add_marker(pytest.mark.short)
+
+
+@pytest.fixture(scope="session")
+def _server() -> Server:
+    server = Server()
+    server.start()
+    return server
+
+
+@pytest.fixture
+def server(_server: Server) -> Server:
+    """The guest's NFS server, running; a test may stop it."""
+    _server.start()
+    return _server
+
+
+@pytest.fixture
+def mount(server: Server) -> Iterator[Mounts]:
+    """Make mounts of the server; all are gone after the test."""
+    mounts = Mounts()
+    yield mounts
+    server.start()
+    mounts.clean()
+
+
+@pytest.fixture
+def quiet_udev() -> Iterator[None]:
+    """No other writer: nfs-utils' rule is masked during the test."""
+    rivals.mask_nfsrahead()
+    yield
+    rivals.unmask_nfsrahead()
+
+
+@pytest.fixture
+def journal() -> Journal:
+    """The journal from the start of the test."""
+    return Journal()
+
+
+@pytest.fixture
+def stopped_daemon() -> Iterator[Daemon]:
+    """The service, without configuration and state, not yet started."""
+    daemon = Daemon()
+    daemon.clean()
+    yield daemon
+    daemon.clean()
+
+
+@pytest.fixture
+def daemon(stopped_daemon: Daemon) -> Daemon:
+    """The service with its built-in configuration, READY."""
+    stopped_daemon.start()
+    return stopped_daemon

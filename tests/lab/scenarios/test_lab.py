@@ -1,0 +1,103 @@
+"""The lab's own proof: the guest is a real client of a real server, and the kernel does what the design rests on."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.lab.kit.mounts import BDI
+from tests.lab.kit.server import ADDRESS
+from tests.lab.kit.shell import run
+
+if TYPE_CHECKING:
+    from tests.lab.kit.mounts import Mounted, Mounts
+
+VERSIONS = ("vers=3,nolock", "vers=4.1,nconnect=4", "vers=4.2")
+pytestmark = pytest.mark.usefixtures("quiet_udev")
+
+
+@pytest.mark.parametrize("options", VERSIONS)
+def test_a_mount_gets_128_kib_from_the_kernel(mount: Mounts, options: str) -> None:
+    assert mount("a", options).read_ahead_kb == 128
+
+
+@pytest.mark.parametrize("options", VERSIONS)
+def test_a_mount_carries_data(mount: Mounts, options: str) -> None:
+    mounted = mount("a", options)
+    (mounted.point / "file").write_bytes(b"x" * 100_000)
+    assert Path("/srv/a/file").read_bytes() == b"x" * 100_000
+
+
+def test_the_name_is_azures_and_the_address_private(mount: Mounts) -> None:
+    mounted = mount("a")
+    assert mounted.source == "sa1.file.core.windows.net:/srv/a"
+    assert mounted.options["addr"] == ADDRESS
+
+
+def test_a_mount_has_a_row_in_volumes(mount: Mounts) -> None:
+    assert mount("a").device in _devices_of_volumes()
+
+
+def test_shares_are_separate_superblocks(mount: Mounts) -> None:
+    assert mount("a").device != mount("b").device
+
+
+def test_the_same_share_twice_is_one_superblock(mount: Mounts) -> None:
+    assert mount("a").device == mount("a").device
+
+
+def test_a_device_number_is_reused_at_once_and_its_bdi_is_another_inode(mount: Mounts) -> None:
+    first = mount("a")
+    inode = _inode(first)
+    mount.umount(first)
+    second = mount("b")
+    assert second.device == first.device
+    assert _inode(second) != inode
+
+
+def test_the_bdi_keeps_its_inode_as_long_as_the_mount(mount: Mounts) -> None:
+    mounted = mount("a")
+    before = _inode(mounted)
+    run("mount", "-o", "remount,ro", str(mounted.point))
+    mount("b")
+    assert _inode(mounted) == before
+
+
+def test_the_first_mount_decides_nconnect_for_every_later_one(mount: Mounts) -> None:
+    first = mount("a", "vers=4.1,nconnect=4")
+    later = mount("b", "vers=4.1,nconnect=8", host="sa2.file.core.windows.net")
+    assert (first.options["nconnect"], later.options["nconnect"]) == ("4", "4")
+
+
+def test_utab_keeps_the_requested_nconnect(mount: Mounts) -> None:
+    mount("a", "vers=4.1,nconnect=4")
+    later = mount("b", "vers=4.1,nconnect=8")
+    rows = [row for row in Path("/run/mount/utab").read_text().splitlines() if f"TARGET={later.point}" in row]
+    assert len(rows) == 1
+    assert "ATTRS=vers=4.1,nconnect=8" in rows[0]
+
+
+def test_a_remount_with_nconnect_succeeds_and_changes_nothing(mount: Mounts) -> None:
+    mounted = mount("a", "vers=4.1,nconnect=4")
+    with contextlib.suppress(OSError):
+        (mounted.point / "touch").touch()
+    run("mount", "-o", "remount,nconnect=8", str(mounted.point))
+    assert mounted.options["nconnect"] == "4"
+
+
+def test_a_bind_mount_shares_the_bdi(mount: Mounts) -> None:
+    mounted = mount("a")
+    assert mount.bind(mounted).device == mounted.device
+
+
+def _inode(mounted: Mounted) -> int:
+    """The directory behind the link in /sys/class/bdi: a new device has a new one."""
+    return (BDI / mounted.device).stat().st_ino
+
+
+def _devices_of_volumes() -> set[str]:
+    rows = Path("/proc/fs/nfsfs/volumes").read_text().splitlines()[1:]
+    return {row.split()[3] for row in rows}

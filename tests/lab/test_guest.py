@@ -1,0 +1,113 @@
+"""A guest that dies, hangs or stays silent is told apart, and never passes."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.lab import guest, image, outcomes
+from tests.lab.guest import Limits, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+PANIC = "[   12.1] Kernel panic - not syncing: sysrq triggered crash\n"
+
+
+def test_an_end_needs_the_word_of_this_boot() -> None:
+    assert guest.end_status("1 passed\n@@lab-end abcd 0\n", "abcd") == 0
+    assert guest.end_status("1 passed\n@@lab-end other 0\n", "abcd") is None
+    assert guest.end_status("1 passed\n", "abcd") is None
+
+
+def test_an_end_with_results_is_an_end(tmp_path: Path) -> None:
+    assert guest.judge("1 passed\n", "", in_time=True, status=0, files=tmp_path) is Verdict.ENDED
+
+
+def test_an_end_without_results_is_a_loss() -> None:
+    assert guest.judge("1 passed\n", "", in_time=True, status=0, files=None) is Verdict.LOST
+
+
+def test_a_panic_is_a_death_even_when_it_said_nothing() -> None:
+    assert guest.judge("", PANIC, in_time=True, status=None, files=None) is Verdict.DIED
+
+
+def test_an_exit_without_an_end_is_a_death() -> None:
+    assert guest.judge("test_a PASSED\n", "", in_time=True, status=None, files=None) is Verdict.DIED
+
+
+def test_talk_that_stops_is_a_hang() -> None:
+    assert guest.judge("test_a PASSED\n", "", in_time=False, status=None, files=None) is Verdict.HUNG
+
+
+def test_no_talk_at_all_is_silence() -> None:
+    assert guest.judge("", "Linux version", in_time=False, status=None, files=None) is Verdict.SILENT
+
+
+def test_a_soft_lockup_warning_is_no_death() -> None:
+    said = "watchdog: BUG: soft lockup - CPU#1 stuck for 22s!"
+    assert guest.judge("test_a\n", said, in_time=False, status=None, files=None) is Verdict.HUNG
+
+
+def test_an_empty_result_disk_holds_no_results(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.write_bytes(bytes(1 << 20))
+    assert guest.unpack(disk, tmp_path / "files") is None
+
+
+def test_a_result_disk_gives_its_files_back(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    with tarfile.open(disk, "w") as tar:
+        member = tarfile.TarInfo("junit.xml")
+        member.size = 3
+        tar.addfile(member, io.BytesIO(b"<a>"))
+    with disk.open("ab") as file:
+        file.truncate(1 << 20)
+    assert guest.unpack(disk, tmp_path / "files") == tmp_path / "files"
+    assert (tmp_path / "files/junit.xml").read_bytes() == b"<a>"
+
+
+def test_outcomes_name_scenario_test_and_trouble(tmp_path: Path) -> None:
+    junit = tmp_path / "junit.xml"
+    junit.write_text(
+        '<testsuites><testsuite name="pytest">'
+        '<testcase classname="tests.lab.scenarios.test_a" name="test_one" time="0.5"/>'
+        '<testcase classname="tests.lab.scenarios.test_a" name="test_two"><failure message="m">why</failure></testcase>'
+        '<testcase classname="tests.lab.scenarios.test_b" name="test_x"><skipped message="no sysfs"/></testcase>'
+        '<testcase classname="" name="tests.lab.scenarios.test_c"><error message="m">no import</error></testcase>'
+        "</testsuite></testsuites>"
+    )
+    found = outcomes.read(junit)
+    assert [one.scenario for one in found] == ["test_a", "test_a", "test_b", "test_c"]
+    assert [one.trouble for one in found] == ["", "why", "", "no import"]
+    assert found[2].skipped == "no sysfs"
+    assert outcomes.of("test_b", found) == (found[2],)
+
+
+@pytest.mark.lab
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("script", "verdict"),
+    [
+        ("echo working; sleep 1; echo c >/proc/sysrq-trigger", Verdict.DIED),
+        ("echo working; exit 1", Verdict.DIED),
+        ("echo working; sleep 1000", Verdict.HUNG),
+        ("sleep 1000", Verdict.SILENT),
+        ('read -r word <word; echo "@@lab-end $word 0"', Verdict.LOST),
+    ],
+    ids=["panic", "exit", "hang", "silence", "no results"],
+)
+def test_a_real_guest_that_ends_badly_is_told_apart(
+    script: str, verdict: Verdict, lab_folder: Path, say: Callable[[str], None], tmp_path: Path
+) -> None:
+    (tmp_path / "start").write_text(f"{script}\n")
+    limits = Limits(total_s=200, first_s=90, quiet_s=20)
+    result = guest.boot(
+        image.release("newest"), tmp_path, lab_folder / f"bad-{verdict.name.lower()}", say, limits
+    )
+    assert result.verdict is verdict, result.explain()
+    assert not result.passed
