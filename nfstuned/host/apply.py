@@ -66,6 +66,7 @@ def refused(action: Action, error: OSError | ParseError) -> Outcome:
         return Outcome(action, Result.FAILED, str(error))
     if error.errno in GONE:
         return Outcome(action, Result.SKIPPED, "unmounted meanwhile")
-    return Outcome(
-        action, Result.FAILED, f"{error.filename or action.device}: {os.strerror(error.errno or 0)}"
-    )
+    reason = f"{error.filename or action.device}: {os.strerror(error.errno or 0)}"
+    if isinstance(error, PermissionError) and os.geteuid() != 0:
+        reason += "; run it as root"
+    return Outcome(action, Result.FAILED, reason)
