@@ -167,7 +167,12 @@ class Daemon:
         if self._config is not None:
             self._poll.unregister(self._config)
             self._config.kill()
-        self._config = start_load(self._root, CONFIG_TIMEOUT_S)
+            self._config = None
+        try:
+            self._config = start_load(self._root, CONFIG_TIMEOUT_S)
+        except ConfigError as error:
+            self._config_invalid(error)
+            return
         self._poll.register(self._config, select.EPOLLIN)
 
     def _finish_config(self) -> None:
@@ -178,10 +183,17 @@ class Daemon:
         try:
             self._tuner.policy = child.finish()
         except ConfigError as error:
-            self._reporter.config_invalid(error, kept=self._tuner.policy is not None)
-        else:
-            self._reporter.config_loaded(self._tuner.policy)
-            self._tuner.insist()
+            self._config_invalid(error)
+            return
+        self._reporter.config_loaded(self._tuner.policy)
+        self._tuner.insist()
+        self._ready()
+
+    def _config_invalid(self, error: ConfigError) -> None:
+        self._reporter.config_invalid(error, kept=self._tuner.policy is not None)
+        self._ready()
+
+    def _ready(self) -> None:
         self._look(deep=True)
         self._tick_at = min(self._tick_at, time.monotonic())
         notify("READY=1")

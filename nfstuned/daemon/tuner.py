@@ -59,7 +59,8 @@ class Tuner:
         self._contests.pop(device, None)
         self._unplaced.pop(device, None)
         self._reporter.forget(device)
-        if bdis.identity(self._root, device) is None:
+        record = self._state.get(device)
+        if record is not None and record.bdi != bdis.identity(self._root, device):
             self._state.drop(device)
 
     def settled(self, device: str) -> None:

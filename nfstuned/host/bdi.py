@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 FOLDER = "sys/class/bdi"
 GONE = (errno.ENOENT, errno.ENODEV)
 """What the kernel says of a bdi that was removed: before it was opened, and after."""
-LEAST_PAGE = 4096
 PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
 """The kernel keeps a read-ahead in whole pages of this many KiB, rounded down."""
 
@@ -47,16 +46,13 @@ class Bdi:
     bdi is gone and the write fails with ENODEV.
     """
 
-    __slots__ = ("_fd", "_short", "device", "inode", "name")
+    __slots__ = ("_fd", "device", "inode", "name")
 
     def __init__(self, root: Root, device: str) -> None:
         self.device = device
         self.name = f"{root.prefix}{FOLDER}/{device}/read_ahead_kb"
         self._fd = os.open(self.name, os.O_RDWR | os.O_CLOEXEC)
-        status = os.fstat(self._fd)
-        self.inode = status.st_ino
-        # sysfs claims a page; a file of a test's tree is shorter, and would keep the end of a longer value.
-        self._short = 0 < status.st_size < LEAST_PAGE
+        self.inode = os.fstat(self._fd).st_ino
 
     def read_kb(self) -> int:
         """Return the read-ahead in KiB. Raises OSError when the bdi is gone, ParseError for nonsense."""
@@ -67,9 +63,7 @@ class Bdi:
 
     def write_kb(self, value: int) -> None:
         """Set the read-ahead in KiB. Raises OSError."""
-        if self._short:
-            os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, str(value).encode(), 0)
+        os.pwrite(self._fd, b"%d\n" % value, 0)
 
     def __enter__(self) -> Self:
         return self

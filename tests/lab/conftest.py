@@ -64,14 +64,15 @@ def lab_folder(say: Callable[[str], None]) -> Path:
 
 @pytest.fixture(scope="session")
 def lab(request: pytest.FixtureRequest, say: Callable[[str], None], lab_folder: Path) -> Lab:
-    wanted = [item.callspec.params["choice"] for item in request.session.items if _is_scenario(item)]
-    return Lab(tuple(wanted), lab_folder, say)
+    chosen = [_choice(item) for item in request.session.items]
+    return Lab(tuple(choice for choice in chosen if choice is not None), lab_folder, say)
 
 
-def _is_scenario(item: pytest.Item) -> bool:
-    return (
-        isinstance(item, pytest.Function) and hasattr(item, "callspec") and "choice" in item.callspec.params
-    )
+def _choice(item: pytest.Item) -> selection.Choice | None:
+    """What a scenario's item was made for; None for every other test."""
+    parameters = getattr(item, "callspec", None)
+    choice = parameters.params.get("choice") if parameters else None
+    return choice if isinstance(choice, selection.Choice) else None
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

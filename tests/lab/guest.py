@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _RESULT_DISK = "256M"
 _CONSOLE_TAIL = 3000
-# A lockup warning is left out: emulation on a busy machine is slow enough to cause it, and the guest recovers.
+# No lockup warnings: emulation on a busy machine is slow enough to cause them, and the guest recovers.
 _CRASH = re.compile(r"Kernel panic|Oops:|BUG: (?!soft lockup|workqueue lockup)|general protection fault")
 
 
@@ -52,7 +52,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Result:
-    """What one boot gave: the verdict, the payload's exit status, its words, and its files where it left any."""
+    """What one boot gave; `status` is the payload's, and `files` the folder of what it left, if anything."""
 
     release: str
     verdict: Verdict
@@ -82,8 +82,8 @@ def boot(
 ) -> Result:
     """Boot `release`, run `payload`/start in it, and extract its results into `target`/`files`.
 
-    Each line that the payload prints goes to `say` as it comes and to `target`/output.txt; the console is kept in
-    `target`/console.txt.
+    Each line that the payload prints goes to `say` as it comes. All of them are kept in `target`/output.txt,
+    and the console in `target`/console.txt.
     """
     target.mkdir(parents=True, exist_ok=True)
     console, results, word = target / "console.txt", target / "results.tar", secrets.token_hex(8)
@@ -151,7 +151,7 @@ def unpack(results: Path, into: Path) -> Path | None:
 
 
 def _pack(payload: Path, target: Path, word: str) -> Path:
-    """Make the payload a disk whose first bytes are a tar: stock cloud kernels cannot share a folder (no 9p)."""
+    """Make the payload a disk that is a tar: stock cloud kernels cannot share a folder (no 9p)."""
     with tarfile.open(target, "w") as tar:
         tar.add(payload, ".", filter=_as_root)
         note = Path(target.parent, "word")
@@ -170,7 +170,7 @@ def _as_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
 def _machine(release: str) -> list[str]:
     """Emulate: nested KVM hangs stock kernels on many cloud machines.
 
-    cmpxchg16b is taken away because QEMU 7.2 emulates it wrongly: kernels from 6.12 on then corrupt their slabs.
+    cmpxchg16b is taken away: QEMU 7.2 emulates it wrongly, and kernels from 6.12 on corrupt their slabs.
     An oops is a panic and a panic ends QEMU, so that a dead guest is seen at once.
     """
     kernel = image.folder() / "boot"

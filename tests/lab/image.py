@@ -48,7 +48,7 @@ def kernels() -> tuple[str, ...]:
 
 
 def release(name: str) -> str:
-    """Return the kernel that `name` means: a series of the recipe (`last-6`) or the start of a release (`6.17`)."""
+    """Return the kernel that a series (`last-6`) or the start of a release (`6.17`) means."""
     prefix = next((s.prefix for s in recipe.SERIES if s.name == name), name)
     fitting = [k for k in kernels() if k.startswith(prefix)]
     if not fitting:

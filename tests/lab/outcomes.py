@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One test of the guest: `trouble` is why it failed, `skipped` why it did not run; both empty when it passed."""
+    """One test of the guest: why it failed, or why it was skipped; both empty when it passed."""
 
     scenario: str
     test: str
@@ -34,7 +34,7 @@ def of(scenario: str, outcomes: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
 
 def _outcome(case: ET.Element) -> Outcome:
     """A file that cannot be imported has no class: pytest gives its dotted path as the test's name."""
-    path = case.get("classname") or case.get("name", "")
+    path = case.get("classname") or case.get("name") or ""
     parts = [part for part in path.split(".") if part.startswith("test_")]
     troubles = [_text(child) for child in case if child.tag in {"failure", "error"}]
     skips = [child.get("message", "") or "skipped" for child in case if child.tag == "skipped"]

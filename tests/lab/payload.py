@@ -30,7 +30,7 @@ class Order:
     """What the guest is to do: run pytest with these arguments, or give a shell."""
 
     pytest: tuple[str, ...] = ()
-    shell: bool = False
+    interactive: bool = False
 
 
 def wheel(into: Path) -> Path:
@@ -50,6 +50,6 @@ def assemble(folder: Path, order: Order) -> Path:
             shutil.copytree(PROJECT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(PROJECT / "tests/lab/kit/start.sh", folder / "start")
     (folder / "pytest.ini").write_text(_PYTEST)
-    (folder / "mode").write_text("shell\n" if order.shell else "pytest\n")
+    (folder / "mode").write_text("shell\n" if order.interactive else "pytest\n")
     (folder / "arguments").write_text("".join(f"{argument}\n" for argument in order.pytest))
     return folder

@@ -21,7 +21,7 @@ class Series:
     at_least: tuple[int, ...] = ()
 
 
-# One kernel for each behaviour that differs: without and with sunrpc's sysfs, with /sys/fs/nfs, with add_xprt.
+# One kernel for each behaviour that differs: no sysfs of sunrpc, sunrpc's, /sys/fs/nfs, add_xprt.
 SERIES = (
     Series("5.10", "5.10.", "bullseye"),
     Series("6.1", "6.1.", "bookworm"),
@@ -63,7 +63,7 @@ PYTHON = (
 )
 PACKAGES = SYSTEM + STORAGE + TOOLS + PYTHON
 
-# The stock kernels have virtio and ext4 as modules; a kernel that has one built in simply lists no file for it.
+# Stock kernels have virtio and ext4 as modules; one that is built in lists no file to load.
 BOOT_MODULES = ("virtio_pci", "virtio_blk", "ext4")
 INIT = """#!/bin/busybox sh
 b=/bin/busybox

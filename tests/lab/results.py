@@ -23,7 +23,7 @@ LIMITS = guest.Limits(total_s=1500, quiet_s=300)
 
 @dataclass(frozen=True)
 class Run:
-    """One boot of scenarios: how it ended, and what became of each test (none when it left no whole JUnit file)."""
+    """One boot of scenarios: how it ended, and the tests' outcomes (none without a whole JUnit file)."""
 
     boot: guest.Result
     outcomes: tuple[Outcome, ...]
@@ -31,7 +31,7 @@ class Run:
 
 
 def folder() -> Path:
-    """Return a new folder for the results of one run of the lab, below the cache or where NFSTUNED_LAB_RESULTS says."""
+    """Return a new folder for results, below the cache or where NFSTUNED_LAB_RESULTS says."""
     chosen = os.environ.get("NFSTUNED_LAB_RESULTS")
     new = Path(chosen) if chosen else recipe.cache() / "results" / time.strftime("%Y%m%d-%H%M%S")
     new.mkdir(parents=True, exist_ok=True)

@@ -38,7 +38,7 @@ def scenarios(length: Length) -> tuple[str, ...]:
 def choices(tier: str) -> tuple[Choice, ...]:
     """Return what a tier runs, boot by boot.
 
-    `ci`: the short ones everywhere, the long ones on the oldest and the newest kernel; `all`: everything everywhere.
+    `ci`: the short ones everywhere, the long ones on the oldest and the newest kernel; `all`: all everywhere.
     """
     names = [series.name for series in recipe.SERIES]
     long_on = {"all": names, "ci": [names[0], names[-1]]}.get(tier, [])

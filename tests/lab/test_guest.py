@@ -71,16 +71,17 @@ def test_a_result_disk_gives_its_files_back(tmp_path: Path) -> None:
     assert (tmp_path / "files/junit.xml").read_bytes() == b"<a>"
 
 
+JUNIT = """<testsuites><testsuite name="pytest">
+<testcase classname="tests.lab.scenarios.test_a" name="test_one" time="0.5"/>
+<testcase classname="tests.lab.scenarios.test_a" name="test_two"><failure message="m">why</failure></testcase>
+<testcase classname="tests.lab.scenarios.test_b" name="test_x"><skipped message="no sysfs"/></testcase>
+<testcase classname="" name="tests.lab.scenarios.test_c"><error message="m">no import</error></testcase>
+</testsuite></testsuites>"""
+
+
 def test_outcomes_name_scenario_test_and_trouble(tmp_path: Path) -> None:
     junit = tmp_path / "junit.xml"
-    junit.write_text(
-        '<testsuites><testsuite name="pytest">'
-        '<testcase classname="tests.lab.scenarios.test_a" name="test_one" time="0.5"/>'
-        '<testcase classname="tests.lab.scenarios.test_a" name="test_two"><failure message="m">why</failure></testcase>'
-        '<testcase classname="tests.lab.scenarios.test_b" name="test_x"><skipped message="no sysfs"/></testcase>'
-        '<testcase classname="" name="tests.lab.scenarios.test_c"><error message="m">no import</error></testcase>'
-        "</testsuite></testsuites>"
-    )
+    junit.write_text(JUNIT)
     found = outcomes.read(junit)
     assert [one.scenario for one in found] == ["test_a", "test_a", "test_b", "test_c"]
     assert [one.trouble for one in found] == ["", "why", "", "no import"]

@@ -72,7 +72,7 @@ class Daemon:
         raise LookupError("no VmRSS")
 
     def entries(self, **fields: str) -> list[Entry]:
-        """Return its journal entries since the test began that have these fields (`NFSTUNED_DEVICE="0:45"`)."""
+        """Return its journal entries of this test that have these fields (`NFSTUNED_DEVICE="0:45"`)."""
         return self.journal.entries(
             f"_SYSTEMD_UNIT={UNIT}", *(f"{name}={value}" for name, value in fields.items())
         )

@@ -21,7 +21,7 @@ class Journal:
         self.cursor = _cursor()
 
     def entries(self, *matches: str) -> list[Entry]:
-        """Return the entries since the mark that fit journalctl's matches (`_SYSTEMD_UNIT=...`), oldest first."""
+        """Return the entries since the mark that fit journalctl's matches (`_PID=1`), oldest first."""
         run("journalctl", "--sync")
         text = run("journalctl", "-o", "json", "--all", "--after-cursor", self.cursor, *matches)
         return [_entry(json.loads(line)) for line in text.splitlines()]
@@ -32,7 +32,7 @@ class Journal:
 
 
 def _entry(raw: dict[str, object]) -> Entry:
-    """Journalctl prints bytes that are not text as a list of numbers, and repeated fields as a list of values."""
+    """Journalctl prints bytes that are no text, and repeated fields, as lists."""
     return {name: value if isinstance(value, str) else json.dumps(value) for name, value in raw.items()}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ _POINTS = Path("/mnt/lab")
 
 @dataclass(frozen=True)
 class Mounted:
-    """A mount that was made, with the device number that it had then (asking a dead mount again would hang)."""
+    """A mount and its device number when it was made: asking again would hang on a dead server."""
 
     source: str
     point: Path
@@ -55,13 +56,11 @@ def device_of(path: Path) -> str:
 
 
 def all_read_ahead_kb() -> dict[str, str]:
-    """Return the raw value of every device of the guest, NFS or not."""
+    """Return the raw value of every device of the guest, NFS or not; those that go meanwhile are left out."""
     found = {}
     for folder in BDI.iterdir():
-        try:
+        with contextlib.suppress(FileNotFoundError):
             found[folder.name] = (folder / "read_ahead_kb").read_text()
-        except FileNotFoundError:  # it went away meanwhile
-            continue
     return found
 
 
@@ -79,7 +78,7 @@ class Mounts:
         host: str = server.AZURE,
         point: Path | None = None,
     ) -> Mounted:
-        """Mount `host`:/srv/`share` with mount(8) and return the mount; raise CommandError when it is refused."""
+        """Mount `host`:/srv/`share` with mount(8); raise CommandError when it is refused."""
         point = point or self.new_point()
         source = f"{host}:/srv/{share}"
         argv = ["mount", "-t", "nfs", "-o", options, source, str(point)]

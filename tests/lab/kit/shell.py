@@ -31,7 +31,7 @@ def attempt(*argv: str, timeout: float = COMMAND_S, stdin: str = "") -> subproce
 
 
 def wait_for(what: str, holds: Callable[[], bool], seconds: float = 10.0) -> float:
-    """Wait until `holds()` and return after how many seconds it did; raise AssertionError naming `what` if never."""
+    """Return after how many seconds `holds()` did; raise AssertionError naming `what` if it never does."""
     started = time.monotonic()
     while not holds():
         if time.monotonic() - started > seconds:

@@ -1,4 +1,4 @@
-"""The lab's own proof: the guest is a real client of a real server, and the kernel does what the design rests on."""
+"""The lab's own proof: a real client of a real server, and the kernel facts that the design rests on."""
 
 from __future__ import annotations
 

@@ -1,0 +1,59 @@
+# Sourced by the scripts of dev/. Makes a bare Debian 12 or 13 ready, as root or with sudo; quick when it is.
+#   setup_python   the virtual environment .venv with the project and its tools, on the system's own Python
+#   setup_lab      the packages that build the lab's image and boot it
+set -eu
+cd "$(dirname "$0")/.."
+
+# Debian's own Python, not one that a version manager put first: only it has python3-systemd.
+PYTHON=/usr/bin/python3
+PYTHON_PACKAGES="python3 python3-venv python3-systemd libudev1 ca-certificates"
+LAB_PACKAGES="qemu-system-x86 mmdebstrap debian-archive-keyring busybox-static kmod cpio e2fsprogs zstd"
+
+step() { echo "setup: $*" >&2; }
+
+# Run a command quietly; when it fails, show what it said.
+quietly() {
+	if ! output=$("$@" 2>&1); then
+		printf '%s\n' "$output" | tail -n 40 >&2
+		step "failed: $*"
+		return 1
+	fi
+}
+
+as_root() {
+	if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+# Install those of the packages that are missing.
+packages() {
+	missing=
+	for package; do
+		case $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) in
+		installed) ;;
+		*) missing="$missing $package" ;;
+		esac
+	done
+	[ -n "$missing" ] || return 0
+	step "installing$missing"
+	quietly as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q
+	# shellcheck disable=SC2086  # one word a package
+	quietly as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $missing
+}
+
+setup_python() {
+	# shellcheck disable=SC2086
+	packages $PYTHON_PACKAGES
+	wanted=$($PYTHON -V && cat pyproject.toml nfstuned/__init__.py && pwd)
+	[ "$(cat .venv/ready 2>/dev/null)" != "$wanted" ] || return 0
+	step "making .venv: about half a minute"
+	quietly $PYTHON -m venv --clear --system-site-packages .venv
+	# Debian 12's pip is too old for some of today's packages.
+	quietly .venv/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	quietly .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	printf '%s\n' "$wanted" >.venv/ready
+}
+
+setup_lab() {
+	# shellcheck disable=SC2086
+	packages $LAB_PACKAGES
+}
