@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -14,8 +16,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=os.environ.get("NFSTUNED_LAB", "none"),
         help="how much to run on real kernels: nothing (default), the short scenarios, what CI runs, or all",
     )
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write the expected output of commands anew instead of comparing with it; review the difference",
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes a moment comes before what boots kernels."""
     items.sort(key=lambda item: item.get_closest_marker("lab") is not None)
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
+    """Compare a text with a golden file, or write the file anew."""
+
+    def compare(file: Path, text: str) -> None:
+        if request.config.getoption("--update-golden"):
+            file.write_text(text)
+        assert text == file.read_text(), f"{file} differs; if that is right: pytest --update-golden"
+
+    return compare
