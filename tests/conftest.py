@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
+TIERS = ("none", "short", "ci", "all")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--lab",
-        choices=("none", "short", "ci", "all"),
+        choices=TIERS,
         default=os.environ.get("NFSTUNED_LAB", "none"),
-        help="how much to run on real kernels: nothing (default), the short scenarios, what CI runs, or all",
+        help="what to run on real kernels: none (default), the short scenarios, what ci runs, or all",
     )
     parser.addoption(
         "--update-golden",
@@ -23,9 +25,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes a moment comes before what boots kernels."""
-    items.sort(key=lambda item: item.get_closest_marker("lab") is not None)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What takes a moment comes before what boots kernels, and nothing boots unasked."""
+    boots = [item for item in items if item.get_closest_marker("lab")]
+    quick = [item for item in items if not item.get_closest_marker("lab")]
+    if config.getoption("--lab") == "none":
+        config.hook.pytest_deselected(items=boots)
+        boots = []
+    items[:] = quick + boots
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ def _scenarios(release: str, wanted: list[str]) -> int:
 
 
 def _selection(wanted: list[str]) -> tuple[str, ...]:
-    """A scenario's name means its file, with its long tests; anything else is an expression of pytest's -k."""
+    """A scenario's name means its file, with its long tests; anything else is for pytest's -k."""
     if not wanted:
         return ("-m", "short", "tests/lab/scenarios")
     names = [f"test_{Path(word).stem.removeprefix('test_')}.py" for word in wanted]

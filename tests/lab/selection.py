@@ -11,7 +11,6 @@ from tests.lab.payload import SCENARIOS
 
 _ALL_LONG = re.compile(r"^pytestmark = .*pytest\.mark\.long\b", re.MULTILINE)
 _ONE_LONG = re.compile(r"^@pytest\.mark\.long\b", re.MULTILINE)
-TIERS = ("none", "short", "ci", "all")
 
 
 class Length(enum.Enum):
