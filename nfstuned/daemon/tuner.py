@@ -10,7 +10,7 @@ from nfstuned.core.policy import decide, decide_early
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.errors import ParseError
 from nfstuned.host import bdi as bdis
-from nfstuned.host.apply import apply, undo, write
+from nfstuned.host.apply import apply, restore, write
 from nfstuned.host.bdi import GONE, PAGE_KB, Bdi
 from nfstuned.host.observe import nothing, observe_servers, observe_superblocks, observe_volumes
 from nfstuned.host.root import Root
@@ -126,9 +126,10 @@ class Tuner:
         self.must_look = True
 
     def restore(self) -> None:
-        """Put back every value."""
-        for outcome in undo(self._root, self._state):
-            self._reporter.restored(outcome)
+        """Put back every value, for the daemon's own end: the next start tunes again."""
+        for outcome in restore(self._root, self._state):
+            if outcome.result is Result.DONE:
+                self._reporter.restored(outcome)
 
     def _tune_early(self, bdi: Bdi, policy: Policy) -> None:
         volume = find_volume(observe_volumes(self._root), bdi.device)
