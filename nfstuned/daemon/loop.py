@@ -138,10 +138,14 @@ class Daemon:
 
     def _look(self, *, deep: bool) -> None:
         started = time.monotonic()
+        if deep:
+            self._deep_at = None
         self._tuner.look(deep=deep)
         ended = time.monotonic()
         self._look_after = ended + min(REST * (ended - started), REST_MOST_S)
-        self._deep_at = ended + DEEP_DELAY_S if self._tuner.must_look_deep else None
+        # Events that were lost during the look have set it already.
+        if self._deep_at is None and self._tuner.must_look_deep:
+            self._deep_at = ended + DEEP_DELAY_S
 
     def _tick(self, now: float) -> None:
         """Feed the watchdog, look for values that changed unseen, and sample."""
