@@ -45,6 +45,7 @@ class Daemon:
         self._config: Child | None = None
         self._look_after = 0.0
         self._deep_at: float | None = None
+        self._events_lost = False
         self._tick_at = float("inf")
         State(root).prepare()
         self._tuner.forget_lost()
@@ -132,14 +133,18 @@ class Daemon:
             self._lost()
 
     def _lost(self) -> None:
-        self._reporter.events_lost()
+        """Look at everything soon; a queue that overflows again before that is the same news."""
         self._tuner.forget_lost()
-        self._deep_at = time.monotonic()
+        self._deep_at = max(time.monotonic(), self._look_after)
+        if not self._events_lost:
+            self._events_lost = True
+            self._reporter.events_lost()
 
     def _look(self, *, deep: bool) -> None:
         started = time.monotonic()
         if deep:
             self._deep_at = None
+            self._events_lost = False
         self._tuner.look(deep=deep)
         ended = time.monotonic()
         self._look_after = ended + min(REST * (ended - started), REST_MOST_S)
