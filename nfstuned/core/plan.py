@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nfstuned.core.policy import decide
 from nfstuned.model.policy import Policy
 from nfstuned.model.work import Action, Decision, Outcome, Result, Snapshot, Superblock
@@ -30,10 +32,26 @@ def plan_superblock(superblock: Superblock, decision: Decision, page_kb: int) ->
     return Outcome(action, Result.PLANNED, decision.why)
 
 
+def insist(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot as if nothing in it had been undone: the administrator asks for it again."""
+    return replace(snapshot, superblocks=tuple(_anew(superblock) for superblock in snapshot.superblocks))
+
+
 def changed_by_another(superblock: Superblock) -> bool:
     """Return whether the value is no longer the one that nfstuned wrote."""
     record = superblock.record
     return record is not None and not record.undone and superblock.read_ahead_kb != record.written_kb
+
+
+def named(outcomes: tuple[Outcome, ...], snapshot: Snapshot) -> tuple[Outcome, ...]:
+    """Return the outcomes with their targets as people know them, where the superblock is still the same."""
+    names = {(superblock.device, superblock.bdi): name(superblock) for superblock in snapshot.superblocks}
+    return tuple(
+        replace(
+            outcome, action=replace(outcome.action, target=names.get(_key(outcome), outcome.action.target))
+        )
+        for outcome in outcomes
+    )
 
 
 def name(superblock: Superblock) -> str:
@@ -41,11 +59,22 @@ def name(superblock: Superblock) -> str:
     return superblock.mounts[0].point if superblock.mounts else superblock.device
 
 
+def _anew(superblock: Superblock) -> Superblock:
+    record = superblock.record
+    if record is None or not record.undone:
+        return superblock
+    return replace(superblock, record=replace(record, undone=False))
+
+
+def _key(outcome: Outcome) -> tuple[str, int | None]:
+    return outcome.action.device, outcome.action.bdi
+
+
 def _wanted(superblock: Superblock, decision: Decision, current: int, page_kb: int) -> int:
     """Return the value to end with.
 
-    Only upwards unless the profile says otherwise; but what nfstuned itself raised too far (before it knew the
-    mount, or under an older policy) it takes back, down to what was there.
+    Only upwards unless the profile says otherwise; but what nfstuned itself raised too far, before it knew
+    the mount or under an older policy, it takes back, down to what was there.
     """
     record = superblock.record
     ours = record is not None and current == record.written_kb

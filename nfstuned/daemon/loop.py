@@ -31,36 +31,35 @@ REST_MOST_S = 2.0
 
 
 class Daemon:
-    """The service's loop. `run` returns at SIGTERM or SIGINT."""
+    """The service's loop. `run` returns at SIGTERM or SIGINT. Raises OSError where events cannot be had."""
 
     def __init__(self, root: Root, journal: Journal) -> None:
         self._root = root
         self._journal = journal
         self._reporter = Reporter(journal)
         self._tuner = Tuner(root, self._reporter, time.monotonic)
+        self._tuner.between = self._drain_kernel
         self._sampler = Sampler(root, journal)
-        self._signals: list[int] = []
         self._stopping = False
         self._reason = ""
         self._config: Child | None = None
         self._look_after = 0.0
         self._deep_at: float | None = None
         self._tick_at = float("inf")
+        State(root).prepare()
+        self._tuner.forget_lost()
+        # Every source is opened before the first look: what changes afterwards is an event.
+        self._kernel = KernelEvents()
+        self._udev = UdevEvents()
+        self._table = MountTable(root)
+        self._wakeup = self._catch_signals()
         self._poll = select.epoll()
+        for source in (self._kernel, self._udev, self._wakeup):
+            self._poll.register(source, select.EPOLLIN)
+        self._poll.register(self._table, select.EPOLLPRI)
 
     def run(self) -> int:
         """Serve until told to stop; return the exit status."""
-        State(self._root).prepare()
-        self._tuner.forget_lost()
-        # Every source is opened before the first look: what changes afterwards is an event.
-        wakeup = self._catch_signals()
-        self._kernel = KernelEvents()
-        self._udev = UdevEvents()
-        self._table = MountTable(self._root)
-        self._wakeup = wakeup
-        for source in (self._kernel, self._udev, wakeup):
-            self._poll.register(source, select.EPOLLIN)
-        self._poll.register(self._table, select.EPOLLPRI)
         self._start_config()
         while not self._stopping:
             self._guarded_cycle()
@@ -167,7 +166,12 @@ class Daemon:
         if self._config is not None:
             self._poll.unregister(self._config)
             self._config.kill()
-        self._config = start_load(self._root, CONFIG_TIMEOUT_S)
+            self._config = None
+        try:
+            self._config = start_load(self._root, CONFIG_TIMEOUT_S)
+        except ConfigError as error:
+            self._config_invalid(error)
+            return
         self._poll.register(self._config, select.EPOLLIN)
 
     def _finish_config(self) -> None:
@@ -178,10 +182,17 @@ class Daemon:
         try:
             self._tuner.policy = child.finish()
         except ConfigError as error:
-            self._reporter.config_invalid(error, kept=self._tuner.policy is not None)
-        else:
-            self._reporter.config_loaded(self._tuner.policy)
-            self._tuner.insist()
+            self._config_invalid(error)
+            return
+        self._reporter.config_loaded(self._tuner.policy)
+        self._tuner.insist()
+        self._ready()
+
+    def _config_invalid(self, error: ConfigError) -> None:
+        self._reporter.config_invalid(error, kept=self._tuner.policy is not None)
+        self._ready()
+
+    def _ready(self) -> None:
         self._look(deep=True)
         self._tick_at = min(self._tick_at, time.monotonic())
         notify("READY=1")

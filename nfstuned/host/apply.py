@@ -41,6 +41,15 @@ def undo(root: Root, state: State) -> tuple[Outcome, ...]:
     return tuple(_undo(root, state, record) for record in records if not record.undone)
 
 
+def restore(root: Root, state: State) -> tuple[Outcome, ...]:
+    """Put back what undo() would, without a memory of it: whoever tunes next finds untouched superblocks."""
+    outcomes = undo(root, state)
+    for outcome in outcomes:
+        if outcome.result is Result.DONE:
+            state.drop(outcome.action.device)
+    return outcomes
+
+
 def _undo(root: Root, state: State, record: Record) -> Outcome:
     action = Action(
         "read-ahead", record.device, record.bdi, record.device, record.written_kb, record.original_kb, "undo"
@@ -66,6 +75,7 @@ def refused(action: Action, error: OSError | ParseError) -> Outcome:
         return Outcome(action, Result.FAILED, str(error))
     if error.errno in GONE:
         return Outcome(action, Result.SKIPPED, "unmounted meanwhile")
-    return Outcome(
-        action, Result.FAILED, f"{error.filename or action.device}: {os.strerror(error.errno or 0)}"
-    )
+    reason = f"{error.filename or action.device}: {os.strerror(error.errno or 0)}"
+    if isinstance(error, PermissionError) and os.geteuid() != 0:
+        reason += "; run it as root"
+    return Outcome(action, Result.FAILED, reason)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import errno
 import os
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
 from nfstuned.parse.bdi import is_device_number, parse_read_ahead
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 FOLDER = "sys/class/bdi"
 GONE = (errno.ENOENT, errno.ENODEV)
@@ -59,10 +63,9 @@ class Bdi:
 
     def write_kb(self, value: int) -> None:
         """Set the read-ahead in KiB. Raises OSError."""
-        text = str(value).encode()
-        os.pwrite(self._fd, text, 0)
+        os.pwrite(self._fd, b"%d\n" % value, 0)
 
-    def __enter__(self) -> Bdi:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

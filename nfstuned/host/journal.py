@@ -1,6 +1,6 @@
 """The journal: every message has an id, fields of its own and an entry in systemd/nfstuned.catalog.
 
-`journalctl -x` explains the messages, `journalctl NFSTUNED_DEVICE=0:43` finds those about one superblock.
+`journalctl -x` explains the messages, `journalctl NFSTUNED_MOUNT=0:43` finds those about one superblock.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ except ImportError:  # not installed; in a checkout the name "systemd" even exis
 UNKNOWN = "unknown"
 """What a field holds that a message promises and its sender does not know."""
 
-_DEVICE = ("device", "mount_point", "source")
+_MOUNT = ("device", "mount_point", "source")
 
 
 class Priority(IntEnum):
@@ -37,38 +37,38 @@ class Message(Enum):
     An id never changes its meaning. The catalog may refer to exactly the fields promised here.
     """
 
-    STARTED = ("2c759dce6c5846bba87106e3939d5834", ())
-    """The daemon has looked at every mount and waits for events."""
+    STARTED = ("2c759dce6c5846bba87106e3939d5834", ("version",))
+    """The daemon begins; READY=1 follows when it has looked at every mount."""
     STOPPED = ("40599775c7f74136847298e46ad4eff5", ("reason",))
     """The daemon ends; the values that it wrote stay unless restore_on_stop is set."""
     READ_AHEAD_SET = (
         "dde1988f3e324dfd84dd3a90989f9066",
-        (*_DEVICE, "provider", "profile", "old_kb", "new_kb", "reason"),
+        (*_MOUNT, "provider", "profile", "old_kb", "new_kb", "reason"),
     )
     """A superblock got the read-ahead of its profile, and it was read back."""
-    READ_AHEAD_CONTESTED = ("8856ccd810b94cfeb57850a114d0bedd", (*_DEVICE, "old_kb", "new_kb", "writer"))
+    READ_AHEAD_CONTESTED = ("8856ccd810b94cfeb57850a114d0bedd", (*_MOUNT, "old_kb", "new_kb", "writer"))
     """Another program had changed a value to `old_kb`; `new_kb` was written again."""
-    READ_AHEAD_LEFT = ("f33562687ae841cdae8787f80e507691", (*_DEVICE, "old_kb", "new_kb", "writer"))
+    READ_AHEAD_LEFT = ("f33562687ae841cdae8787f80e507691", (*_MOUNT, "old_kb", "new_kb", "writer"))
     """Another program keeps writing `old_kb`; nfstuned no longer writes `new_kb` to this superblock."""
-    READ_AHEAD_RESTORED = ("230913708d0d4b7c923972ca92cfedb6", (*_DEVICE, "old_kb", "new_kb", "reason"))
+    READ_AHEAD_RESTORED = ("230913708d0d4b7c923972ca92cfedb6", ("device", "old_kb", "new_kb", "reason"))
     """A superblock got back the value that it had before nfstuned changed it."""
-    READ_AHEAD_FAILED = ("660f2b2f659043009b1eaf166aaa014f", (*_DEVICE, "old_kb", "new_kb", "file", "reason"))
+    READ_AHEAD_FAILED = ("660f2b2f659043009b1eaf166aaa014f", (*_MOUNT, "old_kb", "new_kb", "file", "reason"))
     """The kernel refused a value, or the attribute could not be written."""
     CONFIG_LOADED = ("e6efe96d5e274e07bc634c5f138ddade", ("file",))
     """A configuration is in use; `file` names the administrator's files, in their order."""
     CONFIG_INVALID = ("f841f5f931614776925a3da3593500ca", ("file", "reason"))
-    """A configuration was refused; the last good one stays in use."""
+    """One problem of a configuration that was refused; the last good one, if any, stays in use."""
     UNREADABLE = ("2972cddf465d426ba08acdeeb0720398", ("file", "reason"))
     """A kernel file has a line that nfstuned does not understand; its other lines count."""
     EVENTS_LOST = ("c8a81271bb5e4897b56023a5be6a0077", ("reason",))
     """The kernel dropped events for want of room; everything was looked at again."""
-    SAMPLE = ("ac33837b60f6443f856960df8ada06eb", _DEVICE)
+    SAMPLE = ("ac33837b60f6443f856960df8ada06eb", _MOUNT)
     """What a superblock delivered over one interval."""
     CYCLE_FAILED = ("4e73fad58dcc543bb45d3c7816196295", ("reason",))
     """A cycle of the daemon's loop failed; the next one starts afresh, but the watchdog is not fed by it."""
     POLICY_CONFLICT = (
         "6726c25e53d74bb4a1cfd37dd35be9c6",
-        (*_DEVICE, "profile", "new_kb", "reason"),
+        (*_MOUNT, "profile", "new_kb", "reason"),
     )
     """Mounts of one superblock match policies with different values; `new_kb` was chosen."""
 

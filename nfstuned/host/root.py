@@ -49,3 +49,19 @@ class Root:
 
     def _readable(self, name: str) -> bool:
         return os.access(self.prefix + name, os.R_OK)
+
+
+class WitnessRoot(Root):
+    """A root that remembers which files were there but not for this user to read."""
+
+    def __init__(self, prefix: str = "/") -> None:
+        super().__init__(prefix)
+        self.denied: dict[str, None] = {}
+
+    def read(self, name: str) -> str:
+        """Return a file's text like Root.read, and remember a name that was denied. Raises OSError."""
+        try:
+            return super().read(name)
+        except PermissionError:
+            self.denied[name] = None
+            raise

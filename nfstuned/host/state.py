@@ -20,6 +20,7 @@ class State:
     """The records of one host."""
 
     def __init__(self, root: Root) -> None:
+        self._root = root
         self._folder = root.path(FOLDER)
 
     def prepare(self) -> None:
@@ -28,18 +29,12 @@ class State:
 
     def get(self, device: str) -> Record | None:
         """Return the record of a device number; None when there is none, or none that is whole."""
-        try:
-            with open(f"{self._folder}/{device}", encoding="ascii") as file:
-                return _record(device, file.read())
-        except OSError:
-            return None
+        text = self._root.read_or_empty(f"{FOLDER}/{device}")
+        return _record(device, text) if text else None
 
     def all(self) -> dict[str, Record]:
         """Return every record by its device number."""
-        try:
-            names = os.listdir(self._folder)
-        except OSError:
-            return {}
+        names = self._root.names(FOLDER)
         return {name: record for name in names if (record := self.get(name)) is not None}
 
     def put(self, record: Record) -> None:
@@ -65,7 +60,7 @@ class State:
 def _record(device: str, text: str) -> Record | None:
     try:
         bdi, original, written, undone = json.loads(text)
-    except ValueError:
+    except (TypeError, ValueError):
         return None
     if not all(type(value) is int for value in (bdi, original, written)):
         return None

@@ -18,7 +18,7 @@ _ABOUT_BDI = re.compile(r'SUBSYSTEM\s*==\s*"[^"]*bdi')
 
 
 def find_writer(root: Root) -> str | None:
-    """Return the rule file whose write comes last, "/usr/lib/udev/rules.d/99-nfs.rules"; None when there is none.
+    """Return the rule file whose write comes last, "/usr/lib/udev/rules.d/99-nfs.rules"; None without one.
 
     Of files with one name the first folder's counts; all are read in the order of their names. nfstuned's own
     rule is not another writer.

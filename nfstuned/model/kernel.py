@@ -40,7 +40,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """One line of mountinfo: a superblock seen at one place of one mount namespace (proc_pid_mountinfo(5))."""
+    """One line of mountinfo: a superblock at one place of one mount namespace (proc_pid_mountinfo(5))."""
 
     mount_id: int
     parent_id: int

@@ -11,10 +11,13 @@ value that a vendor names. The kernel itself has no upper bound."""
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Who recommends a number, and when that was read."""
+    """Who recommends which of a profile's numbers, and when that was read (a date, or year and month)."""
 
     url: str
     read: str
+    keys: tuple[str, ...] = ()
+    """The profile's keys, as in the configuration, whose values it recommends."""
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +40,17 @@ class Profile:
     nconnect: int | None = None
     nconnect_max: int | None = None
     rsize_max: int | None = None
+    """In bytes."""
+    actimeo_min: int | None = None
+    """The least attribute cache time in seconds."""
+    max_channels: int | None = None
+    """Of an SMB mount; nfstuned only advises on those."""
     sources: tuple[Source, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Which mounts a [[policy]] means; an empty field matches all. Globs as in fnmatch, servers as CIDR, too."""
+    """Which mounts a [[policy]] means; an empty field matches all. Globs as in fnmatch, servers also CIDR."""
 
     server: tuple[str, ...] = ()
     export: tuple[str, ...] = ()
@@ -56,7 +64,7 @@ class Assignment:
     match: Match
     profile: str
     origin: str
-    """File and position, for people: "/etc/nfstuned/nfstuned.toml, policy 2"."""
+    """Position and file, for people: "policy 2 of /etc/nfstuned/nfstuned.toml"."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Superblock:
-    """One device number = one bdi = one read-ahead, and every visible mount of it (none after `umount -l`)."""
+    """One device number = one bdi = one read-ahead; and its visible mounts (none after `umount -l`)."""
 
     device: str
     bdi: int | None
@@ -95,6 +95,8 @@ class Decision:
     provider: str
     lower: bool
     why: str
+    conflict: bool = False
+    """The mounts of the superblock ask for different values."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,12 @@ def is_device_number(name: str) -> bool:
 
 
 def parse_read_ahead(text: str, file: str) -> int:
-    """Return `read_ahead_kb` in KiB; ParseError when it is not a number.
+    """Return `read_ahead_kb`, the first line, in KiB; ParseError when it is not a number.
 
     The kernel takes any unsigned number and prints it signed (mm/backing-dev.c): a value that reads as
     negative is an enormous one, and is returned as such. Writing it back restores it.
     """
-    token = text.rstrip("\n")
+    token = text.partition("\n")[0]
     negative = token.startswith("-")
     try:
         value = number("read-ahead", token[negative:])

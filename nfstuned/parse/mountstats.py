@@ -22,8 +22,8 @@ _NFS = re.compile(r" with fstype nfs4?(?: |$)")
 _OPS = "\n\tper-op statistics\n"
 _IMPLEMENTATION = "\n\timpl_id:\t"
 _NAMES = re.compile(r"name='(.*?)',domain='(.*?)',date='[0-9]+,[0-9]+'(?=\n|\Z)", re.DOTALL)
-_NAMES_MOST = 4096
-"""Twice what the protocol allows: the two names have at most 1024 bytes each (NFS4_OPAQUE_LIMIT)."""
+_NAMES_MOST = 2112
+"""The two names have at most 1024 bytes each (NFS4_OPAQUE_LIMIT); the next mount's are further away."""
 
 _IDLE_OP = (": 0 0 0 0 0 0 0 0", ": 0 0 0 0 0 0 0 0 0")
 _OP_COLUMNS, _BYTES_COLUMNS = 8, 8
@@ -92,6 +92,7 @@ def _mount(text: str, file: str, line: int) -> MountStats:
         stanza.implementation = names[1] or names[2] or None
         text = text[: names.start()] + "\n" * names[0].count("\n") + text[names.end() :]
     head, _, operations = text.partition(_OPS)
+    operations, _, _ = operations.partition("\n\n")  # what follows is not this mount's
     header, *lines = head.split("\n")
     first_op = line + head.count("\n") + 2
     busy = [
@@ -106,12 +107,13 @@ def _mount(text: str, file: str, line: int) -> MountStats:
 
 
 def _each(lines: Iterable[tuple[int, str]], take: Callable[[str], None], file: str) -> None:
-    position = 0
+    reached = 0
     try:
         for position, content in lines:
+            reached = position
             take(content)
     except ValueError as error:
-        raise ParseError(file, position, str(error)) from None
+        raise ParseError(file, reached, str(error)) from None
 
 
 class _Stanza:

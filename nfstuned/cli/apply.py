@@ -1,0 +1,83 @@
+"""`nfstuned apply` and `nfstuned undo`."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+
+from nfstuned.cli import notes
+from nfstuned.cli.policy import usable_policy
+from nfstuned.core.plan import insist, named, plan
+from nfstuned.core.render import apply_document, count, outcome_cells, summary, to_json
+from nfstuned.host.apply import apply, undo
+from nfstuned.host.observe import observe
+from nfstuned.host.root import Root
+from nfstuned.host.state import State
+from nfstuned.model.policy import Policy
+from nfstuned.model.work import Outcome, Result, Snapshot
+
+ALL_DONE, REFUSED, COULD_NOT_TRY = 0, 1, 2
+
+
+def preview(root: Root, form: str) -> int:
+    """Print what `carry_out` would do, and change nothing."""
+    policy = usable_policy(root)
+    if policy is None:
+        return COULD_NOT_TRY
+    snapshot, outcomes = _planned(root, policy)
+    return _report(root, form, outcomes, nothing=_nothing(snapshot))
+
+
+def carry_out(root: Root, form: str) -> int:
+    """Set every read-ahead that is not as its profile asks, and print what came of it."""
+    policy = usable_policy(root)
+    if policy is None:
+        return COULD_NOT_TRY
+    snapshot, planned = _planned(root, policy)
+    state = State(root)
+    # Where this fails, each action fails after it, and says why.
+    with suppress(OSError):
+        if planned:
+            state.prepare()
+    outcomes = tuple(
+        apply(root, state, outcome.action) if outcome.result is Result.PLANNED else outcome
+        for outcome in planned
+    )
+    return _report(root, form, outcomes, nothing=_nothing(snapshot))
+
+
+def take_back(root: Root, form: str) -> int:
+    """Put back what nfstuned changed, and print what came of it."""
+    snapshot = observe(root)
+    notes.unreadable_lines(snapshot.problems)
+    outcomes = named(undo(root, State(root)), snapshot)
+    return _report(root, form, outcomes, nothing="Nothing to put back.")
+
+
+def _planned(root: Root, policy: Policy) -> tuple[Snapshot, tuple[Outcome, ...]]:
+    snapshot = insist(observe(root))
+    notes.unreadable_lines(snapshot.problems)
+    return snapshot, plan(snapshot, policy)
+
+
+def _nothing(snapshot: Snapshot) -> str:
+    if not snapshot.superblocks:
+        return "No NFS mounts."
+    mounts = count(sum(len(superblock.mounts) for superblock in snapshot.superblocks), "mount")
+    return f"Nothing to do: {mounts} as the profiles ask."
+
+
+def _report(root: Root, form: str, outcomes: tuple[Outcome, ...], *, nothing: str) -> int:
+    notes.denied(root, harmless=(f"{root.view}/mountstats",))
+    if form == "json":
+        sys.stdout.write(to_json(apply_document(outcomes)) + "\n")
+    elif outcomes:
+        from nfstuned.cli.text import Column, print_table  # noqa: PLC0415 - rich is slow to load
+
+        columns = (Column(), Column(), Column(coloured=True), Column())
+        print_table(columns, [outcome_cells(outcome) for outcome in outcomes])
+        sys.stdout.write(summary(outcomes) + "\n")
+    else:
+        sys.stdout.write(nothing + "\n")
+    failed = any(outcome.result is Result.FAILED for outcome in outcomes)
+    return REFUSED if failed else ALL_DONE

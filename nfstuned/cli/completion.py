@@ -1,0 +1,187 @@
+"""Completion scripts for bash, zsh and fish, made from the commands as click knows them.
+
+click's own scripts start the program at every press of TAB. These hold all words themselves: there is nothing
+on the host that a completion would have to ask for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import click
+
+NAME = "nfstuned"
+_HELP_WIDTH = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word that may follow, its help, and the values that must follow it in turn."""
+
+    text: str
+    help: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One command: its full name, and the words that may follow it."""
+
+    path: str
+    commands: tuple[Word, ...]
+    options: tuple[Word, ...]
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """Return all words that may follow."""
+        return self.commands + self.options
+
+
+def script(shell: str, app: click.Group) -> str:
+    """Return the completion script of `shell`, one of SHELLS; KeyError for any other."""
+    return SHELLS[shell](list(nodes(app, click.Context(app, info_name=NAME, **app.context_settings))))
+
+
+def nodes(command: click.Command, context: click.Context) -> Iterator[Node]:
+    """Yield `command` and all commands below it."""
+    children = command.commands if isinstance(command, click.Group) else {}
+    words = [Word(name, _short(child.get_short_help_str(_HELP_WIDTH))) for name, child in children.items()]
+    options: list[Word] = []
+    for parameter in command.get_params(context):
+        values = tuple(parameter.type.choices) if isinstance(parameter.type, click.Choice) else ()
+        if isinstance(parameter, click.Option):
+            options.extend(Word(name, _short(parameter.help or ""), values) for name in parameter.opts)
+        else:
+            words.extend(Word(value, "") for value in values)
+    yield Node(context.command_path, tuple(words), tuple(options))
+    for name, child in children.items():
+        yield from nodes(child, click.Context(child, info_name=name, parent=context))
+
+
+def _short(text: str) -> str:
+    """Return a help text as all three shells take it between single quotes."""
+    return text.rstrip(".").replace("'", "").replace(":", " -")
+
+
+def _bash(tree: list[Node]) -> str:
+    values = [
+        f'        "{node.path} {word.text}") words="{" ".join(word.values)}" ;;'
+        for node in tree
+        for word in node.options
+        if word.values
+    ]
+    words = [
+        f'            "{node.path}") words="{" ".join(word.text for word in node.words)}" ;;' for node in tree
+    ]
+    return _BASH.format(paths=_paths(tree), values="\n".join(values), words="\n".join(words))
+
+
+def _zsh(tree: list[Node]) -> str:
+    values = [
+        f'        "{node.path} {word.text}") words_=({" ".join(word.values)}) ;;'
+        for node in tree
+        for word in node.options
+        if word.values
+    ]
+    words = [
+        f'            "{node.path}") words_=({" ".join(_described(word) for word in node.words)}) ;;'
+        for node in tree
+    ]
+    return _ZSH.format(paths=_paths(tree), values="\n".join(values), words="\n".join(words))
+
+
+def _fish(tree: list[Node]) -> str:
+    lines = [f"complete -c {NAME} -f"]
+    for node in tree:
+        condition = _fish_condition(node)
+        lines += [
+            f"complete -c {NAME} -n '{condition}' -a {word.text}{_fish_help(word)}" for word in node.commands
+        ]
+        for word in node.options:
+            flag = f"-l {word.text[2:]}" if word.text.startswith("--") else f"-s {word.text[1:]}"
+            values = f" -x -a '{' '.join(word.values)}'" if word.values else ""
+            lines.append(f"complete -c {NAME} -n '{condition}' {flag}{values}{_fish_help(word)}")
+    return "# fish completion for nfstuned\n" + "\n".join(lines) + "\n"
+
+
+def _fish_condition(node: Node) -> str:
+    above = [f"__fish_seen_subcommand_from {name}" for name in node.path.split()[1:]]
+    if not above:
+        return "__fish_use_subcommand"
+    if node.commands:
+        names = " ".join(word.text for word in node.commands)
+        above.append(f"not __fish_seen_subcommand_from {names}")
+    return "; and ".join(above)
+
+
+def _fish_help(word: Word) -> str:
+    return f" -d '{word.help}'" if word.help else ""
+
+
+def _described(word: Word) -> str:
+    return f"'{word.text}:{word.help}'" if word.help else word.text
+
+
+def _paths(tree: list[Node]) -> str:
+    return " | ".join(f'"{node.path}"' for node in tree if " " in node.path)
+
+
+_BASH = """\
+# bash completion for nfstuned
+
+_nfstuned() {{
+    local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}} place=nfstuned words="" word
+    # bash takes the "=" of --format=json for a word of its own.
+    if [[ $cur == "=" ]]; then
+        cur=""
+    elif [[ $prev == "=" ]]; then
+        prev=${{COMP_WORDS[COMP_CWORD-2]}}
+    fi
+    for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+        case "$place $word" in
+            {paths}) place="$place $word" ;;
+        esac
+    done
+    case "$place $prev" in
+{values}
+        *) case "$place" in
+{words}
+        esac ;;
+    esac
+    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+}}
+
+complete -F _nfstuned nfstuned
+"""
+
+_ZSH = """\
+#compdef nfstuned
+
+_nfstuned() {{
+    local place=nfstuned word
+    local -a words_
+    for word in "${{(@)words[2,CURRENT-1]}}"; do
+        case "$place $word" in
+            {paths}) place="$place $word" ;;
+        esac
+    done
+    case "$place $words[CURRENT-1]" in
+{values}
+        *) case "$place" in
+{words}
+        esac ;;
+    esac
+    _describe nfstuned words_
+}}
+
+if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
+    _nfstuned "$@"
+else
+    compdef _nfstuned nfstuned
+fi
+"""
+
+SHELLS: dict[str, Callable[[list[Node]], str]] = {"bash": _bash, "zsh": _zsh, "fish": _fish}
+FILES = {"bash": "nfstuned.bash", "zsh": "_nfstuned", "fish": "nfstuned.fish"}
+"""The names under which docs/completion has the scripts."""

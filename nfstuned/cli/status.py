@@ -1,0 +1,53 @@
+"""`nfstuned status`."""
+
+from __future__ import annotations
+
+import sys
+
+from nfstuned.cli import notes
+from nfstuned.cli.policy import usable_policy
+from nfstuned.core.render import STATUS_HEADER, hints, status_cells, status_document, to_json
+from nfstuned.core.status import hidden, status
+from nfstuned.host.observe import observe
+from nfstuned.host.root import Root
+from nfstuned.model.status import StatusRow
+
+SHOWN, INVALID = 0, 2
+
+
+def show(root: Root, form: str) -> int:
+    """Print every mount; a broken configuration only costs the targets."""
+    policy = usable_policy(root)
+    if policy is None:
+        notes.note("the configuration is invalid: no target is known")
+    snapshot = observe(root)
+    rows = status(snapshot, policy)
+    notes.unreadable_lines(snapshot.problems)
+    complete = all(row.connections is not None for row in rows)
+    notes.denied(root, harmless=(f"{root.view}/mountstats",) if complete else ())
+    if form == "json":
+        sys.stdout.write(to_json(status_document(rows)) + "\n")
+    else:
+        _print(rows, hidden(snapshot))
+    return SHOWN if policy is not None else INVALID
+
+
+def _print(rows: tuple[StatusRow, ...], unseen: tuple[str, ...]) -> None:
+    if rows:
+        from nfstuned.cli.text import Column, print_table  # noqa: PLC0415 - rich is slow to load
+
+        columns = (
+            Column(shrinks=2),
+            Column(shrinks=1),
+            Column(),
+            Column(right=True),
+            Column(mark=True),
+            Column(right=True),
+            Column(mark=True),
+            Column(right=True),
+        )
+        print_table(columns, [status_cells(row) for row in rows], STATUS_HEADER)
+    else:
+        sys.stdout.write("No NFS mounts.\n")
+    for line in hints(rows, unseen):
+        sys.stdout.write(line + "\n")

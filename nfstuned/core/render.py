@@ -1,0 +1,163 @@
+"""Values to what programs and people read: the JSON contracts, and the cells and lines of text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from nfstuned.model.status import StatusRow
+from nfstuned.model.work import Outcome, Result
+
+Document = dict[str, object]
+
+STATUS_KEYS = (
+    "mount_point",
+    "source",
+    "fstype",
+    "device",
+    "provider",
+    "profile",
+    "read_ahead_kb",
+    "read_ahead_target_kb",
+    "nconnect_requested",
+    "nconnect",
+    "nconnect_target",
+    "connections",
+)
+STATUS_HEADER = ("MOUNT", "SERVER", "PROFILE", "READ-AHEAD KiB", "", "NCONNECT", "", "CONN")
+"""Read-ahead is now/target, nconnect requested/now/target; the column after each says how that is."""
+NONE = "-"
+_FIRST = "which only the first mount of a server sets"
+_FIRST_BYTE, _LAST_BYTE = 0xDC80, 0xDCFF
+"""How a byte that is not UTF-8 looks in a string (PEP 383)."""
+
+
+def to_json(document: Document) -> str:
+    """Return a document as text: ASCII, bytes that are not UTF-8 as escaped lone surrogates."""
+    return json.dumps(document, indent=2)
+
+
+def status_document(rows: Sequence[StatusRow]) -> Document:
+    """Return `nfstuned.status/1` (docs/schema/nfstuned.status.1.json)."""
+    mounts = [{key: getattr(row, key) for key in STATUS_KEYS} for row in rows]
+    return {"schema": "nfstuned.status/1", "mounts": mounts}
+
+
+def apply_document(outcomes: Sequence[Outcome]) -> Document:
+    """Return `nfstuned.apply/1` (docs/schema/nfstuned.apply.1.json), which undo prints, too."""
+    actions = [
+        {
+            "kind": outcome.action.kind,
+            "target": outcome.action.target,
+            "old": outcome.action.old_kb,
+            "new": outcome.action.new_kb,
+            "outcome": outcome.result.value,
+            "reason": outcome.reason,
+        }
+        for outcome in outcomes
+    ]
+    return {"schema": "nfstuned.apply/1", "actions": actions}
+
+
+def read_ahead_mark(row: StatusRow) -> str:
+    """Return in a word how the read-ahead is: ok, low, high, undone, unknown, or "-" without a target."""
+    now, target = row.read_ahead_kb, row.read_ahead_target_kb
+    if target is None:
+        return NONE
+    if now is None:
+        return "unknown"
+    if now == target or (now > target and not row.lower):
+        return "ok"
+    if row.undone:
+        return "undone"
+    return "low" if now < target else "high"
+
+
+def nconnect_mark(row: StatusRow) -> str:
+    """Return in a word how nconnect is: ok, low, high, ignored (not what was asked for), or "-"."""
+    if row.nconnect_target is not None and row.nconnect < row.nconnect_target:
+        return "low"
+    if row.nconnect_max is not None and row.nconnect > row.nconnect_max:
+        return "high"
+    if row.nconnect_requested is not None and row.nconnect_requested != row.nconnect:
+        return "ignored"
+    return NONE if row.nconnect_target is None else "ok"
+
+
+def status_cells(row: StatusRow) -> tuple[str, ...]:
+    """Return a row under STATUS_HEADER."""
+    return (
+        printable(row.mount_point),
+        printable(row.source),
+        text(row.profile),
+        f"{text(row.read_ahead_kb)}/{text(row.read_ahead_target_kb)}",
+        read_ahead_mark(row),
+        f"{text(row.nconnect_requested)}/{row.nconnect}/{text(row.nconnect_target)}",
+        nconnect_mark(row),
+        text(row.connections),
+    )
+
+
+def hints(rows: Sequence[StatusRow], unseen: Sequence[str]) -> tuple[str, ...]:
+    """Return what to do about what is not as it should be, one line each."""
+    wrong = sum(1 for row in rows if read_ahead_mark(row) in {"low", "high"})
+    undone = sum(1 for row in rows if read_ahead_mark(row) == "undone")
+    few = sum(1 for row in rows if nconnect_mark(row) == "low")
+    ignored = sum(1 for row in rows if nconnect_mark(row) == "ignored")
+    lines = (
+        (wrong, f"{count(wrong, 'mount')} off the profile's read-ahead: sudo nfstuned apply"),
+        (undone, f"{count(undone, 'mount')} undone by the administrator; to tune again: sudo nfstuned apply"),
+        (few, f"{count(few, 'mount')} below the profile's nconnect, {_FIRST}"),
+        (ignored, f"{count(ignored, 'mount')} without the nconnect that was asked for, {_FIRST}"),
+        (len(unseen), f"{count(len(unseen), 'file system')} without a visible mount: {', '.join(unseen)}"),
+    )
+    return tuple(line for number, line in lines if number)
+
+
+def outcome_cells(outcome: Outcome) -> tuple[str, ...]:
+    """Return an outcome's line: what, the change, what came of it, why."""
+    action = outcome.action
+    change = f"{action.kind} {action.old_kb} -> {action.new_kb} KiB"
+    return printable(action.target), change, outcome.result.value, f"({printable(outcome.reason)})"
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """Return the counts of outcomes in one line: "2 done, 1 failed"."""
+    numbers = {result: sum(1 for outcome in outcomes if outcome.result is result) for result in Result}
+    return ", ".join(f"{number} {result.value}" for result, number in numbers.items() if number)
+
+
+def text(value: object) -> str:
+    """Return a cell's text; "-" for what is not there."""
+    return NONE if value is None else str(value)
+
+
+def count(number: int, noun: str) -> str:
+    """Return "1 mount", "2 mounts"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def printable(name: str) -> str:
+    r"""Return a name as a terminal may show it: control characters and stray bytes as `\x0a`.
+
+    A server or a user chooses names; they must not move the cursor or begin a line of their own.
+    """
+    if name.isprintable():
+        return name
+    return "".join(char if char.isprintable() else _escape(char) for char in name)
+
+
+def _escape(char: str) -> str:
+    code = ord(char)
+    if _FIRST_BYTE <= code <= _LAST_BYTE:
+        return f"\\x{code - _FIRST_BYTE + 0x80:02x}"
+    return char.encode("unicode_escape").decode("ascii")
+
+
+def shorten(name: str, width: int) -> str:
+    """Return a name cut in its middle to `width` characters: server and export both stay recognisable."""
+    if len(name) <= width:
+        return name
+    kept = width - len("...")
+    head = (kept + 1) // 2
+    return f"{name[:head]}...{name[len(name) - (kept - head) :]}"

@@ -1,0 +1,33 @@
+"""What `nfstuned status` says of one mount."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class StatusRow:
+    """One visible mount: what it has, what it asked for, and what its profile asks for.
+
+    `None` means not known or, for a target, no opinion. Read-aheads are in KiB.
+    """
+
+    mount_point: str
+    source: str
+    fstype: str
+    device: str
+    provider: str
+    profile: str | None
+    """None when the configuration is invalid: then there are no targets either."""
+    read_ahead_kb: int | None
+    read_ahead_target_kb: int | None
+    nconnect_requested: int | None
+    nconnect: int
+    nconnect_target: int | None
+    connections: int | None
+    """Transports that the kernel lists; `nconnect` is only how many it meant to make."""
+    nconnect_max: int | None = None
+    lower: bool = False
+    """Whether a read-ahead above the target counts as wrong."""
+    undone: bool = False
+    """The administrator took nfstuned's value back."""

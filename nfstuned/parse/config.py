@@ -1,0 +1,300 @@
+"""`/etc/nfstuned/nfstuned.toml` and its drop-ins to a Policy (nfstuned.toml(5)).
+
+A later file counts more than an earlier one, the main file least: its scalar keys replace theirs, its
+[[policy]] entries are asked before theirs. Within a file the first [[policy]] entry that matches wins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+
+from nfstuned.errors import ConfigError
+from nfstuned.model.policy import LEAST_KB, MOST_KB, Assignment, Match, Policy, Source
+from nfstuned.parse.configvalues import DURATION, TIMES_RSIZE, duration, globs, read_ahead, servers
+from nfstuned.parse.inherit import Inheritance, Layer
+from nfstuned.parse.tomltext import Document, Path, parse_toml, suggestion
+
+Text = tuple[str, str]
+"""A file's name and what is in it."""
+
+_PROFILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class DaemonTable(_Table):
+    """How the daemon works."""
+
+    sample_interval: Annotated[
+        float, BeforeValidator(duration), WithJsonSchema({"type": "string", "pattern": DURATION})
+    ] = Field(
+        default_factory=float,
+        description='a duration such as "60s", "5m" or "1h", at most "24h"; "0" for no samples',
+    )
+    restore_on_stop: bool = Field(default=False, description="true or false")
+
+
+class NconnectTable(_Table):
+    """What is done about nconnect."""
+
+    mode: Literal["advise", "persist"] = Field(default="advise", description='"advise" or "persist"')
+
+
+_OneOrMore = WithJsonSchema(
+    {
+        "anyOf": [
+            {"type": "string", "minLength": 1},
+            {"type": "array", "minItems": 1, "items": {"type": "string"}},
+        ]
+    }
+)
+_Servers = Annotated[tuple[str, ...], BeforeValidator(servers), _OneOrMore]
+_Globs = Annotated[tuple[str, ...], BeforeValidator(globs), _OneOrMore]
+
+
+class MatchTable(_Table):
+    """Which mounts an entry means; all of what is given must match, and nothing given matches all."""
+
+    server: _Servers = Field(
+        default_factory=tuple, description="a glob, an address or a network, or a list of them"
+    )
+    export: _Globs = Field(default_factory=tuple, description='a glob such as "/vol1*", or a list of them')
+    mount_point: _Globs = Field(
+        default_factory=tuple, description='a glob such as "/data/*", or a list of them'
+    )
+
+
+class PolicyTable(_Table):
+    """Mounts that match get the profile."""
+
+    match: MatchTable = Field(description="a table with server, export or mount_point")
+    profile: str = Field(description="the name of a profile")
+
+
+class SourceTable(_Table):
+    """Who recommends the numbers of a profile."""
+
+    keys: _Globs = Field(description="a key of the profile, or a list of them")
+    title: str = Field(default_factory=str, description="a string")
+    url: str = Field(pattern=r"^https?://\S+$", description="an http or https address")
+    read: str = Field(
+        pattern=r"^\d{4}-\d{2}(-\d{2})?$", description='a date such as "2026-07-29" or "2026-07"'
+    )
+
+
+_ReadAheadKb = Annotated[
+    int | str,
+    BeforeValidator(read_ahead),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": LEAST_KB, "maximum": MOST_KB},
+                {"type": "string", "pattern": TIMES_RSIZE},
+            ]
+        }
+    ),
+]
+
+
+def _number(least: int, most: int, unit: str = "") -> Any:  # noqa: ANN401 - pydantic's Field is Any, too
+    return Field(default_factory=int, ge=least, le=most, description=f"a number from {least} to {most}{unit}")
+
+
+class ProfileTable(_Table):
+    """What one kind of server should get; what is not given is inherited, or no opinion."""
+
+    inherits: str = Field(default_factory=str, description="the name of another profile")
+    read_ahead_kb: _ReadAheadKb = Field(
+        default_factory=int, description=f'a number of KiB from {LEAST_KB} to {MOST_KB}, or "15*rsize"'
+    )
+    read_ahead_max_kb: int = _number(LEAST_KB, MOST_KB, " KiB")
+    lower: bool = Field(default=False, description="true or false")
+    nconnect: int = _number(1, 16)
+    nconnect_max: int = _number(1, 16)
+    rsize_max: int = _number(1024, 1048576, " bytes")
+    actimeo_min: int = _number(0, 3600, " seconds")
+    max_channels: int = _number(1, 16)
+    sources: list[SourceTable] = Field(default_factory=list, description="[[profile.NAME.sources]] tables")
+
+
+class ConfigFile(_Table):
+    """The whole of nfstuned.toml, or of one of its drop-ins."""
+
+    daemon: DaemonTable = Field(default_factory=DaemonTable)
+    nconnect: NconnectTable = Field(default_factory=NconnectTable)
+    policy: list[PolicyTable] = Field(default_factory=list)
+    profile: dict[Annotated[str, Field(pattern=_PROFILE_NAME)], ProfileTable] = Field(
+        default_factory=dict, json_schema_extra={"additionalProperties": False}
+    )
+
+
+_SETTINGS = {
+    ("daemon", "sample_interval"): "sample_interval_s",
+    ("daemon", "restore_on_stop"): "restore_on_stop",
+    ("nconnect", "mode"): "nconnect_mode",
+}
+_NESTED: Mapping[tuple[type[BaseModel], str], type[BaseModel]] = {
+    (PolicyTable, "match"): MatchTable,
+    (ProfileTable, "sources"): SourceTable,
+}
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON schema (2020-12) of the file, for editors."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **ConfigFile.model_json_schema()}
+
+
+def parse_config(builtin: Iterable[Text], files: Iterable[Text]) -> Policy:
+    """Return the policy of the built-in profiles and the administrator's files, the later counting more.
+
+    Raises ConfigError with every problem of every file, a line for each.
+    """
+    problems: list[str] = []
+    base = [_File.read(name, text, problems) for name, text in builtin]
+    own = [_File.read(name, text, problems) for name, text in files]
+    known = Inheritance(
+        [layer for file in base for layer in file.layers], [x for file in own for x in file.layers]
+    )
+    profiles = known.profiles()
+    entries = [entry for file in reversed(own) for entry in file.entries]
+    for entry in entries:
+        entry.check(known.names, known.problems)
+    problems.extend(known.problems)
+    if problems:
+        raise ConfigError(tuple(problems))
+    assignments = tuple(entry.assignment for entry in entries if entry.assignment is not None)
+    settings = {key: value for file in own for key, value in file.settings.items()}
+    return Policy(profiles, assignments, files=tuple(file.name for file in own), **settings)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One [[policy]] entry; no assignment where something in it is wrong."""
+
+    document: Document
+    number: int
+    profile: str
+    assignment: Assignment | None
+
+    def check(self, names: list[str], problems: list[str]) -> None:
+        if self.profile not in names:
+            allowed = f"unknown profile; {suggestion(self.profile, names)}allowed: {', '.join(names)}"
+            problems.append(self.document.problem(("policy", self.number, "profile"), self.profile, allowed))
+
+
+@dataclass(slots=True)
+class _File:
+    """One file's tables, as far as they are right; `settings` under the names that Policy gives them."""
+
+    name: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    entries: list[_Entry] = field(default_factory=list)
+    layers: list[Layer] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, name: str, text: str, problems: list[str]) -> _File:
+        """Return what is right in a file; what is not goes to `problems`."""
+        file = cls(name)
+        try:
+            document = parse_toml(name, text)
+        except ConfigError as error:
+            problems.extend(error.problems)
+            return file
+        for key, value in document.values.items():
+            if key not in ConfigFile.model_fields:
+                problems.append(document.problem((key,), value, _unknown(key, ConfigFile)))
+        check = _Checker(document, problems)
+        for table, model in (("daemon", DaemonTable), ("nconnect", NconnectTable)):
+            for key, value in (check.table((table,), model, document.values.get(table, {})) or {}).items():
+                file.settings[_SETTINGS[table, key]] = value
+        file.entries = check.entries()
+        file.layers = check.layers()
+        return file
+
+
+@dataclass(frozen=True, slots=True)
+class _Checker:
+    """Checks the tables of one file, each by itself, so that one problem does not hide another."""
+
+    document: Document
+    problems: list[str]
+
+    def table(self, path: Path, model: type[BaseModel], value: object) -> dict[str, Any] | None:
+        """Return the keys that a table sets; None, and its problems told, when something in it is wrong."""
+        try:
+            table = model.model_validate(value)
+        except ValidationError as error:
+            self.problems.extend(
+                self.document.problem((*path, *found["loc"]), *_explained(model, found))
+                for found in error.errors(include_url=False)
+            )
+            return None
+        return {key: getattr(table, key) for key in table.model_fields_set}
+
+    def entries(self) -> list[_Entry]:
+        values = self.document.values.get("policy", [])
+        if not isinstance(values, list):
+            self.problems.append(self.document.problem(("policy",), values, "allowed: [[policy]] entries"))
+            return []
+        found: list[_Entry] = []
+        for number, value in enumerate(values):
+            entry = self.table(("policy", number), PolicyTable, value)
+            profile = value.get("profile") if isinstance(value, dict) else None
+            if isinstance(profile, str):
+                assignment = None if entry is None else self._assignment(number, entry)
+                found.append(_Entry(self.document, number, profile, assignment))
+        return found
+
+    def _assignment(self, number: int, entry: dict[str, Any]) -> Assignment:
+        match: MatchTable = entry["match"]
+        meant = Match(match.server, match.export, match.mount_point)
+        return Assignment(meant, entry["profile"], f"policy {number + 1} of {self.document.file}")
+
+    def layers(self) -> list[Layer]:
+        values = self.document.values.get("profile", {})
+        if not isinstance(values, dict):
+            self.problems.append(
+                self.document.problem(("profile",), values, "allowed: [profile.NAME] tables")
+            )
+            return []
+        return [self._layer(name, value) for name, value in values.items()]
+
+    def _layer(self, name: str, value: object) -> Layer:
+        if not re.fullmatch(_PROFILE_NAME, name):
+            allowed = "allowed in a profile's name: letters, digits, _ and -"
+            self.problems.append(self.document.problem(("profile", name), name, allowed))
+        values = self.table(("profile", name), ProfileTable, value)
+        if values is None:
+            parent = value.get("inherits") if isinstance(value, dict) else None
+            values = {"inherits": parent} if isinstance(parent, str) else {}
+        if "sources" in values:
+            values["sources"] = tuple(Source(s.url, s.read, s.keys, s.title) for s in values["sources"])
+        return Layer(self.document, name, values)
+
+
+def _explained(model: type[BaseModel], error: Mapping[str, Any]) -> tuple[object, str]:
+    """Return the value and what is allowed instead."""
+    names = [part for part in error["loc"] if isinstance(part, str)]
+    if not names:
+        return error["input"], "allowed: a table"
+    for name in names[:-1]:
+        model = _NESTED[model, name]
+    if error["type"] == "extra_forbidden":
+        return error["input"], _unknown(names[-1], model)
+    allowed = f"allowed: {model.model_fields[names[-1]].description}"
+    if error["type"] == "missing":
+        return "", f"missing; {allowed}"
+    own = str(error["ctx"]["error"]) if error["type"] == "value_error" else ""
+    return error["input"], own or allowed
+
+
+def _unknown(key: str, model: type[BaseModel]) -> str:
+    names = sorted(model.model_fields)
+    return f"unknown key; {suggestion(key, names)}allowed: {', '.join(names)}"

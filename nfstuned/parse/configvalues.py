@@ -1,0 +1,76 @@
+"""The values of nfstuned.toml that are more than a number or a name: from what TOML gives, or ValueError.
+
+The error's text says what is wrong; where it is empty, the key's own description says what is allowed.
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import ip_address, ip_interface, ip_network
+
+from nfstuned.model.policy import LEAST_KB, MOST_KB
+from nfstuned.parse.tomltext import shown
+
+DURATION = r"^(0|[1-9][0-9]{0,4}[smh])$"
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+_LONGEST_S = 86400
+TIMES_RSIZE = r"^[1-9][0-9]?\*rsize$"
+_NUMERIC = re.compile(r"[0-9.]+")
+
+
+def duration(value: object) -> float:
+    """Return the seconds of "60s", "5m" or "1h", at most a day; "0" is 0."""
+    found = re.fullmatch(DURATION, value) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError
+    text = found[1]
+    seconds = 0 if text == "0" else int(text[:-1]) * _UNITS[text[-1]]
+    if seconds > _LONGEST_S:
+        raise ValueError
+    return float(seconds)
+
+
+def read_ahead(value: object) -> object:
+    """Return a number of KiB within the bounds, or "15*rsize", as it is."""
+    if isinstance(value, str) and re.fullmatch(TIMES_RSIZE, value):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and LEAST_KB <= value <= MOST_KB:
+        return value
+    raise ValueError
+
+
+def globs(value: object) -> tuple[str, ...]:
+    """Return one pattern or a list of them as a tuple."""
+    patterns = [value] if isinstance(value, str) else value
+    if not isinstance(patterns, list) or not patterns or not all(isinstance(p, str) and p for p in patterns):
+        raise ValueError
+    return tuple(patterns)
+
+
+def servers(value: object) -> tuple[str, ...]:
+    """Return server patterns: globs, addresses and networks."""
+    patterns = globs(value)
+    for pattern in patterns:
+        _check_server(pattern)
+    return patterns
+
+
+def _check_server(pattern: str) -> None:
+    """Refuse what looks like an address or a network and is none: as a glob it would match nothing."""
+    try:
+        if "/" in pattern:
+            ip_network(pattern)
+        elif _NUMERIC.fullmatch(pattern):
+            ip_address(pattern)
+    except ValueError as error:
+        raise ValueError(
+            f"{shown(pattern)} is no address or network ({error}); {_instead(pattern)}"
+        ) from None
+
+
+def _instead(pattern: str) -> str:
+    try:
+        network = ip_interface(pattern).network
+    except ValueError:
+        return 'allowed: an address, a network such as "10.1.2.0/24", or a glob such as "*.example.com"'
+    return f"allowed: {network} for the network"

@@ -1,0 +1,36 @@
+"""A policy as JSON: how the child that validates the configuration hands it to the daemon."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead, Source
+
+
+def policy_to_json(policy: Policy) -> str:
+    """Return the policy as one JSON object; its keys are the fields' names."""
+    return json.dumps(asdict(policy))
+
+
+def policy_from_json(text: str) -> Policy:
+    """Return the policy that `policy_to_json` wrote; raises ValueError for anything else."""
+    try:
+        values = json.loads(text)
+        profiles = tuple(_profile(profile) for profile in values.pop("profiles"))
+        assignments = tuple(_assignment(entry) for entry in values.pop("assignments"))
+        return Policy(profiles, assignments, files=tuple(values.pop("files")), **values)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"not a policy: {error!r}") from None
+
+
+def _profile(values: dict[str, Any]) -> Profile:
+    read_ahead = values.pop("read_ahead")
+    sources = tuple(Source(**{**source, "keys": tuple(source["keys"])}) for source in values.pop("sources"))
+    return Profile(**values, read_ahead=ReadAhead(**read_ahead) if read_ahead else None, sources=sources)
+
+
+def _assignment(values: dict[str, Any]) -> Assignment:
+    match = Match(**{key: tuple(patterns) for key, patterns in values.pop("match").items()})
+    return Assignment(match, **values)

@@ -1,0 +1,112 @@
+"""TOML (https://toml.io/en/v1.0.0) with the lines that its keys stand on, for messages people can act on."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from nfstuned.errors import ConfigError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Path = tuple[str | int, ...]
+"""Where a value stands: ("policy", 0, "match", "server"). Entries count from 0 here, from 1 for people."""
+
+_KEY = r"""(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')"""
+_KEYS = rf"{_KEY}(?:\s*\.\s*{_KEY})*"
+_HEADER = re.compile(rf"\s*(\[\[?)\s*({_KEYS})\s*\]")
+_PAIR = re.compile(rf"\s*({_KEYS})\s*=")
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_AT = re.compile(r"(?P<what>.*) \(at (?:line (?P<line>\d+), column \d+|end of document)\)", re.DOTALL)
+_LONGEST = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One file: its values, and the line of each key that a simple scan of the text finds."""
+
+    file: str
+    values: Mapping[str, object]
+    lines: Mapping[Path, int]
+
+    def problem(self, path: Path, value: object, allowed: str) -> str:
+        """Return the one line that says what is wrong: file, line, key, value and what is allowed."""
+        return f"{self.file}:{self._line(path)} {key(path)}: {shown(value)}: {allowed}"
+
+    def _line(self, path: Path) -> str:
+        for end in range(len(path), 0, -1):
+            if path[:end] in self.lines:
+                return f"{self.lines[path[:end]]}:"
+        return ""
+
+
+def parse_toml(file: str, text: str) -> Document:
+    """Return the document; raises ConfigError with the one place where it stops being TOML."""
+    try:
+        values = tomllib.loads(text)
+    except ValueError as error:
+        found = _AT.fullmatch(str(error))
+        what = found["what"] if found else str(error)
+        rows = text.split("\n")
+        number = int(found["line"]) if found and found["line"] else len(rows)
+        row = rows[number - 1].strip()
+        raise ConfigError((f"{file}:{number}: {shown(row)}: not TOML: {what}",)) from None
+    return Document(file, values, _lines(text))
+
+
+def key(path: Path) -> str:
+    """Return a path as people write it: `policy[2].match.server`."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part + 1}]"
+        else:
+            text += ("." if text else "") + (part if _BARE.fullmatch(part) else json.dumps(part))
+    return text
+
+
+def shown(value: object) -> str:
+    """Return a value on one line, safe for a terminal, cut where it is long."""
+    text = json.dumps(value, default=str, ensure_ascii=False)
+    if not text.isprintable():
+        text = json.dumps(value, default=str)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """Return `did you mean "X"? ` where one of `known` is close to `word`, else nothing."""
+    close = get_close_matches(word, list(known), n=1)
+    return f'did you mean "{close[0]}"? ' if close else ""
+
+
+def _lines(text: str) -> dict[Path, int]:
+    """Return the first line of each table and key; multi-line strings may seem to hold more of them."""
+    lines: dict[Path, int] = {}
+    entries: dict[Path, int] = {}
+    table: Path = ()
+    for number, row in enumerate(text.split("\n"), 1):
+        if header := _HEADER.match(row):
+            table = _path((), header[2], entries)
+            if header[1] == "[[":
+                entries[table] = entries.get(table, -1) + 1
+                table = (*table, entries[table])
+            lines.setdefault(table, number)
+        elif pair := _PAIR.match(row):
+            lines.setdefault(_path(table, pair[1], entries), number)
+    return lines
+
+
+def _path(table: Path, keys: str, entries: Mapping[Path, int]) -> Path:
+    path = table
+    for found in re.findall(_KEY, keys):
+        if path in entries:
+            path = (*path, entries[path])
+        path = (*path, found.strip("\"'"))
+    return path

@@ -1,0 +1,346 @@
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from nfstuned.core.match import as_network
+from nfstuned.core.policy import decide, decide_early, read_ahead_kb
+from nfstuned.model.kernel import Mount, MountStats, Options, Server, Volume
+from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
+from nfstuned.model.work import Decision, Snapshot, Superblock, Tunnel
+
+PROFILES = (
+    Profile("azure-files", ReadAhead(kb=15360)),
+    Profile("azure-netapp-files", ReadAhead(kb=15360)),
+    Profile("aws-efs", ReadAhead(times_rsize=15)),
+    Profile("generic", ReadAhead(kb=1024)),
+    Profile("scratch", ReadAhead(kb=4096), lower=True),
+    Profile("silent"),
+)
+BUILTIN = Policy(PROFILES)
+NETAPP_SAYS = "name='NetApp Release 9.14.1',domain='netapp.com'"
+AZNFS = Tunnel(20049, "10.0.0.5", 2049, "azure-files", "stunnel_10.0.0.5.conf")
+
+
+def policy(*entries: tuple[Match, str]) -> Policy:
+    return replace(
+        BUILTIN,
+        assignments=tuple(
+            Assignment(match, profile, f"policy {number} of nfstuned.toml")
+            for number, (match, profile) in enumerate(entries, 1)
+        ),
+    )
+
+
+def mount(source: str, point: str = "/mnt", **options: str) -> Mount:
+    return Mount(40, 25, "0:43", "/", point, "nfs4", source, Options(tuple(options.items())))
+
+
+def superblock(*mounts: Mount, volume: Volume | None = None, servers: tuple[Server, ...] = ()) -> Superblock:
+    return Superblock("0:43", 7, 128, mounts, volume, servers)
+
+
+def volume(address: str = "10.0.0.5", port: int = 2049, version: int = 4) -> Volume:
+    return Volume(version, address, port, "0:43", "1:2")
+
+
+def row(
+    hostname: str, address: str = "10.0.0.5", port: int = 2049, users: int = 2, version: int = 4
+) -> Server:
+    return Server(version, address, port, users, hostname)
+
+
+def decided(entries: Policy, *mounts: Mount) -> Decision:
+    return decide(entries, superblock(*mounts), Snapshot())
+
+
+@pytest.mark.parametrize(
+    ("wanted", "rsize", "kb"),
+    [
+        (ReadAhead(kb=15360), None, 15360),
+        (ReadAhead(times_rsize=15), 1048576, 15360),
+        (ReadAhead(times_rsize=15), 262144, 3840),
+        (ReadAhead(times_rsize=15), 1024, 64),
+        (ReadAhead(times_rsize=128), 1048576, 65536),
+        (ReadAhead(kb=1), None, 64),
+        (ReadAhead(times_rsize=15), None, None),
+        (ReadAhead(), 1048576, None),
+        (None, 1048576, None),
+    ],
+)
+def test_a_read_ahead_is_within_the_bounds(
+    wanted: ReadAhead | None, rsize: int | None, kb: int | None
+) -> None:
+    assert read_ahead_kb(wanted, rsize) == kb
+
+
+class TestDecide:
+    def test_the_provider_named_by_the_server_decides(self) -> None:
+        assert decided(BUILTIN, mount("sa1.file.core.windows.net:/sa1/s")) == Decision(
+            15360,
+            "azure-files",
+            "azure-files",
+            lower=False,
+            why="azure-files by name sa1.file.core.windows.net",
+        )
+
+    def test_an_unknown_server_is_generic(self) -> None:
+        assert decided(BUILTIN, mount("nas:/v")) == Decision(
+            1024, "generic", "generic", lower=False, why="generic by name nas"
+        )
+
+    def test_a_tls_mount_says_that_it_is_one(self) -> None:
+        block = superblock(mount("127.0.0.1:/sa1/s", addr="127.0.0.1", port="20049"))
+        seen = decide(BUILTIN, block, Snapshot(tunnels=(AZNFS,)))
+        assert (seen.kb, seen.why) == (15360, "azure-files behind a TLS tunnel to 10.0.0.5")
+
+    def test_netapp_is_known_by_the_stanza_of_its_own_mount(self) -> None:
+        here, there = mount("10.0.1.4:/v1", "/a"), mount("10.0.1.4:/v1", "/b")
+        stats = MountStats("10.0.1.4:/v1", "/a", "nfs4", "1.1", implementation=NETAPP_SAYS)
+        seen = decide(BUILTIN, superblock(here), Snapshot(stats=(stats,), azure=True))
+        assert (seen.kb, seen.why) == (15360, "azure-netapp-files by what 10.0.1.4 calls itself")
+        assert decide(BUILTIN, superblock(there), Snapshot(stats=(stats,), azure=True)).provider == "generic"
+
+    def test_a_multiple_of_rsize_uses_the_mounts_own(self) -> None:
+        name = "fs-1.efs.eu-west-1.amazonaws.com:/"
+        assert decided(BUILTIN, mount(name, rsize="1048576")).kb == 15360
+        assert decided(BUILTIN, mount(name)).kb is None
+
+    def test_the_first_entry_that_matches_wins_over_the_provider(self) -> None:
+        entries = policy(
+            (Match(server=("other",)), "generic"),
+            (Match(server=("SA1.*",)), "scratch"),
+            (Match(), "generic"),
+        )
+        assert decided(entries, mount("sa1.file.core.windows.net:/s")) == Decision(
+            4096, "scratch", "azure-files", lower=True, why="policy 2 of nfstuned.toml"
+        )
+
+    @pytest.mark.parametrize(
+        "pattern",
+        ["10.0.0.0/24", "10.0.0.5", "10.0.0.*", "sa1.file.core.windows.net.", "*.File.Core.*"],
+    )
+    def test_a_server_pattern_means_the_name_and_the_address_of_a_mount(self, pattern: str) -> None:
+        entries = policy((Match(server=("nothing", pattern)), "scratch"))
+        assert decided(entries, mount("sa1.file.core.windows.net:/s", addr="10.0.0.5")).profile == "scratch"
+
+    @pytest.mark.parametrize("pattern", ["10.0.0.0/24", "10.0.0.5", "127.0.0.1", "127.*", "127.0.0.0/8"])
+    def test_a_server_pattern_means_both_ends_of_a_tunnel(self, pattern: str) -> None:
+        entries = policy((Match(server=("nothing", pattern)), "scratch"))
+        tls = mount("127.0.0.1:/s", addr="127.0.0.1", port="20049")
+        assert decide(entries, superblock(tls), Snapshot(tunnels=(AZNFS,))).profile == "scratch"
+
+    @pytest.mark.parametrize("pattern", ["2001:db8::/32", "[2001:db8::1]", "2001:DB8:0::1", "2001:db8:*"])
+    def test_ipv6_servers_match_by_address_network_and_glob(self, pattern: str) -> None:
+        entries = policy((Match(server=(pattern,)), "scratch"))
+        assert decided(entries, mount("[2001:db8::1]:/x", addr="2001:db8::1")).profile == "scratch"
+        assert decided(entries, mount("[2001:db9::1]:/x", addr="2001:db9::1")).profile == "generic"
+        assert decided(entries, mount("10.0.0.1:/x")).profile == "generic"
+
+    @pytest.mark.parametrize(
+        ("export", "profile"), [("/vol1*", "scratch"), ("/Vol1*", "generic"), ("/v", "generic")]
+    )
+    def test_exports_match_as_globs_with_case(self, export: str, profile: str) -> None:
+        entries = policy((Match(export=(export,)), "scratch"))
+        assert decided(entries, mount("[2001:db8::1]:/vol1/sub")).profile == profile
+
+    def test_mount_points_match_as_globs(self) -> None:
+        entries = policy((Match(mount_point=("/data/*", "/srv")), "scratch"))
+        assert decided(entries, mount("nas:/v", "/data/a b")).profile == "scratch"
+        assert decided(entries, mount("nas:/v", "/srv")).profile == "scratch"
+        assert decided(entries, mount("nas:/v", "/data")).profile == "generic"
+
+    def test_every_part_of_a_match_must_hold(self) -> None:
+        entries = policy((Match(server=("nas",), export=("/a",)), "scratch"))
+        assert decided(entries, mount("nas:/a")).profile == "scratch"
+        assert decided(entries, mount("nas:/b")).profile == "generic"
+        assert decided(entries, mount("nos:/a")).profile == "generic"
+
+    def test_the_largest_of_what_a_shared_superblocks_mounts_want_wins_and_says_so(self) -> None:
+        entries = policy((Match(mount_point=("/a",)), "scratch"), (Match(mount_point=("/s",)), "silent"))
+        name = "sa1.file.core.windows.net:/s"
+        seen = decided(entries, mount(name, "/a"), mount(name, "/b"), mount(name, "/s"))
+        assert (seen.kb, seen.profile, seen.lower) == (15360, "azure-files", False)
+        assert seen.why.endswith("; its mounts ask for 4096 and 15360 KiB, the largest counts")
+
+    def test_of_equal_values_the_one_that_does_not_lower_counts(self) -> None:
+        gentle = Profile("gentle", ReadAhead(kb=4096))
+        entries = policy((Match(mount_point=("/a",)), "scratch"), (Match(), "gentle"))
+        with_gentle = replace(
+            entries,
+            profiles=(*PROFILES, gentle),
+        )
+        seen = decided(with_gentle, mount("nas:/v", "/a"), mount("nas:/v", "/b"))
+        assert (seen.kb, seen.lower, seen.why) == (4096, False, "policy 2 of nfstuned.toml")
+
+    def test_a_profile_without_an_opinion_leaves_the_value_alone(self) -> None:
+        assert decided(policy((Match(), "silent")), mount("nas:/v")).kb is None
+        assert decided(Policy(()), mount("nas:/v")).kb is None
+
+
+class TestWithoutVisibleMounts:
+    def test_nothing_is_decided_without_a_volume(self) -> None:
+        assert decide(BUILTIN, superblock(), Snapshot()).kb is None
+
+    def test_nothing_is_decided_without_the_servers_row(self) -> None:
+        seen = decide(BUILTIN, superblock(volume=volume(), servers=(row("nas", port=2050),)), Snapshot())
+        assert (seen.kb, seen.why) == (None, "no mount of it is visible here")
+
+    def test_the_rows_name_decides(self) -> None:
+        block = superblock(volume=volume(), servers=(row("sa1.file.core.windows.net"),))
+        assert decide(BUILTIN, block, Snapshot()).why == "azure-files by name sa1.file.core.windows.net"
+
+    def test_the_least_of_what_it_may_want_is_safe(self) -> None:
+        entries = policy((Match(mount_point=("/scratch",)), "scratch"))
+        block = superblock(volume=volume(), servers=(row("sa1.file.core.windows.net"),))
+        seen = decide(entries, block, Snapshot())
+        assert (seen.kb, seen.profile, seen.lower) == (4096, "scratch", False)
+        assert seen.why == (
+            "policy 1 of nfstuned.toml; no mount of it is visible here, and this is the least that it may be"
+        )
+
+
+class TestEarly:
+    def test_a_first_mount_by_name_is_decided_at_once(self) -> None:
+        assert decide_early(BUILTIN, volume(), (row("sa1.file.core.windows.net"),), ()) == Decision(
+            15360,
+            "azure-files",
+            "azure-files",
+            lower=False,
+            why="azure-files by name sa1.file.core.windows.net",
+        )
+
+    def test_a_generic_server_is_decided_at_once(self) -> None:
+        seen = decide_early(BUILTIN, volume(), (row("nas"),), ())
+        assert seen is not None
+        assert seen.kb == 1024
+
+    def test_a_server_without_a_row_waits(self) -> None:
+        others = (row("nas", version=3), row("nas", address="10.0.0.6"), row("nas", port=2050))
+        assert decide_early(BUILTIN, volume(), others, ()) is None
+
+    def test_names_that_lead_to_different_values_wait(self) -> None:
+        rows = (row("nas"), row("sa1.file.core.windows.net"))
+        assert decide_early(BUILTIN, volume(), rows, ()) is None
+
+    def test_a_multiple_of_rsize_waits(self) -> None:
+        assert decide_early(BUILTIN, volume(), (row("fs-1.efs.eu-west-1.amazonaws.com"),), ()) is None
+
+    @pytest.mark.parametrize(
+        "match", [Match(export=("/a",)), Match(mount_point=("/a",)), Match(("nas",), ("/a",))]
+    )
+    def test_an_entry_that_may_match_later_waits(self, match: Match) -> None:
+        assert decide_early(policy((match, "scratch")), volume(), (row("nas"),), ()) is None
+
+    @pytest.mark.parametrize(
+        "match",
+        [
+            Match(("other",), ("/a",)),
+            Match(("10.9.0.0/16",), mount_point=("/a",)),
+            Match(("10.9.*",), ("/a",)),
+        ],
+    )
+    def test_an_entry_that_cannot_match_does_not_wait(self, match: Match) -> None:
+        seen = decide_early(policy((match, "scratch")), volume(), (row("nas"),), ())
+        assert seen is not None
+        assert seen.profile == "generic"
+
+    def test_an_entry_after_a_certain_one_does_not_wait(self) -> None:
+        entries = policy((Match(("10.0.0.0/24",)), "scratch"), (Match(export=("/a",)), "generic"))
+        seen = decide_early(entries, volume(), (row("nas"),), ())
+        assert seen is not None
+        assert (seen.profile, seen.lower) == ("scratch", True)
+
+    def test_an_entry_that_would_give_the_same_value_does_not_wait(self) -> None:
+        entries = policy((Match(export=("/a",)), "azure-netapp-files"))
+        assert decide_early(entries, volume(), (row("sa1.file.core.windows.net"),), ()) is not None
+
+    def test_values_that_differ_only_in_lowering_wait(self) -> None:
+        same = replace(
+            policy((Match(export=("/a",)), "low")),
+            profiles=(*PROFILES, Profile("low", ReadAhead(1024), lower=True)),
+        )
+        assert decide_early(same, volume(), (row("nas"),), ()) is None
+
+    @pytest.mark.parametrize(
+        ("version", "users", "waits"), [(4, 2, False), (4, 3, True), (3, 1, False), (3, 2, True)]
+    )
+    def test_a_shared_client_hides_the_names_of_later_mounts(
+        self,
+        version: int,
+        users: int,
+        waits: bool,  # noqa: FBT001
+    ) -> None:
+        entries = policy((Match(server=("alias.*",)), "scratch"))
+        rows = (row("nas", version=version, users=users),)
+        assert (decide_early(entries, volume(version=version), rows, ()) is None) is waits
+
+    def test_a_shared_client_hides_no_addresses(self) -> None:
+        entries = policy((Match(server=("10.9.0.0/16", "10.8.*")), "scratch"))
+        assert decide_early(entries, volume(), (row("nas", users=9),), ()) is not None
+
+    def test_a_port_of_the_tls_helpers_waits_until_its_tunnel_is_known(self) -> None:
+        local = volume("127.0.0.1", 20049)
+        rows = (row("127.0.0.1", "127.0.0.1", 20049),)
+        assert decide_early(BUILTIN, local, rows, ()) is None
+        assert decide_early(BUILTIN, local, rows, (replace(AZNFS, port=20050),)) is None
+        seen = decide_early(BUILTIN, local, rows, (AZNFS,))
+        assert seen is not None
+        assert seen.provider == "azure-files"
+
+    def test_rdmas_port_on_another_host_does_not_wait(self) -> None:
+        assert decide_early(BUILTIN, volume(port=20049), (row("nas", port=20049),), ()) is not None
+
+    @pytest.mark.parametrize(
+        ("generic", "netapp", "waits"),
+        [
+            (Profile("generic", ReadAhead(16384)), Profile("azure-netapp-files", ReadAhead(15360)), True),
+            (Profile("generic", ReadAhead(16384)), Profile("azure-netapp-files", ReadAhead(None, 15)), True),
+            (Profile("generic", ReadAhead(1024)), Profile("azure-netapp-files"), True),
+            (Profile("generic"), Profile("azure-netapp-files", ReadAhead(15360)), False),
+            (Profile("generic", ReadAhead(1024)), Profile("azure-netapp-files", ReadAhead(1024)), False),
+        ],
+    )
+    def test_a_server_that_may_turn_out_to_be_netapp_waits_where_that_asks_for_less(
+        self,
+        generic: Profile,
+        netapp: Profile,
+        waits: bool,  # noqa: FBT001
+    ) -> None:
+        entries = Policy((generic, netapp))
+        assert (decide_early(entries, volume(), (row("nas"),), ()) is None) is waits
+        assert decide_early(entries, volume(), (row("nas"),), (), azure=False) is not None
+        assert decide_early(entries, volume(version=3), (row("nas", version=3),), ()) is not None
+
+    def test_a_decision_takes_far_less_than_a_millisecond(self) -> None:
+        entries = policy(*((Match(server=(f"10.{i}.0.0/16", f"srv{i}-*")), "scratch") for i in range(1, 33)))
+        rows = tuple(row(f"host{i}", f"10.99.0.{i}") for i in range(50))
+        seen = volume("10.99.0.49")
+        decide_early(entries, seen, rows, ())
+        started = time.perf_counter()
+        for _ in range(100):
+            decide_early(entries, seen, rows, ())
+        assert (time.perf_counter() - started) / 100 < 0.001
+
+
+def test_early_and_late_agree_where_both_answer() -> None:
+    entries = policy((Match(server=("10.0.0.0/24",)), "scratch"))
+    rows = (row("nas"),)
+    early = decide_early(entries, volume(), rows, ())
+    late = decide(entries, superblock(mount("nas:/v", addr="10.0.0.5"), servers=rows), Snapshot())
+    assert early == late
+
+
+@pytest.mark.parametrize(
+    ("pattern", "network"),
+    [
+        ("10.1.2.0/24", "10.1.2.0/24"),
+        ("10.1.2.3", "10.1.2.3/32"),
+        ("[fe80::1%eth0]", "fe80::1/128"),
+        ("10.*", "None"),
+    ],
+)
+def test_a_pattern_is_a_network_or_a_glob(pattern: str, network: str) -> None:
+    assert str(as_network(pattern)) == network

@@ -1,0 +1,282 @@
+"""The tuner over a tree of files; that the kernel's own files behave so is shown in tests/lab/scenarios."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nfstuned.daemon.reporter import Reporter
+from nfstuned.daemon.tuner import Tuner
+from nfstuned.host import bdi as bdis
+from nfstuned.host.apply import undo
+from nfstuned.host.journal import Journal, Message
+from nfstuned.host.root import Root
+from nfstuned.host.state import State
+from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
+
+POLICY = Policy(
+    profiles=(Profile("azure-files", ReadAhead(15360)), Profile("generic", ReadAhead(1024))),
+)
+AZURE = "sa1.file.core.windows.net"
+
+
+class Host:
+    """A tree that looks like a host with NFS mounts, and a tuner on it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.entries: list[dict[bytes, bytes]] = []
+        self.now = 0.0
+        self._volumes: dict[str, str] = {}
+        self._mounts: dict[str, str] = {}
+        (folder / "proc/1/net/nfsfs").mkdir(parents=True)
+        self._save()
+        root = Root(str(folder))
+        self.state = State(root)
+        self.state.prepare()
+        self.root = root
+        self.tuner = Tuner(root, Reporter(Journal(self._write)), lambda: self.now)
+        self.tuner.policy = POLICY
+
+    def bdi(self, device: str, value: int = 128) -> None:
+        file = self.folder / "sys/class/bdi" / device / "read_ahead_kb"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        fresh = file.with_name("fresh")
+        fresh.write_text(f"{value}\n")
+        os.replace(fresh, file)
+
+    def volume(self, device: str) -> None:
+        self.bdi(device)
+        self._volumes[device] = f"v4 0a0a0a0a  801 {device:<12} 0:0                               no "
+        self._save()
+
+    def mount(self, device: str, source: str = f"{AZURE}:/a", point: str = "/mnt/a") -> None:
+        self._mounts[point] = (
+            f"{30 + len(self._mounts)} 24 {device} / {point} rw shared:9 - nfs4 {source} "
+            "rw,vers=4.2,rsize=262144,addr=10.10.10.10"
+        )
+        self._save()
+
+    def unmount(self, device: str) -> None:
+        self._volumes.pop(device, None)
+        self._mounts = {p: line for p, line in self._mounts.items() if f" {device} " not in line}
+        self._save()
+        # Kept, so that its inode is not given to the next file: sysfs does not do that either.
+        grave = self.folder / "grave"
+        grave.mkdir(exist_ok=True)
+        file = self.folder / "sys/class/bdi" / device / "read_ahead_kb"
+        file.rename(grave / f"{device}.{len(list(grave.iterdir()))}")
+
+    def set(self, device: str, value: int) -> None:
+        (self.folder / "sys/class/bdi" / device / "read_ahead_kb").write_text(f"{value}\n")
+
+    def value(self, device: str) -> int:
+        # The kernel replaces the value; a file keeps the end of a longer one.
+        return int((self.folder / "sys/class/bdi" / device / "read_ahead_kb").read_text().split()[0])
+
+    def messages(self, message: Message) -> list[str]:
+        return [e[b"MESSAGE"].decode() for e in self.entries if e[b"MESSAGE_ID"].decode() == message.id]
+
+    def _save(self) -> None:
+        folder = self.folder / "proc/1"
+        rows = "".join(f"{row}\n" for row in self._volumes.values())
+        (folder / "net/nfsfs/volumes").write_text("NV SERVER   PORT DEV          FSID  FSC\n" + rows)
+        (folder / "net/nfsfs/servers").write_text(
+            f"NV SERVER   PORT USE HOSTNAME\nv4 0a0a0a0a  801   2 {AZURE}\n" if rows else ""
+        )
+        lines = "".join(f"{line}\n" for line in self._mounts.values())
+        (folder / "mountinfo").write_text("24 1 254:0 / / rw - ext4 /dev/vda rw\n" + lines)
+
+    def _write(self, *fields: bytes) -> None:
+        self.entries.append(dict(field.split(b"=", 1) for field in fields))
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    return Host(tmp_path)
+
+
+def test_a_new_superblock_is_tuned_before_its_mount_shows(host: Host) -> None:
+    host.volume("0:43")
+    host.tuner.added("0:43")
+    assert host.value("0:43") == 15360
+    assert host.messages(Message.READ_AHEAD_SET) == []
+
+
+def test_a_change_is_told_once_under_the_name_of_its_mount(host: Host) -> None:
+    host.volume("0:43")
+    host.tuner.added("0:43")
+    host.mount("0:43")
+    host.tuner.look(deep=False)
+    host.tuner.look(deep=True)
+    (text,) = host.messages(Message.READ_AHEAD_SET)
+    assert text == f"/mnt/a: read-ahead 128 -> 15360 KiB (azure-files by name {AZURE})"
+
+
+def test_a_pseudo_root_that_goes_again_is_not_told(host: Host) -> None:
+    host.volume("0:44")
+    host.tuner.added("0:44")
+    host.unmount("0:44")
+    host.tuner.removed("0:44")
+    host.tuner.look(deep=True)
+    assert host.entries == []
+    assert host.state.all() == {}
+
+
+def test_a_device_that_is_not_nfs_is_not_touched(host: Host) -> None:
+    host.bdi("0:50")
+    host.tuner.added("0:50")
+    before = host.tuner.must_look_deep
+    host.tuner.look(deep=True)
+    assert (before, host.tuner.must_look_deep) == (True, False)
+    assert host.value("0:50") == 128
+
+
+def test_a_device_that_is_gone_already_is_nothing_to_look_for(host: Host) -> None:
+    host.tuner.must_look = False
+    host.tuner.added("0:60")
+    assert not host.tuner.must_look
+
+
+def test_without_a_policy_nothing_is_written(host: Host) -> None:
+    host.tuner.policy = None
+    host.volume("0:43")
+    host.mount("0:43")
+    host.tuner.added("0:43")
+    host.tuner.look(deep=True)
+    assert host.value("0:43") == 128
+    assert [s.device for s in host.tuner.snapshot.superblocks] == ["0:43"]
+
+
+def test_an_undecided_superblock_waits_for_its_mount(host: Host) -> None:
+    host.tuner.policy = replace(
+        POLICY, assignments=(Assignment(Match(export=("/b*",)), "generic", "nfstuned.toml, policy 1"),)
+    )
+    host.volume("0:43")
+    host.tuner.added("0:43")
+    assert host.value("0:43") == 128
+    assert host.tuner.must_look
+    host.mount("0:43", f"{AZURE}:/b1")
+    host.tuner.look(deep=False)
+    assert host.value("0:43") == 1024
+
+
+def test_an_early_value_that_the_mount_contradicts_is_corrected_and_told_as_one(host: Host) -> None:
+    host.volume("0:43")
+    host.tuner.added("0:43")
+    host.tuner.policy = replace(
+        POLICY,
+        assignments=(Assignment(Match(mount_point=("/mnt/a",)), "generic", "nfstuned.toml, policy 1"),),
+    )
+    host.mount("0:43")
+    host.tuner.look(deep=False)
+    assert host.value("0:43") == 1024
+    (text,) = host.messages(Message.READ_AHEAD_SET)
+    assert text.startswith("/mnt/a: read-ahead 128 -> 1024 KiB")
+
+
+def test_another_writer_is_overruled_three_times_and_then_left(host: Host) -> None:
+    host.volume("0:43")
+    host.tuner.added("0:43")
+    host.mount("0:43")
+    host.tuner.look(deep=False)
+    for second in range(6):
+        host.now = float(second)
+        host.set("0:43", 128)
+        host.tuner.settled("0:43")
+        assert host.tuner.must_look
+        host.tuner.look(deep=False)
+    assert host.value("0:43") == 128
+    assert len(host.messages(Message.READ_AHEAD_CONTESTED)) == 3
+    assert len(host.messages(Message.READ_AHEAD_LEFT)) == 1
+
+
+def test_a_reload_takes_up_again_what_was_left(host: Host) -> None:
+    test_another_writer_is_overruled_three_times_and_then_left(host)
+    host.tuner.insist()
+    host.tuner.look(deep=False)
+    assert host.value("0:43") == 15360
+
+
+def test_a_value_that_stayed_right_needs_no_look(host: Host) -> None:
+    host.volume("0:43")
+    host.tuner.added("0:43")
+    host.tuner.must_look = False
+    host.tuner.settled("0:43")
+    assert not host.tuner.must_look
+
+
+def test_what_the_administrator_took_back_stays_so(host: Host) -> None:
+    host.volume("0:43")
+    host.mount("0:43")
+    host.tuner.look(deep=False)
+    undo(host.root, host.state)
+    host.set("0:43", 128)
+    host.tuner.settled("0:43")
+    host.tuner.look(deep=True)
+    host.tuner.insist()
+    host.tuner.look(deep=True)
+    assert host.value("0:43") == 128
+
+
+def test_the_next_superblock_of_a_number_starts_afresh(host: Host) -> None:
+    host.volume("0:43")
+    host.tuner.added("0:43")
+    host.unmount("0:43")
+    host.tuner.removed("0:43")
+    host.volume("0:43")
+    host.set("0:43", 512)
+    host.tuner.added("0:43")
+    record = host.state.get("0:43")
+    assert record is not None
+    assert (record.original_kb, record.written_kb) == (512, 15360)
+
+
+def test_removals_that_went_unseen_are_noticed(host: Host) -> None:
+    for device in ("0:43", "0:44"):
+        host.volume(device)
+        host.tuner.added(device)
+    host.unmount("0:44")
+    host.volume("0:44")
+    host.tuner.forget_lost()
+    assert set(host.state.all()) == {"0:43"}
+
+
+def test_stopping_can_put_every_value_back(host: Host) -> None:
+    host.volume("0:43")
+    host.tuner.added("0:43")
+    host.tuner.restore()
+    assert host.value("0:43") in {128, 12860}
+    assert host.messages(Message.READ_AHEAD_RESTORED) != []
+
+
+def test_a_line_that_is_not_understood_is_told_once_and_the_others_are_served(host: Host) -> None:
+    host.volume("0:43")
+    host.mount("0:43")
+    file = host.folder / "proc/1/mountinfo"
+    file.write_text("x 24 0:99 / /mnt/bad rw - nfs4 sa1:/b rw\n" + file.read_text())
+    host.tuner.look(deep=False)
+    host.tuner.look(deep=False)
+    (text,) = host.messages(Message.UNREADABLE)
+    assert text == "/proc/1/mountinfo:1: mount id is not a number: 'x'"
+    assert host.value("0:43") == 15360
+
+
+def test_a_damaged_row_of_a_new_device_leads_to_a_look(host: Host) -> None:
+    host.volume("0:43")
+    file = host.folder / "proc/1/net/nfsfs/volumes"
+    file.write_text(file.read_text().replace("0a0a0a0a", "zz"))
+    host.tuner.must_look = False
+    host.tuner.added("0:43")
+    assert host.tuner.must_look
+    assert host.messages(Message.UNREADABLE) != []
+
+
+def test_identity_is_what_tells_superblocks_apart(host: Host) -> None:
+    host.volume("0:43")
+    before = bdis.identity(host.root, "0:43")
+    host.bdi("0:43")
+    assert bdis.identity(host.root, "0:43") not in {before, None}

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from nfstuned.errors import ConfigError
+from nfstuned.host.config import find_files, load_isolated, start_load
+from nfstuned.host.configload import builtin_profiles, load, main
+from nfstuned.host.root import Root
+
+TIMEOUT_S = 60.0
+BROKEN = "[daemon]\nrestore_on_stop = 1\nx = 2\n"
+
+
+@pytest.fixture
+def etc(tmp_path: Path) -> Path:
+    folder = tmp_path / "etc" / "nfstuned"
+    (folder / "conf.d").mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    return Root(str(tmp_path))
+
+
+def open_descriptors() -> list[str]:
+    return sorted(str(entry.readlink()) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink())
+
+
+def told(root: Root) -> tuple[str, ...]:
+    with pytest.raises(ConfigError) as caught:
+        load(root)
+    return caught.value.problems
+
+
+def test_a_host_without_configuration_has_the_built_in_profiles(root: Root) -> None:
+    assert find_files(root) == ()
+    assert [name for name, _ in builtin_profiles()] == [
+        f"built-in {p.name}.toml" for p in load(root).profiles
+    ]
+
+
+def test_drop_ins_follow_the_main_file_by_name_and_editors_files_are_left_out(etc: Path, root: Root) -> None:
+    for name in ("20-b.toml", "10-a.toml", "x.toml~", ".#10-a.toml", "README"):
+        (etc / "conf.d" / name).write_text("")
+    (etc / "nfstuned.toml").write_text("")
+    assert find_files(root) == (
+        "etc/nfstuned/nfstuned.toml",
+        "etc/nfstuned/conf.d/10-a.toml",
+        "etc/nfstuned/conf.d/20-b.toml",
+    )
+    assert load(root).files == tuple(root.path(name) for name in find_files(root))
+
+
+def test_a_folder_of_drop_ins_that_is_none_is_told(etc: Path, root: Root) -> None:
+    (etc / "conf.d").rmdir()
+    (etc / "conf.d").write_text("")
+    assert told(root) == (f"{etc}/conf.d: cannot be listed: Not a directory",)
+
+
+def test_a_file_that_cannot_be_read_is_told_and_the_others_are_checked(etc: Path, root: Root) -> None:
+    (etc / "nfstuned.toml").mkdir()
+    (etc / "conf.d" / "1.toml").symlink_to("nowhere")
+    (etc / "conf.d" / "2.toml").write_bytes(b"# one\n# \xe9\n")
+    (etc / "conf.d" / "3.toml").write_text(BROKEN)
+    assert [line.partition(": ")[0] for line in told(root)] == [
+        f"{etc}/nfstuned.toml",
+        f"{etc}/conf.d/1.toml",
+        f"{etc}/conf.d/2.toml:2",
+        f"{etc}/conf.d/3.toml:2",
+        f"{etc}/conf.d/3.toml:3",
+    ]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_of_others_is_told(etc: Path, root: Root) -> None:
+    (etc / "nfstuned.toml").touch(0o000)
+    assert told(root) == (f"{etc}/nfstuned.toml: cannot be read: Permission denied",)
+
+
+def test_a_child_answers_the_same_as_this_process(etc: Path, root: Root) -> None:
+    (etc / "nfstuned.toml").write_text('[[policy]]\nmatch.export = "/é"\nprofile = "generic"\n')
+    assert load_isolated(root, TIMEOUT_S) == load(root)
+    (etc / "nfstuned.toml").write_text(BROKEN)
+    with pytest.raises(ConfigError) as caught:
+        load_isolated(root, TIMEOUT_S)
+    assert caught.value.problems == told(root)
+
+
+def test_a_file_name_that_is_not_utf8_still_gets_its_problem_told(etc: Path, root: Root) -> None:
+    (etc / "conf.d" / "\udcff.toml").write_text(BROKEN)
+    with pytest.raises(ConfigError) as caught:
+        load_isolated(root, TIMEOUT_S)
+    assert caught.value.problems[0].startswith(f"{etc}/conf.d/\\udcff.toml:2: ")
+
+
+def test_a_running_child_can_be_watched(root: Root) -> None:
+    child = start_load(root, TIMEOUT_S)
+    assert not child.overdue()
+    assert child.deadline > time.monotonic()
+    poll = select.poll()
+    poll.register(child, select.POLLIN)
+    assert poll.poll(TIMEOUT_S * 1000)
+    assert child.finish().profiles == load(root).profiles
+    assert child.fileno() == -1
+
+
+def test_a_child_that_is_killed_leaves_nothing_behind(root: Root) -> None:
+    before = open_descriptors()
+    child = start_load(root, TIMEOUT_S)
+    child.kill()
+    child.kill()
+    assert open_descriptors() == before
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_a_child_without_an_answer_by_the_deadline_is_ended(root: Root) -> None:
+    child = start_load(root, 0.0)
+    assert child.overdue()
+    with pytest.raises(ConfigError, match="in time"):
+        child.finish()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        ("#!/bin/sh\nexit 3\n", "its child ended with 3"),
+        ("#!/bin/sh\nexit 2\n", "its child ended with 2"),
+        ("#!/bin/sh\nkill -9 $$\n", "its child ended with -9"),
+        ("#!/bin/sh\necho '{}'\n", "not a policy"),
+        ("#!/bin/sh\nexec >&-\nsleep 30\n", "in time"),
+        ("#!/bin/sh\necho x\nexec sleep 30\n", "in time"),
+        (None, "cannot be validated"),
+    ],
+)
+def test_whatever_becomes_of_the_child_is_a_configuration_error(
+    program: str | None,
+    message: str,
+    tmp_path: Path,
+    root: Root,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    python = tmp_path / "python"
+    if program is not None:
+        python.write_text(program)
+        python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    with pytest.raises(ConfigError, match=message):
+        load_isolated(root, 0.5)
+
+
+def test_the_childs_program_says_by_its_status_what_it_prints(
+    etc: Path, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert main(str(tmp_path)) == 0
+    assert capsysbinary.readouterr().out.startswith(b'{"profiles": ')
+    (etc / "nfstuned.toml").write_text(BROKEN)
+    assert main(str(tmp_path)) == 2
+    assert capsysbinary.readouterr().out.count(b"\n") == 1
+
+
+def test_what_the_daemon_imports_does_not_bring_the_validator() -> None:
+    program = (
+        "import sys, nfstuned.host.config, nfstuned.core.policy; "
+        "print(sorted({'pydantic', 'click', 'rich', 'asyncio', 'nfstuned.parse.config'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

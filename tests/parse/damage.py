@@ -1,0 +1,48 @@
+"""What can happen to a file on its way: the strategies with which all parsers are tested."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+TOKENS = (
+    "0",
+    "-1",
+    str(2**64),
+    "9" * 5000,
+    "\0",
+    "\udcff",
+    "\ud800",
+    "²",
+    "\\040",
+    "\\777",
+    '"',
+    ",",
+    "=",
+    ":",
+    " ",
+    "\t",
+    "\n",
+    "",
+)
+
+any_text = st.text(st.characters(exclude_categories=()), max_size=200)
+
+
+@st.composite
+def damaged(draw: st.DrawFn, text: str) -> str:
+    """Cut the text anywhere, or put something unexpected in the place of a part of it."""
+    start = draw(st.integers(0, len(text)))
+    if draw(st.booleans()):
+        return text[:start]
+    end = draw(st.integers(start, min(len(text), start + 60)))
+    inserted = draw(st.one_of(st.sampled_from(TOKENS), any_text))
+    return text[:start] + inserted + text[end:]
+
+
+@st.composite
+def tokens_damaged(draw: st.DrawFn, text: str) -> str:
+    """Put something unexpected in the place of some words of the text."""
+    words = text.split(" ")
+    for _ in range(draw(st.integers(1, 4))):
+        words[draw(st.integers(0, len(words) - 1))] = draw(st.sampled_from(TOKENS))
+    return " ".join(words)

@@ -1,0 +1,409 @@
+from __future__ import annotations
+
+import re
+import sys
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from nfstuned.errors import ConfigError
+from nfstuned.model.policy import Match, Policy, ReadAhead
+from nfstuned.parse.config import parse_config, schema
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+MAIN = "/etc/nfstuned/nfstuned.toml"
+BUILTIN = tuple(
+    (file.name, file.read_text(encoding="utf-8"))
+    for file in sorted((files("nfstuned") / "data" / "profiles").iterdir(), key=lambda file: file.name)
+)
+FULL = """\
+[daemon]
+sample_interval = "5m"
+restore_on_stop = true
+[nconnect]
+mode = "persist"
+[[policy]]
+match = { server = ["10.1.2.0/24", "nas-*"], export = "/vol1*" }
+profile = "azure-netapp-files"
+[[policy]]
+match.mount_point = "/scratch"
+profile = "scratch"
+[profile.scratch]
+inherits = "azure-files"
+read_ahead_kb = 4096
+lower = true
+[profile.efs-like]
+read_ahead_kb = "15*rsize"
+read_ahead_max_kb = 65536
+nconnect = 2
+nconnect_max = 16
+rsize_max = 1048576
+actimeo_min = 0
+max_channels = 1
+[[profile.efs-like.sources]]
+keys = "nconnect"
+url = "https://example.com/advice"
+read = "2026-07"
+"""
+
+
+def parse(*texts: str) -> Policy:
+    return parse_config(BUILTIN, zip((MAIN, "/etc/a.toml", "/etc/b.toml"), texts, strict=False))
+
+
+def problems(*texts: str) -> tuple[str, ...]:
+    with pytest.raises(ConfigError) as caught:
+        parse(*texts)
+    return caught.value.problems
+
+
+def problem(text: str) -> str:
+    (only,) = problems(text)
+    return only
+
+
+class TestBuiltin:
+    @pytest.mark.parametrize(
+        ("name", "read_ahead", "limits"),
+        [
+            ("azure-files", ReadAhead(15360), (16384, 4, 4, None)),
+            ("azure-netapp-files", ReadAhead(15360), (16384, 8, 16, 262144)),
+            ("aws-efs", ReadAhead(times_rsize=15), (None, None, None, None)),
+            ("generic", ReadAhead(1024), (None, None, None, None)),
+            ("azure-files-smb", None, (None, None, None, None)),
+            ("azure-netapp-files-smb", None, (None, None, None, None)),
+        ],
+    )
+    def test_a_built_in_profile_has_the_designs_numbers(
+        self, name: str, read_ahead: ReadAhead | None, limits: tuple[int | None, ...]
+    ) -> None:
+        profile = parse().profile(name)
+        assert (profile.name, profile.read_ahead, profile.lower) == (name, read_ahead, False)
+        seen = (profile.read_ahead_max_kb, profile.nconnect, profile.nconnect_max, profile.rsize_max)
+        assert seen == limits
+
+    def test_every_number_of_a_built_in_profile_has_a_source_with_url_and_date(self) -> None:
+        for file, text in BUILTIN:
+            ((name, table),) = tomllib.loads(text)["profile"].items()
+            assert file == f"{name}.toml"
+            sourced = {key for source in table["sources"] for key in source["keys"]}
+            assert sourced == set(table) - {"sources"}
+            assert all(source["url"].startswith("https://") and source["read"] for source in table["sources"])
+
+    def test_without_files_the_defaults_hold(self) -> None:
+        policy = parse()
+        assert (policy.sample_interval_s, policy.restore_on_stop, policy.nconnect_mode) == (
+            60.0,
+            False,
+            "advise",
+        )
+        assert (policy.assignments, policy.files) == ((), ())
+
+
+class TestFormat:
+    def test_a_full_file_means_what_it_says(self) -> None:
+        policy = parse(FULL)
+        assert (policy.sample_interval_s, policy.restore_on_stop, policy.nconnect_mode) == (
+            300.0,
+            True,
+            "persist",
+        )
+        first, second = policy.assignments
+        assert first.match == Match(("10.1.2.0/24", "nas-*"), ("/vol1*",), ())
+        assert (first.profile, first.origin) == ("azure-netapp-files", f"policy 1 of {MAIN}")
+        assert second.match == Match(mount_point=("/scratch",))
+        assert policy.files == (MAIN,)
+        efs = policy.profile("efs-like")
+        assert (efs.read_ahead, efs.sources[0].keys) == (ReadAhead(times_rsize=15), ("nconnect",))
+
+    @pytest.mark.parametrize(
+        ("text", "seconds"), [("0", 0), ("1s", 1), ("90s", 90), ("5m", 300), ("24h", 86400)]
+    )
+    def test_a_duration_has_a_unit(self, text: str, seconds: float) -> None:
+        assert parse(f'daemon.sample_interval = "{text}"').sample_interval_s == seconds
+
+    def test_an_empty_match_means_every_mount(self) -> None:
+        assert parse('[[policy]]\nmatch = {}\nprofile = "generic"').assignments[0].match == Match()
+
+
+class TestInheritance:
+    def test_what_is_not_set_is_inherited(self) -> None:
+        scratch = parse(FULL).profile("scratch")
+        assert (scratch.read_ahead, scratch.lower) == (ReadAhead(4096), True)
+        assert (scratch.read_ahead_max_kb, scratch.nconnect, scratch.actimeo_min) == (16384, 4, 30)
+
+    def test_a_number_set_anew_is_not_the_vendors_any_more(self) -> None:
+        sourced = {key for source in parse(FULL).profile("scratch").sources for key in source.keys}
+        assert sourced == {"read_ahead_max_kb", "nconnect", "nconnect_max", "actimeo_min"}
+
+    def test_a_built_in_profile_of_the_same_name_is_changed(self) -> None:
+        for text in ("", 'inherits = "azure-files"\n'):
+            profile = parse(f"[profile.azure-files]\n{text}read_ahead_kb = 16000").profile("azure-files")
+            assert (profile.read_ahead, profile.nconnect) == (ReadAhead(16000), 4)
+
+    def test_a_built_in_profile_can_be_put_on_another_base(self) -> None:
+        profile = parse('[profile.generic]\ninherits = "azure-netapp-files"').profile("generic")
+        assert (profile.name, profile.read_ahead, profile.nconnect) == ("generic", ReadAhead(15360), 8)
+
+    def test_who_inherits_from_a_changed_built_in_profile_gets_the_change(self) -> None:
+        policy = parse('[profile.x]\ninherits = "generic"\n[profile.generic]\nread_ahead_kb = 2048')
+        assert policy.profile("x").read_ahead == ReadAhead(2048)
+
+    def test_a_chain_is_followed(self) -> None:
+        text = '[profile.a]\ninherits = "b"\n[profile.b]\ninherits = "c"\nlower = true\n'
+        text += "[profile.c]\nnconnect = 3"
+        profile = parse(text).profile("a")
+        assert (profile.nconnect, profile.lower) == (3, True)
+
+    @pytest.mark.parametrize(
+        ("text", "way"),
+        [
+            ('[profile.a]\ninherits = "a"', "a -> a"),
+            ('[profile.a]\ninherits = "b"\n[profile.b]\ninherits = "a"', "a -> b -> a"),
+            (
+                '[profile.x]\ninherits = "a"\n[profile.a]\ninherits = "b"\n[profile.b]\ninherits = "a"',
+                "a -> b -> a",
+            ),
+            (
+                '[profile.generic]\ninherits = "aws-efs"\n[profile.aws-efs]\ninherits = "generic"',
+                "aws-efs -> generic -> aws-efs",
+            ),
+        ],
+    )
+    def test_a_cycle_is_told_once(self, text: str, way: str) -> None:
+        assert f"a cycle ({way})" in problem(text)
+
+
+class TestSeveralFiles:
+    def test_a_later_file_replaces_scalar_keys_one_by_one(self) -> None:
+        policy = parse(
+            '[daemon]\nsample_interval = "10s"\nrestore_on_stop = true\n'
+            "[profile.x]\nnconnect = 2\nlower = true",
+            '[daemon]\nsample_interval = "20s"\n[profile.x]\nnconnect = 3',
+        )
+        assert (policy.sample_interval_s, policy.restore_on_stop) == (20.0, True)
+        assert (policy.profile("x").nconnect, policy.profile("x").lower) == (3, True)
+
+    def test_a_later_files_entries_are_asked_first(self) -> None:
+        def entry(server: str) -> str:
+            return f'[[policy]]\nmatch.server = "{server}"\nprofile = "generic"\n'
+
+        policy = parse(entry("m1") + entry("m2"), entry("a1"), entry("b1") + entry("b2"))
+        assert [a.match.server[0] for a in policy.assignments] == ["b1", "b2", "a1", "m1", "m2"]
+        assert policy.assignments[2].origin == "policy 1 of /etc/a.toml"
+        assert policy.files == (MAIN, "/etc/a.toml", "/etc/b.toml")
+
+    def test_a_profile_may_stand_in_another_file(self) -> None:
+        parse('[[policy]]\nmatch = {}\nprofile = "x"', "[profile.x]\nnconnect = 2")
+
+
+class TestProblems:
+    @pytest.mark.parametrize(
+        ("text", "line"),
+        [
+            ("\nsmaple = 1", f"{MAIN}:2: smaple: 1: unknown key; allowed: daemon, nconnect, policy, profile"),
+            (
+                '[daemon]\nsample_intervall = "60s"',
+                (f'{MAIN}:2: daemon.sample_intervall: "60s": unknown key; did you mean "sample_interval"? '
+                "allowed: restore_on_stop, sample_interval"),
+            ),
+            ("daemon.restore_on_stop = 1", f"{MAIN}:1: daemon.restore_on_stop: 1: allowed: true or false"),
+            ("daemon = 3", f"{MAIN}:1: daemon: 3: allowed: a table"),
+            ('[nconnect]\nmode = "yes"', f'{MAIN}:2: nconnect.mode: "yes": allowed: "advise" or "persist"'),
+            ("policy = 3", f"{MAIN}:1: policy: 3: allowed: [[policy]] entries"),
+            ("policy = [3]", f"{MAIN}:1: policy[1]: 3: allowed: a table"),
+            ("profile = 3", f"{MAIN}:1: profile: 3: allowed: [profile.NAME] tables"),
+            ("profile.x = 3", f"{MAIN}:1: profile.x: 3: allowed: a table"),
+            (
+                '[[policy]]\nmatch.server = "a"\nprofile = "generic"\n[[policy]]\nmatch.server = "b"',
+                f'{MAIN}:4: policy[2].profile: "": missing; allowed: the name of a profile',
+            ),
+            (
+                '[[policy]]\nprofile = "generic"',
+                (f'{MAIN}:1: policy[1].match: "": missing; '
+                "allowed: a table with server, export or mount_point"),
+            ),
+            (
+                '[[policy]]\nmatch.exprot = "/x"\nprofile = "generic"',
+                (f'{MAIN}:2: policy[1].match.exprot: "/x": unknown key; did you mean "export"? '
+                "allowed: export, mount_point, server"),
+            ),
+            (
+                '[profile."a b"]\nlower = true',
+                f"""{MAIN}:1: profile."a b": "a b": allowed in a profile's name: letters, digits, _ and -""",
+            ),
+            (
+                '[[profile.x.sources]]\nkeys = "lower"\nurl = "ftp://x"\nread = "2026-01"',
+                f'{MAIN}:3: profile.x.sources[1].url: "ftp://x": allowed: an http or https address',
+            ),
+            (
+                "[profile.x]\nsources = [3]",
+                f"{MAIN}:2: profile.x.sources[1]: 3: allowed: [[profile.NAME.sources]] tables",
+            ),
+        ],
+    )  # fmt: skip
+    def test_a_problem_names_file_line_key_value_and_what_is_allowed(self, text: str, line: str) -> None:
+        assert problem(text) == line
+
+    @pytest.mark.parametrize(
+        "value", ["60", '"60"', '"5x"', '"25h"', '"-1s"', '"1.5s"', '"86401s"', "true", '""']
+    )
+    def test_a_bad_duration_is_refused(self, value: str) -> None:
+        assert "allowed: a duration such as" in problem(f"daemon.sample_interval = {value}")
+
+    @pytest.mark.parametrize(
+        "value", ["63", "65537", "-1", "true", "1024.0", '"0*rsize"', '"x"', '"15 * rsize"', "[1]"]
+    )
+    def test_a_read_ahead_out_of_bounds_is_refused(self, value: str) -> None:
+        assert problem(f"profile.x.read_ahead_kb = {value}").endswith(
+            'allowed: a number of KiB from 64 to 65536, or "15*rsize"'
+        )
+
+    @pytest.mark.parametrize("key", ["nconnect", "nconnect_max", "max_channels"])
+    @pytest.mark.parametrize("value", ["0", "17", '"4"', "true"])
+    def test_a_number_of_connections_out_of_bounds_is_refused(self, key: str, value: str) -> None:
+        assert problem(f"profile.x.{key} = {value}").endswith("allowed: a number from 1 to 16")
+
+    @pytest.mark.parametrize(
+        ("server", "hint"),
+        [
+            ("10.1.2.3/24", "allowed: 10.1.2.0/24 for the network"),
+            ("10.1.2.0/33", "allowed: an address, a network such as"),
+            ("10.1.2.300", "allowed: an address, a network such as"),
+            ("2001:db8::1/32", "allowed: 2001:db8::/32 for the network"),
+        ],
+    )
+    def test_a_bad_network_is_refused_with_the_right_one(self, server: str, hint: str) -> None:
+        assert hint in problem(f'[[policy]]\nmatch.server = "{server}"\nprofile = "generic"')
+
+    @pytest.mark.parametrize(
+        "server", ["10.1.2.0/24", "10.1.2.3", "10.1.*", "2001:db8::/32", "[2001:db8::1]", "nas"]
+    )
+    def test_good_servers_are_taken(self, server: str) -> None:
+        assert parse(f'[[policy]]\nmatch.server = "{server}"\nprofile = "generic"').assignments
+
+    @pytest.mark.parametrize("value", ["[]", '""', "3", '["/a", 3]', '["/a", ""]'])
+    def test_an_export_is_a_glob_or_a_list_of_them(self, value: str) -> None:
+        text = f'[[policy]]\nmatch.export = {value}\nprofile = "generic"'
+        assert problem(text).endswith('allowed: a glob such as "/vol1*", or a list of them')
+
+    def test_an_unknown_profile_is_told_with_the_one_that_was_meant(self) -> None:
+        told = problems('[[policy]]\nmatch = {}\nprofile = "azure-file"\n[profile.x]\ninherits = "generc"')
+        assert told[0].startswith(
+            f'{MAIN}:5: profile.x.inherits: "generc": unknown profile; did you mean "generic"?'
+        )
+        assert told[1].startswith(
+            f'{MAIN}:3: policy[1].profile: "azure-file": unknown profile; did you mean "azure-files"?'
+        )
+
+    def test_a_profile_that_is_wrong_is_not_unknown_as_well(self) -> None:
+        told = problem('[[policy]]\nmatch = {}\nprofile = "x"\n[profile.x]\nnconnect = 99')
+        assert told.startswith(f"{MAIN}:5: profile.x.nconnect: 99")
+
+    def test_a_profile_that_is_wrong_still_has_its_parent_checked(self) -> None:
+        told = problems('[profile.x]\ninherits = "nobody"\nnconnect = 99')
+        assert len(told) == 2
+        assert "unknown profile" in told[1]
+
+    def test_a_number_above_an_inherited_limit_is_refused(self) -> None:
+        told = problems('[profile.x]\ninherits = "azure-files"\nnconnect = 8\nread_ahead_kb = 20000')
+        assert told == (
+            (
+                f"{MAIN}:4: profile.x.read_ahead_kb: 20000: "
+                "read_ahead_kb = 20000 is above read_ahead_max_kb = 16384; "
+                "allowed: at most that, or a larger read_ahead_max_kb"
+            ),
+            (
+                f"{MAIN}:3: profile.x.nconnect: 8: nconnect = 8 is above nconnect_max = 4; "
+                "allowed: at most that, or a larger nconnect_max"
+            ),
+        )
+
+    def test_a_limit_below_an_inherited_number_is_refused_where_it_is_set_only(self) -> None:
+        text = '[profile.x]\ninherits = "azure-files"\nnconnect_max = 2\n'
+        text += '[profile.y]\ninherits = "x"\nlower = true'
+        assert problem(text).startswith(f"{MAIN}:3: profile.x.nconnect_max: 2: ")
+
+    @pytest.mark.parametrize(
+        ("text", "where"),
+        [
+            ("a = 1\nb = \nc = 3", '2: "b =": not TOML: '),
+            ("a = 1\na = 2", '2: "a = 2": not TOML: '),
+            ('a = """', '1: "a = \\"\\"\\"": not TOML: '),
+            ("a = [1,\n", '2: "": not TOML: '),
+            ("[a]\n[a]", '2: "[a]": not TOML: '),
+            ("\x00", r'1: "\u0000": not TOML: '),
+        ],
+    )
+    def test_what_is_not_toml_is_told_with_its_line(self, text: str, where: str) -> None:
+        assert problem(text).startswith(f"{MAIN}:{where}")
+
+    def test_a_number_too_long_for_python_is_told(self) -> None:
+        assert "not TOML" in problem(f"a = {'1' * 5000}")
+
+    def test_every_problem_of_every_file_is_told_on_one_line_each(self) -> None:
+        told = problems(
+            'x = "a\\nb"\n[daemon]\nsample_interval = 3\nrestore_on_stop = 3',
+            "not toml",
+            '[[policy]]\nmatch = {}\nprofile = "p"\n"a\\nb" = 1',
+        )
+        assert len(told) == 6
+        assert all(re.match(r"/etc/[^\n]+: [^\n]+$", line) for line in told)
+
+    def test_a_long_value_is_cut(self) -> None:
+        assert len(problem(f'x = "{"y" * 1000}"')) < 200
+
+    def test_a_value_cannot_break_the_line_or_the_terminal(self) -> None:
+        assert r'"é\u2028\u009b"' not in problem('x = "é"')
+        assert r'"\u00e9\u2028\u009b\u001b"' in problem('x = "é\u2028\u009b\\u001b"')
+
+    def test_a_date_is_shown_as_it_is_written(self) -> None:
+        assert '"2026-07-29"' in problem("daemon.restore_on_stop = 2026-07-29")
+
+    def test_a_table_below_an_entry_has_its_own_line(self) -> None:
+        text = '[[policy]]\nprofile = "generic"\n[policy.match]\nserver = 3'
+        assert problem(text).startswith(f"{MAIN}:4: policy[1].match.server: 3: ")
+
+    def test_a_key_that_the_scan_does_not_find_has_no_line(self) -> None:
+        assert problem('"a\\"b" = 1').startswith(f'{MAIN}: "a\\"b": 1: unknown key')
+
+    def test_a_key_in_a_multi_line_string_has_no_line_of_its_own(self) -> None:
+        assert problem('profile.x.nconnect = """\nlower = 1\n"""').startswith(f"{MAIN}:1: profile.x.nconnect")
+
+
+class TestSchema:
+    def test_it_takes_a_full_file(self) -> None:
+        self.validator().validate(tomllib.loads(FULL))
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "x = 1",
+            "daemon.sample_interval = 60",
+            'daemon.sample_interval = "60"',
+            'nconnect.mode = "x"',
+            "profile.x.read_ahead_kb = 63",
+            'profile.x.read_ahead_kb = "x"',
+            "profile.x.nconnect = 17",
+            'profile."a b".lower = true',
+            "[[policy]]\nmatch = {}",
+            '[[policy]]\nmatch.server = []\nprofile = "x"',
+        ],
+    )
+    def test_it_refuses_what_the_parser_refuses(self, text: str) -> None:
+        assert list(self.validator().iter_errors(tomllib.loads(text)))
+        assert problems(text)
+
+    def test_every_key_says_what_it_takes(self) -> None:
+        for table in schema()["$defs"].values():
+            assert all(key.get("description") for key in table["properties"].values())
+
+    def validator(self) -> Any:  # noqa: ANN401 - jsonschema's validators are made at run time
+        Draft202012Validator.check_schema(schema())
+        return Draft202012Validator(schema())

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from nfstuned.parse.fields import LARGEST, counters, number, quoted, unescape
+from tests.parse.damage import any_text
+
+
+@pytest.mark.parametrize(("text", "value"), [("0", 0), ("007", 7), (str(LARGEST), LARGEST)])
+def test_a_number_is_unsigned_decimal_of_64_bits(text: str, value: int) -> None:
+    assert number("value", text) == value
+
+
+@pytest.mark.parametrize("text", ["", "-1", "+1", " 1", "1_0", "0x1", "²", "१", "9" * 5000, str(LARGEST + 1)])
+def test_anything_else_is_no_number(text: str) -> None:
+    with pytest.raises(ValueError, match="value"):
+        number("value", text)
+
+
+def test_counters_say_what_is_wrong_with_them() -> None:
+    assert counters("c", "1 -2 3 ", 3) == [1, -2, 3]
+    with pytest.raises(ValueError, match="c has 2 numbers, at least 3 expected: '1 2'"):
+        counters("c", "1 2", 3)
+    with pytest.raises(ValueError, match="c holds something that is not a number: '1  2'"):
+        counters("c", "1  2", 2)
+    with pytest.raises(ValueError, match="c does not fit 64 bits"):
+        counters("c", str(2**64), 1)
+
+
+def test_a_long_list_of_counters_with_damage_at_its_end_is_refused_at_once() -> None:
+    with pytest.raises(ValueError, match="not a number"):
+        counters("c", "1" * 20 * 10_000 + "x", 1)
+
+
+@pytest.mark.parametrize(
+    ("escaped", "text"),
+    [
+        (r"/mnt/with\040space", "/mnt/with space"),
+        (r"\011\012\134\043", "\t\n\\#"),
+        (r"caf\303\251", "café"),
+        (r"\377", "\udcff"),
+        (r"\777 \08 \0", r"\777 \08 \0"),
+        (r"\134040", r"\040"),
+        ("plain", "plain"),
+    ],
+)
+def test_escapes_are_bytes(escaped: str, text: str) -> None:
+    assert unescape(escaped) == text
+
+
+@given(any_text)
+def test_no_text_breaks_the_decoder(text: str) -> None:
+    unescape(text)
+    unescape("\\" + text)
+
+
+@given(any_text)
+def test_a_quoted_token_is_short_printable_ascii(text: str) -> None:
+    shown = quoted(text * 5)
+    assert shown.isascii()
+    assert shown.isprintable()
+    assert len(shown) < 1000

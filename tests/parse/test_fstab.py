@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfstuned.errors import ParseError
+from nfstuned.model.work import Request
+from nfstuned.parse.fstab import parse_fstab
+from tests.parse.damage import any_text, damaged, tokens_damaged
+
+REAL = """\
+# <file system> <mount point> <type> <options> <dump> <pass>
+UUID=0a3407de-014b-458b-b5c1-848e92a327a3 / ext4 errors=remount-ro 0 1
+
+sa1.file.core.windows.net:/sa1/share\t/mnt/a\tnfs\tvers=4.1,nconnect=4,sec=sys,_netdev\t0\t0
+  10.1.2.4:/vol\\0401 /mnt/with\\040space\\043\\134 nfs4 context="a,b" 0
+[fd00::10]:/b /b nfs defaults
+#10.1.2.4:/c /c nfs defaults 0 0
+"""
+
+
+def test_only_nfs_entries_are_taken_and_decoded() -> None:
+    assert parse_fstab(REAL) == (
+        Request(
+            "sa1.file.core.windows.net:/sa1/share",
+            "/mnt/a",
+            "vers=4.1,nconnect=4,sec=sys,_netdev",
+            "/etc/fstab",
+        ),
+        Request("10.1.2.4:/vol 1", "/mnt/with space#\\", 'context="a,b"', "/etc/fstab"),
+        Request("[fd00::10]:/b", "/b", "defaults", "/etc/fstab"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("s:/ /m nfs", "no options after 'nfs'"),
+        ("s:/ /m nfs rw, nconnect=4 0 0", "dump frequency is not a number: 'nconnect=4'"),
+        ("s:/ /m nfs rw 0 x", "fsck pass is not a number: 'x'"),
+        ("s:/ /m nfs rw 0 0 more", "7 fields, at most 6 expected: 'more'"),
+    ],
+)
+def test_an_entry_that_mount_would_not_take_is_located_and_the_others_survive(
+    line: str, message: str
+) -> None:
+    before, error, after = parse_fstab(f"s:/ /m nfs rw\n{line}\ns:/ /m nfs rw 0 0 # why\n", "fstab")
+    assert before == after == Request("s:/", "/m", "rw", "fstab")
+    assert isinstance(error, ParseError)
+    assert str(error) == f"fstab:2: {message}"
+
+
+@given(
+    st.one_of(damaged(REAL), tokens_damaged(REAL), any_text, any_text.map(lambda text: "s:/ /m nfs " + text))
+)
+def test_nothing_but_parse_errors_comes_out(text: str) -> None:
+    assert all(isinstance(entry, (Request, ParseError)) for entry in parse_fstab(text))

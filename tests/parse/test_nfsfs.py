@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfstuned.errors import ParseError
+from nfstuned.model.kernel import Mount, Server, Volume
+from nfstuned.parse.mountinfo import parse_mountinfo
+from nfstuned.parse.nfsfs import find_volume, parse_servers, parse_volumes
+from tests.parse.conftest import DATA, Captured
+from tests.parse.damage import any_text, damaged, tokens_damaged
+
+HEADER = "NV SERVER   PORT DEV          FSID                              FSC\n"
+REAL = (DATA / "6.12" / "volumes").read_text()
+
+
+def row(device: str, fsid: str = "e:0", address: str = "0a0a0a0a") -> str:
+    """Return a row as nfs_volume_list_show of fs/nfs/client.c prints it."""
+    return f"v4 {address}  801 {device:<12} {fsid:<33} no \n"
+
+
+def test_each_superblock_of_mountinfo_has_its_volume(captured: Captured) -> None:
+    volumes = parse_volumes(captured("volumes"))
+    mounts = parse_mountinfo(captured("mountinfo"))
+    assert {v.device for v in volumes if isinstance(v, Volume)} == {
+        m.device for m in mounts if isinstance(m, Mount)
+    }
+    assert not any(isinstance(entry, ParseError) for entry in (*volumes, *mounts))
+
+
+def test_a_volume_is_found_by_its_device_as_it_stands_in_the_list(captured: Captured) -> None:
+    for volume in parse_volumes(captured("volumes")):
+        assert isinstance(volume, Volume)
+        assert find_volume(captured("volumes"), volume.device) == volume
+
+
+def test_addresses_and_ports_are_decoded(captured_6_12: Captured) -> None:
+    assert parse_volumes(captured_6_12("volumes"))[:2] == (
+        Volume(3, "10.10.10.11", 2049, "0:45", "e:0"),
+        Volume(4, "10.10.10.10", 2049, "0:46", "0:0"),
+    )
+    assert parse_servers(captured_6_12("servers")) == (
+        Server(3, "10.10.10.11", 2049, 1, "10.10.10.11"),
+        Server(4, "10.10.10.10", 2049, 2, "sa1.file.core.windows.net"),
+        Server(4, "10.10.10.10", 2049, 2, "10.10.10.10"),
+        Server(4, "10.10.10.10", 2049, 1, "10.10.10.10"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "volume"),
+    [
+        # %pi6 of net/sunrpc/xprtsock.c: 32 digits
+        (row("0:9", address="fd000000000000000000000000000010"), Volume(4, "fd00::10", 2049, "0:9", "e:0")),
+        (row("0:9", address="00000001"), Volume(4, "0.0.0.1", 2049, "0:9", "e:0")),
+        ("v4 unprintable unprintable 0:9 0:0 no \n", Volume(4, "unprintable", 0, "0:9", "0:0")),
+        # before the columns were widened: seven characters of device, seventeen of fsid
+        (
+            "v3 7f000001  801 0:1048  14bf2e8e0c85b7d1: no \n",
+            Volume(3, "127.0.0.1", 2049, "0:1048", "14bf2e8e0c85b7d1:"),
+        ),
+        # before FS-Cache
+        (
+            "v3 7f000001    0 0:9     14bf2e8e0c85b7d1:0\n",
+            Volume(3, "127.0.0.1", 0, "0:9", "14bf2e8e0c85b7d1:0"),
+        ),
+    ],
+)
+def test_rows_of_other_kernels_are_understood(line: str, volume: Volume) -> None:
+    assert parse_volumes(HEADER + line) == (volume,)
+    assert find_volume(HEADER + line, volume.device) == volume
+
+
+def test_only_the_exact_device_is_found() -> None:
+    text = HEADER + row("0:43") + row("0:431") + row("10:43") + row("0:10485")
+    assert find_volume(text, "0:4") is None
+    assert find_volume(text, "0:104857") is None
+    assert find_volume(text, "") is None
+    found = find_volume(text, "0:43")
+    assert found is not None
+    assert found.device == "0:43"
+
+
+def test_a_file_system_id_is_never_taken_for_a_device() -> None:
+    text = HEADER + row("0:43", "c:0") + row("0:44", "0:43") + row("0:45", "0:99")
+    assert find_volume(text, "0:43") == Volume(4, "10.10.10.10", 2049, "0:43", "c:0")
+    assert find_volume(text, "0:99") is None
+
+
+def test_of_two_rows_the_newer_one_counts() -> None:
+    assert find_volume(HEADER + row("0:43", "a:0") + row("0:43", "b:0"), "0:43") == Volume(
+        4, "10.10.10.10", 2049, "0:43", "b:0"
+    )
+
+
+def test_a_superblock_that_is_being_set_up_is_listed() -> None:
+    assert parse_volumes(HEADER + row("0:0")) == (Volume(4, "10.10.10.10", 2049, "0:0", "e:0"),)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("v4 0a0a0a0a\n", "2 fields, 5 expected: 'v4 0a0a0a0a'"),
+        ("x4 0a0a0a0a 801 0:4 e:0\n", "not an NFS version: 'x4'"),
+        ("v 0a0a0a0a 801 0:4 e:0\n", "NFS version is not a number: ''"),
+        ("v4 0a0a0a 801 0:4 e:0\n", "address of 6 digits: '0a0a0a'"),
+        ("v4 0a0a0a0g 801 0:4 e:0\n", "address is not hexadecimal: '0a0a0a0g'"),
+        ("v4 0a_a0a0a 801 0:4 e:0\n", "address is not hexadecimal: '0a_a0a0a'"),
+        ("v4 0a0a0a0a 10801 0:4 e:0\n", "port of 5 digits: '10801'"),
+        ("v4 0a0a0a0a -801 0:4 e:0\n", "port is not hexadecimal: '-801'"),
+        ("v4 0a0a0a0a 801 0-4 e:0\n", "not a device number: '0-4'"),
+    ],
+)
+def test_a_damaged_row_is_located_and_the_others_survive(line: str, message: str) -> None:
+    before, error, after = parse_volumes(HEADER + row("0:43") + line + row("0:44"))
+    assert isinstance(before, Volume)
+    assert isinstance(error, ParseError)
+    assert str(error) == f"/proc/fs/nfsfs/volumes:3: {message}"
+    assert isinstance(after, Volume)
+
+
+def test_a_damaged_row_is_an_error_when_its_device_is_looked_for() -> None:
+    text = HEADER + row("0:43") + row("0:44", address="?")
+    assert find_volume(text, "0:43") is not None
+    with pytest.raises(ParseError, match=r"^/proc/fs/nfsfs/volumes:3: address is not hexadecimal: '\?'"):
+        find_volume(text, "0:44")
+
+
+def test_a_short_server_row_is_located() -> None:
+    (error,) = parse_servers("NV SERVER   PORT USE HOSTNAME\nv4 0a0a0a0a  801   2\n")
+    assert str(error) == "/proc/fs/nfsfs/servers:2: 4 fields, 5 expected: 'v4 0a0a0a0a  801   2'"
+
+
+def test_a_host_name_is_taken_as_it_stands() -> None:
+    (server,) = parse_servers("v4 0a0a0a0a  801   2 odd \udcff name\n")
+    assert isinstance(server, Server)
+    assert server.hostname == "odd \udcff name"
+
+
+@given(st.one_of(damaged(REAL), tokens_damaged(REAL), any_text))
+def test_nothing_but_parse_errors_comes_out(text: str) -> None:
+    assert all(isinstance(entry, (Volume, ParseError)) for entry in parse_volumes(text))
+    assert all(isinstance(entry, (Server, ParseError)) for entry in parse_servers(text))
+    with suppress(ParseError):
+        find_volume(text, "0:46")
+
+
+@given(st.data())
+def test_rows_beside_a_damaged_one_survive(data: st.DataObject) -> None:
+    rows = REAL.splitlines()
+    at = data.draw(st.integers(1, len(rows) - 1))
+    bad = data.draw(damaged(rows[at])).replace("\n", "")
+    text = "\n".join([*rows[:at], bad, *rows[at + 1 :]])
+    good = [entry for number, entry in enumerate(parse_volumes(REAL), 1) if number != at]
+    assert [entry for entry in parse_volumes(text) if entry in good] == good

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+
+from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead, Source
+from nfstuned.parse.policyjson import policy_from_json, policy_to_json
+
+FULL = Policy(
+    (
+        Profile("a", ReadAhead(kb=15360), 16384, lower=True, nconnect=4, nconnect_max=4, rsize_max=262144),
+        Profile(
+            "b", ReadAhead(times_rsize=15), sources=(Source("https://x", "2026", ("read_ahead_kb",), "X"),)
+        ),
+        Profile("c", actimeo_min=30, max_channels=4),
+    ),
+    (Assignment(Match(("10.0.0.0/8", "nas"), ("/a",), ("/mnt \udcff",)), "a", "policy 1 of x.toml"),),
+    sample_interval_s=0.0,
+    restore_on_stop=True,
+    nconnect_mode="persist",
+    files=("/etc/nfstuned/nfstuned.toml",),
+)
+
+
+@pytest.mark.parametrize("policy", [FULL, Policy(())])
+def test_a_policy_survives_the_way_through_json(policy: Policy) -> None:
+    assert policy_from_json(policy_to_json(policy)) == policy
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        "3",
+        '{"profiles": 3}',
+        '{"profiles": [{}]}',
+        '{"profiles": [], "assignments": [], "files": [], "x": 1}',
+    ],
+)
+def test_anything_else_is_a_value_error(text: str) -> None:
+    with pytest.raises(ValueError, match=r"policy|Expecting"):
+        policy_from_json(text)

@@ -1,0 +1,48 @@
+"""docs/man/: what mandoc says about the pages, and that every page that something names exists."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from nfstuned.parse.config import parse_config, schema
+
+ROOT = Path(__file__).parents[1]
+PROFILES = ROOT / "nfstuned/data/profiles"
+PAGES = sorted((ROOT / "docs/man").iterdir())
+REFERRERS = [ROOT / "systemd/nfstuned.service", ROOT / "systemd/nfstuned.catalog", *PAGES]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_mandoc_finds_nothing_wrong(page: Path) -> None:
+    command = ["mandoc", "-Tlint", "-Wstyle", str(page)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_is_titled_as_its_file_is_named(page: Path) -> None:
+    name, _, section = page.name.rpartition(".")
+    assert page.read_text().startswith(f".TH {name.upper()} {section} ")
+
+
+@pytest.mark.parametrize("referrer", REFERRERS, ids=lambda referrer: referrer.name)
+def test_every_page_of_ours_that_is_named_exists(referrer: Path) -> None:
+    named = re.findall(r"(nfstuned[a-z.]*) ?\(([158])\)", referrer.read_text())
+    assert named
+    assert {f"{name}.{section}" for name, section in named} <= {page.name for page in PAGES}
+
+
+def test_the_configurations_page_names_every_key_and_its_example_is_right() -> None:
+    page = (ROOT / "docs/man/nfstuned.toml.5").read_text()
+    example = page.partition("\n.EX\n")[2].partition("\n.EE\n")[0].replace(r"\[dq]", '"')
+    builtin = [(path.name, path.read_text()) for path in sorted(PROFILES.glob("*.toml"))]
+    policy = parse_config(builtin, [("example", example)])
+    assert policy.profile("scratch").lower
+    documented = set(re.findall(r"\b[a-z_]+\b", page))
+    tables = schema()["$defs"].values()
+    assert {key for table in tables for key in table["properties"]} <= documented
+    assert {path.stem for path in PROFILES.glob("*.toml")} <= set(re.findall(r"\b[a-z-]+\b", page))
