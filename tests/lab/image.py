@@ -64,18 +64,27 @@ def ensure(say: Say) -> None:
     if disk().exists():
         os.utime(folder())  # as a sign that it is used
         return
-    if os.geteuid() != 0:
-        say("building the image needs root: asking sudo")
-        recipe.cache().mkdir(parents=True, exist_ok=True)
-        environment = [f"NFSTUNED_LAB_CACHE={recipe.cache()}", "PYTHONDONTWRITEBYTECODE=1"]
-        again = [sys.executable, "-m", "tests.lab.image"]
-        subprocess.run(["sudo", "env", *environment, *again], check=True, cwd=_PROJECT)
-        return
     recipe.cache().mkdir(parents=True, exist_ok=True)
+    if os.geteuid() != 0:
+        _ensure_as_root(say)
+        return
     with _lock(say):
         if not disk().exists():
             _build(say)
             _forget_unused()
+
+
+def _ensure_as_root(say: Say) -> None:
+    say("building the image needs root: asking sudo")
+    environment = [f"NFSTUNED_LAB_CACHE={recipe.cache()}", "PYTHONDONTWRITEBYTECODE=1"]
+    argv = ["sudo", "env", *environment, sys.executable, "-m", "tests.lab.image"]
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=_PROJECT
+    ) as child:
+        for line in child.stdout or ():
+            say(line.rstrip())
+    if child.returncode:
+        raise RuntimeError(f"building the image failed with {child.returncode}")
 
 
 @contextlib.contextmanager
@@ -172,7 +181,7 @@ def _quiet(*argv: str) -> None:
 
 
 def _say(line: str) -> None:
-    print(f"lab: {line}", file=sys.stderr, flush=True)
+    print(line, flush=True)
 
 
 if __name__ == "__main__":
