@@ -1,0 +1,103 @@
+"""udev rules as systemd-udevd understands them, and what they write (udev(7))."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MATCHES = ("==", "!=")
+
+
+@dataclass(frozen=True, slots=True)
+class UdevToken:
+    """One `KEY{attribute}operator"value"` of a rule."""
+
+    key: str
+    attribute: str | None
+    """None without braces."""
+    operator: str
+    """The one that counts: udev takes `PROGRAM=` for `PROGRAM==`, and `ATTR{x}:=` for `ATTR{x}=`."""
+    value: str
+    """Without its quotes and escapes; what stands for something else (`%k`) is as it was written."""
+    escaped: bool = False
+    """Written e"like this": with the escapes of C."""
+    ignore_case: bool = False
+    """Written i"like this"."""
+
+    @property
+    def is_match(self) -> bool:
+        """Whether it asks, where others assign."""
+        return self.operator in MATCHES
+
+
+@dataclass(frozen=True, slots=True)
+class UdevRule:
+    """One rule, which may stand on several lines."""
+
+    line: int
+    """The rule's first line."""
+    last: int
+    """Its last line: the number under which udev reports it."""
+    tokens: tuple[UdevToken, ...]
+    """In the order in which udev evaluates them: not always the one in which they are written."""
+    label: str | None = None
+    goto: str | None = None
+    """The label of a later rule of this file."""
+
+
+@dataclass(frozen=True, slots=True)
+class UdevDefect:
+    """What udev reports about a rule when it reads it."""
+
+    line: int
+    last: int
+    message: str
+    """In udev's words."""
+    dropped: bool
+    """Whether the whole rule counts for nothing; where not, udev goes on with its own idea of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class UdevRules:
+    """One rules file: what is in force, and what udev says about the rest."""
+
+    rules: tuple[UdevRule, ...] = ()
+    defects: tuple[UdevDefect, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UdevEvent:
+    """A device's event, with what rules can ask about it. By default: the bdi of a new NFS superblock."""
+
+    kernel: str = "0:43"
+    subsystem: str = "bdi"
+    action: str = "add"
+
+    @property
+    def devpath(self) -> str:
+        """The device's folder below /sys."""
+        return f"/devices/virtual/{self.subsystem}/{self.kernel}"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleWriter:
+    """A rule that writes read_ahead_kb of an NFS superblock."""
+
+    file: str
+    line: int
+    value: str
+    """As it is written: "15360", or "%c" for what a program said; "" where a command writes for itself."""
+    program: str | None
+    """The command that decides the value; None where the rule does."""
+    certain: bool
+    """Whether it writes for every NFS superblock; False where that hangs on what only the host knows."""
+
+    @property
+    def kb(self) -> int | None:
+        """The value in KiB; None where it is only known once it is written, or is no number."""
+        return int(self.value) if self.value.isascii() and self.value.isdigit() else None
+
+    def may_write(self, kb: int, page_kb: int) -> bool:
+        """Whether this rule may be why `kb` stands there; the kernel keeps whole pages of a value."""
+        if self.kb is not None:
+            return self.kb // page_kb * page_kb == kb
+        return self.program is not None or "%" in self.value or "$" in self.value
