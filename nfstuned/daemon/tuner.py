@@ -7,6 +7,7 @@ from collections.abc import Callable
 from nfstuned.core.contest import Contest
 from nfstuned.core.plan import changed_by_another, plan_superblock
 from nfstuned.core.policy import decide, decide_early
+from nfstuned.core.udevwriters import describe, find_culprit, find_writers
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.errors import ParseError
 from nfstuned.host import bdi as bdis
@@ -15,7 +16,7 @@ from nfstuned.host.bdi import GONE, PAGE_KB, Bdi
 from nfstuned.host.observe import nothing, observe_servers, observe_superblocks, observe_volumes
 from nfstuned.host.root import Root
 from nfstuned.host.state import State
-from nfstuned.host.writers import find_writer
+from nfstuned.host.writers import rule_files
 from nfstuned.model.policy import Policy
 from nfstuned.model.work import Decision, Outcome, Result, Snapshot, Superblock
 from nfstuned.parse.nfsfs import find_volume
@@ -163,10 +164,15 @@ class Tuner:
         contest = self._contests[device] = before.again(self._clock())
         if contest.left:
             if not before.left:
-                self._reporter.left(superblock, planned.action, find_writer(self._root))
+                self._reporter.left(superblock, planned.action, self._culprit(planned))
             return
         outcome = apply(self._root, self._state, planned.action)
-        self._reporter.contested(superblock, outcome, find_writer(self._root))
+        self._reporter.contested(superblock, outcome, self._culprit(outcome))
+
+    def _culprit(self, outcome: Outcome) -> str | None:
+        """Return the file of the rule that may be why the old value stood there."""
+        culprit = find_culprit(find_writers(rule_files(self._root)), outcome.action.old_kb, PAGE_KB)
+        return describe(culprit) if culprit else None
 
     def _note_unplaced(self, *, deep: bool) -> None:
         """Keep the list of bdis to look for elsewhere: each is looked for once."""

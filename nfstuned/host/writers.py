@@ -1,8 +1,9 @@
-"""Who else writes read-aheads on this host: udev rules about bdis, in udev's own order (udev(7))."""
+"""The udev rules files that count on a host, in udev's order (udev(7), systemd: conf_files_list_strv())."""
 
 from __future__ import annotations
 
-import re
+import os
+import stat
 
 from nfstuned.host.root import Root
 
@@ -13,32 +14,27 @@ FOLDERS = (
     "usr/lib/udev/rules.d",
     "lib/udev/rules.d",
 )
-_WRITES = re.compile(r'ATTR\{(?:[^}]*/)?read_ahead_kb\}\s*=\s*"', re.ASCII)
-_ABOUT_BDI = re.compile(r'SUBSYSTEM\s*==\s*"[^"]*bdi')
+"""The first folder's file of a name hides the others; /lib counts where it is not /usr/lib itself."""
 
 
-def find_writer(root: Root) -> str | None:
-    """Return the rule file whose write comes last, "/usr/lib/udev/rules.d/99-nfs.rules"; None without one.
+def rule_files(root: Root) -> tuple[tuple[str, str], ...]:
+    """Return the path and the text of each file, sorted by name whatever its folder.
 
-    Of files with one name the first folder's counts; all are read in the order of their names. nfstuned's own
-    rule is not another writer.
+    One that masks others (it is empty, or a link to /dev/null) is left out, and so is what udev cannot read.
     """
     files: dict[str, str] = {}
     for folder in FOLDERS:
         for name in root.names(folder):
-            if name.endswith(".rules"):
+            if name.endswith(".rules") and not name.startswith("."):
                 files.setdefault(name, f"{folder}/{name}")
-    last = None
-    for name in sorted(files):
-        if name != "99-nfstuned.rules" and _writes_read_ahead(root.read_or_empty(files[name])):
-            last = "/" + files[name]
-    return last
+    texts = (("/" + files[name], _text(root, files[name])) for name in sorted(files, key=os.fsencode))
+    return tuple((path, text) for path, text in texts if text)
 
 
-def _writes_read_ahead(text: str) -> bool:
-    rules = text.replace("\\\n", " ").split("\n")
-    return any(
-        _WRITES.search(rule) and _ABOUT_BDI.search(rule)
-        for rule in rules
-        if not rule.lstrip().startswith("#")
-    )
+def _text(root: Root, name: str) -> str:
+    """Return a regular file's text: to open a pipe would wait for its writer."""
+    try:
+        regular = stat.S_ISREG(os.stat(root.path(name)).st_mode)
+    except OSError:
+        return ""
+    return root.read_or_empty(name) if regular else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MATCHES = ("==", "!=")
+_MOST_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,8 @@ class RuleWriter:
     @property
     def kb(self) -> int | None:
         """The value in KiB; None where it is only known once it is written, or is no number."""
-        return int(self.value) if self.value.isascii() and self.value.isdigit() else None
+        digits = self.value.isascii() and self.value.isdigit() and len(self.value) <= _MOST_DIGITS
+        return int(self.value) if digits else None
 
     def may_write(self, kb: int, page_kb: int) -> bool:
         """Whether this rule may be why `kb` stands there; the kernel keeps whole pages of a value."""

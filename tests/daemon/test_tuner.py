@@ -194,6 +194,26 @@ def test_another_writer_is_overruled_three_times_and_then_left(host: Host) -> No
     assert len(host.messages(Message.READ_AHEAD_LEFT)) == 1
 
 
+RULE = 'SUBSYSTEM=="bdi", ACTION=="add", PROGRAM="/usr/libexec/nfsrahead %k", ATTR{read_ahead_kb}="%c"'
+
+
+@pytest.mark.parametrize(
+    ("value", "seen"),
+    [
+        ("%c", " (see /etc/udev/rules.d/99-nfs.rules, set by [nfsrahead] of /etc/nfs.conf)"),
+        ("128", " (see /etc/udev/rules.d/99-nfs.rules)"),
+        ("256", ""),
+    ],
+)
+def test_a_contest_names_the_rule_that_writes_the_value_found(host: Host, value: str, seen: str) -> None:
+    folder = host.folder / "etc/udev/rules.d"
+    folder.mkdir(parents=True)
+    (folder / "99-nfs.rules").write_text(RULE.replace("%c", value))
+    test_another_writer_is_overruled_three_times_and_then_left(host)
+    for text in host.messages(Message.READ_AHEAD_CONTESTED) + host.messages(Message.READ_AHEAD_LEFT):
+        assert text.endswith((f"to 15360 again{seen}", f"keeps changing it{seen}"))
+
+
 def test_a_reload_takes_up_again_what_was_left(host: Host) -> None:
     test_another_writer_is_overruled_three_times_and_then_left(host)
     host.tuner.insist()

@@ -1,0 +1,328 @@
+"""What systemd 252's udevadm test says of the same texts was read off and is expected here, but for the
+differences that the parser names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfstuned.model.udev import UdevDefect, UdevRules, UdevToken
+from nfstuned.parse.udevrules import parse_udev_rules
+from tests.parse.damage import any_text, damaged, tokens_damaged
+
+SHIPPED = sorted((Path(__file__).parent / "rules").glob("*.rules"))
+OWN = sorted(Path("/usr/lib/udev/rules.d").glob("*.rules"))
+NFS_UTILS = 'SUBSYSTEM=="bdi", ACTION=="add", PROGRAM="/usr/libexec/nfsrahead %k", ATTR{read_ahead_kb}="%c"\n'
+AWK = (
+    "/usr/bin/awk -v bdi=$kernel 'BEGIN{ret=1} {if ($4 == bdi) {ret=0}} END{exit ret}' /proc/fs/nfsfs/volumes"
+)
+VENDOR = f"""\
+SUBSYSTEM=="bdi" \\
+, ACTION=="add" \\
+, PROGRAM="{AWK}" \\
+, ATTR{{read_ahead_kb}}="15360"
+"""
+FOURTH = f'Invalid value "{AWK}" for PROGRAM (char 48: invalid substitution type), ignoring.'
+INVALID = "Invalid key/value pair, ignoring."
+WRITE = 'ATTR{read_ahead_kb}="1"'
+
+
+def said(text: str) -> list[tuple[int, str, bool]]:
+    return [(each.last, each.message, each.dropped) for each in parse_udev_rules(text).defects]
+
+
+def written(rules: UdevRules) -> list[list[str]]:
+    return [[f"{t.key}{t.operator}{t.value}" for t in rule.tokens] for rule in rules.rules]
+
+
+def values(text: str) -> list[str]:
+    (rule,) = parse_udev_rules(text).rules
+    return [token.value for token in rule.tokens]
+
+
+def test_nfs_utils_rule_is_read_without_a_word() -> None:
+    parsed = parse_udev_rules(NFS_UTILS)
+    assert parsed.defects == ()
+    assert written(parsed) == [
+        ["ACTION==add", "SUBSYSTEM==bdi", "PROGRAM==/usr/libexec/nfsrahead %k", "ATTR=%c"]
+    ]
+
+
+def test_the_vendors_rule_is_one_rule_on_four_lines_whose_dollar_four_udev_minds() -> None:
+    parsed = parse_udev_rules(VENDOR)
+    (rule,) = parsed.rules
+    assert (rule.line, rule.last) == (1, 4)
+    assert rule.tokens[-1] == UdevToken("ATTR", "read_ahead_kb", "=", "15360")
+    assert parsed.defects == (UdevDefect(1, 4, FOURTH, dropped=False),)
+
+
+def test_a_doubled_dollar_is_as_it_should_be() -> None:
+    assert said(VENDOR.replace("$4", "$$4")) == []
+
+
+def test_a_flattened_rule_counts_for_nothing() -> None:
+    parsed = parse_udev_rules(VENDOR.replace("\\\n", "\\ "))
+    assert parsed.rules == ()
+    assert [each.message for each in parsed.defects] == [INVALID]
+
+
+@pytest.mark.parametrize("end", ["\\ \n", "\n", "\\\t\n"])
+def test_a_broken_continuation_leaves_the_last_line_alone_to_write(end: str) -> None:
+    parsed = parse_udev_rules(VENDOR.replace("\\\n", end))
+    assert written(parsed)[-1] == ["ATTR=15360"]
+    assert parsed.rules[-1].line == 4
+
+
+def test_missing_backslashes_drop_what_only_asks() -> None:
+    parsed = parse_udev_rules(VENDOR.replace(" \\\n", "\n"))
+    assert [(each.line, each.message) for each in parsed.defects] == [
+        (1, "The line has no effect, ignoring."),
+        (2, "The line has no effect, ignoring."),
+        (3, FOURTH),
+    ]
+    assert written(parsed) == [[f"PROGRAM=={AWK}"], ["ATTR=15360"]]
+
+
+def test_the_rule_that_a_shells_here_document_makes_on_one_line_works() -> None:
+    text = f'SUBSYSTEM=="bdi", ACTION=="add", PROGRAM="{AWK}", ATTR{{read_ahead_kb}}="15380"\n'
+    assert said(text) == [(1, FOURTH, False)]
+    eaten = text.replace("$kernel", "").replace("$4", "")
+    assert said(eaten) == []
+
+
+@pytest.mark.parametrize("file", SHIPPED, ids=lambda path: path.name)
+def test_what_distributions_ship_has_no_defect(file: Path) -> None:
+    parsed = parse_udev_rules(file.read_text())
+    assert parsed.rules
+    assert parsed.defects == ()
+
+
+def test_what_this_machine_has_reads_without_an_error() -> None:
+    for file in OWN:
+        parse_udev_rules(file.read_bytes().decode("utf-8", "surrogateescape"))
+
+
+def test_comments_between_joined_lines_are_passed_over() -> None:
+    text = 'ACTION=="add", \\\n# one\n  # two \\\n' + f"   {WRITE}\n{WRITE}"
+    rules = parse_udev_rules(text).rules
+    assert [(rule.line, rule.last, len(rule.tokens)) for rule in rules] == [(1, 4, 2), (5, 5, 1)]
+
+
+def test_an_empty_line_ends_a_joined_rule() -> None:
+    assert said('ACTION=="add" \\\n\n' + WRITE) == [(2, "The line has no effect, ignoring.", True)]
+
+
+def test_lines_end_as_systemd_ends_them() -> None:
+    text = (
+        'ATTR{a}="5", \\\r\n  ATTR{a}="6"\r\nATTR{a}="7"\rATTR{a}="8"\0ATTR{a}="9"\n\r\n\rATTR{a}="10"\nBAD\n'
+    )
+    text += "BAD\r\n\r\nBAD\n\rBAD\0\nBAD\r\rBAD\r\0BAD\n\\\n\\"
+    parsed = parse_udev_rules(text)
+    assert [rule.last for rule in parsed.rules] == [2, 3, 4, 5, 7]
+    assert [each.last for each in parsed.defects if each.message == INVALID] == [8, 9, 11, 12, 14, 16, 17]
+    assert parsed.defects[-1] == UdevDefect(
+        18, 19, "Unexpected EOF after line continuation, line ignored.", dropped=True
+    )
+
+
+def padded(start: str, length: int) -> str:
+    return start.ljust(length)
+
+
+@pytest.mark.parametrize(("length", "rules"), [(16383, 2), (16384, 0)])
+def test_one_line_over_the_limit_costs_the_file(length: int, rules: int) -> None:
+    text = f"{WRITE}\n{padded('# é', length - 1)}\n{WRITE}\n"
+    parsed = parse_udev_rules(text)
+    assert len(parsed.rules) == rules
+    assert len(parsed.defects) == (rules == 0)
+
+
+@pytest.mark.parametrize(("length", "rules"), [(16383, [2, 5]), (16384, [5])])
+def test_joined_lines_over_the_limit_cost_the_rule(length: int, rules: list[int]) -> None:
+    text = f"{padded(WRITE, 9000)}\\\n{padded(', ' + WRITE, length - 9000)}"
+    text += "\n" if rules[0] == 2 else "\\\n"
+    text += f"# more\nBAD \\\n{WRITE}\n" if rules == [5] else f"BAD\n# more\n{WRITE}\n"
+    parsed = parse_udev_rules(text + WRITE)
+    assert [rule.last for rule in parsed.rules] == ([2, 5, 6] if rules[0] == 2 else [6])
+    assert parsed.defects[0].message == (INVALID if rules[0] == 2 else "Line is too long, ignored.")
+
+
+def test_commas_and_spaces_between_tokens_do_not_matter() -> None:
+    assert values(',, ATTR{a} = "1"ATTR{b}="2" ATTR{c}="3",') == ["1", "2", "3"]
+
+
+def test_quotes_and_escapes_are_taken_off_as_udev_does() -> None:
+    assert values(r'ATTR{a}="say \"no\" \n \\ ", ATTR{a}=e"5\x30\t\"\s\060é€\U0001f600\xff"') == [
+        r'say "no" \n \\ ',
+        '50\t" 0é€\U0001f600\udcff',
+    ]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        'e"\\q"',
+        'e"\\x00"',
+        'e"\\777"',
+        'e"\\ud800"',
+        '"a\\\\"',
+        'e"\\"',
+        '"open',
+        "plain",
+        'ee"1"',
+        'x"1"',
+        '"a\\"',
+    ],
+)
+def test_a_value_that_cannot_be_read_costs_the_rule(value: str) -> None:
+    assert said(f"ATTR{{a}}={value}") == [(1, INVALID, True)]
+
+
+@pytest.mark.parametrize("text", ["=", "ATTR", "ATTR{a", 'ATTR{a}~="1"', 'ATTR{a} "1"', "ATTR{a}="])
+def test_what_is_no_token_costs_the_rule(text: str) -> None:
+    assert said(f"{WRITE}, {text}") == [(1, INVALID, True)]
+
+
+def test_a_prefix_i_ignores_case() -> None:
+    (rule,) = parse_udev_rules(f'KERNEL==i"A", KERNEL!=ei"\\x41", KERNEL==ie"B", {WRITE}').rules
+    assert [(t.ignore_case, t.escaped, t.value) for t in rule.tokens] == [
+        (True, False, "A"),
+        (True, True, "A"),
+        (True, True, "B"),
+        (False, False, "1"),
+    ]
+
+
+DROPPED = """\
+ACTION{a}=="b"|Invalid attribute for ACTION.
+ACTION:="b"|Invalid operator for ACTION.
+ACTION==""|The line has no effect, ignoring.
+FOO=="1", ATTR{a}="2"|Invalid key 'FOO'.
+ATTR{a}=i"1"|Invalid prefix 'i' for 'ATTR'.
+PROGRAM==i"1"|Invalid prefix 'i' for 'PROGRAM'.
+IMPORT{builtin}="nope"|Unknown builtin command: nope
+IMPORT{nope}="x"|Invalid attribute for IMPORT.
+IMPORT="x"|Invalid attribute for IMPORT.
+IMPORT{db}-="x"|Invalid operator for IMPORT.
+RUN{builtin}="kmodload"|Unknown builtin command 'kmodload', ignoring.
+RUN{foo}="x"|Invalid attribute for RUN.
+RUN=="x"|Invalid operator for RUN.
+ENV{SUBSYSTEM}="x"|Invalid ENV attribute. 'SUBSYSTEM' cannot be set.
+ENV{}="x"|Invalid attribute for ENV.
+ATTR{}="x"|Invalid attribute for ATTR.
+ATTR="x"|Invalid attribute for ATTR.
+ATTR{a}-="1"|Invalid operator for ATTR.
+TEST{9}=="x", RUN="1"|Failed to parse mode '9': Invalid argument
+TEST{644}="x", RUN="1"|Invalid operator for TEST.
+OWNER=="x"|Invalid operator for OWNER.
+SECLABEL="a"|Invalid attribute for SECLABEL.
+OPTIONS="link_priority=a"|Failed to parse link priority 'a': Invalid argument
+OPTIONS="log_level=wow"|Failed to parse log level 'wow': Invalid argument
+OPTIONS-="watch"|Invalid operator for OPTIONS.
+NAME="%k"|Ignoring NAME="%k", as it will take no effect.
+NAME=""|Ignoring NAME="", as udev will not delete any network interfaces.
+NAME-="x"|Invalid operator for NAME.
+PROGRAM-="x"|Invalid operator for PROGRAM.
+RESULT="x"|Invalid operator for RESULT.
+KERNEL{x}=="y"|Invalid attribute for KERNEL.
+LABEL=="x"|Invalid operator for LABEL.
+GOTO{x}="y"|Invalid attribute for GOTO.
+CONST{arch}="x"|Invalid operator for CONST.
+CONST{colour}=="x", RUN="1"|Invalid attribute for CONST.
+,|The line has no effect, ignoring."""
+
+
+@pytest.mark.parametrize("case", DROPPED.split("\n"))
+def test_what_udev_refuses_costs_the_rule(case: str) -> None:
+    text, _, message = case.rpartition("|")
+    assert said(text) == [(1, message, True)]
+
+
+KEPT = """\
+ATTR{a}:="1"|ATTR key takes '==', '!=', or '=' operator, assuming '='.
+NAME+="x"|NAME key takes '==', '!=', '=', or ':=' operator, assuming '='.
+GROUP+="disk"|GROUP key takes '=' or ':=' operator, assuming '='.
+TAG:="a"|TAG key takes '==', '!=', '=', or '+=' operator, assuming '='.
+ATTR{a$4}="1"|Invalid attribute "a$4" for ATTR (char 2: invalid substitution type), ignoring.
+ATTR{a}="$attr"|Invalid value "$attr" for ATTR (char 6: attribute value missing), ignoring.
+ATTR{a}="%c{x}"|Invalid value "%c{x}" for ATTR (char 6: attribute value not a valid number), ignoring.
+ATTR{a}="%c{2+}$$4%%$id${"|Invalid value "%c{2+}$$4%%$id${" for ATTR (char 15: invalid substitution type)\
+, ignoring.
+ATTR{a}="$kernel{"|Invalid value "$kernel{" for ATTR (char 1: invalid substitution type), ignoring.
+RUN+="%s{}"|Invalid value "%s{}" for RUN (char 1: invalid substitution type), ignoring.
+OWNER="%q"|Invalid value "%q" for OWNER (char 1: invalid substitution type), ignoring.
+RUN=""|Invalid value "" for RUN (char 0: empty value), ignoring.
+ATTRS{device/x}=="../x", RUN="1"|'device' link may not be available in future kernels.
+ATTRS{../x}=="x", RUN="1"|Direct reference to parent sysfs directory, may break in future kernels.
+SUBSYSTEM=="bus", RUN="1"|"bus" must be specified as "subsystem".
+OPTIONS="last_rule", RUN="1"|Invalid value for OPTIONS key, ignoring: 'last_rule'
+LABEL="c", LABEL="d"|Contains multiple LABEL keys, ignoring LABEL="c"."""
+
+
+@pytest.mark.parametrize("case", KEPT.split("\n"))
+def test_what_udev_only_minds_stays_in_force(case: str) -> None:
+    text, _, message = case.rpartition("|")
+    assert said(text) == [(1, message, False)]
+    assert len(parse_udev_rules(text).rules) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'PROGRAM="/bin/true"',
+        'PROGRAM+="/bin/true"',
+        'PROGRAM:="/bin/true"',
+        'IMPORT{db}="x"',
+        'RUN{program}+="x"',
+        'RUN{builtin}+="kmod load $env{MODALIAS}"',
+        'CONST{arch}=="x", RUN="1"',
+        'TEST{}=="x", TEST{0644}=="y", RUN="1"',
+        'SYMLINK-="x", SYMLINK:="y", NAME=="x"',
+        'OWNER="0", GROUP="disk", MODE:="0660", SECLABEL{x}+="y", OPTIONS+="watch"',
+        'OPTIONS="log_level=reset", OPTIONS="link_priority= -7", OPTIONS="static_node=a"',
+        'ENV{.x}+="$env{a$4}%E{b}", ENV{SUBSYSTEM}=="x"',
+        'ATTRS{a}=="$4", ATTR{a}!="%", RUN="1"',
+    ],
+)
+def test_what_udev_takes_in_silence_is_no_defect(text: str) -> None:
+    assert said(text) == []
+
+
+def test_tokens_stand_in_the_order_in_which_udev_evaluates_them() -> None:
+    text = 'ATTR{x}="1", RUN="2", RUN{builtin}="kmod", RESULT=="3", IMPORT{program}="path_id", '
+    text += 'IMPORT{program}="4", PROGRAM="5", PROGRAM="6", KERNEL=="7", ENV{a}="8"'
+    assert values(text) == ["7", "5", "6", "4", "path_id", "3", "8", "1", "kmod", "2"]
+
+
+def test_a_goto_leads_to_a_label_further_down_or_nowhere() -> None:
+    text = (
+        'LABEL="a"\nGOTO="a"\nGOTO="b", ATTR{x}="1"\nGOTO="c", GOTO="d"\nGOTO="z", LABEL="c", ATTR{x}="2"\n'
+    )
+    text += 'GOTO="z", LABEL="y"\nGOTO="z", KERNEL=="x"'
+    parsed = parse_udev_rules(text)
+    assert [(rule.line, rule.label, rule.goto) for rule in parsed.rules] == [
+        (1, "a", None),
+        (3, None, None),
+        (4, None, "c"),
+        (5, "c", None),
+        (6, "y", None),
+    ]
+    assert [(each.line, each.message, each.dropped) for each in parsed.defects] == [
+        (4, 'Contains multiple GOTO keys, ignoring GOTO="d".', False),
+        (2, 'GOTO="a" has no matching label, ignoring.', True),
+        (3, 'GOTO="b" has no matching label, ignoring.', False),
+        (5, 'GOTO="z" has no matching label, ignoring.', False),
+        (6, 'GOTO="z" has no matching label, ignoring.', False),
+        (7, 'GOTO="z" has no matching label, ignoring.', True),
+    ]
+
+
+@given(st.one_of(any_text, damaged(VENDOR), tokens_damaged(VENDOR), damaged(DROPPED), damaged(KEPT)))
+def test_any_text_is_read(text: str) -> None:
+    parsed = parse_udev_rules(text)
+    last = text.count("\n") + text.count("\r") + text.count("\0") + 1
+    assert all(1 <= rule.line <= rule.last <= last for rule in parsed.rules)
+    assert all(1 <= each.line <= each.last <= last for each in parsed.defects)
