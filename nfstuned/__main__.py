@@ -8,10 +8,10 @@ import sys
 def main() -> int:
     """Run the command that the arguments name; return its exit status."""
     if sys.argv[1:] == ["daemon"]:
-        from nfstuned.daemon.main import run
+        from nfstuned.daemon.main import run  # noqa: PLC0415 - one of the two is never loaded
 
         return run()
-    from nfstuned.cli import main as command_line
+    from nfstuned.cli import main as command_line  # noqa: PLC0415 - as above
 
     return command_line()
 

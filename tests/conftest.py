@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +18,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=os.environ.get("NFSTUNED_LAB", "none"),
         help="what to run on real kernels: none (default), the short scenarios, what ci runs, or all",
     )
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write the expected output of commands anew instead of comparing with it; review the difference",
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -26,3 +33,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=boots)
         boots = []
     items[:] = quick + boots
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
+    """Compare a text with a golden file, or write the file anew."""
+
+    def compare(file: Path, text: str) -> None:
+        if request.config.getoption("--update-golden"):
+            file.write_text(text)
+        assert text == file.read_text(), f"{file} differs; if that is right: pytest --update-golden"
+
+    return compare

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import click
 
 from nfstuned.cli.app import app
+from nfstuned.cli.notes import note
+from nfstuned.errors import ParseError
 from nfstuned.host.root import Root, WitnessRoot
 
 NAME = "nfstuned"
@@ -27,6 +29,10 @@ def main(args: Sequence[str] | None = None, root: Root | None = None) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
+    except ParseError as error:
+        # Not one bad line, of which every command makes the best, but a file that all depends on.
+        note(str(error))
+        return BROKEN
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     return status if isinstance(status, int) else 0

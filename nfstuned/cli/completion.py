@@ -40,7 +40,7 @@ class Node:
 
 def script(shell: str, app: click.Group) -> str:
     """Return the completion script of `shell`, one of SHELLS; KeyError for any other."""
-    return SHELLS[shell](list(nodes(app, click.Context(app, info_name=NAME))))
+    return SHELLS[shell](list(nodes(app, click.Context(app, info_name=NAME, **app.context_settings))))
 
 
 def nodes(command: click.Command, context: click.Context) -> Iterator[Node]:

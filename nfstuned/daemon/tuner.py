@@ -10,14 +10,14 @@ from nfstuned.core.policy import decide, decide_early
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.errors import ParseError
 from nfstuned.host import bdi as bdis
-from nfstuned.host.apply import apply, undo, write
+from nfstuned.host.apply import apply, restore, write
 from nfstuned.host.bdi import GONE, PAGE_KB, Bdi
 from nfstuned.host.observe import nothing, observe_servers, observe_superblocks, observe_volumes
 from nfstuned.host.root import Root
 from nfstuned.host.state import State
 from nfstuned.host.writers import find_writer
 from nfstuned.model.policy import Policy
-from nfstuned.model.work import Outcome, Result, Snapshot, Superblock
+from nfstuned.model.work import Decision, Outcome, Result, Snapshot, Superblock
 from nfstuned.parse.nfsfs import find_volume
 
 
@@ -92,18 +92,11 @@ class Tuner:
             return
         for superblock in snapshot.superblocks:
             self.between()
-            if superblock.device in self._removed:
-                continue
-            decision = decide(self.policy, superblock, snapshot)
-            planned = plan_superblock(superblock, decision, snapshot.page_kb)
-            if planned is not None and planned.result is Result.PLANNED:
-                if changed_by_another(superblock):
+            if superblock.device not in self._removed:
+                decision = decide(self.policy, superblock, snapshot)
+                self._settle(superblock, decision)
+                if superblock.mounts or (deep and superblock.device in self._unplaced):
                     self._reporter.place(superblock, decision)
-                    self._contest(superblock, planned)
-                else:
-                    self._reporter.keep(apply(self._root, self._state, planned.action))
-            if superblock.mounts or (deep and superblock.device in self._unplaced):
-                self._reporter.place(superblock, decision)
         self._note_unplaced(deep=deep)
 
     @property
@@ -124,9 +117,10 @@ class Tuner:
         self.must_look = True
 
     def restore(self) -> None:
-        """Put back every value."""
-        for outcome in undo(self._root, self._state):
-            self._reporter.restored(outcome)
+        """Put back every value, for the daemon's own end: the next start tunes again."""
+        for outcome in restore(self._root, self._state):
+            if outcome.result is Result.DONE:
+                self._reporter.restored(outcome)
 
     def _tune_early(self, bdi: Bdi, policy: Policy) -> None:
         volume = find_volume(observe_volumes(self._root), bdi.device)
@@ -141,6 +135,19 @@ class Tuner:
         planned = plan_superblock(superblock, decision, PAGE_KB)
         if planned is not None:
             self._reporter.keep(write(bdi, self._state, planned.action))
+
+    def _settle(self, superblock: Superblock, decision: Decision) -> None:
+        if decision.conflict:
+            self._reporter.conflict(superblock, decision)
+        planned = plan_superblock(superblock, decision, PAGE_KB)
+        if planned is None or planned.result is not Result.PLANNED:
+            return
+        if changed_by_another(superblock):
+            # What was not told of it until now came first.
+            self._reporter.place(superblock, decision)
+            self._contest(superblock, planned)
+        else:
+            self._reporter.keep(apply(self._root, self._state, planned.action))
 
     def _contest(self, superblock: Superblock, planned: Outcome) -> None:
         device, inode = superblock.device, planned.action.bdi

@@ -32,7 +32,7 @@ class _Found:
     """What was read so far, by device number."""
 
     identities: dict[str, int]
-    mounts: dict[str, dict[int, Mount]] = field(default_factory=dict)
+    mounts: dict[str, list[Mount]] = field(default_factory=dict)
     volumes: dict[str, tuple[Volume, tuple[Server, ...]]] = field(default_factory=dict)
     problems: list[ParseError] = field(default_factory=list)
 
@@ -127,7 +127,10 @@ def observe_servers(root: Root) -> tuple[Server, ...]:
 
 
 def _look(root: Root, found: _Found, view: str, between: Callable[[], None]) -> None:
-    """Add what one process sees. Volumes come first: a mount that shows afterwards is then in mountinfo."""
+    """Add what one process sees; every sandboxed service has copies of all mounts, which tell nothing new.
+
+    Volumes come first: a mount that shows afterwards is then in mountinfo.
+    """
     folder = f"{view}/net/nfsfs"
     volumes = found.good(parse_volumes(root.read_or_empty(f"{folder}/volumes"), f"/{folder}/volumes"))
     servers = found.good(parse_servers(root.read_or_empty(f"{folder}/servers"), f"/{folder}/servers"))
@@ -139,8 +142,15 @@ def _look(root: Root, found: _Found, view: str, between: Callable[[], None]) -> 
     text = root.read_or_empty(f"{view}/mountinfo")
     for mount in found.good(parse_mountinfo(text, f"/{view}/mountinfo")):
         if isinstance(mount, Mount):
-            found.mounts.setdefault(mount.device, {}).setdefault(mount.mount_id, mount)
+            known = found.mounts.setdefault(mount.device, [])
+            if view == root.view or not any(_alike(mount, other) for other in known):
+                known.append(mount)
     between()
+
+
+def _alike(mount: Mount, other: Mount) -> bool:
+    """Return whether two namespaces show the same: one is a copy of the other."""
+    return (mount.point, mount.root, mount.source) == (other.point, other.root, other.source)
 
 
 def _superblock(root: Root, found: _Found, device: str, records: dict[str, Record]) -> Superblock:
@@ -151,7 +161,7 @@ def _superblock(root: Root, found: _Found, device: str, records: dict[str, Recor
         device=device,
         bdi=inode,
         read_ahead_kb=None if inode is None else _read_ahead(root, found, device),
-        mounts=tuple(found.mounts.get(device, {}).values()),
+        mounts=tuple(found.mounts.get(device, ())),
         volume=volume,
         servers=servers,
         record=record if record is not None and record.bdi == inode else None,

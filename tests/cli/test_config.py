@@ -1,0 +1,100 @@
+"""`nfstuned config show|check|schema`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+
+import jsonschema
+import pytest
+
+from tests.cli.conftest import Host
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+MakeHost = Callable[[str], Host]
+SITE = """\
+[daemon]
+sample_interval = "5m"
+[[policy]]
+match = { server = ["10.1.2.0/24", "*.example.com"], export = "/vol1*" }
+profile = "scratch"
+[profile.scratch]
+inherits = "azure-files"
+read_ahead_kb = 4096
+lower = true
+"""
+
+
+def test_show_is_toml_that_means_the_same(host: MakeHost) -> None:
+    here = host("no-nfs")
+    here.configure(SITE)
+    shown = here.run("config", "show")
+    assert (shown.status, shown.err) == (0, "")
+    here.configure(shown.out)
+    before = json.loads(here.run("config", "show", "--format", "json").out)
+    here.configure(here.run("config", "show").out)
+    assert json.loads(here.run("config", "show", "--format", "json").out) == before
+
+
+def test_show_has_the_administrator_s_numbers_and_the_vendors_sources(host: MakeHost) -> None:
+    here = host("no-nfs")
+    here.configure(SITE)
+    text = here.run("config", "show").out
+    tables = tomllib.loads(text)
+    assert tables["daemon"]["sample_interval"] == "300s"
+    assert tables["profile"]["scratch"]["read_ahead_kb"] == 4096
+    assert tables["profile"]["scratch"]["lower"] is True
+    assert tables["profile"]["scratch"]["nconnect"] == 4
+    assert tables["policy"][0]["match"]["server"] == ["10.1.2.0/24", "*.example.com"]
+    assert "#     https://learn.microsoft.com/en-us/azure/storage/files/nfs-performance\n" in text
+
+
+def test_show_as_json_has_the_same_tables(host: MakeHost) -> None:
+    here = host("no-nfs")
+    here.configure(SITE)
+    document = json.loads(here.run("config", "show", "--format", "json").out)
+    assert document["schema"] == "nfstuned.config/1"
+    assert document["profile"]["azure-files"]["read_ahead_kb"] == 15360
+    assert document["profile"]["azure-files"]["sources"][0]["url"].startswith("https://")
+    assert document["policy"][0]["profile"] == "scratch"
+    assert document["files"][0].endswith("etc/nfstuned/nfstuned.toml")
+
+
+def test_check_accepts_no_configuration(host: MakeHost) -> None:
+    run = host("no-nfs").run("config", "check")
+    assert (run.status, run.err) == (0, "")
+    assert run.out.startswith("valid: ")
+
+
+def test_check_names_each_problem_on_a_line_of_stderr(host: MakeHost) -> None:
+    here = host("no-nfs")
+    here.configure('[deamon]\n[nconnect]\nmode = "maybe"\n')
+    run = here.run("config", "check")
+    assert (run.status, run.out) == (2, "")
+    assert len(run.err.splitlines()) == 2
+    assert "deamon" in run.err
+    assert "maybe" in run.err
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_show_of_an_invalid_configuration_prints_nothing_on_stdout(host: MakeHost, form: str) -> None:
+    here = host("no-nfs")
+    here.configure("[")
+    run = here.run("config", "show", "--format", form)
+    assert (run.status, run.out) == (2, "")
+    assert run.err
+
+
+def test_schema_is_a_json_schema_that_takes_a_good_file(host: MakeHost) -> None:
+    run = host("no-nfs").run("config", "schema")
+    assert run.status == 0
+    schema = json.loads(run.out)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(tomllib.loads(SITE), schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"deamon": {}}, schema)

@@ -1,0 +1,108 @@
+"""Streams, exit codes and help of the command as a whole."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from nfstuned import __version__
+from tests.cli.conftest import REPOSITORY, Host
+
+MakeHost = Callable[[str], Host]
+COMMANDS = (
+    ("status",),
+    ("apply",),
+    ("undo",),
+    ("daemon",),
+    ("config", "show"),
+    ("config", "check"),
+    ("config", "schema"),
+    ("completion",),
+)
+
+
+def python(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *args], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+
+
+def test_version(host: MakeHost) -> None:
+    run = host("no-nfs").run("--version")
+    assert (run.status, run.out) == (0, f"nfstuned {__version__}\n")
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_help_has_an_example_and_the_exit_status(
+    command: tuple[str, ...], flag: str, host: MakeHost
+) -> None:
+    run = host("no-nfs").run(*command, flag)
+    assert (run.status, run.err) == (0, "")
+    assert "Examples:\n" in run.out
+    assert "Exit status:\n    0  " in run.out
+    assert max(len(line) for line in run.out.splitlines()) <= 100
+
+
+def test_the_help_names_every_command(host: MakeHost) -> None:
+    text = host("no-nfs").run("--help").out
+    for command in COMMANDS:
+        assert f"\n  {command[0]} " in text
+    assert "..." not in text.partition("Commands:")[2]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        (),
+        ("nonsense",),
+        ("status", "--nonsense"),
+        ("status", "--format", "yaml"),
+        ("apply", "/mnt/a"),
+        ("config",),
+        ("completion",),
+        ("daemon", "x"),
+    ],
+)
+def test_wrong_usage_is_2_and_says_so_on_stderr(args: tuple[str, ...], host: MakeHost) -> None:
+    run = host("no-nfs").run(*args)
+    assert (run.status, run.out) == (2, "")
+    assert "Usage: nfstuned" in run.err
+
+
+def test_the_daemon_does_not_start_by_way_of_the_command_line(host: MakeHost) -> None:
+    assert host("no-nfs").run("daemon").status == 2
+
+
+def test_python_m_is_the_same_command() -> None:
+    run = python("-m", "nfstuned", "--version")
+    assert (run.returncode, run.stdout) == (0, f"nfstuned {__version__}\n")
+    assert "Usage: nfstuned status" in python("-m", "nfstuned", "status", "--nonsense").stderr
+
+
+def test_it_works_on_the_host_that_it_runs_on() -> None:
+    assert python("-m", "nfstuned", "config", "check").returncode in {0, 2}
+    assert python("-m", "nfstuned", "status").stdout
+
+
+def test_a_reader_that_leaves_early_is_no_accident() -> None:
+    script = f"{sys.executable} -m nfstuned config schema | head -1 >/dev/null"
+    run = subprocess.run(["bash", "-c", script], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert run.stderr == ""
+
+
+def test_a_host_without_a_kernel_release_is_told_in_one_line(host: MakeHost) -> None:
+    here = host("no-nfs")
+    (here.tree / "proc/sys/kernel/osrelease").unlink()
+    run = here.run("status")
+    assert (run.status, run.out) == (2, "")
+    assert run.err.startswith("/proc/sys/kernel/osrelease:1: ")
+
+
+def test_the_import_is_light() -> None:
+    heavy = ["rich", "pydantic", "psutil", "pyroute2", "pyudev", "asyncio"]
+    run = python("-c", f"import sys, nfstuned.cli; print([m for m in {heavy} if m in sys.modules])")
+    assert run.stdout == "[]\n"

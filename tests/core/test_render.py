@@ -1,0 +1,177 @@
+"""Values to text: what each word means, and what names cannot do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from nfstuned.core.render import (
+    STATUS_HEADER,
+    count,
+    hints,
+    nconnect_mark,
+    outcome_cells,
+    printable,
+    read_ahead_mark,
+    shorten,
+    status_cells,
+    summary,
+)
+from nfstuned.core.render_policy import policy_document, policy_text
+from nfstuned.model.policy import Policy, Profile, ReadAhead, Source
+from nfstuned.model.status import StatusRow
+from nfstuned.model.work import Action, Outcome, Result
+
+ROW = StatusRow(
+    mount_point="/mnt/a",
+    source="server:/a",
+    fstype="nfs4",
+    device="0:43",
+    provider="azure-files",
+    profile="azure-files",
+    read_ahead_kb=15360,
+    read_ahead_target_kb=15360,
+    nconnect_requested=4,
+    nconnect=4,
+    nconnect_target=4,
+    connections=4,
+    nconnect_max=4,
+)
+ACTION = Action("read-ahead", "0:43", 7, "/mnt/a", 128, 15360, "because")
+
+
+LOWER = replace(ROW, lower=True)
+UNDONE = replace(ROW, undone=True)
+
+
+@pytest.mark.parametrize(
+    ("row", "now", "target", "mark"),
+    [
+        (ROW, 128, None, "-"),
+        (ROW, None, 15360, "unknown"),
+        (ROW, 15360, 15360, "ok"),
+        (ROW, 16384, 15360, "ok"),
+        (LOWER, 16384, 15360, "high"),
+        (ROW, 128, 15360, "low"),
+        (UNDONE, 128, 15360, "undone"),
+        (replace(LOWER, undone=True), 16384, 15360, "undone"),
+        (UNDONE, 15360, 15360, "ok"),
+    ],
+)
+def test_a_word_says_how_the_read_ahead_is(
+    row: StatusRow, now: int | None, target: int | None, mark: str
+) -> None:
+    assert read_ahead_mark(replace(row, read_ahead_kb=now, read_ahead_target_kb=target)) == mark
+
+
+@pytest.mark.parametrize(
+    ("requested", "now", "target", "most", "mark"),
+    [
+        (None, 1, None, None, "-"),
+        (None, 4, 4, 4, "ok"),
+        (4, 4, 4, 4, "ok"),
+        (4, 1, 4, 4, "low"),
+        (8, 8, 4, 4, "high"),
+        (None, 12, 8, 16, "ok"),
+        (8, 4, 4, 4, "ignored"),
+        (8, 1, None, None, "ignored"),
+        (2, 2, None, None, "-"),
+    ],
+)
+def test_a_word_says_how_nconnect_is(
+    requested: int | None, now: int, target: int | None, most: int | None, mark: str
+) -> None:
+    row = replace(ROW, nconnect_requested=requested, nconnect=now, nconnect_target=target, nconnect_max=most)
+    assert nconnect_mark(row) == mark
+
+
+def test_a_row_has_a_cell_for_each_heading() -> None:
+    assert status_cells(ROW) == (
+        "/mnt/a",
+        "server:/a",
+        "azure-files",
+        "15360/15360",
+        "ok",
+        "4/4/4",
+        "ok",
+        "4",
+    )
+    assert len(STATUS_HEADER) == len(status_cells(ROW))
+
+
+def test_what_is_not_known_is_a_hyphen() -> None:
+    row = replace(ROW, profile=None, read_ahead_kb=None, read_ahead_target_kb=None, nconnect_requested=None)
+    cells = status_cells(replace(row, nconnect_target=None, connections=None))
+    assert cells[2:] == ("-", "-/-", "-", "-/4/-", "-", "-")
+
+
+def test_when_all_is_right_there_is_no_hint() -> None:
+    assert hints([ROW], []) == ()
+
+
+def test_each_thing_that_is_off_has_one_hint() -> None:
+    low = replace(ROW, read_ahead_kb=128)
+    rows = [low, replace(low, undone=True), replace(ROW, nconnect=1), replace(ROW, nconnect_requested=2)]
+    lines = hints(rows, ["0:51", "0:52"])
+    assert len(lines) == 5
+    assert lines[0] == "1 mount off the profile's read-ahead: sudo nfstuned apply"
+    assert lines[-1] == "2 file systems without a visible mount: 0:51, 0:52"
+
+
+def test_an_outcome_is_one_line() -> None:
+    cells = outcome_cells(Outcome(ACTION, Result.DONE, "two\nlines"))
+    assert cells == ("/mnt/a", "read-ahead 128 -> 15360 KiB", "done", "(two\\nlines)")
+
+
+def test_the_summary_counts_what_came_of_it() -> None:
+    results = [Result.FAILED, Result.DONE, Result.DONE]
+    assert summary([Outcome(ACTION, result, "") for result in results]) == "2 done, 1 failed"
+
+
+def test_counts_have_their_plural() -> None:
+    assert [count(number, "mount") for number in (0, 1, 2)] == ["0 mounts", "1 mount", "2 mounts"]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("/mnt/ä b", "/mnt/ä b"),
+        ("a\nb", "a\\nb"),
+        ("\x1b[31m", "\\x1b[31m"),
+        ("caf\udce9", "caf\\xe9"),
+        ("\udc80\udcff", "\\x80\\xff"),
+        ("a\u202eb", "a\\u202eb"),
+    ],
+)
+def test_names_are_shown_without_what_moves_a_terminal(name: str, shown: str) -> None:
+    assert printable(name) == shown
+
+
+@pytest.mark.parametrize(
+    ("width", "short"), [(9, "server:/a"), (8, "ser.../a"), (7, "se.../a"), (20, "server:/a")]
+)
+def test_a_long_name_loses_its_middle(width: int, short: str) -> None:
+    assert shorten("server:/a", width) == short
+    assert len(shorten("server:/a", width)) <= width
+
+
+def test_a_policy_without_samples_says_0() -> None:
+    assert 'sample_interval = "0"' in policy_text(Policy(profiles=(), sample_interval_s=0.0))
+
+
+def test_a_profile_s_numbers_point_to_their_sources() -> None:
+    source = Source("https://example.com/", "2026-11", ("nconnect",), "Page")
+    profile = Profile("x", ReadAhead(times_rsize=15), nconnect=4, sources=(source,))
+    lines = policy_text(Policy(profiles=(profile,))).splitlines()
+    assert lines[-5:] == [
+        "[profile.x]",
+        'read_ahead_kb = "15*rsize"',
+        "nconnect = 4                 # [1]",
+        "# [1] Page, read 2026-11",
+        "#     https://example.com/",
+    ]
+
+
+def test_a_profile_without_an_opinion_has_no_numbers() -> None:
+    assert policy_document(Policy(profiles=(Profile("x"),)))["profile"] == {"x": {"sources": []}}

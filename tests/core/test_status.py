@@ -1,0 +1,116 @@
+"""One row for each visible mount."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from nfstuned.core.plan import insist, named
+from nfstuned.core.status import hidden, requested_nconnect, status
+from nfstuned.model.kernel import Mount, MountStats, Transport
+from nfstuned.model.policy import Policy, Profile, ReadAhead
+from nfstuned.model.work import Action, Outcome, Record, Request, Result, Snapshot, Superblock
+from nfstuned.parse.options import parse_options
+from nfstuned.parse.utab import FILE as UTAB
+
+POLICY = Policy(profiles=(Profile("generic", ReadAhead(1024), nconnect=2),))
+TRANSPORT = Transport("tcp", 800, 1, 0, 5, 5, 0, 5, 0)
+
+
+def mount(point: str, options: str = "rw", device: str = "0:43") -> Mount:
+    return Mount(60, 27, device, "/", point, "nfs4", "server:/a", parse_options(options))
+
+
+def host(*mounts: Mount, **fields: object) -> Snapshot:
+    superblock = Superblock("0:43", 7, 128, mounts)
+    return replace(Snapshot((superblock,)), **fields)  # type: ignore[arg-type]  # a test's shorthand
+
+
+def test_mounts_of_one_superblock_have_a_row_each_in_the_order_of_their_points() -> None:
+    rows = status(host(mount("/b"), mount("/a")), POLICY)
+    assert [(row.mount_point, row.device) for row in rows] == [("/a", "0:43"), ("/b", "0:43")]
+    assert {(row.read_ahead_kb, row.read_ahead_target_kb, row.nconnect_target) for row in rows} == {
+        (128, 1024, 2)
+    }
+
+
+def test_a_superblock_without_mounts_is_hidden_and_has_no_row() -> None:
+    assert status(host(), POLICY) == ()
+    assert hidden(host()) == ("0:43",)
+    assert hidden(host(mount("/a"))) == ()
+
+
+@pytest.mark.parametrize(("options", "number"), [("rw", 1), ("rw,nconnect=4", 4), ("nconnect=x", 1)])
+def test_nconnect_is_what_is_in_effect_and_1_when_it_is_absent(options: str, number: int) -> None:
+    assert status(host(mount("/a", options)), POLICY)[0].nconnect == number
+
+
+def test_the_target_is_one_that_the_kernel_can_hold() -> None:
+    policy = Policy(profiles=(Profile("generic", ReadAhead(1000)),))
+    assert status(host(mount("/a"), page_kb=64), policy)[0].read_ahead_target_kb == 960
+
+
+def test_without_a_policy_there_are_values_and_no_targets() -> None:
+    (row,) = status(host(mount("/a")), None)
+    assert (row.read_ahead_kb, row.provider) == (128, "generic")
+    assert (row.profile, row.read_ahead_target_kb, row.nconnect_target) == (None, None, None)
+
+
+def test_connections_are_joined_by_source_and_point() -> None:
+    mine = MountStats("server:/a", "/a", "nfs4", "1.1", transports=(TRANSPORT, TRANSPORT))
+    other = MountStats("server:/b", "/a", "nfs4", "1.1", transports=(TRANSPORT,))
+    assert status(host(mount("/a"), stats=(mine, other)), POLICY)[0].connections == 2
+    assert status(host(mount("/a"), stats=(other,)), POLICY)[0].connections is None
+
+
+REQUESTS = (
+    Request("server:/a", "/a", "nconnect=8", UTAB),
+    Request("server:/a", "/a", "nconnect=16", "/etc/fstab"),
+    Request("server:/b/", "/b/", "nconnect=3", "/etc/fstab"),
+    Request("server:/c", "/c", "rw", UTAB),
+    Request("server:/c", "/c", "nconnect=5", "/etc/fstab"),
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "point", "number"),
+    [
+        ("server:/a", "/a", 8),
+        ("server:/b", "/b", 3),
+        ("server:/c", "/c", None),
+        ("server:/a", "/elsewhere", None),
+        ("other:/a", "/a", None),
+    ],
+)
+def test_utab_says_what_was_asked_for_and_fstab_where_utab_is_silent(
+    source: str, point: str, number: int | None
+) -> None:
+    assert requested_nconnect(replace(mount(point), source=source), REQUESTS) == number
+
+
+def test_of_two_mounts_at_one_place_the_later_request_counts() -> None:
+    requests = (*REQUESTS, Request("server:/a", "/a", "nconnect=2", UTAB))
+    assert requested_nconnect(mount("/a"), requests) == 2
+
+
+def test_insisting_forgets_only_that_something_was_undone() -> None:
+    undone = Record("0:43", 7, 128, 128, undone=True)
+    superblocks = (
+        Superblock("0:43", 7, 128, record=undone),
+        Superblock("0:44", 8, 128, record=replace(undone, device="0:44", undone=False)),
+        Superblock("0:45", 9, 128),
+    )
+    first, second, third = insist(Snapshot(superblocks)).superblocks
+    assert first.record == replace(undone, undone=False)
+    assert (second, third) == superblocks[1:]
+    assert status(host(mount("/a")), POLICY)[0].undone is False
+
+
+def test_outcomes_get_the_name_of_the_same_superblock_only() -> None:
+    action = Action("read-ahead", "0:43", 7, "0:43", 1024, 128, "undo")
+    outcomes = (
+        Outcome(action, Result.DONE, ""),
+        Outcome(replace(action, bdi=6), Result.SKIPPED, "unmounted since"),
+    )
+    assert [o.action.target for o in named(outcomes, host(mount("/a")))] == ["/a", "0:43"]
