@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,21 +33,23 @@ class Strangers:
 
 @contextlib.contextmanager
 def strangers() -> Iterator[Strangers]:
-    """Mount a tmpfs, a FUSE, and a btrfs and an ext4 on loop devices while the block runs."""
+    """Mount a tmpfs, a FUSE and a btrfs, and attach a loop device, while the block runs."""
     folder = _FOLDER / str(next(_numbers))
     folder.mkdir(parents=True)
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, folder)
         before = set(BDI.iterdir())
-        for kind, make in (("tmpfs", _tmpfs), ("fuse", _fuse), ("btrfs", _btrfs), ("ext4", _ext4)):
+        for kind, make in (("tmpfs", _tmpfs), ("fuse", _fuse), ("btrfs", _btrfs)):
             point = folder / kind
             point.mkdir()
             make(point)
             stack.callback(_umount, point)
         btrfs = next(path.name for path in set(BDI.iterdir()) - before if path.name.startswith("btrfs"))
-        fuse, loop = device_of(folder / "fuse"), device_of(folder / "ext4")
+        loop = run("losetup", "--find", "--show", str(folder / "btrfs.img"))
+        stack.callback(run, "losetup", "--detach", loop.strip())
+        number, fuse = Path(loop.strip()).stat().st_rdev, device_of(folder / "fuse")
         assert fuse.startswith("0:"), f"a FUSE mount without an anonymous number: {fuse}"
-        yield Strangers({"fuse": fuse, "btrfs": btrfs, "loop": loop})
+        yield Strangers({"fuse": fuse, "btrfs": btrfs, "loop": f"{os.major(number)}:{os.minor(number)}"})
 
 
 def _tmpfs(point: Path) -> None:
@@ -58,17 +61,9 @@ def _fuse(point: Path) -> None:
 
 
 def _btrfs(point: Path) -> None:
-    _on_a_loop(point, 120, "mkfs.btrfs", "-q")
-
-
-def _ext4(point: Path) -> None:
-    _on_a_loop(point, 8, "mke2fs", "-q", "-F")
-
-
-def _on_a_loop(point: Path, size_mib: int, *make: str) -> None:
     image = point.with_suffix(".img")
-    run("truncate", "-s", f"{size_mib}M", str(image))
-    run(*make, str(image))
+    run("truncate", "-s", "120M", str(image))
+    run("mkfs.btrfs", "-q", str(image))
     run("mount", "-o", "loop", str(image), str(point))
 
 

@@ -119,7 +119,7 @@ lower = true
 read_ahead_kb = "1*rsize"
 lower = true
 [profile.most]
-read_ahead_kb = "1000*rsize"
+read_ahead_kb = "99*rsize"
 [profile.modest]
 read_ahead_kb = 256
 """
@@ -137,6 +137,7 @@ def test_only_lower_true_lowers_and_every_value_is_within_the_bounds(
     drop_in = running_daemon.configure(POLICIES, "bounds")
     try:
         running_daemon.start()
-        becomes([256, 64, 65536, 4096], lambda: [one.read_ahead_kb for one in (low, least, most, modest)])
+        most_kb = min(65536, 99 * int(most.options["rsize"]) // 1024)
+        becomes([256, 64, most_kb, 4096], lambda: [one.read_ahead_kb for one in (low, least, most, modest)])
     finally:
         drop_in.unlink()

@@ -64,5 +64,4 @@ def test_the_rule_touches_nothing_else(mount: Mounts, request: pytest.FixtureReq
 
 def test_udevadm_finds_nothing_wrong_with_the_rule() -> None:
     done = attempt("udevadm", "verify", str(SHIPPED))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "0 Fail" in done.stdout + done.stderr or "Fail: 0" in done.stdout, done.stdout + done.stderr
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
