@@ -1,5 +1,6 @@
 # Sourced by the scripts of dev/. Makes a bare Debian 12 or 13 ready, as root or with sudo; quick when it is.
 #   setup_python   the virtual environment .venv with the project and its tools, on the system's own Python
+#   setup_tests    the tools that the tests hold the manual, the unit and the completions against
 #   setup_lab      the packages that build the lab's image and boot it
 set -eu
 cd "$(dirname "$0")/.."
@@ -7,6 +8,7 @@ cd "$(dirname "$0")/.."
 # Debian's own Python, not one that a version manager put first: only it has python3-systemd.
 PYTHON=/usr/bin/python3
 PYTHON_PACKAGES="python3 python3-venv python3-systemd libudev1 ca-certificates"
+TEST_PACKAGES="systemd mandoc zsh fish"
 LAB_PACKAGES="qemu-system-x86 mmdebstrap debian-archive-keyring busybox-static kmod cpio e2fsprogs zstd"
 
 step() { echo "setup: $*" >&2; }
@@ -51,6 +53,11 @@ setup_python() {
 	quietly .venv/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	quietly .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	printf '%s\n' "$wanted" >.venv/ready
+}
+
+setup_tests() {
+	# shellcheck disable=SC2086
+	packages $TEST_PACKAGES
 }
 
 setup_lab() {

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+NOBODY = 65534
 TIERS = ("none", "short", "ci", "all")
 
 
@@ -45,3 +46,14 @@ def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
         assert text == file.read_text(), f"{file} differs; if that is right: pytest --update-golden"
 
     return compare
+
+
+@pytest.fixture
+def as_user() -> Iterator[None]:
+    """Run the test without root's rights."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(NOBODY)
+    yield
+    if root:
+        os.seteuid(0)

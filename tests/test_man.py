@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from nfstuned.parse.config import parse_config, schema
 
 ROOT = Path(__file__).parents[1]

@@ -89,12 +89,18 @@ def _asks_as_much(compiled: Matcher, kb: int | None) -> bool:
 
 
 def _of_mount(policy: Policy, mount: Mount, servers: tuple[Server, ...], snapshot: Snapshot) -> Decision:
-    said = [s.implementation for s in snapshot.stats if (s.source, s.point) == (mount.source, mount.point)]
-    place = endpoint(mount, servers, snapshot.tunnels, snapshot.azure, said[-1] if said else None)
+    said = _implementation(mount, snapshot) if snapshot.azure else None
+    place = endpoint(mount, servers, snapshot.tunnels, snapshot.azure, said)
     host, export = split_source(mount.source)
     known = subject(host, mount.options.get("addr"), place, export=export, point=mount.point)
     choice = matcher(policy).choices(known, place)[0]
     return _decision(choice, place, mount.options.number("rsize"))
+
+
+def _implementation(mount: Mount, snapshot: Snapshot) -> str | None:
+    """Return what the server of a mount calls itself; of mounts on top of each other the last counts."""
+    at = (mount.source, mount.point)
+    return next((s.implementation for s in reversed(snapshot.stats) if (s.source, s.point) == at), None)
 
 
 def _of_volume(
@@ -135,7 +141,8 @@ def _largest(decisions: list[Decision]) -> Decision:
     if len(values) <= 1:
         return best
     others = " and ".join(str(value) for value in values)
-    return replace(best, why=f"{best.why}; its mounts ask for {others} KiB, the largest counts")
+    why = f"{best.why}; its mounts ask for {others} KiB, the largest counts"
+    return replace(best, why=why, conflict=True)
 
 
 def _least(found: list[tuple[Choice, Endpoint]]) -> Decision:

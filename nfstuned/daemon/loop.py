@@ -31,36 +31,36 @@ REST_MOST_S = 2.0
 
 
 class Daemon:
-    """The service's loop. `run` returns at SIGTERM or SIGINT."""
+    """The service's loop. `run` returns at SIGTERM or SIGINT. Raises OSError where events cannot be had."""
 
     def __init__(self, root: Root, journal: Journal) -> None:
         self._root = root
         self._journal = journal
         self._reporter = Reporter(journal)
         self._tuner = Tuner(root, self._reporter, time.monotonic)
+        self._tuner.between = self._drain_kernel
         self._sampler = Sampler(root, journal)
-        self._signals: list[int] = []
         self._stopping = False
         self._reason = ""
         self._config: Child | None = None
         self._look_after = 0.0
         self._deep_at: float | None = None
+        self._events_lost = False
         self._tick_at = float("inf")
+        State(root).prepare()
+        self._tuner.forget_lost()
+        # Every source is opened before the first look: what changes afterwards is an event.
+        self._kernel = KernelEvents()
+        self._udev = UdevEvents()
+        self._table = MountTable(root)
+        self._wakeup = self._catch_signals()
         self._poll = select.epoll()
+        for source in (self._kernel, self._udev, self._wakeup):
+            self._poll.register(source, select.EPOLLIN)
+        self._poll.register(self._table, select.EPOLLPRI)
 
     def run(self) -> int:
         """Serve until told to stop; return the exit status."""
-        State(self._root).prepare()
-        self._tuner.forget_lost()
-        # Every source is opened before the first look: what changes afterwards is an event.
-        wakeup = self._catch_signals()
-        self._kernel = KernelEvents()
-        self._udev = UdevEvents()
-        self._table = MountTable(self._root)
-        self._wakeup = wakeup
-        for source in (self._kernel, self._udev, wakeup):
-            self._poll.register(source, select.EPOLLIN)
-        self._poll.register(self._table, select.EPOLLPRI)
         self._start_config()
         while not self._stopping:
             self._guarded_cycle()
@@ -133,16 +133,24 @@ class Daemon:
             self._lost()
 
     def _lost(self) -> None:
-        self._reporter.events_lost()
+        """Look at everything soon; a queue that overflows again before that is the same news."""
         self._tuner.forget_lost()
-        self._deep_at = time.monotonic()
+        self._deep_at = max(time.monotonic(), self._look_after)
+        if not self._events_lost:
+            self._events_lost = True
+            self._reporter.events_lost()
 
     def _look(self, *, deep: bool) -> None:
         started = time.monotonic()
+        if deep:
+            self._deep_at = None
+            self._events_lost = False
         self._tuner.look(deep=deep)
         ended = time.monotonic()
         self._look_after = ended + min(REST * (ended - started), REST_MOST_S)
-        self._deep_at = ended + DEEP_DELAY_S if self._tuner.must_look_deep else None
+        # Events that were lost during the look have set it already.
+        if self._deep_at is None and self._tuner.must_look_deep:
+            self._deep_at = ended + DEEP_DELAY_S
 
     def _tick(self, now: float) -> None:
         """Feed the watchdog, look for values that changed unseen, and sample."""

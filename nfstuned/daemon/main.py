@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 
 from nfstuned import __version__
 from nfstuned.daemon.loop import Daemon
@@ -11,10 +12,16 @@ from nfstuned.host.root import Root
 
 
 def run() -> int:
-    """Serve until SIGTERM; return the exit status."""
+    """Serve until SIGTERM; return the exit status: 1 when the kernel's events cannot be had."""
     journal = Journal()
     journal.send(Message.STARTED, f"nfstuned {__version__}", Priority.INFO, version=__version__)
-    daemon = Daemon(Root(), journal)
+    try:
+        daemon = Daemon(Root(), journal)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        text = f"cannot start: {where}{error.strerror}" + ("" if os.geteuid() == 0 else "; run it as root")
+        journal.send(Message.STOPPED, text, Priority.ERROR, reason=text)
+        return 1
     # What is loaded by now lives as long as the process: keep collections away from it.
     gc.collect()
     gc.freeze()

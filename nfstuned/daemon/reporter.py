@@ -24,6 +24,7 @@ class Reporter:
         self._journal = journal
         self._untold: dict[str, Outcome] = {}
         self._unreadable: dict[str, None] = {}
+        self._conflicts: dict[str, tuple[int | None, str]] = {}
 
     def keep(self, outcome: Outcome) -> None:
         """Remember a change until its mount shows. Two changes of one superblock are told as one."""
@@ -36,6 +37,7 @@ class Reporter:
     def forget(self, device: str) -> None:
         """Drop what was not told: the superblock is gone."""
         self._untold.pop(device, None)
+        self._conflicts.pop(device, None)
 
     def place(self, superblock: Superblock, decision: Decision) -> None:
         """Tell what was done to a superblock whose mounts are known now."""
@@ -53,6 +55,24 @@ class Reporter:
             return
         text = f"{name(superblock)}: read-ahead {action.old_kb} -> {action.new_kb} KiB ({decision.why})"
         self._journal.send(Message.READ_AHEAD_SET, text, Priority.INFO, reason=decision.why, **fields)
+
+    def conflict(self, superblock: Superblock, decision: Decision) -> None:
+        """Tell once that mounts of one superblock ask for different values."""
+        if self._conflicts.get(superblock.device) == (superblock.bdi, decision.why):
+            return
+        self._conflicts[superblock.device] = (superblock.bdi, decision.why)
+        mount = superblock.mounts[0]
+        self._journal.send(
+            Message.POLICY_CONFLICT,
+            f"{mount.point}: {decision.why}",
+            Priority.WARNING,
+            device=superblock.device,
+            mount_point=mount.point,
+            source=mount.source,
+            profile=decision.profile,
+            new_kb=decision.kb,
+            reason=decision.why,
+        )
 
     def contested(self, superblock: Superblock, outcome: Outcome, writer: str | None) -> None:
         """Tell that another writer's value was replaced."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import time
+from dataclasses import asdict
 
 from nfstuned.core.rates import look, rates
-from nfstuned.core.samples import is_idle, one_line
+from nfstuned.core.samples import is_idle, one_line, to_json
 from nfstuned.host.journal import Journal, Message, Priority
 from nfstuned.host.observe import observe_stats
 from nfstuned.host.root import Root
@@ -32,6 +34,9 @@ class Sampler:
         self._before = now
 
     def _tell(self, sample: Sample) -> None:
+        """Send one entry: a line for people, and every number of `nfstuned.sample/1` as a field."""
+        document = to_json(sample)
+        transport = asdict(sample.transport)
         self._journal.send(
             Message.SAMPLE,
             one_line(sample),
@@ -39,10 +44,7 @@ class Sampler:
             device=sample.device,
             mount_point=sample.mount_points[0] if sample.mount_points else None,
             source=sample.source,
-            interval_s=round(sample.interval_s, 3),
-            read_bytes_per_s=round(sample.read_bytes_per_s),
-            write_bytes_per_s=round(sample.write_bytes_per_s),
-            server_read_bytes_per_s=round(sample.server_read_bytes_per_s),
-            server_write_bytes_per_s=round(sample.server_write_bytes_per_s),
-            connections=sample.transport.connections,
+            **{name: value for name, value in document.items() if isinstance(value, float)},
+            **transport,
+            ops=json.dumps(document["ops"]),
         )

@@ -10,14 +10,14 @@ from nfstuned.core.policy import decide, decide_early
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.errors import ParseError
 from nfstuned.host import bdi as bdis
-from nfstuned.host.apply import apply, undo, write
+from nfstuned.host.apply import apply, restore, write
 from nfstuned.host.bdi import GONE, PAGE_KB, Bdi
-from nfstuned.host.observe import observe_servers, observe_superblocks, observe_volumes
+from nfstuned.host.observe import nothing, observe_servers, observe_superblocks, observe_volumes
 from nfstuned.host.root import Root
 from nfstuned.host.state import State
 from nfstuned.host.writers import find_writer
 from nfstuned.model.policy import Policy
-from nfstuned.model.work import Outcome, Result, Snapshot, Superblock
+from nfstuned.model.work import Decision, Outcome, Result, Snapshot, Superblock
 from nfstuned.parse.nfsfs import find_volume
 
 
@@ -32,7 +32,11 @@ class Tuner:
         self._state = State(root)
         self._reporter = reporter
         self._clock = clock
+        self.between: Callable[[], None] = nothing
+        """Called again and again during a look: new superblocks cannot wait until it ends."""
         self._contests: dict[str, Contest] = {}
+        self._removed: set[str] = set()
+        """What went during the present look, whose snapshot may still have it."""
         self._unplaced: dict[str, int] = {}
         """Bdis that no mount of this namespace explains, with their identity; 0 once they were looked for."""
 
@@ -58,6 +62,7 @@ class Tuner:
         """Forget a superblock: its device number may be another's in a moment."""
         self._contests.pop(device, None)
         self._unplaced.pop(device, None)
+        self._removed.add(device)
         self._reporter.forget(device)
         record = self._state.get(device)
         if record is not None and record.bdi != bdis.identity(self._root, device):
@@ -79,22 +84,19 @@ class Tuner:
     def look(self, *, deep: bool) -> None:
         """Look at everything and set what is not as it should be; `deep` includes other namespaces."""
         self.must_look = False
-        snapshot = self.snapshot = observe_superblocks(self._root, deep=deep)
+        self._removed.clear()
+        snapshot = self.snapshot = observe_superblocks(self._root, deep=deep, between=self.between)
         for problem in snapshot.problems:
             self._reporter.unreadable(problem)
         if self.policy is None:
             return
         for superblock in snapshot.superblocks:
-            decision = decide(self.policy, superblock, snapshot)
-            planned = plan_superblock(superblock, decision, snapshot.page_kb)
-            if planned is not None and planned.result is Result.PLANNED:
-                if changed_by_another(superblock):
+            self.between()
+            if superblock.device not in self._removed:
+                decision = decide(self.policy, superblock, snapshot)
+                self._settle(superblock, decision)
+                if superblock.mounts or (deep and superblock.device in self._unplaced):
                     self._reporter.place(superblock, decision)
-                    self._contest(superblock, planned)
-                else:
-                    self._reporter.keep(apply(self._root, self._state, planned.action))
-            if superblock.mounts or (deep and superblock.device in self._unplaced):
-                self._reporter.place(superblock, decision)
         self._note_unplaced(deep=deep)
 
     @property
@@ -115,9 +117,10 @@ class Tuner:
         self.must_look = True
 
     def restore(self) -> None:
-        """Put back every value."""
-        for outcome in undo(self._root, self._state):
-            self._reporter.restored(outcome)
+        """Put back every value, for the daemon's own end: the next start tunes again."""
+        for outcome in restore(self._root, self._state):
+            if outcome.result is Result.DONE:
+                self._reporter.restored(outcome)
 
     def _tune_early(self, bdi: Bdi, policy: Policy) -> None:
         volume = find_volume(observe_volumes(self._root), bdi.device)
@@ -132,6 +135,19 @@ class Tuner:
         planned = plan_superblock(superblock, decision, PAGE_KB)
         if planned is not None:
             self._reporter.keep(write(bdi, self._state, planned.action))
+
+    def _settle(self, superblock: Superblock, decision: Decision) -> None:
+        if decision.conflict:
+            self._reporter.conflict(superblock, decision)
+        planned = plan_superblock(superblock, decision, PAGE_KB)
+        if planned is None or planned.result is not Result.PLANNED:
+            return
+        if changed_by_another(superblock):
+            # What was not told of it until now came first.
+            self._reporter.place(superblock, decision)
+            self._contest(superblock, planned)
+        else:
+            self._reporter.keep(apply(self._root, self._state, planned.action))
 
     def _contest(self, superblock: Superblock, planned: Outcome) -> None:
         device, inode = superblock.device, planned.action.bdi
@@ -149,7 +165,11 @@ class Tuner:
     def _note_unplaced(self, *, deep: bool) -> None:
         """Keep the list of bdis to look for elsewhere: each is looked for once."""
         placed = {s.device for s in self.snapshot.superblocks if s.mounts}
-        homeless = {s.device: s.bdi for s in self.snapshot.superblocks if not s.mounts and s.bdi is not None}
+        homeless = {
+            s.device: s.bdi
+            for s in self.snapshot.superblocks
+            if not s.mounts and s.bdi is not None and s.device not in self._removed
+        }
         for device in placed:
             self._unplaced.pop(device, None)
         for device, inode in homeless.items():

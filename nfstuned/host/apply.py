@@ -41,6 +41,15 @@ def undo(root: Root, state: State) -> tuple[Outcome, ...]:
     return tuple(_undo(root, state, record) for record in records if not record.undone)
 
 
+def restore(root: Root, state: State) -> tuple[Outcome, ...]:
+    """Put back what undo() would, without a memory of it: whoever tunes next finds untouched superblocks."""
+    outcomes = undo(root, state)
+    for outcome in outcomes:
+        if outcome.result is Result.DONE:
+            state.drop(outcome.action.device)
+    return outcomes
+
+
 def _undo(root: Root, state: State, record: Record) -> Outcome:
     action = Action(
         "read-ahead", record.device, record.bdi, record.device, record.written_kb, record.original_kb, "undo"

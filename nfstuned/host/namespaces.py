@@ -8,7 +8,7 @@ mountinfo names the mount namespace, and the inode of net/nfsfs names the networ
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from nfstuned.host.root import Root
@@ -23,14 +23,18 @@ class View:
     network_namespace: int
 
 
-def other_views(root: Root) -> Iterator[View]:
-    """Yield one view for each pair of namespaces that some process has and init's view has not."""
+def other_views(root: Root, between: Callable[[], None]) -> Iterator[View]:
+    """Yield one view for each pair of namespaces that some process has and init's view has not.
+
+    `between` is called after each process.
+    """
     first = _view(root, root.view)
     seen = {(first.mount_namespace, first.network_namespace)} if first is not None else set()
     for name in root.names("proc"):
         if not name.isdigit():
             continue
         view = _view(root, f"proc/{name}")
+        between()
         if view is None or (view.mount_namespace, view.network_namespace) in seen:
             continue
         seen.add((view.mount_namespace, view.network_namespace))

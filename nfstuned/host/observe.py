@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from nfstuned.errors import ParseError
@@ -32,7 +32,7 @@ class _Found:
     """What was read so far, by device number."""
 
     identities: dict[str, int]
-    mounts: dict[str, dict[int, Mount]] = field(default_factory=dict)
+    mounts: dict[str, list[Mount]] = field(default_factory=dict)
     volumes: dict[str, tuple[Volume, tuple[Server, ...]]] = field(default_factory=dict)
     problems: list[ParseError] = field(default_factory=list)
 
@@ -73,23 +73,32 @@ def observe(root: Root) -> Snapshot:
     )
 
 
-def observe_superblocks(root: Root, *, deep: bool) -> Snapshot:
+def nothing() -> None:
+    """Do nothing between the steps of a look."""
+
+
+def observe_superblocks(root: Root, *, deep: bool, between: Callable[[], None] = nothing) -> Snapshot:
     """Return what plan() needs to know; `deep` looks into the namespaces of other processes, too.
 
     The identities are read first: what is found out later about a device number is then about that bdi, or
-    about another one which the write will recognise.
+    about another one which the write will recognise. `between` is called again and again meanwhile, for what
+    cannot wait until the end of a long look.
     """
     found = _Found(bdi.identities(root))
-    _look(root, found, root.view)
+    between()
+    _look(root, found, root.view, between)
     if deep:
-        for view in other_views(root):
-            _look(root, found, view.folder)
+        for view in other_views(root, between):
+            _look(root, found, view.folder, between)
     records = State(root).all()
-    superblocks = tuple(_superblock(root, found, device, records) for device in found.devices)
+    superblocks = []
+    for device in found.devices:
+        superblocks.append(_superblock(root, found, device, records))
+        between()
     azure = root.read_or_empty("sys/class/dmi/id/chassis_asset_tag").strip() == AZURE_TAG
     return Snapshot(
-        superblocks=superblocks,
-        tunnels=_tunnels(root, superblocks),
+        superblocks=tuple(superblocks),
+        tunnels=_tunnels(root, tuple(superblocks)),
         stats=observe_stats(root)[0] if azure else (),
         azure=azure,
         page_kb=bdi.PAGE_KB,
@@ -117,8 +126,11 @@ def observe_servers(root: Root) -> tuple[Server, ...]:
     return tuple(row for row in rows if isinstance(row, Server))
 
 
-def _look(root: Root, found: _Found, view: str) -> None:
-    """Add what one process sees. Volumes come first: a mount that shows afterwards is then in mountinfo."""
+def _look(root: Root, found: _Found, view: str, between: Callable[[], None]) -> None:
+    """Add what one process sees; every sandboxed service has copies of all mounts, which tell nothing new.
+
+    Volumes come first: a mount that shows afterwards is then in mountinfo.
+    """
     folder = f"{view}/net/nfsfs"
     volumes = found.good(parse_volumes(root.read_or_empty(f"{folder}/volumes"), f"/{folder}/volumes"))
     servers = found.good(parse_servers(root.read_or_empty(f"{folder}/servers"), f"/{folder}/servers"))
@@ -126,10 +138,19 @@ def _look(root: Root, found: _Found, view: str) -> None:
     for volume in volumes:
         if isinstance(volume, Volume) and volume.device in found.identities:
             found.volumes.setdefault(volume.device, (volume, names))
+    between()
     text = root.read_or_empty(f"{view}/mountinfo")
     for mount in found.good(parse_mountinfo(text, f"/{view}/mountinfo")):
         if isinstance(mount, Mount):
-            found.mounts.setdefault(mount.device, {}).setdefault(mount.mount_id, mount)
+            known = found.mounts.setdefault(mount.device, [])
+            if view == root.view or not any(_alike(mount, other) for other in known):
+                known.append(mount)
+    between()
+
+
+def _alike(mount: Mount, other: Mount) -> bool:
+    """Return whether two namespaces show the same: one is a copy of the other."""
+    return (mount.point, mount.root, mount.source) == (other.point, other.root, other.source)
 
 
 def _superblock(root: Root, found: _Found, device: str, records: dict[str, Record]) -> Superblock:
@@ -140,7 +161,7 @@ def _superblock(root: Root, found: _Found, device: str, records: dict[str, Recor
         device=device,
         bdi=inode,
         read_ahead_kb=None if inode is None else _read_ahead(root, found, device),
-        mounts=tuple(found.mounts.get(device, {}).values()),
+        mounts=tuple(found.mounts.get(device, ())),
         volume=volume,
         servers=servers,
         record=record if record is not None and record.bdi == inode else None,

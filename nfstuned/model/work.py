@@ -95,6 +95,8 @@ class Decision:
     provider: str
     lower: bool
     why: str
+    conflict: bool = False
+    """The mounts of the superblock ask for different values."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -19,7 +18,6 @@ from nfstuned.host.root import WitnessRoot
 
 REPOSITORY = Path(__file__).parents[2]
 HOSTS = REPOSITORY / "tests/hosts"
-NOBODY = 65534
 
 
 @dataclass(frozen=True)
@@ -91,14 +89,3 @@ def host(capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[[str], Host]]:
     for inner in [path for path in folder.rglob("*") if path.is_dir()]:
         inner.chmod(0o755)
     shutil.rmtree(folder)
-
-
-@pytest.fixture
-def as_user() -> Iterator[None]:
-    """Run the test without root's rights."""
-    root = os.geteuid() == 0
-    if root:
-        os.seteuid(NOBODY)
-    yield
-    if root:
-        os.seteuid(0)

@@ -25,7 +25,7 @@ def test_each_pair_of_namespaces_is_seen_through_one_process(tmp_path: Path) -> 
     process(proc, 13, 24, other)
     process(proc, 14, 77, other)
     (proc / "meminfo").write_text("")
-    views = list(other_views(Root(str(tmp_path))))
+    views = list(other_views(Root(str(tmp_path)), lambda: None))
     assert [view.folder for view in views] == ["proc/11", "proc/13", "proc/14"]
 
 
@@ -36,4 +36,4 @@ def test_processes_that_show_nothing_are_passed_over(tmp_path: Path) -> None:
     process(proc, 21, 24, None)
     (proc / "22").mkdir()
     (proc / "22/mountinfo").write_text("")
-    assert list(other_views(Root(str(tmp_path)))) == []
+    assert list(other_views(Root(str(tmp_path)), lambda: None)) == []

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.host import bdi as bdis
-from nfstuned.host.apply import apply, undo
+from nfstuned.host.apply import apply, restore, undo
 from nfstuned.host.bdi import Bdi
 from nfstuned.host.root import Root
 from nfstuned.host.state import State
@@ -101,6 +101,19 @@ def test_undo_puts_every_value_back_once(root: Root) -> None:
     assert record is not None
     assert record.undone
     assert undo(root, state) == ()
+
+
+def test_restore_puts_every_value_back_and_forgets_that_it_did(root: Root) -> None:
+    state = State(root)
+    apply(root, state, action(root, "0:43"))
+    apply(root, state, action(root, "0:44", new_kb=1024))
+    for device in ("0:43", "0:44"):
+        put_value(root, device, value(root, device) + "\n")
+    undone = Record("0:45", 1, 128, 128, undone=True)
+    state.put(undone)
+    outcomes = restore(root, state)
+    assert [outcome.result for outcome in outcomes] == [Result.DONE, Result.DONE]
+    assert state.all() == {"0:45": undone}, "the administrator's own undo is kept"
 
 
 def test_undo_leaves_what_somebody_else_changed_since(root: Root) -> None:

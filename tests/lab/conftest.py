@@ -26,6 +26,7 @@ class Lab:
         self._folder = folder
         self._say = say
         self._runs: dict[tuple[str, Length], results.Run] = {}
+        self._told: set[Path] = set()
 
     def run(self, choice: Choice) -> results.Run:
         """Return the boot that carries this scenario, together with all others of its kernel and length."""
@@ -41,6 +42,13 @@ class Lab:
                 choice.kernel, arguments, target, lambda line: self._say(f"{choice.kernel:>6} | {line}")
             )
         return self._runs[key]
+
+    def explain(self, run: results.Run) -> str:
+        """Return how the boot ended: in full when first asked, in its first line afterwards."""
+        told = run.folder in self._told
+        self._told.add(run.folder)
+        text = run.boot.explain()
+        return f"{text.partition(chr(10))[0]}; see {run.folder}" if told else f"{text}\nsee {run.folder}"
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     Say = Callable[[str], None]
 
+_PROJECT = Path(__file__).parents[2]
 _UNUSED_DAYS = 14
 
 
@@ -61,18 +62,29 @@ def release(name: str) -> str:
 def ensure(say: Say) -> None:
     """Build the image unless it exists. `say` receives progress, one line at a time."""
     if disk().exists():
-        os.utime(folder())
-        return
-    if os.geteuid() != 0:
-        say("building the image needs root: asking sudo")
-        again = [sys.executable, "-m", "tests.lab.image"]
-        subprocess.run(["sudo", "env", f"NFSTUNED_LAB_CACHE={recipe.cache()}", *again], check=True)
+        os.utime(folder())  # as a sign that it is used
         return
     recipe.cache().mkdir(parents=True, exist_ok=True)
+    if os.geteuid() != 0:
+        _ensure_as_root(say)
+        return
     with _lock(say):
         if not disk().exists():
             _build(say)
             _forget_unused()
+
+
+def _ensure_as_root(say: Say) -> None:
+    say("building the image needs root: asking sudo")
+    environment = [f"NFSTUNED_LAB_CACHE={recipe.cache()}", "PYTHONDONTWRITEBYTECODE=1"]
+    argv = ["sudo", "env", *environment, sys.executable, "-m", "tests.lab.image"]
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=_PROJECT
+    ) as child:
+        for line in child.stdout or ():
+            say(line.rstrip())
+    if child.returncode:
+        raise RuntimeError(f"building the image failed with {child.returncode}")
 
 
 @contextlib.contextmanager
@@ -111,6 +123,8 @@ def _build(say: Say) -> None:
     _quiet("mke2fs", "-q", "-t", "ext4", "-d", str(root), "-F", str(image))
     shutil.rmtree(root)
     shutil.rmtree(folder(), ignore_errors=True)
+    owner = recipe.cache().stat()
+    os.chown(work, owner.st_uid, owner.st_gid)
     work.rename(folder())
     step(f"done: {folder()}")
 
@@ -167,7 +181,7 @@ def _quiet(*argv: str) -> None:
 
 
 def _say(line: str) -> None:
-    print(f"lab: {line}", file=sys.stderr, flush=True)
+    print(line, flush=True)
 
 
 if __name__ == "__main__":

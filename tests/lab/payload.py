@@ -15,10 +15,12 @@ _BESIDE = ("systemd", "udev", "docs/man", "completions")
 _TESTS = ("tests/lab/kit", "tests/lab/scenarios", "tests/bench")
 _PYTEST = """[pytest]
 pythonpath = .
-addopts = --strict-markers --import-mode=importlib -p no:cacheprovider --color=no -v -rfEsx --durations=10
+addopts = --strict-markers --import-mode=importlib -p no:cacheprovider --color=no --no-header -v -rfEsx
+    --durations=5
 xfail_strict = true
 filterwarnings = error
 timeout = 180
+verbosity_assertions = 2
 markers =
     short: runs on every kernel (what has no other marker)
     long: takes minutes; has a boot of its own

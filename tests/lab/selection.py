@@ -31,7 +31,7 @@ class Choice:
 
 def scenarios(length: Length) -> tuple[str, ...]:
     """Return the names of the scenario files that have tests of this length, judged by their markers."""
-    return tuple(sorted(p.stem for p in SCENARIOS.glob("test_*.py") if length in _lengths(p.read_text())))
+    return tuple(sorted(p.stem for p in SCENARIOS.glob("test_*.py") if length in lengths(p.read_text())))
 
 
 def choices(tier: str) -> tuple[Choice, ...]:
@@ -47,7 +47,8 @@ def choices(tier: str) -> tuple[Choice, ...]:
     return tuple(Choice(kernel, length, name) for kernel, length in boots for name in scenarios(length))
 
 
-def _lengths(source: str) -> set[Length]:
+def lengths(source: str) -> set[Length]:
+    """Return which lengths of test a scenario file holds, from its source: it cannot be imported here."""
     if _ALL_LONG.search(source):
         return {Length.LONG}
     return {Length.SHORT, Length.LONG} if _ONE_LONG.search(source) else {Length.SHORT}

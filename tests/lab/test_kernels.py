@@ -22,8 +22,8 @@ def test_scenario(lab: Lab, choice: Choice) -> None:
     if troubles:
         pytest.fail(f"on {run.boot.release}, see {run.folder}:\n" + "\n".join(troubles), pytrace=False)
     if not mine:
-        pytest.fail(f"it did not run\n{run.boot.explain()}", pytrace=False)
+        pytest.fail(f"it did not run\n{lab.explain(run)}", pytrace=False)
     if run.boot.status not in {0, 1}:  # pytest's own: all passed, some failed
-        pytest.fail(f"it passed, but its boot did not end well\n{run.boot.explain()}", pytrace=False)
+        pytest.fail(f"it passed, but its boot did not end well\n{lab.explain(run)}", pytrace=False)
     if all(one.skipped for one in mine):
         pytest.skip(mine[0].skipped)

@@ -12,17 +12,18 @@ SHIPPED_NFSRAHEAD = Path("/usr/lib/udev/rules.d/99-nfs.rules")
 
 
 def mask_nfsrahead() -> None:
-    """Take nfs-utils' rule out of effect, as an administrator would."""
-    RULES.mkdir(parents=True, exist_ok=True)
-    NFSRAHEAD.unlink(missing_ok=True)
-    NFSRAHEAD.symlink_to("/dev/null")
-    reload_rules()
+    """Take nfs-utils' rule out of effect, as an administrator would; harmless when it is."""
+    if not NFSRAHEAD.is_symlink():
+        RULES.mkdir(parents=True, exist_ok=True)
+        NFSRAHEAD.symlink_to("/dev/null")
+        reload_rules()
 
 
 def unmask_nfsrahead() -> None:
-    """Return to the distribution's state: the rule is in effect."""
-    NFSRAHEAD.unlink(missing_ok=True)
-    reload_rules()
+    """Return to the distribution's state, in which the rule is in effect; harmless when it is."""
+    if NFSRAHEAD.is_symlink():
+        NFSRAHEAD.unlink()
+        reload_rules()
 
 
 def add_rule(name: str, text: str) -> Path:

@@ -65,3 +65,5 @@ journalctl -b -o short-monotonic >/results/journal.txt 2>/dev/null
 tar -C /results -cf /dev/vdc . || status=98
 sync
 echo "@@lab-end $word $status"
+# Changing a terminal's mode waits until it has sent everything; the power goes off right after this script.
+stty -echo

@@ -45,12 +45,18 @@ def mount(server: Server) -> Iterator[Mounts]:
     mounts.clean()
 
 
+@pytest.fixture(autouse=True)
+def _nfsrahead(request: pytest.FixtureRequest) -> None:
+    """Have nfs-utils' rule as the test wants it; udev reads its rules again only when that changes."""
+    if "quiet_udev" in request.fixturenames:
+        rivals.mask_nfsrahead()
+    else:
+        rivals.unmask_nfsrahead()
+
+
 @pytest.fixture
-def quiet_udev() -> Iterator[None]:
-    """No other writer: nfs-utils' rule is masked during the test."""
-    rivals.mask_nfsrahead()
-    yield
-    rivals.unmask_nfsrahead()
+def quiet_udev(_nfsrahead: None) -> None:
+    """No other writer: nfs-utils' rule is masked. Without this it is as the distribution has it."""
 
 
 @pytest.fixture

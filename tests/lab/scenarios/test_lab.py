@@ -10,10 +10,12 @@ import pytest
 
 from tests.lab.kit.mounts import BDI
 from tests.lab.kit.server import ADDRESS
-from tests.lab.kit.shell import run
+from tests.lab.kit.shell import attempt, run, wait_for
 
 if TYPE_CHECKING:
+    from tests.lab.kit.journal import Journal
     from tests.lab.kit.mounts import Mounted, Mounts
+    from tests.lab.kit.server import Server
 
 VERSIONS = ("vers=3,nolock", "vers=4.1,nconnect=4", "vers=4.2")
 pytestmark = pytest.mark.usefixtures("quiet_udev")
@@ -91,6 +93,21 @@ def test_a_remount_with_nconnect_succeeds_and_changes_nothing(mount: Mounts) -> 
 def test_a_bind_mount_shares_the_bdi(mount: Mounts) -> None:
     mounted = mount("a")
     assert mount.bind(mounted).device == mounted.device
+
+
+def test_an_unreachable_server_blocks_and_comes_back(server: Server, mount: Mounts) -> None:
+    mounted = mount("a", "vers=4.2,timeo=20")
+    ask = ("timeout", "--signal=KILL", "3", "stat", "--file-system", str(mounted.point))
+    with server.unreachable():
+        assert attempt(*ask).returncode != 0
+    wait_for("the server answers", lambda: attempt(*ask).returncode == 0, 60)
+
+
+def test_the_journal_gives_entries_with_their_fields(journal: Journal) -> None:
+    attempt("logger", "--journald", stdin="MESSAGE=a lab entry\nNFSTUNED_DEVICE=0:99\n")
+    assert [entry["MESSAGE"] for entry in journal.entries("NFSTUNED_DEVICE=0:99")] == ["a lab entry"]
+    journal.mark()
+    assert journal.messages("NFSTUNED_DEVICE=0:99") == []
 
 
 def _inode(mounted: Mounted) -> int:

@@ -13,7 +13,7 @@ RULE = Path("/lab/udev/99-nfstuned.rules")
 
 
 def test_the_command_is_installed() -> None:
-    assert run("nfstuned", "--version").strip()
+    assert "daemon" in run("nfstuned", "--help")
 
 
 def test_the_service_is_installed() -> None:

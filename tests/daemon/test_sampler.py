@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from nfstuned.daemon.sampler import Sampler
+from nfstuned.host.journal import Journal, Message
+from nfstuned.host.observe import observe_superblocks
+from nfstuned.host.root import Root
+
+CAPTURE = Path(__file__).parents[1] / "hosts/debian-13-6.12"
+
+
+@pytest.fixture
+def entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
+    """The entries of two looks ten seconds apart, between which /mnt/2 read 80 MB more."""
+    found: list[dict[str, str]] = []
+
+    def write(*fields: bytes) -> None:
+        found.append(dict(field.decode().split("=", 1) for field in fields))
+
+    clock = iter((100.0, 110.0))
+    monkeypatch.setattr("nfstuned.daemon.sampler.time.monotonic", lambda: next(clock))
+    for name in ("mountinfo", "mountstats"):
+        target = tmp_path / "proc/1" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text((CAPTURE / "proc/1" / name).read_text())
+    root = Root(str(tmp_path))
+    sampler = Sampler(root, Journal(write))
+    sampler.sample(observe_superblocks(root, deep=False))
+    (tmp_path / "proc/1/mountstats").write_text(_later((CAPTURE / "proc/1/mountstats").read_text()))
+    sampler.sample(observe_superblocks(root, deep=False))
+    return found
+
+
+def _later(text: str) -> str:
+    """Return the same mountstats ten seconds on."""
+    text = re.sub(r"\tage:\t(\d+)", lambda age: f"\tage:\t{int(age[1]) + 10}", text)
+    head, mine, rest = re.split(
+        r"(device \S+ mounted on /mnt/2 .*?bytes:\t)", text, maxsplit=1, flags=re.DOTALL
+    )
+    normal, *others = rest.split(" ")
+    others[3] = str(int(others[3]) + 88_000_000)
+    return head + mine + " ".join([str(int(normal) + 80_000_000), *others])
+
+
+def test_only_the_mount_that_was_used_is_told(entries: list[dict[str, str]]) -> None:
+    (entry,) = entries
+    assert entry["MESSAGE_ID"] == Message.SAMPLE.id
+    assert entry["MESSAGE"].startswith("/mnt/2 and 1 more: read 8.0 MB/s (server 8.8 MB/s), write 0")
+
+
+def test_the_numbers_are_fields_of_their_own(entries: list[dict[str, str]]) -> None:
+    (entry,) = entries
+    assert float(entry["NFSTUNED_READ_BYTES_PER_S"]) == 8_000_000
+    assert float(entry["NFSTUNED_SERVER_READ_BYTES_PER_S"]) == 8_800_000
+    assert float(entry["NFSTUNED_OVER_FETCH_RATIO"]) == pytest.approx(1.1)
+    assert float(entry["NFSTUNED_INTERVAL_S"]) == 10
+    assert entry["NFSTUNED_CONNECTIONS"] == "4"
+    assert isinstance(json.loads(entry["NFSTUNED_OPS"]), dict)

@@ -1,0 +1,38 @@
+"""The tiers run what they say."""
+
+from __future__ import annotations
+
+from tests.lab import recipe, selection
+from tests.lab.selection import Length
+
+NAMES = [series.name for series in recipe.SERIES]
+
+
+def test_no_tier_forgets_a_kernel() -> None:
+    for tier in ("short", "ci", "all"):
+        assert {choice.kernel for choice in selection.choices(tier)} == set(NAMES)
+
+
+def test_none_runs_nothing() -> None:
+    assert selection.choices("none") == ()
+
+
+def test_ci_runs_long_scenarios_on_the_oldest_and_the_newest_kernel_only() -> None:
+    long = {choice.kernel for choice in selection.choices("ci") if choice.length is Length.LONG}
+    assert long <= {NAMES[0], NAMES[-1]}
+
+
+def test_a_scenario_without_a_marker_is_short() -> None:
+    assert selection.lengths("def test_a() -> None: ...\n") == {Length.SHORT}
+
+
+def test_a_file_can_hold_both_lengths() -> None:
+    assert selection.lengths("@pytest.mark.long\ndef test_a() -> None: ...\n") == {Length.SHORT, Length.LONG}
+
+
+def test_a_file_marked_long_is_long_as_a_whole() -> None:
+    marks = (
+        "pytestmark = pytest.mark.long\n",
+        'pytestmark = [pytest.mark.usefixtures("x"), pytest.mark.long]\n',
+    )
+    assert [selection.lengths(mark) for mark in marks] == [{Length.LONG}, {Length.LONG}]
