@@ -1,4 +1,4 @@
-"""`python -m tests.lab.demo [KERNEL]`: what nfstuned does to one mount, shown on a real kernel; see `dev/demo`.
+"""`python -m tests.lab.demo [KERNEL]`: what nfstuned does to one mount, on a real kernel; see `dev/demo`.
 
 The demonstration goes to stdout, progress to stderr.
 """
@@ -23,7 +23,7 @@ _BOLD, _DIM, _RED, _PLAIN = "\033[1m", "\033[2m", "\033[31m", "\033[0m"
 
 @dataclass
 class Printer:
-    """Prints the guest's lines as a person wants to read them. Whatever is not of the demonstration is noise."""
+    """Prints the guest's lines as a person wants to read them; what is not of the demonstration is noise."""
 
     colour: bool
     show: Callable[[str], None]

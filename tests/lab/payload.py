@@ -29,7 +29,7 @@ markers =
 
 @dataclass(frozen=True)
 class Order:
-    """What the guest is to do: run pytest with these arguments, run one module of the kit, or give a shell."""
+    """What the guest is to do: run pytest with these arguments, run a module of the kit, or give a shell."""
 
     pytest: tuple[str, ...] = ()
     module: str = ""
