@@ -77,9 +77,8 @@ def main() -> int:
 
 def _demonstrate() -> None:
     server, daemon = Server(), Daemon()
-    server.start()
     _fill(server.path("a"))
-    server.export("a")
+    server.start()
     POINT.mkdir(exist_ok=True)
     slow = _without()
     _start(daemon)
@@ -95,6 +94,7 @@ def _demonstrate() -> None:
 
 def _fill(share: Path) -> None:
     """Put the file into the server's memory: its disk is not what this is about."""
+    share.mkdir(parents=True, exist_ok=True)
     run("mount", "-t", "tmpfs", "tmpfs", str(share))
     (share / "file").write_bytes(os.urandom(1 << 20) * FILE_MIB)
 
