@@ -133,8 +133,14 @@ class Tuner:
             return
         superblock = Superblock(bdi.device, bdi.inode, bdi.read_kb(), volume=volume)
         planned = plan_superblock(superblock, decision, PAGE_KB)
-        if planned is not None:
-            self._reporter.keep(write(bdi, self._state, planned.action))
+        if planned is None:
+            return
+        record = self._state.get(bdi.device)
+        if record is not None and record.bdi == bdi.inode:
+            # Announced once more (udevadm trigger): what became of it since, an undo or a contest, counts.
+            self.must_look = True
+            return
+        self._reporter.keep(write(bdi, self._state, planned.action))
 
     def _settle(self, superblock: Superblock, decision: Decision) -> None:
         if decision.conflict:

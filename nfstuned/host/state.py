@@ -14,6 +14,8 @@ from nfstuned.host.root import Root
 from nfstuned.model.work import Record
 
 FOLDER = "run/nfstuned/read-ahead"
+LENGTH = 96
+"""Bytes of a record's file: four JSON values of at most 20 characters, and spaces."""
 
 
 class State:
@@ -40,16 +42,24 @@ class State:
     def put(self, record: Record) -> None:
         """Keep a record. Raises OSError.
 
-        One write(2) of a few bytes: a reader sees all of it or an empty file, which counts as no record.
+        One write(2) of always the same length replaces the record before it: whenever a reader looks or the
+        daemon is killed, it is the old one, the new one, or (the first one) none.
         """
         values = [record.bdi, record.original_kb, record.written_kb, record.undone]
-        fd = os.open(
-            f"{self._folder}/{record.device}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644
-        )
+        fd = self._open(record.device)
         try:
-            os.write(fd, json.dumps(values).encode())
+            os.write(fd, json.dumps(values).ljust(LENGTH).encode())
         finally:
             os.close(fd)
+
+    def _open(self, device: str) -> int:
+        name, flags = f"{self._folder}/{device}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+        try:
+            return os.open(name, flags, 0o644)
+        except FileNotFoundError:
+            # Somebody has cleaned up. What was kept is lost, which is no reason to tune no more.
+            self.prepare()
+            return os.open(name, flags, 0o644)
 
     def drop(self, device: str) -> None:
         """Forget a device number; it is no error when nothing is known of it."""

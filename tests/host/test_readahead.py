@@ -134,6 +134,19 @@ def test_undo_of_an_unmounted_superblock_forgets_it(root: Root) -> None:
     assert state.get("0:43") is None
 
 
+def test_a_record_takes_the_place_of_a_longer_one(root: Root) -> None:
+    state = State(root)
+    state.put(Record("0:43", 2**63, 2**40, 2**40))
+    state.put(Record("0:43", 1, 128, 128, undone=True))
+    assert state.get("0:43") == Record("0:43", 1, 128, 128, undone=True)
+
+
+def test_a_record_is_kept_although_somebody_removed_the_folder(root: Root) -> None:
+    os.rmdir(root.path("run/nfstuned/read-ahead"))
+    State(root).put(Record("0:43", 1, 128, 15360))
+    assert State(root).get("0:43") == Record("0:43", 1, 128, 15360)
+
+
 @pytest.mark.parametrize("text", ["", "[", "[1, 2]", '["a", 1, 2, false]', "null", "[1, 2, 3, 4, 5]"])
 def test_a_record_that_is_not_whole_counts_as_none(root: Root, text: str) -> None:
     Path(root.path("run/nfstuned/read-ahead/0:43")).write_text(text)

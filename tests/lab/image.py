@@ -76,7 +76,9 @@ def ensure(say: Say) -> None:
 
 def _ensure_as_root(say: Say) -> None:
     say("building the image needs root: asking sudo")
-    environment = [f"NFSTUNED_LAB_CACHE={recipe.cache()}", "PYTHONDONTWRITEBYTECODE=1"]
+    kept = {name: value for name, value in os.environ.items() if name == "NFSTUNED_LAB_MIRROR"}
+    kept |= {"NFSTUNED_LAB_CACHE": str(recipe.cache()), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = [f"{name}={value}" for name, value in kept.items()]
     argv = ["sudo", "env", *environment, sys.executable, "-m", "tests.lab.image"]
     with subprocess.Popen(
         argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=_PROJECT

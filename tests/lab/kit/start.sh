@@ -31,6 +31,7 @@ install() {
 	copy docs/man '*.5' /usr/share/man/man5
 	copy docs/man '*.1' /usr/share/man/man1
 	copy docs/man '*.8' /usr/share/man/man8
+	copy docs/completion '*.bash' /usr/share/bash-completion/completions
 	journalctl --update-catalog
 	systemctl daemon-reload
 }
