@@ -1,0 +1,113 @@
+"""The automounter's maps, as far as they are files."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from nfstuned.errors import ParseError
+from nfstuned.host.found import Found, below
+from nfstuned.host.root import Root
+from nfstuned.model.intent import AutoMap, MapEntry, MapInclude
+from nfstuned.parse.autofs import DIRECT, MASTER, parse_map, parse_master
+from nfstuned.parse.autofsentry import WILDCARD, mount_requests
+
+_DEEPEST = 16
+"""How deep maps may include each other (MAX_INCLUDE_DEPTH of autofs)."""
+_VARIABLES = {
+    "ARCH": "arch",
+    "HOST": "hostname",
+    "OSNAME": "ostype",
+    "OSREL": "osrelease",
+    "OSVERS": "version",
+}
+
+
+@dataclass
+class AutoMaps:
+    """A reader of maps; nothing below the points in `mounted`, or of the maps, is read."""
+
+    root: Root
+    mounted: Sequence[str]
+    found: Found
+    maps: list[AutoMap] = field(default_factory=list)
+
+    def read(self) -> None:
+        """Add what the maps in files ask for; a point that comes twice is its first map's."""
+        self._master(MASTER, _DEEPEST)
+        points: set[str] = set()
+        nulled: set[str] = set()
+        avoid = [*self.mounted, *(item.point for item in self.maps)]
+        variables = self._variables()
+        for item in self.maps:
+            if item.point in nulled:
+                nulled.remove(item.point)
+            elif item.kind == "null":
+                nulled.add(item.point)
+            elif item.point == DIRECT or item.point not in points:
+                points.add(item.point)
+                entries = self._entries(item.kind, item.name, avoid, _DEEPEST) if item.format != "amd" else []
+                for entry in sorted(_first(entries), key=lambda entry: entry.key == WILDCARD):
+                    self.found.add(mount_requests(entry, item, variables))
+
+    def _master(self, file: str, depth: int) -> None:
+        if not depth or below(file, self.mounted):
+            return
+        for item in parse_master(self.root.read_or_empty(file[1:]), file):
+            if isinstance(item, ParseError):
+                self.found.problems.append(item)
+            elif isinstance(item, AutoMap):
+                self.maps.append(item)
+            else:
+                for path in self._included(item):
+                    if path != file:
+                        self._master(path, depth - 1)
+
+    def _included(self, include: MapInclude) -> list[str]:
+        if include.kind != "dir":
+            path = _file_of(include.kind, include.name)
+            return [path] if path else []
+        names = self.root.names(include.name[1:])
+        good = [name for name in names if name.endswith(".autofs") and not name.startswith(".")]
+        return [posixpath.join(include.name, name) for name in good]
+
+    def _entries(self, kind: str, name: str, avoid: Sequence[str], depth: int) -> list[MapEntry]:
+        """Return the entries of a map in a file; none of one that is a program, or that a server keeps."""
+        path = _file_of(kind, name)
+        if not path or not depth or below(path, avoid) or self.root.executable(path[1:]):
+            return []
+        entries: list[MapEntry] = []
+        for item in parse_map(self.root.read_or_empty(path[1:]), path):
+            if isinstance(item, ParseError):
+                self.found.problems.append(item)
+            elif isinstance(item, MapEntry):
+                entries.append(item)
+            elif _file_of(item.kind, item.name) != path:
+                entries += self._entries(item.kind, item.name, avoid, depth - 1)
+        return entries
+
+    def _variables(self) -> dict[str, str]:
+        names = {
+            "ARCH": "arch",
+            "HOST": "hostname",
+            "OSNAME": "ostype",
+            "OSREL": "osrelease",
+            "OSVERS": "version",
+        }
+        texts = {name: self.root.read_or_empty(f"{_KERNEL}/{file}").strip() for name, file in names.items()}
+        return {name: text for name, text in texts.items() if text}
+
+
+def _file_of(kind: str, name: str) -> str:
+    """Return the file of a map, "" where it is not one; without a path it is in /etc."""
+    if kind not in ("", "file"):
+        return ""
+    return posixpath.normpath("/" + posixpath.join("/etc", name))
+
+
+def _first(entries: Iterable[MapEntry]) -> list[MapEntry]:
+    known: dict[str, MapEntry] = {}
+    for entry in entries:
+        known.setdefault(entry.key, entry)
+    return list(known.values())
