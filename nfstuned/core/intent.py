@@ -50,8 +50,8 @@ class Intents:
         """Return the options that a live mount asked for; none when nothing tells.
 
         utab says what mount.nfs was really given, so that the other files count only for a mount which utab
-        does not know. Of several rows in utab the last counts: it is the mount on top. Where another file asks
-        for the same, that file is named instead of utab.
+        does not know. Of several rows in utab the last counts: it is the mount on top. Where another file
+        asks for the same, that file is named instead of utab.
         """
         mine = self._places.get(_place(mount.source, mount.point), [])
         actual = next((request for request in reversed(mine) if request.file == UTAB), None)
@@ -130,18 +130,20 @@ class _Merge:
     def fill(self, section: str, argument: str | None) -> None:
         versioned = any(_is_version(asked.name) for asked in self.options)
         for setting in self.settings:
-            if setting.section != section or not _same(setting.argument, argument):
+            if setting.section != section or not (argument is None or _same(setting.argument, argument)):
                 continue
             alias = _ALIASES.get(setting.name.lower())
             name = alias or setting.name.lower()
             if self._has(name) or (versioned and _is_version(name)):
                 continue
             versioned = versioned or _is_version(name)
-            value = _value(self.settings, setting, argument)
-            text = "" if value is None else self._option(name, value, alias=alias is not None)
-            if text:
+            # [NFSMount_Global_Options "x"] has no say, but its names are looked up without the "x".
+            decider = _setting(self.settings, section, argument, setting.name)
+            value = decider and _value(self.settings, decider)
+            text = self._option(name, value, alias=alias is not None) if value else ""
+            if decider and text:
                 key, separator, rest = text.partition("=")
-                self.options.append(Asked(key, rest if separator else None, setting.file, setting.line))
+                self.options.append(Asked(key, rest if separator else None, decider.file, decider.line))
 
     def _has(self, name: str) -> bool:
         """Return whether the option, its negation or its opposite is there already."""
@@ -179,7 +181,7 @@ def _is_version(name: str) -> bool:
 
 
 def _replaces(setting: Setting, known: Setting) -> bool:
-    """Return whether conf_remove_now removes `known`: without an argument it takes any section of the name."""
+    """Return whether conf_remove_now removes `known`: without an argument it takes any section."""
     return (
         setting.section == known.section
         and (setting.argument is None or _same(setting.argument, known.argument))
@@ -191,27 +193,23 @@ def _same(left: str | None, right: str | None) -> bool:
     return left == right or (left is not None and right is not None and left.lower() == right.lower())
 
 
-def _value(settings: Sequence[Setting], setting: Setting, argument: str | None) -> str | None:
-    """Return a setting's value; `$name` stands for one of [environment] with the same argument."""
-    value = setting.value
-    for _ in range(_DEEPEST):
-        if not value.startswith("$"):
-            return value
-        found = _variable(settings, value[1:], argument)
-        if found is None:
-            return None
-        value = found
+def _setting(settings: Sequence[Setting], section: str, argument: str | None, name: str) -> Setting | None:
+    """Return the setting that conf_get_section finds."""
+    for setting in settings:
+        if setting.section == section and _same(setting.argument, argument) and _same(setting.name, name):
+            return setting
     return None
 
 
-def _variable(settings: Sequence[Setting], name: str, argument: str | None) -> str | None:
-    for setting in settings:
-        if (
-            setting.section == "environment"
-            and _same(setting.argument, argument)
-            and _same(setting.name, name)
-        ):
+def _value(settings: Sequence[Setting], setting: Setting) -> str | None:
+    """Return a setting's value; `$name` stands for one of [environment] with the same argument."""
+    for _ in range(_DEEPEST):
+        if not setting.value.startswith("$"):
             return setting.value
+        found = _setting(settings, "environment", setting.argument, setting.value[1:])
+        if found is None:
+            return None
+        setting = found
     return None
 
 

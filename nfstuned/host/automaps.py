@@ -88,14 +88,10 @@ class AutoMaps:
         return entries
 
     def _variables(self) -> dict[str, str]:
-        names = {
-            "ARCH": "arch",
-            "HOST": "hostname",
-            "OSNAME": "ostype",
-            "OSREL": "osrelease",
-            "OSVERS": "version",
+        texts = {
+            name: self.root.read_or_empty(f"proc/sys/kernel/{file}").strip()
+            for name, file in _VARIABLES.items()
         }
-        texts = {name: self.root.read_or_empty(f"{_KERNEL}/{file}").strip() for name, file in names.items()}
         return {name: text for name, text in texts.items() if text}
 
 

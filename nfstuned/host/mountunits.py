@@ -20,7 +20,7 @@ STRONG = (
     "etc/systemd/system",
     "run/systemd/system",
 )
-"""Units that stand before those which systemd makes of fstab, the strongest folder first (systemd.unit(5))."""
+"""Units that stand before those which systemd makes of fstab, the strongest folder first."""
 WEAK = ("usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system")
 _DIRECTORIES = {"t": "/run", "S": "/var/lib", "C": "/var/cache", "L": "/var/log", "E": "/etc"}
 

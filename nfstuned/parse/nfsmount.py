@@ -99,7 +99,7 @@ def _begin_section(reader: _Reader, number: int, content: str) -> None:
         argument, closing, _ = rest.partition('"')
         reader.argument = argument if closing else None
     if reader.argument is None and reader.section in _NAMED:
-        # For conf_parse_line the bracket that closes an IPv6 address ends the section, before the second quote.
+        # The bracket that closes an IPv6 address ends the section, before the second quote.
         reader.refuse(number, f"a section without a name makes mount.nfs crash: {quoted('[' + inside + ']')}")
     elif quote and reader.argument is None:
         reader.refuse(number, f"a section's name without a closing quote: {quoted('[' + inside + ']')}")
