@@ -8,7 +8,6 @@ store_mount_options writes down.
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from nfstuned.model.intent import Asked, Setting
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.work import Request
+from nfstuned.parse.fields import clean_path
 from nfstuned.parse.options import parse_options
 from nfstuned.parse.utab import FILE as UTAB
 
@@ -164,7 +164,7 @@ class _Merge:
 
 def _merged(request: Request, settings: tuple[Setting, ...]) -> tuple[Asked, ...]:
     merge = _Merge(settings, _given(request))
-    merge.fill("mountpoint", posixpath.normpath(request.point))
+    merge.fill("mountpoint", clean_path(request.point))
     # mount.nfs cuts at the first colon, so that an IPv6 address in brackets is "[" and its first group.
     merge.fill("server", request.source.partition(":")[0])
     merge.fill(GLOBAL, None)

@@ -12,6 +12,7 @@ from nfstuned.host.root import Root
 from nfstuned.model.intent import AutoMap, MapEntry, MapInclude
 from nfstuned.parse.autofs import DIRECT, MASTER, parse_map, parse_master
 from nfstuned.parse.autofsentry import WILDCARD, mount_requests
+from nfstuned.parse.fields import clean_path
 
 _DEEPEST = 16
 """How deep maps may include each other (MAX_INCLUDE_DEPTH of autofs)."""
@@ -35,7 +36,7 @@ class AutoMaps:
 
     def read(self) -> None:
         """Add what the maps in files ask for; a point that comes twice is its first map's."""
-        self._master(MASTER, _DEEPEST)
+        self._master(MASTER, ())
         points: set[str] = set()
         nulled: set[str] = set()
         avoid = [*self.mounted, *(item.point for item in self.maps)]
@@ -47,12 +48,14 @@ class AutoMaps:
                 nulled.add(item.point)
             elif item.point == DIRECT or item.point not in points:
                 points.add(item.point)
-                entries = self._entries(item.kind, item.name, avoid, _DEEPEST) if item.format != "amd" else []
+                entries = (
+                    self._entries(_file_of(item.kind, item.name), avoid, ()) if item.format != "amd" else []
+                )
                 for entry in sorted(_first(entries), key=lambda entry: entry.key == WILDCARD):
                     self.found.add(mount_requests(entry, item, variables))
 
-    def _master(self, file: str, depth: int) -> None:
-        if not depth or below(file, self.mounted):
+    def _master(self, file: str, chain: tuple[str, ...]) -> None:
+        if file in chain or len(chain) > _DEEPEST or below(file, self.mounted):
             return
         for item in parse_master(self.root.read_or_empty(file[1:]), file):
             if isinstance(item, ParseError):
@@ -61,8 +64,7 @@ class AutoMaps:
                 self.maps.append(item)
             else:
                 for path in self._included(item):
-                    if path != file:
-                        self._master(path, depth - 1)
+                    self._master(path, (*chain, file))
 
     def _included(self, include: MapInclude) -> list[str]:
         if include.kind != "dir":
@@ -72,10 +74,11 @@ class AutoMaps:
         good = [name for name in names if name.endswith(".autofs") and not name.startswith(".")]
         return [posixpath.join(include.name, name) for name in good]
 
-    def _entries(self, kind: str, name: str, avoid: Sequence[str], depth: int) -> list[MapEntry]:
+    def _entries(self, path: str, avoid: Sequence[str], chain: tuple[str, ...]) -> list[MapEntry]:
         """Return the entries of a map in a file; none of one that is a program, or that a server keeps."""
-        path = _file_of(kind, name)
-        if not path or not depth or below(path, avoid) or self.root.executable(path[1:]):
+        if not path or path in chain or len(chain) > _DEEPEST or below(path, avoid):
+            return []
+        if self.root.executable(path[1:]):
             return []
         entries: list[MapEntry] = []
         for item in parse_map(self.root.read_or_empty(path[1:]), path):
@@ -83,8 +86,8 @@ class AutoMaps:
                 self.found.problems.append(item)
             elif isinstance(item, MapEntry):
                 entries.append(item)
-            elif _file_of(item.kind, item.name) != path:
-                entries += self._entries(item.kind, item.name, avoid, depth - 1)
+            else:
+                entries += self._entries(_file_of(item.kind, item.name), avoid, (*chain, path))
         return entries
 
     def _variables(self) -> dict[str, str]:
@@ -99,7 +102,7 @@ def _file_of(kind: str, name: str) -> str:
     """Return the file of a map, "" where it is not one; without a path it is in /etc."""
     if kind not in ("", "file"):
         return ""
-    return posixpath.normpath("/" + posixpath.join("/etc", name))
+    return clean_path(posixpath.join("/etc", name))
 
 
 def _first(entries: Iterable[MapEntry]) -> list[MapEntry]:

@@ -39,25 +39,29 @@ class MountConf:
             text = self.root.read(file[1:])
         except OSError:
             return False
-        self._keep(parse_nfsmount(text, file), _DEEPEST)
+        self._keep(parse_nfsmount(text, file), (file,))
         return True
 
-    def _keep(self, items: Iterable[Setting | ConfInclude | ParseError], depth: int) -> None:
+    def _keep(self, items: Iterable[Setting | ConfInclude | ParseError], chain: tuple[str, ...]) -> None:
         for item in items:
             if isinstance(item, Setting):
                 self.found.settings.append(item)
             elif isinstance(item, ParseError):
                 self.found.problems.append(item)
             else:
-                self._include(item, depth - 1)
+                self._include(item, chain)
 
-    def _include(self, include: ConfInclude, depth: int) -> None:
+    def _include(self, include: ConfInclude, chain: tuple[str, ...]) -> None:
         path = included(include)
+        if path in chain or len(chain) > _DEEPEST:
+            message = f"{path} includes itself, which makes mount.nfs crash"
+            self.found.problems.append(ParseError(include.file, include.line, message))
+            return
         try:
-            text = "" if below(path, self.mounted) or not depth else self.root.read(path[1:])
+            text = "" if below(path, self.mounted) else self.root.read(path[1:])
         except OSError:
             if not include.optional:
                 message = f"the included file cannot be read: {path}"
                 self.found.problems.append(ParseError(include.file, include.line, message))
             return
-        self._keep(parse_nfsmount(text, path, include.section, include.argument), depth)
+        self._keep(parse_nfsmount(text, path, include.section, include.argument), (*chain, path))

@@ -50,8 +50,8 @@ def mount_requests(
     """
     direct = auto.point == DIRECT
     if direct != entry.key.startswith("/"):
-        kind = "direct" if direct else "indirect"
-        return (ParseError(entry.file, entry.line, f"not a key of a {kind} map: {quoted(entry.key)}"),)
+        kind = "a direct" if direct else "an indirect"
+        return (ParseError(entry.file, entry.line, f"not a key of {kind} map: {quoted(entry.key)}"),)
     wildcard = not direct and entry.key == WILDCARD
     key = _KEY_MARK if wildcard else re.sub(r"(\s)", r"\\\1", entry.key)
     words = _WORD.findall(_expand(entry.text, key, {**variables, **auto.variables}))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from nfstuned.errors import ParseError
 from nfstuned.model.intent import ConfInclude, Setting
-from nfstuned.parse.fields import quoted
+from nfstuned.parse.fields import clean_path, quoted
 from nfstuned.parse.versions import in_version_order
 
 FILE = "/etc/nfsmount.conf"
@@ -71,7 +71,7 @@ def drop_ins(names: list[str]) -> list[str]:
 
 def included(include: ConfInclude) -> str:
     """Return the absolute path of an included file: it stands relative to the file that names it."""
-    return posixpath.normpath("/" + posixpath.join(posixpath.dirname(include.file), include.path))
+    return clean_path(posixpath.join(posixpath.dirname(include.file), include.path))
 
 
 def _lines(text: str) -> Iterator[tuple[int, str, bool]]:

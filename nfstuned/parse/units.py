@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from dataclasses import dataclass, field
 from nfstuned.errors import ParseError
 from nfstuned.model.intent import UnitSetting
 from nfstuned.model.work import Request
-from nfstuned.parse.fields import quoted
+from nfstuned.parse.fields import clean_path, quoted
 
 NFS = ("nfs", "nfs4")
 SUFFIX = ".mount"
@@ -75,7 +74,7 @@ def mount_request(
 
 def unit_name(point: str) -> str:
     """Return the name of the mount unit of a path, as `systemd-escape --path --suffix=mount` prints it."""
-    path = posixpath.normpath("/" + point).lstrip("/")
+    path = clean_path(point)[1:]
     return (_escape(path) if path else "-") + SUFFIX
 
 
@@ -136,7 +135,7 @@ def _request(name: str, values: dict[str, UnitSetting]) -> tuple[Request | Parse
         return (ParseError(what.file, line, message),)
     options = values.get("Options", what)
     asked = options.value if options is not what else ""
-    return (Request(what.value, posixpath.normpath(point), asked, options.file, options.line),)
+    return (Request(what.value, clean_path(point), asked, options.file, options.line),)
 
 
 def _expand(text: str, specifiers: Mapping[str, str]) -> tuple[str, str]:
