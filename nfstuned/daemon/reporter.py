@@ -34,10 +34,14 @@ class Reporter:
             outcome = replace(outcome, action=replace(outcome.action, old_kb=earlier.action.old_kb))
         self._untold[device] = outcome
 
-    def forget(self, device: str) -> None:
-        """Drop what was not told: the superblock is gone."""
-        self._untold.pop(device, None)
-        self._conflicts.pop(device, None)
+    def forget(self, device: str, alive: int | None) -> None:
+        """Drop what was not told of a superblock that is gone; `alive` is the bdi that has its number now."""
+        outcome = self._untold.get(device)
+        if outcome is not None and outcome.action.bdi != alive:
+            del self._untold[device]
+        conflict = self._conflicts.get(device)
+        if conflict is not None and conflict[0] != alive:
+            del self._conflicts[device]
 
     def place(self, superblock: Superblock, decision: Decision) -> None:
         """Tell what was done to a superblock whose mounts are known now."""

@@ -59,13 +59,17 @@ class Tuner:
             self.must_look = True
 
     def removed(self, device: str) -> None:
-        """Forget a superblock: its device number may be another's in a moment."""
-        self._contests.pop(device, None)
-        self._unplaced.pop(device, None)
+        """Forget a superblock, but not the one that has its device number by now: events may come late."""
+        alive = bdis.identity(self._root, device)
+        contest = self._contests.get(device)
+        if contest is not None and contest.bdi != alive:
+            del self._contests[device]
+        if self._unplaced.get(device) != alive:
+            self._unplaced.pop(device, None)
         self._removed.add(device)
-        self._reporter.forget(device)
+        self._reporter.forget(device, alive)
         record = self._state.get(device)
-        if record is not None and record.bdi != bdis.identity(self._root, device):
+        if record is not None and record.bdi != alive:
             self._state.drop(device)
 
     def settled(self, device: str) -> None:

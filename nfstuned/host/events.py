@@ -69,6 +69,7 @@ class UdevEvents:
         self._monitor = pyudev.Monitor.from_netlink(pyudev.Context(), "udev")
         self._monitor.filter_by("bdi")
         self._monitor.start()
+        self._socket = socket.socket(fileno=os.dup(self._monitor.fileno()))
 
     def fileno(self) -> int:
         """Return the descriptor to wait on."""
@@ -85,7 +86,9 @@ class UdevEvents:
             while (device := self._monitor.poll(timeout=0)) is not None:
                 events.append(Uevent(device.action or "", "bdi", device.sys_name))
         except OSError as error:
-            raise _lost(error) from error
+            # pyudev only says that poll(2) found an error. Asking the socket which one also clears it.
+            number = error.errno or self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            raise _lost(OSError(number, str(error))) from error
         return events
 
 

@@ -1,0 +1,180 @@
+"""The commands as a user meets them, without the daemon: what they print is what the kernel has."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.lab.kit.daemon import nfstuned, nfstuned_json
+from tests.lab.kit.mounts import BDI
+from tests.lab.kit.shell import attempt
+
+if TYPE_CHECKING:
+    from tests.lab.kit.daemon import Daemon
+    from tests.lab.kit.mounts import Mounted, Mounts
+
+KEYS = {
+    "mount_point",
+    "source",
+    "fstype",
+    "device",
+    "provider",
+    "profile",
+    "read_ahead_kb",
+    "read_ahead_target_kb",
+    "nconnect_requested",
+    "nconnect",
+    "nconnect_target",
+    "connections",
+}
+OUTCOMES = ("kind", "target", "old", "new", "outcome", "reason")
+pytestmark = pytest.mark.usefixtures("quiet_udev", "stopped_daemon")
+
+
+def test_status_holds_what_the_kernel_has(mount: Mounts) -> None:
+    # The first mount of a server decides: the second asks for 8 connections and gets the first one's 4.
+    first = mount("a", "vers=4.1,nconnect=4")
+    second = mount("b", "vers=4.1,nconnect=8")
+    generic = mount("c", "vers=3,nolock", host="nas.lab.internal")
+    document = nfstuned_json("status")
+    assert document["schema"] == "nfstuned.status/1"
+    rows = _rows(document)
+    assert set(rows) == {str(mounted.point) for mounted in (first, second, generic)}
+    assert all(set(row) == KEYS for row in rows.values())
+    for mounted, asked in ((first, 4), (second, 8)):
+        row = rows[str(mounted.point)]
+        assert row == {
+            "mount_point": str(mounted.point),
+            "source": mounted.source,
+            "fstype": "nfs4",
+            "device": mounted.device,
+            "provider": "azure-files",
+            "profile": "azure-files",
+            "read_ahead_kb": mounted.read_ahead_kb,
+            "read_ahead_target_kb": 15360,
+            "nconnect_requested": asked,
+            "nconnect": 4,
+            "nconnect_target": 4,
+            "connections": _transports(mounted),
+        }
+        assert row["connections"] == 4
+    row = rows[str(generic.point)]
+    told = (row["fstype"], row["provider"], row["profile"], row["read_ahead_target_kb"], row["connections"])
+    assert told == ("nfs", "generic", "generic", 1024, 1)
+
+
+def test_every_user_gets_a_status(mount: Mounts) -> None:
+    mounted = mount("a", "vers=4.1,nconnect=4")
+    done = attempt("runuser", "-u", "nobody", "--", "nfstuned", "status", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    row = _rows(json.loads(done.stdout))[str(mounted.point)]
+    found = (row["device"], row["read_ahead_kb"], row["read_ahead_target_kb"], row["nconnect"])
+    assert found == (mounted.device, 128, 15360, 4)
+    # Its own mountstats are readable: what init's hide is not missed.
+    assert row["connections"] == 4, done.stderr
+    text = attempt("runuser", "-u", "nobody", "--", "nfstuned", "status")
+    assert text.returncode == 0, text.stderr
+    assert str(mounted.point) in text.stdout
+
+
+def test_apply_by_another_user_is_refused_and_says_why(mount: Mounts) -> None:
+    mounted = mount("a")
+    done = attempt("runuser", "-u", "nobody", "--", "nfstuned", "apply", "--format", "json")
+    assert done.returncode == 1, done.stdout + done.stderr
+    (action,) = json.loads(done.stdout)["actions"]
+    assert action["outcome"] == "failed"
+    assert "ermission denied" in action["reason"], action
+    assert mounted.read_ahead_kb == 128
+
+
+def test_status_without_a_mount_is_empty() -> None:
+    assert nfstuned_json("status") == {"schema": "nfstuned.status/1", "mounts": []}
+    assert nfstuned("status").stdout == "No NFS mounts.\n"
+
+
+def test_apply_and_undo_do_what_they_say(mount: Mounts) -> None:
+    mounted = mount("a")
+    others = _others(mounted)
+    planned = nfstuned_json("apply", "--dry-run")
+    assert _actions(planned) == [("read-ahead", str(mounted.point), 128, 15360, "planned")]
+    assert mounted.read_ahead_kb == 128
+    assert _actions(nfstuned_json("apply")) == [("read-ahead", str(mounted.point), 128, 15360, "done")]
+    assert mounted.read_ahead_kb == 15360
+    again = nfstuned("apply")
+    assert (again.returncode, again.stdout) == (0, "Nothing to do: 1 mount as the profiles ask.\n")
+    assert _actions(nfstuned_json("undo")) == [("read-ahead", str(mounted.point), 15360, 128, "done")]
+    assert mounted.read_ahead_kb == 128
+    assert nfstuned("undo").stdout == "Nothing to put back.\n"
+    assert _others(mounted) == others, "another device was changed"
+
+
+def test_the_configuration_shown_is_the_one_in_effect(stopped_daemon: Daemon, mount: Mounts) -> None:
+    stopped_daemon.configure("[profile.azure-files]\nread_ahead_kb = 4096\n")
+    shown = nfstuned("config", "show")
+    assert shown.returncode == 0, shown.stderr
+    assert "read_ahead_kb = 4096" in shown.stdout
+    mounted = mount("a")
+    assert nfstuned("apply").returncode == 0
+    assert mounted.read_ahead_kb == 4096
+    # What it prints is a configuration, too.
+    stopped_daemon.configure(shown.stdout)
+    checked = nfstuned("config", "check")
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_the_schema_is_json() -> None:
+    schema = json.loads(nfstuned("config", "schema").stdout)
+    assert set(schema["properties"]) == {"daemon", "nconnect", "policy", "profile"}
+
+
+def test_a_broken_configuration_is_exit_2_and_costs_status_only_the_targets(
+    stopped_daemon: Daemon, mount: Mounts
+) -> None:
+    mounted = mount("a")
+    stopped_daemon.configure("[daemon]\nsample_intervall = 3\n")
+    for command in (("apply",), ("apply", "--dry-run"), ("config", "show"), ("config", "check")):
+        done = nfstuned(*command)
+        assert (done.returncode, done.stdout) == (2, ""), command
+        assert "sample_intervall" in done.stderr, command
+    done = nfstuned("status", "--format", "json")
+    assert done.returncode == 2
+    row = _rows(json.loads(done.stdout))[str(mounted.point)]
+    assert (row["read_ahead_kb"], row["read_ahead_target_kb"], row["profile"]) == (128, None, None)
+    assert mounted.read_ahead_kb == 128
+
+
+def test_wrong_usage_is_exit_2() -> None:
+    for command in (("aply",), ("apply", "--dryrun"), ("status", "--format", "yaml")):
+        done = nfstuned(*command)
+        assert (done.returncode, done.stdout) == (2, ""), command
+
+
+def _rows(document: dict[str, object]) -> dict[str, dict[str, object]]:
+    mounts = document["mounts"]
+    assert isinstance(mounts, list)
+    return {row["mount_point"]: row for row in mounts}
+
+
+def _actions(document: dict[str, object]) -> list[tuple[object, ...]]:
+    assert document["schema"] == "nfstuned.apply/1"
+    actions = document["actions"]
+    assert isinstance(actions, list)
+    assert all(tuple(action) == OUTCOMES and action["reason"] for action in actions), actions
+    return [tuple(action[key] for key in OUTCOMES[:-1]) for action in actions]
+
+
+def _transports(mounted: Mounted) -> int:
+    stanzas = Path("/proc/self/mountstats").read_text().split("device ")
+    (mine,) = [stanza for stanza in stanzas if f" mounted on {mounted.point} " in stanza]
+    return mine.count("\txprt:")
+
+
+def _others(mounted: Mounted) -> dict[str, str]:
+    return {
+        folder.name: (folder / "read_ahead_kb").read_text()
+        for folder in BDI.iterdir()
+        if folder.name != mounted.device
+    }
