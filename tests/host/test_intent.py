@@ -120,6 +120,7 @@ MASTER = """\
 /nis yp:auto.home
 /slow /nfs/auto.slow
 /own /home/maps
+/absent auto.absent
 +dir:/etc/auto.master.d
 +auto.master
 +auto.more
