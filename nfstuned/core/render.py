@@ -20,6 +20,7 @@ STATUS_KEYS = (
     "read_ahead_kb",
     "read_ahead_target_kb",
     "nconnect_requested",
+    "nconnect_requested_by",
     "nconnect",
     "nconnect_target",
     "connections",

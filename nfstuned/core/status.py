@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from nfstuned.core.intent import Intents, find, options
 from nfstuned.core.policy import decide
 from nfstuned.model.kernel import Mount, MountStats
 from nfstuned.model.policy import Policy, Profile
 from nfstuned.model.status import StatusRow
-from nfstuned.model.work import Request, Snapshot, Superblock
-from nfstuned.parse.options import parse_options
-from nfstuned.parse.utab import FILE as UTAB
+from nfstuned.model.work import Snapshot, Superblock
 
 _NO_POLICY = Policy(profiles=())
 
 
 def status(snapshot: Snapshot, policy: Policy | None) -> tuple[StatusRow, ...]:
     """Return one row a mount, in the order of their mount points; without a policy no row has a target."""
-    stats = {(stanza.source, stanza.point): stanza for stanza in snapshot.stats}
+    look = _Look(
+        snapshot=snapshot,
+        policy=policy,
+        stats={(stanza.source, stanza.point): stanza for stanza in snapshot.stats},
+        intents=Intents(snapshot.requests, snapshot.settings),
+    )
     rows = [
-        _row(mount, superblock, snapshot, policy, _connections(mount, superblock, stats))
-        for superblock in snapshot.superblocks
-        for mount in superblock.mounts
+        _row(mount, superblock, look) for superblock in snapshot.superblocks for mount in superblock.mounts
     ]
     return tuple(sorted(rows, key=lambda row: row.mount_point))
 
@@ -29,35 +33,36 @@ def hidden(snapshot: Snapshot) -> tuple[str, ...]:
     return tuple(superblock.device for superblock in snapshot.superblocks if not superblock.mounts)
 
 
-def requested_nconnect(mount: Mount, requests: tuple[Request, ...]) -> int | None:
-    """Return the nconnect that `mount` asked for, None when it did not ask.
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What all rows of one look have in common."""
 
-    utab says what mount.nfs was really given, so that fstab counts only for a mount which utab does not know.
-    Of several rows the last counts: it is the mount on top.
-    """
-    mine = [request for request in requests if _place(request) == _place(mount)]
-    actual = [request for request in mine if request.file == UTAB] or mine
-    return parse_options(actual[-1].options).number("nconnect") if actual else None
+    snapshot: Snapshot
+    policy: Policy | None
+    stats: dict[tuple[str, str], MountStats]
+    intents: Intents
 
 
-def _row(
-    mount: Mount, superblock: Superblock, snapshot: Snapshot, policy: Policy | None, connections: int | None
-) -> StatusRow:
-    decision = decide(policy or _NO_POLICY, superblock, snapshot)
-    profile = _profile(policy, decision.profile)
+def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
+    decision = decide(look.policy or _NO_POLICY, superblock, look.snapshot)
+    profile = _profile(look.policy, decision.profile)
+    asked = find(look.intents.of(mount), "nconnect")
     return StatusRow(
         mount_point=mount.point,
         source=mount.source,
         fstype=mount.fstype,
         device=mount.device,
         provider=decision.provider,
-        profile=None if policy is None else decision.profile,
+        profile=None if look.policy is None else decision.profile,
         read_ahead_kb=superblock.read_ahead_kb,
-        read_ahead_target_kb=None if decision.kb is None else decision.kb - decision.kb % snapshot.page_kb,
-        nconnect_requested=requested_nconnect(mount, snapshot.requests),
+        read_ahead_target_kb=None
+        if decision.kb is None
+        else decision.kb - decision.kb % look.snapshot.page_kb,
+        nconnect_requested=None if asked is None else options([asked]).number("nconnect"),
+        nconnect_requested_by=None if asked is None else asked.origin,
         nconnect=mount.options.number("nconnect") or 1,
         nconnect_target=profile.nconnect,
-        connections=connections,
+        connections=_connections(mount, superblock, look.stats),
         nconnect_max=profile.nconnect_max,
         lower=decision.lower,
         undone=superblock.record is not None and superblock.record.undone,
@@ -83,8 +88,3 @@ def _connections(
         if stanza is not None:
             return len(stanza.transports)
     return None
-
-
-def _place(value: Mount | Request) -> tuple[str, str]:
-    """Return source and mount point as they compare: people write trailing slashes, the kernel does not."""
-    return value.source.rstrip("/"), value.point.rstrip("/")

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from nfstuned.errors import ParseError
 from nfstuned.host import bdi
+from nfstuned.host.intent import observe_intent
 from nfstuned.host.namespaces import other_views
 from nfstuned.host.root import Root
 from nfstuned.host.state import State
 from nfstuned.model.kernel import Mount, MountStats, Server, Volume
 from nfstuned.model.work import Record, Request, Snapshot, Superblock, Tunnel
 from nfstuned.parse.bdi import parse_read_ahead
-from nfstuned.parse.fstab import parse_fstab
 from nfstuned.parse.kernel import parse_os_release, parse_release
 from nfstuned.parse.mountinfo import parse_mountinfo
 from nfstuned.parse.mountstats import parse_mountstats
@@ -58,18 +58,19 @@ def observe(root: Root) -> Snapshot:
     """Return all that is known of the NFS mounts of this host, in every namespace that can be seen."""
     snapshot = observe_superblocks(root, deep=True)
     stats, problems = observe_stats(root)
-    requests = [
-        *parse_utab(root.read_or_empty("run/mount/utab")),
-        *parse_fstab(root.read_or_empty("etc/fstab")),
-    ]
-    errors = tuple(request for request in requests if isinstance(request, ParseError))
+    points = sorted({mount.point for superblock in snapshot.superblocks for mount in superblock.mounts})
+    found = observe_intent(root, points)
+    rows = parse_utab(root.read_or_empty("run/mount/utab"))
+    actual = [row for row in rows if isinstance(row, Request)]
+    errors = [row for row in rows if isinstance(row, ParseError)]
     return replace(
         snapshot,
         stats=stats,
-        requests=tuple(request for request in requests if isinstance(request, Request)),
+        requests=(*actual, *found.requests),
+        settings=tuple(found.settings),
         kernel=parse_release(root.read_or_empty("proc/sys/kernel/osrelease").strip()),
         distribution=parse_os_release(root.read_or_empty("etc/os-release")),
-        problems=(*snapshot.problems, *problems, *errors),
+        problems=(*snapshot.problems, *problems, *errors, *found.problems),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 
 VIEWS = ("proc/1", "proc/self")
 
@@ -39,6 +40,14 @@ class Root:
             return self.read(name)
         except OSError:
             return ""
+
+    def executable(self, name: str) -> bool:
+        """Return whether a file is one that its owner may execute."""
+        try:
+            mode = os.stat(self.prefix + name).st_mode
+        except OSError:
+            return False
+        return stat.S_ISREG(mode) and bool(mode & stat.S_IXUSR)
 
     def names(self, folder: str) -> list[str]:
         """Return the sorted names in a folder; none where it is absent."""

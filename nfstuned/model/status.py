@@ -29,5 +29,7 @@ class StatusRow:
     nconnect_max: int | None = None
     lower: bool = False
     """Whether a read-ahead above the target counts as wrong."""
+    nconnect_requested_by: str | None = None
+    """The file and line that ask for it, `/etc/fstab:7`; utab's where no other file asks for the same."""
     undone: bool = False
     """The administrator took nfstuned's value back."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from nfstuned.errors import ParseError
+from nfstuned.model.intent import Setting
 from nfstuned.model.kernel import Distribution, KernelRelease, Mount, MountStats, Server, Volume
 
 
@@ -51,12 +52,18 @@ class Tunnel:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The options with which a mount was asked for, and the file that says so (utab, fstab)."""
+    """The options with which a mount was, or will be, asked for, and the line that says so.
+
+    utab, fstab, a mount unit or an autofs map; what nfsmount.conf adds to the last three is not in it.
+    """
 
     source: str
     point: str
     options: str
     file: str
+    line: int = 0
+    wildcard: bool = False
+    """An autofs entry for any key: `*` in `point` and each `&` in the other fields stand for the key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +74,9 @@ class Snapshot:
     tunnels: tuple[Tunnel, ...] = ()
     stats: tuple[MountStats, ...] = ()
     requests: tuple[Request, ...] = ()
+    """utab's rows first. Of several others for one place the first counts."""
+    settings: tuple[Setting, ...] = ()
+    """nfsmount.conf and its drop-ins, in the order in which mount.nfs reads them."""
     kernel: KernelRelease | None = None
     distribution: Distribution | None = None
     azure: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 
 LARGEST = 2**64 - 1
@@ -45,6 +46,11 @@ def unescape(text: str) -> str:
     Each escape is one byte; bytes in a row are decoded together, and stay surrogate escapes if not UTF-8.
     """
     return _ESCAPES.sub(_bytes, text) if "\\" in text else text
+
+
+def clean_path(path: str) -> str:
+    """Return an absolute path without repeated slashes, `.` and `..`: it cannot leave the root."""
+    return "/" + posixpath.normpath("/" + path).lstrip("/")
 
 
 def _bytes(escapes: re.Match[str]) -> str:

@@ -27,7 +27,7 @@ def parse_fstab(text: str, file: str = FILE) -> tuple[Request | ParseError, ...]
             found.append(ParseError(file, position, problem))
             continue
         source, point, _, options = (unescape(token) for token in fields[:_LEAST])
-        found.append(Request(source, point, options, file))
+        found.append(Request(source, point, options, file, position))
     return tuple(found)
 
 

@@ -25,7 +25,7 @@ def parse_utab(text: str, file: str = FILE) -> tuple[Request | ParseError, ...]:
             continue
         source, point = values.get("SRC"), values.get("TARGET")
         if source and point:
-            found.append(Request(unescape(source), unescape(point), options, file))
+            found.append(Request(unescape(source), unescape(point), options, file, position))
         else:
             found.append(ParseError(file, position, f"neither SRC nor TARGET may be missing: {quoted(line)}"))
     return tuple(found)

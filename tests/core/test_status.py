@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from nfstuned.core.plan import insist, named
-from nfstuned.core.status import hidden, requested_nconnect, status
+from nfstuned.core.status import hidden, status
+from nfstuned.model.intent import Setting
 from nfstuned.model.kernel import Mount, MountStats, Transport
 from nfstuned.model.policy import Policy, Profile, ReadAhead
 from nfstuned.model.work import Action, Outcome, Record, Request, Result, Snapshot, Superblock
 from nfstuned.parse.options import parse_options
-from nfstuned.parse.utab import FILE as UTAB
 
 POLICY = Policy(profiles=(Profile("generic", ReadAhead(1024), nconnect=2),))
 TRANSPORT = Transport("tcp", 800, 1, 0, 5, 5, 0, 5, 0)
@@ -64,34 +64,19 @@ def test_connections_are_joined_by_source_and_point() -> None:
     assert status(host(mount("/a"), stats=(other,)), POLICY)[0].connections is None
 
 
-REQUESTS = (
-    Request("server:/a", "/a", "nconnect=8", UTAB),
-    Request("server:/a", "/a", "nconnect=16", "/etc/fstab"),
-    Request("server:/b/", "/b/", "nconnect=3", "/etc/fstab"),
-    Request("server:/c", "/c", "rw", UTAB),
-    Request("server:/c", "/c", "nconnect=5", "/etc/fstab"),
-)
+def test_a_request_has_its_number_and_the_line_that_asks_for_it() -> None:
+    requests = (Request("server:/a", "/a", "nconnect=8", "/etc/fstab", 7),)
+    (row,) = status(host(mount("/a"), requests=requests), POLICY)
+    assert (row.nconnect_requested, row.nconnect_requested_by) == (8, "/etc/fstab:7")
+    (row,) = status(host(mount("/b"), requests=requests), POLICY)
+    assert (row.nconnect_requested, row.nconnect_requested_by) == (None, None)
 
 
-@pytest.mark.parametrize(
-    ("source", "point", "number"),
-    [
-        ("server:/a", "/a", 8),
-        ("server:/b", "/b", 3),
-        ("server:/c", "/c", None),
-        ("server:/a", "/elsewhere", None),
-        ("other:/a", "/a", None),
-    ],
-)
-def test_utab_says_what_was_asked_for_and_fstab_where_utab_is_silent(
-    source: str, point: str, number: int | None
-) -> None:
-    assert requested_nconnect(replace(mount(point), source=source), REQUESTS) == number
-
-
-def test_of_two_mounts_at_one_place_the_later_request_counts() -> None:
-    requests = (*REQUESTS, Request("server:/a", "/a", "nconnect=2", UTAB))
-    assert requested_nconnect(mount("/a"), requests) == 2
+def test_what_nfsmount_conf_adds_is_asked_for_too() -> None:
+    requests = (Request("server:/a", "/a", "rw", "/etc/fstab", 7),)
+    settings = (Setting("server", "server", "nconnect", "4", "/etc/nfsmount.conf", 2),)
+    (row,) = status(host(mount("/a"), requests=requests, settings=settings), POLICY)
+    assert (row.nconnect_requested, row.nconnect_requested_by) == (4, "/etc/nfsmount.conf:2")
 
 
 def test_insisting_forgets_only_that_something_was_undone() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from nfstuned.parse.fields import LARGEST, counters, number, quoted, unescape
+from nfstuned.parse.fields import LARGEST, clean_path, counters, number, quoted, unescape
 from tests.parse.damage import any_text
 
 
@@ -61,3 +61,11 @@ def test_a_quoted_token_is_short_printable_ascii(text: str) -> None:
     assert shown.isascii()
     assert shown.isprintable()
     assert len(shown) < 1000
+
+
+@pytest.mark.parametrize(
+    ("path", "clean"),
+    [("/", "/"), ("//a//b/", "/a/b"), ("a/./b", "/a/b"), ("/../../x", "/x"), ("", "/")],
+)
+def test_a_clean_path_does_not_leave_the_root(path: str, clean: str) -> None:
+    assert clean_path(path) == clean

@@ -27,9 +27,10 @@ def test_only_nfs_entries_are_taken_and_decoded() -> None:
             "/mnt/a",
             "vers=4.1,nconnect=4,sec=sys,_netdev",
             "/etc/fstab",
+            4,
         ),
-        Request("10.1.2.4:/vol 1", "/mnt/with space#\\", 'context="a,b"', "/etc/fstab"),
-        Request("[fd00::10]:/b", "/b", "defaults", "/etc/fstab"),
+        Request("10.1.2.4:/vol 1", "/mnt/with space#\\", 'context="a,b"', "/etc/fstab", 5),
+        Request("[fd00::10]:/b", "/b", "defaults", "/etc/fstab", 6),
     )
 
 
@@ -46,7 +47,8 @@ def test_an_entry_that_mount_would_not_take_is_located_and_the_others_survive(
     line: str, message: str
 ) -> None:
     before, error, after = parse_fstab(f"s:/ /m nfs rw\n{line}\ns:/ /m nfs rw 0 0 # why\n", "fstab")
-    assert before == after == Request("s:/", "/m", "rw", "fstab")
+    assert before == Request("s:/", "/m", "rw", "fstab", 1)
+    assert after == Request("s:/", "/m", "rw", "fstab", 3)
     assert isinstance(error, ParseError)
     assert str(error) == f"fstab:2: {message}"
 

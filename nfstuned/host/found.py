@@ -1,0 +1,32 @@
+"""What the files of administrators ask for, as it is being collected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from nfstuned.errors import ParseError
+from nfstuned.model.intent import Setting
+from nfstuned.model.work import Request
+
+
+@dataclass
+class Found:
+    """What the files ask for, and what in them could not be understood."""
+
+    requests: list[Request] = field(default_factory=list)
+    settings: list[Setting] = field(default_factory=list)
+    problems: list[ParseError] = field(default_factory=list)
+
+    def add(self, items: Iterable[Request | ParseError]) -> None:
+        """Keep requests and errors, each in its place."""
+        for item in items:
+            if isinstance(item, ParseError):
+                self.problems.append(item)
+            else:
+                self.requests.append(item)
+
+
+def below(path: str, points: Iterable[str]) -> bool:
+    """Return whether a path is below one of the points; "/" does not count."""
+    return any(path.startswith(point.rstrip("/") + "/") for point in points if point != "/")

@@ -1,0 +1,26 @@
+"""What a host's administrators ask for. Nothing here touches a mount, or sets off an automount."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nfstuned.host.automaps import AutoMaps
+from nfstuned.host.found import Found
+from nfstuned.host.mountconf import MountConf
+from nfstuned.host.mountunits import STRONG, WEAK, MountUnits
+from nfstuned.host.root import Root
+
+
+def observe_intent(root: Root, mounted: Sequence[str]) -> Found:
+    """Return what fstab, mount units, autofs maps and nfsmount.conf ask for, the first of them first.
+
+    `mounted` are the points below which nothing may be read: a dead server would hang it.
+    """
+    found = Found()
+    MountConf(root, mounted, found).read()
+    units = MountUnits(root, found)
+    units.read(STRONG)
+    units.read_fstab()
+    units.read(WEAK)
+    AutoMaps(root, mounted, found).read()
+    return found

@@ -1,0 +1,97 @@
+"""systemd's mount units, and fstab: drop-ins change the units that systemd makes of its entries, too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from nfstuned.errors import ParseError
+from nfstuned.host.found import Found
+from nfstuned.host.root import Root
+from nfstuned.model.intent import UnitSetting
+from nfstuned.model.work import Request
+from nfstuned.parse.fstab import parse_fstab
+from nfstuned.parse.units import SUFFIX, drop_in_folders, mount_request, parse_unit, unit_name
+
+STRONG = (
+    "etc/systemd/system.control",
+    "run/systemd/system.control",
+    "run/systemd/transient",
+    "etc/systemd/system",
+    "run/systemd/system",
+)
+"""Units that stand before those which systemd makes of fstab, the strongest folder first."""
+WEAK = ("usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system")
+_DIRECTORIES = {"t": "/run", "S": "/var/lib", "C": "/var/cache", "L": "/var/log", "E": "/etc"}
+
+
+@dataclass
+class MountUnits:
+    """A reader of mount units; `seen` are the names that need not be looked at again."""
+
+    root: Root
+    found: Found
+    seen: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        names = {"H": "proc/sys/kernel/hostname", "v": "proc/sys/kernel/osrelease", "m": "etc/machine-id"}
+        values = {letter: self.root.read_or_empty(name).strip() for letter, name in names.items()}
+        values["l"] = values["H"].partition(".")[0]
+        self.specifiers = _DIRECTORIES | {letter: value for letter, value in values.items() if value}
+        folders = {folder: self.root.names(folder) for folder in (*STRONG, *WEAK)}
+        self.names = {folder: [n for n in names if n.endswith(SUFFIX)] for folder, names in folders.items()}
+        self.drops = {folder: {n for n in names if n.endswith(".d")} for folder, names in folders.items()}
+
+    def read(self, folders: Sequence[str]) -> None:
+        """Add the mount units of some folders; an empty file, or a link to /dev/null, masks a weaker one."""
+        for folder in folders:
+            for name in self.names[folder]:
+                if name in self.seen:
+                    continue
+                self.seen.add(name)
+                text = self.root.read_or_empty(f"{folder}/{name}")
+                if text:
+                    settings = self._good(parse_unit(text, f"/{folder}/{name}"))
+                    self.found.add(mount_request(name, [*settings, *self._drop_ins(name)], self.specifiers))
+
+    def read_fstab(self) -> None:
+        """Add fstab's entries; drop-ins change the units that systemd makes of them."""
+        for item in parse_fstab(self.root.read_or_empty("etc/fstab")):
+            if isinstance(item, ParseError):
+                self.found.problems.append(item)
+                continue
+            name = unit_name(item.point)
+            changes = self._drop_ins(name)
+            if changes:
+                self.found.add(mount_request(name, [*_as_unit(item), *changes], self.specifiers))
+            else:
+                self.found.requests.append(item)
+
+    def _drop_ins(self, name: str) -> list[UnitSetting]:
+        files: dict[str, str] = {}
+        wanted = drop_in_folders(name)
+        for folder in (*STRONG, *WEAK):
+            for drop in wanted:
+                if drop in self.drops[folder]:
+                    for file in self.root.names(f"{folder}/{drop}"):
+                        files.setdefault(file, f"{folder}/{drop}/{file}")
+        return [
+            setting
+            for file in sorted(files)
+            if file.endswith(".conf")
+            for setting in self._good(parse_unit(self.root.read_or_empty(files[file]), "/" + files[file]))
+        ]
+
+    def _good(self, items: Iterable[UnitSetting | ParseError]) -> list[UnitSetting]:
+        items = list(items)
+        self.found.add(item for item in items if isinstance(item, ParseError))
+        return [item for item in items if isinstance(item, UnitSetting)]
+
+
+def _as_unit(request: Request) -> list[UnitSetting]:
+    """Return the unit that systemd-fstab-generator(8) makes of an entry."""
+    values = {"What": request.source, "Where": request.point, "Options": request.options, "Type": "nfs"}
+    return [
+        UnitSetting("Mount", name, value.replace("%", "%%"), request.file, request.line)
+        for name, value in values.items()
+    ]

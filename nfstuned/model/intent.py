@@ -1,0 +1,96 @@
+"""What administrators wrote down about mounts, and where: one value for one line of their files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One assignment of nfsmount.conf or nfs.conf (nfs-utils, support/nfs/conffile.c)."""
+
+    section: str
+    """In lower case: its case does not matter."""
+    argument: str | None
+    """What stands in quotes behind the section's name; None where nothing does."""
+    name: str
+    value: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConfInclude:
+    """`include = path`: the settings of another file stand here, and begin in this section."""
+
+    path: str
+    optional: bool
+    section: str
+    argument: str | None
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnitSetting:
+    """One assignment of a systemd unit file or drop-in; an empty value takes earlier ones back."""
+
+    section: str
+    name: str
+    value: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class AutoMap:
+    """One entry of auto.master(5): a map that serves a mount point ("/-": the keys are whole paths)."""
+
+    point: str
+    kind: str
+    """"file", "program", "hosts", "yp" and so on; "" where automount looks for it itself."""
+    format: str
+    name: str
+    options: str
+    file: str
+    line: int
+    variables: Mapping[str, str] = field(default_factory=lambda: NO_VARIABLES)
+
+
+@dataclass(frozen=True, slots=True)
+class MapInclude:
+    """`+name` or `+dir:folder`: another map of the same kind stands here."""
+
+    kind: str
+    name: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class MapEntry:
+    """One entry of a file map (autofs(5)): `text` is all that follows the key, as it stands."""
+
+    key: str
+    text: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One option of a mount, and the line that decided it."""
+
+    name: str
+    value: str | None
+    file: str
+    line: int
+
+    @property
+    def origin(self) -> str:
+        """Return the file and the line as people write them."""
+        return f"{self.file}:{self.line}"

@@ -1,0 +1,48 @@
+"""The order of names with numbers in them, as strverscmp(3) has it."""
+
+from __future__ import annotations
+
+from functools import cmp_to_key
+
+_DIGITS = "0123456789"
+
+
+def in_version_order(names: list[str]) -> list[str]:
+    """Return the names sorted as glibc's versionsort does: "9-a" before "10-a", "01" before "1"."""
+    return sorted(names, key=cmp_to_key(_compare))
+
+
+def _compare(left: str, right: str) -> int:
+    first, second = _bytes(left), _bytes(right)
+    place = next((i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), None)
+    if place is None:
+        place = min(len(first), len(second))
+    if first[place:] == second[place:]:
+        return 0
+    return _by_number(first, second, place) or (-1 if first[place:] < second[place:] else 1)
+
+
+def _bytes(name: str) -> str:
+    """Return one character for each byte: C compares bytes."""
+    return name.encode("utf-8", "surrogateescape").decode("latin-1")
+
+
+def _by_number(first: str, second: str, place: int) -> int:
+    """Return what the numbers around the first difference say; 0 where the characters decide."""
+    before = first[:place]
+    common = before[len(before.rstrip(_DIGITS)) :]
+    left, right = _digits(first[place:]), _digits(second[place:])
+    if common and not common.strip("0"):
+        # Zeros only: the name that goes on with a digit is the smaller fraction.
+        return (not left) - (not right) if bool(left) != bool(right) else 0
+    if common.startswith("0") or (not common and not _both_whole(left, right)):
+        return 0
+    return (len(left) > len(right)) - (len(left) < len(right))
+
+
+def _both_whole(left: str, right: str) -> bool:
+    return bool(left and right) and not left.startswith("0") and not right.startswith("0")
+
+
+def _digits(text: str) -> str:
+    return text[: len(text) - len(text.lstrip(_DIGITS))]

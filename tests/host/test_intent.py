@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nfstuned.host.intent import observe_intent
+from nfstuned.host.root import Root
+from nfstuned.model.work import Request
+
+Write = Callable[[str, str], None]
+UNIT = "[Mount]\nWhat=nas:/a\nType=nfs\nOptions=nconnect=4\n"
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def one(name: str, text: str) -> None:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    return one
+
+
+def requests(tree: Path, *mounted: str) -> list[tuple[str, str, str]]:
+    found = observe_intent(Root(str(tree)), mounted)
+    assert [str(problem) for problem in found.problems] == []
+    return [(r.point, r.options, f"{r.file}:{r.line}") for r in found.requests]
+
+
+def settings(tree: Path) -> list[tuple[str, str]]:
+    found = observe_intent(Root(str(tree)), ["/nfs"])
+    return [(setting.value, setting.file) for setting in found.settings]
+
+
+def test_a_host_without_any_file_asks_for_nothing(tmp_path: Path) -> None:
+    assert requests(tmp_path) == []
+    assert settings(tmp_path) == []
+
+
+def test_units_of_the_administrator_stand_before_fstab_and_those_of_packages_behind(
+    tmp_path: Path, write: Write
+) -> None:
+    write("etc/systemd/system/mnt-a.mount", UNIT)
+    write("usr/lib/systemd/system/mnt-a.mount", UNIT)
+    write("usr/lib/systemd/system/mnt-b.mount", UNIT)
+    write("run/systemd/generator/mnt-c.mount", UNIT)
+    write("etc/fstab", "nas:/a /mnt/f nfs ro\n")
+    assert requests(tmp_path) == [
+        ("/mnt/a", "nconnect=4", "/etc/systemd/system/mnt-a.mount:4"),
+        ("/mnt/f", "ro", "/etc/fstab:1"),
+        ("/mnt/b", "nconnect=4", "/usr/lib/systemd/system/mnt-b.mount:4"),
+    ]
+
+
+def test_a_masked_unit_asks_for_nothing(tmp_path: Path, write: Write) -> None:
+    write("usr/lib/systemd/system/mnt-a.mount", UNIT)
+    (tmp_path / "etc/systemd/system").mkdir(parents=True)
+    (tmp_path / "etc/systemd/system/mnt-a.mount").symlink_to("/dev/null")
+    assert requests(tmp_path) == []
+
+
+def test_drop_ins_change_units_and_what_systemd_makes_of_fstab(tmp_path: Path, write: Write) -> None:
+    write("etc/systemd/system/mnt-a.mount", UNIT)
+    write("etc/systemd/system/mnt-a.mount.d/20.conf", "[Mount]\nOptions=nconnect=6\n")
+    write("run/systemd/system/mnt-a.mount.d/20.conf", "[Mount]\nOptions=nconnect=7\n")
+    write("run/systemd/system/mnt-a.mount.d/10.conf", "[Mount]\nOptions=nconnect=5\n")
+    write("run/systemd/system/mnt-a.mount.d/30.txt", "[Mount]\nOptions=nconnect=9\n")
+    write("etc/fstab", "nas:/100% /mnt/b nfs ro\nnas:/c /c nfs ro\n")
+    write("etc/systemd/system/mnt-.mount.d/x.conf", "[Mount]\nOptions=nconnect=2,addr=%H,x=%l\n")
+    write("proc/sys/kernel/hostname", "here.example.org\n")
+    found = observe_intent(Root(str(tmp_path)), []).requests
+    last = "/etc/systemd/system/mnt-.mount.d/x.conf"
+    asked = "nconnect=2,addr=here.example.org,x=here"
+    assert found == [
+        Request("nas:/a", "/mnt/a", asked, last, 2),
+        Request("nas:/100%", "/mnt/b", asked, last, 2),
+        Request("nas:/c", "/c", "ro", "/etc/fstab", 2),
+    ]
+
+
+def test_nfsmount_conf_is_read_in_the_order_of_mount_nfs(tmp_path: Path, write: Write) -> None:
+    for name in ("nfsmount.conf.d/10.conf", "nfsmount.conf.d/9.conf", "nfsmount.conf.d/8.txt"):
+        write(f"etc/{name}", f"[ Server ]\nn={name}\n".replace(" ]", ' "nas" ]'))
+    write("usr/etc/nfsmount.conf", "[s]\nn=usr\n")
+    write("usr/etc/nfsmount.conf.d/1.conf", "[s]\nn=usr1\n")
+    names = ["/usr/etc/nfsmount.conf", "/usr/etc/nfsmount.conf.d/1.conf"]
+    drops = ["/etc/nfsmount.conf.d/9.conf", "/etc/nfsmount.conf.d/10.conf"]
+    assert [file for _, file in settings(tmp_path)] == [*names, *drops]
+    write("etc/nfsmount.conf", "[s]\nn=etc\n")
+    assert [file for _, file in settings(tmp_path)] == ["/etc/nfsmount.conf", *drops]
+
+
+def test_included_files_stand_where_they_are_named(tmp_path: Path, write: Write) -> None:
+    conf = (
+        "[s]\na=1\ninclude=more\ninclude=-absent\ninclude=gone\ninclude=/nfs/x\ninclude=nfsmount.conf\nb=3\n"
+    )
+    write("etc/nfsmount.conf", conf)
+    write("etc/more", "a=2\n")
+    write("nfs/x", "a=9\n")
+    found = observe_intent(Root(str(tmp_path)), ["/nfs"])
+    assert [setting.value for setting in found.settings] == ["1", "2", "3"]
+    assert [str(problem) for problem in found.problems] == [
+        "/etc/nfsmount.conf:5: the included file cannot be read: /etc/gone",
+        "/etc/nfsmount.conf:7: /etc/nfsmount.conf includes itself, which makes mount.nfs crash",
+    ]
+
+
+MASTER = """\
+/home /etc/auto.home --timeout=60 hard
+/home /etc/auto.second
+/gone -null
+/gone auto.home
+/- auto.direct
+/- file:/etc/auto.direct2
+/net -hosts
+/prog /etc/auto.prog
+/amd file,amd:/etc/auto.home
+/nis yp:auto.home
+/slow /nfs/auto.slow
+/own /home/maps
+/absent auto.absent
++dir:/etc/auto.master.d
++auto.master
++auto.more
++ldap:more
+"""
+
+
+def test_maps_in_files_are_followed_and_others_are_not_touched(tmp_path: Path, write: Write) -> None:
+    write("etc/auto.master", MASTER)
+    write(
+        "etc/auto.home", "* -ro nas:/home/&\nkim nas:/kim\n+auto.home\n+auto.guests\nkim nas:/other\n+yp:x\n"
+    )
+    write("etc/auto.guests", "eve nas:/eve\n")
+    write("etc/auto.second", "x nas:/x\n")
+    write("etc/auto.direct", "/data/a nas-$HOST:/a\n")
+    write("etc/auto.direct2", "/data/b nas:/b\n")
+    write("etc/auto.prog", "x nas:/x\n")
+    (tmp_path / "etc/auto.prog").chmod(0o755)
+    write("nfs/auto.slow", "x nas:/x\n")
+    write("home/maps", "x nas:/x\n")
+    write("etc/auto.master.d/b.autofs", "/b auto.guests\n")
+    write("etc/auto.master.d/.c.autofs", "/c auto.guests\n")
+    write("etc/auto.master.d/c.txt", "/c auto.guests\n")
+    write("etc/auto.more", "/more auto.guests\n+auto.master\n")
+    write("proc/sys/kernel/hostname", "here\n")
+    assert requests(tmp_path, "/nfs", "/") == [
+        ("/home/kim", "hard", "/etc/auto.home:2"),
+        ("/home/eve", "hard", "/etc/auto.guests:1"),
+        ("/home/*", "hard,ro", "/etc/auto.home:1"),
+        ("/data/a", "", "/etc/auto.direct:1"),
+        ("/data/b", "", "/etc/auto.direct2:1"),
+        ("/b/eve", "", "/etc/auto.guests:1"),
+        ("/more/eve", "", "/etc/auto.guests:1"),
+    ]
+
+
+def test_what_a_file_holds_that_cannot_be_understood_is_named(tmp_path: Path, write: Write) -> None:
+    write("etc/auto.master", "nonsense x\n/home auto.home\n")
+    write("etc/auto.home", "key\n/kim nas:/kim\n")
+    write("etc/fstab", "nas:/a /mnt/a nfs\n")
+    write("etc/systemd/system/mnt-a.mount", "junk\n")
+    write("etc/nfsmount.conf", "junk\n")
+    found = observe_intent(Root(str(tmp_path)), [])
+    assert found.requests == []
+    assert {f"{problem.file}:{problem.line}" for problem in found.problems} == {
+        "/etc/auto.master:1",
+        "/etc/auto.home:1",
+        "/etc/auto.home:2",
+        "/etc/fstab:1",
+        "/etc/systemd/system/mnt-a.mount:1",
+        "/etc/nfsmount.conf:1",
+    }

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfstuned.errors import ParseError
+from nfstuned.model.intent import AutoMap, MapEntry, MapInclude
+from nfstuned.parse.autofs import parse_map, parse_master
+from tests.parse.damage import any_text, damaged, tokens_damaged
+
+# auto.master and auto.misc of autofs 5.1.8, most of their comments apart
+MASTER = """\
+#
+# Sample auto.master file
+#
+/misc\t/etc/auto.misc
+/net\t-hosts
++dir:/etc/auto.master.d
+#/nfs4  /usr/sbin/fedfs-map-nfs4 nobind
++auto.master
+"""
+MISC = """\
+# key [ -mount-options-separated-by-comma ] location
+
+cd\t\t-fstype=iso9660,ro,nosuid,nodev\t:/dev/cdrom
+#linux\t\t-ro,soft\t\tftp.example.org:/pub/linux
+"""
+
+
+def test_a_master_names_maps_and_other_masters() -> None:
+    assert parse_master(MASTER) == (
+        AutoMap("/misc", "", "", "/etc/auto.misc", "", "/etc/auto.master", 4),
+        AutoMap("/net", "hosts", "", "-hosts", "", "/etc/auto.master", 5),
+        MapInclude("dir", "/etc/auto.master.d", "/etc/auto.master", 6),
+        MapInclude("", "auto.master", "/etc/auto.master", 8),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "form", "name"),
+    [
+        ("/etc/auto.home", "", "", "/etc/auto.home"),
+        ("auto.home", "", "", "auto.home"),
+        ("file:/etc/auto.home", "file", "", "/etc/auto.home"),
+        ("file,amd: /etc/auto.home", "file", "amd", "/etc/auto.home"),
+        ("program:/etc/auto.net", "program", "", "/etc/auto.net"),
+        ("ldap:ou=auto.home,dc=x", "ldap", "", "ou=auto.home,dc=x"),
+        ("-null", "null", "", "-null"),
+        ("/etc/with\\ space", "", "", "/etc/with space"),
+    ],
+)
+def test_a_map_has_a_type_a_format_and_a_name(text: str, kind: str, form: str, name: str) -> None:
+    (found,) = parse_master(f"/home/ {text}\n")
+    assert isinstance(found, AutoMap)
+    assert (found.point, found.kind, found.format, found.name) == ("/home", kind, form, name)
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("rw,nconnect=4", "rw,nconnect=4"),
+        ("-rw,nconnect=4 hard", "rw,nconnect=4,hard"),
+        ("--timeout=60 --ghost -g nobrowse,soft", "soft"),
+        ("--timeout 60 -t 5 -n=5 --mode 0755 ro", "ro"),
+        ("-t60 timeout=5,nobind,ro", "ro"),
+        ("", ""),
+    ],
+)
+def test_a_map_has_the_options_that_are_for_mount(text: str, options: str) -> None:
+    (found,) = parse_master(f"/home /etc/auto.home {text}\n")
+    assert isinstance(found, AutoMap)
+    assert found.options == options
+
+
+def test_a_map_has_variables() -> None:
+    (found,) = parse_master("/home /etc/auto.home -DA=b -D C=d ro\n")
+    assert isinstance(found, AutoMap)
+    assert (found.variables, found.options) == ({"A": "b", "C": "d"}, "ro")
+
+
+def test_an_entry_is_a_key_and_all_that_follows() -> None:
+    assert parse_map(MISC, "/etc/auto.misc") == (
+        MapEntry("cd", "-fstype=iso9660,ro,nosuid,nodev\t:/dev/cdrom", "/etc/auto.misc", 3),
+    )
+
+
+def test_entries_go_on_behind_a_backslash_and_keep_their_first_line() -> None:
+    text = 'a nas:/a \\\n  /sub nas:/b\n"b c" nas:/\\\\\nd\\ e nas:/d\n+file:/etc/x rest\n'
+    assert parse_map(text, "f") == (
+        MapEntry("a", "nas:/a   /sub nas:/b", "f", 1),
+        MapEntry("b c", "nas:/\\\\", "f", 3),
+        MapEntry("d e", "nas:/d", "f", 4),
+        MapInclude("file", "/etc/x", "f", 5),
+    )
+
+
+def test_a_backslash_at_the_end_of_the_file_goes_on_with_nothing() -> None:
+    assert parse_map("a nas:/a\\", "f") == (MapEntry("a", "nas:/a", "f", 1),)
+
+
+def test_an_indented_line_spoils_the_entry_before_it() -> None:
+    first, error, last = parse_map("a nas:/a\nb nas:/b\n  # why\n  c nas:/c\nd nas:/d", "f")
+    assert (first, last) == (MapEntry("a", "nas:/a", "f", 1), MapEntry("d", "nas:/d", "f", 5))
+    assert str(error) == "f:3: an indented line spoils the entry before it: '  # why'"
+
+
+def test_indented_lines_count_behind_an_empty_one_and_not_behind_a_comment() -> None:
+    assert parse_map("a nas:/a\n \n\n b nas:/b\n# why\n c nas:/c\n", "f") == (
+        MapEntry("a", "nas:/a", "f", 1),
+        MapEntry("b", "nas:/b", "f", 4),
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("key", "nothing follows the key 'key'"),
+        ('"key nas:/a', "a quote that does not close: '\"key nas:/a'"),
+        ('a"key nas:/a', "a quote that does not close: 'a\"key nas:/a'"),
+    ],
+)
+def test_an_entry_that_automount_would_not_take_is_located_and_the_others_survive(
+    line: str, message: str
+) -> None:
+    before, error, after = parse_map(f"a x:/\n{line}\nb x:/\n", "f")
+    assert (before, after) == (MapEntry("a", "x:/", "f", 1), MapEntry("b", "x:/", "f", 3))
+    assert str(error) == f"f:2: {message}"
+
+
+@pytest.mark.parametrize("line", ["home /etc/auto.home", "/home \\"])
+def test_a_master_entry_needs_a_path_and_a_map(line: str) -> None:
+    (error,) = parse_master(line + "\n\n")
+    assert isinstance(error, ParseError)
+
+
+@given(st.one_of(damaged(MASTER), tokens_damaged(MASTER), any_text, any_text.map("/home /x ".__add__)))
+def test_nothing_but_parse_errors_comes_out(text: str) -> None:
+    assert all(isinstance(item, AutoMap | MapInclude | ParseError) for item in parse_master(text))
+    assert all(isinstance(item, MapEntry | MapInclude | ParseError) for item in parse_map(text, "f"))

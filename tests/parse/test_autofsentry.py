@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfstuned.errors import ParseError
+from nfstuned.model.intent import AutoMap, MapEntry
+from nfstuned.model.work import Request
+from nfstuned.parse.autofsentry import mount_requests
+from tests.parse.damage import any_text, damaged
+
+HOME = AutoMap("/home", "", "", "/etc/auto.home", "", "/etc/auto.master", 1)
+DIRECT = AutoMap("/-", "", "", "/etc/auto.direct", "hard", "/etc/auto.master", 2, {"SITE": "east"})
+# the examples of autofs(5)
+SERVER = "-rw,hard / -ro myserver.me.org:/ /usr myserver.me.org:/usr /home myserver.me.org:/home"
+
+
+def mounts(key: str, text: str, auto: AutoMap = HOME) -> list[tuple[str, str, str]]:
+    found = mount_requests(MapEntry(key, text, "f", 3), auto, {"HOST": "here"})
+    requests = [item for item in found if isinstance(item, Request)]
+    assert len(requests) == len(found)
+    assert {(item.file, item.line) for item in requests} <= {("f", 3)}
+    return [(item.source, item.point, item.options) for item in requests]
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "options"),
+    [
+        ("nas:/a", "nas:/a", ""),
+        ("-rw,nconnect=4 nas:/a", "nas:/a", "rw,nconnect=4"),
+        ("-rw -nconnect=4 nas:/a", "nas:/a", "rw,nconnect=4"),
+        ("-fstype=nfs4,strict,nobind,bg,ro nas:/a", "nas:/a", "ro"),
+        ("[fd00::10]:/a", "[fd00::10]:/a", ""),
+        ("nas:/a:b", "nas:/a/b", ""),
+        ("nas:/with\\ space", "nas:/with space", ""),
+        ('nas:"/with $HOST &"', "nas:/with $HOST &", ""),
+        ("nas:/&/\\&", "nas:/kim/&", ""),
+        ("$HOST:/${HOST}x/$USER/${UID", "here:/herex/$USER/${UID", ""),
+        ('-context="a,b" nas:/a', "nas:/a", "context=a,b"),
+    ],
+)
+def test_an_entry_asks_for_one_mount_below_the_point_of_its_map(text: str, source: str, options: str) -> None:
+    assert mounts("kim", text) == [(source, "/home/kim", options)]
+
+
+def test_a_direct_entry_has_its_whole_path_as_key_and_the_options_of_the_map() -> None:
+    assert mounts("/data/x", "-ro nas-$SITE:/x", DIRECT) == [("nas-east:/x", "/data/x", "hard,ro")]
+
+
+def test_a_multi_mount_asks_for_each_of_its_offsets() -> None:
+    assert mounts("server", SERVER) == [
+        ("myserver.me.org:/", "/home/server", "rw,hard,ro"),
+        ("myserver.me.org:/usr", "/home/server/usr", "rw,hard"),
+        ("myserver.me.org:/home", "/home/server/home", "rw,hard"),
+    ]
+    assert [point for _, point, _ in mounts("k", 'nas:/a "/b c/" nas:/b')] == ["/home/k", "/home/k/b c"]
+
+
+def test_each_replicated_server_may_be_the_one() -> None:
+    assert [source for source, _, _ in mounts("k", "h1(5),h2(6):/blah h3:/other")] == [
+        "h1:/blah",
+        "h2:/blah",
+        "h3:/other",
+    ]
+
+
+def test_a_wildcard_stands_for_any_key() -> None:
+    (found,) = mount_requests(MapEntry("*", "-x=& nas:/home/&", "f", 3), HOME, {})
+    assert found == Request("nas:/home/&", "/home/*", "x=&", "f", 3, wildcard=True)
+
+
+def test_other_file_systems_are_left_out() -> None:
+    assert mounts("cd", "-fstype=iso9660,ro :/dev/cdrom") == []
+    assert mounts("cd", ":/dev/cdrom") == []
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "message"),
+    [
+        ("/k", "nas:/a", "not a key of an indirect map: '/k'"),
+        ("k", "nas", "a location without a server: 'nas', in the entry of 'k'"),
+        ("k", "a,,b:/x", "a location without a server: 'a,,b:/x', in the entry of 'k'"),
+        ("k", "-ro", "no location, in the entry of 'k'"),
+        ("k", "/a /b nas:/b", "no location, in the entry of 'k'"),
+    ],
+)
+def test_an_entry_that_automount_would_not_take_is_located(key: str, text: str, message: str) -> None:
+    (error,) = mount_requests(MapEntry(key, text, "f", 3), HOME, {})
+    assert str(error) == f"f:3: {message}"
+    (error,) = mount_requests(MapEntry("k", "nas:/a", "f", 3), DIRECT, {})
+    assert str(error) == "f:3: not a key of a direct map: 'k'"
+
+
+@given(st.one_of(damaged(SERVER), any_text), any_text)
+def test_nothing_but_parse_errors_comes_out(text: str, key: str) -> None:
+    for auto in (HOME, DIRECT):
+        found = mount_requests(MapEntry(key, text, "f", 3), auto, {"HOST": "&$"})
+        assert all(isinstance(item, Request | ParseError) for item in found)

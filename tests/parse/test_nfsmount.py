@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfstuned.errors import ParseError
+from nfstuned.model.intent import ConfInclude, Setting
+from nfstuned.parse.nfsmount import drop_ins, included, parse_nfsmount
+from tests.parse.damage import any_text, damaged, tokens_damaged
+
+FILE = "/etc/nfsmount.conf"
+# The examples of nfs-utils' own nfsmount.conf, its comments apart.
+REAL = """\
+# see nfsmount.conf(5) for details
+ [ MountPoint "/export/home" ]
+   background=True
+; the servers
+[ Server "nfsserver.foo.com" ]
+   rsize=32k
+   wsize=32k
+#
+[ NFSMount_Global_Options ]
+# Defaultvers=4
+ Defaultvers=4
+Proto=tcp
+\tSec=sys
+"""
+GLOBAL = "[ NFSMount_Global_Options ]\n"
+
+
+def setting(name: str, value: str, line: int, section: str = "s", argument: str | None = None) -> Setting:
+    return Setting(section, argument, name, value, FILE, line)
+
+
+def test_each_assignment_has_its_section_its_name_and_its_line() -> None:
+    options = "nfsmount_global_options"
+    assert parse_nfsmount(REAL) == (
+        setting("background", "True", 3, "mountpoint", "/export/home"),
+        setting("rsize", "32k", 6, "server", "nfsserver.foo.com"),
+        setting("wsize", "32k", 7, "server", "nfsserver.foo.com"),
+        setting("Defaultvers", "4", 11, options),
+        setting("Proto", "tcp", 12, options),
+        setting("Sec", "sys", 13, options),
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("a = 4", "4"),
+        ("a=4 # four", "4"),
+        ("a=4;four", "4"),
+        ("a = \t4 \r", "4"),
+        ('a = " 4#; " rest', " 4#; "),
+        ("a='4 \"' # x", '4 "'),
+        ("a=b=c", "b=c"),
+        ("a=rw\\\n  ,ro", "rw    ,ro"),
+    ],
+)
+def test_a_value_ends_where_mount_nfs_ends_it(line: str, value: str) -> None:
+    assert parse_nfsmount(f"[s]\n{line}\nb=1\n") == (
+        setting("a", value, 2),
+        setting("b", "1", 3 + line.count("\n")),
+    )
+
+
+@pytest.mark.parametrize(
+    ("header", "section", "argument"),
+    [
+        ('[ Server  "nas" ] rest', "server", "nas"),
+        ('[SERVER "Nas"]', "server", "Nas"),
+        ("[ Server nas ]", "server nas", None),
+        ('[ Server "[fd00" ]', "server", "[fd00"),
+        ('[ Server "" ]', "server", ""),
+    ],
+)
+def test_the_name_of_a_section_stands_in_quotes(header: str, section: str, argument: str | None) -> None:
+    assert parse_nfsmount(f"{header}\na=1\n") == (setting("a", "1", 2, section, argument),)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("[ Server", "a section without a closing bracket: '[ Server'"),
+        ("[ Server ]", "a section without a name makes mount.nfs crash: '[ Server ]'"),
+        ("[ MountPoint ]", "a section without a name makes mount.nfs crash: '[ MountPoint ]'"),
+        (
+            '[ Server "[fd00::10]" ]',
+            "a section without a name makes mount.nfs crash: '[ Server \"[fd00::10]'",
+        ),
+        ('[ Other "x ]', "a section's name without a closing quote: '[ Other \"x ]'"),
+        ("nconnect 4", "neither a section nor an assignment: 'nconnect 4'"),
+        ('a="4', "a quote that does not close: '\"4'"),
+        ("= 4", "a value without a name: '= 4'"),
+        ("a = # 4", "an assignment without a value does not count: 'a = # 4'"),
+    ],
+)
+def test_what_mount_nfs_passes_over_is_located_and_the_rest_survives(line: str, message: str) -> None:
+    before, error, after = parse_nfsmount(f"[s]\na=1\n{line}\n[s]\nb=2\n")
+    assert (before, after) == (setting("a", "1", 2), setting("b", "2", 5))
+    assert isinstance(error, ParseError)
+    assert str(error) == f"{FILE}:3: {message}"
+
+
+def test_assignments_outside_of_a_section_do_not_count() -> None:
+    (error,) = parse_nfsmount("a=1\n")
+    assert isinstance(error, ParseError)
+    assert "outside of a section" in error.message
+
+
+@pytest.mark.parametrize("last", ["b=2", "b=2 \\\n", "[t"])
+def test_a_last_line_that_does_not_end_does_not_count(last: str) -> None:
+    first, error = parse_nfsmount(f"[s]\na=1\n{last}")
+    assert first == setting("a", "1", 2)
+    assert isinstance(error, ParseError)
+    assert (error.line, "does not end" in error.message) == (3, True)
+
+
+def test_nothing_after_a_nul_is_read() -> None:
+    assert parse_nfsmount("[s]\na=1\n\0b=2\n") == (setting("a", "1", 2),)
+
+
+def test_an_included_file_starts_in_the_section_that_names_it() -> None:
+    (first, second) = parse_nfsmount('[ Server "nas" ]\ninclude = more.conf\nINCLUDE=-/run/x\n')
+    where = {"section": "server", "argument": "nas", "file": FILE, "line": 2}
+    assert first == ConfInclude("more.conf", optional=False, **where)  # type: ignore[arg-type]  # of mixed types
+    assert isinstance(first, ConfInclude)
+    assert isinstance(second, ConfInclude)
+    assert (included(first), included(second)) == ("/etc/more.conf", "/run/x")
+    assert second.optional
+    assert parse_nfsmount("a=1\n", FILE, first.section, first.argument) == (
+        setting("a", "1", 1, "server", "nas"),
+    )
+
+
+def test_an_include_does_not_leave_the_root() -> None:
+    include = ConfInclude("../../../x", optional=False, section="s", argument=None, file=FILE, line=1)
+    assert included(include) == "/x"
+
+
+def test_drop_ins_are_read_in_the_order_of_versions() -> None:
+    names = ["10-a.conf", "9-a.conf", ".conf", ".9.conf", "9.conf.bak", "README", "é.conf"]
+    assert drop_ins(names) == ["9-a.conf", "10-a.conf", "é.conf"]
+
+
+@given(
+    st.one_of(damaged(REAL), tokens_damaged(REAL), any_text, any_text.map(lambda text: GLOBAL + text + "\n"))
+)
+def test_nothing_but_parse_errors_comes_out(text: str) -> None:
+    assert all(isinstance(item, Setting | ConfInclude | ParseError) for item in parse_nfsmount(text))

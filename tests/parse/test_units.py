@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfstuned.errors import ParseError
+from nfstuned.model.intent import UnitSetting
+from nfstuned.model.work import Request
+from nfstuned.parse.fields import clean_path
+from nfstuned.parse.units import drop_in_folders, mount_request, parse_unit, unit_name, unit_path
+from tests.parse.damage import any_text, damaged, tokens_damaged
+
+FILE = "/etc/systemd/system/mnt-a.mount"
+# var-lib-nfs-rpc_pipefs.mount of nfs-common
+PIPEFS = """\
+[Unit]
+Description=RPC Pipe File System
+DefaultDependencies=no
+After=systemd-tmpfiles-setup.service
+Conflicts=umount.target
+
+[Mount]
+What=sunrpc
+Where=/var/lib/nfs/rpc_pipefs
+Type=rpc_pipefs
+"""
+REAL = """\
+[Mount]
+# the share
+What=nas:/a
+Where=/mnt/a
+Type=nfs
+Options=rw,nconnect=4
+"""
+NAMES = ["/", "/mnt/a", "//mnt//a/", "/mnt/a-b/.x", "/.x", "/mnt/with space", "/mnt/é:_", "/a\\b"]
+
+
+def request(text: str, name: str = "mnt-a.mount", **specifiers: str) -> tuple[Request | ParseError, ...]:
+    settings = [s for s in parse_unit(text, FILE) if isinstance(s, UnitSetting)]
+    return mount_request(name, settings, specifiers)
+
+
+def test_each_assignment_has_its_section_and_its_line() -> None:
+    settings = parse_unit("\ufeff" + REAL, FILE)
+    assert settings[0] == UnitSetting("Mount", "What", "nas:/a", FILE, 3)
+    assert [s.line for s in settings] == [3, 4, 5, 6]
+
+
+def test_a_unit_asks_for_what_its_options_say_on_their_line() -> None:
+    assert request(REAL) == (Request("nas:/a", "/mnt/a", "rw,nconnect=4", FILE, 6),)
+    assert request(REAL.replace("Options=rw,nconnect=4\n", "")) == (Request("nas:/a", "/mnt/a", "", FILE, 3),)
+
+
+def test_other_file_systems_are_left_out() -> None:
+    assert request(PIPEFS, "var-lib-nfs-rpc_pipefs.mount") == ()
+    assert request("[Mount]\nWhere=/mnt/a\nType=nfs\n") == ()
+    assert request("[Mount]\nWhat=/dev/sda\nWhere=/mnt/a\n") == ()
+    assert request("[Mount]\nWhat=nas:/a\nType=fuse.sshfs\n") == ()
+
+
+@pytest.mark.parametrize("kind", ["", "Type=auto\n", "Type=nfs4\n"])
+def test_the_form_of_the_source_stands_for_a_type(kind: str) -> None:
+    (found,) = request(f"[Mount]\nWhat=nas:/a\n{kind}")
+    assert isinstance(found, Request)
+    assert found.point == "/mnt/a"
+
+
+def test_the_last_assignment_counts_and_an_empty_one_takes_all_back() -> None:
+    (found,) = request(REAL + "Options=ro\n")
+    assert isinstance(found, Request)
+    assert (found.options, found.line) == ("ro", 7)
+    (found,) = request(REAL + "Options=\n")
+    assert isinstance(found, Request)
+    assert (found.options, found.line) == ("", 7)
+
+
+def test_lines_go_on_behind_a_backslash_past_comments_and_keep_their_first_number() -> None:
+    settings = parse_unit("[Mount]\nOptions=rw,\\\n# why\n ; why\n  ro\\\\\nType=nfs\r\nA=b\\", FILE)
+    assert settings == (
+        UnitSetting("Mount", "Options", "rw,   ro\\\\", FILE, 2),
+        UnitSetting("Mount", "Type", "nfs", FILE, 6),
+        UnitSetting("Mount", "A", "b", FILE, 7),
+    )
+
+
+def test_specifiers_are_replaced_and_quotes_stay() -> None:
+    text = '[Mount]\nWhat=%H:/%p/%J\nWhere=%f\nOptions="x=100%%,%-"\n'
+    (found,) = request(text, H="here")
+    assert found == Request("here:/mnt-a/a", "/mnt/a", '"x=100%,%-"', FILE, 4)
+
+
+def test_a_specifier_that_is_not_known_costs_its_assignment() -> None:
+    error, found = request(REAL + "Options=addr=%H\n")
+    assert str(error) == f"{FILE}:7: a specifier that is not known here: '%H'"
+    assert isinstance(found, Request)
+    assert found.options == "rw,nconnect=4"
+
+
+def test_a_unit_under_a_wrong_name_is_refused() -> None:
+    (error,) = request(REAL, "mnt-b.mount")
+    assert str(error) == (
+        f"{FILE}:4: systemd refuses Where='/mnt/a' in a unit whose name is not 'mnt-a.mount'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("[Mount", "a section without a closing bracket: '[Mount'"),
+        ("Options", "no '=' in 'Options'"),
+        ("= x", "a value without a name: '= x'"),
+        ("A=\udcff", "not UTF-8, so systemd passes it over: 'A=\\udcff'"),
+    ],
+)
+def test_a_line_that_systemd_passes_over_is_located_and_the_others_survive(line: str, message: str) -> None:
+    before, error, after = parse_unit(f"[A]\nb=1\n{line}\n[A]\nb=1\n", FILE)
+    assert isinstance(before, UnitSetting)
+    assert isinstance(after, UnitSetting)
+    assert (before.section, after.section) == ("A", "A")
+    assert str(error) == f"{FILE}:3: {message}"
+
+
+def test_assignments_outside_of_a_section_do_not_count() -> None:
+    (error,) = parse_unit("a=1\n", FILE)
+    assert "outside of a section" in str(error)
+
+
+def test_a_path_has_the_name_that_systemd_gives_it() -> None:
+    assert [unit_name(path) for path in NAMES[:5]] == [
+        "-.mount",
+        "mnt-a.mount",
+        "mnt-a.mount",
+        "mnt-a\\x2db-.x.mount",
+        "\\x2ex.mount",
+    ]
+
+
+def test_names_are_those_of_systemd_escape() -> None:
+    tool = shutil.which("systemd-escape")
+    if tool is None:
+        pytest.skip("no systemd-escape here")
+    for path in NAMES:
+        run = subprocess.run([tool, "-p", "--suffix=mount", path], capture_output=True, text=True, check=True)
+        assert unit_name(path) == run.stdout.strip()
+
+
+@given(st.text(st.characters(codec="utf-8")))
+def test_a_name_stands_for_the_path_that_it_was_made_of(text: str) -> None:
+    name = unit_name("/" + text)
+    assert unit_path(name) == clean_path(text)
+
+
+def test_drop_ins_come_from_the_unit_its_prefixes_and_its_type() -> None:
+    assert drop_in_folders("mnt-a-b.mount") == (
+        "mnt-a-b.mount.d",
+        "mnt-a-.mount.d",
+        "mnt-.mount.d",
+        "mount.d",
+    )
+    assert drop_in_folders("-.mount") == ("-.mount.d", "-.mount.d", "mount.d")
+
+
+@given(st.one_of(damaged(REAL), tokens_damaged(REAL), any_text, any_text.map(lambda text: REAL + text)))
+def test_nothing_but_parse_errors_comes_out(text: str) -> None:
+    settings = parse_unit(text, FILE)
+    assert all(isinstance(item, UnitSetting | ParseError) for item in settings)
+    found = mount_request("mnt-a.mount", [s for s in settings if isinstance(s, UnitSetting)], {})
+    assert all(isinstance(item, Request | ParseError) for item in found)

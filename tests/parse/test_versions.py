@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+from itertools import pairwise, product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfstuned.parse.versions import in_version_order
+
+NAMES = ["".join(chars) for length in range(5) for chars in product("019a", repeat=length)]
+
+
+def test_numbers_in_names_count_as_numbers_and_leading_zeros_as_fractions() -> None:
+    names = ["10-a", "9-a", "1", "01", "09", "010", "000", "00", "0", "a2", "a10", "a2", "a"]
+    assert in_version_order(names) == [
+        *("000", "00", "01", "010", "09", "0", "1"),
+        *("9-a", "10-a", "a", "a2", "a2", "a10"),
+    ]
+
+
+@given(st.lists(st.one_of(st.sampled_from(NAMES), st.text("0129ab-.é\udcff", max_size=8)), max_size=8))
+def test_the_order_is_that_of_the_c_library(names: list[str]) -> None:
+    library = ctypes.util.find_library("c")
+    strverscmp = getattr(ctypes.CDLL(library), "strverscmp", None)
+    if strverscmp is None:
+        pytest.skip("this C library has no strverscmp")
+    ordered = [name.encode("utf-8", "surrogateescape") for name in in_version_order(names)]
+    assert all(strverscmp(left, right) <= 0 for left, right in pairwise(ordered))
