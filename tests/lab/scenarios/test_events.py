@@ -18,6 +18,8 @@ from nfstuned.parse.nfsfs import find_volume
 from tests.lab.kit.server import ADDRESS, AZURE
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from nfstuned.model.kernel import Server, Uevent, Volume
     from tests.lab.kit.mounts import Mounts
 
@@ -33,7 +35,7 @@ class Witness:
     servers: dict[str, tuple[Server, ...]] = field(default_factory=dict)
     _ended: bool = False
 
-    def __enter__(self) -> Witness:
+    def __enter__(self) -> Self:
         self._root = Root()
         self._source = KernelEvents()
         self._thread = threading.Thread(target=self._listen)
