@@ -1,6 +1,6 @@
 """The journal: every message has an id, fields of its own and an entry in systemd/nfstuned.catalog.
 
-`journalctl -x` explains the messages, `journalctl NFSTUNED_MOUNT=0:43` finds those about one superblock.
+`journalctl -x` explains the messages, `journalctl NFSTUNED_DEVICE=0:43` finds those about one superblock.
 """
 
 from __future__ import annotations

@@ -29,10 +29,18 @@ markers =
 
 @dataclass(frozen=True)
 class Order:
-    """What the guest is to do: run pytest with these arguments, or give a shell."""
+    """What the guest is to do: run pytest with these arguments, run a module of the kit, or give a shell."""
 
     pytest: tuple[str, ...] = ()
+    module: str = ""
     interactive: bool = False
+
+    @property
+    def mode(self) -> str:
+        """The word for it that start.sh knows."""
+        if self.interactive:
+            return "shell"
+        return "module" if self.module else "pytest"
 
 
 def wheel(into: Path) -> Path:
@@ -52,6 +60,7 @@ def assemble(folder: Path, order: Order) -> Path:
             shutil.copytree(PROJECT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(PROJECT / "tests/lab/kit/start.sh", folder / "start")
     (folder / "pytest.ini").write_text(_PYTEST)
-    (folder / "mode").write_text("shell\n" if order.interactive else "pytest\n")
-    (folder / "arguments").write_text("".join(f"{argument}\n" for argument in order.pytest))
+    (folder / "mode").write_text(f"{order.mode}\n")
+    arguments = (order.module,) if order.module else order.pytest
+    (folder / "arguments").write_text("".join(f"{argument}\n" for argument in arguments))
     return folder

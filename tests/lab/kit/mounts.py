@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.lab.kit import server
 from tests.lab.kit.shell import CommandError, attempt, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 BDI = Path("/sys/class/bdi")
 _POINTS = Path("/mnt/lab")
@@ -64,11 +69,17 @@ def all_read_ahead_kb() -> dict[str, str]:
     return found
 
 
+def table_device(point: Path, process: int | str = "self") -> str | None:
+    """Return the device number of a mount from a process's mountinfo, without a word to the server."""
+    rows = [line.split(" ") for line in Path(f"/proc/{process}/mountinfo").read_text().splitlines()]
+    return next((row[2] for row in reversed(rows) if row[4] == str(point)), None)
+
+
 @dataclass
 class Mounts:
     """Makes mounts below /mnt/lab and takes them all away at the end."""
 
-    _made: int = field(default=0)
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def __call__(
         self,
@@ -93,8 +104,8 @@ class Mounts:
 
     def new_point(self) -> Path:
         """Return a new empty folder to mount on."""
-        self._made += 1
-        point = _POINTS / str(self._made)
+        # One call, so that threads never get the same.
+        point = _POINTS / str(next(self._numbers))
         point.mkdir(parents=True, exist_ok=True)
         return point
 

@@ -43,6 +43,11 @@ ordered() {
 		TERM=linux setsid -c -w bash -l
 		return
 	fi
+	if [ "$(cat mode)" = module ]; then
+		read -r module <arguments
+		python3 -m "$module"
+		return
+	fi
 	set --
 	while read -r argument; do set -- "$@" "$argument"; done <arguments
 	python3 -m pytest --junitxml=/results/junit.xml "$@"

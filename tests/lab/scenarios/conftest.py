@@ -79,3 +79,23 @@ def daemon(stopped_daemon: Daemon) -> Daemon:
     """The service with its built-in configuration, READY."""
     stopped_daemon.start()
     return stopped_daemon
+
+
+@pytest.fixture(scope="module")
+def _module_daemon() -> Iterator[Daemon]:
+    daemon = Daemon()
+    daemon.clean()
+    yield daemon
+    daemon.clean()
+
+
+@pytest.fixture
+def running_daemon(_module_daemon: Daemon) -> Daemon:
+    """The service with its built-in configuration, shared by a file's tests: a start takes 10 s here.
+
+    Its journal is from the start of the test. A file that uses this cannot use the other two.
+    """
+    if not _module_daemon.active:
+        _module_daemon.start()
+    _module_daemon.journal.mark()
+    return _module_daemon

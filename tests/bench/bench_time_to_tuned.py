@@ -1,0 +1,99 @@
+"""How soon a mount has its read-ahead: nfsrahead's rule, the vendor's awk rule, and nfstuned, in one guest.
+
+Runs in the lab, where there are a server and an installed nfstuned: `sh dev/lab KERNEL time_to_tuned`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.lab.kit import rivals
+from tests.lab.kit.daemon import Daemon
+from tests.lab.kit.race import Race, race
+from tests.lab.kit.server import SHARES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from tests.lab.kit.mounts import Mounts
+
+WANTED_KB = 15360
+MOUNTS = 30
+OPTIONS = "vers=4.1,nconnect=4"
+_NFS_CONF = Path("/etc/nfs.conf.d/lab-bench.conf")
+_VENDORS_RULE = """SUBSYSTEM=="bdi" \\
+, ACTION=="add" \\
+, PROGRAM="/usr/bin/awk -v bdi=$kernel \
+'BEGIN{ret=1} {if ($4 == bdi) {ret=0}} END{exit ret}' /proc/fs/nfsfs/volumes" \\
+, ATTR{read_ahead_kb}="15360"
+"""
+"""As Microsoft's page about NFS performance of Azure Files has it; its name hides nfs-utils' rule."""
+
+
+@contextlib.contextmanager
+def nfsrahead() -> Iterator[None]:
+    """nfs-utils' own rule, told to set the same value."""
+    _NFS_CONF.parent.mkdir(exist_ok=True)
+    _NFS_CONF.write_text(f"[nfsrahead]\ndefault={WANTED_KB}\n")
+    try:
+        yield
+    finally:
+        _NFS_CONF.unlink()
+
+
+@contextlib.contextmanager
+def vendors_rule() -> Iterator[None]:
+    """The rule that the vendor's page tells people to add."""
+    path = rivals.add_rule("99-nfs.rules", _VENDORS_RULE)
+    try:
+        yield
+    finally:
+        path.unlink()
+        rivals.reload_rules()
+
+
+@contextlib.contextmanager
+def nfstuned() -> Iterator[None]:
+    """The installed service, with no other writer."""
+    rivals.mask_nfsrahead()
+    daemon = Daemon()
+    daemon.start()
+    try:
+        yield
+    finally:
+        daemon.clean()
+        rivals.unmask_nfsrahead()
+
+
+CONTENDERS: dict[str, Callable[[], AbstractContextManager[None]]] = {
+    "nfsrahead's rule": nfsrahead,
+    "the vendor's awk rule": vendors_rule,
+    "nfstuned": nfstuned,
+}
+
+
+def measure(mount: Mounts) -> dict[str, Race]:
+    """Run the contenders one after the other; return what each of them reached."""
+    found = {}
+    for name, contender in CONTENDERS.items():
+        with contender():
+            shares = itertools.islice(itertools.cycle(SHARES), MOUNTS)
+            found[name] = race(mount, OPTIONS, WANTED_KB, shares)
+            rivals.settle()
+    return found
+
+
+def table(found: dict[str, Race]) -> str:
+    """Return the figures for people."""
+    head = f"{'ms after mount(8) returned':26}{'median':>8}{'worst':>8}{'at 1st look':>13}{'1st look':>10}"
+    rows = [
+        f"{name:26}{seen.median_ms:8.1f}{seen.worst_ms:8.1f}{seen.first_looks:8} of {len(seen.tries)}"
+        f"{seen.look_ms:10.1f}"
+        for name, seen in found.items()
+    ]
+    note = "0.0: right at the first look, that is, by the time in the last column or before."
+    return "\n".join([head, *rows, note])

@@ -1,0 +1,112 @@
+"""`python -m tests.lab.demo [KERNEL]`: what nfstuned does to one mount, on a real kernel; see `dev/demo`.
+
+The demonstration goes to stdout, progress to stderr.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.lab import guest, image, payload, results
+
+USAGE = "usage: sh dev/demo [KERNEL]   (5.10, 6.1, 6.12, last-6 or newest, the default)"
+MODULE = "tests.lab.kit.demo"
+LIMITS = guest.Limits(total_s=300, first_s=120, quiet_s=90)
+_BOLD, _DIM, _RED, _PLAIN = "\033[1m", "\033[2m", "\033[31m", "\033[0m"
+
+
+@dataclass
+class Printer:
+    """Prints the guest's lines as a person wants to read them; what is not of the demonstration is noise."""
+
+    colour: bool
+    show: Callable[[str], None]
+    progress: Callable[[str], None]
+    failures: list[str] = field(default_factory=list)
+
+    def __call__(self, line: str) -> None:
+        """Print one line of the guest."""
+        kind, _, text = line.partition(" ")
+        if kind == "@heading":
+            self.show("")
+            self.show(self._styled(_BOLD, text))
+        elif kind == "@command":
+            self.show(f"  {self._styled(_DIM, '#')} {self._styled(_BOLD, text)}")
+        elif kind == "@output":
+            self.show(f"  {text}")
+        elif kind == "@text":
+            self.show(self._styled(_DIM, f"  -- {text}"))
+        elif kind == "@failed":
+            self.failures.append(text)
+        elif kind == "lab:":
+            self.progress(text)
+
+    def _styled(self, style: str, text: str) -> str:
+        return f"{style}{text}{_PLAIN}" if self.colour else text
+
+
+def main(arguments: list[str]) -> int:
+    """Show it; return 0 when all happened as promised, 1 when not, 2 when it could not be tried."""
+    if len(arguments) > 1 or arguments in (["-h"], ["--help"]):
+        print(USAGE)
+        return 0 if len(arguments) == 1 else 2
+    image.ensure(_progress)
+    try:
+        release = image.release(arguments[0] if arguments else "newest")
+    except image.NoKernelError as error:
+        _progress(str(error))
+        return 2
+    started = time.monotonic()
+    status = _demonstrate(release)
+    if status == 0:
+        _progress(f"done in {time.monotonic() - started:.0f} s")
+        _own_mounts()
+    return status
+
+
+def _demonstrate(release: str) -> int:
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    printer = Printer(colour, guest.stdout_line, _progress)
+    printer(f"@heading nfstuned on Linux {release}, with an NFS server and client in one guest")
+    target = results.folder() / f"demo-{release}"
+    _progress("packing nfstuned")
+    with tempfile.TemporaryDirectory() as folder:
+        packed = payload.assemble(Path(folder), payload.Order(module=MODULE))
+        _progress("booting the guest in emulation: about 15 s")
+        boot = guest.boot(release, packed, target, printer, LIMITS)
+    if boot.passed:
+        return 0
+    red, plain = (_RED, _PLAIN) if colour else ("", "")
+    for failure in printer.failures or [boot.explain()]:
+        print(f"{red}demo: failed: {failure}{plain}", file=sys.stderr)
+    _progress(f"see output.txt, console.txt and files/journal.txt in {target}")
+    return 1
+
+
+def _own_mounts() -> None:
+    """Say how to see this machine's own NFS mounts, where it has some."""
+    count = nfs_mounts(Path("/proc/self/mountinfo").read_text(errors="replace"))
+    if count:
+        mounts = "an NFS mount" if count == 1 else f"{count} NFS mounts"
+        print(f"\nThis machine has {mounts} of its own. What they have and should have:")
+        print("  .venv/bin/nfstuned status")
+
+
+def nfs_mounts(mountinfo: str) -> int:
+    """Return how many of the mounts are NFS."""
+    kinds = [line.partition(" - ")[2].partition(" ")[0] for line in mountinfo.splitlines()]
+    return sum(1 for kind in kinds if kind in {"nfs", "nfs4"})
+
+
+def _progress(line: str) -> None:
+    print(f"demo: {line}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,300 @@
+"""The guest's half of dev/demo: one share, without the service and with it.
+
+Each line begins with its kind, for the host to print: `@heading`, `@text`, `@command`, `@output`, `@failed`.
+The demonstration is also a test: what does not happen as promised ends it with status 1.
+"""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from nfstuned.host.journal import Message
+from tests.lab.kit import mounts, rivals
+from tests.lab.kit.daemon import Daemon
+from tests.lab.kit.journal import Entry
+from tests.lab.kit.server import ADDRESS, AZURE, Server
+from tests.lab.kit.shell import CommandError, run
+
+KERNELS_KB, AZURES_KB = 128, 15360
+RSS_LIMIT_KB = 30_000
+SOURCE = f"{AZURE}:/srv/a"
+POINT = Path("/data")
+OPTIONS = "vers=4.1,sec=sys,nconnect=4"
+FILE_MIB = 64
+ROUND_TRIP_MS = 20
+SAMPLE_INTERVAL_S = 2
+CONFIGURATION = f'[daemon]\nsample_interval = "{SAMPLE_INTERVAL_S}s"\n'
+WATCH_S = 1.5
+SAMPLE_S = 20.0
+WIDTH = 80
+
+
+class BrokenPromiseError(Exception):
+    """Something that the demonstration is about did not happen; the message says what was seen."""
+
+
+@dataclass(frozen=True)
+class Mounting:
+    """One mount(8), and what the kernel said of its read-ahead afterwards.
+
+    `wall` is when it was called, by time(2). `took_s` is how long it ran. `values` holds each change of the
+    value as seconds after its return and KiB; the first is what the first look found.
+    """
+
+    wall: float
+    took_s: float
+    device: str
+    values: tuple[tuple[float, int], ...]
+
+    @property
+    def last_kb(self) -> int:
+        """The value that stayed."""
+        return self.values[-1][1]
+
+    @property
+    def right_after_s(self) -> float:
+        """When the value that stayed was first seen after the last other one."""
+        return self.values[-1][0]
+
+
+def main() -> int:
+    """Show everything; return the exit status."""
+    try:
+        _demonstrate()
+    except (BrokenPromiseError, CommandError, AssertionError) as error:
+        _say("failed", str(error))
+        return 1
+    return 0
+
+
+def _demonstrate() -> None:
+    server, daemon = Server(), Daemon()
+    _fill(server.path("a"))
+    server.start()
+    POINT.mkdir(exist_ok=True)
+    slow = _without()
+    _start(daemon)
+    mounting = _with()
+    _status()
+    _journal(daemon, mounting)
+    fast = _sample(daemon, mounting, slow)
+    _memory(daemon)
+    _say("heading", "In short")
+    _say("text", f"read-ahead {KERNELS_KB} -> {mounting.last_kb} KiB, {_after_return(mounting)}")
+    _say("text", f"a sequential read {slow:.0f} -> {fast:.0f} MB/s, {ROUND_TRIP_MS} ms away from the server")
+
+
+def _fill(share: Path) -> None:
+    """Put the file into the server's memory: its disk is not what this is about."""
+    share.mkdir(parents=True, exist_ok=True)
+    run("mount", "-t", "tmpfs", "tmpfs", str(share))
+    (share / "file").write_bytes(os.urandom(1 << 20) * FILE_MIB)
+
+
+def _without() -> float:
+    """Mount without the service, read once, unmount; return the speed in MB/s."""
+    _say("heading", "Before: Debian and its kernel alone")
+    mounting = _mount()
+    rivals.settle()
+    _say("text", f"{AZURE} is {ADDRESS}, an address of this guest")
+    now = mounts.read_ahead_kb(mounting.device)
+    _show_value(mounting)
+    _promise(now == KERNELS_KB, f"without the service the read-ahead is {now} KiB, not {KERNELS_KB}")
+    with _distance():
+        speed = _read()
+    _say("text", f"reading {FILE_MIB} MiB with a round trip of {ROUND_TRIP_MS} ms: {speed:.1f} MB/s")
+    run("umount", str(POINT))
+    return speed
+
+
+def _start(daemon: Daemon) -> None:
+    _say("heading", "The service")
+    file = daemon.configure(CONFIGURATION)
+    _say("command", f"cat {file}")
+    _outputs(CONFIGURATION)
+    _say("command", "systemctl start nfstuned")
+    started = time.monotonic()
+    daemon.start()
+    _promise(daemon.active, "nfstuned.service is not active")
+    _say("text", f"ready after {time.monotonic() - started:.1f} s, in emulation")
+
+
+def _with() -> Mounting:
+    _say("heading", "After: the same mount")
+    mounting = _mount()
+    _show_value(mounting)
+    seen = ", ".join(f"{kb} KiB after {_time(after)}" for after, kb in mounting.values)
+    _promise(mounting.last_kb == AZURES_KB, f"the read-ahead is not {AZURES_KB} KiB; seen: {seen}")
+    for after, kb in mounting.values[:-1]:
+        _say("text", f"on the way: {kb} KiB, seen {_time(after)} after mount(8) returned")
+    _say("text", f"right {_after_return(mounting)}")
+    return mounting
+
+
+def _status() -> None:
+    _say("command", "nfstuned status")
+    shown = _on_terminal("nfstuned", "status")
+    _outputs(shown)
+    _promise(f"{AZURES_KB}/{AZURES_KB} ok" in shown, "status does not call the read-ahead ok")
+
+
+def _journal(daemon: Daemon, mounting: Mounting) -> None:
+    """List the daemon's entries among the two ends of mount(8)."""
+    _say("heading", "The journal: times from the start of mount(8)")
+    entries = [entry for entry in daemon.entries() if entry["MESSAGE_ID"] != Message.SAMPLE.id]
+    events = [(_wall(entry) - mounting.wall, entry["MESSAGE"]) for entry in entries]
+    events += [(0.0, "(mount starts)"), (mounting.took_s, "(mount returns)")]
+    for after, text in sorted(events):
+        _say("output", f"{_time(after, signed=True):>9}  {text}")
+    told = [entry["NFSTUNED_NEW_KB"] for entry in entries if entry["MESSAGE_ID"] == Message.READ_AHEAD_SET.id]
+    _promise(str(AZURES_KB) in told, "the journal does not tell of the change")
+
+
+def _sample(daemon: Daemon, mounting: Mounting, slow: float) -> float:
+    """Read until the daemon has sampled it; return the speed of the first read in MB/s."""
+    _say("heading", "One sample of throughput, by the service, while the file is read")
+    daemon.journal.mark()
+    began = time.time()
+    speeds: list[float] = []
+
+    def sampled() -> Entry | None:
+        """Return a sample of an interval that was spent with reading from its start to its end."""
+        found = daemon.entries(MESSAGE_ID=Message.SAMPLE.id, NFSTUNED_DEVICE=mounting.device)
+        whole = (one for one in found if _wall(one) - float(one["NFSTUNED_INTERVAL_S"]) > began)
+        return next((one for one in whole if int(one["NFSTUNED_READ_BYTES_PER_S"]) > 0), None)
+
+    with _distance():
+        entry = _until(sampled, lambda: speeds.append(_read()))
+    if entry is None:
+        raise BrokenPromiseError(f"no sample of {POINT} within {SAMPLE_S:.0f} s of reading")
+    _say("output", entry["MESSAGE"])
+    _say("text", f"the average of {float(entry['NFSTUNED_INTERVAL_S']):.1f} s of reading again and again")
+    _say("text", f"reading {FILE_MIB} MiB with a round trip of {ROUND_TRIP_MS} ms: {speeds[0]:.1f} MB/s")
+    _promise(speeds[0] > slow, f"reading is no faster: {speeds[0]:.1f} MB/s after {slow:.1f} before")
+    return speeds[0]
+
+
+def _memory(daemon: Daemon) -> None:
+    _say("heading", "What the service costs")
+    rss = daemon.rss_kb
+    _say("text", f"{rss / 1000:.1f} MB of memory (RSS); it says: {daemon.status_text}")
+    _promise(rss <= RSS_LIMIT_KB, f"the daemon's RSS is {rss} kB, above {RSS_LIMIT_KB}")
+
+
+def _mount() -> Mounting:
+    """Mount the share and watch its value for a while."""
+    argv = ("mount", "-t", "nfs", "-o", OPTIONS, SOURCE, str(POINT))
+    _say("command", " ".join(argv))
+    wall, started = time.time(), time.monotonic()
+    # Without a timeout: with one, subprocess polls for the end of its child in steps.
+    done = subprocess.run(argv, check=False, capture_output=True, text=True)
+    returned = time.monotonic()
+    if done.returncode:
+        raise CommandError(f"mount: {done.stderr.strip()}")
+    device = _device()
+    values: list[tuple[float, int]] = []
+    while (after := time.monotonic() - returned) < WATCH_S:
+        now = mounts.read_ahead_kb(device)
+        if not values or values[-1][1] != now:
+            values.append((after, now))
+        time.sleep(0.001)
+    return Mounting(wall, returned - started, device, tuple(values))
+
+
+def _device() -> str:
+    """Return the share's device number; mountinfo has it without a request to the server."""
+    rows = [row.split(" ") for row in Path("/proc/self/mountinfo").read_text().splitlines()]
+    return next(row[2] for row in rows if row[4] == str(POINT))
+
+
+@contextmanager
+def _distance() -> Iterator[None]:
+    """Put the server as far away as another region: each packet of the loopback waits half a round trip."""
+    delay = f"{ROUND_TRIP_MS // 2}ms"
+    run("tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", delay, "limit", "100000")
+    yield
+    run("tc", "qdisc", "delete", "dev", "lo", "root")
+
+
+def _read() -> float:
+    """Read the file, which no cache holds; return MB/s."""
+    Path("/proc/sys/vm/drop_caches").write_text("3\n")
+    started = time.monotonic()
+    run("cp", str(POINT / "file"), "/dev/null")
+    return FILE_MIB * 1.048576 / (time.monotonic() - started)
+
+
+def _until(found: Callable[[], Entry | None], work: Callable[[], None]) -> Entry | None:
+    """Do the work until something is found; None when time runs out.
+
+    Nothing can be found before two intervals are over, and looking takes time from the work.
+    """
+    started = time.monotonic()
+    while (spent := time.monotonic() - started) < SAMPLE_S:
+        work()
+        if spent > 2 * SAMPLE_INTERVAL_S and (entry := found()) is not None:
+            return entry
+    return None
+
+
+def _on_terminal(*argv: str) -> str:
+    """Return what a command prints on a terminal of the usual width."""
+    leader, follower = pty.openpty()
+    environment = os.environ | {"COLUMNS": str(WIDTH), "NO_COLOR": "1"}
+    try:
+        subprocess.run(argv, check=True, stdout=follower, env=environment)
+        return os.read(leader, 65536).decode().replace("\r", "")
+    finally:
+        os.close(follower)
+        os.close(leader)
+
+
+def _wall(entry: Entry) -> float:
+    """Return when an entry was sent, by time(2)."""
+    return int(entry.get("_SOURCE_REALTIME_TIMESTAMP", entry["__REALTIME_TIMESTAMP"])) / 1e6
+
+
+def _show_value(mounting: Mounting) -> None:
+    _say("command", f"cat /sys/class/bdi/{mounting.device}/read_ahead_kb")
+    _say("output", str(mounts.read_ahead_kb(mounting.device)))
+
+
+def _after_return(mounting: Mounting) -> str:
+    if len(mounting.values) == 1:
+        return f"at the first look, {_time(mounting.right_after_s)} after mount(8) returned"
+    return f"for good {_time(mounting.right_after_s)} after mount(8) returned"
+
+
+def _time(seconds: float, *, signed: bool = False) -> str:
+    sign = "+" if signed else ""
+    if abs(seconds) < 1:
+        digits = 1 if abs(seconds) < 0.01 else 0
+        return f"{seconds * 1000:{sign}.{digits}f} ms"
+    return f"{seconds:{sign}.1f} s"
+
+
+def _promise(kept: object, otherwise: str) -> None:
+    if not kept:
+        raise BrokenPromiseError(otherwise)
+
+
+def _outputs(text: str) -> None:
+    for line in text.splitlines():
+        _say("output", line)
+
+
+def _say(kind: str, text: str) -> None:
+    for line in text.splitlines():
+        print(f"@{kind} {line}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""In which order the kernel tells of a mount: what the daemon's short way to a new superblock rests on."""
+
+from __future__ import annotations
+
+import select
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nfstuned.host.events import KernelEvents, MountTable
+from nfstuned.host.observe import observe_servers, observe_volumes
+from nfstuned.host.root import Root
+from nfstuned.parse.nfsfs import find_volume
+from tests.lab.kit.server import ADDRESS, AZURE
+
+if TYPE_CHECKING:
+    from nfstuned.model.kernel import Server, Uevent, Volume
+    from tests.lab.kit.mounts import Mounts
+
+pytestmark = pytest.mark.usefixtures("quiet_udev")
+
+
+@dataclass
+class Witness:
+    """Hears the kernel's events about bdis, and looks at nfsfs at once when one comes."""
+
+    events: list[Uevent] = field(default_factory=list)
+    volumes: dict[str, Volume | None] = field(default_factory=dict)
+    servers: dict[str, tuple[Server, ...]] = field(default_factory=dict)
+    _ended: bool = False
+
+    def __enter__(self) -> Witness:
+        self._root = Root()
+        self._source = KernelEvents()
+        self._thread = threading.Thread(target=self._listen)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        time.sleep(0.5)
+        self._ended = True
+        self._thread.join()
+        self._source.close()
+
+    def of(self, action: str) -> list[str]:
+        return [event.name for event in self.events if event.action == action]
+
+    def _listen(self) -> None:
+        while not self._ended:
+            select.select([self._source], [], [], 0.1)
+            while (event := self._source.next()) is not None:
+                if event.action == "add":
+                    self.volumes[event.name] = find_volume(observe_volumes(self._root), event.name)
+                    self.servers[event.name] = observe_servers(self._root)
+                self.events.append(event)
+
+
+@pytest.mark.parametrize(("options", "throwaways"), [("vers=3,nolock", 0), ("vers=4.1", 1), ("vers=4.2", 1)])
+def test_nfsfs_knows_a_superblock_when_its_bdi_is_announced(
+    mount: Mounts, options: str, throwaways: int
+) -> None:
+    with Witness() as witness:
+        mounted = mount("a", options)
+    assert witness.of("add")[-1] == mounted.device
+    assert len(witness.of("add")) == 1 + throwaways, "NFSv4 makes a pseudo-root and drops it"
+    assert len(witness.of("remove")) == throwaways
+    volume = witness.volumes[mounted.device]
+    assert volume is not None
+    assert (volume.address, volume.port, volume.device) == (ADDRESS, 2049, mounted.device)
+    assert [server.hostname for server in witness.servers[mounted.device]] == [AZURE]
+
+
+@pytest.mark.parametrize(("options", "users"), [("vers=3,nolock", 1), ("vers=4.1", 2)])
+def test_a_client_has_so_many_users_while_its_first_mount_is_made(
+    mount: Mounts, options: str, users: int
+) -> None:
+    with Witness() as witness:
+        mounted = mount("a", options)
+    (server,) = witness.servers[mounted.device]
+    assert server.users <= users, "with more, the early decision takes the name for another mount's"
+
+
+def test_the_same_export_again_is_not_announced(mount: Mounts) -> None:
+    first = mount("a")
+    with Witness() as witness:
+        assert mount("a").device == first.device
+    assert first.device not in witness.of("add")
+
+
+def test_an_unmount_is_announced(mount: Mounts) -> None:
+    mounted = mount("a")
+    with Witness() as witness:
+        mount.umount(mounted)
+    assert mounted.device in witness.of("remove")
+
+
+def test_other_subsystems_are_passed_over(mount: Mounts) -> None:
+    with Witness() as witness:
+        Path("/sys/class/net/lo/uevent").write_text("change")
+        mount("a", "vers=3,nolock")
+    assert {event.subsystem for event in witness.events} == {"bdi"}
+
+
+def test_the_mount_table_announces_each_change_once(mount: Mounts) -> None:
+    table = MountTable(Root())
+    poll = select.epoll()
+    poll.register(table, select.EPOLLPRI)
+    try:
+        assert poll.poll(0) == []
+        mounted = mount("a")
+        assert poll.poll(5) != []
+        assert poll.poll(0) == [], "it is news until it was told, and not read"
+        mount.umount(mounted)
+        assert poll.poll(5) != []
+    finally:
+        poll.close()
+        table.close()

@@ -1,0 +1,111 @@
+"""Mounts of other mount and network namespaces, and those that were there before: each ends right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.lab.kit.expect import tuned
+from tests.lab.kit.mounts import Mounted, table_device
+from tests.lab.kit.namespaces import hidden_mount, network
+from tests.lab.kit.server import AZURE, GENERIC
+from tests.lab.kit.shell import run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.lab.kit.daemon import Daemon
+    from tests.lab.kit.mounts import Mounts
+
+AZURE_KB, GENERIC_KB = 15360, 1024
+SOURCE = f"{AZURE}:/srv/a"
+pytestmark = pytest.mark.usefixtures("quiet_udev")
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[str]:
+    """A network namespace that reaches the server. It must outlive its mounts: ask for it before `mount`."""
+    with network() as name:
+        yield name
+
+
+@pytest.mark.parametrize("options", ["vers=3,nolock", "vers=4.2"])
+@pytest.mark.usefixtures("running_daemon")
+def test_a_mount_in_a_private_mount_namespace_is_tuned(mount: Mounts, options: str) -> None:
+    with hidden_mount(SOURCE, mount.new_point(), options) as hidden:
+        assert table_device(hidden.point) is None, "it is visible here: not private"
+        tuned(AZURE_KB, hidden)
+
+
+POLICY = """
+[[policy]]
+match = { mount_point = "/mnt/lab/*" }
+profile = "by-point"
+[profile.by-point]
+read_ahead_kb = 4096
+"""
+
+
+def test_a_policy_by_mount_point_reaches_into_a_private_mount_namespace(
+    mount: Mounts, running_daemon: Daemon
+) -> None:
+    drop_in = running_daemon.configure(POLICY, "by-point")
+    running_daemon.reload()
+    try:
+        with hidden_mount(SOURCE, mount.new_point(), "vers=4.2") as hidden:
+            tuned(4096, hidden)
+    finally:
+        drop_in.unlink()
+        running_daemon.reload()
+
+
+@pytest.mark.parametrize("options", ["vers=3,nolock", "vers=4.2"])
+@pytest.mark.usefixtures("running_daemon")
+def test_a_mount_in_another_network_namespace_is_tuned(elsewhere: str, mount: Mounts, options: str) -> None:
+    enter = ("ip", "netns", "exec", elsewhere)
+    with hidden_mount(SOURCE, mount.new_point(), options, prefix=enter) as hidden:
+        assert hidden.device not in _volumes(), "its row is visible here: not another network namespace"
+        tuned(AZURE_KB, hidden)
+
+
+@pytest.mark.usefixtures("running_daemon")
+def test_a_visible_mount_over_another_network_namespace_is_tuned(elsewhere: str, mount: Mounts) -> None:
+    point = mount.new_point()
+    run(
+        "nsenter", f"--net=/run/netns/{elsewhere}", "mount", "-t", "nfs", "-o", "vers=4.2", SOURCE, str(point)
+    )
+    device = table_device(point)
+    assert device is not None
+    assert device not in _volumes(), "its row is visible here: not another network namespace"
+    tuned(AZURE_KB, Mounted(SOURCE, point, device))
+
+
+def test_mounts_that_are_there_before_the_daemon_are_right_once_it_is_ready(
+    mount: Mounts, running_daemon: Daemon
+) -> None:
+    running_daemon.stop()
+    versions = ("vers=3,nolock", "vers=4.1,nconnect=4", "vers=4.2")
+    before = [mount("a", options) for options in versions]
+    other = mount("b", host=GENERIC)
+    assert {one.read_ahead_kb for one in (*before, other)} == {128}
+    running_daemon.start()
+    values = [one.read_ahead_kb for one in (*before, other)]
+    assert values == [AZURE_KB, AZURE_KB, AZURE_KB, GENERIC_KB], f"at READY: {values}"
+
+
+def test_a_hidden_mount_that_is_there_before_the_daemon_is_right_once_it_is_ready(
+    elsewhere: str, mount: Mounts, running_daemon: Daemon
+) -> None:
+    running_daemon.stop()
+    enter = ("ip", "netns", "exec", elsewhere)
+    with hidden_mount(SOURCE, mount.new_point(), "vers=4.2", prefix=enter) as hidden:
+        assert hidden.read_ahead_kb == 128
+        running_daemon.start()
+        assert hidden.read_ahead_kb == AZURE_KB
+
+
+def _volumes() -> set[str]:
+    rows = Path("/proc/fs/nfsfs/volumes").read_text().splitlines()[1:]
+    return {row.split()[3] for row in rows}

@@ -1,0 +1,143 @@
+"""Other writers of the read-ahead: outdone for a while, named, then left alone; more is never made less."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.lab.kit import rivals
+from tests.lab.kit.expect import becomes, tuned
+from tests.lab.kit.mounts import set_read_ahead_kb
+from tests.lab.kit.server import GENERIC
+from tests.lab.kit.shell import run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.lab.kit.daemon import Daemon
+    from tests.lab.kit.journal import Entry
+    from tests.lab.kit.mounts import Mounted, Mounts
+
+AZURE_KB = 15360
+CONTESTED = "8856ccd810b94cfeb57850a114d0bedd"
+LEFT = "f33562687ae841cdae8787f80e507691"
+
+
+@pytest.fixture
+def rival() -> Iterator[Path]:
+    """A rule of somebody else's that sets 128 at every change of an anonymous bdi."""
+    text = 'SUBSYSTEM=="bdi", ACTION=="change", KERNEL=="0:*", ATTR{read_ahead_kb}="128"\n'
+    path = rivals.add_rule("99-zz-rival.rules", text)
+    yield path
+    path.unlink()
+    rivals.reload_rules()
+
+
+def change(mounted: Mounted) -> None:
+    """Make udev handle a change of a mount's bdi."""
+    run("udevadm", "trigger", "--action=change", "--subsystem-match=bdi", f"--sysname-match={mounted.device}")
+    rivals.settle()
+
+
+def entries(daemon: Daemon, message: str, mounted: Mounted) -> list[Entry]:
+    return daemon.entries(MESSAGE_ID=message, NFSTUNED_DEVICE=mounted.device)
+
+
+def test_nfs_utils_rule_at_its_default_is_outdone_and_named(mount: Mounts, running_daemon: Daemon) -> None:
+    mounted = mount("a")
+    rivals.settle()
+    tuned(AZURE_KB, mounted)
+    time.sleep(1)
+    assert mounted.read_ahead_kb == AZURE_KB
+    fights = entries(running_daemon, CONTESTED, mounted)
+    assert len(fights) <= 1, fights
+    # Where the rule lost the race with mount(2), it wrote nothing.
+    assert {one["NFSTUNED_WRITER"] for one in fights} <= {str(rivals.SHIPPED_NFSRAHEAD)}, fights
+
+
+@pytest.mark.usefixtures("quiet_udev")
+def test_a_rival_is_outdone_three_times_in_a_minute_and_then_left_alone(
+    mount: Mounts, running_daemon: Daemon, rival: Path
+) -> None:
+    mounted = mount("a")
+    tuned(AZURE_KB, mounted)
+    for _ in range(3):
+        change(mounted)
+        tuned(AZURE_KB, mounted)
+    for _ in range(3):
+        change(mounted)
+        time.sleep(0.5)
+        assert mounted.read_ahead_kb == 128
+    fights, left = (entries(running_daemon, message, mounted) for message in (CONTESTED, LEFT))
+    assert [one["NFSTUNED_WRITER"] for one in fights] == [str(rival)] * 3, fights
+    assert [one["NFSTUNED_WRITER"] for one in left] == [str(rival)], left
+    assert all(str(rival) in one["MESSAGE"] for one in (*fights, *left))
+
+
+@pytest.mark.usefixtures("quiet_udev")
+def test_a_rival_that_sets_more_is_left_alone(mount: Mounts, running_daemon: Daemon) -> None:
+    mounted = mount("a")
+    tuned(AZURE_KB, mounted)
+    set_read_ahead_kb(mounted.device, 16384)
+    change(mounted)
+    mount("b")
+    time.sleep(1)
+    assert mounted.read_ahead_kb == 16384
+    assert entries(running_daemon, CONTESTED, mounted) == []
+
+
+@pytest.mark.usefixtures("quiet_udev")
+def test_a_rival_without_an_event_is_outdone_at_the_next_look(mount: Mounts, running_daemon: Daemon) -> None:
+    mounted = mount("a")
+    tuned(AZURE_KB, mounted)
+    set_read_ahead_kb(mounted.device, 128)
+    mount("b")
+    tuned(AZURE_KB, mounted)
+    assert len(entries(running_daemon, CONTESTED, mounted)) == 1
+
+
+POLICIES = """
+[[policy]]
+match = { export = "/srv/a" }
+profile = "low"
+[[policy]]
+match = { export = "/srv/b" }
+profile = "least"
+[[policy]]
+match = { export = "/srv/c" }
+profile = "most"
+[[policy]]
+match = { export = "/srv/d" }
+profile = "modest"
+[profile.low]
+read_ahead_kb = 256
+lower = true
+[profile.least]
+read_ahead_kb = "1*rsize"
+lower = true
+[profile.most]
+read_ahead_kb = "99*rsize"
+[profile.modest]
+read_ahead_kb = 256
+"""
+
+
+@pytest.mark.usefixtures("quiet_udev")
+def test_only_lower_true_lowers_and_every_value_is_within_the_bounds(
+    mount: Mounts, running_daemon: Daemon
+) -> None:
+    low, least = (mount(share, "vers=4.2,rsize=4096", host=GENERIC) for share in "ab")
+    most, modest = (mount(share, host=GENERIC) for share in "cd")
+    running_daemon.stop()
+    for mounted in (low, modest):
+        set_read_ahead_kb(mounted.device, 4096)
+    drop_in = running_daemon.configure(POLICIES, "bounds")
+    try:
+        running_daemon.start()
+        most_kb = min(65536, 99 * int(most.options["rsize"]) // 1024)
+        becomes([256, 64, most_kb, 4096], lambda: [one.read_ahead_kb for one in (low, least, most, modest)])
+    finally:
+        drop_in.unlink()

@@ -1,0 +1,80 @@
+"""300 mounts by 16 workers with unmounts in between: none is missed, none is mistaken for another."""
+
+from __future__ import annotations
+
+import itertools
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.lab.kit import rivals
+from tests.lab.kit.expect import tuned
+from tests.lab.kit.server import AZURE, GENERIC
+from tests.lab.kit.shell import wait_for
+from tests.lab.kit.strangers import strangers
+
+if TYPE_CHECKING:
+    from tests.lab.kit.daemon import Daemon
+    from tests.lab.kit.mounts import Mounted, Mounts
+    from tests.lab.kit.server import Server
+
+MOUNTS, WORKERS, SHARES = 300, 16, 50
+AZURE_KB, GENERIC_KB = 15360, 1024
+VERSIONS = ("vers=3,nolock", "vers=4.1,nconnect=2", "vers=4.2")
+CYCLE_FAILED = "4e73fad58dcc543bb45d3c7816196295"
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1200), pytest.mark.usefixtures("quiet_udev")]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A mount to make, the value that it must get, and whether it is unmounted again at once."""
+
+    share: str
+    host: str
+    options: str
+    kb: int
+    passing: bool
+
+
+def wishes() -> list[Wish]:
+    """Two servers with a policy each; every share is a superblock of its own to each server and version."""
+    servers = ((AZURE, AZURE_KB), (GENERIC, GENERIC_KB))
+    kinds = itertools.cycle((host, kb, options) for options in VERSIONS for host, kb in servers)
+    return [
+        Wish(f"storm{n % SHARES}", host, options, kb, passing=n // 6 % 3 == 1)
+        for n, (host, kb, options) in enumerate(itertools.islice(kinds, MOUNTS))
+    ]
+
+
+def make(mount: Mounts, wish: Wish) -> tuple[Mounted, int] | None:
+    """Mount; a mount that stays is returned with the value that it must have in the end."""
+    mounted = mount(wish.share, wish.options, host=wish.host)
+    if not wish.passing:
+        return mounted, wish.kb
+    wait_for(f"{wish.kb} KiB for {mounted}", lambda: mounted.read_ahead_kb == wish.kb, seconds=60)
+    mount.umount(mounted)
+    return None
+
+
+def test_a_storm_of_300_mounts_leaves_every_mount_and_every_stranger_right(
+    mount: Mounts, running_daemon: Daemon, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.export(*(f"storm{n}" for n in range(SHARES)))
+    with strangers() as beside, ThreadPoolExecutor(WORKERS) as pool:
+        before = beside.values()
+        left = []
+        jobs = [pool.submit(make, mount, wish) for wish in wishes()]
+        for done, job in enumerate(as_completed(jobs), 1):
+            left.append(job.result())
+            if done % 50 == 0:
+                with capsys.disabled():
+                    print(f"\n  {done} mounts", flush=True)
+        staying = [found for found in left if found is not None]
+        rivals.settle()
+        for kb in (AZURE_KB, GENERIC_KB):
+            tuned(kb, *(mounted for mounted, wanted in staying if wanted == kb), seconds=30)
+        assert beside.values() == before
+    assert len(staying) == sum(not wish.passing for wish in wishes())
+    assert running_daemon.entries(MESSAGE_ID=CYCLE_FAILED) == []

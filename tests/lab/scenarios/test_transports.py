@@ -1,0 +1,103 @@
+"""Which mounts share a client, and that the parsers understand what each kernel writes about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nfstuned.errors import ParseError
+from nfstuned.host.observe import observe
+from nfstuned.host.root import Root
+from nfstuned.model.kernel import MountStats, Server
+from nfstuned.parse.mountstats import parse_mountstats
+from nfstuned.parse.nfsfs import parse_servers
+from tests.lab.kit.server import AZURE
+from tests.lab.kit.shell import run
+
+if TYPE_CHECKING:
+    from tests.lab.kit.mounts import Mounted, Mounts
+
+pytestmark = pytest.mark.usefixtures("quiet_udev")
+V6 = "fd00::10"
+
+
+def test_each_version_has_a_client_and_connections_of_its_own(mount: Mounts) -> None:
+    three = mount("a", "vers=3,nolock")
+    four = mount("a", "vers=4.1,nconnect=4")
+    two = mount("a", "vers=4.2")
+    assert len(_servers()) == 3
+    assert [len(_stats(one).transports) for one in (three, four, two)] == [1, 4, 1]
+
+
+def test_a_client_keeps_the_name_of_its_first_mount(mount: Mounts) -> None:
+    mount("a")
+    mount("b", host="sa2.file.core.windows.net")
+    assert [server.hostname for server in _servers()] == [AZURE]
+
+
+def test_mounts_of_one_client_show_the_same_connections(mount: Mounts) -> None:
+    first, second = mount("a", "vers=4.1,nconnect=4"), mount("b", "vers=4.1,nconnect=4")
+    (first.point / "file").write_bytes(b"x" * 100_000)
+    assert _stats(first).transports == _stats(second).transports
+    assert sum(one.sends for one in _stats(first).transports) > 0
+
+
+def test_mounts_of_one_superblock_show_the_same_bytes(mount: Mounts) -> None:
+    first, again = mount("a"), mount("a")
+    (first.point / "file").write_bytes(b"x" * 100_000)
+    assert _stats(first).bytes == _stats(again).bytes
+    counted = _stats(again).bytes
+    assert counted is not None
+    assert counted.normal_written >= 100_000
+
+
+def test_a_new_superblock_begins_at_zero(mount: Mounts) -> None:
+    first = mount("a")
+    (first.point / "file").write_bytes(b"x" * 100_000)
+    mount.umount(first)
+    counted = _stats(mount("a")).bytes
+    assert counted is not None
+    assert counted.normal_written == 0
+
+
+def test_reads_are_counted_as_read_or_as_read_plus(mount: Mounts) -> None:
+    Path("/srv/a/file").write_bytes(b"x" * 100_000)
+    mounted = mount("a", "vers=4.2")
+    (mounted.point / "file").read_bytes()
+    ops = _stats(mounted).ops
+    assert sum(ops[name].ops for name in ("READ", "READ_PLUS") if name in ops) > 0, dict(ops)
+
+
+def test_a_mount_by_ipv6_may_join_one_by_ipv4(mount: Mounts) -> None:
+    run("ip", "address", "replace", f"{V6}/128", "dev", "lo")
+    first = mount("a", "vers=4.2")
+    second = mount("b", "vers=4.2", host=f"[{V6}]")
+    (shown,) = [m for s in observe(Root()).superblocks for m in s.mounts if m.point == str(second.point)]
+    trunked = shown.options.get("addr") == first.options["addr"]
+    assert trunked or shown.options.get("addr") == V6, shown
+    assert any(server.address == V6 for server in _servers()) is not trunked
+
+
+def test_nothing_that_this_kernel_writes_is_strange_to_the_parsers(mount: Mounts) -> None:
+    run("ip", "address", "replace", f"{V6}/128", "dev", "lo")
+    mounts = [mount("a", "vers=3,nolock"), mount("a", "vers=4.1,nconnect=4"), mount("b", "vers=4.2")]
+    mounts += [mount("c", "vers=4.0"), mount("d", "vers=3,nolock", host=f"[{V6}]")]
+    snapshot = observe(Root())
+    assert snapshot.problems == ()
+    assert {m.point for s in snapshot.superblocks for m in s.mounts} >= {str(m.point) for m in mounts}
+    assert all(s.volume is not None and s.bdi is not None for s in snapshot.superblocks)
+    assert {request.point for request in snapshot.requests} >= {str(m.point) for m in mounts}
+
+
+def _servers() -> list[Server]:
+    rows = parse_servers(Path("/proc/fs/nfsfs/servers").read_text())
+    assert not [row for row in rows if isinstance(row, ParseError)]
+    return [row for row in rows if isinstance(row, Server)]
+
+
+def _stats(mounted: Mounted) -> MountStats:
+    stanzas = parse_mountstats(Path("/proc/self/mountstats").read_text())
+    (mine,) = [s for s in stanzas if isinstance(s, MountStats) and s.point == str(mounted.point)]
+    return mine

@@ -1,0 +1,74 @@
+"""README.md: what a reader would try is there, and what it shows of files is what they hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from nfstuned.cli.app import app
+from nfstuned.parse.config import parse_config
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+TEXTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PROFILES = ROOT / "nfstuned/data/profiles"
+
+
+def _blocks(language: str) -> list[str]:
+    """Return the text of the fenced blocks that say this language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def _commands() -> Iterator[list[str]]:
+    """Yield the words of each use of nfstuned, in blocks and in the text."""
+    code = "\n".join(_blocks("[a-z]*")) + "\n" + "\n".join(re.findall(r"`([^`\n]+)`", README))
+    for words in re.findall(r"^(?:[$#] )?(?:sudo )?nfstuned((?: [a-z-]+)+)", code, re.MULTILINE):
+        yield words.split()
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.name)
+def test_every_link_to_a_file_leads_somewhere(text: Path) -> None:
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", text.read_text()) if "://" not in link]
+    missing = [link for link in links if not (text.parent / link.partition("#")[0]).exists()]
+    assert missing == []
+
+
+def test_the_example_is_a_valid_configuration() -> None:
+    builtin = [(path.name, path.read_text()) for path in sorted(PROFILES.glob("*.toml"))]
+    examples = _blocks("toml")
+    assert examples
+    for example in examples:
+        policy = parse_config(builtin, [("README.md", example)])
+        assert policy.assignments
+
+
+def test_every_command_exists_with_its_options() -> None:
+    found = list(_commands())
+    assert {"status", "apply", "undo", "config"} <= {words[0] for words in found}
+    for words in found:
+        command: click.Command = app
+        for word in words:
+            if isinstance(command, click.Group):
+                assert word in command.commands, words
+                command = command.commands[word]
+            elif word.startswith("--"):
+                assert word in {name for option in command.params for name in option.opts}, words
+
+
+def test_every_file_of_the_project_that_is_named_exists() -> None:
+    named = re.findall(r"\b(?:dev|docs|systemd|udev|tests)/[\w./-]*\w", README)
+    assert named
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_every_built_in_profile_is_listed_with_its_number() -> None:
+    for path in PROFILES.glob("*.toml"):
+        if path.stem.endswith("-smb"):
+            continue
+        value = re.search(r'^read_ahead_kb = "?(\d+)', path.read_text(), re.MULTILINE)
+        assert value
+        assert re.search(rf"^\| `{path.stem}` \|.*\b{value[1]}\b", README, re.MULTILINE), path.stem
