@@ -28,6 +28,8 @@ class Reporter:
 
     def keep(self, outcome: Outcome) -> None:
         """Remember a change until its mount shows. Two changes of one superblock are told as one."""
+        if outcome.result is Result.SKIPPED:
+            return
         device = outcome.action.device
         earlier = self._untold.get(device)
         if earlier is not None and earlier.action.bdi == outcome.action.bdi and earlier.result is Result.DONE:
@@ -45,9 +47,11 @@ class Reporter:
 
     def place(self, superblock: Superblock, decision: Decision) -> None:
         """Tell what was done to a superblock whose mounts are known now."""
-        outcome = self._untold.pop(superblock.device, None)
-        if outcome is None or outcome.action.bdi != superblock.bdi or outcome.result is Result.SKIPPED:
+        outcome = self._untold.get(superblock.device)
+        if outcome is None or outcome.action.bdi != superblock.bdi:
+            # A look that began before this bdi was there knows its mount, not the bdi: the next look tells.
             return
+        del self._untold[superblock.device]
         fields = _fields(superblock, outcome.action, decision)
         action = outcome.action
         if outcome.result is Result.FAILED:

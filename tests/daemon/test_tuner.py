@@ -13,6 +13,7 @@ from nfstuned.daemon.tuner import Tuner
 from nfstuned.host import bdi as bdis
 from nfstuned.host.apply import undo
 from nfstuned.host.journal import Journal, Message
+from nfstuned.host.observe import nothing
 from nfstuned.host.root import Root
 from nfstuned.host.state import State
 from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
@@ -124,6 +125,61 @@ def test_a_pseudo_root_that_goes_again_is_not_told(host: Host) -> None:
     host.tuner.look(deep=True)
     assert host.entries == []
     assert host.state.all() == {}
+
+
+def test_a_removal_that_is_heard_late_is_not_about_the_numbers_new_owner(host: Host) -> None:
+    host.volume("0:43")
+    host.unmount("0:43")
+    host.volume("0:43")
+    host.tuner.added("0:43")
+    host.tuner.removed("0:43")
+    host.tuner.added("0:43")
+    host.mount("0:43")
+    host.tuner.look(deep=False)
+    assert len(host.messages(Message.READ_AHEAD_SET)) == 1
+    assert set(host.state.all()) == {"0:43"}
+
+
+def test_a_change_during_a_look_is_told_by_the_next_one(host: Host) -> None:
+    def appear() -> None:
+        host.tuner.between = nothing
+        host.volume("0:43")
+        host.tuner.added("0:43")
+        host.mount("0:43")
+
+    host.tuner.between = appear
+    host.tuner.look(deep=False)
+    host.tuner.look(deep=False)
+    assert len(host.messages(Message.READ_AHEAD_SET)) == 1
+
+
+def test_a_number_that_changes_hands_during_a_look_keeps_its_new_owners_message(host: Host) -> None:
+    def change_hands() -> None:
+        host.tuner.between = nothing
+        host.unmount("0:43")
+        host.volume("0:43")
+        host.tuner.added("0:43")
+        host.mount("0:43")
+
+    host.volume("0:43")
+    host.mount("0:43")
+    host.tuner.between = change_hands
+    host.tuner.look(deep=False)
+    host.tuner.removed("0:43")
+    host.tuner.look(deep=False)
+    assert len(host.messages(Message.READ_AHEAD_SET)) == 1
+    assert host.value("0:43") == 15360
+
+
+def test_a_superblock_that_is_announced_again_after_an_undo_is_left_alone(host: Host) -> None:
+    host.volume("0:43")
+    host.mount("0:43")
+    host.tuner.look(deep=False)
+    undo(host.root, host.state)
+    host.set("0:43", 128)
+    host.tuner.added("0:43")
+    host.tuner.look(deep=False)
+    assert host.value("0:43") == 128
 
 
 def test_a_device_that_is_not_nfs_is_not_touched(host: Host) -> None:

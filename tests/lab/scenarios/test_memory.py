@@ -1,0 +1,89 @@
+"""The daemon's memory does not grow with events, and is small with many mounts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nfstuned.host.journal import Message
+from tests.lab.kit.events import announce, cycle
+from tests.lab.kit.expect import becomes, tuned
+from tests.lab.kit.rivals import settle
+from tests.lab.kit.unit import let_tick
+
+if TYPE_CHECKING:
+    from tests.lab.kit.daemon import Daemon
+    from tests.lab.kit.mounts import Mounts
+    from tests.lab.kit.server import Server
+
+EVENTS = 5000
+CYCLES = 200
+MOST_GROWTH_KB = 2048
+MOST_KB = 30 * 1024
+MOUNTS = 50
+OFTEN = '[daemon]\nsample_interval = "2s"\n'
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900), pytest.mark.usefixtures("quiet_udev")]
+
+
+def test_5000_events_add_less_than_2_mb(
+    stopped_daemon: Daemon, mount: Mounts, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stopped_daemon.configure(OFTEN)
+    stopped_daemon.start()
+    kept = mount("a")
+    tuned(15360, kept)
+    let_tick(stopped_daemon)
+    before = stopped_daemon.rss_kb
+    real = cycle(mount, CYCLES)
+    between = stopped_daemon.rss_kb
+    # Half of the others say that a superblock is new, which is what takes the longest way through the daemon.
+    synthetic = EVENTS - real
+    for action in ("add", "change"):
+        announce(synthetic // 2, kept.device, action)
+    settle()
+    let_tick(stopped_daemon)
+    after = stopped_daemon.rss_kb
+    grown = after - before
+    said = (
+        f"{before} KiB, {between} KiB after {real} events of {CYCLES} NFSv4 mounts and unmounts, "
+        f"{after} KiB after {synthetic} synthetic ones: {grown:+} KiB"
+    )
+    _say(capsys, said)
+    assert grown < MOST_GROWTH_KB, said
+    assert kept.read_ahead_kb == 15360
+    failed = [entry["MESSAGE"] for entry in stopped_daemon.entries(MESSAGE_ID=Message.CYCLE_FAILED.id)]
+    assert failed == []
+
+
+def test_50_mounts_take_at_most_30_mb(
+    stopped_daemon: Daemon, server: Server, mount: Mounts, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shares = [f"m{number}" for number in range(MOUNTS)]
+    server.export(*shares)
+    stopped_daemon.configure(OFTEN)
+    stopped_daemon.start()
+    mounts = [mount(share, "vers=4.1,nconnect=4") for share in shares]
+    tuned(15360, *mounts)
+    # What is used before it was looked at once has no rate yet.
+    let_tick(stopped_daemon)
+    for mounted in mounts:
+        (mounted.point / "file").write_bytes(b"x" * 10_000)
+    # Each of them is sampled, and told.
+    devices = {mounted.device for mounted in mounts}
+    becomes(devices, lambda: devices & _sampled(stopped_daemon), 60)
+    let_tick(stopped_daemon)
+    resident = stopped_daemon.rss_kb
+    said = f"{resident} KiB with {MOUNTS} mounts"
+    _say(capsys, said)
+    assert resident <= MOST_KB, said
+
+
+def _sampled(daemon: Daemon) -> set[str]:
+    return {entry["NFSTUNED_DEVICE"] for entry in daemon.entries(MESSAGE_ID=Message.SAMPLE.id)}
+
+
+def _say(capsys: pytest.CaptureFixture[str], text: str) -> None:
+    """Into the boot's output, also when all is well."""
+    with capsys.disabled():
+        print(f"\n{text}")

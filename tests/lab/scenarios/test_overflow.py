@@ -1,0 +1,80 @@
+"""More events than the queue holds: nothing is missed, and it is said."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nfstuned.host.journal import Message
+from tests.lab.kit.daemon import STATE
+from tests.lab.kit.events import announce
+from tests.lab.kit.expect import becomes, tuned
+from tests.lab.kit.mounts import set_read_ahead_kb
+from tests.lab.kit.rivals import settle
+
+if TYPE_CHECKING:
+    from tests.lab.kit.daemon import Daemon
+    from tests.lab.kit.mounts import Mounted, Mounts
+
+EVENTS = 2000
+V3 = "vers=3,nolock"
+pytestmark = pytest.mark.usefixtures("quiet_udev")
+
+
+def test_nothing_is_missed_when_2000_events_came_while_it_was_stopped(
+    stopped_daemon: Daemon, mount: Mounts
+) -> None:
+    # Before the service starts, whose own mount namespace takes numbers: this one's is used again at once.
+    daemon, going = stopped_daemon, mount("b", V3)
+    daemon.start()
+    kept = mount("a")
+    tuned(15360, kept, going)
+    daemon.signal("STOP")
+    try:
+        # The queue is full by the time of those that must not be missed.
+        announce(EVENTS, kept.device)
+        mount.umount(going)
+        coming = [mount("c", V3), mount("d", "vers=4.1"), mount("b")]
+        for share, options in itertools.product("cd", ("vers=4.2,ro", "vers=3,nolock,ro")):
+            mount.umount(mount(share, options))
+        assert going.device in [mounted.device for mounted in coming], "no number was used again"
+        assert [mounted.read_ahead_kb for mounted in coming] == [128] * 3, "the daemon is not stopped"
+    finally:
+        daemon.signal("CONT")
+    tuned(15360, kept, *coming, seconds=30)
+    told = daemon.wait_for_entry(MESSAGE_ID=Message.EVENTS_LOST.id)
+    assert "lost" in told["MESSAGE"]
+    settle()
+    becomes(_devices(kept, *coming), _recorded)
+    assert daemon.active
+    failed = daemon.entries(MESSAGE_ID=Message.CYCLE_FAILED.id)
+    assert not failed, f"{len(failed)} failed cycles: {failed[0]['MESSAGE']}"
+    # It still hears udev, whose queue was full, too.
+    set_read_ahead_kb(kept.device, 256)
+    announce(1, kept.device)
+    tuned(15360, kept)
+
+
+def test_records_of_superblocks_that_went_unseen_are_dropped(daemon: Daemon, mount: Mounts) -> None:
+    kept, going = mount("a"), [mount("b", V3), mount("c"), mount("d", "vers=4.1")]
+    tuned(15360, kept, *going)
+    daemon.signal("STOP")
+    try:
+        announce(EVENTS, kept.device)
+        for mounted in going:
+            mount.umount(mounted)
+    finally:
+        daemon.signal("CONT")
+    becomes(_devices(kept), _recorded, 30)
+    assert kept.read_ahead_kb == 15360
+
+
+def _devices(*mounts: Mounted) -> list[str]:
+    return sorted(mounted.device for mounted in mounts)
+
+
+def _recorded() -> list[str]:
+    """The superblocks that the daemon keeps a record of."""
+    return sorted(file.name for file in (STATE / "read-ahead").iterdir())

@@ -1,0 +1,155 @@
+"""The installed unit under its real sandbox: it starts, works, stops, and its files are clean."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nfstuned.host.journal import Message
+from tests.lab.kit.daemon import UNIT
+from tests.lab.kit.expect import becomes, tuned
+from tests.lab.kit.shell import attempt, run
+from tests.lab.kit.unit import process_status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.lab.kit.daemon import Daemon
+    from tests.lab.kit.mounts import Mounts
+
+READY_S = 30.0
+STOP_S = 5.0
+MOST_EXPOSED = 2.0
+HIDEABLE = (Path("/home/lab"), Path("/root/lab"), Path("/tmp/lab"))  # noqa: S108 - what sandboxes like to hide
+CAPABILITIES = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
+pytestmark = pytest.mark.usefixtures("quiet_udev")
+
+
+def test_it_is_ready_in_time_without_a_capability(stopped_daemon: Daemon) -> None:
+    started = time.monotonic()
+    stopped_daemon.start()
+    took = time.monotonic() - started
+    assert took < READY_S, f"READY after {took:.1f} s"
+    status = process_status(stopped_daemon.pid)
+    found = {name: status[name] for name in CAPABILITIES if int(status[name], 16)}
+    assert not found, f"capabilities: {found}"
+    assert status["NoNewPrivs"] == "1"
+
+
+def test_it_sees_mounts_below_home_root_and_tmp(stopped_daemon: Daemon, mount: Mounts) -> None:
+    # A policy by mount point only works where the daemon sees the mount point.
+    points = ", ".join(f'"{point}"' for point in HIDEABLE)
+    stopped_daemon.configure(
+        f'[[policy]]\nmatch = {{ mount_point = [{points}] }}\nprofile = "here"\n'
+        "[profile.here]\nread_ahead_kb = 2048\n"
+    )
+    stopped_daemon.start()
+    for share, point in zip("abc", HIDEABLE, strict=True):
+        point.mkdir(parents=True, exist_ok=True)
+        mounted = mount(share, point=point)
+        try:
+            tuned(2048, mounted)
+        finally:
+            run("umount", str(point))
+    _has_no_troubles(stopped_daemon)
+
+
+def test_it_takes_what_is_mounted_already_and_says_how_many(stopped_daemon: Daemon, mount: Mounts) -> None:
+    mounts = [mount("a", "vers=3,nolock"), mount("b", "vers=4.1"), mount("c", "vers=4.2")]
+    stopped_daemon.start()
+    # READY comes after the first look: no waiting here.
+    assert [mounted.read_ahead_kb for mounted in mounts] == [15360] * 3
+    becomes("3 NFS superblocks, 3 tuned", lambda: stopped_daemon.status_text)
+
+
+def test_it_tunes_a_mount_stops_quickly_and_the_value_stays(daemon: Daemon, mount: Mounts) -> None:
+    mounted = mount("a")
+    tuned(15360, mounted)
+    started = time.monotonic()
+    daemon.stop()
+    took = time.monotonic() - started
+    assert took < STOP_S, f"stopped after {took:.1f} s"
+    assert daemon.show("Result") == "success"
+    assert mounted.read_ahead_kb == 15360
+    assert daemon.entries(MESSAGE_ID=Message.STOPPED.id), "no message about the stop"
+    _has_no_troubles(daemon)
+
+
+@pytest.mark.long
+def test_a_restart_tunes_what_came_meanwhile(daemon: Daemon, mount: Mounts) -> None:
+    before, pid = mount("a"), daemon.pid
+    daemon.stop()
+    after = mount("b")
+    assert after.read_ahead_kb == 128
+    daemon.restart()
+    assert daemon.pid not in {0, pid}
+    assert (before.read_ahead_kb, after.read_ahead_kb) == (15360, 15360)
+
+
+@pytest.mark.long
+def test_it_orders_the_boot_without_a_cycle(fstab: Fstab) -> None:
+    fstab.add("nas.lab.internal:/srv/a /srv/data nfs defaults 0 0")
+    with _enabled():
+        assert _cycles() == []
+
+
+@pytest.mark.long
+def test_it_is_in_no_cycle_of_the_boot_of_a_host_with_var_on_nfs(fstab: Fstab) -> None:
+    """Units of systemd and of nfs-utils make some there by themselves, and which is found first is chance."""
+    fstab.add("nas.lab.internal:/srv/a /var nfs defaults 0 0")
+    with _enabled():
+        assert [line for line in _cycles() if "nfstuned" in line] == []
+
+
+def test_its_exposure_is_at_most_two() -> None:
+    text = run("systemd-analyze", "security", "--no-pager", UNIT)
+    found = re.search(r"Overall exposure level for \S+: ([0-9.]+)", text)
+    assert found is not None, text[-300:]
+    assert float(found[1]) <= MOST_EXPOSED, text
+
+
+@dataclass
+class Fstab:
+    """The guest's fstab."""
+
+    file: Path = Path("/etc/fstab")
+
+    def add(self, line: str) -> None:
+        with self.file.open("a") as file:
+            file.write(f"{line}\n")
+
+
+@pytest.fixture
+def fstab() -> Iterator[Fstab]:
+    """The guest's fstab, as it was after the test."""
+    found = Fstab()
+    before = found.file.read_text() if found.file.exists() else ""
+    yield found
+    found.file.write_text(before)
+
+
+@contextlib.contextmanager
+def _enabled() -> Iterator[None]:
+    run("systemctl", "enable", "--quiet", UNIT)
+    try:
+        yield
+    finally:
+        run("systemctl", "disable", "--quiet", UNIT)
+
+
+def _cycles() -> list[str]:
+    """What systemd says when it puts a whole boot in order, about cycles and about this unit."""
+    done = attempt("systemd-analyze", "verify", "--generators=yes", "--man=no", "default.target")
+    return [line for line in (done.stdout + done.stderr).splitlines() if re.search("cycle|nfstuned", line)]
+
+
+def _has_no_troubles(daemon: Daemon) -> None:
+    """Whatever it cannot read or do in its sandbox would be told at these levels."""
+    told = [entry["MESSAGE"] for entry in daemon.entries() if int(entry.get("PRIORITY", "6")) <= 4]
+    assert told == []
