@@ -60,7 +60,7 @@ def test_every_command_exists_with_its_options() -> None:
 
 
 def test_every_file_of_the_project_that_is_named_exists() -> None:
-    named = re.findall(r"\b(?:dev|docs|systemd|udev|tests)/[\w./-]*\w", README)
+    named = re.findall(r"(?<![\w/])(?:dev|docs|systemd|udev|tests)/[\w./-]*\w", README)
     assert named
     assert [name for name in named if not (ROOT / name).exists()] == []
 

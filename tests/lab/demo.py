@@ -17,6 +17,7 @@ from tests.lab import guest, image, payload, results
 
 USAGE = "usage: sh dev/demo [KERNEL]   (5.10, 6.1, 6.12, last-6 or newest, the default)"
 MODULE = "tests.lab.kit.demo"
+_TAIL = 20
 LIMITS = guest.Limits(total_s=300, first_s=120, quiet_s=90)
 _BOLD, _DIM, _RED, _PLAIN = "\033[1m", "\033[2m", "\033[31m", "\033[0m"
 
@@ -83,7 +84,7 @@ def _demonstrate(release: str) -> int:
     if boot.passed:
         return 0
     red, plain = (_RED, _PLAIN) if colour else ("", "")
-    for failure in printer.failures or [boot.explain()]:
+    for failure in printer.failures or [boot.explain(), *boot.output.splitlines()[-_TAIL:]]:
         print(f"{red}demo: failed: {failure}{plain}", file=sys.stderr)
     _progress(f"see output.txt, console.txt and files/journal.txt in {target}")
     return 1

@@ -60,9 +60,14 @@ class Mounting:
         return self.values[-1][1]
 
     @property
-    def right_after_s(self) -> float:
-        """When the value that stayed was first seen after the last other one."""
-        return self.values[-1][0]
+    def story(self) -> str:
+        """When it was right: at the first look, and after another writer for good."""
+        (first, kb), (last, stayed) = self.values[0], self.values[-1]
+        if len(self.values) == 1:
+            return f"at the first look, {_time(first)} after mount(8) returned"
+        if kb == stayed:
+            return f"{_time(first)} after mount(8) returned, and again when another writer had changed it"
+        return f"{_time(last)} after mount(8) returned"
 
 
 def main() -> int:
@@ -88,7 +93,7 @@ def _demonstrate() -> None:
     fast = _sample(daemon, mounting, slow)
     _memory(daemon)
     _say("heading", "In short")
-    _say("text", f"read-ahead {KERNELS_KB} -> {mounting.last_kb} KiB, {_after_return(mounting)}")
+    _say("text", f"read-ahead {KERNELS_KB} -> {mounting.last_kb} KiB, {mounting.story}")
     _say("text", f"a sequential read {slow:.0f} -> {fast:.0f} MB/s, {ROUND_TRIP_MS} ms away from the server")
 
 
@@ -133,9 +138,8 @@ def _with() -> Mounting:
     _show_value(mounting)
     seen = ", ".join(f"{kb} KiB after {_time(after)}" for after, kb in mounting.values)
     _promise(mounting.last_kb == AZURES_KB, f"the read-ahead is not {AZURES_KB} KiB; seen: {seen}")
-    for after, kb in mounting.values[:-1]:
-        _say("text", f"on the way: {kb} KiB, seen {_time(after)} after mount(8) returned")
-    _say("text", f"right {_after_return(mounting)}")
+    for after, kb in mounting.values:
+        _say("text", f"{_time(after)} after mount(8) returned: {kb} KiB")
     return mounting
 
 
@@ -148,7 +152,8 @@ def _status() -> None:
 
 def _journal(daemon: Daemon, mounting: Mounting) -> None:
     """List the daemon's entries among the two ends of mount(8)."""
-    _say("heading", "The journal: times from the start of mount(8)")
+    _say("heading", "The journal, in times from the start of mount(8)")
+    _say("command", "journalctl -u nfstuned")
     entries = [entry for entry in daemon.entries() if entry["MESSAGE_ID"] != Message.SAMPLE.id]
     events = [(_wall(entry) - mounting.wall, entry["MESSAGE"]) for entry in entries]
     events += [(0.0, "(mount starts)"), (mounting.took_s, "(mount returns)")]
@@ -160,7 +165,7 @@ def _journal(daemon: Daemon, mounting: Mounting) -> None:
 
 def _sample(daemon: Daemon, mounting: Mounting, slow: float) -> float:
     """Read until the daemon has sampled it; return the speed of the first read in MB/s."""
-    _say("heading", "One sample of throughput, by the service, while the file is read")
+    _say("heading", "One sample of throughput that the service took while the file was read")
     daemon.journal.mark()
     began = time.time()
     speeds: list[float] = []
@@ -169,7 +174,7 @@ def _sample(daemon: Daemon, mounting: Mounting, slow: float) -> float:
         """Return a sample of an interval that was spent with reading from its start to its end."""
         found = daemon.entries(MESSAGE_ID=Message.SAMPLE.id, NFSTUNED_DEVICE=mounting.device)
         whole = (one for one in found if _wall(one) - float(one["NFSTUNED_INTERVAL_S"]) > began)
-        return next((one for one in whole if int(one["NFSTUNED_READ_BYTES_PER_S"]) > 0), None)
+        return next((one for one in whole if float(one["NFSTUNED_READ_BYTES_PER_S"]) > 0), None)
 
     with _distance():
         entry = _until(sampled, lambda: speeds.append(_read()))
@@ -265,12 +270,6 @@ def _wall(entry: Entry) -> float:
 def _show_value(mounting: Mounting) -> None:
     _say("command", f"cat /sys/class/bdi/{mounting.device}/read_ahead_kb")
     _say("output", str(mounts.read_ahead_kb(mounting.device)))
-
-
-def _after_return(mounting: Mounting) -> str:
-    if len(mounting.values) == 1:
-        return f"at the first look, {_time(mounting.right_after_s)} after mount(8) returned"
-    return f"for good {_time(mounting.right_after_s)} after mount(8) returned"
 
 
 def _time(seconds: float, *, signed: bool = False) -> str:
