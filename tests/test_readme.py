@@ -19,13 +19,14 @@ PROFILES = ROOT / "nfstuned/data/profiles"
 
 
 def _blocks(language: str) -> list[str]:
-    """Return the text of the fenced blocks that say this language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    """Return the text of the fenced blocks that name this language, "" for those that name none."""
+    found = re.findall(r"^```([a-z]*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    return [text for name, text in found if name == language]
 
 
 def _commands() -> Iterator[list[str]]:
-    """Yield the words of each use of nfstuned, in blocks and in the text."""
-    code = "\n".join(_blocks("[a-z]*")) + "\n" + "\n".join(re.findall(r"`([^`\n]+)`", README))
+    """Yield the words of each use of nfstuned, in blocks of commands and in the text."""
+    code = "\n".join([*_blocks(""), *re.findall(r"`([^`\n]+)`", README)])
     for words in re.findall(r"^(?:[$#] )?(?:sudo )?nfstuned((?: [a-z-]+)+)", code, re.MULTILINE):
         yield words.split()
 
