@@ -169,7 +169,8 @@ class Daemon:
         superblocks = self._tuner.snapshot.superblocks
         tuned = sum(1 for superblock in superblocks if superblock.record is not None)
         config = "" if self._tuner.policy is not None else "; configuration invalid, tuning nothing"
-        notify(f"STATUS={len(superblocks)} NFS superblocks, {tuned} tuned{config}")
+        mounts = "1 NFS superblock" if len(superblocks) == 1 else f"{len(superblocks)} NFS superblocks"
+        notify(f"STATUS={mounts}, {tuned} tuned{config}")
 
     def _start_config(self) -> None:
         if self._config is not None:

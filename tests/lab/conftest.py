@@ -2,46 +2,50 @@
 
 from __future__ import annotations
 
+import os
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.lab import image, results, selection
+from tests.lab.selection import Length
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.lab.selection import Choice, Length
+    from tests.lab.selection import Choice
+
+    Key = tuple[str, Length]
 
 # These run in the guest; here they would test the host.
 collect_ignore = ["scenarios", "kit"]
 
 
 class Lab:
-    """The boots of one session, made when first asked for."""
+    """The boots of one session, made when first asked for.
+
+    A guest seldom keeps a processor busy, so there are as many at a time as processors; but while mounts race
+    the daemon in one, it is alone.
+    """
 
     def __init__(self, wanted: tuple[Choice, ...], folder: Path, say: Callable[[str], None]) -> None:
         self._wanted = wanted
         self._folder = folder
         self._say = say
-        self._runs: dict[tuple[str, Length], results.Run] = {}
+        self._pool = ThreadPoolExecutor(os.cpu_count() or 1)
+        self._runs: dict[Key, Future[results.Run]] = {}
         self._told: set[Path] = set()
 
     def run(self, choice: Choice) -> results.Run:
         """Return the boot that carries this scenario, together with all others of its kernel and length."""
-        key = (choice.kernel, choice.length)
-        if key not in self._runs:
-            together = tuple(c.scenario for c in self._wanted if (c.kernel, c.length) == key)
-            target = self._folder / f"{choice.kernel}-{choice.length.value}"
-            self._say(
-                f"booting {choice.kernel} for {len(together)} {choice.length.value} scenarios: {target}"
-            )
-            arguments = results.arguments(choice.length, together)
-            self._runs[key] = results.run(
-                choice.kernel, arguments, target, lambda line: self._say(f"{choice.kernel:>6} | {line}")
-            )
-        return self._runs[key]
+        mine = (choice.kernel, choice.length)
+        if mine not in self._runs:
+            together = [mine] if choice.length is Length.RACE else self._others()
+            self._runs |= {key: self._pool.submit(self._boot, key) for key in together}
+        return self._runs[mine].result()
 
     def explain(self, run: results.Run) -> str:
         """Return how the boot ended: in full when first asked, in its first line afterwards."""
@@ -50,14 +54,29 @@ class Lab:
         text = run.boot.explain()
         return f"{text.partition(chr(10))[0]}; see {run.folder}" if told else f"{text}\nsee {run.folder}"
 
+    def _others(self) -> list[Key]:
+        """Return every boot that need not be alone; races come first in the order of the tests."""
+        keys = dict.fromkeys((choice.kernel, choice.length) for choice in self._wanted)
+        return [key for key in keys if key[1] is not Length.RACE and key not in self._runs]
+
+    def _boot(self, key: Key) -> results.Run:
+        kernel, length = key
+        together = tuple(c.scenario for c in self._wanted if (c.kernel, c.length) == key)
+        target = self._folder / f"{kernel}-{length.value}"
+        self._say(f"booting {kernel} for {len(together)} files of {length.value} scenarios: {target}")
+        arguments = results.arguments(length, together)
+        name = f"{kernel} {length.value}"
+        return results.run(kernel, arguments, target, lambda line: self._say(f"{name:>12} | {line}"))
+
 
 @pytest.fixture(scope="session")
 def say(request: pytest.FixtureRequest) -> Callable[[str], None]:
     """Print a line at once, past pytest's capture: a boot takes minutes."""
     capture = request.config.pluginmanager.getplugin("capturemanager")
+    turn = threading.Lock()
 
     def say(line: str) -> None:
-        with capture.global_and_fixture_disabled():
+        with turn, capture.global_and_fixture_disabled():
             print(f"\r{line}", flush=True)
 
     return say

@@ -18,7 +18,7 @@ from tests.lab import guest, image, payload, results
 USAGE = "usage: sh dev/demo [KERNEL]   (5.10, 6.1, 6.12, last-6 or newest, the default)"
 MODULE = "tests.lab.kit.demo"
 _TAIL = 20
-LIMITS = guest.Limits(total_s=300, first_s=120, quiet_s=90)
+LIMITS = guest.Limits(total_s=300, first_s=60, quiet_s=90, retries=2)
 _BOLD, _DIM, _RED, _PLAIN = "\033[1m", "\033[2m", "\033[31m", "\033[0m"
 
 
@@ -80,7 +80,7 @@ def _demonstrate(release: str) -> int:
     with tempfile.TemporaryDirectory() as folder:
         packed = payload.assemble(Path(folder), payload.Order(module=MODULE))
         _progress("booting the guest in emulation: about 15 s")
-        boot = _boot(release, packed, target, printer)
+        boot = guest.boot(release, packed, target, printer, LIMITS)
     if boot.passed:
         return 0
     red, plain = (_RED, _PLAIN) if colour else ("", "")
@@ -88,19 +88,6 @@ def _demonstrate(release: str) -> int:
         print(f"{red}demo: failed: {failure}{plain}", file=sys.stderr)
     _progress(f"see output.txt, console.txt and files/journal.txt in {target}")
     return 1
-
-
-def _boot(release: str, packed: Path, target: Path, printer: Printer) -> guest.Result:
-    """Boot once, and once more when the kernel did not come up.
-
-    Emulation sometimes kills a new kernel in its second second, while it changes its own code (seen on 7.2).
-    A guest that has said a word is not given another chance.
-    """
-    boot = guest.boot(release, packed, target, printer, LIMITS)
-    if boot.verdict is guest.Verdict.DIED and not boot.output.strip():
-        _progress("the guest died before it was up: once more")
-        boot = guest.boot(release, packed, target, printer, LIMITS)
-    return boot
 
 
 def _own_mounts() -> None:

@@ -43,11 +43,15 @@ class Verdict(enum.Enum):
 
 @dataclass(frozen=True)
 class Limits:
-    """In seconds: how long a boot may take, how long until its first word, and how long without another."""
+    """In seconds: how long a boot may take, how long until its first word, and how long without another.
+
+    `retries` is how often to boot again when a guest ends before its first word.
+    """
 
     total_s: float = 900
-    first_s: float = 180
+    first_s: float = 120
     quiet_s: float = 300
+    retries: int = 0
 
 
 @dataclass(frozen=True)
@@ -83,8 +87,22 @@ def boot(
     """Boot `release`, run `payload`/start in it, and extract its results into `target`/`files`.
 
     Each line that the payload prints goes to `say` as it comes. All of them are kept in `target`/output.txt,
-    and the console in `target`/console.txt.
+    and the console in `target`/console.txt. Emulation now and then makes a kernel hang or oops in its first
+    seconds, when nothing that is under test has begun: only such a boot may be repeated, and it is told.
     """
+    limits = limits or Limits()
+    result = _boot_once(release, payload, target, say, limits)
+    for _ in range(limits.retries):
+        if result.output.strip():
+            break
+        say(f"lab: {release}: {result.verdict.value} before its first word; booting again")
+        result = _boot_once(release, payload, target, say, limits)
+    return result
+
+
+def _boot_once(
+    release: str, payload: Path, target: Path, say: Callable[[str], None], limits: Limits
+) -> Result:
     target.mkdir(parents=True, exist_ok=True)
     console, results, word = target / "console.txt", target / "results.tar", secrets.token_hex(8)
     started = time.monotonic()
@@ -95,7 +113,7 @@ def boot(
         argv = [*_machine(release), *_disks(packed, results), "-serial", f"file:{console}", *_terminal()]
         errors = target / "qemu.txt"
         with errors.open("w") as stderr:
-            follower = _Follower(argv, stderr.fileno(), limits or Limits(), say)
+            follower = _Follower(argv, stderr.fileno(), limits, say)
             output, in_time = follower.run()
     (target / "output.txt").write_text(output)
     said = (

@@ -9,13 +9,17 @@ from dataclasses import dataclass
 from tests.lab import recipe
 from tests.lab.payload import SCENARIOS
 
-_ALL_LONG = re.compile(r"^pytestmark = .*pytest\.mark\.long\b", re.MULTILINE)
-_ONE_LONG = re.compile(r"^@pytest\.mark\.long\b", re.MULTILINE)
+_ALL = re.compile(r"^pytestmark = .*pytest\.mark\.(long|race)\b", re.MULTILINE)
+_ONE = re.compile(r"^@pytest\.mark\.(long|race)\b", re.MULTILINE)
 
 
 class Length(enum.Enum):
-    """A scenario's marker: all short ones of a kernel share one boot, all long ones another."""
+    """A scenario's marker: all short ones of a kernel share one boot, all long ones another.
 
+    Those that race mount(8) have a boot whose guest is alone on the machine.
+    """
+
+    RACE = "race"
     SHORT = "short"
     LONG = "long"
 
@@ -37,18 +41,18 @@ def scenarios(length: Length) -> tuple[str, ...]:
 def choices(tier: str) -> tuple[Choice, ...]:
     """Return what a tier runs, boot by boot.
 
-    `ci`: the short ones everywhere, the long ones on the oldest and the newest kernel; `all`: all everywhere.
+    `ci`: races and short ones everywhere, long ones on the oldest and the newest kernel; `all`: everything
+    everywhere.
     """
     names = [series.name for series in recipe.SERIES]
     long_on = {"all": names, "ci": [names[0], names[-1]]}.get(tier, [])
-    boots = [(name, Length.SHORT) for name in names if tier != "none"] + [
-        (name, Length.LONG) for name in long_on
-    ]
+    boots = [(name, length) for length in (Length.RACE, Length.SHORT) for name in names if tier != "none"]
+    boots += [(name, Length.LONG) for name in long_on]
     return tuple(Choice(kernel, length, name) for kernel, length in boots for name in scenarios(length))
 
 
 def lengths(source: str) -> set[Length]:
     """Return which lengths of test a scenario file holds, from its source: it cannot be imported here."""
-    if _ALL_LONG.search(source):
-        return {Length.LONG}
-    return {Length.SHORT, Length.LONG} if _ONE_LONG.search(source) else {Length.SHORT}
+    if found := _ALL.search(source):
+        return {Length(found[1])}
+    return {Length.SHORT} | {Length(name) for name in _ONE.findall(source)}

@@ -36,3 +36,10 @@ def test_a_file_marked_long_is_long_as_a_whole() -> None:
         'pytestmark = [pytest.mark.usefixtures("x"), pytest.mark.long]\n',
     )
     assert [selection.lengths(mark) for mark in marks] == [{Length.LONG}, {Length.LONG}]
+
+
+def test_races_come_first_on_every_kernel() -> None:
+    chosen = selection.choices("ci")
+    first = [choice.kernel for choice in chosen if choice.length is Length.RACE]
+    assert set(first) == set(NAMES)
+    assert [choice.kernel for choice in chosen[: len(first)]] == first
