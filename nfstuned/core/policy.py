@@ -121,10 +121,10 @@ def _of_volume(
 
 
 def _first_mount(row: Server) -> int:
-    """Return how many users a client has while its first mount is made: NFSv4 also holds its pseudo-root.
+    """Return how many users a client may have while it is sure that its first mount is being made.
 
-    With more, another mount may have come first, and a client only keeps the first mount's name
-    (fs/nfs/client.c, nfs_get_client).
+    NFSv4 also holds the pseudo-root. With more, another mount may have come first, or the export lies deeper;
+    a client only keeps the first mount's name (fs/nfs/client.c, nfs_get_client).
     """
     return 2 if row.version >= V4 else 1
 

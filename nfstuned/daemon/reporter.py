@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nfstuned.core.plan import name
+from nfstuned.core.udevwriters import describe
 from nfstuned.errors import ConfigError, ParseError
 from nfstuned.host.journal import Journal, Message, Priority
 from nfstuned.model.policy import Policy
+from nfstuned.model.udev import RuleWriter
 from nfstuned.model.work import Action, Decision, Outcome, Result, Superblock
 
 REMEMBERED = 200
@@ -82,7 +84,7 @@ class Reporter:
             reason=decision.why,
         )
 
-    def contested(self, superblock: Superblock, outcome: Outcome, writer: str | None) -> None:
+    def contested(self, superblock: Superblock, outcome: Outcome, writer: RuleWriter | None) -> None:
         """Tell that another writer's value was replaced."""
         action = outcome.action
         text = (
@@ -90,17 +92,25 @@ class Reporter:
             f"set to {action.new_kb} again{_by(writer)}"
         )
         self._journal.send(
-            Message.READ_AHEAD_CONTESTED, text, Priority.NOTICE, writer=writer, **_fields(superblock, action)
+            Message.READ_AHEAD_CONTESTED,
+            text,
+            Priority.NOTICE,
+            writer=writer and writer.file,
+            **_fields(superblock, action),
         )
 
-    def left(self, superblock: Superblock, action: Action, writer: str | None) -> None:
+    def left(self, superblock: Superblock, action: Action, writer: RuleWriter | None) -> None:
         """Tell that a superblock is left to another writer."""
         text = (
             f"{name(superblock)}: read-ahead left at {action.old_kb} KiB, "
             f"another writer keeps changing it{_by(writer)}"
         )
         self._journal.send(
-            Message.READ_AHEAD_LEFT, text, Priority.WARNING, writer=writer, **_fields(superblock, action)
+            Message.READ_AHEAD_LEFT,
+            text,
+            Priority.WARNING,
+            writer=writer and writer.file,
+            **_fields(superblock, action),
         )
 
     def restored(self, outcome: Outcome) -> None:
@@ -165,5 +175,5 @@ def _fields(superblock: Superblock, action: Action, decision: Decision | None = 
     }
 
 
-def _by(writer: str | None) -> str:
-    return f" (see {writer})" if writer else ""
+def _by(writer: RuleWriter | None) -> str:
+    return f" (see {describe(writer)})" if writer else ""

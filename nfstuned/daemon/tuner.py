@@ -7,7 +7,7 @@ from collections.abc import Callable
 from nfstuned.core.contest import Contest
 from nfstuned.core.plan import changed_by_another, plan_superblock
 from nfstuned.core.policy import decide, decide_early
-from nfstuned.core.udevwriters import describe, find_culprit, find_writers
+from nfstuned.core.udevwriters import find_culprit, find_writers
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.errors import ParseError
 from nfstuned.host import bdi as bdis
@@ -18,6 +18,7 @@ from nfstuned.host.root import Root
 from nfstuned.host.state import State
 from nfstuned.host.writers import rule_files
 from nfstuned.model.policy import Policy
+from nfstuned.model.udev import RuleWriter, UdevEvent
 from nfstuned.model.work import Decision, Outcome, Result, Snapshot, Superblock
 from nfstuned.parse.nfsfs import find_volume
 
@@ -173,10 +174,14 @@ class Tuner:
         outcome = apply(self._root, self._state, planned.action)
         self._reporter.contested(superblock, outcome, self._culprit(outcome))
 
-    def _culprit(self, outcome: Outcome) -> str | None:
-        """Return the file of the rule that may be why the old value stood there."""
-        culprit = find_culprit(find_writers(rule_files(self._root)), outcome.action.old_kb, PAGE_KB)
-        return describe(culprit) if culprit else None
+    def _culprit(self, outcome: Outcome) -> RuleWriter | None:
+        """Return the rule that may be why the old value stood there, at either event that bdis have."""
+        files, action = rule_files(self._root), outcome.action
+        for kind in ("add", "change"):
+            writers = find_writers(files, UdevEvent(kernel=action.device, action=kind))
+            if culprit := find_culprit(writers, action.old_kb, PAGE_KB):
+                return culprit
+        return None
 
     def _note_unplaced(self, *, deep: bool) -> None:
         """Keep the list of bdis to look for elsewhere: each is looked for once."""

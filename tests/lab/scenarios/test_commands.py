@@ -26,6 +26,7 @@ KEYS = {
     "read_ahead_kb",
     "read_ahead_target_kb",
     "nconnect_requested",
+    "nconnect_requested_by",
     "nconnect",
     "nconnect_target",
     "connections",
@@ -46,6 +47,7 @@ def test_status_holds_what_the_kernel_has(mount: Mounts) -> None:
     assert all(set(row) == KEYS for row in rows.values())
     for mounted, asked in ((first, 4), (second, 8)):
         row = rows[str(mounted.point)]
+        assert str(row.pop("nconnect_requested_by")).startswith("/run/mount/utab:")
         assert row == {
             "mount_point": str(mounted.point),
             "source": mounted.source,
