@@ -32,7 +32,7 @@ KEYS = {
     "connections",
 }
 OUTCOMES = ("kind", "target", "old", "new", "outcome", "reason")
-pytestmark = pytest.mark.usefixtures("quiet_udev", "stopped_daemon")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quiet_udev", "stopped_daemon")]
 
 
 def test_status_holds_what_the_kernel_has(mount: Mounts) -> None:

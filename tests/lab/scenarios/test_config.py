@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.mounts import Mounts
 
 MAIN = ETC / "nfstuned.toml"
-pytestmark = pytest.mark.usefixtures("quiet_udev")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quiet_udev")]
 
 BROKEN = {
     "a value out of bounds": (
@@ -43,7 +43,6 @@ BROKEN = {
 }
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("case", BROKEN)
 def test_check_names_file_key_and_value_of(case: str, stopped_daemon: Daemon) -> None:
     text, words = BROKEN[case]
@@ -57,7 +56,6 @@ def test_check_names_file_key_and_value_of(case: str, stopped_daemon: Daemon) ->
     assert not missing, f"without {missing}: {done.stderr}"
 
 
-@pytest.mark.long
 def test_check_is_content_without_a_file_and_with_a_good_one(stopped_daemon: Daemon) -> None:
     assert nfstuned("config", "check").returncode == 0
     stopped_daemon.configure(_azure(4096))
@@ -88,7 +86,6 @@ def test_a_broken_file_at_a_reload_leaves_the_last_good_configuration(
     assert stopped_daemon.pid == pid
 
 
-@pytest.mark.long
 def test_each_problem_is_an_entry_of_its_own(daemon: Daemon) -> None:
     daemon.configure("[profile.azure-files]\nread_ahead_kb = 99999\nread_ahed_kb = 4096\n")
     daemon.configure(BROKEN["an unknown profile"][0], drop_in="50-site")
@@ -97,7 +94,6 @@ def test_each_problem_is_an_entry_of_its_own(daemon: Daemon) -> None:
     becomes(expected, lambda: sorted(_field(daemon, Message.CONFIG_INVALID, "NFSTUNED_FILE")))
 
 
-@pytest.mark.long
 def test_a_broken_file_at_the_first_start_tunes_nothing_until_it_is_mended(
     stopped_daemon: Daemon, mount: Mounts
 ) -> None:
@@ -114,7 +110,6 @@ def test_a_broken_file_at_the_first_start_tunes_nothing_until_it_is_mended(
     becomes("1 NFS superblocks, 1 tuned", lambda: stopped_daemon.status_text)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("first", "then"), [(4096, 8192), (8192, 2048)])
 def test_a_new_value_at_a_reload_reaches_mounts_that_exist(
     stopped_daemon: Daemon, mount: Mounts, first: int, then: int
@@ -128,7 +123,6 @@ def test_a_new_value_at_a_reload_reaches_mounts_that_exist(
     tuned(then, mounted)
 
 
-@pytest.mark.long
 def test_drop_ins_count_more_than_the_main_file(stopped_daemon: Daemon, mount: Mounts) -> None:
     stopped_daemon.configure(_azure(2048))
     stopped_daemon.configure(_azure(4096), drop_in="10-less")
@@ -144,7 +138,6 @@ def test_drop_ins_count_more_than_the_main_file(stopped_daemon: Daemon, mount: M
     tuned(4096, mounted)
 
 
-@pytest.mark.long
 def test_a_file_that_the_service_may_not_read_is_a_problem(daemon: Daemon, mount: Mounts) -> None:
     """Root without capabilities reads only what root owns, or what all may read."""
     file = daemon.configure(_azure(4096))
@@ -157,7 +150,6 @@ def test_a_file_that_the_service_may_not_read_is_a_problem(daemon: Daemon, mount
     tuned(15360, mount("a"))
 
 
-@pytest.mark.long
 def test_a_link_to_nowhere_is_a_problem(stopped_daemon: Daemon) -> None:
     stopped_daemon.configure("").unlink()
     MAIN.symlink_to("/nowhere")

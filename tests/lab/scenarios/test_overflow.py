@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 EVENTS = 2000
 V3 = "vers=3,nolock"
-pytestmark = pytest.mark.usefixtures("quiet_udev")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quiet_udev")]
 
 
 def test_nothing_is_missed_when_2000_events_came_while_it_was_stopped(

@@ -28,7 +28,7 @@ STOP_S = 5.0
 MOST_EXPOSED = 2.0
 HIDEABLE = (Path("/home/lab"), Path("/root/lab"), Path("/tmp/lab"))  # noqa: S108 - what sandboxes like to hide
 CAPABILITIES = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
-pytestmark = pytest.mark.usefixtures("quiet_udev")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quiet_udev")]
 
 
 def test_it_is_ready_in_time_without_a_capability(stopped_daemon: Daemon) -> None:
@@ -81,7 +81,6 @@ def test_it_tunes_a_mount_stops_quickly_and_the_value_stays(daemon: Daemon, moun
     _has_no_troubles(daemon)
 
 
-@pytest.mark.long
 def test_a_restart_tunes_what_came_meanwhile(daemon: Daemon, mount: Mounts) -> None:
     before, pid = mount("a"), daemon.pid
     daemon.stop()
@@ -92,14 +91,12 @@ def test_a_restart_tunes_what_came_meanwhile(daemon: Daemon, mount: Mounts) -> N
     assert (before.read_ahead_kb, after.read_ahead_kb) == (15360, 15360)
 
 
-@pytest.mark.long
 def test_it_orders_the_boot_without_a_cycle(fstab: Fstab) -> None:
     fstab.add("nas.lab.internal:/srv/a /srv/data nfs defaults 0 0")
     with _enabled():
         assert _cycles() == []
 
 
-@pytest.mark.long
 def test_it_is_in_no_cycle_of_the_boot_of_a_host_with_var_on_nfs(fstab: Fstab) -> None:
     """Units of systemd and of nfs-utils make some there by themselves, and which is found first is chance."""
     fstab.add("nas.lab.internal:/srv/a /var nfs defaults 0 0")

@@ -23,7 +23,7 @@ RECORDS = STATE / "read-ahead"
 OFTEN = '[daemon]\nsample_interval = "1s"\n'
 RESTORING = "[daemon]\nrestore_on_stop = true\n"
 DEAD = "[Service]\nRestart=no\n"
-pytestmark = pytest.mark.usefixtures("quiet_udev")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quiet_udev")]
 
 
 def test_undo_knows_the_values_after_kill_9_without_the_daemon(stopped_daemon: Daemon, mount: Mounts) -> None:
@@ -63,7 +63,6 @@ def test_a_daemon_that_was_killed_respects_undo_until_apply(stopped_daemon: Daem
     assert mounted.read_ahead_kb == 15360
 
 
-@pytest.mark.long
 def test_undo_knows_the_values_from_before_a_restart(daemon: Daemon, mount: Mounts) -> None:
     mounted = mount("a")
     tuned(15360, mounted)
@@ -73,7 +72,6 @@ def test_undo_knows_the_values_from_before_a_restart(daemon: Daemon, mount: Moun
     assert mounted.read_ahead_kb == 128
 
 
-@pytest.mark.long
 def test_undo_is_respected_after_a_restart(daemon: Daemon, mount: Mounts) -> None:
     mounted = mount("a")
     tuned(15360, mounted)
@@ -83,7 +81,6 @@ def test_undo_is_respected_after_a_restart(daemon: Daemon, mount: Mounts) -> Non
     assert mounted.read_ahead_kb == 128
 
 
-@pytest.mark.long
 def test_an_undone_superblock_is_tuned_again_when_it_is_mounted_again(daemon: Daemon, mount: Mounts) -> None:
     mounted = mount("a")
     tuned(15360, mounted)
@@ -94,7 +91,6 @@ def test_an_undone_superblock_is_tuned_again_when_it_is_mounted_again(daemon: Da
     assert daemon.active
 
 
-@pytest.mark.long
 def test_restore_on_stop_puts_the_values_back(stopped_daemon: Daemon, mount: Mounts) -> None:
     stopped_daemon.configure(RESTORING)
     stopped_daemon.start()
@@ -107,7 +103,6 @@ def test_restore_on_stop_puts_the_values_back(stopped_daemon: Daemon, mount: Mou
     assert {entry["NFSTUNED_DEVICE"] for entry in told} == {mounted.device for mounted in mounts}
 
 
-@pytest.mark.long
 def test_what_restore_on_stop_put_back_is_tuned_at_the_next_start(
     stopped_daemon: Daemon, mount: Mounts
 ) -> None:
@@ -119,7 +114,6 @@ def test_what_restore_on_stop_put_back_is_tuned_at_the_next_start(
     assert mounted.read_ahead_kb == 15360, "the daemon's own restoring counts as the administrator's undo"
 
 
-@pytest.mark.long
 def test_restore_on_stop_keeps_the_administrators_undo(stopped_daemon: Daemon, mount: Mounts) -> None:
     stopped_daemon.configure(RESTORING)
     stopped_daemon.start()
@@ -130,7 +124,6 @@ def test_restore_on_stop_keeps_the_administrators_undo(stopped_daemon: Daemon, m
     assert mounted.read_ahead_kb == 128
 
 
-@pytest.mark.long
 def test_restore_on_stop_leaves_the_values_when_the_daemon_is_killed(
     stopped_daemon: Daemon, mount: Mounts
 ) -> None:
@@ -171,7 +164,6 @@ def test_another_mount_with_the_same_number_is_not_undone(stopped_daemon: Daemon
     assert second.read_ahead_kb == 15360
 
 
-@pytest.mark.long
 def test_undo_leaves_what_somebody_else_has_changed_since(daemon: Daemon, mount: Mounts) -> None:
     mounted = mount("a")
     tuned(15360, mounted)

@@ -13,7 +13,7 @@ from nfstuned.host.root import Root
 from nfstuned.model.kernel import MountStats, Server
 from nfstuned.parse.mountstats import parse_mountstats
 from nfstuned.parse.nfsfs import parse_servers
-from tests.lab.kit.server import AZURE
+from tests.lab.kit.server import ADDRESS, AZURE, GENERIC
 from tests.lab.kit.shell import run
 
 if TYPE_CHECKING:
@@ -68,6 +68,14 @@ def test_reads_are_counted_as_read_or_as_read_plus(mount: Mounts) -> None:
     (mounted.point / "file").read_bytes()
     ops = _stats(mounted).ops
     assert sum(ops[name].ops for name in ("READ", "READ_PLUS") if name in ops) > 0, dict(ops)
+
+
+def test_two_addresses_of_one_server_are_one_client_under_the_first_ones_name(mount: Mounts) -> None:
+    mount("a", "vers=4.2")
+    second = mount("b", "vers=4.2", host=GENERIC)
+    (shown,) = [m for s in observe(Root()).superblocks for m in s.mounts if m.point == str(second.point)]
+    assert (shown.source, shown.options.get("addr")) == (f"{AZURE}:/srv/b", ADDRESS)
+    assert [server.hostname for server in _servers()] == [AZURE]
 
 
 def test_a_mount_by_ipv6_may_join_one_by_ipv4(mount: Mounts) -> None:
