@@ -71,6 +71,7 @@ def test_a_rival_is_outdone_three_times_in_a_minute_and_then_left_alone(
         change(mounted)
         time.sleep(0.5)
         assert mounted.read_ahead_kb == 128
+    becomes(1, lambda: len(entries(running_daemon, LEFT, mounted)))
     fights, left = (entries(running_daemon, message, mounted) for message in (CONTESTED, LEFT))
     assert [one["NFSTUNED_WRITER"] for one in fights] == [str(rival)] * 3, fights
     assert [one["NFSTUNED_WRITER"] for one in left] == [str(rival)], left
@@ -96,7 +97,7 @@ def test_a_rival_without_an_event_is_outdone_at_the_next_look(mount: Mounts, run
     set_read_ahead_kb(mounted.device, 128)
     mount("b")
     tuned(AZURE_KB, mounted)
-    assert len(entries(running_daemon, CONTESTED, mounted)) == 1
+    becomes(1, lambda: len(entries(running_daemon, CONTESTED, mounted)))
 
 
 POLICIES = """

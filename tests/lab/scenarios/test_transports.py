@@ -70,11 +70,15 @@ def test_reads_are_counted_as_read_or_as_read_plus(mount: Mounts) -> None:
     assert sum(ops[name].ops for name in ("READ", "READ_PLUS") if name in ops) > 0, dict(ops)
 
 
-def test_two_addresses_of_one_server_are_one_client_under_the_first_ones_name(mount: Mounts) -> None:
+def test_two_addresses_of_one_server_are_one_client_with_the_first_ones_name_and_address(
+    mount: Mounts,
+) -> None:
     mount("a", "vers=4.2")
     second = mount("b", "vers=4.2", host=GENERIC)
     (shown,) = [m for s in observe(Root()).superblocks for m in s.mounts if m.point == str(second.point)]
-    assert (shown.source, shown.options.get("addr")) == (f"{AZURE}:/srv/b", ADDRESS)
+    # 5.10 also shows the first mount's name as the source; newer kernels show the one that was asked for.
+    assert shown.source in {f"{AZURE}:/srv/b", f"{GENERIC}:/srv/b"}
+    assert shown.options.get("addr") == ADDRESS
     assert [server.hostname for server in _servers()] == [AZURE]
 
 
