@@ -19,12 +19,12 @@ NFSRAHEAD = "nfsrahead"
 _ECHO = re.compile(r"""\becho\s+(?:-n\s+)?["']?([0-9]+)\b""")
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)
 def find_writers(files: tuple[tuple[str, str], ...], event: UdevEvent = NFS_ADDED) -> tuple[RuleWriter, ...]:
     """Return the rules that write read_ahead_kb at an event, the last writer last.
 
     `files` are paths and texts in udev's order, without what is masked. Commands of RUN come after all rules.
-    The last result is kept: a contest asks again and again about the same files.
+    The last two results are kept: a contest asks again and again about the same files, at two events.
     """
     device = Device(event)
     written: list[RuleWriter] = []

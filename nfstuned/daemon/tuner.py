@@ -37,6 +37,8 @@ class Tuner:
         self.between: Callable[[], None] = nothing
         """Called again and again during a look: new superblocks cannot wait until it ends."""
         self._contests: dict[str, Contest] = {}
+        self._fights: list[tuple[Superblock, Outcome]] = []
+        """Contests of the present look that are to be told; one that is only planned was given up."""
         self._removed: set[str] = set()
         """What went during the present look, whose snapshot may still have it."""
         self._unplaced: dict[str, int] = {}
@@ -104,6 +106,7 @@ class Tuner:
                 if superblock.mounts or (deep and superblock.device in self._unplaced):
                     self._reporter.place(superblock, decision)
         self._note_unplaced(deep=deep)
+        self._tell_fights()
 
     @property
     def must_look_deep(self) -> bool:
@@ -167,21 +170,24 @@ class Tuner:
         if before is None or before.bdi != inode:
             before = Contest(inode)
         contest = self._contests[device] = before.again(self._clock())
-        if contest.left:
-            if not before.left:
-                self._reporter.left(superblock, planned.action, self._culprit(planned))
-            return
-        outcome = apply(self._root, self._state, planned.action)
-        self._reporter.contested(superblock, outcome, self._culprit(outcome))
+        if not contest.left:
+            self._fights.append((superblock, apply(self._root, self._state, planned.action)))
+        elif not before.left:
+            self._fights.append((superblock, planned))
 
-    def _culprit(self, outcome: Outcome) -> RuleWriter | None:
-        """Return the rule that may be why the old value stood there, at either event that bdis have."""
-        files, action = rule_files(self._root), outcome.action
-        for kind in ("add", "change"):
-            writers = find_writers(files, UdevEvent(kernel=action.device, action=kind))
-            if culprit := find_culprit(writers, action.old_kb, PAGE_KB):
-                return culprit
-        return None
+    def _tell_fights(self) -> None:
+        """Name who changed values, now that all are right: rules are many, and reading them takes its time."""
+        fights, self._fights = self._fights, []
+        if not fights:
+            return
+        files = rule_files(self._root)
+        for superblock, outcome in fights:
+            self.between()
+            culprit = _culprit(files, outcome.action.old_kb)
+            if outcome.result is Result.PLANNED:
+                self._reporter.left(superblock, outcome.action, culprit)
+            else:
+                self._reporter.contested(superblock, outcome, culprit)
 
     def _note_unplaced(self, *, deep: bool) -> None:
         """Keep the list of bdis to look for elsewhere: each is looked for once."""
@@ -197,3 +203,11 @@ class Tuner:
             self._unplaced.setdefault(device, inode)
         if deep:
             self._unplaced = dict.fromkeys(self._unplaced, 0)
+
+
+def _culprit(files: tuple[tuple[str, str], ...], value_kb: int) -> RuleWriter | None:
+    """Return the rule that may be why a value stands there, at either event that bdis have."""
+    for event in (UdevEvent(), UdevEvent(action="change")):
+        if culprit := find_culprit(find_writers(files, event), value_kb, PAGE_KB):
+            return culprit
+    return None
