@@ -176,7 +176,7 @@ class Tuner:
             self._fights.append((superblock, planned))
 
     def _tell_fights(self) -> None:
-        """Name who changed values, now that all are right: rules are many, and reading them takes its time."""
+        """Name who changed values, now that all are right: the rules are many, and reading them takes time."""
         fights, self._fights = self._fights, []
         if not fights:
             return
