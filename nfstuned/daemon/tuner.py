@@ -176,7 +176,7 @@ class Tuner:
             self._fights.append((superblock, planned))
 
     def _tell_fights(self) -> None:
-        """Name who changed values, now that all are right: the rules are many, and reading them takes time."""
+        """Name who changed values, now that all are right: the rules are many, and reading them is slow."""
         fights, self._fights = self._fights, []
         if not fights:
             return
