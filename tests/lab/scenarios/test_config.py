@@ -107,7 +107,7 @@ def test_a_broken_file_at_the_first_start_tunes_nothing_until_it_is_mended(
     stopped_daemon.configure(_azure(4096))
     stopped_daemon.reload()
     tuned(4096, mounted)
-    becomes("1 NFS superblocks, 1 tuned", lambda: stopped_daemon.status_text)
+    becomes("1 NFS superblock, 1 tuned", lambda: stopped_daemon.status_text)
 
 
 @pytest.mark.parametrize(("first", "then"), [(4096, 8192), (8192, 2048)])

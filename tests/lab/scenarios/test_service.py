@@ -38,7 +38,7 @@ def test_a_configured_value_is_used_after_a_reload(daemon: Daemon, mount: Mounts
 def test_the_service_comes_back_after_a_kill(daemon: Daemon) -> None:
     before = daemon.pid
     daemon.signal("KILL")
-    wait_for("another process", lambda: daemon.pid not in {0, before} and daemon.active, 20)
+    wait_for("another process", lambda: daemon.pid not in {0, before} and daemon.active, 60)
 
 
 def test_a_stopped_service_is_gone(daemon: Daemon) -> None:
