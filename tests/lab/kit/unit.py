@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.lab.kit.daemon import UNIT
+from tests.lab.kit.rivals import settle
 from tests.lab.kit.shell import run, wait_for
 
 if TYPE_CHECKING:
@@ -34,6 +36,18 @@ def process_status(pid: int) -> dict[str, str]:
     """Return the fields of /proc/PID/status."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def let_rest(daemon: Daemon) -> None:
+    """Wait until udev is done and the daemon has slept for a second: it has looked at all there was."""
+    settle()
+
+    def sleeps() -> bool:
+        before = process_status(daemon.pid)["voluntary_ctxt_switches"]
+        time.sleep(1)
+        return process_status(daemon.pid)["voluntary_ctxt_switches"] == before
+
+    wait_for("a second of the daemon's sleep", sleeps, 30)
 
 
 def let_tick(daemon: Daemon) -> None:

@@ -12,7 +12,7 @@ from tests.lab.kit.expect import becomes, tuned
 from tests.lab.kit.mounts import BDI, set_read_ahead_kb
 from tests.lab.kit.rivals import settle
 from tests.lab.kit.shell import wait_for
-from tests.lab.kit.unit import let_tick, override
+from tests.lab.kit.unit import let_rest, let_tick, override
 
 if TYPE_CHECKING:
     from tests.lab.kit.daemon import Daemon
@@ -96,6 +96,8 @@ def test_restore_on_stop_puts_the_values_back(stopped_daemon: Daemon, mount: Mou
     stopped_daemon.start()
     mounts, changed = [mount("a"), mount("b", V3)], mount("c")
     tuned(15360, *mounts, changed)
+    # While it is still to look at udev's event, it would set its value again.
+    let_rest(stopped_daemon)
     set_read_ahead_kb(changed.device, 4096)
     stopped_daemon.stop()
     assert [mounted.read_ahead_kb for mounted in (*mounts, changed)] == [128, 128, 4096]
