@@ -55,13 +55,18 @@ class Intents:
         """
         mine = self._places.get(_place(mount.source, mount.point), [])
         actual = next((request for request in reversed(mine) if request.file == UTAB), None)
-        planned = next((request for request in mine if request.file != UTAB), None) or self._wild(mount)
+        planned = self.planned(mount)
         if actual is None:
             return _merged(planned, self._settings) if planned else ()
         # A mount that no other file knows was made by hand; nfsmount.conf had its say all the same.
         likely = _merged(planned or replace(actual, options=""), self._settings)
         sources = {(asked.name, asked.value): asked for asked in likely}
         return tuple(sources.get((asked.name, asked.value), asked) for asked in _given(actual))
+
+    def planned(self, mount: Mount) -> Request | None:
+        """Return the line of fstab, a unit or a map that asks for a live mount; None when none does."""
+        mine = self._places.get(_place(mount.source, mount.point), [])
+        return next((request for request in mine if request.file != UTAB), None) or self._wild(mount)
 
     def _wild(self, mount: Mount) -> Request | None:
         claims = (claim(request, mount.source, mount.point) for request in self._wildcards)

@@ -64,6 +64,7 @@ class Request:
     line: int = 0
     wildcard: bool = False
     """An autofs entry for any key: `*` in `point` and each `&` in the other fields stand for the key."""
+    fstype: str = "nfs"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,98 @@
+"""A host to Facts: what is seen in its files, what its mounts are, and what the network says of those."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from nfstuned.core.endpoint import as_address, is_loopback
+from nfstuned.core.rates import look, rates
+from nfstuned.core.targets import targets
+from nfstuned.host.image import observe_image
+from nfstuned.host.measure import observe_traffic, sends_between, traffic_between
+from nfstuned.host.observe import observe, observe_stats
+from nfstuned.host.outside import Outside, Questions
+from nfstuned.host.rivals import observe_writers
+from nfstuned.host.root import Root
+from nfstuned.host.smb import observe_others, observe_smb
+from nfstuned.host.system import observe_system
+from nfstuned.host.udevfiles import observe_udev
+from nfstuned.model.facts import Facts, Measured, Network, Target
+from nfstuned.model.finding import Need
+from nfstuned.model.policy import Policy
+from nfstuned.model.work import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a check is to look at."""
+
+    image: bool = False
+    """The root is an image: files only, no kernel, no network."""
+    offline: bool = False
+    sample_s: float = 0.0
+    """How far apart two looks are; 0 for a single one."""
+
+    @property
+    def has(self) -> frozenset[Need]:
+        """What rules can be judged with it."""
+        if self.image:
+            return frozenset({Need.IMAGE})
+        network = () if self.offline else (Need.NETWORK,)
+        sample = (Need.SAMPLE,) if self.sample_s > 0 else ()
+        return frozenset({Need.LIVE, *network, *sample})
+
+
+def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts:
+    """Return all that the rules judge. It touches no mount, and ends whatever the network does."""
+    snapshot = observe_image(root) if scope.image else observe(root)
+    mounts = targets(snapshot, policy, () if scope.image else observe_others(root))
+    facts = Facts(
+        has=scope.has,
+        snapshot=snapshot,
+        policy=policy,
+        targets=mounts,
+        udev=observe_udev(root),
+        writers=observe_writers(root),
+        system=observe_system(root, image=scope.image),
+        smb=() if scope.image else observe_smb(root),
+    )
+    if scope.image:
+        return facts
+    network, unknown = outside.ask(_questions(snapshot, mounts), offline=scope.offline)
+    measured = _measure(root, snapshot, scope, outside, network) if scope.sample_s > 0 else None
+    return replace(facts, network=network, unknown=unknown, measured=measured)
+
+
+def _questions(snapshot: Snapshot, mounts: tuple[Target, ...]) -> Questions:
+    """Return what is to be asked: each name and each port once, never a tunnel's own."""
+    names: dict[str, None] = {}
+    servers: dict[tuple[str, int], None] = {}
+    addresses: dict[str, None] = {}
+    for target in mounts:
+        host = target.endpoint.host
+        if target.request is not None and target.request.wildcard:
+            continue
+        if not host or is_loopback(host):
+            continue
+        if as_address(host) is None:
+            names[host] = None
+        if target.is_nfs:
+            servers[target.endpoint.address or host, target.endpoint.port] = None
+        if target.endpoint.address:
+            addresses[target.endpoint.address] = None
+    return Questions(tuple(names), tuple(servers), tuple(addresses), snapshot.azure)
+
+
+def _measure(root: Root, snapshot: Snapshot, scope: Scope, outside: Outside, network: Network) -> Measured:
+    """Return what happened between two looks."""
+    names = tuple(interface.name for interface in network.interfaces)
+    before, traffic = observe_stats(root)[0], observe_traffic(root, names)
+    outside.pause(scope.sample_s)
+    after, later = observe_stats(root)[0], observe_traffic(root, names)
+    first, second = look(snapshot, before, 0.0, 0.0), look(snapshot, after, scope.sample_s, scope.sample_s)
+    return Measured(
+        seconds=scope.sample_s,
+        samples=rates(first, second),
+        sends=sends_between(snapshot, before, after),
+        traffic=traffic_between(traffic, later),
+    )

@@ -1,0 +1,7 @@
+"""Rules NFS5xx: the kernel, the machine and its network interfaces."""
+
+from __future__ import annotations
+
+from nfstuned.model.finding import Rule
+
+RULES: tuple[Rule, ...] = ()

@@ -1,0 +1,108 @@
+"""The mounts that rules judge: those that exist, and those that only a file knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from nfstuned.core.endpoint import NFS_PORT, endpoint, resolve, split_source
+from nfstuned.core.intent import Intents, options, requested
+from nfstuned.core.match import Subject, matcher, subject
+from nfstuned.core.policy import decide
+from nfstuned.model.facts import NFS_TYPES, Target
+from nfstuned.model.kernel import Mount, Options
+from nfstuned.model.policy import Policy, Profile
+from nfstuned.model.work import Endpoint, Request, Snapshot, Superblock
+from nfstuned.parse.options import parse_options
+from nfstuned.parse.utab import FILE as UTAB
+
+SMB_SUFFIX = "-smb"
+
+
+def targets(snapshot: Snapshot, policy: Policy, others: Sequence[Mount] = ()) -> tuple[Target, ...]:
+    """Return every network mount once: live ones by mount point, then what is only asked for.
+
+    `others` are the live mounts that are not NFS.
+    """
+    intents = Intents(snapshot.requests, snapshot.settings)
+    live = [
+        *(
+            _live(snapshot, policy, intents, mount, superblock)
+            for superblock in snapshot.superblocks
+            for mount in superblock.mounts
+        ),
+        *(_live(snapshot, policy, intents, mount, None) for mount in others),
+    ]
+    known = {target.request for target in live}
+    planned = (request for request in snapshot.requests if request.file != UTAB and request not in known)
+    return (
+        *sorted(live, key=lambda target: target.point),
+        *(_asked(snapshot, policy, request) for request in _first(planned)),
+    )
+
+
+def _first(requests: Iterable[Request]) -> Iterator[Request]:
+    """Yield requests, of several for one mount only the first: it is the one that counts."""
+    seen: set[tuple[str, str]] = set()
+    for request in requests:
+        place = (request.source, request.point)
+        if place not in seen:
+            seen.add(place)
+            yield request
+
+
+def _live(
+    snapshot: Snapshot, policy: Policy, intents: Intents, mount: Mount, superblock: Superblock | None
+) -> Target:
+    at = (mount.source, mount.point)
+    stats = next((s for s in reversed(snapshot.stats) if (s.source, s.point) == at), None)
+    servers = superblock.servers if superblock else ()
+    said = stats.implementation if stats else None
+    place = endpoint(mount, servers, snapshot.tunnels, snapshot.azure, said)
+    return Target(
+        subject=mount.point,
+        point=mount.point,
+        source=mount.source,
+        fstype=mount.fstype,
+        endpoint=place,
+        profile=_profile(
+            policy, _known(mount.source, mount.point, mount.options, place), mount.fstype, place
+        ),
+        live=mount,
+        superblock=superblock,
+        decision=decide(policy, superblock, snapshot) if superblock else None,
+        stats=stats,
+        asked=intents.of(mount),
+        request=intents.planned(mount),
+    )
+
+
+def _asked(snapshot: Snapshot, policy: Policy, request: Request) -> Target:
+    nfs = request.fstype in NFS_TYPES
+    asked = requested(request, snapshot.settings if nfs else ())
+    wanted = options(asked) if nfs else parse_options(request.options)
+    host, _ = split_source(request.source)
+    port = wanted.number("port") or NFS_PORT
+    place = resolve(host, wanted.get("addr"), port, (), snapshot.tunnels)
+    return Target(
+        subject=f"{request.file}:{request.line}",
+        point=request.point,
+        source=request.source,
+        fstype=request.fstype,
+        endpoint=place,
+        profile=_profile(policy, _known(request.source, request.point, wanted, place), request.fstype, place),
+        asked=asked,
+        request=request,
+    )
+
+
+def _profile(policy: Policy, known: Subject, fstype: str, place: Endpoint) -> Profile:
+    """Return the profile of a mount; SMB has profiles of its own."""
+    chosen = matcher(policy).choices(known, place)[0].profile
+    if fstype in NFS_TYPES or chosen.name.endswith(SMB_SUFFIX):
+        return chosen
+    return matcher(policy).profile(chosen.name + SMB_SUFFIX)
+
+
+def _known(source: str, point: str, wanted: Options, place: Endpoint) -> Subject:
+    host, export = split_source(source)
+    return subject(host, wanted.get("addr"), place, export=export, point=point)

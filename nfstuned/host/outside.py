@@ -1,0 +1,35 @@
+"""The one seam between `nfstuned check` and the world beyond files: names, ports, routes, Azure, time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from nfstuned.model.facts import Network
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """What a check wants to know of the network."""
+
+    names: tuple[str, ...] = ()
+    """Host names to resolve, addresses excluded."""
+    servers: tuple[tuple[str, int], ...] = ()
+    """Host names or addresses, and the TCP port that must open there."""
+    addresses: tuple[str, ...] = ()
+    """Addresses whose route and interface matter: those of live mounts."""
+    azure: bool = False
+    """The machine is an Azure VM: its metadata service may be asked for the VM's size."""
+
+
+class Outside(Protocol):
+    """The world beyond files. Tests answer for it; everything else in a check is files."""
+
+    def ask(self, questions: Questions, *, offline: bool) -> tuple[Network, tuple[str, ...]]:
+        """Return what was found out, and what could not be, for people; `offline` asks this machine only.
+
+        It returns within a few seconds whatever the network does.
+        """
+
+    def pause(self, seconds: float) -> None:
+        """Let time pass between two looks."""

@@ -1,0 +1,12 @@
+"""What of a host or an image is not about one mount: parameters, helpers, services."""
+
+from __future__ import annotations
+
+from nfstuned.host.root import Root
+from nfstuned.model.facts import System
+
+
+def observe_system(root: Root, *, image: bool) -> System:
+    """Return it; of an image nothing that only a running kernel knows."""
+    del root, image
+    return System()

@@ -1,0 +1,292 @@
+"""All that the rules of `nfstuned check` know of a host or an image."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+
+from nfstuned.model.finding import Need
+from nfstuned.model.intent import Asked, Setting
+from nfstuned.model.kernel import Mount, MountStats, Options
+from nfstuned.model.policy import Policy, Profile
+from nfstuned.model.samples import Sample
+from nfstuned.model.work import Decision, Endpoint, Request, Snapshot, Superblock
+
+NO_TEXTS: Mapping[str, str] = MappingProxyType({})
+NFS_TYPES = ("nfs", "nfs4", "aznfs")
+SMB_TYPES = ("cifs", "smb3")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One network mount: live, asked for by a file, or both (a live mount and its fstab line are one)."""
+
+    subject: str
+    """The mount point of a live mount; `file:line` of one that is only asked for."""
+    point: str
+    source: str
+    fstype: str
+    endpoint: Endpoint
+    profile: Profile
+    live: Mount | None = None
+    superblock: Superblock | None = None
+    decision: Decision | None = None
+    stats: MountStats | None = None
+    asked: tuple[Asked, ...] = ()
+    """The options that were or will be asked for, with what nfsmount.conf adds, each with its origin."""
+    request: Request | None = None
+    """The line of fstab, a unit or an autofs map that asks for it; None for a mount made by hand."""
+
+    @property
+    def is_nfs(self) -> bool:
+        """Whether it is NFS, also through a helper's own type such as aznfs."""
+        return self.fstype in NFS_TYPES
+
+    @property
+    def is_smb(self) -> bool:
+        """Whether it is SMB through the kernel's cifs."""
+        return self.fstype in SMB_TYPES
+
+    @property
+    def options(self) -> Options:
+        """What is in effect where it is mounted, else what is asked for."""
+        if self.live is not None:
+            return self.live.options
+        return self.wanted
+
+    @property
+    def wanted(self) -> Options:
+        """What is asked for."""
+        return Options(tuple((one.name, one.value) for one in self.asked))
+
+    @property
+    def origin(self) -> str:
+        """The line that asks for it, "" for a mount made by hand."""
+        return f"{self.request.file}:{self.request.line}" if self.request else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the resolver says of one name."""
+
+    host: str
+    addresses: tuple[str, ...] = ()
+    chain: tuple[str, ...] = ()
+    """The names that its CNAME records lead through, in order, without the name itself."""
+    error: str = ""
+    """Why there is no address: "NXDOMAIN", "no answer within 3 s"; "" where there is one."""
+    final: bool = True
+    """Whether the error is the resolver's verdict, and not only a failure to ask it."""
+
+
+class Reachable(str, Enum):
+    """What a TCP connection to a server came to."""
+
+    OPEN = "open"
+    REFUSED = "refused"
+    TIMEOUT = "no answer"
+    UNREACHABLE = "unreachable"
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """One attempt to connect."""
+
+    address: str
+    port: int
+    state: Reachable
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """One network interface; `None` means that the kernel did not say."""
+
+    name: str
+    driver: str | None = None
+    """Of the device behind it: "hv_netvsc", "mlx5_core", "mana", "virtio_net"; None for virtual ones."""
+    master: str | None = None
+    """The interface that it is enslaved to: an Azure VF's is the hv_netvsc interface."""
+    mtu: int | None = None
+    rx_queues: int | None = None
+    rx_bytes: int | None = None
+    tx_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How packets to an address leave this host."""
+
+    address: str
+    interface: str
+    local: bool = False
+    """The address is this host's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """What was found out over and about the network."""
+
+    answers: tuple[Answer, ...] = ()
+    reaches: tuple[Reach, ...] = ()
+    routes: tuple[Route, ...] = ()
+    interfaces: tuple[Interface, ...] = ()
+    vm_size: str | None = None
+    """As Azure's metadata service calls it: "Standard_D16_v4"; None off Azure, or without an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSetting:
+    """One parameter that modprobe.d or sysctl.d sets: "nfs.max_session_slots" (module, dot, parameter)."""
+
+    name: str
+    value: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class UdevFile:
+    """One udev rules file that is in force, or an empty one that masks others."""
+
+    path: str
+    text: str
+    hides: tuple[str, ...] = ()
+    """The files of the same name, in weaker folders, that it masks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A service as far as the files tell, and where it runs also what the host tells."""
+
+    installed: bool = False
+    enabled: bool = False
+    """Something starts it at boot: a link in a .wants or .requires folder."""
+    active: bool | None = None
+    """None where no running system was asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """The TLS helper of Azure Files: its watchdog, and the stunnels that run."""
+
+    watchdog: Unit = Unit()
+    running: frozenset[str] = frozenset()
+    """The stunnel configuration files of the processes that run."""
+    overrides: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS)
+    """AZURE_ENDPOINT_OVERRIDE and the like, as mount.aznfs would find them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SmbSession:
+    """One SMB session of /proc/fs/cifs/DebugData."""
+
+    server: str
+    """The host name, or the address where there is none."""
+    address: str
+    dialect: int | None
+    """0x311 for 3.1.1."""
+    channels: int
+    """All of them, the first one included."""
+    shares: tuple[str, ...] = ()
+    """As the file names them: r"\\\\server\\share"."""
+    signed: bool | None = None
+    encrypted: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImageKernel:
+    """One kernel that is installed in an image."""
+
+    release: str
+    modules: frozenset[str] = frozenset()
+    """Of nfs, nfsv3, nfsv4 and cifs: those that it has as a file or built in."""
+    config: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS)
+    """CONFIG_… = y or m, where the image has the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """What of the host or the image is not about one mount."""
+
+    parameters: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS)
+    """What the running kernel has: "nfs.max_session_slots" -> "64"."""
+    settings: tuple[KernelSetting, ...] = ()
+    """What modprobe.d and sysctl.d will set, in the order in which they count: the last one wins."""
+    cmdline: str = ""
+    cpus: int | None = None
+    fips: bool = False
+    helpers: frozenset[str] = frozenset()
+    """The mount helpers that exist: mount.nfs, mount.nfs4, mount.aznfs, mount.cifs."""
+    daemon: Unit = Unit()
+    """nfstuned.service."""
+    tls: Tls = Tls()
+    config_problems: tuple[str, ...] = ()
+    """What is wrong with nfstuned's own configuration; the built-in profiles count then."""
+    kernels: tuple[ImageKernel, ...] = ()
+    """Of an image, the newest last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """How much one interface carried between two looks, in bytes."""
+
+    interface: str
+    received: int
+    sent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Two looks, some seconds apart."""
+
+    seconds: float
+    samples: tuple[Sample, ...] = ()
+    sends: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    """Per device: what each connection sent between the looks, in the kernel's order."""
+    traffic: tuple[Traffic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A host or an image at one moment, as the rules see it."""
+
+    has: frozenset[Need]
+    snapshot: Snapshot
+    policy: Policy
+    targets: tuple[Target, ...] = ()
+    udev: tuple[UdevFile, ...] = ()
+    """In udev's order."""
+    writers: tuple[Setting, ...] = ()
+    """Settings of other programs that write a read-ahead: nfs.conf's [nfsrahead], AZNFS, efs-utils, TuneD."""
+    network: Network = Network()
+    system: System = System()
+    smb: tuple[SmbSession, ...] = ()
+    measured: Measured | None = None
+    unknown: tuple[str, ...] = ()
+    """What could not be found out, for people: "sa1.file.core.windows.net: no answer within 3 s"."""
+
+    @property
+    def live(self) -> bool:
+        """Whether the kernel runs that is asked."""
+        return Need.LIVE in self.has
+
+    @property
+    def nfs(self) -> tuple[Target, ...]:
+        """The NFS mounts."""
+        return tuple(target for target in self.targets if target.is_nfs)
+
+    @property
+    def smb_mounts(self) -> tuple[Target, ...]:
+        """The SMB mounts."""
+        return tuple(target for target in self.targets if target.is_smb)
+
+    def answer(self, host: str) -> Answer | None:
+        """Return what the resolver said of a host; None when it was not asked."""
+        return next((one for one in self.network.answers if one.host == host), None)
+
+    def interface(self, name: str) -> Interface | None:
+        """Return an interface by name."""
+        return next((one for one in self.network.interfaces if one.name == name), None)

@@ -1,0 +1,101 @@
+"""What `nfstuned check` says: rules, what they found, and what could not be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nfstuned.model.facts import Facts
+
+
+class Severity(str, Enum):
+    """How bad a finding is, the worst first."""
+
+    ERROR = "error"
+    """It will not work, or the vendor does not support it."""
+    WARNING = "warning"
+    """It loses performance, or is not guaranteed."""
+    ADVICE = "advice"
+    """Better for most."""
+    INFO = "info"
+    """Worth knowing."""
+
+    @property
+    def rank(self) -> int:
+        """0 for the worst."""
+        return list(Severity).index(self)
+
+
+class Need(Enum):
+    """What a rule cannot judge without. A rule that lacks one is skipped and counted."""
+
+    LIVE = "a running kernel"
+    NETWORK = "the network"
+    SAMPLE = "two looks: --sample SECONDS"
+    IMAGE = "an image: --root"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong, as a rule sees it; the runner adds what the rule says of itself."""
+
+    subject: str
+    """The mount point of a live mount, `/etc/fstab:7` of one that is only asked for, or an interface."""
+    message: str
+    """One sentence: what is wrong, and why that matters."""
+    observed: str = ""
+    expected: str = ""
+    remedy: str = ""
+    """A command, or what to change in which file."""
+    source: str = ""
+    """Who says so, where the rule's own source is not the one that counts."""
+
+
+Judge = Callable[["Facts"], Iterable[Fault]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One row of the catalogue; its id and name never change their meaning."""
+
+    id: str
+    name: str
+    severity: Severity
+    judge: Judge
+    source: str
+    """The page, kernel file or manual that it rests on."""
+    needs: frozenset[Need] = frozenset()
+
+    @property
+    def family(self) -> str:
+        """The ids' common start: "NFS1" for read-ahead."""
+        return self.id[:4]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding, as `nfstuned.check/1` in docs/architecture.md."""
+
+    rule: str
+    name: str
+    severity: Severity
+    subject: str
+    message: str
+    observed: str
+    expected: str
+    remedy: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What came of all rules."""
+
+    findings: tuple[Finding, ...]
+    skipped: tuple[str, ...]
+    """The ids of the rules that lacked something."""
+    crashed: bool = False
+    """A rule raised: the verdict is not complete."""

@@ -1,0 +1,107 @@
+"""Host trees with a few lines of truth: what a check must find there, and nothing else.
+
+A host is a folder of tests/hosts/ with a `truth.toml`:
+
+    why = "what this host shows"
+    base = "clean-azure"            # another host, whose files are taken where this one has none of its own
+    arguments = ["--offline"]       # "--root", "--offline" or nothing; default: nothing
+    findings = ["NFS101 /mnt/a"]    # rule and subject of every finding, in the order of the output
+    gone = ["etc/fstab"]            # files of the base that are not there
+
+    [[answer]]                      # what the world beyond files says: nfstuned.model.facts' own values
+    host = "sa1.file.core.windows.net"
+    addresses = ["10.10.10.10"]
+    [[reach]]
+    [[route]]
+    [[interface]]
+    [measured]
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nfstuned.host.outside import Questions
+from nfstuned.model.facts import Answer, Interface, Network, Reach, Reachable, Route
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+HOSTS = Path(__file__).parents[1] / "hosts"
+TRUTH = "truth.toml"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One host tree and its truth."""
+
+    name: str
+    truth: dict[str, Any]
+
+    def build(self, target: Path) -> Path:
+        """Write the whole tree to `target`, that of its bases below."""
+        base = self.truth.get("base")
+        if base:
+            load(base).build(target)
+        shutil.copytree(HOSTS / self.name, target, symlinks=True, dirs_exist_ok=True)
+        for name in self.truth.get("gone", []):
+            path = target / name
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        (target / TRUTH).unlink()
+        return target
+
+    def inherited(self, key: str) -> Any:  # noqa: ANN401 - TOML holds anything
+        """Return a value of the truth, or of the nearest base that has it."""
+        if key in self.truth or "base" not in self.truth:
+            return self.truth.get(key, [])
+        return load(self.truth["base"]).inherited(key)
+
+    @property
+    def network(self) -> Network:
+        """What the world answers."""
+        return Network(
+            answers=tuple(Answer(**_tuples(one)) for one in self.inherited("answer")),
+            reaches=tuple(
+                Reach(**{**one, "state": Reachable(one["state"])}) for one in self.inherited("reach")
+            ),
+            routes=tuple(Route(**one) for one in self.inherited("route")),
+            interfaces=tuple(Interface(**one) for one in self.inherited("interface")),
+            vm_size=self.inherited("vm_size") or None,
+        )
+
+
+@dataclass(frozen=True)
+class Told:
+    """The world beyond files, as a truth tells it; with --offline only this machine's own part."""
+
+    network: Network
+
+    def ask(self, questions: Questions, *, offline: bool) -> tuple[Network, tuple[str, ...]]:
+        """Answer without a network."""
+        del questions
+        if offline:
+            return Network(routes=self.network.routes, interfaces=self.network.interfaces), ()
+        return self.network, ()
+
+    def pause(self, seconds: float) -> None:
+        """Let no time pass."""
+
+
+def load(name: str) -> Case:
+    """Return one host."""
+    return Case(name, tomllib.loads((HOSTS / name / TRUTH).read_text()))
+
+
+def names() -> list[str]:
+    """Return every host that has a truth."""
+    return sorted(path.parent.name for path in HOSTS.glob(f"*/{TRUTH}"))
+
+
+def _tuples(table: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
