@@ -44,10 +44,22 @@ SYSTEM = (
     "ethtool",
 )
 STORAGE = ("nfs-kernel-server", "nfs-common", "cifs-utils", "autofs", "btrfs-progs", "bindfs", "fuse3")
-TOOLS = ("busybox-static", "fio", "strace", "tcpdump", "iptables", "nftables", "dnsmasq-base", "man-db")
+TOOLS = (
+    "busybox-static",
+    "fio",
+    "strace",
+    "tcpdump",
+    "iptables",
+    "nftables",
+    "dnsmasq-base",
+    "samba",
+    "stunnel4",
+    "man-db",
+)
 PYTHON = (
     "python3",
     "python3-click",
+    "python3-dnspython",
     "python3-hypothesis",
     "python3-pip",
     "python3-psutil",
@@ -106,7 +118,16 @@ MASKED = (
     "systemd-logind.service",
     "systemd-update-utmp.service",
 )
-DISABLED = ("autofs.service", "nfs-server.service", "nftables.service", "nfs-blkmap.service")
+DISABLED = (
+    "autofs.service",
+    "nfs-server.service",
+    "nftables.service",
+    "nfs-blkmap.service",
+    "nmbd.service",
+    "samba-ad-dc.service",
+    "smbd.service",
+    "stunnel4.service",
+)
 FURNISHING = 2  # counts the changes of how image.py furnishes the guest
 IMAGE_SIZE = "5G"
 
