@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from nfstuned.core.endpoint import NFS_PORT, endpoint, resolve, split_source
 from nfstuned.core.intent import Intents, options, requested
@@ -18,10 +19,13 @@ from nfstuned.parse.utab import FILE as UTAB
 SMB_SUFFIX = "-smb"
 
 
-def targets(snapshot: Snapshot, policy: Policy, others: Sequence[Mount] = ()) -> tuple[Target, ...]:
+def targets(
+    snapshot: Snapshot, policy: Policy, others: Sequence[Mount] = (), proposal: str = ""
+) -> tuple[Target, ...]:
     """Return every network mount once: live ones by mount point, then what is only asked for.
 
-    `others` are the live mounts that are not NFS.
+    `others` are the live mounts that are not NFS. The lines of the file `proposal` stand for themselves, also
+    where a mount exists that they are about: it does not have their options yet.
     """
     intents = Intents(snapshot.requests, snapshot.settings)
     live = [
@@ -33,11 +37,22 @@ def targets(snapshot: Snapshot, policy: Policy, others: Sequence[Mount] = ()) ->
         *(_live(snapshot, policy, intents, mount, None) for mount in others),
     ]
     known = {target.request for target in live}
-    planned = (request for request in snapshot.requests if request.file != UTAB and request not in known)
+    planned = (
+        request
+        for request in snapshot.requests
+        if request.file != UTAB and (request not in known or request.file == proposal)
+    )
     return (
         *sorted(live, key=lambda target: target.point),
         *(_asked(snapshot, policy, request) for request in _first(planned)),
     )
+
+
+def with_proposal(snapshot: Snapshot, proposal: str) -> Snapshot:
+    """Return the snapshot of a host whose mounts were asked for by a proposed file, where it has them."""
+    proposed = {(one.source, one.point) for one in snapshot.requests if one.file == proposal}
+    kept = (one for one in snapshot.requests if one.file != UTAB or (one.source, one.point) not in proposed)
+    return replace(snapshot, requests=tuple(kept))
 
 
 def _first(requests: Iterable[Request]) -> Iterator[Request]:
@@ -53,8 +68,7 @@ def _first(requests: Iterable[Request]) -> Iterator[Request]:
 def _live(
     snapshot: Snapshot, policy: Policy, intents: Intents, mount: Mount, superblock: Superblock | None
 ) -> Target:
-    at = (mount.source, mount.point)
-    stats = next((s for s in reversed(snapshot.stats) if (s.source, s.point) == at), None)
+    stats = snapshot.stanzas.get((mount.source, mount.point))
     servers = superblock.servers if superblock else ()
     said = stats.implementation if stats else None
     place = endpoint(mount, servers, snapshot.tunnels, snapshot.azure, said)

@@ -1,17 +1,18 @@
-"""A proposed fstab in the place of the host's own."""
+"""A proposed fstab, which is judged in the place of the host's own (see Root.propose)."""
 
 from __future__ import annotations
 
-from nfstuned.host.root import Root
+import sys
+
+FSTAB = "etc/fstab"
+STDIN = "-"
 
 
-class ProposedRoot(Root):
-    """A host whose /etc/fstab is another text; everything else is as it is."""
-
-    def __init__(self, prefix: str, fstab: str) -> None:
-        super().__init__(prefix)
-        self._fstab = fstab
-
-    def read(self, name: str) -> str:
-        """Return a file's text like Root.read, and the proposal for etc/fstab. Raises OSError."""
-        return self._fstab if name == "etc/fstab" else super().read(name)
+def read_proposal(name: str) -> str:
+    """Return a proposed file's text, `-` for the standard input. Raises OSError."""
+    if name == STDIN:
+        data = sys.stdin.buffer.read()
+    else:
+        with open(name, "rb") as file:
+            data = file.read()
+    return data.decode("utf-8", "surrogateescape")
