@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 import click
 
 from nfstuned import __version__
 from nfstuned.cli import completion
+from nfstuned.cli.app_check import check, explain, rules
 from nfstuned.cli.apply import carry_out, preview, take_back
 from nfstuned.cli.config import check as check_config
 from nfstuned.cli.config import print_schema
 from nfstuned.cli.config import show as show_config
+from nfstuned.cli.options import format_option
 from nfstuned.cli.status import show as show_status
 from nfstuned.host.root import Root
-from nfstuned.model.finding import Severity
 
 USAGE = 2
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def format_option(command: F) -> F:
-    """Add --format text|json."""
-    option = click.option(
-        "--format",
-        "form",
-        type=click.Choice(["text", "json"]),
-        default="text",
-        show_default=True,
-        help="Print for people, or one JSON document for programs.",
-    )
-    return option(command)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -77,124 +61,6 @@ def status(root: Root, form: str) -> int:
       2  the configuration is invalid (the mounts are shown, without targets), or wrong usage
     """
     return show_status(root, form)
-
-
-@app.command("check")
-@click.option(
-    "--root",
-    "image",
-    type=click.Path(),
-    metavar="DIR",
-    help="Judge the files of an image instead of this host.",
-)
-@click.option(
-    "--fstab",
-    type=click.Path(),
-    metavar="FILE|-",
-    help="Judge this file in the place of /etc/fstab; - is stdin.",
-)
-@click.option("--offline", is_flag=True, help="Send nothing over the network.")
-@click.option(
-    "--sample",
-    "sample_s",
-    type=click.IntRange(0, 3600),
-    default=0,
-    metavar="SECONDS",
-    help="Look twice, so many seconds apart, for the rules that measure.",
-)
-@click.option(
-    "--select",
-    multiple=True,
-    type=completion.RULE,
-    metavar="IDS",
-    help="Only these rules: ids, names, or the start of ids such as NFS1.",
-)
-@click.option("--ignore", multiple=True, type=completion.RULE, metavar="IDS", help="Not these rules.")
-@click.option(
-    "--fail-on",
-    type=click.Choice([severity.value for severity in Severity]),
-    default="warning",
-    show_default=True,
-    help="The least severity that makes the exit status 1.",
-)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "junit", "sarif"]),
-    default="text",
-    show_default=True,
-    help="Print for people, or for programs.",
-)
-@click.pass_obj
-def check_(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Order has the types
-    """Say what is wrong with NFS and SMB mounts.
-
-    It judges the mounts that exist on this host or that its files ask for (fstab, mount units, autofs maps),
-    the udev rules, names and ports, and the host itself; with --root the files of an image. It changes
-    nothing and touches no mount. `nfstuned rules` lists what it looks for, `nfstuned explain RULE` says why.
-    IDS are separated by commas.
-
-    \b
-    Examples:
-      nfstuned check
-      nfstuned check --root /mnt/image --fail-on error
-      nfstuned check --fstab fstab.new --offline --format junit > check.xml
-      nfstuned check --sample 10 --select NFS1,NFS2 --ignore read-ahead-not-persistent
-
-    \b
-    Exit status:
-      0  nothing as bad as --fail-on
-      1  something is
-      2  could not check: wrong usage, an invalid configuration of this host, or a rule that crashed
-    """
-    from nfstuned.cli.check import Order, check  # noqa: PLC0415 - the rules are slow to load
-
-    return check(root, Order(**options))
-
-
-@app.command()
-@click.argument("rule", type=completion.RULE)
-def explain(rule: str) -> int:
-    """Print why a rule matters and how to mend it.
-
-    RULE is an id or a name, as `nfstuned check` and `nfstuned rules` print them.
-
-    \b
-    Examples:
-      nfstuned explain NFS101
-      nfstuned explain read-ahead-below-policy
-
-    \b
-    Exit status:
-      0  printed
-      2  there is no such rule; the nearest ones are named
-    """
-    from nfstuned.cli.explain import print_page  # noqa: PLC0415 - the rules are slow to load
-
-    return print_page(rule)
-
-
-@app.command()
-@format_option
-def rules(form: str) -> int:
-    """List the rules of `nfstuned check`.
-
-    NEEDS says what a rule cannot judge without: the running kernel (live), the network, two looks
-    (sample, see `nfstuned check --sample`) or an image (`--root`). The others judge files alone.
-
-    \b
-    Examples:
-      nfstuned rules
-      nfstuned rules --format json | jq -r '.rules[] | select(.severity == "error") | .id'
-
-    \b
-    Exit status:
-      0  printed
-      2  wrong usage
-    """
-    from nfstuned.cli.explain import print_rules  # noqa: PLC0415 - the rules are slow to load
-
-    return print_rules(form)
 
 
 @app.command()
@@ -352,3 +218,7 @@ def completion_(shell: str) -> int:
     """
     click.echo(completion.script(shell, app), nl=False)
     return 0
+
+
+for command in (check, explain, rules):
+    app.add_command(command)

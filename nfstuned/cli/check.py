@@ -43,7 +43,7 @@ class Order:
     form: str = "text"
 
 
-def check(root: Root, order: Order, outside: Outside | None = None) -> int:
+def judge(root: Root, order: Order, outside: Outside | None = None) -> int:
     """Judge a host or an image and print what is wrong; a test answers for the world `outside`."""
     rules = _chosen(order)
     root = _rooted(root, order)

@@ -11,17 +11,10 @@ from dataclasses import dataclass
 
 import click
 
+from nfstuned.cli.options import RuleName
+
 NAME = "nfstuned"
 _HELP_WIDTH = 60
-
-
-class RuleName(click.types.StringParamType):
-    """The id or the name of a rule, or words that mean rules; anything goes, for the commands to judge."""
-
-    name = "rule"
-
-
-RULE = RuleName()
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,11 +208,11 @@ def test_what_could_not_be_found_out_is_told(low: Host) -> None:
 
     low.capture.readouterr()
     order = checking.Order(select=("NFS101",))
-    assert checking.check(WitnessRoot(str(low.tree)), order, Silent()) == 1
+    assert checking.judge(WitnessRoot(str(low.tree)), order, Silent()) == 1
     out, err = low.capture.readouterr()
     assert err == "sa1.file.core.windows.net: no answer within 3 s\n"
     assert "; 1 thing not found out, see above" in out
-    checking.check(WitnessRoot(str(low.tree)), checking.Order(select=("NFS101",), form="json"), Silent())
+    checking.judge(WitnessRoot(str(low.tree)), checking.Order(select=("NFS101",), form="json"), Silent())
     out, _ = low.capture.readouterr()
     assert json.loads(out)["unknown"] == ["sa1.file.core.windows.net: no answer within 3 s"]
 
