@@ -96,7 +96,7 @@ def _skipped(report: Report) -> str:
         for need, words in _LACKS.items()
         if need in lacking
     )
-    return f"; {count(len(report.skipped), 'rule')} skipped: {reasons}"
+    return f"; {count(len(report.skipped), 'rule')} skipped ({reasons})"
 
 
 def _needs(number: int) -> str:

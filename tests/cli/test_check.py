@@ -31,7 +31,10 @@ from tests.cli.conftest import Host, Run
 SCHEMAS = Path(__file__).parents[1] / "check/schemas"
 FORMATS = ("text", "json", "junit", "sarif")
 STRANGE = "/mnt/\udcff \u20ac\x1b[31m<&>"
+README = Path(__file__).parents[2] / "README.md"
+SHOWN = "\n$ nfstuned check\n"
 MakeHost = Callable[[str], Host]
+Golden = Callable[[Path, str], None]
 
 
 def fault(facts: Facts) -> Iterator[Fault]:
@@ -193,7 +196,7 @@ def test_json_names_the_mount_and_what_was_skipped(low: Host, rules: Rules) -> N
     assert document["summary"] == {"error": 0, "warning": 1, "advice": 0, "info": 0, "skipped": 1}
     assert document["skipped"] == [{"rule": "NFS197", "needs": ["network"]}]
     assert (
-        check(low).out.splitlines()[-2] == "1 warning (1 mount, 1 rule); 1 rule skipped: 1 needs the network"
+        check(low).out.splitlines()[-2] == "1 warning (1 mount, 1 rule); 1 rule skipped (1 needs the network)"
     )
 
 
@@ -389,3 +392,17 @@ def test_every_rule_can_be_explained(capsys: pytest.CaptureFixture[str]) -> None
     for rule in catalogue.RULES:
         assert main(["explain", rule.id]) == 0
         assert rule.name in capsys.readouterr().out
+
+
+def test_the_readme_shows_a_real_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
+    text = README.read_text()
+    start = text.index(SHOWN) + len(SHOWN)
+    case = hosts.load("read-ahead-128")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
+    tree = case.build(tmp_path / "host")
+    assert checking.judge(WitnessRoot(str(tree)), checking.Order(), hosts.Told(case.network)) == 1
+    golden(README, text[:start] + capsys.readouterr().out + text[text.index("```", start) :])
