@@ -35,7 +35,7 @@ def sarif_document(report: Report, pages: Mapping[str, str] = _EMPTY) -> Documen
                 "rules": [_rule(rule, pages.get(rule.id, "")) for rule in rules],
             }
         },
-        "originalUriBaseIds": {_BASE: {"uri": _uri(f"file://{report.root.rstrip('/')}/")}},
+        "originalUriBaseIds": {_BASE: _base(report.root)},
         "invocations": [
             {
                 "executionSuccessful": not report.diagnosis.crashed,
@@ -83,13 +83,20 @@ def _location(report: Report, subject: str) -> Document:
     at = place(report, subject)
     if at is None:
         return {"logicalLocations": [{"fullyQualifiedName": printable(subject), "kind": "resource"}]}
-    # What is named relative to where the user stands is no file of the host.
-    inside = at.file.startswith("/") and at.file != report.proposal
-    artifact = {"uri": _uri(at.file.lstrip("/")), "uriBaseId": _BASE} if inside else {"uri": _uri(at.file)}
+    # A proposal is where the user has it, and no file of the host.
+    proposed = at.file == report.proposal
+    artifact = {"uri": _uri(at.file)} if proposed else {"uri": _uri(at.file.lstrip("/")), "uriBaseId": _BASE}
     region = {"region": {"startLine": at.line}} if at.line else {}
     return {"physicalLocation": {"artifactLocation": artifact, **region}}
 
 
+def _base(root: str) -> Document:
+    """Return what the files of the host are relative to; only the user knows where a relative root is."""
+    if not root.startswith("/"):
+        return {"description": {"text": printable(root)}}
+    return {"uri": _uri(root.rstrip("/") + "/")}
+
+
 def _uri(path: str) -> str:
-    """Return a path as part of a URI, byte for byte."""
-    return quote(path, safe="/:", errors="surrogateescape")
+    """Return a path as a URI, byte for byte."""
+    return ("file://" if path.startswith("/") else "") + quote(path, safe="/", errors="surrogateescape")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import statistics
 import subprocess
 import sys
@@ -68,16 +69,24 @@ def variant(text: str, number: int) -> str:
 
 
 def report(name: str, command: Sequence[str], rounds: int) -> str:
-    """Print the median and the best time of a command; return what it said."""
-    times = []
+    """Print the median and the best time of a command, and its processor's; return what it said."""
+    times, used = [], []
     for _ in range(rounds):
-        start = time.perf_counter()
+        start, before = time.perf_counter(), cpu_s()
         done = subprocess.run(command, check=False, capture_output=True, text=True)
         times.append(1000 * (time.perf_counter() - start))
+        used.append(1000 * (cpu_s() - before))
         if done.returncode > 1 or "Traceback" in done.stderr:
             raise SystemExit(f"{' '.join(command)}: {done.stderr}")
-    print(f"{name:42} median {statistics.median(times):6.0f} ms, best {min(times):6.0f} ms")
+    wall = f"median {statistics.median(times):5.0f} ms, best {min(times):5.0f} ms"
+    print(f"{name:42} {wall}, processor {min(used):5.0f} ms")
     return done.stdout.strip()
+
+
+def cpu_s() -> float:
+    """Return the processor time of all children that ended: what a busy machine does not change."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def check(tree: Path) -> list[str]:

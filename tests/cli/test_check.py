@@ -311,6 +311,21 @@ def test_sarif_keeps_its_schema(arguments: tuple[str, ...], host: MakeHost, rule
     assert {"eth0:1", "NFS199"} <= names
 
 
+def test_sarif_names_a_relative_root_and_a_proposal_as_the_user_does(
+    host: MakeHost, rules: Rules, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    rules.are(ADVICE)
+    here = host("clean")
+    proposal = tmp_path / "a:b c"
+    proposal.write_text("srv:/b /mnt/b nfs nconnect=2 0 0\n")
+    monkeypatch.chdir(here.tree.parent)
+    run = check(here, "--root", "clean", "--fstab", str(proposal), "--format", "sarif")
+    document = json.loads(run.out)
+    assert document["runs"][0]["originalUriBaseIds"] == {"ROOT": {"description": {"text": "clean"}}}
+    uris = [place["artifactLocation"] for place in physical(document)]
+    assert {"uri": f"file://{tmp_path}/a%3Ab%20c"} in uris
+
+
 def physical(document: dict[str, Any]) -> list[dict[str, Any]]:
     return list(_values(document, "physicalLocation"))
 
