@@ -50,9 +50,14 @@ def targets(
 
 def with_proposal(snapshot: Snapshot, proposal: str) -> Snapshot:
     """Return the snapshot of a host whose mounts were asked for by a proposed file, where it has them."""
-    proposed = {(one.source, one.point) for one in snapshot.requests if one.file == proposal}
-    kept = (one for one in snapshot.requests if one.file != UTAB or (one.source, one.point) not in proposed)
+    proposed = {_place(request) for request in snapshot.requests if request.file == proposal}
+    kept = (one for one in snapshot.requests if one.file != UTAB or _place(one) not in proposed)
     return replace(snapshot, requests=tuple(kept))
+
+
+def _place(request: Request) -> tuple[str, str]:
+    """Return source and mount point as they compare: people write trailing slashes, the kernel does not."""
+    return request.source.rstrip("/"), request.point.rstrip("/")
 
 
 def _first(requests: Iterable[Request]) -> Iterator[Request]:

@@ -132,6 +132,7 @@ def test_a_rule_that_raises_is_nfs000_and_2(form: str, host: MakeHost, rules: Ru
         (("--root", __file__), "Not a directory"),
         (("--fstab", "/does/not/exist"), "/does/not/exist: No such file or directory"),
         (("--fstab", "/"), "/: Is a directory"),
+        (("--fstab", "/dev/zero"), "/dev/zero: more than 4 MB"),
         (("--sample", "-1"), "--sample"),
         (("--sample", "nan"), "--sample"),
         (("--sample", "5", "--root", "/"), "an image"),
@@ -218,6 +219,14 @@ def test_what_could_not_be_found_out_is_told(low: Host) -> None:
     checking.judge(WitnessRoot(str(low.tree)), checking.Order(select=("NFS101",), form="json"), Silent())
     out, _ = low.capture.readouterr()
     assert json.loads(out)["unknown"] == ["sa1.file.core.windows.net: no answer within 3 s"]
+
+
+@pytest.mark.usefixtures("as_user")
+def test_what_only_root_may_read_is_named(low: Host) -> None:
+    (low.tree / "proc/1/mountstats").chmod(0)
+    run = low.run("check", "--offline", "--select", "NFS101")
+    assert run.status == 1
+    assert run.err == "/proc/1/mountstats: permission denied; root can read it\n"
 
 
 def test_a_proposed_fstab_is_judged_by_its_own_name(
