@@ -1,4 +1,4 @@
-"""The mounts that rules judge."""
+"""A proposed fstab beside the mounts that exist."""
 
 from __future__ import annotations
 
