@@ -10,7 +10,7 @@ from nfstuned.model.kernel import Mount, Server
 from nfstuned.model.work import Endpoint, Tunnel
 
 AZURE_FILES, NETAPP, EFS, GENERIC = "azure-files", "azure-netapp-files", "aws-efs", "generic"
-NFS_PORT = 2049
+NFS_PORT, SMB_PORT = 2049, 445
 TUNNEL_PORTS = range(20049, 21050)
 """The local ports that the TLS mount helpers choose from: AZNFS for Azure Files, efs-utils for Amazon EFS."""
 
@@ -53,6 +53,12 @@ def split_source(source: str) -> tuple[str, str]:
     else:
         host, _, export = source.partition(":")
     return host.partition(",")[0], export
+
+
+def split_unc(source: str) -> tuple[str, str]:
+    """Return the host of `//host/share/folder` and what follows it, with slashes of either kind (UNC)."""
+    host, _, share = source.replace("\\", "/").lstrip("/").partition("/")
+    return host, share.strip("/")
 
 
 def plain(host: str) -> str:
