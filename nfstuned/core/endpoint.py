@@ -43,10 +43,14 @@ def split_source(source: str) -> tuple[str, str]:
     """Return the host and the export of `host:/export`; an IPv6 host loses its brackets.
 
     Of a list of replicas the first counts, as for the kernel (nfs_parse_source in fs/nfs/fs_context.c).
+    `//host/share` of SMB is a host and "/share", with slashes or backslashes (smb3_parse_devname).
     """
     if source.startswith("["):
         host, _, export = source[1:].partition("]:")
         return host, export
+    if source.startswith(("//", "\\\\")):
+        host, _, export = source[2:].replace("\\", "/").partition("/")
+        return host, "/" + export
     host, slash, export = source.partition(":/")
     if slash:
         export = "/" + export
@@ -55,10 +59,9 @@ def split_source(source: str) -> tuple[str, str]:
     return host.partition(",")[0], export
 
 
-def split_unc(source: str) -> tuple[str, str]:
-    """Return the host of `//host/share/folder` and what follows it, with slashes of either kind (UNC)."""
-    host, _, share = source.replace("\\", "/").lstrip("/").partition("/")
-    return host, share.strip("/")
+def standard_port(source: str) -> int:
+    """Return the port of a source's protocol, for a mount that names none."""
+    return SMB_PORT if source.startswith(("//", "\\\\")) else NFS_PORT
 
 
 def plain(host: str) -> str:
@@ -94,7 +97,9 @@ def endpoint(
     """
     host, _ = split_source(mount.source)
     address = mount.options.get("addr") or (host if as_address(host) else None)
-    found = resolve(host, address, mount.options.number("port") or NFS_PORT, servers, tunnels)
+    found = resolve(
+        host, address, mount.options.number("port") or standard_port(mount.source), servers, tunnels
+    )
     if found.provider == GENERIC and azure and "netapp" in (implementation or "").lower():
         return Endpoint(found.host, found.address, found.port, NETAPP)
     return found

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from nfstuned.core.endpoint import as_address, plain, split_unc
+from nfstuned.core.endpoint import as_address, plain, split_source
 from nfstuned.model.facts import SmbSession, Target
 from nfstuned.model.kernel import Options
 from nfstuned.model.work import Snapshot
@@ -34,9 +34,7 @@ def asked_channels(options: Options) -> int | None:
     if "nomultichannel" in options:
         return 1
     number = options.number("max_channels")
-    if number is None:
-        return 2 if "multichannel" in options else None
-    return max(number, 2) if "multichannel" in options else number
+    return 2 if number is None and "multichannel" in options else number
 
 
 def wanted_channels(target: Target) -> int | None:
@@ -114,8 +112,8 @@ def ntlm(target: Target) -> str:
 
 def share_name(source: str) -> tuple[str, str]:
     """Return server and share of a UNC path as they compare, without the folder below the share."""
-    host, rest = split_unc(source)
-    return plain(host), rest.partition("/")[0].lower()
+    host, path = split_source(source)
+    return plain(host), path.strip("/").partition("/")[0].lower()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from nfstuned.core.endpoint import (
-    NFS_PORT,
-    SMB_PORT,
-    as_address,
-    endpoint,
-    resolve,
-    split_source,
-    split_unc,
-)
+from nfstuned.core.endpoint import endpoint, resolve, split_source, standard_port
 from nfstuned.core.intent import Intents, options, requested
 from nfstuned.core.match import Subject, matcher, subject
 from nfstuned.core.policy import decide
-from nfstuned.model.facts import NFS_TYPES, SMB_TYPES, Target
+from nfstuned.model.facts import NFS_TYPES, Target
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.policy import Policy, Profile
 from nfstuned.model.work import Endpoint, Request, Snapshot, Superblock
-from nfstuned.parse.options import parse_options
 from nfstuned.parse.utab import FILE as UTAB
 
 SMB_SUFFIX = "-smb"
@@ -29,7 +20,7 @@ SMB_SUFFIX = "-smb"
 def targets(snapshot: Snapshot, policy: Policy, others: Sequence[Mount] = ()) -> tuple[Target, ...]:
     """Return every network mount once: live ones by mount point, then what is only asked for.
 
-    `others` are the live SMB mounts.
+    `others` are the live mounts that are not NFS.
     """
     intents = Intents(snapshot.requests, snapshot.settings)
     live = [
@@ -38,7 +29,7 @@ def targets(snapshot: Snapshot, policy: Policy, others: Sequence[Mount] = ()) ->
             for superblock in snapshot.superblocks
             for mount in superblock.mounts
         ),
-        *(_live_smb(policy, intents, mount) for mount in others),
+        *(_live(snapshot, policy, intents, mount, None) for mount in others),
     ]
     known = {target.request for target in live}
     planned = (request for request in snapshot.requests if request.file != UTAB and request not in known)
@@ -59,12 +50,13 @@ def _first(requests: Iterable[Request]) -> Iterator[Request]:
 
 
 def _live(
-    snapshot: Snapshot, policy: Policy, intents: Intents, mount: Mount, superblock: Superblock
+    snapshot: Snapshot, policy: Policy, intents: Intents, mount: Mount, superblock: Superblock | None
 ) -> Target:
     at = (mount.source, mount.point)
     stats = next((s for s in reversed(snapshot.stats) if (s.source, s.point) == at), None)
+    servers = superblock.servers if superblock else ()
     said = stats.implementation if stats else None
-    place = endpoint(mount, superblock.servers, snapshot.tunnels, snapshot.azure, said)
+    place = endpoint(mount, servers, snapshot.tunnels, snapshot.azure, said)
     return Target(
         subject=mount.point,
         point=mount.point,
@@ -76,48 +68,26 @@ def _live(
         ),
         live=mount,
         superblock=superblock,
-        decision=decide(policy, superblock, snapshot),
+        decision=decide(policy, superblock, snapshot) if superblock else None,
         stats=stats,
         asked=intents.of(mount),
         request=intents.planned(mount),
     )
 
 
-def _live_smb(policy: Policy, intents: Intents, mount: Mount) -> Target:
-    request = intents.planned(mount)
-    place = _smb_server(mount.source, mount.options)
-    known = _known_smb(mount.source, mount.point, mount.options, place)
-    return Target(
-        subject=mount.point,
-        point=mount.point,
-        source=mount.source,
-        fstype=mount.fstype,
-        endpoint=place,
-        profile=_profile(policy, known, mount.fstype, place),
-        live=mount,
-        asked=requested(request, ()) if request else (),
-        request=request,
-    )
-
-
 def _asked(snapshot: Snapshot, policy: Policy, request: Request) -> Target:
-    if request.fstype in SMB_TYPES:
-        asked, wanted = requested(request, ()), parse_options(request.options)
-        place = _smb_server(request.source, wanted)
-        known = _known_smb(request.source, request.point, wanted, place)
-    else:
-        asked = requested(request, snapshot.settings if request.fstype in NFS_TYPES else ())
-        wanted = options(asked)
-        host, _ = split_source(request.source)
-        place = resolve(host, wanted.get("addr"), wanted.number("port") or NFS_PORT, (), snapshot.tunnels)
-        known = _known(request.source, request.point, wanted, place)
+    asked = requested(request, snapshot.settings)
+    wanted = options(asked)
+    host, _ = split_source(request.source)
+    port = wanted.number("port") or standard_port(request.source)
+    place = resolve(host, wanted.get("addr") or wanted.get("ip"), port, (), snapshot.tunnels)
     return Target(
         subject=f"{request.file}:{request.line}",
         point=request.point,
         source=request.source,
         fstype=request.fstype,
         endpoint=place,
-        profile=_profile(policy, known, request.fstype, place),
+        profile=_profile(policy, _known(request.source, request.point, wanted, place), request.fstype, place),
         asked=asked,
         request=request,
     )
@@ -134,15 +104,3 @@ def _profile(policy: Policy, known: Subject, fstype: str, place: Endpoint) -> Pr
 def _known(source: str, point: str, wanted: Options, place: Endpoint) -> Subject:
     host, export = split_source(source)
     return subject(host, wanted.get("addr"), place, export=export, point=point)
-
-
-def _smb_server(source: str, wanted: Options) -> Endpoint:
-    """Return the server of an SMB mount; no tunnel is known that such mounts would go through."""
-    host, _ = split_unc(source)
-    address = wanted.get("addr") or wanted.get("ip") or (host if as_address(host) else None)
-    return resolve(host, address, wanted.number("port") or SMB_PORT, (), ())
-
-
-def _known_smb(source: str, point: str, wanted: Options, place: Endpoint) -> Subject:
-    host, share = split_unc(source)
-    return subject(host, wanted.get("addr"), place, export=f"/{share}", point=point)
