@@ -31,9 +31,10 @@ SMB = Family(frozenset({"cifs", "smb3"}), " - ")
 
 def parse_mountinfo(text: str, file: str = FILE, family: Family = NFS) -> tuple[Mount | ParseError, ...]:
     """Return the mounts of a family in their order; a line that cannot be understood is its error."""
+    mark = family.mark
     found: list[Mount | ParseError] = []
     for position, line in enumerate(text.split("\n"), 1):
-        if family.mark not in line:
+        if mark not in line:
             continue
         try:
             mount = _mount(line, family.types)

@@ -1,8 +1,8 @@
 """Rules SMB6xx: SMB mounts through the kernel's cifs.
 
-The numbers of SMB601 to 603, 605, 606, 608 and 611 are Microsoft's and count for its servers only: those of
-Azure Files, known by name, and those that a [[policy]] or another mount's profile calls so. What SMB604, 607,
-609 and 610 say is the kernel's doing, and true of every server.
+The numbers of SMB601 to 603, 605, 606, 608 and 611 are Microsoft's and count where the profile is one of its
+own or has numbers: Azure Files is known by name, other servers are what a [[policy]] says. What SMB604, 607,
+609 and 610 report is the kernel's doing, and true of every server.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ def multichannel_unused(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure Files that use one channel on a kernel that the vendor lists for more."""
     support = multichannel_support(facts.snapshot)
     for target in facts.smb_mounts:
-        if not support.supported or target.profile.name != AZURE or wanted_channels(target) is not None:
+        most = target.profile.max_channels
+        if not support.supported or target.profile.name != AZURE or most is None:
             continue
-        if channels(target, facts.smb) > 1:
-            continue
-        yield Fault(
-            target.subject,
-            "one connection carries this mount, and the kernel can use several: on an SSD share with "
-            "multichannel, four gave 2 to 4 times the throughput with several files at once",
-            observed="no max_channels",
-            expected="max_channels=4",
-            remedy=f"on an SSD share, add max_channels=4 to {_where(target)}, unmount and mount again",
-        )
+        if wanted_channels(target) is None and channels(target, facts.smb) == 1:
+            yield Fault(
+                target.subject,
+                "one connection carries this mount, and the kernel can use several: on an SSD share with "
+                "multichannel, four gave 2 to 4 times the throughput with several files at once",
+                observed="no max_channels",
+                expected=f"max_channels={most}",
+                remedy=f"on an SSD share, set max_channels={most} in {_where(target)}, unmount and mount",
+            )
 
 
 def too_many_channels(facts: Facts) -> Iterator[Fault]:
@@ -206,8 +206,7 @@ def ntlm_under_fips(facts: Facts) -> Iterator[Fault]:
         if facts.system.fips and security:
             yield Fault(
                 target.subject,
-                f"{security} is an NTLM login, whose MD4 and MD5 are not allowed in FIPS mode: "
-                "the mount will fail",
+                f"{security} is an NTLM login, whose MD4 and MD5 are not allowed in FIPS mode: it fails",
                 observed=security,
                 expected="sec=krb5",
                 remedy=f"set sec=krb5 in {_where(target)} and log in with Kerberos",
