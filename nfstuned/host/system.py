@@ -2,11 +2,116 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+
 from nfstuned.host.root import Root
-from nfstuned.model.facts import System
+from nfstuned.model.facts import KernelSetting, System, Unit
+from nfstuned.parse.cpulist import parse_cpu_list
+from nfstuned.parse.modprobe import parse_modprobe
+from nfstuned.parse.slabinfo import parse_slabinfo
+from nfstuned.parse.sysctl import parse_sysctl
+
+_FOLDERS = ("etc", "run", "usr/local/lib", "usr/lib", "lib")
+"""Where configuration comes from, the strongest first: a file hides those of its name in later ones."""
+_UNITS = tuple(f"{folder}/systemd/system" for folder in _FOLDERS)
+_SLICE = "sys/fs/cgroup/system.slice"
+_PROGRAMS = ("sbin", "usr/sbin", "usr/bin", "bin")
+_HELPERS = ("mount.nfs", "mount.nfs4", "mount.aznfs", "mount.cifs")
+_PARAMETERS = {
+    "nfs": "sys/module/nfs/parameters",
+    "sunrpc": "sys/module/sunrpc/parameters",
+}
+_SYSCTLS = "proc/sys/sunrpc"
+_SYSCTL_CONF = "etc/sysctl.conf"
+_INODES = "nfs_inode_cache"
 
 
 def observe_system(root: Root, *, image: bool) -> System:
     """Return it; of an image nothing that only a running kernel knows."""
-    del root, image
-    return System()
+    helpers = (name for name in _HELPERS if any(root.executable(f"{folder}/{name}") for folder in _PROGRAMS))
+    found = System(
+        settings=_settings(root),
+        helpers=frozenset(helpers),
+        daemon=observe_unit(root, "nfstuned.service", image=image),
+    )
+    if image:
+        return found
+    return System(
+        parameters=_parameters(root),
+        settings=found.settings,
+        cmdline=root.read_or_empty("proc/cmdline").strip(),
+        cpus=parse_cpu_list(root.read_or_empty("sys/devices/system/cpu/online")),
+        nfs_inodes=parse_slabinfo(root.read_or_empty("proc/slabinfo")).get(_INODES),
+        fips=root.read_or_empty("proc/sys/crypto/fips_enabled").strip() == "1",
+        helpers=found.helpers,
+        daemon=found.daemon,
+    )
+
+
+def observe_unit(root: Root, name: str, *, image: bool) -> Unit:
+    """Return a service as its files tell it, and whether it runs by the processes of its control group."""
+    folder = next((folder for folder in _UNITS if name in root.names(folder)), None)
+    if folder is None:
+        return Unit(active=None if image else _active(root, name))
+    # systemd takes an empty file and a link to /dev/null alike: the unit is masked.
+    masked = root.link(f"{folder}/{name}") == "/dev/null" or not root.read_or_empty(f"{folder}/{name}")
+    return Unit(
+        installed=any(_is_there(root, f"{place}/{name}") for place in _UNITS),
+        enabled=not masked and any(_wanted(root, place, name) for place in _UNITS),
+        active=None if image else _active(root, name),
+    )
+
+
+def _is_there(root: Root, path: str) -> bool:
+    return bool(root.read_or_empty(path))
+
+
+def _wanted(root: Root, folder: str, name: str) -> bool:
+    groups = (group for group in root.names(folder) if group.endswith((".wants", ".requires")))
+    return any(name in root.names(f"{folder}/{group}") for group in groups)
+
+
+def _active(root: Root, name: str) -> bool | None:
+    """Return whether a system service has processes; None where the host has no such control groups."""
+    services = root.names(_SLICE)
+    if not services:
+        return None
+    return bool(root.read_or_empty(f"{_SLICE}/{name}/cgroup.procs").strip())
+
+
+def _parameters(root: Root) -> dict[str, str]:
+    found = {
+        f"{module}.{name}": root.read_or_empty(f"{folder}/{name}").strip()
+        for module, folder in _PARAMETERS.items()
+        for name in root.names(folder)
+    }
+    # The same numbers once more where sunrpc has them as sysctls, and a few that it has only there.
+    for name in root.names(_SYSCTLS):
+        found[f"sunrpc.{name}"] = root.read_or_empty(f"{_SYSCTLS}/{name}").strip()
+    return {name: value for name, value in found.items() if value}
+
+
+def _settings(root: Root) -> tuple[KernelSetting, ...]:
+    """Return what is set when modules are loaded, and then by sysctl.
+
+    sysctl.conf comes last: nfs-utils runs `sysctl --system` when sunrpc appears (its udev rule 60-nfs.rules,
+    before that its modprobe.d file), and procps reads that file after all others. systemd-sysctl does not.
+    """
+    last = root.read_or_empty(_SYSCTL_CONF)
+    return (
+        *_parsed(root, "modprobe.d", parse_modprobe),
+        *_parsed(root, "sysctl.d", parse_sysctl),
+        *parse_sysctl(last, "/" + _SYSCTL_CONF),
+    )
+
+
+def _parsed(
+    root: Root, name: str, parse: Callable[[str, str], Sequence[KernelSetting]]
+) -> Iterator[KernelSetting]:
+    files: dict[str, str] = {}
+    for folder in (f"{place}/{name}" for place in _FOLDERS):
+        for file in root.names(folder):
+            if file.endswith(".conf"):
+                files.setdefault(file, f"{folder}/{file}")
+    for file in sorted(files):
+        yield from parse(root.read_or_empty(files[file]), "/" + files[file])
