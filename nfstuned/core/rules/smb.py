@@ -254,11 +254,9 @@ def _said_by(target: Target, key: str) -> str:
 _LIVE = frozenset({Need.LIVE})
 
 RULES: tuple[Rule, ...] = (
-    Rule("SMB601", "multichannel-unused", Severity.ADVICE, multichannel_unused, _PERFORMANCE, _LIVE),
+    Rule("SMB601", "multichannel-unused", Severity.ADVICE, multichannel_unused, _PERFORMANCE),
     Rule("SMB602", "channels-above-four", Severity.WARNING, too_many_channels, _SLOW),
-    Rule(
-        "SMB603", "multichannel-unsupported-kernel", Severity.WARNING, unsupported_kernel, _PERFORMANCE, _LIVE
-    ),
+    Rule("SMB603", "multichannel-unsupported-kernel", Severity.WARNING, unsupported_kernel, _PERFORMANCE),
     Rule("SMB604", "channels-missing", Severity.WARNING, channels_missing, _KERNEL, _LIVE),
     Rule("SMB605", "dialect-old", Severity.WARNING, dialect_old, _MOUNT),
     Rule("SMB606", "attribute-cache-short", Severity.ADVICE, short_attribute_cache, _MOUNT),
