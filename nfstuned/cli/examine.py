@@ -13,7 +13,7 @@ from nfstuned.host.observe import observe, observe_stats
 from nfstuned.host.outside import Outside, Questions
 from nfstuned.host.rivals import observe_writers
 from nfstuned.host.root import Root
-from nfstuned.host.smb import observe_others, observe_smb
+from nfstuned.host.smb import observe_operations, observe_others, observe_smb, operations_between
 from nfstuned.host.system import observe_system
 from nfstuned.host.udevfiles import observe_udev
 from nfstuned.model.facts import Facts, Measured, Network, Target
@@ -87,6 +87,7 @@ def _measure(root: Root, snapshot: Snapshot, scope: Scope, outside: Outside, net
     """Return what happened between two looks."""
     names = tuple(interface.name for interface in network.interfaces)
     before, traffic = observe_stats(root)[0], observe_traffic(root, names)
+    operations = observe_operations(root)
     outside.pause(scope.sample_s)
     after, later = observe_stats(root)[0], observe_traffic(root, names)
     first, second = look(snapshot, before, 0.0, 0.0), look(snapshot, after, scope.sample_s, scope.sample_s)
@@ -95,4 +96,5 @@ def _measure(root: Root, snapshot: Snapshot, scope: Scope, outside: Outside, net
         samples=rates(first, second),
         sends=sends_between(snapshot, before, after),
         traffic=traffic_between(traffic, later),
+        smb=operations_between(operations, observe_operations(root)),
     )

@@ -197,6 +197,18 @@ class SmbSession:
 
 
 @dataclass(frozen=True, slots=True)
+class SmbOps:
+    """Requests to one share: since the kernel counts, or between two looks (/proc/fs/cifs/Stats)."""
+
+    share: str
+    """As the file names it: r"\\\\server\\share"."""
+    metadata: int
+    """Creates (opens), closes, listings, and what asks for or sets attributes."""
+    data: int
+    """Reads and writes."""
+
+
+@dataclass(frozen=True, slots=True)
 class ImageKernel:
     """One kernel that is installed in an image."""
 
@@ -249,6 +261,7 @@ class Measured:
     sends: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: MappingProxyType({}))
     """Per device: what each connection sent between the looks, in the kernel's order."""
     traffic: tuple[Traffic, ...] = ()
+    smb: tuple[SmbOps, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
