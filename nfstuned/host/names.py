@@ -55,7 +55,7 @@ def _answer(
     name: str, sources: tuple[str, ...], known: Mapping[str, tuple[str, ...]], told: Mapping[str, _Found]
 ) -> Answer:
     """Return the first source's answer that has addresses, else why there is none."""
-    found = _Found(error="not in /etc/hosts, and nsswitch.conf asks nothing else")
+    found = _Found(error="not in /etc/hosts, and nsswitch.conf leaves DNS out")
     for source in sources:
         if source == "files" and name in known:
             return Answer(name, known[name])

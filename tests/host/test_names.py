@@ -103,22 +103,22 @@ def test_an_alias_of_itself_gives_no_verdict(tmp_path: Path, port: int) -> None:
 def test_what_never_answers_does_not_hold_the_others_up(tmp_path: Path, port: int) -> None:
     names = (*(f"{number}.slow.example.com" for number in range(40)), "slow.example.com", SHARE)
     begun = time.monotonic()
-    answers = resolve(tree(tmp_path), names, 0.6, port)
-    assert time.monotonic() - begun < 1.5
+    answers = resolve(tree(tmp_path), names, 1, port)
+    assert time.monotonic() - begun < 3
     assert [answer.host for answer in answers] == list(names)
     assert answers[-1].addresses == ("10.10.10.10",)
-    assert (answers[-2].error, answers[-2].final) == ("no answer within 0.6 s", False)
+    assert (answers[-2].error, answers[-2].final) == ("no answer within 1 s", False)
 
 
 def test_one_family_is_enough_where_the_other_is_never_answered(tmp_path: Path, port: int) -> None:
-    assert one(tree(tmp_path), "four.example.com", port, 0.5) == Answer("four.example.com", ("192.0.2.4",))
+    assert one(tree(tmp_path), "four.example.com", port, 1) == Answer("four.example.com", ("192.0.2.4",))
 
 
 def test_a_dead_name_server_leaves_time_for_the_next(tmp_path: Path, port: int) -> None:
     root = tree(tmp_path, resolv="nameserver 127.0.0.2\nnameserver 127.0.0.1\n")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as dead:
         dead.bind(("127.0.0.2", port))
-        assert one(root, SHARE, port, 1).addresses == ("10.10.10.10",)
+        assert one(root, SHARE, port, 2).addresses == ("10.10.10.10",)
 
 
 def test_a_search_domain_completes_a_short_name(tmp_path: Path, port: int) -> None:

@@ -39,7 +39,7 @@ def test_a_port_that_never_answers_is_given_up() -> None:
         assert reach([[(HERE, port)]], 0.4) == (
             Reach(HERE, port, Reachable.TIMEOUT, "no answer within 0.4 s"),
         )
-        assert 0.4 <= time.monotonic() - begun < 1
+        assert 0.4 <= time.monotonic() - begun < 2
 
 
 def test_an_address_without_a_way_is_unreachable() -> None:
@@ -73,7 +73,7 @@ def test_hundreds_of_servers_take_no_longer_than_one(opened: int, closed: int) -
         silent = [[(f"127.0.{number}.1", opened)] for number in range(1, 200)]
         begun = time.monotonic()
         found = reach([*silent, [(HERE, port)], [(HERE, opened)], [(HERE, closed)]], 0.5)
-        assert time.monotonic() - begun < 1.5
+        assert time.monotonic() - begun < 3
     assert len(found) == 202
     assert [one.state for one in found[-3:]] == [Reachable.TIMEOUT, Reachable.OPEN, Reachable.REFUSED]
 

@@ -6,6 +6,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from nfstuned.host.outside import Questions
 from nfstuned.host.root import Root
 from nfstuned.host.world import LiveOutside
@@ -72,6 +74,14 @@ def test_whatever_does_not_answer_ends_in_time_and_is_named(tmp_path: Path) -> N
     assert unknown[0] == "slow.example.com: no answer within 3 s"
     assert len(unknown) == len(names) + 1
     assert unknown[-1].startswith("VM size from Azure's metadata service: ")
+
+
+def test_a_server_that_could_not_be_tried_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nfstuned.host.reach.AT_ONCE", 0)
+    questions = Questions((), (("127.0.0.1", 2049),))
+    network, unknown = LiveOutside(root(tmp_path)).ask(questions, offline=False)
+    assert network.reaches == ()
+    assert unknown == ("127.0.0.1 port 2049: not tried",)
 
 
 def test_the_process_ends_although_a_name_is_still_waited_for(tmp_path: Path) -> None:
