@@ -6,7 +6,7 @@ that fails it and one that passes.
 
 from __future__ import annotations
 
-from nfstuned.core.rules import endpoint, host, image, nconnect, options, readahead, smb
+from nfstuned.core.rules import endpoint, host, image, interfaces, nconnect, options, readahead, smb
 from nfstuned.model.finding import Rule
 
 RULES: tuple[Rule, ...] = (
@@ -15,6 +15,7 @@ RULES: tuple[Rule, ...] = (
     *options.RULES,
     *endpoint.RULES,
     *host.RULES,
+    *interfaces.RULES,
     *image.RULES,
     *smb.RULES,
 )
