@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 from nfstuned.core.endpoint import as_address, is_loopback
 from nfstuned.core.rates import look, rates
+from nfstuned.core.sends import sends_between
 from nfstuned.core.targets import targets
 from nfstuned.host.image import observe_image
-from nfstuned.host.measure import observe_traffic, sends_between, traffic_between
+from nfstuned.host.measure import observe_traffic, traffic_between
 from nfstuned.host.observe import observe, observe_stats
 from nfstuned.host.outside import Outside, Questions
 from nfstuned.host.rivals import observe_writers
@@ -93,6 +94,6 @@ def _measure(root: Root, snapshot: Snapshot, scope: Scope, outside: Outside, net
     return Measured(
         seconds=scope.sample_s,
         samples=rates(first, second),
-        sends=sends_between(snapshot, before, after),
+        sends=sends_between(first, second),
         traffic=traffic_between(traffic, later),
     )
