@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import ip_network
 
@@ -27,21 +28,53 @@ class Group:
     port: int
     security: str
     """xprtsec; "" without."""
-    namespace: tuple[Server, ...] = ()
-    """The network namespace, by its nfs_clients; empty in a group that is only asked for."""
+    namespace: int = 0
+    """The number of the network namespace in `Groups`; 0 in a group that is only asked for."""
 
 
-Groups = Mapping[Group, tuple[Target, ...]]
+class _Namespaces:
+    """Network namespaces, told apart by their nfs_clients, and numbered from 1 on."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, int] = {}
+        self._known: dict[tuple[Server, ...], int] = {}
+
+    def number(self, servers: tuple[Server, ...]) -> int:
+        """Return a namespace's number; superblocks of one mostly share one tuple, which is not read again."""
+        found = self._seen.get(id(servers))
+        if found is None:
+            found = self._seen[id(servers)] = self._known.setdefault(servers, len(self._known) + 1)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The transport groups that are live, each with its mounts; `bare` finds them without the namespace."""
+
+    live: Mapping[Group, tuple[Target, ...]]
+    mine: Mapping[int, Group]
+    """By the id of a live mount's Target."""
+    bare: Mapping[Group, tuple[Group, ...]]
 
 
 def groups(facts: Facts) -> Groups:
-    """Return the transport groups that are live, each with its mounts."""
-    found: dict[Group, list[Target]] = {}
+    """Return the transport groups that are live."""
+    spaces, mine = _Namespaces(), {}
+    live: defaultdict[Group, list[Target]] = defaultdict(list)
     for target in facts.nfs:
         group = _live(target)
-        if group is not None:
-            found.setdefault(group, []).append(target)
-    return {group: tuple(members) for group, members in found.items()}
+        if group is not None and target.superblock is not None:
+            group = replace(group, namespace=spaces.number(target.superblock.servers))
+            live[group].append(target)
+            mine[id(target)] = group
+    bare: defaultdict[Group, list[Group]] = defaultdict(list)
+    for group in live:
+        bare[replace(group, namespace=0)].append(group)
+    return Groups(
+        {group: tuple(members) for group, members in live.items()},
+        mine,
+        {group: tuple(alike) for group, alike in bare.items()},
+    )
 
 
 def members(target: Target, facts: Facts, known: Groups) -> tuple[Target, ...]:
@@ -50,13 +83,24 @@ def members(target: Target, facts: Facts, known: Groups) -> tuple[Target, ...]:
     Nothing for a mount that is only asked for unless the files and the resolver leave one group possible.
     """
     if target.live is not None:
-        group = _live(target)
-        return known[group] if group is not None else ()
+        group = known.mine.get(id(target))
+        return known.live[group] if group is not None else ()
     asked = _asked(target, facts)
-    if asked is None:
-        return ()
-    alike = [live for live in known if replace(live, namespace=()) == asked]
-    return known[alike[0]] if len(alike) == 1 else ()
+    alike = known.bare.get(asked, ()) if asked is not None else ()
+    return known.live[alike[0]] if len(alike) == 1 else ()
+
+
+def by_namespace(targets: Sequence[Target]) -> Sequence[Sequence[Target]]:
+    """Split mounts by network namespace: connections are never shared across.
+
+    What only a file asks for belongs to the one namespace where there is no other, and else to none.
+    """
+    spaces = _Namespaces()
+    found: defaultdict[int, list[Target]] = defaultdict(list)
+    for target in targets:
+        if target.superblock is not None:
+            found[spaces.number(target.superblock.servers)].append(target)
+    return list(found.values()) if len(found) > 1 else [targets]
 
 
 def requested(target: Target) -> int | None:
@@ -158,7 +202,7 @@ def _answered(target: Target, facts: Facts) -> set[str]:
 
 
 def _live(target: Target) -> Group | None:
-    """Return the group of a live mount, from its options; its row in nfsfs has what they leave out."""
+    """Return the group of a live mount, without its namespace; nfsfs has what the options leave out."""
     if target.live is None or target.superblock is None:
         return None
     options, volume = target.live.options, target.superblock.volume
@@ -167,7 +211,7 @@ def _live(target: Target) -> Group | None:
     if server is None or number is None:
         return None
     port = options.number("port") or (volume.port if volume else 0) or NFS_PORT
-    return Group(number, protocol(target), str(server), port, _security(options), target.superblock.servers)
+    return Group(number, protocol(target), str(server), port, _security(options))
 
 
 def _asked(target: Target, facts: Facts) -> Group | None:

@@ -59,38 +59,40 @@ def decider(target: Target, facts: Facts, known: Groups) -> str:
     return f"another mount of the same server decided it ({_some(likely)})"
 
 
-def mend(target: Target, facts: Facts, known: Groups) -> str:
-    """Return the commands that give a mount the nconnect that it asks for.
+def mend(target: Target, facts: Facts, known: Groups, count: int) -> str:
+    """Return the commands that give a mount `count` connections.
 
     All mounts of the group go, the innermost first; then it comes first, but for what it lies in. Where the
     profile of another mount forbids so many, it must ask for fewer instead.
     """
     others = rivals(target, facts, known)
-    strict = next(
-        (one for one in others if (one.profile.nconnect_max or _MOST) < (requested(target) or 1)), None
-    )
+    strict = next((one for one in others if (one.profile.nconnect_max or _MOST) < count), None)
     if strict is not None:
         most = strict.profile.nconnect_max
         return f"ask for at most {most}: {strict.point} is of the same server, and its profile allows no more"
     live = sorted((target, *others) if target.live is not None else others, key=_depth)
     points = [shlex.quote(one.point) for one in reversed(live)]
     above = [one for one in live if target.point.startswith(one.point.rstrip("/") + "/")]
+    made = [
+        *map(_command, above),
+        _command(target, count),
+        *(_command(one) for one in live if one is not target),
+    ]
     steps = [
         *(["sudo umount " + " ".join(points)] if points else []),
-        *dict.fromkeys(filter(None, (_command(one) for one in (*above, target, *live)))),
+        *dict.fromkeys(command for command in made if command),
     ]
-    return _agree(target, others) + " && ".join(steps) + _held(live, facts)
+    return _agree(others, count) + " && ".join(steps) + _held(live, facts)
 
 
-def _depth(target: Target) -> int:
-    return posixpath.normpath(target.point).count("/") if target.point != "/" else 0
+def _depth(target: Target) -> tuple[int, str]:
+    return (posixpath.normpath(target.point).count("/") if target.point != "/" else 0, target.point)
 
 
-def _agree(target: Target, others: Iterable[Target]) -> str:
+def _agree(others: Iterable[Target], count: int) -> str:
     """Name the lines that must say the same, or the next boot decides anew."""
-    wanted = requested(target)
-    lines = dict.fromkeys(one.origin or one.point for one in others if requested(one) not in {None, wanted})
-    return f"put nconnect={wanted} also into {_some(list(lines))}, then " if lines else ""
+    lines = dict.fromkeys(one.origin for one in others if one.origin and requested(one) not in {None, count})
+    return f"put nconnect={count} also into {_some(list(lines))}, then " if lines else ""
 
 
 def _held(live: Sequence[Target], facts: Facts) -> str:
@@ -110,8 +112,11 @@ def _held(live: Sequence[Target], facts: Facts) -> str:
     return f" (first end what still uses {_some(hidden)}, which umount -l left behind)" if hidden else ""
 
 
-def _command(target: Target) -> str:
-    """Return how a mount is made again; "" for what comes by itself, and for what nothing tells."""
+def _command(target: Target, count: int | None = None) -> str:
+    """Return how a mount is made again, with `count` connections where its options stand in the command.
+
+    "" for what comes by itself, and for what nothing tells.
+    """
     point = shlex.quote(target.point)
     if target.request is not None:
         if target.request.file == _FSTAB:
@@ -120,7 +125,9 @@ def _command(target: Target) -> str:
         return f"sudo systemctl start {shlex.quote(name)}" if name.endswith(_UNIT) else ""
     if not target.asked:
         return ""
-    pairs = ((one.name, one.value) for one in target.asked if one.name not in _OWN)
+    pairs = [(one.name, one.value) for one in target.asked if one.name not in _OWN]
+    if count is not None:
+        pairs = [*((name, value) for name, value in pairs if name != "nconnect"), ("nconnect", str(count))]
     words = ",".join(name if value is None else f"{name}={value}" for name, value in pairs)
     options = f"-o {shlex.quote(words)} " if words else ""
     return f"sudo mount -t {target.fstype} {options}{shlex.quote(target.source)} {point}"

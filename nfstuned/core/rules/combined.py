@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from nfstuned.core.endpoint import AZURE_FILES
-from nfstuned.core.groups import address, effective, groups, is_private, requested, share
+from nfstuned.core.groups import address, by_namespace, effective, groups, is_private, requested, share
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault, Rule, Severity
 
@@ -19,11 +19,10 @@ def shared_private_endpoint(facts: Facts) -> Iterator[Fault]:
     for target in _azure_files(facts, private=True):
         endpoints.setdefault((str(address(target, facts)), target.endpoint.port), []).append(target)
     for (place, _), members in endpoints.items():
-        for alike in _apart(members):
+        for alike in by_namespace(members):
             if len({share(target) for target in alike}) > 1 and _differ(alike):
                 yield _fault(
                     alike,
-                    facts,
                     f"shares of {alike[0].endpoint.host} ask for different nconnect over one private "
                     f"endpoint ({place}): {_list(alike)}; the first mount decides for all, and Azure "
                     "supports nconnect of one mount only with a single share in the account",
@@ -36,11 +35,10 @@ def public_endpoint(facts: Facts) -> Iterator[Fault]:
 
     The addresses of public endpoints change and are shared by accounts, so that all count as one.
     """
-    for alike in _apart(_azure_files(facts, private=False)):
+    for alike in by_namespace(_azure_files(facts, private=False)):
         if _differ(alike):
             yield _fault(
                 alike,
-                facts,
                 f"mounts over public endpoints ask for different nconnect: {_list(alike)}; accounts share "
                 "public addresses, so that Azure does not support nconnect of one mount there",
                 "the same nconnect for every mount, or private endpoints",
@@ -75,16 +73,6 @@ def _azure_files(facts: Facts, *, private: bool) -> list[Target]:
     ]
 
 
-def _apart(members: Sequence[Target]) -> Iterable[Sequence[Target]]:
-    """Split mounts by network namespace: connections are never shared across. Plain files are for any."""
-    spaces = {target.superblock.servers for target in members if target.superblock}
-    if len(spaces) <= 1:
-        return (members,) if members else ()
-    return [
-        [one for one in members if one.superblock and one.superblock.servers == space] for space in spaces
-    ]
-
-
 def _differ(members: Sequence[Target]) -> bool:
     return len({requested(target) for target in members}) > 1
 
@@ -106,13 +94,12 @@ def _place(target: Target) -> tuple[str, int]:
     return (target.request.file, target.request.line) if target.request else (target.point, 0)
 
 
-def _fault(members: Sequence[Target], facts: Facts, message: str, expected: str) -> Fault:
+def _fault(members: Sequence[Target], message: str, expected: str) -> Fault:
     most = max(requested(target) or 1 for target in members)
     chief = next(target for target in members if requested(target) == most)
-    known = groups(facts)
-    live = sorted({effective(target, facts, known) or 1 for target in members if target.live is not None})
+    live = sorted({one.options.number("nconnect") or 1 for one in members if one.live is not None})
     others = sorted((one for one in members if requested(one) != most), key=_place)
-    lines = dict.fromkeys(target.origin or target.point for target in others)
+    lines = dict.fromkeys(target.origin or f"the options of {target.point}" for target in others)
     return Fault(
         chief.subject,
         message,

@@ -54,7 +54,7 @@ def above_policy(facts: Facts) -> Iterator[Fault]:
             "beyond that, and the server's own queues may suffer",
             observed=f"nconnect={got}",
             expected=f"at most {most}",
-            remedy=f"set nconnect={wanted}{_in_file(target)}, then {mend(target, facts, known)}",
+            remedy=f"set nconnect={wanted}{_in_file(target)}, then {mend(target, facts, known, wanted)}",
             source=_said_by(target),
         )
 
@@ -83,8 +83,8 @@ def inherited(facts: Facts) -> Iterator[Fault]:
     """Yield mounts that do not get the nconnect that they ask for, since another mount came first."""
     known = groups(facts)
     for target in facts.nfs:
-        asked = contradicted(target, facts, known)
-        if asked is None:
+        asked, wanted = contradicted(target, facts, known), requested(target)
+        if asked is None or wanted is None:
             continue
         got = effective(target, facts, known)
         gets = "has" if target.live is not None else "would get"
@@ -95,7 +95,7 @@ def inherited(facts: Facts) -> Iterator[Fault]:
             f"({target.endpoint.address or target.endpoint.host}) share its connections",
             observed=f"nconnect={got}" if got != 1 else "no nconnect",
             expected=f"nconnect={asked.value}",
-            remedy=mend(target, facts, known),
+            remedy=mend(target, facts, known, wanted),
         )
 
 
@@ -112,8 +112,9 @@ def _raise(target: Target, wanted: int, facts: Facts, known: Groups) -> str:
     if target.live is None:
         return f"put nconnect={wanted} into the options{_in_file(target)}"
     if line is not None and line >= wanted:
-        return mend(target, facts, known)
-    return f"put nconnect={wanted} into the options{_in_file(target)}, then {mend(target, facts, known)}"
+        return mend(target, facts, known, line)
+    again = mend(target, facts, known, wanted)
+    return f"put nconnect={wanted} into the options{_in_file(target)}, then {again}"
 
 
 def _in_file(target: Target) -> str:

@@ -22,7 +22,7 @@ _SESSION_SLOTS_DEFAULT = 64
 
 def connections_missing(facts: Facts) -> Iterator[Fault]:
     """Yield one mount of each transport group that has too few connections, or some that carry nothing."""
-    for members in groups(facts).values():
+    for members in groups(facts).live.values():
         shown = next((one for one in members if one.stats and one.stats.transports), None)
         if shown is None or shown.stats is None:
             continue
@@ -148,7 +148,7 @@ class _Busy:
 def _measured(facts: Facts) -> Iterator[_Busy]:
     """Yield each transport group that was measured, once."""
     samples = {sample.device: sample for sample in facts.measured.samples} if facts.measured else {}
-    for members in groups(facts).values():
+    for members in groups(facts).live.values():
         devices = dict.fromkeys(one.superblock.device for one in members if one.superblock)
         mine = tuple(samples[device] for device in devices if device in samples)
         if mine:
