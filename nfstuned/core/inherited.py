@@ -51,7 +51,7 @@ def decider(target: Target, facts: Facts, known: Groups) -> str:
     """
     got, others = effective(target, facts, known), rivals(target, facts, known)
     if not others:
-        return "a mount of the same server that cannot be seen any more decided it"
+        return "another mount of the same server decided it, which is gone or cannot be seen from here"
     oldest = _oldest((target, *others) if target.live is not None else others)
     if oldest is not None and oldest is not target and requested(oldest) in {None, got}:
         return f"{oldest.point} came first and decided it"
