@@ -6,9 +6,9 @@ src/aznfswatchdogv4, src/aznfswatchdogv4.service and lib/common.sh.
 
 from __future__ import annotations
 
-from nfstuned.host.mountunits import STRONG, WEAK
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Tls, Unit
+from nfstuned.host.unit import observe_unit
+from nfstuned.model.facts import Tls
 from nfstuned.parse.environment import parse_variable
 from nfstuned.parse.sockets import parse_listening
 
@@ -16,7 +16,6 @@ WATCHDOG = "aznfswatchdogv4.service"
 """The one for NFSv4.1. `aznfswatchdog.service`, which the vendor's page names, is for Blob storage."""
 STUNNELS = "etc/stunnel/microsoft/aznfs/nfsv4_fileShare"
 OVERRIDE = "AZURE_ENDPOINT_OVERRIDE"
-_CGROUPS = ("sys/fs/cgroup", "sys/fs/cgroup/systemd", "sys/fs/cgroup/unified")
 _ENVIRONMENTS = (
     "etc/environment",
     "etc/systemd/system.conf",
@@ -35,7 +34,7 @@ def observe_tls(root: Root, *, image: bool) -> Tls:
     No process is looked at: reading a command line may wait for a program that waits for a dead server. A
     stunnel that lives listens on its port, which is what a mount needs of it.
     """
-    watchdog = _watchdog(root, image=image)
+    watchdog = observe_unit(root, WATCHDOG, image=image)
     helped = watchdog.installed or bool(root.names(STUNNELS))
     return Tls(
         watchdog=watchdog,
@@ -43,28 +42,6 @@ def observe_tls(root: Root, *, image: bool) -> Tls:
         listening=_listening(root) if helped and not image else None,
         overrides=_overrides(root, image=image),
     )
-
-
-def _watchdog(root: Root, *, image: bool) -> Unit:
-    folders = (*STRONG, *WEAK)
-    installed = any(root.read_or_empty(f"{folder}/{WATCHDOG}") for folder in folders)
-    if not installed:
-        return Unit()
-    wanted = (
-        WATCHDOG in root.names(f"{folder}/{name}")
-        for folder in folders
-        for name in root.names(folder)
-        if name.endswith((".wants", ".requires"))
-    )
-    return Unit(installed=True, enabled=any(wanted), active=None if image else _active(root, WATCHDOG))
-
-
-def _active(root: Root, unit: str) -> bool | None:
-    """Return whether a system service has processes; None where systemd's control groups are not seen."""
-    for folder in _CGROUPS:
-        if root.names(f"{folder}/system.slice"):
-            return bool(root.read_or_empty(f"{folder}/system.slice/{unit}/cgroup.procs").strip())
-    return None
 
 
 def _listening(root: Root) -> frozenset[int] | None:

@@ -222,6 +222,8 @@ class System:
     """What modprobe.d and sysctl.d will set, in the order in which they count: the last one wins."""
     cmdline: str = ""
     cpus: int | None = None
+    nfs_inodes: int | None = None
+    """How many inodes of NFS the running kernel holds; None where it does not say, or only root may ask."""
     fips: bool = False
     helpers: frozenset[str] = frozenset()
     """The mount helpers that exist: mount.nfs, mount.nfs4, mount.aznfs, mount.cifs."""
