@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from ipaddress import ip_network
 
+from nfstuned.core.addresses import Kind, kind
 from nfstuned.core.endpoint import AZURE_FILES, NETAPP, NFS_PORT, as_address, is_loopback, split_source
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.kernel import Options, Server
 from nfstuned.parse.utab import FILE as UTAB
 
-_SHARED = ip_network("100.64.0.0/10")
-"""RFC 6598: no part of the Internet, and not private to Python."""
 _PROTOCOLS = ("tcp", "udp", "rdma")
 
 
@@ -167,9 +165,8 @@ def is_private(target: Target, facts: Facts) -> bool | None:
     named = answer.chain[-1] if answer and answer.chain and place in _answered(target, facts) else ""
     if ".privatelink." in f".{named}":
         return True
-    if parsed.is_global:
-        return False
-    return True if parsed.is_private or parsed in _SHARED else None
+    found = kind(str(parsed))
+    return found is not Kind.PUBLIC if found in {Kind.PUBLIC, Kind.PRIVATE, Kind.CGNAT} else None
 
 
 def share(target: Target) -> str:

@@ -305,7 +305,7 @@ def test_another_network_namespace_does_not_count_against_an_endpoint() -> None:
 
 def test_kerberos_alone_and_connections_alone_are_fine() -> None:
     shown = "vers=4.1,proto=tcp,nconnect={},sec={}"
-    for count, security, told in ((4, "krb5i", 1), (1, "krb5", 0), (4, "sys", 0)):
+    for count, security, told in ((4, "krb5i", 1), (1, "krb5", 0), (4, "sys", 0), (4, "krb5:sys", 0)):
         made = Made("/a", f"nconnect={count}", shown.format(count, security), connections=count)
         assert len(faults("NFS207", facts(made))) == told
 

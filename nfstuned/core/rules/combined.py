@@ -46,11 +46,12 @@ def public_endpoint(facts: Facts) -> Iterator[Fault]:
 
 
 def with_kerberos(facts: Facts) -> Iterator[Fault]:
-    """Yield Kerberos mounts with several connections."""
+    """Yield Kerberos mounts with several connections; not of Azure Files, which has no Kerberos (NFS302)."""
     known = groups(facts)
     for target in facts.nfs:
         security, count = target.options.get("sec") or "", effective(target, facts, known) or 1
-        if "krb5" in security and count > 1:
+        certain = all(flavor.startswith("krb5") for flavor in security.split(":"))
+        if certain and count > 1 and target.endpoint.provider != AZURE_FILES:
             yield Fault(
                 target.subject,
                 f"sec={security} and nconnect={count}: connections that share one Kerberos context run ahead "
