@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 from nfstuned.core.endpoint import as_address, is_loopback
 from nfstuned.core.rates import look, rates
-from nfstuned.core.targets import targets
+from nfstuned.core.sends import sends_between
+from nfstuned.core.targets import server_name, targets
 from nfstuned.host.image import observe_image
-from nfstuned.host.measure import observe_traffic, sends_between, traffic_between
+from nfstuned.host.measure import observe_traffic, traffic_between
 from nfstuned.host.observe import observe, observe_stats
 from nfstuned.host.outside import Outside, Questions
 from nfstuned.host.rivals import observe_writers
@@ -74,8 +75,8 @@ def _questions(snapshot: Snapshot, mounts: tuple[Target, ...]) -> Questions:
             continue
         if not host or is_loopback(host):
             continue
-        if as_address(host) is None:
-            names[host] = None
+        if as_address(name := server_name(target)) is None:
+            names[name] = None
         if target.is_nfs:
             servers[target.endpoint.address or host, target.endpoint.port] = None
         if target.endpoint.address:
@@ -94,7 +95,7 @@ def _measure(root: Root, snapshot: Snapshot, scope: Scope, outside: Outside, net
     return Measured(
         seconds=scope.sample_s,
         samples=rates(first, second),
-        sends=sends_between(snapshot, before, after),
+        sends=sends_between(first, second),
         traffic=traffic_between(traffic, later),
         smb=operations_between(operations, observe_operations(root)),
     )

@@ -29,7 +29,7 @@ _EFS = re.compile(r"(?:[a-z0-9-]+\.)?fs-[0-9a-f]+\.efs\.[a-z0-9-]+\.amazonaws\.c
 Address = IPv4Address | IPv6Address
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=2048)
 def as_address(text: str) -> Address | None:
     """Return the address that `text` is: without scope (nfsfs has none), IPv4 where it is mapped."""
     try:

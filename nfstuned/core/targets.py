@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from nfstuned.core.endpoint import endpoint, resolve, split_source, standard_port
+from nfstuned.core.endpoint import as_address, endpoint, plain, resolve, split_source, standard_port
 from nfstuned.core.intent import Intents, options, requested
 from nfstuned.core.match import Subject, matcher, subject
 from nfstuned.core.policy import decide
@@ -37,6 +37,17 @@ def targets(snapshot: Snapshot, policy: Policy, others: Sequence[Mount] = ()) ->
         *sorted(live, key=lambda target: target.point),
         *(_asked(snapshot, policy, request) for request in _first(planned)),
     )
+
+
+def server_name(target: Target) -> str:
+    """Return the server's name, or its address where no name is known.
+
+    AZNFS resolves the name itself and leads a tunnel to the address: there the line that asks has the name.
+    """
+    host = target.endpoint.host
+    if as_address(host) is None or target.request is None or target.request.wildcard:
+        return host
+    return plain(split_source(target.request.source)[0])
 
 
 def _first(requests: Iterable[Request]) -> Iterator[Request]:

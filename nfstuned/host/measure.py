@@ -1,22 +1,10 @@
-"""What interfaces and connections carried between two looks."""
+"""What interfaces carried between two looks."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 from nfstuned.host.links import byte_count
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Traffic
-from nfstuned.model.kernel import MountStats
-from nfstuned.model.work import Snapshot
-
-
-def sends_between(
-    snapshot: Snapshot, before: tuple[MountStats, ...], after: tuple[MountStats, ...]
-) -> Mapping[str, tuple[int, ...]]:
-    """Return per device what each connection sent; none where connections came or went."""
-    del snapshot, before, after
-    return {}
 
 
 def observe_traffic(root: Root, names: tuple[str, ...]) -> tuple[Traffic, ...]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from nfstuned.host.root import Root
-from nfstuned.model.facts import KernelSetting, System, Unit
+from nfstuned.host.tls import observe_tls
+from nfstuned.host.unit import observe_unit
+from nfstuned.model.facts import KernelSetting, System
 from nfstuned.parse.cpulist import parse_cpu_list
 from nfstuned.parse.modprobe import parse_modprobe
 from nfstuned.parse.slabinfo import parse_slabinfo
@@ -13,8 +15,6 @@ from nfstuned.parse.sysctl import parse_sysctl
 
 _FOLDERS = ("etc", "run", "usr/local/lib", "usr/lib", "lib")
 """Where configuration comes from, the strongest first: a file hides those of its name in later ones."""
-_UNITS = tuple(f"{folder}/systemd/system" for folder in _FOLDERS)
-_SLICE = "sys/fs/cgroup/system.slice"
 _PROGRAMS = ("sbin", "usr/sbin", "usr/bin", "bin")
 _HELPERS = ("mount.nfs", "mount.nfs4", "mount.aznfs", "mount.cifs")
 _PARAMETERS = {
@@ -33,6 +33,7 @@ def observe_system(root: Root, *, image: bool) -> System:
         settings=_settings(root),
         helpers=frozenset(helpers),
         daemon=observe_unit(root, "nfstuned.service", image=image),
+        tls=observe_tls(root, image=image),
     )
     if image:
         return found
@@ -45,38 +46,8 @@ def observe_system(root: Root, *, image: bool) -> System:
         fips=root.read_or_empty("proc/sys/crypto/fips_enabled").strip() == "1",
         helpers=found.helpers,
         daemon=found.daemon,
+        tls=found.tls,
     )
-
-
-def observe_unit(root: Root, name: str, *, image: bool) -> Unit:
-    """Return a service as its files tell it, and whether it runs by the processes of its control group."""
-    folder = next((folder for folder in _UNITS if name in root.names(folder)), None)
-    if folder is None:
-        return Unit(active=None if image else _active(root, name))
-    # systemd takes an empty file and a link to /dev/null alike: the unit is masked.
-    masked = root.link(f"{folder}/{name}") == "/dev/null" or not root.read_or_empty(f"{folder}/{name}")
-    return Unit(
-        installed=any(_is_there(root, f"{place}/{name}") for place in _UNITS),
-        enabled=not masked and any(_wanted(root, place, name) for place in _UNITS),
-        active=None if image else _active(root, name),
-    )
-
-
-def _is_there(root: Root, path: str) -> bool:
-    return bool(root.read_or_empty(path))
-
-
-def _wanted(root: Root, folder: str, name: str) -> bool:
-    groups = (group for group in root.names(folder) if group.endswith((".wants", ".requires")))
-    return any(name in root.names(f"{folder}/{group}") for group in groups)
-
-
-def _active(root: Root, name: str) -> bool | None:
-    """Return whether a system service has processes; None where the host has no such control groups."""
-    services = root.names(_SLICE)
-    if not services:
-        return None
-    return bool(root.read_or_empty(f"{_SLICE}/{name}/cgroup.procs").strip())
 
 
 def _parameters(root: Root) -> dict[str, str]:

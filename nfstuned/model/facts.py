@@ -140,6 +140,11 @@ class Network:
     vm_size: str | None = None
     """As Azure's metadata service calls it: "Standard_D16_v4"; None off Azure, or without an answer."""
 
+    @property
+    def by_name(self) -> dict[str, Answer]:
+        """The answers by name, for rules that ask for many."""
+        return {one.host: one for one in self.answers}
+
 
 @dataclass(frozen=True, slots=True)
 class KernelSetting:
@@ -174,11 +179,11 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """The TLS helper of Azure Files: its watchdog, and the stunnels that run."""
+    """The TLS helper of Azure Files: its watchdog, and where its stunnels may listen."""
 
     watchdog: Unit = Unit()
-    running: frozenset[str] = frozenset()
-    """The stunnel configuration files of the processes that run."""
+    listening: frozenset[int] | None = None
+    """The TCP ports of this machine on which something listens; None where that cannot be told."""
     overrides: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS)
     """AZURE_ENDPOINT_OVERRIDE and the like, as mount.aznfs would find them."""
 

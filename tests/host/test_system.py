@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from nfstuned.host.root import Root
-from nfstuned.host.system import observe_system, observe_unit
+from nfstuned.host.system import observe_system
+from nfstuned.host.unit import observe_unit
 from nfstuned.model.facts import System, Unit
 
 Write = Callable[[str, str], Path]
