@@ -138,7 +138,7 @@ CONTESTED = Rule(
     "read-ahead-contested",
     Severity.WARNING,
     contested,
-    "https://man7.org/linux/man-pages/man5/nfsrahead.5.html",
+    "https://manpages.debian.org/bookworm/nfs-common/nfsrahead.5.en.html",
 )
 BROKEN = Rule("NFS105", "udev-rule-broken", Severity.ERROR, broken, _UDEV)
 MASKED = Rule("NFS106", "udev-rule-masked", Severity.WARNING, masked, _UDEV)
