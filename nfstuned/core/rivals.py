@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from nfstuned.core.endpoint import AZURE_FILES, is_loopback, split_source
 from nfstuned.core.policy import read_ahead_kb
+from nfstuned.core.udevdevice import ATTRIBUTE
 from nfstuned.core.udevwriters import NFS_ADDED, NFSRAHEAD, find_writers
-from nfstuned.model.facts import AZNFS, EFS_UTILS, TUNED, Facts, Target
+from nfstuned.model.facts import AZNFS, EFS_UTILS, TUNED, Facts, Target, UdevFile
 from nfstuned.model.intent import Setting
 from nfstuned.model.policy import Profile
 from nfstuned.model.udev import RuleWriter, UdevEvent, UdevRule
@@ -21,6 +23,8 @@ NFSRAHEAD_KB = 128
 ROWS = "/nfsfs/volumes"
 """The kernel's list of NFS superblocks: a program that reads it is taken for one that finds them."""
 _STATIC = {"ACTION", "SUBSYSTEM", "KERNEL", "DEVPATH"}
+_BEHIND = re.compile(r"\b(?:ENV|TAGS?|RUN|RESULT|IMPORT)\b")
+_SAID = re.compile(r"%c|\$result")
 _NUMBER = re.compile(r"\s*([-+]?[0-9]{1,12})")
 _EFS_TIMES = 15
 _PROBE = "0:43"
@@ -77,7 +81,21 @@ def profile_of(facts: Facts, target: Target) -> Profile:
 
 def rule_writers(facts: Facts, event: UdevEvent = NFS_ADDED) -> tuple[RuleWriter, ...]:
     """Return the rules that may write the read-ahead of a new superblock, the last one last."""
-    return find_writers(tuple((file.path, file.text) for file in facts.udev if file.text), event)
+    return find_writers(_that_matter(facts.udev), event)
+
+
+def _that_matter(files: Iterable[UdevFile]) -> tuple[tuple[str, str], ...]:
+    """Return paths and texts of the files that decide it: to read all of a host's rules takes its time.
+
+    The others matter where a rule looks at what earlier ones left behind, or runs commands in the end.
+    """
+    everything = tuple((file.path, file.text) for file in files if file.text)
+    about = tuple((path, text) for path, text in everything if ATTRIBUTE in text)
+    return everything if any(_looks_back(text) for _, text in about) else about
+
+
+def _looks_back(text: str) -> bool:
+    return bool(_BEHIND.search(text)) or ("PROGRAM" not in text and bool(_SAID.search(text)))
 
 
 def in_force(facts: Facts) -> tuple[RuleWriter, ...]:
@@ -116,7 +134,11 @@ def rule_of(facts: Facts, writer: RuleWriter) -> UdevRule | None:
 
 
 def _parsed(facts: Facts, path: str) -> tuple[UdevRule, ...]:
-    text = next((file.text for file in facts.udev if file.path == path), "")
+    return _rules_of(next((file.text for file in facts.udev if file.path == path), ""))
+
+
+@lru_cache(maxsize=8)
+def _rules_of(text: str) -> tuple[UdevRule, ...]:
     return parse_udev_rules(text).rules
 
 

@@ -21,7 +21,7 @@ def parse_ini(text: str, file: str) -> Iterator[Setting]:
     So TuneD's Loader does (tuned/profiles/loader.py). Names keep their case, and so do sections.
     """
     section = ""
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         content = _COMMENT.sub("", line).strip()
         if not content or content.startswith(";"):
             continue

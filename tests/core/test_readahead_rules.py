@@ -310,3 +310,18 @@ def test_old_kernels_may_give_the_value_themselves() -> None:
     host = facts(superblock(15360, AZURE))
     old = replace(host.snapshot, kernel=KernelRelease((4, 18, 0), "4.18.0"))
     assert not list(readahead.not_persistent(replace(host, snapshot=old)))
+
+
+def test_what_earlier_files_leave_behind_counts() -> None:
+    marks = UdevFile("/etc/udev/rules.d/10-a.rules", 'SUBSYSTEM=="bdi", ENV{MINE}="1"\n')
+    rule = UdevFile("/etc/udev/rules.d/20-b.rules", 'ENV{MINE}=="1", ATTR{read_ahead_kb}="1024"\n')
+    host = facts(superblock(15360, AZURE))
+    assert subjects(udev.contested(replace(host, udev=(marks, rule)))) == [f"{rule.path}:1"]
+    assert not list(udev.contested(replace(host, udev=(rule,))))
+
+
+def test_a_value_in_the_answer_of_an_earlier_program_counts() -> None:
+    asks = UdevFile("/etc/udev/rules.d/10-a.rules", 'SUBSYSTEM=="bdi", PROGRAM="/usr/libexec/nfsrahead %k"\n')
+    takes = UdevFile("/etc/udev/rules.d/20-b.rules", 'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}="%c"\n')
+    host = facts(superblock(15360, AZURE))
+    assert subjects(udev.contested(replace(host, udev=(asks, takes)))) == [f"{takes.path}:1"]

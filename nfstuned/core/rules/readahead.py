@@ -125,11 +125,15 @@ def not_persistent(facts: Facts) -> Iterator[Fault]:
     """Yield mounts that are right now, while nothing on this host would make them so at the next mount."""
     if facts.system.daemon.enabled or facts.system.daemon.active or _may_be_set(facts):
         return
+    set_kb: dict[str, int] = {}
+    for rival in rivals(facts):
+        for target in rival.targets:
+            set_kb[target.subject] = max(rival.kb, set_kb.get(target.subject, 0))
     for target, kb in _values(facts):
         wanted = wanted_kb(target)
         if wanted is None or wanted <= _KERNEL_KB or not fits(facts, target, kb):
             continue
-        if any(target in rival.targets and rival.kb >= wanted for rival in rivals(facts)):
+        if set_kb.get(target.subject, 0) >= wanted:
             continue
         yield Fault(
             target.subject,
