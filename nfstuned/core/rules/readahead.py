@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nfstuned.core.rivals import (
-    fits,
-    in_force,
-    is_nfsrahead,
-    names,
-    profile_of,
-    reaches_all,
-    rivals,
-    wanted_kb,
-)
+from nfstuned.core.rivals import fits, names, profile_of, rivals, wanted_kb
 from nfstuned.core.rules.udev import BROKEN, CONTESTED, MASKED, OUTRUN
+from nfstuned.core.udevinforce import in_force, is_nfsrahead, reaches_all
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault, Need, Rule, Severity
 from nfstuned.model.policy import MOST_KB

@@ -4,19 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nfstuned.core.rivals import (
-    agrees,
-    in_force,
-    is_nfsrahead,
-    kind_of,
-    names,
-    nfsrahead_kb,
-    rivals,
-    rule_writers,
-    unsure,
-    wanted_kb,
-)
+from nfstuned.core.rivals import agrees, kind_of, names, nfsrahead_kb, rivals, wanted_kb
 from nfstuned.core.udevfaults import find_broken, is_about_read_ahead
+from nfstuned.core.udevinforce import in_force, is_nfsrahead, rule_writers, unsure
 from nfstuned.model.facts import NFSRAHEAD, Facts, UdevFile
 from nfstuned.model.finding import Fault, Rule, Severity
 from nfstuned.model.udev import RuleWriter, UdevEvent
