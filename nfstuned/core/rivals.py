@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from nfstuned.core.endpoint import AZURE_FILES, is_loopback, split_source
+from nfstuned.core.endpoint import AZURE_FILES, EFS, is_loopback, split_source
 from nfstuned.core.policy import read_ahead_kb
 from nfstuned.core.udevinforce import in_force, is_nfsrahead, reaches_all
 from nfstuned.model.facts import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Facts, Target
@@ -17,6 +17,7 @@ from nfstuned.model.policy import Profile
 NFSRAHEAD_KB = 128
 """What nfsrahead says where nfs.conf says nothing (nfs-utils, tools/nfsrahead/main.c)."""
 _NUMBER = re.compile(r"\s*([-+]?[0-9]{1,12})")
+_WHOLE = re.compile(r"[0-9]{1,9}")
 _EFS_TIMES = 15
 _PROBE = "0:43"
 """A device number like those that NFS mounts have."""
@@ -134,18 +135,20 @@ def _efs(facts: Facts) -> Iterator[Rival]:
     for setting in _of(facts, EFS_UTILS)[-1:]:
         if setting.value.lower() not in {"true", "yes", "on", "1"}:
             continue
-        place = f"{setting.file}:{setting.line}"
+        found: dict[int, list[Target]] = {}
         for target in facts.nfs:
             rsize = target.options.number("rsize")
-            if target.endpoint.provider == "aws-efs" and rsize is not None:
-                remedy = f"set optimize_readahead = false in {setting.file}"
-                yield Rival(place, "efs-utils", _EFS_TIMES * rsize // 1024, (target,), remedy)
+            if target.endpoint.provider == EFS and rsize is not None:
+                found.setdefault(_EFS_TIMES * rsize // 1024, []).append(target)
+        remedy = f"set optimize_readahead = false in {setting.file}"
+        for kb, targets in found.items():
+            yield Rival(f"{setting.file}:{setting.line}", "efs-utils", kb, tuple(targets), remedy)
 
 
 def _tuned(facts: Facts) -> Iterator[Rival]:
     for setting in _of(facts, TUNED):
         reached = tuple(target for target in facts.nfs if fnmatchcase(_bdi(setting, target), setting.name))
-        if setting.value.isdecimal():
+        if _WHOLE.fullmatch(setting.value):
             remedy = f"take {setting.name} out of {setting.file}, then tuned-adm profile again"
             place = f"{setting.file}:{setting.line}"
             yield Rival(place, "TuneD", int(setting.value), reached, remedy)

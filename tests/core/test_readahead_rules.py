@@ -217,6 +217,7 @@ def test_efs_utils_writes_15_times_the_rsize_of_its_own_mounts(value: str, found
         ("/sys/class/bdi/8:*/read_ahead_kb", "128", []),
         ("/sys/class/bdi/*/read_ahead_kb", "15360", []),
         ("/sys/class/bdi/*/read_ahead_kb", "${mine}", []),
+        ("/sys/class/bdi/*/read_ahead_kb", "9" * 5000, []),
     ],
 )
 def test_tuned_counts_where_its_pattern_meets_the_mount(path: str, value: str, found: list[str]) -> None:

@@ -13,6 +13,7 @@ from nfstuned.model.udev import RuleWriter, UdevEvent
 
 _DISK = UdevEvent(kernel="8:0")
 _PACKAGED = ("/usr/lib/", "/lib/")
+_ADMINISTRATORS = "/etc/udev/rules.d/"
 _NFS_RULES = "99-nfs.rules"
 
 
@@ -108,8 +109,9 @@ def outrun(facts: Facts) -> Iterator[Fault]:
 
 
 def _rename(path: str) -> str:
-    """Return the remedy for a file's name: one that sorts after nfs-utils' own."""
-    return f"mv {path} {path.rpartition('/')[0]}/99-read-ahead.rules, then udevadm control --reload"
+    """Return the remedy for a file's name: one that sorts after nfs-utils' own; a package's file stays."""
+    verb = "mv" if path.startswith(_ADMINISTRATORS) else "cp"
+    return f"{verb} {path} {_ADMINISTRATORS}99-read-ahead.rules, then udevadm control --reload"
 
 
 def _values(facts: Facts, writer: RuleWriter) -> set[int]:
