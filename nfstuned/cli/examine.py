@@ -47,13 +47,14 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
     """Return all that the rules judge. It touches no mount, and ends whatever the network does."""
     snapshot = observe_image(root) if scope.image else observe(root)
     mounts = targets(snapshot, policy, () if scope.image else observe_others(root))
+    points = tuple(target.point for target in mounts if target.live is not None)
     facts = Facts(
         has=scope.has,
         snapshot=snapshot,
         policy=policy,
         targets=mounts,
         udev=observe_udev(root),
-        writers=observe_writers(root),
+        writers=observe_writers(root, points),
         system=observe_system(root, image=scope.image),
         smb=() if scope.image else observe_smb(root),
     )

@@ -17,6 +17,8 @@ from nfstuned.model.work import Decision, Endpoint, Request, Snapshot, Superbloc
 NO_TEXTS: Mapping[str, str] = MappingProxyType({})
 NFS_TYPES = ("nfs", "nfs4", "aznfs")
 SMB_TYPES = ("cifs", "smb3")
+NFSRAHEAD, AZNFS, EFS_UTILS, TUNED = "nfsrahead", "aznfs", "efs-utils", "tuned"
+"""The programs that write read-aheads, as the sections of their settings in Facts.writers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +286,11 @@ class Facts:
     udev: tuple[UdevFile, ...] = ()
     """In udev's order."""
     writers: tuple[Setting, ...] = ()
-    """Settings of other programs that write a read-ahead: nfs.conf's [nfsrahead], AZNFS, efs-utils, TuneD."""
+    """Settings of other programs that write a read-ahead; their section is the program.
+
+    Of nfsrahead all of nfs.conf's in the order in which it reads them: the last of a name counts. Of TuneD
+    the name is the path in sysfs, which may be a pattern.
+    """
     network: Network = Network()
     system: System = System()
     smb: tuple[SmbSession, ...] = ()
