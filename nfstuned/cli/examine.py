@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from nfstuned.core.endpoint import as_address, is_loopback
 from nfstuned.core.rates import look, rates
-from nfstuned.core.targets import targets
+from nfstuned.core.targets import server_name, targets
 from nfstuned.host.image import observe_image
 from nfstuned.host.measure import observe_traffic, sends_between, traffic_between
 from nfstuned.host.observe import observe, observe_stats
@@ -74,8 +74,8 @@ def _questions(snapshot: Snapshot, mounts: tuple[Target, ...]) -> Questions:
             continue
         if not host or is_loopback(host):
             continue
-        if as_address(host) is None:
-            names[host] = None
+        if as_address(name := server_name(target)) is None:
+            names[name] = None
         if target.is_nfs:
             servers[target.endpoint.address or host, target.endpoint.port] = None
         if target.endpoint.address:

@@ -15,6 +15,7 @@ from nfstuned.core.endpoint import (
     split_source,
 )
 from nfstuned.core.rules import tls
+from nfstuned.core.targets import server_name
 from nfstuned.model.facts import Answer, Facts, Reach, Reachable, Target
 from nfstuned.model.finding import Fault, Need, Rule, Severity
 
@@ -33,11 +34,11 @@ def public(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure Files at a public address; what has a private endpoint all the same is NFS402."""
     answers = facts.network.by_name
     for target in facts.nfs:
-        answer = answers.get(target.endpoint.host, _NOTHING)
+        answer = answers.get(server_name(target), _NOTHING)
         used = _used(target, answer)
         if not _is_azure(target, answer) or not all_public(used) or _link(answer):
             continue
-        host = target.endpoint.host
+        host = server_name(target)
         what = "leads through a tunnel to" if as_address(host) else f"is of {host}, which is"
         yield Fault(
             target.subject,
@@ -54,7 +55,7 @@ def not_linked(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of a name whose chain passes a privatelink zone and still ends at a public address."""
     answers = facts.network.by_name
     for target in facts.nfs:
-        answer = answers.get(target.endpoint.host, _NOTHING)
+        answer = answers.get(server_name(target), _NOTHING)
         used, link = _used(target, answer), _link(answer)
         if not link or not _is_azure(target, answer) or not all_public(used):
             continue
@@ -143,7 +144,7 @@ def unresolved(facts: Facts) -> Iterator[Fault]:
     """Yield mounts whose server's name has no address, by the resolver's own verdict."""
     answers = facts.network.by_name
     for target in facts.nfs:
-        answer = answers.get(target.endpoint.host, _NOTHING)
+        answer = answers.get(server_name(target), _NOTHING)
         if not answer.error or not answer.final or _is_numeric(target):
             continue
         link = _link(answer)
