@@ -14,6 +14,7 @@ def observe_image(root: Root) -> Snapshot:
     return Snapshot(
         requests=tuple(found.requests),
         settings=tuple(found.settings),
+        maps=tuple(found.maps),
         distribution=parse_os_release(root.read_or_empty("etc/os-release")),
         problems=tuple(found.problems),
     )

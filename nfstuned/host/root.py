@@ -49,6 +49,13 @@ class Root:
             return False
         return stat.S_ISREG(mode) and bool(mode & stat.S_IXUSR)
 
+    def link(self, name: str) -> str | None:
+        """Return where a symbolic link leads, as it is written; None where there is none."""
+        try:
+            return os.readlink(self.prefix + name)
+        except OSError:
+            return None
+
     def names(self, folder: str) -> list[str]:
         """Return the sorted names in a folder; none where it is absent."""
         try:
