@@ -47,6 +47,17 @@ def targets(
     )
 
 
+def server_name(target: Target) -> str:
+    """Return the server's name, or its address where no name is known.
+
+    AZNFS resolves the name itself and leads a tunnel to the address: there the line that asks has the name.
+    """
+    host = target.endpoint.host
+    if as_address(host) is None or target.request is None or target.request.wildcard:
+        return host
+    return plain(split_source(target.request.source)[0])
+
+
 def with_proposal(snapshot: Snapshot, proposal: str) -> Snapshot:
     """Return the snapshot of a host whose mounts were asked for by a proposed file, where it has them."""
     proposed = {_place(request) for request in snapshot.requests if request.file == proposal}
@@ -57,17 +68,6 @@ def with_proposal(snapshot: Snapshot, proposal: str) -> Snapshot:
 def _place(request: Request) -> tuple[str, str]:
     """Return source and mount point as they compare: people write trailing slashes, the kernel does not."""
     return request.source.rstrip("/"), request.point.rstrip("/")
-
-
-def server_name(target: Target) -> str:
-    """Return the server's name, or its address where no name is known.
-
-    AZNFS resolves the name itself and leads a tunnel to the address: there the line that asks has the name.
-    """
-    host = target.endpoint.host
-    if as_address(host) is None or target.request is None or target.request.wildcard:
-        return host
-    return plain(split_source(target.request.source)[0])
 
 
 def _first(requests: Iterable[Request]) -> Iterator[Request]:
