@@ -38,7 +38,8 @@ def _told(text: str) -> Iterator[None]:
         return
     from threading import Timer  # noqa: PLC0415 - most checks have nobody to talk to
 
-    timer = Timer(_SOON_S, _say, (text,))
+    said: list[str] = []
+    timer = Timer(_SOON_S, _say, (text, said))
     timer.daemon = True
     timer.start()
     try:
@@ -46,9 +47,11 @@ def _told(text: str) -> Iterator[None]:
     finally:
         timer.cancel()
         timer.join()
-        _say("")
+        if said:
+            _say(_CLEAR, said)
 
 
-def _say(text: str) -> None:
-    sys.stderr.write(_CLEAR + text)
+def _say(text: str, said: list[str]) -> None:
+    said.append(text)
+    sys.stderr.write(text)
     sys.stderr.flush()

@@ -382,7 +382,10 @@ def test_a_wait_is_told_on_a_terminal_only_when_it_is_long(
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     world.pause(0.2)
-    assert "looking again" in capsys.readouterr().err
+    assert capsys.readouterr().err == "looking again 0 s after the first look ...\r\x1b[K"
+    monkeypatch.setattr("nfstuned.cli.progress._SOON_S", 10.0)
+    world.pause(0.0)
+    assert capsys.readouterr().err == ""
 
 
 def test_explain_prints_the_page_of_an_id_or_a_name(host: MakeHost) -> None:
