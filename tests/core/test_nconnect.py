@@ -331,8 +331,9 @@ def test_slots_of_an_image_are_what_its_files_set_last_and_the_kernels_default_e
 
 
 def test_slots_of_a_running_kernel_are_what_it_says() -> None:
-    live = facts(lines=("10.9.0.5:/v /w vers=4.1",))
+    live = facts(Made("/a", source="10.9.0.5:/v"))
     assert not faults("NFS211", live)
+    assert faults("NFS211", facts(lines=("10.9.0.5:/v /w vers=4.1",)))  # nothing is loaded yet
     for value, told in (("64", 1), ("179", 1), ("180", 0), ("odd", 0)):
         system = System(parameters={"nfs.max_session_slots": value})
         assert len(faults("NFS211", replace(live, system=system))) == told
@@ -353,6 +354,16 @@ def _configured(*values: tuple[str, str | None, str, str]) -> Facts:
 )
 def test_nconnect_of_nfsmount_conf_is_a_number_that_the_kernel_takes(value: str, told: int) -> None:
     assert len(faults("NFS214", _configured(("server", "nas", "nconnect", value)))) == told
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("nconect", 1), ("Rsize", 0), ("Defaultvers", 0), ("Background", 0), ("noresvport", 0), ("x-mine", 0)],
+)
+def test_an_option_of_nfsmount_conf_is_one_that_somebody_knows(name: str, told: int) -> None:
+    setting = ("nfsmount_global_options", None, name, "4")
+    assert len(faults("NFS214", _configured(setting))) == told
+    assert not faults("NFS214", _configured(setting, ("nfsmount_global_options", None, "Sloppy", "True")))
 
 
 def test_a_setting_that_a_later_one_replaces_refuses_nothing() -> None:
