@@ -111,6 +111,8 @@ class Interface:
     """The interface that it is enslaved to: an Azure VF's is the hv_netvsc interface."""
     mtu: int | None = None
     rx_queues: int | None = None
+    spread: bool = False
+    """Receive packet steering hands the packets of some queue to other CPUs."""
     rx_bytes: int | None = None
     tx_bytes: int | None = None
 
@@ -123,6 +125,8 @@ class Route:
     interface: str
     local: bool = False
     """The address is this host's own."""
+    mtu: int | None = None
+    """What a route says, or path MTU discovery found; it counts before the interface's."""
 
 
 @dataclass(frozen=True, slots=True)

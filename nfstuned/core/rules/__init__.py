@@ -11,6 +11,7 @@ from nfstuned.core.rules import (
     endpoint,
     host,
     image,
+    interfaces,
     mountconf,
     nconnect,
     options,
@@ -29,6 +30,7 @@ RULES: tuple[Rule, ...] = (
     *options.RULES,
     *endpoint.RULES,
     *host.RULES,
+    *interfaces.RULES,
     *image.RULES,
     *smb.RULES,
 )
