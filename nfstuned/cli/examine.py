@@ -14,7 +14,7 @@ from nfstuned.host.observe import observe, observe_stats
 from nfstuned.host.outside import Outside, Questions
 from nfstuned.host.rivals import observe_writers
 from nfstuned.host.root import Root
-from nfstuned.host.smb import observe_others, observe_smb
+from nfstuned.host.smb import observe_operations, observe_others, observe_smb, operations_between
 from nfstuned.host.system import observe_system
 from nfstuned.host.udevfiles import observe_udev
 from nfstuned.model.facts import Facts, Measured, Network, Target
@@ -47,13 +47,14 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
     """Return all that the rules judge. It touches no mount, and ends whatever the network does."""
     snapshot = observe_image(root) if scope.image else observe(root)
     mounts = targets(snapshot, policy, () if scope.image else observe_others(root))
+    points = tuple(target.point for target in mounts if target.live is not None)
     facts = Facts(
         has=scope.has,
         snapshot=snapshot,
         policy=policy,
         targets=mounts,
         udev=observe_udev(root),
-        writers=observe_writers(root),
+        writers=observe_writers(root, points),
         system=observe_system(root, image=scope.image),
         smb=() if scope.image else observe_smb(root),
     )
@@ -88,6 +89,7 @@ def _measure(root: Root, snapshot: Snapshot, scope: Scope, outside: Outside, net
     """Return what happened between two looks."""
     names = tuple(interface.name for interface in network.interfaces)
     before, traffic = observe_stats(root)[0], observe_traffic(root, names)
+    operations = observe_operations(root)
     outside.pause(scope.sample_s)
     after, later = observe_stats(root)[0], observe_traffic(root, names)
     first, second = look(snapshot, before, 0.0, 0.0), look(snapshot, after, scope.sample_s, scope.sample_s)
@@ -96,4 +98,5 @@ def _measure(root: Root, snapshot: Snapshot, scope: Scope, outside: Outside, net
         samples=rates(first, second),
         sends=sends_between(first, second),
         traffic=traffic_between(traffic, later),
+        smb=operations_between(operations, observe_operations(root)),
     )

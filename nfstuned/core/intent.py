@@ -100,8 +100,10 @@ def mounted_source(request: Request) -> str:
 
     It does so by `mount -t nfs` (Azure/AZNFS-mount, src/nfsv4mountscript.sh), so that nfsmount.conf counts.
     """
+    if request.fstype != AZNFS or request.wildcard:
+        return request.source
     asked = parse_options(request.options)
-    if request.fstype != AZNFS or request.wildcard or asked.get("vers") == "3" or "notls" in asked:
+    if asked.get("vers") == "3" or "notls" in asked:
         return request.source
     return f"127.0.0.1:{request.source.partition(':')[2]}"
 

@@ -22,16 +22,21 @@ def rule_files(root: Root) -> tuple[tuple[str, str], ...]:
 
     One that masks others (it is empty, or a link to /dev/null) is left out, and so is what udev cannot read.
     """
-    files: dict[str, str] = {}
-    for folder in FOLDERS:
-        for name in root.names(folder):
-            if name.endswith(".rules") and not name.startswith("."):
-                files.setdefault(name, f"{folder}/{name}")
-    texts = (("/" + files[name], _text(root, files[name])) for name in sorted(files, key=os.fsencode))
+    texts = (("/" + paths[0], rule_text(root, paths[0])) for paths in rule_paths(root))
     return tuple((path, text) for path, text in texts if text)
 
 
-def _text(root: Root, name: str) -> str:
+def rule_paths(root: Root) -> list[list[str]]:
+    """Return the paths of each name, the one that counts first, sorted by name."""
+    files: dict[str, list[str]] = {}
+    for folder in FOLDERS:
+        for name in root.names(folder):
+            if name.endswith(".rules") and not name.startswith("."):
+                files.setdefault(name, []).append(f"{folder}/{name}")
+    return [files[name] for name in sorted(files, key=os.fsencode)]
+
+
+def rule_text(root: Root, name: str) -> str:
     """Return a regular file's text: to open a pipe would wait for its writer."""
     try:
         regular = stat.S_ISREG(os.stat(root.path(name)).st_mode)

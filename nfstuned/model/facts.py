@@ -17,6 +17,8 @@ from nfstuned.model.work import Decision, Endpoint, Request, Snapshot, Superbloc
 NO_TEXTS: Mapping[str, str] = MappingProxyType({})
 NFS_TYPES = ("nfs", "nfs4", "aznfs")
 SMB_TYPES = ("cifs", "smb3")
+NFSRAHEAD, AZNFS, EFS_UTILS, TUNED = "nfsrahead", "aznfs", "efs-utils", "tuned"
+"""The programs that write read-aheads, as the sections of their settings in Facts.writers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +208,18 @@ class SmbSession:
 
 
 @dataclass(frozen=True, slots=True)
+class SmbOps:
+    """Requests to one share: since the kernel counts, or between two looks (/proc/fs/cifs/Stats)."""
+
+    share: str
+    """As the file names it: r"\\\\server\\share"."""
+    metadata: int
+    """Creates (opens), closes, listings, and what asks for or sets attributes."""
+    data: int
+    """Reads and writes."""
+
+
+@dataclass(frozen=True, slots=True)
 class ImageKernel:
     """One kernel that is installed in an image."""
 
@@ -258,6 +272,7 @@ class Measured:
     sends: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: MappingProxyType({}))
     """Per device: what each connection sent between the looks, in the kernel's order."""
     traffic: tuple[Traffic, ...] = ()
+    smb: tuple[SmbOps, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +286,11 @@ class Facts:
     udev: tuple[UdevFile, ...] = ()
     """In udev's order."""
     writers: tuple[Setting, ...] = ()
-    """Settings of other programs that write a read-ahead: nfs.conf's [nfsrahead], AZNFS, efs-utils, TuneD."""
+    """Settings of other programs that write a read-ahead; their section is the program.
+
+    Of nfsrahead all of nfs.conf's in the order in which it reads them: the last of a name counts. Of TuneD
+    the name is the path in sysfs, which may be a pattern.
+    """
     network: Network = Network()
     system: System = System()
     smb: tuple[SmbSession, ...] = ()

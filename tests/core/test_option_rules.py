@@ -147,6 +147,16 @@ def test_options_that_the_type_does_not_have_are_named(fields: str, strange: str
     assert {one.rule for one in faults} <= {"NFS309"}
 
 
+def test_a_proposed_fstab_is_one_and_a_unit_is_none() -> None:
+    request = Request("nas:/a", "/a", "rw", "./new", 2)
+    unit = Request("nas:/b", "/b", "rw", "/etc/systemd/system/b.mount", 4)
+    snapshot = Snapshot(requests=(request, unit), kernel=NEW)
+    seen = Facts(
+        frozenset({Need.LIVE}), snapshot, POLICY, targets(snapshot, POLICY), system=System(helpers=HELPERS)
+    )
+    assert found(seen) == ["NFS308 ./new:2"]
+
+
 def test_a_mount_of_the_automounter_is_sloppy_and_waits_for_nobody() -> None:
     request = Request(
         "nas:/&", "/home/*", "nconect=4", "/etc/auto.home", 2, wildcard=True, maker=Maker.AUTOFS

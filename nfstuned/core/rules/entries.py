@@ -12,7 +12,7 @@ from nfstuned.model.finding import Fault, Rule, Severity
 from nfstuned.model.kernel import Options
 from nfstuned.model.work import Maker, Request
 from nfstuned.parse.fields import quoted
-from nfstuned.parse.fstab import FILE, SMB
+from nfstuned.parse.fstab import SMB
 from nfstuned.parse.options import parse_options
 
 NFS_MANUAL = "nfs(5)"
@@ -21,6 +21,8 @@ _KNOWN_NETWORK = ("nfs", "nfs4")
 """The types of NFS that systemd takes for a network's without _netdev (fstype_is_network)."""
 _EARLY = ("/", "/usr")
 """The initrd mounts these; nofail means nothing there."""
+_UNITS = "/systemd/"
+"""In the path of every unit and drop-in."""
 _FREE = ("x-", "X-", "smackfs", "verity.")
 
 
@@ -28,7 +30,7 @@ def network_unaware(facts: Facts) -> Iterator[Fault]:
     """Yield lines of fstab that hold up the boot, or that systemd takes for a local file system."""
     for target, request in _requests(facts.nfs):
         options = parse_options(request.options)
-        if request.file != FILE or target.point in _EARLY or last_of(options, "auto", "noauto") == "noauto":
+        if not _at_boot(request, options):
             continue
         if request.fstype not in _KNOWN_NETWORK and "_netdev" not in options:
             why = (
@@ -47,6 +49,16 @@ def network_unaware(facts: Facts) -> Iterator[Fault]:
             remedy=f"add _netdev,nofail to the options in {request.file}:{request.line}, "
             "then systemctl daemon-reload",
         )
+
+
+def _at_boot(request: Request, options: Options) -> bool:
+    """Return whether it is a line of an fstab, a proposed one too, that systemd makes part of the boot."""
+    return (
+        request.maker is not Maker.AUTOFS
+        and _UNITS not in request.file
+        and request.point not in _EARLY
+        and last_of(options, "auto", "noauto") != "noauto"
+    )
 
 
 def _waited_for(target: Target, request: Request, options: Options) -> bool:
