@@ -100,6 +100,20 @@ def test_a_mount_that_asks_for_more_than_the_first_is_told_who_came_first() -> N
     assert fault.remedy.endswith("sudo umount /b /a && sudo mount /b && sudo mount -t nfs4 -o rw nas:/srv /a")
 
 
+def test_no_line_is_named_for_a_mount_that_was_made_by_hand() -> None:
+    made = (
+        Made("/a", age_s=90),
+        Made("/b", "nconnect=4", age_s=20),
+        Made("/c", "nconnect=4", fstab="rw", age_s=9),
+    )
+    bare, changed = faults("NFS204", facts(*made))
+    assert bare.message.startswith("mount(8) was asked for nconnect=4")
+    assert bare.remedy.endswith(
+        "mount -t nfs4 -o nconnect=4 nas:/srv /b && sudo mount -t nfs4 -o rw nas:/srv /a && sudo mount /c"
+    )
+    assert changed.remedy.startswith("put nconnect=4 into /etc/fstab:3, then sudo umount")
+
+
 def test_nobody_is_said_to_have_come_first_where_the_ages_do_not_tell() -> None:
     for ages in ((90, 90), (None, 20), (20, 90)):
         (fault,) = faults("NFS204", facts(Made("/a", age_s=ages[0]), Made("/b", "nconnect=4", age_s=ages[1])))
