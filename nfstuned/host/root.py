@@ -17,14 +17,25 @@ class Root:
 
     def __init__(self, prefix: str = "/") -> None:
         self.prefix = prefix if prefix.endswith("/") else prefix + "/"
+        self._proposed: dict[str, tuple[str, str]] = {}
         self.view = next((v for v in VIEWS if self._readable(f"{v}/mountinfo")), VIEWS[-1])
 
     def path(self, name: str) -> str:
         """Return the path of `name` on this machine."""
         return self.prefix + name
 
+    def shown(self, name: str) -> str:
+        """Return the name of a file as a person on that host would use it; of a proposal its own."""
+        return self._proposed[name][0] if name in self._proposed else "/" + name
+
+    def propose(self, name: str, shown: str, text: str) -> None:
+        """Read `text` in the place of a file from now on; people know it as `shown`."""
+        self._proposed[name] = (shown, text)
+
     def read(self, name: str) -> str:
         """Return a file's text; bytes that are not UTF-8 become surrogate escapes. Raises OSError."""
+        if name in self._proposed:
+            return self._proposed[name][1]
         fd = os.open(self.prefix + name, os.O_RDONLY | os.O_CLOEXEC)
         try:
             chunks = []
