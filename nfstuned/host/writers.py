@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 
 from nfstuned.host.root import Root
 
@@ -27,14 +26,5 @@ def rule_files(root: Root) -> tuple[tuple[str, str], ...]:
         for name in root.names(folder):
             if name.endswith(".rules") and not name.startswith("."):
                 files.setdefault(name, f"{folder}/{name}")
-    texts = (("/" + files[name], _text(root, files[name])) for name in sorted(files, key=os.fsencode))
+    texts = (("/" + files[name], root.read_or_empty(files[name])) for name in sorted(files, key=os.fsencode))
     return tuple((path, text) for path, text in texts if text)
-
-
-def _text(root: Root, name: str) -> str:
-    """Return a regular file's text: to open a pipe would wait for its writer."""
-    try:
-        regular = stat.S_ISREG(os.stat(root.path(name)).st_mode)
-    except OSError:
-        return ""
-    return root.read_or_empty(name) if regular else ""

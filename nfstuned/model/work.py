@@ -79,6 +79,7 @@ class Snapshot:
     settings: tuple[Setting, ...] = ()
     """nfsmount.conf and its drop-ins, in the order in which mount.nfs reads them."""
     kernel: KernelRelease | None = None
+    """The one that runs; of an image the newest that is installed."""
     distribution: Distribution | None = None
     azure: bool = False
     """The machine is an Azure VM, by its chassis asset tag."""

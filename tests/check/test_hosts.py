@@ -9,22 +9,34 @@ import pytest
 from nfstuned.cli.examine import Scope, examine
 from nfstuned.core.diagnose import diagnose
 from nfstuned.core.rules import RULES
-from nfstuned.host.configload import load as load_policy
+from nfstuned.errors import ConfigError
+from nfstuned.host.configload import load, load_builtin
+from nfstuned.host.imageroot import ImageRoot
 from nfstuned.host.root import Root
 from tests.check import hosts
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from nfstuned.model.policy import Policy
+
 
 @pytest.mark.parametrize("name", hosts.names())
 def test_a_host_has_the_findings_of_its_truth_and_no_others(name: str, tmp_path: Path) -> None:
     case = hosts.load(name)
     arguments = case.truth.get("arguments", [])
-    root = Root(str(case.build(tmp_path / "host")))
-    scope = Scope(image="--root" in arguments, offline="--offline" in arguments)
-    facts = examine(root, load_policy(root), scope, hosts.Told(case.network))
+    image = "--root" in arguments
+    root = (ImageRoot if image else Root)(str(case.build(tmp_path / "host")))
+    scope = Scope(image=image, offline="--offline" in arguments)
+    facts = examine(root, _policy(root), scope, hosts.Told(case.network))
     diagnosis = diagnose(facts, RULES)
     assert [f"{one.rule} {one.subject}" for one in diagnosis.findings] == case.truth["findings"], "\n".join(
         f"{one.rule} {one.subject}: {one.message}" for one in diagnosis.findings
     )
+
+
+def _policy(root: Root) -> Policy:
+    try:
+        return load(root)
+    except ConfigError:
+        return load_builtin()
