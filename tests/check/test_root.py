@@ -106,7 +106,7 @@ def test_nothing_outside_the_image_is_looked_at(image: Path, tmp_path: Path) -> 
     done = subprocess.run(
         (*watched, *check), check=False, capture_output=True, text=True, cwd=PROJECT, env=environment
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in (0, 1), done.stderr
     assert json.loads(done.stdout)["root"] == str(image)
     paths = looked_at(log.read_text())
     assert f"{image}/etc/auto.master" in paths
