@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from functools import cached_property
 
 from nfstuned.errors import ParseError
 
@@ -35,7 +36,11 @@ class Root:
 
     def __init__(self, prefix: str = "/") -> None:
         self.prefix = prefix if prefix.endswith("/") else prefix + "/"
-        self.view = next((v for v in VIEWS if self._readable(f"{v}/mountinfo")), VIEWS[-1])
+
+    @cached_property
+    def view(self) -> str:
+        """The folder of the process whose view of mounts counts."""
+        return next((v for v in VIEWS if self._readable(f"{v}/mountinfo")), VIEWS[-1])
 
     def path(self, name: str) -> str:
         """Return the path of `name` as a person is to read it; on a host it is also the one to open."""

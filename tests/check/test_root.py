@@ -21,7 +21,7 @@ _STRING = re.compile(r'"(?P<text>(?:[^"\\]|\\.)*)"')
 _RESULT = re.compile(r"= \d+<(?P<path>[^>]*)>(?:\(deleted\))?$")
 _LIBRARIES = re.compile(
     r"/(?:usr/)?lib(?:32|64|x32)?(?:/[a-z0-9_]+-linux-[a-z0-9]+)?/(?:glibc-hwcaps/.*|[^/]*\.so[^/]*|gconv/.*)?$"
-    r"|/etc/ld\.so\.(?:cache|preload)$|/usr/(?:lib|share)/locale(?:/.*)?$|/etc/locale\.alias$"
+    r"|/etc/ld\.so\.(?:cache|preload)$|/usr/(?:lib|share)/locale(?:-langpack)?(?:/.*)?$|/etc/locale\.alias$"
     r"|/etc/localtime$|/usr/share/zoneinfo/.*|(?:/etc|/usr/lib)/ssl/openssl\.cnf$"
     r"|/proc/(?:self|\d+)/cgroup$|/sys/fs/cgroup(?:/.*)?/cpu(?:\.[a-z_]+)?$"
 )
