@@ -1,17 +1,46 @@
 from __future__ import annotations
 
+import ctypes
 import os
 import socket
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nfstuned.host.image import observe_image
 from nfstuned.host.imageroot import ImageRoot
 from nfstuned.host.root import LARGEST, Root, UnusableError, WitnessRoot
 
 OUTSIDE = "outside the image"
+OPENAT2 = 437
+RESOLVE_NO_MAGICLINKS, RESOLVE_IN_ROOT = 0x02, 0x10
+PARTS = st.lists(st.sampled_from(("a", "b", "c", "..")), min_size=1, max_size=5).map("/".join)
+TARGETS = st.tuples(st.sampled_from(("", "/")), PARTS).map("".join)
+LINKS = st.dictionaries(st.sampled_from(("a", "b", "c/a", "c/b", "c/c/a", "c/c/b")), TARGETS, max_size=6)
+
+
+class OpenHow(ctypes.Structure):
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+def kernel_reads(image: str, name: str) -> str:
+    """Return what openat2(2) finds, which can stay in a folder by itself; "" where there is nothing."""
+    folder = os.open(image, os.O_PATH)
+    how = OpenHow(os.O_RDONLY, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS)
+    syscall = ctypes.CDLL(None, use_errno=True).syscall
+    fd = syscall(OPENAT2, folder, name.encode(), ctypes.byref(how), ctypes.sizeof(how))
+    try:
+        return os.read(fd, 1000).decode() if fd >= 0 else ""
+    except IsADirectoryError:
+        return ""
+    finally:
+        os.close(folder)
+        if fd >= 0:
+            os.close(fd)
 
 
 @pytest.fixture
@@ -255,3 +284,21 @@ def test_an_image_full_of_what_is_no_file_is_seen_in_a_moment(image: Path) -> No
     assert observe_image(root).requests == ()
     assert time.monotonic() - started < 2
     assert {problem.file for problem in root.problems()} >= {"/etc/fstab", "/etc/systemd/system/mnt.mount"}
+
+
+@pytest.mark.skipif(tuple(map(int, os.uname().release.split(".")[:2])) < (5, 6), reason="needs openat2(2)")
+@given(links=LINKS, names=st.lists(PARTS, min_size=1, max_size=8))
+def test_a_name_leads_where_the_kernel_would_find_it_in_this_root(
+    links: dict[str, str], names: list[str]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        image = Path(folder) / "image"
+        (image / "c" / "c").mkdir(parents=True)
+        for name in ("../a", "../c", "c/c/c", *(set("ab") - links.keys())):
+            (image / name).write_text(f"the file {name}")
+        for name, target in links.items():
+            (image / name).symlink_to(target)
+        root = ImageRoot(str(image))
+        assert [root.read_or_empty(name) for name in names] == [
+            kernel_reads(str(image), name) for name in names
+        ]
