@@ -6,14 +6,15 @@ from dataclasses import dataclass, replace
 
 from nfstuned.core.endpoint import as_address, is_loopback
 from nfstuned.core.rates import look, rates
-from nfstuned.core.targets import targets
+from nfstuned.core.sends import sends_between
+from nfstuned.core.targets import server_name, targets
 from nfstuned.host.image import observe_image
-from nfstuned.host.measure import observe_traffic, sends_between, traffic_between
+from nfstuned.host.measure import observe_traffic, traffic_between
 from nfstuned.host.observe import observe, observe_stats
 from nfstuned.host.outside import Outside, Questions
 from nfstuned.host.rivals import observe_writers
 from nfstuned.host.root import Root, WitnessRoot
-from nfstuned.host.smb import observe_others, observe_smb
+from nfstuned.host.smb import observe_operations, observe_others, observe_smb, operations_between
 from nfstuned.host.system import observe_system
 from nfstuned.host.udevfiles import observe_udev
 from nfstuned.model.facts import Facts, Measured, Network, Target
@@ -46,13 +47,14 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
     """Return all that the rules judge. It touches no mount, and ends whatever the network does."""
     snapshot = observe_image(root) if scope.image else observe(root)
     mounts = targets(snapshot, policy, () if scope.image else observe_others(root))
+    points = tuple(target.point for target in mounts if target.live is not None)
     facts = Facts(
         has=scope.has,
         snapshot=snapshot,
         policy=policy,
         targets=mounts,
         udev=observe_udev(root),
-        writers=observe_writers(root),
+        writers=observe_writers(root, points),
         system=observe_system(root, image=scope.image),
         smb=() if scope.image else observe_smb(root),
     )
@@ -82,8 +84,8 @@ def _questions(snapshot: Snapshot, mounts: tuple[Target, ...]) -> Questions:
             continue
         if not host or is_loopback(host):
             continue
-        if as_address(host) is None:
-            names[host] = None
+        if as_address(name := server_name(target)) is None:
+            names[name] = None
         if target.is_nfs:
             servers[target.endpoint.address or host, target.endpoint.port] = None
         if target.endpoint.address:
@@ -95,12 +97,14 @@ def _measure(root: Root, snapshot: Snapshot, scope: Scope, outside: Outside, net
     """Return what happened between two looks."""
     names = tuple(interface.name for interface in network.interfaces)
     before, traffic = observe_stats(root)[0], observe_traffic(root, names)
+    operations = observe_operations(root)
     outside.pause(scope.sample_s)
     after, later = observe_stats(root)[0], observe_traffic(root, names)
     first, second = look(snapshot, before, 0.0, 0.0), look(snapshot, after, scope.sample_s, scope.sample_s)
     return Measured(
         seconds=scope.sample_s,
         samples=rates(first, second),
-        sends=sends_between(snapshot, before, after),
+        sends=sends_between(first, second),
         traffic=traffic_between(traffic, later),
+        smb=operations_between(operations, observe_operations(root)),
     )

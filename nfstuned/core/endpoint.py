@@ -10,7 +10,7 @@ from nfstuned.model.kernel import Mount, Server
 from nfstuned.model.work import Endpoint, Tunnel
 
 AZURE_FILES, NETAPP, EFS, GENERIC = "azure-files", "azure-netapp-files", "aws-efs", "generic"
-NFS_PORT = 2049
+NFS_PORT, SMB_PORT = 2049, 445
 TUNNEL_PORTS = range(20049, 21050)
 """The local ports that the TLS mount helpers choose from: AZNFS for Azure Files, efs-utils for Amazon EFS."""
 
@@ -29,7 +29,7 @@ _EFS = re.compile(r"(?:[a-z0-9-]+\.)?fs-[0-9a-f]+\.efs\.[a-z0-9-]+\.amazonaws\.c
 Address = IPv4Address | IPv6Address
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=2048)
 def as_address(text: str) -> Address | None:
     """Return the address that `text` is: without scope (nfsfs has none), IPv4 where it is mapped."""
     try:
@@ -43,16 +43,25 @@ def split_source(source: str) -> tuple[str, str]:
     """Return the host and the export of `host:/export`; an IPv6 host loses its brackets.
 
     Of a list of replicas the first counts, as for the kernel (nfs_parse_source in fs/nfs/fs_context.c).
+    `//host/share` of SMB is a host and "/share", with slashes or backslashes (smb3_parse_devname).
     """
     if source.startswith("["):
         host, _, export = source[1:].partition("]:")
         return host, export
+    if source.startswith(("//", "\\\\")):
+        host, _, export = source[2:].replace("\\", "/").partition("/")
+        return host, "/" + export
     host, slash, export = source.partition(":/")
     if slash:
         export = "/" + export
     else:
         host, _, export = source.partition(":")
     return host.partition(",")[0], export
+
+
+def standard_port(source: str) -> int:
+    """Return the port of a source's protocol, for a mount that names none."""
+    return SMB_PORT if source.startswith(("//", "\\\\")) else NFS_PORT
 
 
 def plain(host: str) -> str:
@@ -88,7 +97,9 @@ def endpoint(
     """
     host, _ = split_source(mount.source)
     address = mount.options.get("addr") or (host if as_address(host) else None)
-    found = resolve(host, address, mount.options.number("port") or NFS_PORT, servers, tunnels)
+    found = resolve(
+        host, address, mount.options.number("port") or standard_port(mount.source), servers, tunnels
+    )
     if found.provider == GENERIC and azure and "netapp" in (implementation or "").lower():
         return Endpoint(found.host, found.address, found.port, NETAPP)
     return found

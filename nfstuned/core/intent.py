@@ -16,10 +16,12 @@ from nfstuned.model.intent import Asked, Setting
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.work import Request
 from nfstuned.parse.fields import clean_path
+from nfstuned.parse.fstab import SMB
 from nfstuned.parse.options import parse_options
 from nfstuned.parse.utab import FILE as UTAB
 
 GLOBAL = "nfsmount_global_options"
+AZNFS = "aznfs"
 _ALIASES = {"background": "bg", "foreground": "fg", "sloppy": "sloppy"}
 _VERSIONS = ("v3", "v4", "vers", "nfsvers", "minorversion")
 _OPPOSITE = {"fg": "bg", "bg": "fg"}
@@ -44,7 +46,8 @@ class Intents:
         self._wildcards = [request for request in requests if request.wildcard]
         for request in requests:
             if not request.wildcard:
-                self._places.setdefault(_place(request.source, request.point), []).append(request)
+                place = _place(mounted_source(request), request.point)
+                self._places.setdefault(place, []).append(request)
 
     def of(self, mount: Mount) -> tuple[Asked, ...]:
         """Return the options that a live mount asked for; none when nothing tells.
@@ -59,7 +62,7 @@ class Intents:
         if actual is None:
             return _merged(planned, self._settings) if planned else ()
         # A mount that no other file knows was made by hand; nfsmount.conf had its say all the same.
-        likely = _merged(planned or replace(actual, options=""), self._settings)
+        likely = _merged(planned or replace(actual, options="", fstype=mount.fstype), self._settings)
         sources = {(asked.name, asked.value): asked for asked in likely}
         return tuple(sources.get((asked.name, asked.value), asked) for asked in _given(actual))
 
@@ -92,6 +95,19 @@ def find(asked: Sequence[Asked], name: str) -> Asked | None:
     return next((one for one in reversed(asked) if one.name == name), None)
 
 
+def mounted_source(request: Request) -> str:
+    """Return the source that the kernel will show: mount.aznfs puts a TLS tunnel of this host before NFS 4.1.
+
+    It does so by `mount -t nfs` (Azure/AZNFS-mount, src/nfsv4mountscript.sh), so that nfsmount.conf counts.
+    """
+    if request.fstype != AZNFS or request.wildcard:
+        return request.source
+    asked = parse_options(request.options)
+    if asked.get("vers") == "3" or "notls" in asked:
+        return request.source
+    return f"127.0.0.1:{request.source.partition(':')[2]}"
+
+
 def effective(settings: Sequence[Setting]) -> tuple[Setting, ...]:
     """Return the settings that later ones did not replace, the last one first (conf_set_now)."""
     kept: list[Setting] = []
@@ -117,7 +133,7 @@ def claim(request: Request, source: str, point: str) -> Request | None:
             options=request.options.replace("&", key),
             wildcard=False,
         )
-    return request if _place(request.source, request.point) == _place(source, point) else None
+    return request if _place(mounted_source(request), request.point) == _place(source, point) else None
 
 
 @dataclass
@@ -168,10 +184,12 @@ class _Merge:
 
 
 def _merged(request: Request, settings: tuple[Setting, ...]) -> tuple[Asked, ...]:
+    if request.fstype in SMB:
+        return _given(request)
     merge = _Merge(settings, _given(request))
     merge.fill("mountpoint", clean_path(request.point))
     # mount.nfs cuts at the first colon, so that an IPv6 address in brackets is "[" and its first group.
-    merge.fill("server", request.source.partition(":")[0])
+    merge.fill("server", mounted_source(request).partition(":")[0])
     merge.fill(GLOBAL, None)
     return tuple(asked for asked in merge.options if not asked.name.startswith("default"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from nfstuned.core.endpoint import NFS_PORT, endpoint, resolve, split_source
+from nfstuned.core.endpoint import as_address, endpoint, plain, resolve, split_source, standard_port
 from nfstuned.core.intent import Intents, options, requested
 from nfstuned.core.match import Subject, matcher, subject
 from nfstuned.core.policy import decide
@@ -12,7 +12,6 @@ from nfstuned.model.facts import NFS_TYPES, Target
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.policy import Policy, Profile
 from nfstuned.model.work import Endpoint, Request, Snapshot, Superblock
-from nfstuned.parse.options import parse_options
 from nfstuned.parse.utab import FILE as UTAB
 
 SMB_SUFFIX = "-smb"
@@ -38,6 +37,17 @@ def targets(snapshot: Snapshot, policy: Policy, others: Sequence[Mount] = ()) ->
         *sorted(live, key=lambda target: target.point),
         *(_asked(snapshot, policy, request) for request in _first(planned)),
     )
+
+
+def server_name(target: Target) -> str:
+    """Return the server's name, or its address where no name is known.
+
+    AZNFS resolves the name itself and leads a tunnel to the address: there the line that asks has the name.
+    """
+    host = target.endpoint.host
+    if as_address(host) is None or target.request is None or target.request.wildcard:
+        return host
+    return plain(split_source(target.request.source)[0])
 
 
 def _first(requests: Iterable[Request]) -> Iterator[Request]:
@@ -77,12 +87,11 @@ def _live(
 
 
 def _asked(snapshot: Snapshot, policy: Policy, request: Request) -> Target:
-    nfs = request.fstype in NFS_TYPES
-    asked = requested(request, snapshot.settings if nfs else ())
-    wanted = options(asked) if nfs else parse_options(request.options)
+    asked = requested(request, snapshot.settings)
+    wanted = options(asked)
     host, _ = split_source(request.source)
-    port = wanted.number("port") or NFS_PORT
-    place = resolve(host, wanted.get("addr"), port, (), snapshot.tunnels)
+    port = wanted.number("port") or standard_port(request.source)
+    place = resolve(host, wanted.get("addr") or wanted.get("ip"), port, (), snapshot.tunnels)
     return Target(
         subject=f"{request.file}:{request.line}",
         point=request.point,

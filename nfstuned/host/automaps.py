@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nfstuned.errors import ParseError
@@ -16,6 +16,9 @@ from nfstuned.parse.fields import clean_path
 
 _DEEPEST = 16
 """How deep maps may include each other (MAX_INCLUDE_DEPTH of autofs)."""
+_ASKED = ("program", "exec", "yp", "nis", "nisplus", "ldap", "ldaps", "sss", "hesiod")
+"""The kinds of maps whose entries are in no file. `-hosts` is left out: it is on by default with RHEL, and
+nobody wrote a server into it."""
 _VARIABLES = {
     "ARCH": "arch",
     "HOST": "hostname",
@@ -48,11 +51,17 @@ class AutoMaps:
                 nulled.add(item.point)
             elif item.point == DIRECT or item.point not in points:
                 points.add(item.point)
-                entries = (
-                    self._entries(_file_of(item.kind, item.name), avoid, ()) if item.format != "amd" else []
-                )
-                for entry in sorted(_first(entries), key=lambda entry: entry.key == WILDCARD):
-                    self.found.add(mount_requests(entry, item, variables))
+                self._map(item, avoid, variables)
+
+    def _map(self, item: AutoMap, avoid: Sequence[str], variables: Mapping[str, str]) -> None:
+        """Add what one map asks for, or the map itself where only the automounter can ask it."""
+        path = _file_of(item.kind, item.name)
+        if item.format == "amd":
+            return
+        if item.kind in _ASKED or (path and not below(path, avoid) and self.root.executable(path[1:])):
+            self.found.maps.append(item)
+        for entry in sorted(_first(self._entries(path, avoid, ())), key=lambda entry: entry.key == WILDCARD):
+            self.found.add(mount_requests(entry, item, variables))
 
     def _master(self, file: str, chain: tuple[str, ...]) -> None:
         if file in chain or len(chain) > _DEEPEST or below(file, self.mounted):

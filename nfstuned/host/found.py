@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from nfstuned.errors import ParseError
-from nfstuned.model.intent import Setting
+from nfstuned.model.intent import AutoMap, Setting
 from nfstuned.model.work import Request
 
 
@@ -17,6 +17,8 @@ class Found:
     requests: list[Request] = field(default_factory=list)
     settings: list[Setting] = field(default_factory=list)
     problems: list[ParseError] = field(default_factory=list)
+    maps: list[AutoMap] = field(default_factory=list)
+    """The automounter's maps whose entries no file has."""
 
     def add(self, items: Iterable[Request | ParseError]) -> None:
         """Keep requests and errors, each in its place."""

@@ -37,6 +37,7 @@ def observe_image(root: Root) -> Snapshot:
     return Snapshot(
         requests=tuple(found.requests),
         settings=tuple(found.settings),
+        maps=tuple(found.maps),
         kernel=parse_release(releases[-1]) if releases else None,
         distribution=parse_os_release(
             root.read_or_empty("etc/os-release") or root.read_or_empty("usr/lib/os-release")

@@ -1,4 +1,4 @@
-"""nfsmount.conf, its drop-ins and what they include, in the order of mount.nfs."""
+"""nfsmount.conf or nfs.conf, its drop-ins and what they include, in the order of nfs-utils."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ _DEEPEST = 16
 
 @dataclass
 class MountConf:
-    """A reader of nfsmount.conf; nothing below the points in `mounted` is read."""
+    """A reader of one configuration of nfs-utils; nothing below the points in `mounted` is read."""
 
     root: Root
     mounted: Sequence[str]
     found: Found
+    file: str = FILE
 
     def read(self) -> None:
-        """Read nfsmount.conf as conf_init_file does: the vendor's own files count only where it is absent."""
-        if not self._file(FILE):
-            self._file(VENDOR_FILE)
-            self._folder(VENDOR_FILE)
-        self._folder(FILE)
+        """Read it as conf_init_file does: the vendor's own files count only where the file is absent."""
+        vendors = VENDOR_FILE.replace(FILE, self.file)
+        if not self._file(self.file):
+            self._file(vendors)
+            self._folder(vendors)
+        self._folder(self.file)
 
     def _folder(self, file: str) -> None:
         for name in drop_ins(self.root.names(f"{file[1:]}.d")):

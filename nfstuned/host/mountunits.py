@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nfstuned.errors import ParseError
 from nfstuned.host.found import Found
 from nfstuned.host.root import Root
 from nfstuned.model.intent import UnitSetting
-from nfstuned.model.work import Request
+from nfstuned.model.work import Maker, Request
 from nfstuned.parse.fstab import parse_fstab
 from nfstuned.parse.units import SUFFIX, drop_in_folders, mount_request, parse_unit, unit_name
 
@@ -22,6 +22,7 @@ STRONG = (
 )
 """Units that stand before those which systemd makes of fstab, the strongest folder first."""
 WEAK = ("usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system")
+AUTOMOUNT = ".automount"
 _DIRECTORIES = {"t": "/run", "S": "/var/lib", "C": "/var/cache", "L": "/var/log", "E": "/etc"}
 
 
@@ -40,6 +41,7 @@ class MountUnits:
         self.specifiers = _DIRECTORIES | {letter: value for letter, value in values.items() if value}
         folders = {folder: self.root.names(folder) for folder in (*STRONG, *WEAK)}
         self.names = {folder: [n for n in names if n.endswith(SUFFIX)] for folder, names in folders.items()}
+        self.automounts = {f: {n for n in names if n.endswith(AUTOMOUNT)} for f, names in folders.items()}
         self.drops = {folder: {n for n in names if n.endswith(".d")} for folder, names in folders.items()}
 
     def read(self, folders: Sequence[str]) -> None:
@@ -52,7 +54,8 @@ class MountUnits:
                 text = self.root.read_or_empty(f"{folder}/{name}")
                 if text:
                     settings = self._good(parse_unit(text, f"/{folder}/{name}"))
-                    self.found.add(mount_request(name, [*settings, *self._drop_ins(name)], self.specifiers))
+                    items = mount_request(name, [*settings, *self._drop_ins(name)], self.specifiers)
+                    self.found.add(self._made(name, item) for item in items)
 
     def read_fstab(self) -> None:
         """Add fstab's entries; drop-ins change the units that systemd makes of them."""
@@ -66,6 +69,19 @@ class MountUnits:
                 self.found.add(mount_request(name, [*_as_unit(item), *changes], self.specifiers))
             else:
                 self.found.requests.append(item)
+
+    def _made(self, name: str, item: Request | ParseError) -> Request | ParseError:
+        """Say who makes the mount: an .automount unit of the same name, or nobody before it is asked."""
+        partner = name.removesuffix(SUFFIX) + AUTOMOUNT
+        automounted = any(partner in names for names in self.automounts.values())
+        if isinstance(item, ParseError) or not automounted or not self._unmasked(partner):
+            return item
+        return replace(item, maker=Maker.AUTOMOUNT)
+
+    def _unmasked(self, name: str) -> bool:
+        """Return whether the strongest file of a unit says something."""
+        folder = next(folder for folder in (*STRONG, *WEAK) if name in self.automounts[folder])
+        return bool(self.root.read_or_empty(f"{folder}/{name}"))
 
     def _drop_ins(self, name: str) -> list[UnitSetting]:
         files: dict[str, str] = {}
@@ -90,7 +106,12 @@ class MountUnits:
 
 def _as_unit(request: Request) -> list[UnitSetting]:
     """Return the unit that systemd-fstab-generator(8) makes of an entry."""
-    values = {"What": request.source, "Where": request.point, "Options": request.options, "Type": "nfs"}
+    values = {
+        "What": request.source,
+        "Where": request.point,
+        "Options": request.options,
+        "Type": request.fstype,
+    }
     return [
         UnitSetting("Mount", name, value.replace("%", "%%"), request.file, request.line)
         for name, value in values.items()

@@ -68,6 +68,7 @@ def observe(root: Root) -> Snapshot:
         stats=stats,
         requests=(*actual, *found.requests),
         settings=tuple(found.settings),
+        maps=tuple(found.maps),
         kernel=parse_release(root.read_or_empty("proc/sys/kernel/osrelease").strip()),
         distribution=parse_os_release(root.read_or_empty("etc/os-release")),
         problems=(*snapshot.problems, *problems, *errors, *found.problems),

@@ -21,10 +21,15 @@ def rule_files(root: Root) -> tuple[tuple[str, str], ...]:
 
     One that masks others (it is empty, or a link to /dev/null) is left out, and so is what udev cannot read.
     """
-    files: dict[str, str] = {}
+    texts = (("/" + paths[0], root.read_or_empty(paths[0])) for paths in rule_paths(root))
+    return tuple((path, text) for path, text in texts if text)
+
+
+def rule_paths(root: Root) -> list[list[str]]:
+    """Return the paths of each name, the one that counts first, sorted by name."""
+    files: dict[str, list[str]] = {}
     for folder in FOLDERS:
         for name in root.names(folder):
             if name.endswith(".rules") and not name.startswith("."):
-                files.setdefault(name, f"{folder}/{name}")
-    texts = (("/" + files[name], root.read_or_empty(files[name])) for name in sorted(files, key=os.fsencode))
-    return tuple((path, text) for path, text in texts if text)
+                files.setdefault(name, []).append(f"{folder}/{name}")
+    return [files[name] for name in sorted(files, key=os.fsencode)]

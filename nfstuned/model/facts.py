@@ -17,6 +17,8 @@ from nfstuned.model.work import Decision, Endpoint, Request, Snapshot, Superbloc
 NO_TEXTS: Mapping[str, str] = MappingProxyType({})
 NFS_TYPES = ("nfs", "nfs4", "aznfs")
 SMB_TYPES = ("cifs", "smb3")
+NFSRAHEAD, AZNFS, EFS_UTILS, TUNED = "nfsrahead", "aznfs", "efs-utils", "tuned"
+"""The programs that write read-aheads, as the sections of their settings in Facts.writers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,8 @@ class Interface:
     """The interface that it is enslaved to: an Azure VF's is the hv_netvsc interface."""
     mtu: int | None = None
     rx_queues: int | None = None
+    spread: bool = False
+    """Receive packet steering hands the packets of some queue to other CPUs."""
     rx_bytes: int | None = None
     tx_bytes: int | None = None
 
@@ -123,6 +127,8 @@ class Route:
     interface: str
     local: bool = False
     """The address is this host's own."""
+    mtu: int | None = None
+    """What a route says, or path MTU discovery found; it counts before the interface's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +141,11 @@ class Network:
     interfaces: tuple[Interface, ...] = ()
     vm_size: str | None = None
     """As Azure's metadata service calls it: "Standard_D16_v4"; None off Azure, or without an answer."""
+
+    @property
+    def by_name(self) -> dict[str, Answer]:
+        """The answers by name, for rules that ask for many."""
+        return {one.host: one for one in self.answers}
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +181,11 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """The TLS helper of Azure Files: its watchdog, and the stunnels that run."""
+    """The TLS helper of Azure Files: its watchdog, and where its stunnels may listen."""
 
     watchdog: Unit = Unit()
-    running: frozenset[str] = frozenset()
-    """The stunnel configuration files of the processes that run."""
+    listening: frozenset[int] | None = None
+    """The TCP ports of this machine on which something listens; None where that cannot be told."""
     overrides: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS)
     """AZURE_ENDPOINT_OVERRIDE and the like, as mount.aznfs would find them."""
 
@@ -194,6 +205,18 @@ class SmbSession:
     """As the file names them: r"\\\\server\\share"."""
     signed: bool | None = None
     encrypted: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SmbOps:
+    """Requests to one share: since the kernel counts, or between two looks (/proc/fs/cifs/Stats)."""
+
+    share: str
+    """As the file names it: r"\\\\server\\share"."""
+    metadata: int
+    """Creates (opens), closes, listings, and what asks for or sets attributes."""
+    data: int
+    """Reads and writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +240,8 @@ class System:
     """What modprobe.d and sysctl.d will set, in the order in which they count: the last one wins."""
     cmdline: str = ""
     cpus: int | None = None
+    nfs_inodes: int | None = None
+    """How many inodes of NFS the running kernel holds; None where it does not say, or only root may ask."""
     fips: bool = False
     helpers: frozenset[str] = frozenset()
     """The mount helpers that exist: mount.nfs, mount.nfs4, mount.aznfs, mount.cifs."""
@@ -247,6 +272,7 @@ class Measured:
     sends: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: MappingProxyType({}))
     """Per device: what each connection sent between the looks, in the kernel's order."""
     traffic: tuple[Traffic, ...] = ()
+    smb: tuple[SmbOps, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +286,11 @@ class Facts:
     udev: tuple[UdevFile, ...] = ()
     """In udev's order."""
     writers: tuple[Setting, ...] = ()
-    """Settings of other programs that write a read-ahead: nfs.conf's [nfsrahead], AZNFS, efs-utils, TuneD."""
+    """Settings of other programs that write a read-ahead; their section is the program.
+
+    Of nfsrahead all of nfs.conf's in the order in which it reads them: the last of a name counts. Of TuneD
+    the name is the path in sysfs, which may be a pattern.
+    """
     network: Network = Network()
     system: System = System()
     smb: tuple[SmbSession, ...] = ()

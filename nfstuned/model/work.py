@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from nfstuned.errors import ParseError
-from nfstuned.model.intent import Setting
+from nfstuned.model.intent import AutoMap, Setting
 from nfstuned.model.kernel import Distribution, KernelRelease, Mount, MountStats, Server, Volume
 
 
@@ -50,6 +50,16 @@ class Tunnel:
     file: str
 
 
+class Maker(Enum):
+    """Who makes a mount that a file asks for."""
+
+    MOUNT = "mount(8)"
+    """At boot, or by hand."""
+    AUTOMOUNT = "systemd's automount"
+    """An .automount unit beside the mount unit, at the first use."""
+    AUTOFS = "automount(8)"
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """The options with which a mount was, or will be, asked for, and the line that says so.
@@ -65,6 +75,12 @@ class Request:
     wildcard: bool = False
     """An autofs entry for any key: `*` in `point` and each `&` in the other fields stand for the key."""
     fstype: str = "nfs"
+    maker: Maker = Maker.MOUNT
+
+    @property
+    def at_first_use(self) -> bool:
+        """Whether nothing waits for it at boot, because it is mounted when somebody goes there."""
+        return self.maker is not Maker.MOUNT or "x-systemd.automount" in self.options.split(",")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +94,8 @@ class Snapshot:
     """utab's rows first. Of several others for one place the first counts."""
     settings: tuple[Setting, ...] = ()
     """nfsmount.conf and its drop-ins, in the order in which mount.nfs reads them."""
+    maps: tuple[AutoMap, ...] = ()
+    """The automounter's maps that are no files: programs, and those that a server keeps."""
     kernel: KernelRelease | None = None
     """The one that runs; of an image the newest that is installed."""
     distribution: Distribution | None = None

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from nfstuned.errors import ParseError
 from nfstuned.model.intent import AutoMap, MapEntry
-from nfstuned.model.work import Request
+from nfstuned.model.work import Maker, Request
 from nfstuned.parse.autofs import DIRECT, unquote
 from nfstuned.parse.fields import quoted
+from nfstuned.parse.fstab import SMB, TYPES
 from nfstuned.parse.options import parse_options
 
-NFS = ("nfs", "nfs4")
 WILDCARD = "*"
 _KEY_MARK = "&"
 _PIECE = re.compile(
@@ -44,7 +44,7 @@ class _Part:
 def mount_requests(
     entry: MapEntry, auto: AutoMap, variables: Mapping[str, str]
 ) -> tuple[Request | ParseError, ...]:
-    """Return the NFS mounts of an entry, one for each server that may serve it.
+    """Return the network mounts of an entry, one for each server that may serve it.
 
     `variables` are the host's, `$HOST` for one; a variable that is not known stays as it is written.
     """
@@ -65,8 +65,8 @@ def mount_requests(
         point = (base + part.offset).rstrip("/")
         options = ",".join(option for option in (auto.options, *part.options) if option)
         found += [
-            Request(source, point, asked, entry.file, entry.line, wildcard)
-            for source, asked in _sources(part.locations, options)
+            Request(source, point, asked, entry.file, entry.line, wildcard, fstype, Maker.AUTOFS)
+            for source, asked, fstype in _sources(part.locations, options)
         ]
     return tuple(found)
 
@@ -120,14 +120,17 @@ def _located(location: str) -> bool:
     return location.startswith(":") or (bool(separator) and all(hosts.split(",")))
 
 
-def _sources(locations: tuple[str, ...], options: str) -> Iterator[tuple[str, str]]:
-    """Yield the sources of NFS mounts and the options that reach mount(8)."""
+def _sources(locations: tuple[str, ...], options: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the sources of network mounts, the options that reach mount(8), and the type."""
     pairs = parse_options(options)
-    if (pairs.get("fstype") or NFS[0]) not in NFS:
+    fstype = pairs.get("fstype") or "nfs"
+    if fstype not in TYPES:
         return
     asked = ",".join(name if value is None else f"{name}={value}" for name, value in pairs.pairs)
     asked = ",".join(option for option in asked.split(",") if not _OWN.match(option))
     for location in locations:
         hosts, _, path = unquote(location).partition(":/")
+        if not hosts and path.startswith("/") and fstype in SMB:
+            yield f"/{path}", asked, fstype
         for host in hosts.split(",") if hosts else ():
-            yield f"{_WEIGHT.sub('', host)}:/{path}", asked
+            yield f"{_WEIGHT.sub('', host)}:/{path}", asked, fstype

@@ -1,4 +1,4 @@
-"""`/etc/fstab`: what the administrator wants mounted (fstab(5)); only NFS entries matter here."""
+"""`/etc/fstab`: what the administrator wants mounted (fstab(5)); only network entries matter here."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from nfstuned.model.work import Request
 from nfstuned.parse.fields import quoted, unescape
 
 FILE = "/etc/fstab"
+SMB = ("cifs", "smb3")
+TYPES = frozenset({"nfs", "nfs4", "aznfs", *SMB})
+"""NFS, NFS through the helper of Azure Files, and SMB."""
 _LEAST, _MOST = 4, 6
 _NAMES = ("source", "mount point", "type", "options", "dump frequency", "fsck pass")
 _BLANK = re.compile(r"[ \t]+")
@@ -16,18 +19,18 @@ _INTEGER = re.compile(r"-?[0-9]+")
 
 
 def parse_fstab(text: str, file: str = FILE) -> tuple[Request | ParseError, ...]:
-    """Return the NFS entries in the file's order; an NFS entry that mount(8) would not take is an error."""
+    """Return the NFS and SMB entries in the file's order; one that mount(8) would not take is an error."""
     found: list[Request | ParseError] = []
     for position, line in enumerate(text.split("\n"), 1):
         fields = [field for field in _BLANK.split(line) if field]
-        if not fields or fields[0].startswith("#") or fields[2:3] not in (["nfs"], ["nfs4"]):
+        if not fields or fields[0].startswith("#") or TYPES.isdisjoint(fields[2:3]):
             continue
         problem = _problem(fields)
         if problem:
             found.append(ParseError(file, position, problem))
             continue
-        source, point, _, options = (unescape(token) for token in fields[:_LEAST])
-        found.append(Request(source, point, options, file, position))
+        source, point, fstype, options = (unescape(token) for token in fields[:_LEAST])
+        found.append(Request(source, point, options, file, position, fstype=fstype))
     return tuple(found)
 
 

@@ -1,6 +1,8 @@
-"""`/proc/self/mountinfo`: the NFS mounts of one mount namespace (proc_pid_mountinfo(5))."""
+"""`/proc/self/mountinfo`: the network mounts of one mount namespace (proc_pid_mountinfo(5))."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Mount
@@ -12,14 +14,30 @@ FILE = "/proc/self/mountinfo"
 _LEAST_BEFORE, _AFTER = 6, 2
 
 
-def parse_mountinfo(text: str, file: str = FILE) -> tuple[Mount | ParseError, ...]:
-    """Return the NFS mounts in their order; a line that cannot be understood is returned as its error."""
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The types of file system that are looked for, and what every line about one of them has in it.
+
+    The daemon reads this file at each event: the mark spares it taking apart the lines of other mounts.
+    """
+
+    types: frozenset[str]
+    mark: str
+
+
+NFS = Family(frozenset({"nfs", "nfs4"}), " - nfs")
+SMB = Family(frozenset({"cifs", "smb3"}), " - ")
+
+
+def parse_mountinfo(text: str, file: str = FILE, family: Family = NFS) -> tuple[Mount | ParseError, ...]:
+    """Return the mounts of a family in their order; a line that cannot be understood is its error."""
+    mark = family.mark
     found: list[Mount | ParseError] = []
     for position, line in enumerate(text.split("\n"), 1):
-        if " - nfs" not in line:
+        if mark not in line:
             continue
         try:
-            mount = _mount(line)
+            mount = _mount(line, family.types)
         except ValueError as error:
             found.append(ParseError(file, position, str(error)))
         else:
@@ -28,10 +46,10 @@ def parse_mountinfo(text: str, file: str = FILE) -> tuple[Mount | ParseError, ..
     return tuple(found)
 
 
-def _mount(line: str) -> Mount | None:
+def _mount(line: str, types: frozenset[str]) -> Mount | None:
     before, _, after = line.partition(" - ")
     fstype, *rest = after.split(" ")
-    if fstype not in {"nfs", "nfs4"}:
+    if fstype not in types:
         return None
     fields = before.split(" ")
     if len(fields) < _LEAST_BEFORE or len(rest) != _AFTER:

@@ -10,8 +10,8 @@ from nfstuned.errors import ParseError
 from nfstuned.model.intent import UnitSetting
 from nfstuned.model.work import Request
 from nfstuned.parse.fields import clean_path, quoted
+from nfstuned.parse.fstab import TYPES
 
-NFS = ("nfs", "nfs4")
 SUFFIX = ".mount"
 _SPACE = " \t\n\r"
 _COMMENTS = ("#", ";")
@@ -52,7 +52,7 @@ def parse_unit(text: str, file: str) -> tuple[UnitSetting | ParseError, ...]:
 def mount_request(
     name: str, settings: Iterable[UnitSetting], specifiers: Mapping[str, str]
 ) -> tuple[Request | ParseError, ...]:
-    """Return what a mount unit asks for: nothing when it is not NFS, an error when systemd would refuse it.
+    """Return what a mount unit asks for: nothing without NFS or SMB, an error when systemd refuses it.
 
     `settings` are the unit file's and then its drop-ins', `specifiers` the host's (`H` to its name). The
     values are not unquoted: systemd takes What=, Where= and Options= as they stand.
@@ -123,8 +123,10 @@ def _assign(reader: _Reader, number: int, content: str) -> None:
 def _request(name: str, values: dict[str, UnitSetting]) -> tuple[Request | ParseError, ...]:
     what, where = values.get("What"), values.get("Where")
     kind = values["Type"].value if "Type" in values else ""
-    # Without a type, mount(8) knows NFS by the form of the source.
-    if what is None or not (kind in NFS or (kind in ("", "auto") and ":/" in what.value)):
+    if what is None:
+        return ()
+    fstype = _guessed(what.value) if kind in ("", "auto") else kind
+    if fstype not in TYPES:
         return ()
     point = where.value if where is not None and where.value else unit_path(name)
     if unit_name(point) != name:
@@ -135,7 +137,14 @@ def _request(name: str, values: dict[str, UnitSetting]) -> tuple[Request | Parse
         return (ParseError(what.file, line, message),)
     options = values.get("Options", what)
     asked = options.value if options is not what else ""
-    return (Request(what.value, clean_path(point), asked, options.file, options.line),)
+    return (Request(what.value, clean_path(point), asked, options.file, options.line, fstype=fstype),)
+
+
+def _guessed(source: str) -> str:
+    """Return the type that mount(8) takes for a source without one, "" where that is no network's."""
+    if source.startswith("//"):
+        return "cifs"
+    return "nfs" if ":/" in source else ""
 
 
 def _expand(text: str, specifiers: Mapping[str, str]) -> tuple[str, str]:

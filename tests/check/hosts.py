@@ -18,7 +18,10 @@ A host is a folder of tests/hosts/ with a `truth.toml`:
     [[reach]]
     [[route]]
     [[interface]]
-    [measured]
+
+What the files are at a second look stands in the host's folder `later`; the host is then sampled:
+
+    sample_s = 10
 """
 
 from __future__ import annotations
@@ -40,6 +43,7 @@ else:
 
 HOSTS = Path(__file__).parents[1] / "hosts"
 TRUTH = "truth.toml"
+LATER = "later"
 
 
 @dataclass(frozen=True)
@@ -54,11 +58,11 @@ class Case:
         base = self.truth.get("base")
         if base:
             load(base).build(target)
-        shutil.copytree(HOSTS / self.name, target, symlinks=True, dirs_exist_ok=True)
+        ignored = shutil.ignore_patterns(LATER, TRUTH)
+        shutil.copytree(HOSTS / self.name, target, symlinks=True, dirs_exist_ok=True, ignore=ignored)
         for name in self.truth.get("gone", []):
             path = target / name
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-        (target / TRUTH).unlink()
         self._furnish(target)
         return target
 
@@ -96,6 +100,9 @@ class Told:
     """The world beyond files, as a truth tells it; with --offline only this machine's own part."""
 
     network: Network
+    later: Path | None = None
+    """What the host's files are when time has passed, and `root`, where the host was built."""
+    root: Path | None = None
 
     def ask(self, questions: Questions, *, offline: bool) -> tuple[Network, tuple[str, ...]]:
         """Answer without a network."""
@@ -105,7 +112,10 @@ class Told:
         return self.network, ()
 
     def pause(self, seconds: float) -> None:
-        """Let no time pass."""
+        """Let no time pass, but what comes later has come."""
+        del seconds
+        if self.later is not None and self.root is not None and self.later.is_dir():
+            shutil.copytree(self.later, self.root, symlinks=True, dirs_exist_ok=True)
 
 
 def load(name: str) -> Case:

@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 def test_a_host_has_the_findings_of_its_truth_and_no_others(name: str, tmp_path: Path) -> None:
     case = hosts.load(name)
     arguments = case.truth.get("arguments", [])
+    folder = case.build(tmp_path / "host")
     image = "--root" in arguments
-    root = (ImageRoot if image else Root)(str(case.build(tmp_path / "host")))
-    scope = Scope(image=image, offline="--offline" in arguments)
-    facts = examine(root, _policy(root), scope, hosts.Told(case.network))
+    root = (ImageRoot if image else Root)(str(folder))
+    scope = Scope(image, "--offline" in arguments, float(case.truth.get("sample_s", 0)))
+    told = hosts.Told(case.network, hosts.HOSTS / name / hosts.LATER, folder)
+    facts = examine(root, _policy(root), scope, told)
     diagnosis = diagnose(facts, RULES)
     assert [f"{one.rule} {one.subject}" for one in diagnosis.findings] == case.truth["findings"], "\n".join(
         f"{one.rule} {one.subject}: {one.message}" for one in diagnosis.findings

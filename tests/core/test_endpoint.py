@@ -101,6 +101,9 @@ def test_efs_is_recognised_by_name(name: str) -> None:
         ("a,b:/x", ("a", "/x")),
         ("nas:vol1", ("nas", "vol1")),
         ("nas", ("nas", "")),
+        ("//sa1.file.core.windows.net/share/dir", ("sa1.file.core.windows.net", "/share/dir")),
+        ("\\\\nas\\share", ("nas", "/share")),
+        ("//nas", ("nas", "/")),
     ],
 )
 def test_a_source_is_host_and_export(source: str, parts: tuple[str, str]) -> None:

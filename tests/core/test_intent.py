@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -190,6 +192,30 @@ def test_without_utab_the_first_file_counts_with_what_nfsmount_conf_adds() -> No
     assert nconnect(bare, text='[ Server "nas" ]\nnconnect=4\n') == Asked("nconnect", "4", CONF, 2)
     assert nconnect(FSTAB, of=mount(point="/elsewhere")) is None
     assert nconnect(FSTAB, of=mount("other:/a")) is None
+
+
+TLS = Request("sa1:/sa1/s", POINT, "vers=4.1,nconnect=4", "/etc/fstab", 7, fstype="aznfs")
+
+
+def test_an_entry_of_aznfs_is_known_by_the_tunnel_that_it_mounts() -> None:
+    tunnel = mount("127.0.0.1:/sa1/s")
+    assert nconnect(TLS, of=tunnel) == Asked("nconnect", "4", "/etc/fstab", 7)
+    assert nconnect(TLS, of=mount("sa1:/sa1/s")) is None
+    clear = replace(TLS, options="vers=4.1,nconnect=4,notls")
+    assert nconnect(clear, of=tunnel) is None
+    assert nconnect(clear, of=mount("sa1:/sa1/s")) == Asked("nconnect", "4", "/etc/fstab", 7)
+    blob = replace(TLS, options="vers=3,nconnect=4")
+    assert nconnect(blob, of=tunnel) is None
+
+
+def test_nfsmount_conf_counts_for_aznfs_with_its_tunnel_as_server_and_never_for_smb() -> None:
+    text = '[ Server "127.0.0.1" ]\nrsize=1048576\n[ Server "sa1" ]\nwsize=1\n[ Server "//nas/s" ]\nrsize=2\n'
+    assert options(requested(TLS, settings(text))).get("rsize") == "1048576"
+    assert options(requested(TLS, settings(text))).get("wsize") is None
+    smb = Request("//nas/s", POINT, "vers=3.1.1", "/etc/fstab", 8, fstype="cifs")
+    assert options(requested(smb, settings(text + MANY))).pairs == (("vers", "3.1.1"),)
+    live = replace(mount("//nas/s"), fstype="cifs")
+    assert options(Intents((smb,), settings(MANY)).of(live)).pairs == (("vers", "3.1.1"),)
 
 
 def test_a_wildcard_is_about_every_mount_that_has_its_form() -> None:

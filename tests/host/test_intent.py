@@ -7,7 +7,7 @@ import pytest
 
 from nfstuned.host.intent import observe_intent
 from nfstuned.host.root import Root
-from nfstuned.model.work import Request
+from nfstuned.model.work import Maker, Request
 
 Write = Callable[[str, str], None]
 UNIT = "[Mount]\nWhat=nas:/a\nType=nfs\nOptions=nconnect=4\n"
@@ -59,6 +59,43 @@ def test_a_masked_unit_asks_for_nothing(tmp_path: Path, write: Write) -> None:
     (tmp_path / "etc/systemd/system").mkdir(parents=True)
     (tmp_path / "etc/systemd/system/mnt-a.mount").symlink_to("/dev/null")
     assert requests(tmp_path) == []
+
+
+def test_a_unit_that_an_automount_triggers_is_mounted_at_its_first_use(tmp_path: Path, write: Write) -> None:
+    for name in ("a", "b", "c"):
+        write(f"etc/systemd/system/mnt-{name}.mount", UNIT)
+    write("usr/lib/systemd/system/mnt-a.automount", "[Automount]\nWhere=/mnt/a\n")
+    write("usr/lib/systemd/system/mnt-b.automount", "[Automount]\nWhere=/mnt/b\n")
+    (tmp_path / "etc/systemd/system/mnt-b.automount").symlink_to("/dev/null")
+    found = observe_intent(Root(str(tmp_path)), []).requests
+    assert [(r.point, r.maker) for r in found] == [
+        ("/mnt/a", Maker.AUTOMOUNT),
+        ("/mnt/b", Maker.MOUNT),
+        ("/mnt/c", Maker.MOUNT),
+    ]
+
+
+def test_every_type_keeps_its_name_through_drop_ins(tmp_path: Path, write: Write) -> None:
+    write("etc/fstab", "//nas/a /mnt/a cifs ro\nsa1:/b /mnt/b aznfs ro\nnas:/c /mnt/c nfs4 ro\n")
+    write("etc/systemd/system/mnt-.mount.d/x.conf", "[Mount]\nOptions=rw\n")
+    write("etc/systemd/system/d.mount", "[Mount]\nWhat=//nas/d\n")
+    found = observe_intent(Root(str(tmp_path)), []).requests
+    assert [(r.point, r.fstype, r.options) for r in found] == [
+        ("/d", "cifs", ""),
+        ("/mnt/a", "cifs", "rw"),
+        ("/mnt/b", "aznfs", "rw"),
+        ("/mnt/c", "nfs4", "rw"),
+    ]
+
+
+def test_maps_that_are_no_files_are_named(tmp_path: Path, write: Write) -> None:
+    write(
+        "etc/auto.master", "/p program:/etc/auto.p\n/x /etc/auto.x\n/y yp:home\n/net -hosts\n/f /etc/auto.f\n"
+    )
+    write("etc/auto.x", "#!/bin/sh\n")
+    (tmp_path / "etc/auto.x").chmod(0o755)
+    write("etc/auto.f", "k nas:/k\n")
+    assert [item.point for item in observe_intent(Root(str(tmp_path)), []).maps] == ["/p", "/x", "/y"]
 
 
 def test_drop_ins_change_units_and_what_systemd_makes_of_fstab(tmp_path: Path, write: Write) -> None:

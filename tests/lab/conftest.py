@@ -55,9 +55,10 @@ class Lab:
         return f"{text.partition(chr(10))[0]}; see {run.folder}" if told else f"{text}\nsee {run.folder}"
 
     def _others(self) -> list[Key]:
-        """Return every boot that need not be alone; races come first in the order of the tests."""
+        """Return every boot that need not be alone, long ones first: short ones fit in beside the last."""
         keys = dict.fromkeys((choice.kernel, choice.length) for choice in self._wanted)
-        return [key for key in keys if key[1] is not Length.RACE and key not in self._runs]
+        others = [key for key in keys if key[1] is not Length.RACE and key not in self._runs]
+        return sorted(others, key=lambda key: key[1] is Length.SHORT)
 
     def _boot(self, key: Key) -> results.Run:
         kernel, length = key

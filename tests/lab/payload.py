@@ -12,7 +12,7 @@ PROJECT = Path(__file__).parents[2]
 SCENARIOS = PROJECT / "tests/lab/scenarios"
 # Folders of the tree that a package installs beside the wheel, and the parts of tests that run in the guest.
 _BESIDE = ("systemd", "udev", "docs/man", "docs/completion")
-_TESTS = ("tests/lab/kit", "tests/lab/scenarios", "tests/bench")
+_TESTS = ("tests/lab/kit", "tests/lab/scenarios", "tests/lab/golden", "tests/bench")
 _PYTEST = """[pytest]
 pythonpath = .
 addopts = --strict-markers --import-mode=importlib -p no:cacheprovider --color=no --no-header -v -rfEsx

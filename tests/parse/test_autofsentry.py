@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
 from nfstuned.model.intent import AutoMap, MapEntry
-from nfstuned.model.work import Request
+from nfstuned.model.work import Maker, Request
 from nfstuned.parse.autofsentry import mount_requests
 from tests.parse.damage import any_text, damaged
 
@@ -67,7 +67,14 @@ def test_each_replicated_server_may_be_the_one() -> None:
 
 def test_a_wildcard_stands_for_any_key() -> None:
     (found,) = mount_requests(MapEntry("*", "-x=& nas:/home/&", "f", 3), HOME, {})
-    assert found == Request("nas:/home/&", "/home/*", "x=&", "f", 3, wildcard=True)
+    assert found == Request("nas:/home/&", "/home/*", "x=&", "f", 3, wildcard=True, maker=Maker.AUTOFS)
+
+
+def test_smb_and_the_helper_of_azure_files_are_taken_with_their_type() -> None:
+    (smb,) = mount_requests(MapEntry("k", "-fstype=cifs,vers=3.1.1 ://nas/k", "f", 3), HOME, {})
+    assert smb == Request("//nas/k", "/home/k", "vers=3.1.1", "f", 3, fstype="cifs", maker=Maker.AUTOFS)
+    (tls,) = mount_requests(MapEntry("k", "-fstype=aznfs,vers=4.1 nas:/k", "f", 3), HOME, {})
+    assert tls == Request("nas:/k", "/home/k", "vers=4.1", "f", 3, fstype="aznfs", maker=Maker.AUTOFS)
 
 
 def test_other_file_systems_are_left_out() -> None:

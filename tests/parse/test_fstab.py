@@ -17,10 +17,12 @@ sa1.file.core.windows.net:/sa1/share\t/mnt/a\tnfs\tvers=4.1,nconnect=4,sec=sys,_
   10.1.2.4:/vol\\0401 /mnt/with\\040space\\043\\134 nfs4 context="a,b" 0
 [fd00::10]:/b /b nfs defaults
 #10.1.2.4:/c /c nfs defaults 0 0
+//sa1.file.core.windows.net/s /smb cifs vers=3.1.1 0 0
+sa1.file.core.windows.net:/sa1/s /tls aznfs vers=4.1 0 0
 """
 
 
-def test_only_nfs_entries_are_taken_and_decoded() -> None:
+def test_only_network_entries_are_taken_and_decoded_with_their_type() -> None:
     assert parse_fstab(REAL) == (
         Request(
             "sa1.file.core.windows.net:/sa1/share",
@@ -29,8 +31,10 @@ def test_only_nfs_entries_are_taken_and_decoded() -> None:
             "/etc/fstab",
             4,
         ),
-        Request("10.1.2.4:/vol 1", "/mnt/with space#\\", 'context="a,b"', "/etc/fstab", 5),
+        Request("10.1.2.4:/vol 1", "/mnt/with space#\\", 'context="a,b"', "/etc/fstab", 5, fstype="nfs4"),
         Request("[fd00::10]:/b", "/b", "defaults", "/etc/fstab", 6),
+        Request("//sa1.file.core.windows.net/s", "/smb", "vers=3.1.1", "/etc/fstab", 8, fstype="cifs"),
+        Request("sa1.file.core.windows.net:/sa1/s", "/tls", "vers=4.1", "/etc/fstab", 9, fstype="aznfs"),
     )
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Mount
-from nfstuned.parse.mountinfo import parse_mountinfo
+from nfstuned.parse.mountinfo import SMB, parse_mountinfo
 from tests.parse.conftest import DATA, Captured
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
@@ -91,3 +91,9 @@ def test_mounts_beside_a_damaged_line_survive(data: st.DataObject) -> None:
     good = [only(line) for line in (*lines[:at], *lines[at + 1 :])]
     found = parse_mountinfo("\n".join([*lines[:at], bad, *lines[at + 1 :]]))
     assert [entry for entry in found if entry in good] == good
+
+
+def test_the_families_do_not_see_each_others_mounts() -> None:
+    text = f"{LINE}\n62 24 0:44 / /mnt/3 rw - cifs //sa1/b rw\n63 24 0:45 / /mnt/4 rw - ext4 /dev/cifs rw"
+    assert [m.point for m in parse_mountinfo(text) if isinstance(m, Mount)] == ["/mnt/2"]
+    assert [m.point for m in parse_mountinfo(text, family=SMB) if isinstance(m, Mount)] == ["/mnt/3"]

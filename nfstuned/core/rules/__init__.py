@@ -6,15 +6,31 @@ that fails it and one that passes.
 
 from __future__ import annotations
 
-from nfstuned.core.rules import endpoint, host, image, nconnect, options, readahead, smb
+from nfstuned.core.rules import (
+    combined,
+    endpoint,
+    host,
+    image,
+    interfaces,
+    mountconf,
+    nconnect,
+    options,
+    readahead,
+    smb,
+    transports,
+)
 from nfstuned.model.finding import Rule
 
 RULES: tuple[Rule, ...] = (
     *readahead.RULES,
     *nconnect.RULES,
+    *combined.RULES,
+    *transports.RULES,
+    *mountconf.RULES,
     *options.RULES,
     *endpoint.RULES,
     *host.RULES,
+    *interfaces.RULES,
     *image.RULES,
     *smb.RULES,
 )

@@ -2,6 +2,244 @@
 
 from __future__ import annotations
 
-from nfstuned.model.finding import Rule
+from collections.abc import Iterator
 
-RULES: tuple[Rule, ...] = ()
+from nfstuned.core.addresses import all_public, same
+from nfstuned.core.endpoint import (
+    AZURE_FILES,
+    Address,
+    as_address,
+    is_loopback,
+    plain,
+    provider_by_name,
+    split_source,
+)
+from nfstuned.core.rules import tls
+from nfstuned.core.targets import server_name
+from nfstuned.model.facts import Answer, Facts, Reach, Reachable, Target
+from nfstuned.model.finding import Fault, Need, Rule, Severity
+
+_LINK = "privatelink"
+_NOTHING = Answer("")
+_Reaches = dict[tuple[Address | None, int], Reach]
+_NOT_TCP = ("udp", "udp6", "rdma", "rdma6")
+_WHY = {
+    Reachable.REFUSED: "refuses connections",
+    Reachable.TIMEOUT: "does not answer",
+    Reachable.UNREACHABLE: "cannot be reached",
+}
+
+
+def public(facts: Facts) -> Iterator[Fault]:
+    """Yield mounts of Azure Files at a public address; what has a private endpoint all the same is NFS402."""
+    answers = facts.network.by_name
+    for target in facts.nfs:
+        answer = answers.get(server_name(target), _NOTHING)
+        used = _used(target, answer)
+        if not _is_azure(target, answer) or not all_public(used) or _link(answer):
+            continue
+        host = server_name(target)
+        what = "leads through a tunnel to" if as_address(host) else f"is of {host}, which is"
+        yield Fault(
+            target.subject,
+            f"the mount {what} the public address {used[0]}: NFS works there only from subnets of the same "
+            "region that have a service endpoint, not over peering, and the address may change",
+            observed=", ".join(used),
+            expected="the address of a private endpoint",
+            remedy="create a private endpoint for the storage account's file service in this network, "
+            f"link its DNS zone {_zone(host)}, and mount again",
+        )
+
+
+def not_linked(facts: Facts) -> Iterator[Fault]:
+    """Yield mounts of a name whose chain passes a privatelink zone and still ends at a public address."""
+    answers = facts.network.by_name
+    for target in facts.nfs:
+        answer = answers.get(server_name(target), _NOTHING)
+        used, link = _used(target, answer), _link(answer)
+        if not link or not _is_azure(target, answer) or not all_public(used):
+            continue
+        yield Fault(
+            target.subject,
+            f"{answer.host} is an alias of {link}, so that it has a private endpoint, but this machine's "
+            f"resolver ends at the public address {used[0]}: the private endpoint is not used",
+            observed=" -> ".join((answer.host, *answer.chain, used[0])),
+            expected="the address of the private endpoint",
+            remedy=f"link the private DNS zone {_zone(link)} to this virtual network, or forward it to "
+            "168.63.129.16 from a DNS server in there, and mount again",
+        )
+
+
+def by_address(facts: Facts) -> Iterator[Fault]:
+    """Yield mounts of Azure Files by an address, or by a name of the privatelink zone."""
+    for target in facts.nfs:
+        host = plain(split_source(target.source)[0])
+        ordinary = _ordinary(target, host)
+        if not ordinary:
+            continue
+        what = "an address" if as_address(host) is not None else "a name of the privatelink zone"
+        yield Fault(
+            target.subject,
+            f"the source {host} is {what}; the account's ordinary name leads to its private endpoint by "
+            "itself, and stays right when that is made anew",
+            observed=host,
+            expected=ordinary,
+            remedy=f"use {ordinary} in {target.origin or 'the mount command'}, unmount and mount again",
+        )
+
+
+def drifted(facts: Facts) -> Iterator[Fault]:
+    """Yield live mounts whose address is not among those of their name any more.
+
+    Names of other servers than Azure's may stand for many machines of which each answer names a few. There an
+    old address that still serves is no drift. Nor is another name's present address anywhere: two addresses
+    of one NFSv4.1 server are one client to the kernel, and both mounts show the first one's.
+    """
+    answers = facts.network.by_name
+    reaches = _by_address(facts)
+    known = {as_address(one) for answer in facts.network.answers for one in answer.addresses}
+    for target in facts.nfs:
+        address = target.live.options.get("addr") if target.live is not None else None
+        host = plain(split_source(target.source)[0])
+        answer = answers.get(host, _NOTHING)
+        if address is None or is_loopback(address) or as_address(address) in known:
+            continue
+        # IPv4 and IPv6 are asked for apart: one without an answer is no change.
+        if answer.error or not any(_alike(address, one) for one in answer.addresses):
+            continue
+        if not _is_azure(target, answer) and not _dead(_tried(reaches, (address,), target.endpoint.port)):
+            continue
+        yield Fault(
+            target.subject,
+            f"the mount goes to {address}, and {host} is {', '.join(answer.addresses)} now: a name is "
+            "resolved only once, and the mount hangs when the old address no longer answers",
+            observed=address,
+            expected=", ".join(answer.addresses),
+            remedy=f"sudo umount {target.point} (with -l where that hangs), then mount it again",
+        )
+
+
+def unreachable(facts: Facts) -> Iterator[Fault]:
+    """Yield mounts of which no address that was tried opens the port."""
+    answers, reaches = facts.network.by_name, _by_address(facts)
+    for target in facts.nfs:
+        if (target.options.get("proto") or "") in _NOT_TCP or any(one in target.options for one in _NOT_TCP):
+            continue
+        place = target.endpoint
+        named = answers.get(place.host, _NOTHING).addresses or (place.host,)
+        tried = _tried(reaches, (place.address,) if place.address is not None else named, place.port)
+        if _dead(tried):
+            what = _WHY[tried[0].state] if len({one.state for one in tried}) == 1 else "does not open"
+            yield Fault(
+                target.subject,
+                f"TCP port {place.port} of {place.host} {what}, so that the share cannot be used",
+                observed="; ".join(_said(one) for one in tried),
+                expected=f"TCP port {place.port} open",
+                remedy=f"nc -zv {tried[0].address} {place.port}; open the port in the firewalls and network "
+                "security groups between this machine and the server",
+            )
+
+
+def unresolved(facts: Facts) -> Iterator[Fault]:
+    """Yield mounts whose server's name has no address, by the resolver's own verdict."""
+    answers = facts.network.by_name
+    for target in facts.nfs:
+        answer = answers.get(server_name(target), _NOTHING)
+        if not answer.error or not answer.final or _is_numeric(target):
+            continue
+        link = _link(answer)
+        known = f"; its alias {link} has no record in the zone that this machine asks" if link else ""
+        works = "the mount lives on the address that it has, and " if target.live is not None else ""
+        yield Fault(
+            target.subject,
+            f"the name {answer.host} does not resolve ({answer.error}){known}: {works}the next mount fails",
+            observed=answer.error,
+            expected="an address",
+            remedy=f"getent hosts {answer.host}; correct the name or the DNS record",
+        )
+
+
+def _ordinary(target: Target, host: str) -> str:
+    """Return the name by which Azure Files should be mounted instead of `host`; "" where nothing is wrong."""
+    place = target.endpoint
+    if as_address(host) is None:
+        linked = provider_by_name(host) == AZURE_FILES and f".{_LINK}." in host
+        return host.replace(f".{_LINK}.", ".", 1) if linked else ""
+    if is_loopback(host) or AZURE_FILES not in (place.provider, target.profile.name):
+        return ""
+    return place.host if as_address(place.host) is None else "ACCOUNT.file.core.windows.net"
+
+
+def _is_numeric(target: Target) -> bool:
+    """Whether it is mounted by an address, which needs no name; a tunnel's own does not count."""
+    host, _ = split_source(target.source)
+    return as_address(host) is not None and not is_loopback(host)
+
+
+def _is_azure(target: Target, answer: Answer) -> bool:
+    """Whether the server is Azure Files: by its name, by an alias on the way, or behind a tunnel."""
+    return target.endpoint.provider == AZURE_FILES or any(
+        provider_by_name(name) == AZURE_FILES for name in answer.chain
+    )
+
+
+def _used(target: Target, answer: Answer) -> tuple[str, ...]:
+    """Return the addresses that count: a live mount's own while its name still has it, else the name's."""
+    own = target.endpoint.address
+    if own is not None and (not answer.addresses or any(same(own, one) for one in answer.addresses)):
+        return (own,)
+    return answer.addresses
+
+
+def _alike(left: str, right: str) -> bool:
+    """Whether both are IPv4 addresses, or both IPv6."""
+    return type(as_address(left)) is type(as_address(right))
+
+
+def _link(answer: Answer) -> str:
+    """Return the name of a privatelink zone that a chain passes, "" when it passes none."""
+    return next((name for name in answer.chain if f".{_LINK}." in f".{plain(name)}"), "")
+
+
+def _zone(host: str) -> str:
+    """Return the private DNS zone of an endpoint's name: what follows the account, from privatelink on."""
+    _, found, suffix = plain(host).partition(".file.")
+    return f"{_LINK}.file.{suffix if found else 'core.windows.net'}"
+
+
+def _by_address(facts: Facts) -> _Reaches:
+    """Return the attempts to connect by address and port."""
+    return {(as_address(one.address), one.port): one for one in facts.network.reaches}
+
+
+def _tried(reaches: _Reaches, addresses: tuple[str, ...], port: int) -> tuple[Reach, ...]:
+    """Return the attempts at those of the addresses that were tried; a name was not."""
+    keys = ((as_address(address), port) for address in addresses)
+    return tuple(reaches[key] for key in keys if key[0] is not None and key in reaches)
+
+
+def _dead(tried: tuple[Reach, ...]) -> bool:
+    """Whether some address was tried, and none opened the port."""
+    return bool(tried) and all(one.state is not Reachable.OPEN for one in tried)
+
+
+def _said(reach: Reach) -> str:
+    return f"{reach.address}: {reach.detail or reach.state.value}"
+
+
+_NETWORKING = "https://learn.microsoft.com/en-us/azure/storage/files/storage-files-networking-overview"
+_ENDPOINTS = "https://learn.microsoft.com/en-us/azure/storage/files/storage-files-networking-endpoints"
+_TROUBLE = "https://learn.microsoft.com/en-us/troubleshoot/azure/azure-storage/files/security/files-troubleshoot-linux-nfs"
+_MAN = "https://man7.org/linux/man-pages/man5/nfs.5.html"
+_ASKS = frozenset({Need.NETWORK})
+
+RULES: tuple[Rule, ...] = (
+    Rule("NFS401", "public-endpoint", Severity.WARNING, public, _NETWORKING, _ASKS),
+    Rule("NFS402", "privatelink-not-linked", Severity.ERROR, not_linked, _NETWORKING, _ASKS),
+    Rule("NFS403", "mounted-by-address", Severity.ADVICE, by_address, _ENDPOINTS),
+    Rule("NFS404", "address-drift", Severity.WARNING, drifted, _MAN, frozenset({Need.NETWORK, Need.LIVE})),
+    Rule("NFS405", "port-unreachable", Severity.ERROR, unreachable, _TROUBLE, _ASKS),
+    *tls.BEFORE_NAMES,
+    Rule("NFS408", "name-unresolved", Severity.ERROR, unresolved, _MAN, _ASKS),
+    *tls.AFTER_NAMES,
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nfstuned.core.rules import system
 from nfstuned.model.finding import Rule
 
-RULES: tuple[Rule, ...] = ()
+RULES: tuple[Rule, ...] = (*system.RULES,)

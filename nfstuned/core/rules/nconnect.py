@@ -1,7 +1,142 @@
-"""Rules NFS2xx: nconnect and the transports of a server."""
+"""Rules NFS201 to NFS204: the nconnect that mounts ask for, and the one that they get."""
 
 from __future__ import annotations
 
-from nfstuned.model.finding import Rule
+from collections.abc import Iterator
 
-RULES: tuple[Rule, ...] = ()
+from nfstuned.core.backports import kernel, knows_nconnect
+from nfstuned.core.groups import Groups, effective, groups, protocol, requested, version
+from nfstuned.core.inherited import contradicted, decider, mend
+from nfstuned.core.intent import find
+from nfstuned.model.facts import Facts, Target
+from nfstuned.model.finding import Fault, Rule, Severity
+from nfstuned.parse.options import parse_options
+
+
+def below_policy(facts: Facts) -> Iterator[Fault]:
+    """Yield mounts with fewer connections than their profile asks for.
+
+    Silent where the advice would be wrong or said already: with Kerberos (NFS207), where the kernel cannot
+    (NFS203), and where the mount asks for enough and another mount decided (NFS204).
+    """
+    known = groups(facts)
+    for target in facts.nfs:
+        wanted, got = target.profile.nconnect, effective(target, facts, known)
+        if wanted is None or got is None or got >= wanted or not _may_have_more(target, facts):
+            continue
+        if contradicted(target, facts, known) and (requested(target) or 0) >= wanted:
+            continue
+        yield Fault(
+            target.subject,
+            f"{'one connection carries' if got == 1 else f'{got} connections carry'} everything and the "
+            f"profile {target.profile.name} asks for nconnect={wanted}: one connection is one network flow, "
+            "with the speed of one",
+            observed=_text(target, got),
+            expected=f"nconnect={wanted}",
+            remedy=_raise(target, wanted, facts, known),
+            source=_said_by(target),
+        )
+
+
+def above_policy(facts: Facts) -> Iterator[Fault]:
+    """Yield mounts with more connections than their profile allows; not where NFS204 tells who decided."""
+    known = groups(facts)
+    for target in facts.nfs:
+        most, got = target.profile.nconnect_max, effective(target, facts, known)
+        if most is None or got is None or got <= most:
+            continue
+        if contradicted(target, facts, known) and (requested(target) or 0) <= most:
+            continue
+        wanted = target.profile.nconnect or most
+        yield Fault(
+            target.subject,
+            f"nconnect={got} is more than the {most} that {target.profile.name} allows: nothing is gained "
+            "beyond that, and the server's own queues may suffer",
+            observed=f"nconnect={got}",
+            expected=f"at most {most}",
+            remedy=f"set nconnect={wanted}{_in_file(target)}, then {mend(target, facts, known, wanted)}",
+            source=_said_by(target),
+        )
+
+
+def unsupported_kernel(facts: Facts) -> Iterator[Fault]:
+    """Yield mounts that ask for nconnect where the kernel does not know it."""
+    release = kernel(facts)
+    shown = any(target.live and "nconnect" in target.live.options for target in facts.nfs)
+    if release is None or shown:
+        return
+    for target in facts.nfs:
+        asked = find(target.asked, "nconnect")
+        if asked is None or knows_nconnect(release, facts.snapshot.distribution, version(target)):
+            continue
+        yield Fault(
+            target.subject,
+            f"nconnect={asked.value} is asked for in {asked.origin} and Linux {release.text} does not know "
+            "it: the mount fails, or has one connection",
+            observed=f"Linux {release.text}",
+            expected="Linux 5.3, or a distribution's kernel with nconnect",
+            remedy=f"update the kernel, or take nconnect out of {asked.origin}",
+        )
+
+
+def inherited(facts: Facts) -> Iterator[Fault]:
+    """Yield mounts that do not get the nconnect that they ask for, since another mount came first."""
+    known = groups(facts)
+    for target in facts.nfs:
+        asked, wanted = contradicted(target, facts, known), requested(target)
+        if asked is None or wanted is None:
+            continue
+        got = effective(target, facts, known)
+        gets = "has" if target.live is not None else "would get"
+        yield Fault(
+            target.subject,
+            f"{asked.origin} asks for nconnect={asked.value} and the mount {gets} {got}: "
+            f"{decider(target, facts, known)}, because all mounts of one server "
+            f"({target.endpoint.address or target.endpoint.host}) share its connections",
+            observed=f"nconnect={got}" if got != 1 else "no nconnect",
+            expected=f"nconnect={asked.value}",
+            remedy=mend(target, facts, known, wanted),
+        )
+
+
+def _may_have_more(target: Target, facts: Facts) -> bool:
+    """Whether more connections are possible and wanted for a mount."""
+    release = kernel(facts)
+    possible = release is None or knows_nconnect(release, facts.snapshot.distribution, version(target))
+    return possible and protocol(target) == "tcp" and "krb5" not in (target.options.get("sec") or "")
+
+
+def _raise(target: Target, wanted: int, facts: Facts, known: Groups) -> str:
+    """Return how a mount gets more connections: a new line in its file where that does not ask for enough."""
+    line = parse_options(target.request.options).number("nconnect") if target.request else None
+    if target.live is None:
+        return f"put nconnect={wanted} into the options{_in_file(target)}"
+    if line is not None and line >= wanted:
+        return mend(target, facts, known, line)
+    again = mend(target, facts, known, wanted)
+    return f"put nconnect={wanted} into the options{_in_file(target)}, then {again}"
+
+
+def _in_file(target: Target) -> str:
+    asked = find(target.asked, "nconnect")
+    place = (asked.origin if asked and asked.line else "") or target.origin
+    return f" in {place}" if place else ""
+
+
+def _text(target: Target, got: int) -> str:
+    return f"nconnect={got}" if "nconnect" in target.options else "no nconnect"
+
+
+def _said_by(target: Target) -> str:
+    return next((source.url for source in target.profile.sources if "nconnect" in source.keys), "")
+
+
+_AZURE = "https://learn.microsoft.com/en-us/azure/storage/files/nfs-performance"
+_NETAPP = "https://learn.microsoft.com/en-us/azure/azure-netapp-files/performance-linux-mount-options"
+
+RULES: tuple[Rule, ...] = (
+    Rule("NFS201", "nconnect-below-policy", Severity.ADVICE, below_policy, _AZURE),
+    Rule("NFS202", "nconnect-above-policy", Severity.WARNING, above_policy, _AZURE),
+    Rule("NFS203", "nconnect-unsupported-kernel", Severity.ERROR, unsupported_kernel, _NETAPP),
+    Rule("NFS204", "nconnect-inherited", Severity.WARNING, inherited, _NETAPP),
+)

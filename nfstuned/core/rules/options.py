@@ -2,6 +2,199 @@
 
 from __future__ import annotations
 
-from nfstuned.model.finding import Rule
+from collections.abc import Iterator
+from dataclasses import replace
 
-RULES: tuple[Rule, ...] = ()
+from nfstuned.core.endpoint import AZURE_FILES, NETAPP
+from nfstuned.core.nfsoptions import FLAVOURS, cache_times, last_of, version, version_text
+from nfstuned.core.rules import entries
+from nfstuned.core.rules.kernels import kernel_of
+from nfstuned.model.facts import Facts, Target
+from nfstuned.model.finding import Fault, Rule, Severity
+from nfstuned.parse.options import parse_options
+
+_MOUNTING = "https://learn.microsoft.com/en-us/azure/storage/files/storage-files-how-to-mount-nfs-shares"
+_NETAPP_OPTIONS = "https://learn.microsoft.com/en-us/azure/azure-netapp-files/performance-linux-mount-options"
+_NETAPP_FAQ = "https://learn.microsoft.com/en-us/azure/azure-netapp-files/faq-nfs"
+_AZNFS = "https://github.com/Azure/AZNFS-mount/blob/main/src/mountscript.sh"
+_AZURE_TRANSFER = 1 << 20
+"""Bytes of rsize and wsize, as the page on mounting says (read 2026-06-17)."""
+_RESVPORT_MENDED = (5, 18, 0)
+
+
+def is_azure_files(target: Target) -> bool:
+    """Return whether a target is Azure Files over NFS: by its server, or as the administrator says."""
+    return target.is_nfs and AZURE_FILES in {target.endpoint.provider, target.profile.name}
+
+
+def wrong_version(facts: Facts) -> Iterator[Fault]:
+    """Yield mounts of a version that the vendor does not support; what is negotiated, the server decides."""
+    for target in facts.nfs:
+        found = version(target.fstype, target.options)
+        if is_azure_files(target):
+            if target.live is None and target.fstype == "aznfs":
+                yield from _unversioned(target)
+            if found is not None and found not in {(4, 1), (4, None)}:
+                yield _version_fault(target, "Azure Files only speaks NFS 4.1", "vers=4,minorversion=1")
+        elif NETAPP in {target.endpoint.provider, target.profile.name} and found == (4, 2):
+            fault = _version_fault(target, "Azure NetApp Files supports NFS 3 and 4.1", "vers=4.1")
+            yield replace(fault, source=_NETAPP_FAQ)
+
+
+def _unversioned(target: Target) -> Iterator[Fault]:
+    """Yield an entry that mount.aznfs refuses: it wants to read 4.1 or 3 itself, nfsmount.conf is no help."""
+    own = parse_options(target.request.options if target.request else "")
+    found = version("nfs", own)
+    if found is None or found == (4, None):
+        yield Fault(
+            target.subject,
+            "mount.aznfs refuses a mount whose options do not name the whole version, and nothing is mounted",
+            observed=f"vers={version_text(found)}" if found else "no vers=",
+            expected="vers=4,minorversion=1",
+            remedy=f"write vers=4,minorversion=1 into the options in {_where(target)}",
+            source=_AZNFS,
+        )
+
+
+def _version_fault(target: Target, why: str, wanted: str) -> Fault:
+    found = version(target.fstype, target.options)
+    return Fault(
+        target.subject,
+        f"{why}, and this {_state(target)} version {version_text(found) if found else '?'}",
+        observed=f"vers={version_text(found)}" if found else "",
+        expected=wanted,
+        remedy=f"write {wanted} into the options in {_where(target)}{_again(target)}",
+    )
+
+
+def wrong_security(facts: Facts) -> Iterator[Fault]:
+    """Yield mounts of Azure Files without sec=sys among their flavours."""
+    for target in filter(is_azure_files, facts.nfs):
+        flavours = (target.options.get("sec") or "sys").split(":")
+        if "sys" not in flavours and FLAVOURS.issuperset(flavours):
+            yield Fault(
+                target.subject,
+                f"sec={':'.join(flavours)} is asked for, and Azure Files over NFS knows only sec=sys: "
+                "it has neither Kerberos nor identities",
+                observed=f"sec={':'.join(flavours)}",
+                expected="sec=sys",
+                remedy=f"write sec=sys into the options in {_where(target)}{_again(target)}",
+            )
+
+
+def small_transfers(facts: Facts) -> Iterator[Fault]:
+    """Yield mounts of Azure Files with an rsize or wsize below 1 MiB; one of 0 means the server's own."""
+    for target in filter(is_azure_files, facts.nfs):
+        sizes = _sizes(target)
+        low = {name: size for name, size in sizes.items() if 0 < size < _AZURE_TRANSFER}
+        if low:
+            yield Fault(
+                target.subject,
+                f"{_listed(low)}: a request carries less than the {_AZURE_TRANSFER} bytes that Azure Files "
+                "takes, so that the same data need more of them",
+                observed=_listed(low),
+                expected=f"{_AZURE_TRANSFER}",
+                remedy=f"write rsize={_AZURE_TRANSFER},wsize={_AZURE_TRANSFER} into the options in "
+                f"{_where(target)}{_again(target)}",
+            )
+
+
+def large_transfers(facts: Facts) -> Iterator[Fault]:
+    """Yield mounts with an rsize or wsize above what their profile allows (Azure NetApp Files: 262144)."""
+    for target in facts.nfs:
+        most = target.profile.rsize_max
+        high = {name: size for name, size in _sizes(target).items() if most is not None and size > most}
+        if high:
+            yield Fault(
+                target.subject,
+                f"{_listed(high)} is above {most}, the most that the profile {target.profile.name} "
+                "allows, and the vendor measured with no larger requests",
+                observed=_listed(high),
+                expected=f"at most {most}",
+                remedy=f"write rsize={most},wsize={most} into the options in {_where(target)}"
+                + _again(target),
+            )
+
+
+def reserved_port(facts: Facts) -> Iterator[Fault]:
+    """Yield mounts of Azure Files without noresvport on kernels whose reconnect needs it."""
+    kernel = kernel_of(facts)
+    if kernel is None or kernel.version >= _RESVPORT_MENDED:
+        return
+    for target in filter(is_azure_files, facts.nfs):
+        if last_of(target.options, "resvport", "noresvport") != "noresvport":
+            yield Fault(
+                target.subject,
+                f"noresvport is missing, and kernels before 5.18 (this is {kernel.text}) reconnect from the "
+                "same port after the network failed, which can keep the share away",
+                observed="resvport",
+                expected="noresvport",
+                remedy=f"add noresvport to the options in {_where(target)}{_again(target)}",
+            )
+
+
+def short_cache(facts: Facts) -> Iterator[Fault]:
+    """Yield mounts that keep attributes for less time than their profile asks for."""
+    for target in facts.nfs:
+        least = target.profile.actimeo_min
+        times = cache_times(target.options)
+        low = {name: seconds for name, seconds in times.items() if least is not None and seconds < least}
+        if low:
+            yield Fault(
+                target.subject,
+                f"attributes are cached for less than {least} s ({_listed(low)}): the server is asked for "
+                "them again while a directory is still being read",
+                observed="noac" if not any(times.values()) else _listed(low),
+                expected=f"actimeo={least} or more",
+                remedy=f"add actimeo={least} to the options in {_where(target)}{_again(target)}; "
+                "keep it where other clients' changes must be seen sooner",
+            )
+
+
+def soft_mount(facts: Facts) -> Iterator[Fault]:
+    """Yield mounts whose requests fail after a time instead of waiting for the server."""
+    for target in facts.nfs:
+        how = last_of(target.options, "hard", "soft", "softerr")
+        if how in {"soft", "softerr"}:
+            yield Fault(
+                target.subject,
+                f"{how}: when the server does not answer in time, programs get an error in the middle of "
+                "their work, and what they wrote may be lost without their knowing",
+                observed=how,
+                expected="hard",
+                remedy=f"replace {how} by hard in the options in {_where(target)}{_again(target)}",
+            )
+
+
+def _sizes(target: Target) -> dict[str, int]:
+    found = {name: target.options.number(name) for name in ("rsize", "wsize")}
+    return {name: size for name, size in found.items() if size is not None}
+
+
+def _listed(values: dict[str, int]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in values.items())
+
+
+def _state(target: Target) -> str:
+    return "mount has" if target.live is not None else "entry asks for"
+
+
+def _where(target: Target) -> str:
+    return target.origin or "the mount command"
+
+
+def _again(target: Target) -> str:
+    """Return what makes a change count for a live mount: remounting changes none of these options."""
+    return f", then umount {target.point} and mount it again" if target.live is not None else ""
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("NFS301", "version-not-supported", Severity.ERROR, wrong_version, _MOUNTING),
+    Rule("NFS302", "security-not-supported", Severity.ERROR, wrong_security, _MOUNTING),
+    Rule("NFS303", "transfer-size-low", Severity.WARNING, small_transfers, _MOUNTING),
+    Rule("NFS304", "transfer-size-high", Severity.WARNING, large_transfers, _NETAPP_OPTIONS),
+    Rule("NFS305", "noresvport-missing", Severity.WARNING, reserved_port, _MOUNTING),
+    Rule("NFS306", "attribute-cache-short", Severity.ADVICE, short_cache, _MOUNTING),
+    Rule("NFS307", "soft-mount", Severity.WARNING, soft_mount, entries.NFS_MANUAL),
+    *entries.RULES,
+)

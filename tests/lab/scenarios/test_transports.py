@@ -37,6 +37,16 @@ def test_a_client_keeps_the_name_of_its_first_mount(mount: Mounts) -> None:
     assert [server.hostname for server in _servers()] == [AZURE]
 
 
+def test_below_a_root_that_another_name_mounted_the_source_is_that_name(mount: Mounts) -> None:
+    # Both addresses are one server to NFSv4.1 and later, whose root's superblock the second mount walks down.
+    root = mount.new_point()
+    run("mount", "-t", "nfs", "-o", "vers=4.2", f"{AZURE}:/", str(root))
+    second = mount("b", host=GENERIC)
+    shown = [one for one in observe(Root()).superblocks if one.device == second.device]
+    assert [one.mounts[0].source for one in shown] == [f"{AZURE}:/srv/b"]
+    assert second.options["addr"] == ADDRESS
+
+
 def test_mounts_of_one_client_show_the_same_connections(mount: Mounts) -> None:
     first, second = mount("a", "vers=4.1,nconnect=4"), mount("b", "vers=4.1,nconnect=4")
     (first.point / "file").write_bytes(b"x" * 100_000)

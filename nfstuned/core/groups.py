@@ -1,0 +1,238 @@
+"""Transport groups: which mounts share the connections of one nfs_client, and so its nconnect."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from nfstuned.core.addresses import Kind, kind
+from nfstuned.core.endpoint import AZURE_FILES, NETAPP, NFS_PORT, as_address, is_loopback, split_source
+from nfstuned.model.facts import Facts, Target
+from nfstuned.model.kernel import Options, Server
+from nfstuned.parse.utab import FILE as UTAB
+
+_PROTOCOLS = ("tcp", "udp", "rdma")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What the kernel tells nfs_clients apart by (fs/nfs/client.c, nfs_match_client); no name is in it."""
+
+    version: str
+    """With the minor version: "3", "4.1"."""
+    protocol: str
+    address: str
+    port: int
+    security: str
+    """xprtsec; "" without."""
+    namespace: int = 0
+    """The number of the network namespace in `Groups`; 0 in a group that is only asked for."""
+
+
+class _Namespaces:
+    """Network namespaces, told apart by their nfs_clients, and numbered from 1 on."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, int] = {}
+        self._known: dict[tuple[Server, ...], int] = {}
+
+    def number(self, servers: tuple[Server, ...]) -> int:
+        """Return a namespace's number; superblocks of one mostly share one tuple, which is not read again."""
+        found = self._seen.get(id(servers))
+        if found is None:
+            found = self._seen[id(servers)] = self._known.setdefault(servers, len(self._known) + 1)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The transport groups that are live, each with its mounts; `bare` finds them without the namespace."""
+
+    live: Mapping[Group, tuple[Target, ...]]
+    mine: Mapping[int, Group]
+    """By the id of a live mount's Target."""
+    bare: Mapping[Group, tuple[Group, ...]]
+
+
+def groups(facts: Facts) -> Groups:
+    """Return the transport groups that are live."""
+    spaces, mine = _Namespaces(), {}
+    live: defaultdict[Group, list[Target]] = defaultdict(list)
+    for target in facts.nfs:
+        group = _live(target)
+        if group is not None and target.superblock is not None:
+            group = replace(group, namespace=spaces.number(target.superblock.servers))
+            live[group].append(target)
+            mine[id(target)] = group
+    bare: defaultdict[Group, list[Group]] = defaultdict(list)
+    for group in live:
+        bare[replace(group, namespace=0)].append(group)
+    return Groups(
+        {group: tuple(members) for group, members in live.items()},
+        mine,
+        {group: tuple(alike) for group, alike in bare.items()},
+    )
+
+
+def members(target: Target, facts: Facts, known: Groups) -> tuple[Target, ...]:
+    """Return the live mounts that share a mount's connections, or would; itself included where it is live.
+
+    Nothing for a mount that is only asked for unless the files and the resolver leave one group possible.
+    """
+    if target.live is not None:
+        group = known.mine.get(id(target))
+        return known.live[group] if group is not None else ()
+    asked = _asked(target, facts)
+    alike = known.bare.get(asked, ()) if asked is not None else ()
+    return known.live[alike[0]] if len(alike) == 1 else ()
+
+
+def by_namespace(targets: Sequence[Target]) -> Sequence[Sequence[Target]]:
+    """Split mounts by network namespace: connections are never shared across.
+
+    What only a file asks for belongs to the one namespace where there is no other, and else to none.
+    """
+    spaces = _Namespaces()
+    found: defaultdict[int, list[Target]] = defaultdict(list)
+    for target in targets:
+        if target.superblock is not None:
+            found[spaces.number(target.superblock.servers)].append(target)
+    return list(found.values()) if len(found) > 1 else [targets]
+
+
+def requested(target: Target) -> int | None:
+    """Return the nconnect that was or will be asked for, 1 where the option is absent; None if unknown."""
+    if "nconnect" in target.wanted:
+        return target.wanted.number("nconnect")
+    if target.asked or target.request is not None:
+        return 1
+    return None
+
+
+def effective(target: Target, facts: Facts, known: Groups) -> int | None:
+    """Return the nconnect of a live mount, or the one that a mount will get; None if that is unknown.
+
+    A mount whose group is live gets the group's, whatever it asks for.
+    """
+    alike = (target,) if target.live is not None else members(target, facts, known)
+    if alike:
+        return alike[0].options.number("nconnect") or 1
+    return requested(target)
+
+
+def version(target: Target) -> str | None:
+    """Return the NFS version, "3" or "4.1"; "4" where the minor one is negotiated, None where all is.
+
+    Azure Files speaks 4.1 only, so that negotiation ends there.
+    """
+    wanted = target.options
+    given = wanted.get("vers") or wanted.get("nfsvers") or _flag(wanted) or _of_type(target)
+    if given == "4" and wanted.number("minorversion") is not None:
+        given = f"4.{wanted.number('minorversion')}"
+    if given in {None, "4"} and target.endpoint.provider == AZURE_FILES:
+        return "4.1"
+    return given
+
+
+def protocol(target: Target) -> str:
+    """Return "tcp", "udp" or "rdma": of IPv6 as of IPv4."""
+    named = target.options.get("proto") or next((one for one in _PROTOCOLS if one in target.options), "tcp")
+    return named.removesuffix("6")
+
+
+def address(target: Target, facts: Facts) -> str | None:
+    """Return the real server's address; None where the files and the resolver leave several possible."""
+    known = target.endpoint.address or target.endpoint.host
+    parsed = as_address(known)
+    if parsed is not None:
+        return str(parsed)
+    found = _answered(target, facts)
+    return found.pop() if len(found) == 1 else None
+
+
+def is_private(target: Target, facts: Facts) -> bool | None:
+    """Return whether an Azure Files mount goes through a private endpoint; None where nothing tells.
+
+    An address of the public Internet can still be one of a virtual network's own: the names tell, whose last
+    one is then in the private zone.
+    """
+    place = address(target, facts)
+    parsed = as_address(place) if place else None
+    if parsed is None or parsed.is_loopback:
+        return None
+    answer = facts.answer(target.endpoint.host)
+    named = answer.chain[-1] if answer and answer.chain and place in _answered(target, facts) else ""
+    if ".privatelink." in f".{named}":
+        return True
+    found = kind(str(parsed))
+    return found is not Kind.PUBLIC if found in {Kind.PUBLIC, Kind.PRIVATE, Kind.CGNAT} else None
+
+
+def share(target: Target) -> str:
+    """Return the Azure file share of a mount: the first two parts of the path, "/account/share"."""
+    _, export = split_source(target.source)
+    return "/" + "/".join([part for part in export.split("/") if part][:2])
+
+
+def is_azure_files(target: Target) -> bool:
+    """Whether a mount is of Azure Files, by its server or by the administrator's word."""
+    return AZURE_FILES in {target.endpoint.provider, target.profile.name}
+
+
+def is_netapp(target: Target) -> bool:
+    """Whether a mount is of Azure NetApp Files, by its server or by the administrator's word."""
+    return NETAPP in {target.endpoint.provider, target.profile.name}
+
+
+def was_recorded(target: Target, facts: Facts) -> bool:
+    """Whether utab tells what a live mount was really asked with; files may have changed since."""
+    return any(
+        request.file == UTAB and (request.source, request.point) == (target.source, target.point)
+        for request in facts.snapshot.requests
+    )
+
+
+def _answered(target: Target, facts: Facts) -> set[str]:
+    answer = facts.answer(target.endpoint.host)
+    return {str(as_address(one) or one) for one in answer.addresses} if answer else set()
+
+
+def _live(target: Target) -> Group | None:
+    """Return the group of a live mount, without its namespace; nfsfs has what the options leave out."""
+    if target.live is None or target.superblock is None:
+        return None
+    options, volume = target.live.options, target.superblock.volume
+    server = as_address(options.get("addr") or (volume.address if volume else ""))
+    number = options.get("vers")
+    if server is None or number is None:
+        return None
+    port = options.number("port") or (volume.port if volume else 0) or NFS_PORT
+    return Group(number, protocol(target), str(server), port, _security(options))
+
+
+def _asked(target: Target, facts: Facts) -> Group | None:
+    """Return the group that a mount would join; None where that is open, and for a helper's own tunnel."""
+    number, wanted = version(target), target.options
+    place = wanted.get("addr") or address(target, facts)
+    parsed = as_address(place) if place else None
+    tunnelled = target.fstype == "aznfs" and "notls" not in wanted
+    if number in {None, "4"} or parsed is None or tunnelled or is_loopback(str(parsed)):
+        return None
+    port = wanted.number("port") or NFS_PORT
+    return Group(str(number), protocol(target), str(parsed), port, _security(wanted))
+
+
+def _security(wanted: Options) -> str:
+    security = wanted.get("xprtsec")
+    return "" if security in {None, "none"} else str(security)
+
+
+def _flag(wanted: Options) -> str | None:
+    """Return the version of `v3`, `v4` or `v4.1`, the last of them."""
+    names = [name for name, value in wanted.pairs if value is None and name[:2] in {"v2", "v3", "v4"}]
+    return names[-1][1:] if names else None
+
+
+def _of_type(target: Target) -> str | None:
+    return "4" if target.fstype == "nfs4" else None

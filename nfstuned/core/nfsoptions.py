@@ -1,0 +1,65 @@
+"""What the mount options of NFS mean: version, security flavours, cache times, flags (nfs(5))."""
+
+from __future__ import annotations
+
+import re
+
+from nfstuned.model.kernel import Options
+
+Version = tuple[int, int | None]
+"""Major and minor version; the minor one is None where mount.nfs negotiates it."""
+
+FLAVOURS = frozenset(
+    {
+        *("none", "null", "sys", "krb5", "krb5i", "krb5p"),
+        *("lkey", "lkeyi", "lkeyp", "spkm3", "spkm3i", "spkm3p"),
+    }
+)
+"""The security flavours that the kernel's NFS client knows (nfs_secflavor_tokens, fs/nfs/fs_context.c)."""
+CACHE_DEFAULTS = {"acregmin": 3, "acregmax": 60, "acdirmin": 30, "acdirmax": 60}
+"""In seconds (NFS_DEF_ACREGMIN and so on, include/linux/nfs_fs.h); the kernel does not show a default."""
+_NUMBER = re.compile(r"([234])(?:\.([0-2]))?")
+_VERSION_NAMES = ("vers", "nfsvers")
+
+
+def version(fstype: str, options: Options) -> Version | None:
+    """Return the version that options name, the last one of several; None where they name none.
+
+    `vers=4` without a minor version, and the type nfs4, leave that to mount.nfs, which begins with 4.2.
+    """
+    found: Version | None = (4, None) if fstype == "nfs4" else None
+    minor: int | None = None
+    for name, value in options.pairs:
+        text = value or "" if name in _VERSION_NAMES else name[1:] if name.startswith("v") else ""
+        match = _NUMBER.fullmatch(text)
+        if match and (name in _VERSION_NAMES or value is None):
+            found = (int(match[1]), int(match[2]) if match[2] else None)
+        elif name == "minorversion" and value is not None and value.isascii() and value.isdigit():
+            minor = int(value)
+    if found is not None and found[0] == 4 and found[1] is None:  # noqa: PLR2004 - NFS 4 has minor versions
+        return 4, minor
+    return found
+
+
+def version_text(found: Version) -> str:
+    """Return a version as people write it."""
+    return f"{found[0]}" if found[1] is None else f"{found[0]}.{found[1]}"
+
+
+def cache_times(options: Options) -> dict[str, int]:
+    """Return the four attribute cache times that options come to, in seconds."""
+    times, cached = dict(CACHE_DEFAULTS), True
+    for name, value in options.pairs:
+        if name in {"ac", "noac"}:
+            cached = name == "ac"
+        elif value is not None and value.isascii() and value.isdigit():
+            if name in times:
+                times[name] = int(value)
+            elif name == "actimeo":
+                times = dict.fromkeys(times, int(value))
+    return times if cached else dict.fromkeys(times, 0)
+
+
+def last_of(options: Options, *names: str) -> str:
+    """Return which of several options that contradict each other stands last; "" where none is there."""
+    return next((name for name, _ in reversed(options.pairs) if name in names), "")

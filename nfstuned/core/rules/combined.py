@@ -1,0 +1,120 @@
+"""Rules NFS205 to NFS207: what nconnect should not be combined with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from nfstuned.core.endpoint import AZURE_FILES
+from nfstuned.core.groups import address, by_namespace, effective, groups, is_private, requested, share
+from nfstuned.model.facts import Facts, Target
+from nfstuned.model.finding import Fault, Rule, Severity
+
+
+def shared_private_endpoint(facts: Facts) -> Iterator[Fault]:
+    """Yield private endpoints over which several shares are mounted that ask for different nconnect.
+
+    One finding an endpoint, at the first mount that asks for the most.
+    """
+    endpoints: dict[tuple[str, int], list[Target]] = {}
+    for target in _azure_files(facts, private=True):
+        endpoints.setdefault((str(address(target, facts)), target.endpoint.port), []).append(target)
+    for (place, _), members in endpoints.items():
+        for alike in by_namespace(members):
+            if len({share(target) for target in alike}) > 1 and _differ(alike):
+                yield _fault(
+                    alike,
+                    f"shares of {alike[0].endpoint.host} ask for different nconnect over one private "
+                    f"endpoint ({place}): {_list(alike)}; the first mount decides for all, and Azure "
+                    "supports nconnect of one mount only with a single share in the account",
+                    "the same nconnect for every share, or an account for each",
+                )
+
+
+def public_endpoint(facts: Facts) -> Iterator[Fault]:
+    """Yield mounts over public endpoints that ask for different nconnect: one finding for all of them.
+
+    The addresses of public endpoints change and are shared by accounts, so that all count as one.
+    """
+    for alike in by_namespace(_azure_files(facts, private=False)):
+        if _differ(alike):
+            yield _fault(
+                alike,
+                f"mounts over public endpoints ask for different nconnect: {_list(alike)}; accounts share "
+                "public addresses, so that Azure does not support nconnect of one mount there",
+                "the same nconnect for every mount, or private endpoints",
+            )
+
+
+def with_kerberos(facts: Facts) -> Iterator[Fault]:
+    """Yield Kerberos mounts with several connections; not of Azure Files, which has no Kerberos (NFS302)."""
+    known = groups(facts)
+    for target in facts.nfs:
+        security, count = target.options.get("sec") or "", effective(target, facts, known) or 1
+        certain = all(flavor.startswith("krb5") for flavor in security.split(":"))
+        if certain and count > 1 and target.endpoint.provider != AZURE_FILES:
+            yield Fault(
+                target.subject,
+                f"sec={security} and nconnect={count}: connections that share one Kerberos context run ahead "
+                "of its replay window, which the server answers by dropping requests",
+                observed=f"sec={security}, nconnect={count}",
+                expected="nconnect=1, or sec=sys",
+                remedy=f"take nconnect out of {target.origin or 'the options'} and mount every mount of this "
+                "server again",
+            )
+
+
+def _azure_files(facts: Facts, *, private: bool) -> list[Target]:
+    """Return the mounts of Azure Files of which the endpoint's kind and the request are known."""
+    return [
+        target
+        for target in facts.nfs
+        if target.endpoint.provider == AZURE_FILES
+        and requested(target) is not None
+        and is_private(target, facts) is private
+    ]
+
+
+def _differ(members: Sequence[Target]) -> bool:
+    return len({requested(target) for target in members}) > 1
+
+
+def _list(members: Sequence[Target]) -> str:
+    """Name the mounts by what they ask for, the most first: "4 on /mnt/a, none on /mnt/b"."""
+    asked: dict[int, list[str]] = {}
+    for target in members:
+        asked.setdefault(requested(target) or 1, []).append(target.point)
+    parts = []
+    for count in sorted(asked, reverse=True):
+        first, *others = asked[count]
+        more = f" and {len(others)} more" if others else ""
+        parts.append(f"{'none' if count == 1 else count} on {first}{more}")
+    return ", ".join(parts)
+
+
+def _place(target: Target) -> tuple[str, int]:
+    return (target.request.file, target.request.line) if target.request else (target.point, 0)
+
+
+def _fault(members: Sequence[Target], message: str, expected: str) -> Fault:
+    most = max(requested(target) or 1 for target in members)
+    chief = next(target for target in members if requested(target) == most)
+    live = sorted({one.options.number("nconnect") or 1 for one in members if one.live is not None})
+    others = sorted((one for one in members if requested(one) != most), key=_place)
+    lines = dict.fromkeys(target.origin or f"the options of {target.point}" for target in others)
+    return Fault(
+        chief.subject,
+        message,
+        observed=f"in effect: {', '.join(str(count) for count in live)}" if live else "nothing mounted yet",
+        expected=expected,
+        remedy=f"put nconnect={most} also into {', '.join(lines)}, and mount all of them again",
+    )
+
+
+_AZURE = "https://learn.microsoft.com/en-us/azure/storage/files/nfs-performance"
+_NETAPP = "https://learn.microsoft.com/en-us/azure/azure-netapp-files/performance-linux-mount-options"
+
+RULES: tuple[Rule, ...] = (
+    Rule("NFS205", "nconnect-shared-private-endpoint", Severity.WARNING, shared_private_endpoint, _AZURE),
+    Rule("NFS206", "nconnect-public-endpoint", Severity.WARNING, public_endpoint, _AZURE),
+    Rule("NFS207", "nconnect-with-kerberos", Severity.WARNING, with_kerberos, _NETAPP),
+)

@@ -1,0 +1,171 @@
+"""Rules NFS406, NFS407 and NFS409: the TLS tunnels that AZNFS makes for Azure Files.
+
+The helper mounts 127.0.0.1 with a port of its own, where stunnel listens: src/nfsv4mountscript.sh in
+https://github.com/Azure/AZNFS-mount.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from nfstuned.core.endpoint import (
+    AZURE_FILES,
+    TUNNEL_PORTS,
+    as_address,
+    is_loopback,
+    plain,
+    provider_by_name,
+    split_source,
+)
+from nfstuned.model.facts import Answer, Facts, Target
+from nfstuned.model.finding import Fault, Rule, Severity
+from nfstuned.model.work import Request
+from nfstuned.parse.options import parse_options
+
+_HELPER = "aznfs"
+_OVERRIDE = "AZURE_ENDPOINT_OVERRIDE"
+_PUBLIC_CLOUD = "windows.net"
+
+
+def helper_down(facts: Facts) -> Iterator[Fault]:
+    """Yield TLS mounts whose tunnel has no listener, or over which no watchdog watches."""
+    state = facts.system.tls
+    stopped = state.watchdog.installed and state.watchdog.active is False
+    for target in facts.nfs:
+        port = _tunnel_port(facts, target)
+        if port is not None and state.listening is not None and port not in state.listening:
+            yield Fault(
+                target.subject,
+                f"nothing listens on 127.0.0.1:{port}, where the mount expects its TLS tunnel: every access "
+                "waits for it",
+                observed=f"no listener on TCP port {port}",
+                expected="a running stunnel",
+                remedy="sudo systemctl restart aznfswatchdogv4, which starts the tunnel within seconds; else "
+                f"unmount {target.point} and mount it again; see /opt/microsoft/aznfs/data/aznfs.log",
+            )
+        elif stopped and (port is not None or _asks_tls(target)):
+            hurts = "a tunnel that dies stays dead" if port is not None else "mount.aznfs refuses to mount"
+            yield Fault(
+                target.subject,
+                f"aznfswatchdogv4.service is not running: without it {hurts}",
+                observed="inactive",
+                expected="active",
+                remedy="sudo systemctl enable --now aznfswatchdogv4",
+            )
+
+
+def mixed(facts: Facts) -> Iterator[Fault]:
+    """Yield clear mounts of an endpoint that is also mounted, or to be mounted, with TLS.
+
+    Two ways to mount one place are no mix: a line that was changed while the mount still is as it was.
+    """
+    answers = facts.network.by_name
+    clear: list[Target] = []
+    encrypted: dict[str, list[Target]] = {}
+    for target in facts.nfs:
+        if _is_tls(facts, target):
+            for place in _places(answers, target):
+                encrypted.setdefault(place, []).append(target)
+        elif target.endpoint.provider == AZURE_FILES:
+            clear.append(target)
+    for target in clear:
+        both = ((place, one) for place in _places(answers, target) for one in encrypted.get(place, ()))
+        place, other = next((pair for pair in both if pair[1].point != target.point), ("", None))
+        if other is None:
+            continue
+        yield Fault(
+            target.subject,
+            f"the mount is clear and {other.subject} uses TLS, and both are of the endpoint {place}: "
+            "they share connections, and the mount helper refuses whichever comes second",
+            observed=f"{target.subject} clear, {other.subject} TLS",
+            expected="one mode for an endpoint",
+            remedy=f"mount both with -t {_HELPER} and without notls, or both with notls; beside notls, the "
+            "option clean removes what a TLS mount has left behind",
+        )
+
+
+def wrong_cloud(facts: Facts) -> Iterator[Fault]:
+    """Yield TLS mounts outside the public cloud, or of a custom name, without the endpoint's override."""
+    override = facts.system.tls.overrides.get(_OVERRIDE, "").removeprefix(".")
+    for target in facts.nfs:
+        if target.request is None or target.request.wildcard or not _wants_tls(target.request):
+            continue
+        host = plain(split_source(target.request.source)[0])
+        if as_address(host) is not None:
+            continue
+        suffix = _cloud(host)
+        if suffix == _PUBLIC_CLOUD or (override and suffix in ("", override)):
+            continue
+        wanted = suffix or _PUBLIC_CLOUD
+        yield Fault(
+            target.subject,
+            f"{host} is {'a name of the cloud ' + suffix if suffix else 'not a name of Azure Files'}, and "
+            f"{_OVERRIDE} {f'is {override}' if override else 'is not set'}: the mount helper may hold the "
+            "server's certificate against the public cloud's name, and the TLS connection then fails",
+            observed=override or "not set",
+            expected=f"{_OVERRIDE}={wanted}" + ("" if suffix else ", or the suffix of the account's cloud"),
+            remedy="write [Manager] and DefaultEnvironment="
+            f"{_OVERRIDE}={wanted} to /etc/systemd/system.conf.d/aznfs.conf, run systemctl daemon-reexec, "
+            "and export it before a mount by hand",
+        )
+
+
+def _tunnel_port(facts: Facts, target: Target) -> int | None:
+    """Return the local port of a live TLS mount of Azure Files; None for every other mount.
+
+    A tunnel whose configuration is gone has no provider. It is taken for AZNFS's where that is installed:
+    its watchdog removes what was changed by hand.
+    """
+    if target.live is None:
+        return None
+    options, place = target.live.options, target.endpoint
+    port = options.number("port")
+    if port not in TUNNEL_PORTS or not is_loopback(options.get("addr")):
+        return None
+    lost = is_loopback(place.address) and facts.system.tls.watchdog.installed
+    return port if place.provider == AZURE_FILES or lost else None
+
+
+def _is_tls(facts: Facts, target: Target) -> bool:
+    return _tunnel_port(facts, target) is not None or _asks_tls(target)
+
+
+def _asks_tls(target: Target) -> bool:
+    """Whether a mount that is not there yet will be one with TLS."""
+    return target.live is None and target.request is not None and _wants_tls(target.request)
+
+
+def _wants_tls(request: Request) -> bool:
+    """Whether a line asks the helper for TLS: it does so for every NFSv4.1 mount without `notls`."""
+    options = parse_options(request.options)
+    return (
+        request.fstype == _HELPER
+        and "notls" not in options
+        and not (options.get("vers") or "").startswith("3")
+    )
+
+
+def _places(answers: Mapping[str, Answer], target: Target) -> tuple[str, ...]:
+    """Return the addresses of a mount's endpoint, and its name: one of them in common is one endpoint."""
+    place = target.endpoint
+    answer = answers.get(place.host)
+    known = (place.address,) if place.address is not None else answer.addresses if answer else ()
+    addresses = (as_address(text) for text in (*known, place.host))
+    return (*(str(one) for one in addresses if one is not None), place.host)
+
+
+def _cloud(host: str) -> str:
+    """Return the suffix of the cloud that a name of Azure Files belongs to; "" for any other name."""
+    if provider_by_name(host) != AZURE_FILES:
+        return ""
+    _, found, suffix = host.partition(".core.")
+    return suffix if found else _PUBLIC_CLOUD
+
+
+_TRANSIT = "https://learn.microsoft.com/en-us/azure/storage/files/encryption-in-transit-for-nfs-shares"
+
+BEFORE_NAMES: tuple[Rule, ...] = (
+    Rule("NFS406", "tls-helper-down", Severity.ERROR, helper_down, _TRANSIT),
+    Rule("NFS407", "tls-mixed", Severity.ERROR, mixed, _TRANSIT),
+)
+AFTER_NAMES: tuple[Rule, ...] = (Rule("NFS409", "tls-wrong-cloud", Severity.WARNING, wrong_cloud, _TRANSIT),)

@@ -1,0 +1,87 @@
+"""Which udev rules of a host have the last word about the read-ahead of its NFS superblocks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from nfstuned.core.udevdevice import ATTRIBUTE
+from nfstuned.core.udevwriters import NFS_ADDED, NFSRAHEAD, find_writers
+from nfstuned.model.facts import Facts, UdevFile
+from nfstuned.model.udev import RuleWriter, UdevEvent, UdevRule
+from nfstuned.parse.udevrules import parse_udev_rules
+
+_ROWS = "/nfsfs/volumes"
+"""The kernel's list of NFS superblocks: a program that reads it is taken for one that finds them."""
+_STATIC = {"ACTION", "SUBSYSTEM", "KERNEL", "DEVPATH"}
+_BEHIND = re.compile(r"\b(?:ENV|TAGS?|RUN|RESULT|IMPORT)\b")
+_SAID = re.compile(r"%c|\$result")
+
+
+def rule_writers(facts: Facts, event: UdevEvent = NFS_ADDED) -> tuple[RuleWriter, ...]:
+    """Return the rules that may write the read-ahead of a new superblock, the last one last."""
+    return find_writers(_that_matter(facts.udev), event)
+
+
+def _that_matter(files: Iterable[UdevFile]) -> tuple[tuple[str, str], ...]:
+    """Return paths and texts of the files that decide it: to read all of a host's rules takes its time.
+
+    The others matter where a rule looks at what earlier ones left behind, or runs commands in the end.
+    """
+    everything = tuple((file.path, file.text) for file in files if file.text)
+    about = tuple((path, text) for path, text in everything if ATTRIBUTE in text)
+    return everything if any(_looks_back(text) for _, text in about) else about
+
+
+def _looks_back(text: str) -> bool:
+    return bool(_BEHIND.search(text)) or ("PROGRAM" not in text and bool(_SAID.search(text)))
+
+
+def in_force(facts: Facts) -> tuple[RuleWriter, ...]:
+    """Return those of them that no later rule overrules for every NFS superblock."""
+    writers = rule_writers(facts)
+    last = max((at for at, writer in enumerate(writers) if reaches_all(facts, writer)), default=0)
+    return writers[last:]
+
+
+def reaches_all(facts: Facts, writer: RuleWriter) -> bool:
+    """Whether a rule writes for every NFS superblock of the host's own namespaces.
+
+    So does one that asks the kernel's list of them, and nfs-utils' own. Whether another program's answer, or
+    a jump on one, lets a rule through is not known.
+    """
+    if writer.certain or is_nfsrahead(writer):
+        return True
+    rule = rule_of(facts, writer)
+    asks = rule is not None and any(token.key == "PROGRAM" and _ROWS in token.value for token in rule.tokens)
+    return unsure(facts, writer) <= ({"PROGRAM", "RESULT"} if asks else set())
+
+
+def unsure(facts: Facts, writer: RuleWriter) -> set[str]:
+    """Return the keys of a rule that only the host can answer; GOTO where something in its file jumps."""
+    if writer.certain:
+        return set()
+    rule = rule_of(facts, writer)
+    keys = {token.key for token in rule.tokens if token.is_match} if rule else {"GOTO"}
+    jumps = any(each.goto for each in _parsed(facts, writer.file))
+    return keys - _STATIC | ({"GOTO"} if jumps else set())
+
+
+def rule_of(facts: Facts, writer: RuleWriter) -> UdevRule | None:
+    """Return the rule that writes."""
+    return next((rule for rule in _parsed(facts, writer.file) if rule.line == writer.line), None)
+
+
+def _parsed(facts: Facts, path: str) -> tuple[UdevRule, ...]:
+    return _rules_of(next((file.text for file in facts.udev if file.path == path), ""))
+
+
+@lru_cache(maxsize=8)
+def _rules_of(text: str) -> tuple[UdevRule, ...]:
+    return parse_udev_rules(text).rules
+
+
+def is_nfsrahead(writer: RuleWriter) -> bool:
+    """Whether nfs-utils' program decides the value."""
+    return (writer.program or "").split(" ")[0].endswith("/" + NFSRAHEAD)

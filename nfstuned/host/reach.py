@@ -1,0 +1,87 @@
+"""Whether TCP ports open: all at once, within one deadline."""
+
+from __future__ import annotations
+
+import errno
+import os
+import selectors
+import socket
+import time
+from collections.abc import Iterable, Sequence
+
+from nfstuned.model.facts import Reach, Reachable
+
+DEADLINE_S = 2.0
+AT_ONCE = 512
+"""Half of the usual limit of open files."""
+
+Place = tuple[str, int]
+
+
+def reach(servers: Sequence[Sequence[Place]], seconds: float = DEADLINE_S) -> tuple[Reach, ...]:
+    """Return for each server (all of its addresses) the first that opens, or else every attempt.
+
+    It takes `seconds` at most. What could not be tried in that time is left out.
+    """
+    tried = _attempt(dict.fromkeys(place for places in servers for place in places), seconds)
+    found: dict[Reach, None] = {}
+    for places in servers:
+        attempts = [tried[place] for place in places if place in tried]
+        opened = [one for one in attempts if one.state is Reachable.OPEN]
+        found.update(dict.fromkeys(opened[:1] or attempts))
+    return tuple(found)
+
+
+def _attempt(places: Iterable[Place], seconds: float) -> dict[Place, Reach]:
+    end = time.monotonic() + seconds
+    waiting = list(places)[::-1]
+    found: dict[Place, Reach] = {}
+    with selectors.DefaultSelector() as selector:
+        while True:
+            left = end - time.monotonic()
+            # A late start would call a slow server dead.
+            while waiting and len(selector.get_map()) < AT_ONCE and left > seconds / 2:
+                _start(selector, waiting.pop(), found)
+            if not selector.get_map() or left <= 0:
+                break
+            for key, _ in selector.select(left):
+                found[key.data] = _verdict(key.data, _close(selector, key))
+        for key in list(selector.get_map().values()):
+            _close(selector, key)
+            address, port = key.data
+            found[address, port] = Reach(address, port, Reachable.TIMEOUT, f"no answer within {seconds:g} s")
+    return found
+
+
+def _start(selector: selectors.BaseSelector, place: Place, found: dict[Place, Reach]) -> None:
+    """Begin to connect; a refusal on this machine itself is known at once."""
+    address, port = place
+    try:
+        family, kind, protocol, _, target = socket.getaddrinfo(
+            address, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
+        )[0]
+        sock = socket.socket(family, kind | socket.SOCK_NONBLOCK, protocol)
+    except OSError as error:
+        if error.errno not in (errno.EMFILE, errno.ENFILE):  # ours, not the server's
+            found[place] = Reach(address, port, Reachable.UNREACHABLE, error.strerror or str(error))
+        return
+    code = sock.connect_ex(target)
+    if code in (0, errno.EINPROGRESS):
+        selector.register(sock.detach(), selectors.EVENT_WRITE, place)
+        return
+    sock.close()
+    found[place] = _verdict(place, code)
+
+
+def _close(selector: selectors.BaseSelector, key: selectors.SelectorKey) -> int:
+    """Close a connection and return what came of it, an errno."""
+    selector.unregister(key.fileobj)
+    with socket.socket(fileno=key.fd) as sock:
+        return sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+
+
+def _verdict(place: Place, code: int) -> Reach:
+    if code == 0:
+        return Reach(*place, Reachable.OPEN)
+    states = {errno.ECONNREFUSED: Reachable.REFUSED, errno.ETIMEDOUT: Reachable.TIMEOUT}
+    return Reach(*place, states.get(code, Reachable.UNREACHABLE), os.strerror(code))

@@ -1,0 +1,38 @@
+"""Services: what systemd's files say of them, and whether they run."""
+
+from __future__ import annotations
+
+from nfstuned.host.root import Root
+from nfstuned.model.facts import Unit
+
+_FOLDERS = tuple(f"{folder}/systemd/system" for folder in ("etc", "run", "usr/local/lib", "usr/lib", "lib"))
+"""The strongest first: a file hides those of its name in later ones."""
+_CGROUPS = ("sys/fs/cgroup", "sys/fs/cgroup/systemd", "sys/fs/cgroup/unified")
+"""Where systemd has its tree: the only one, or with version 1 one of several."""
+
+
+def observe_unit(root: Root, name: str, *, image: bool) -> Unit:
+    """Return a service as its files tell it, and whether it runs by the processes of its control group."""
+    folder = next((folder for folder in _FOLDERS if name in root.names(folder)), None)
+    if folder is None:
+        return Unit(active=None if image else _active(root, name))
+    # systemd takes an empty file and a link to /dev/null alike: the unit is masked.
+    masked = root.link(f"{folder}/{name}") == "/dev/null" or not root.read_or_empty(f"{folder}/{name}")
+    return Unit(
+        installed=any(root.read_or_empty(f"{place}/{name}") for place in _FOLDERS),
+        enabled=not masked and any(_wanted(root, place, name) for place in _FOLDERS),
+        active=None if image else _active(root, name),
+    )
+
+
+def _wanted(root: Root, folder: str, name: str) -> bool:
+    groups = (group for group in root.names(folder) if group.endswith((".wants", ".requires")))
+    return any(name in root.names(f"{folder}/{group}") for group in groups)
+
+
+def _active(root: Root, name: str) -> bool | None:
+    """Return whether a system service has processes; None where the host has no such control groups."""
+    for folder in _CGROUPS:
+        if root.names(f"{folder}/system.slice"):
+            return bool(root.read_or_empty(f"{folder}/system.slice/{name}/cgroup.procs").strip())
+    return None

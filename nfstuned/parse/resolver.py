@@ -1,0 +1,71 @@
+"""How this host turns names into addresses: hosts(5) and the `hosts` line of nsswitch.conf(5)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from ipaddress import ip_address
+from types import MappingProxyType
+
+SOURCES = ("files", "dns")
+"""What glibc asks where nsswitch.conf says nothing."""
+_HOSTS_LINE = re.compile(r"^[ \t]*hosts:([^#\n]*)", re.MULTILINE)
+_TOKEN = re.compile(r"\[[^\]]*\]|[^\s\[\]]+")
+_ENDS_UNFOUND = re.compile(r"(?<!!)\bNOTFOUND=return|!(?!NOTFOUND)\w+=return", re.IGNORECASE)
+
+
+def parse_hosts(text: str) -> Mapping[str, tuple[str, ...]]:
+    """Return the addresses of each name in lower case, in the file's order.
+
+    A line that does not begin with an address counts as little here as it does for glibc.
+    """
+    found: dict[str, list[str]] = {}
+    for line in text.split("\n"):
+        address, *names = line.partition("#")[0].split() or [""]
+        if not is_address(address):
+            continue
+        for name in names:
+            known = found.setdefault(name.lower(), [])
+            if address not in known:
+                known.append(address)
+    return MappingProxyType({name: tuple(addresses) for name, addresses in found.items()})
+
+
+def parse_sources(text: str) -> tuple[str, ...]:
+    """Return what is asked for a host name, in order: "files", "dns", and others under their own names.
+
+    systemd-resolved ("resolve") reads /etc/hosts itself and then asks DNS, so that it comes after both. What
+    comes after a source that ends the search for a name it does not know is not asked.
+    """
+    line = _HOSTS_LINE.search(text)
+    if line is None:
+        return SOURCES
+    found: dict[str, None] = {}
+    last = ""
+    for token in _TOKEN.findall(line[1]):
+        if token.startswith("["):
+            # mdns4_minimal knows .local names only: for all others its "not found" is never said.
+            if last in (*SOURCES, "resolve") and _ENDS_UNFOUND.search(token.replace(" ", "")):
+                break
+            continue
+        last = token
+        found.update(dict.fromkeys((*SOURCES, token) if token == "resolve" else (token,)))  # noqa: S105 - no password
+    return tuple(found)
+
+
+def name_server_lines(text: str) -> str:
+    """Return resolv.conf(5) without the `nameserver` lines that hold no address; glibc skips them, too."""
+    return "".join(
+        line + "\n"
+        for line in text.split("\n")
+        if line.split()[:1] != ["nameserver"] or is_address("".join(line.split()[1:2]))
+    )
+
+
+def is_address(text: str) -> bool:
+    """Return whether `text` is an IP address; an IPv6 one may have a scope."""
+    try:
+        ip_address(text.partition("%")[0])
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,58 @@
+"""What a check asks the world for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nfstuned.cli.examine import Scope, examine
+from nfstuned.host.configload import load as load_policy
+from nfstuned.host.root import Root
+from nfstuned.model.facts import Network
+from tests.check import hosts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nfstuned.host.outside import Questions
+
+
+@dataclass
+class Listener:
+    """A world that remembers what it was asked, and knows nothing."""
+
+    asked: list[Questions] = field(default_factory=list)
+
+    def ask(self, questions: Questions, *, offline: bool) -> tuple[Network, tuple[str, ...]]:
+        assert not offline
+        self.asked.append(questions)
+        return Network(), ()
+
+    def pause(self, seconds: float) -> None:
+        raise AssertionError(f"nothing is measured for {seconds} s")
+
+
+def questions(name: str, folder: Path) -> Questions:
+    root, world = Root(str(hosts.load(name).build(folder / "host"))), Listener()
+    examine(root, load_policy(root), Scope(), world)
+    (asked,) = world.asked
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("host", "names"),
+    [
+        ("clean", ("sa1.file.core.windows.net",)),
+        ("tls", ()),
+        ("tls-in-fstab", ("sa1.file.core.windows.net",)),
+    ],
+)
+def test_the_name_behind_a_tunnel_is_asked_for_where_a_line_has_it(
+    host: str, names: tuple[str, ...], tmp_path: Path
+) -> None:
+    asked = questions(host, tmp_path)
+    assert asked.names == names
+    assert asked.servers == (("10.10.10.10", 2049),)
+    assert asked.addresses == ("10.10.10.10",)

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+
+from nfstuned.core.backports import knows_nconnect
+from nfstuned.model.kernel import Distribution
+from nfstuned.parse.kernel import parse_release
+
+
+@pytest.mark.parametrize(
+    ("release", "distribution", "version", "known"),
+    [
+        ("5.3.0", "debian 10", "4.1", True),
+        ("5.2.21", "debian 10", "4.1", False),
+        ("4.18.0-240.el8.x86_64", "rhel 8.3", "4.1", True),
+        ("4.18.0-240.22.1.el8_3.x86_64", "rocky 8.3", "3", True),
+        ("4.18.0-193.28.1.el8_2.x86_64", "rhel 8.2", "3", False),
+        ("4.18.0-1020-azure", "ubuntu 18.04", "4.1", True),
+        ("4.15.0-213-generic", "ubuntu 16.04", "3", False),
+        ("3.10.0-1160.el7.x86_64", "rhel 7.9", "3", False),
+        ("4.14.35-2047.el7uek.x86_64", "ol 7.9", "3", False),
+        ("4.12.14-122.130-default", "sles 12.5", "3", True),
+        ("4.12.14-122.130-default", "sles 12.5", "4.1", False),
+        ("4.12.14-122.130-default", "sles 12.5", None, True),
+        ("4.12.14-150.86-default", "sles 15", "3", False),
+        ("4.12.14-197.99-default", "sles_sap 15.1", "3", True),
+        ("5.3.18-24.96-default", "sles 15.2", "4.1", True),
+        ("4.14.355-276.amzn2.x86_64", "amzn 2", "4.1", False),
+    ],
+)
+def test_a_kernel_knows_nconnect_by_its_number_or_its_distribution(
+    *,
+    release: str,
+    distribution: str,
+    version: str | None,
+    known: bool,
+) -> None:
+    name, number = distribution.split()
+    told = Distribution(name, number, distribution)
+    assert knows_nconnect(parse_release(release), told, version) is known
+
+
+def test_an_old_kernel_of_nobody_knows_may_have_it() -> None:
+    assert knows_nconnect(parse_release("4.19.0"), None, "4.1")

@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from nfstuned.core.rules import interfaces
+from nfstuned.core.vmsizes import egress, is_old
+from nfstuned.model.facts import Answer, Facts, Interface, Measured, Network, Route, System, Target, Traffic
+from nfstuned.model.finding import Fault, Need
+from nfstuned.model.policy import Policy, Profile
+from nfstuned.model.samples import Sample, TransportRate
+from nfstuned.model.work import Endpoint, Snapshot
+
+ADDRESS = "10.10.10.10"
+ETH0 = Interface("eth0", driver="hv_netvsc", mtu=1500, rx_queues=8)
+VF = Interface("enP1", driver="mlx5_core", master="eth0", mtu=1500, rx_queues=8)
+OTHERS = (Interface("lo", mtu=65536, rx_queues=1), Interface("docker0", mtu=1400))
+MIB = 1 << 20
+
+
+def target(
+    point: str = "/mnt/a", address: str | None = ADDRESS, provider: str = "azure-files", fstype: str = "nfs4"
+) -> Target:
+    place = Endpoint("sa1.file.core.windows.net", address, 2049, provider)
+    return Target(point, point, "sa1.file.core.windows.net:/sa1/a", fstype, place, Profile("azure-files"))
+
+
+def sample(write_bytes_per_s: float) -> Sample:
+    return Sample(
+        time=0,
+        interval_s=10,
+        device="0:46",
+        mount_points=("/mnt/a",),
+        source="sa1.file.core.windows.net:/sa1/a",
+        read_bytes_per_s=0,
+        write_bytes_per_s=write_bytes_per_s,
+        server_read_bytes_per_s=0,
+        server_write_bytes_per_s=write_bytes_per_s,
+        over_fetch_ratio=None,
+        ops={},
+        transport=TransportRate("v4.1 tcp 10.10.10.10:2049", 4, None, None),
+    )
+
+
+@dataclass(frozen=True)
+class Host:
+    """A host of one mount through eth0, as far as these rules look."""
+
+    interfaces: tuple[Interface, ...] = (ETH0, VF)
+    targets: tuple[Target, ...] = (target(),)
+    routes: tuple[Route, ...] = (Route(ADDRESS, "eth0"),)
+    answers: tuple[Answer, ...] = ()
+    azure: bool = True
+    cpus: int | None = 8
+    size: str | None = None
+    seconds: float = 10
+    traffic: tuple[Traffic, ...] = ()
+    write_bytes_per_s: float = 1e9
+
+    def faults(self, rule: str) -> list[Fault]:
+        facts = Facts(
+            has=frozenset(Need),
+            snapshot=Snapshot(azure=self.azure),
+            policy=Policy(()),
+            targets=self.targets,
+            network=Network(
+                answers=self.answers,
+                routes=self.routes,
+                interfaces=(*self.interfaces, *OTHERS),
+                vm_size=self.size,
+            ),
+            system=System(cpus=self.cpus),
+            measured=Measured(self.seconds, (sample(self.write_bytes_per_s),), traffic=self.traffic),
+        )
+        (judge,) = (one.judge for one in interfaces.RULES if one.id == rule)
+        return list(judge(facts))
+
+    def subjects(self, rule: str) -> list[str]:
+        return [fault.subject for fault in self.faults(rule)]
+
+
+def device(
+    name: str = "ens3", driver: str | None = "virtio_net", mtu: int = 1500, queues: int = 8
+) -> Interface:
+    return Interface(name, driver=driver, mtu=mtu, rx_queues=queues)
+
+
+class TestAcceleratedNetworking:
+    def test_an_interface_without_a_virtual_function_is_named_once_for_all_its_mounts(self) -> None:
+        five = tuple(target(f"/mnt/{name}") for name in "abcde")
+        (fault,) = Host((ETH0,), five).faults("NFS506")
+        assert fault.subject == "eth0"
+        assert "/mnt/a, /mnt/b, /mnt/c and 2 more" in fault.message
+
+    @pytest.mark.parametrize("driver", ["mlx4_core", "mlx4_en", "mlx5_core", "mana"])
+    def test_any_of_azures_virtual_functions_will_do(self, driver: str) -> None:
+        assert not Host((ETH0, Interface("enP1", driver=driver, master="eth0"))).faults("NFS506")
+
+    def test_a_virtual_function_of_another_interface_does_not_count(self) -> None:
+        assert Host((ETH0, Interface("enP1", driver="mana", master="eth1"))).subjects("NFS506") == ["eth0"]
+
+    def test_a_hyper_v_host_of_ones_own_has_no_accelerated_networking(self) -> None:
+        assert not Host((ETH0,), azure=False).faults("NFS506")
+
+    def test_an_interface_that_carries_no_mount_does_not_matter(self) -> None:
+        eth1 = Interface("eth1", driver="hv_netvsc")
+        assert not Host((ETH0, VF, eth1)).faults("NFS506")
+        assert not Host((ETH0,), ()).faults("NFS506")
+
+    def test_netapps_and_smb_mounts_count_like_others(self) -> None:
+        assert Host((ETH0,), (target(provider="azure-netapp-files"),)).subjects("NFS506") == ["eth0"]
+        assert Host((ETH0,), (target(fstype="cifs"),)).subjects("NFS506") == ["eth0"]
+
+    def test_a_mount_that_only_a_file_asks_for_is_found_by_its_name(self) -> None:
+        answers = (Answer("sa1.file.core.windows.net", ("10.9.9.9", ADDRESS)),)
+        planned = (target("/etc/fstab:3", address=None),)
+        assert Host((ETH0,), planned, answers=answers).subjects("NFS506") == ["eth0"]
+        assert not Host((ETH0,), planned).faults("NFS506")
+
+
+class TestVirtualFunctionCarries:
+    def test_one_that_stands_still_is_named(self) -> None:
+        host = Host(traffic=(Traffic("eth0", MIB, 0), Traffic("enP1", 0, 0)))
+        assert host.subjects("NFS507") == ["enP1"]
+
+    @pytest.mark.parametrize(
+        "traffic",
+        [
+            (Traffic("eth0", MIB - 1, 0), Traffic("enP1", 0, 0)),
+            (Traffic("eth0", MIB, MIB), Traffic("enP1", 0, 60)),
+            (Traffic("eth0", MIB, MIB),),
+            (Traffic("enP1", 0, 0),),
+            (),
+        ],
+    )
+    def test_little_traffic_or_a_missing_counter_shows_nothing(self, traffic: tuple[Traffic, ...]) -> None:
+        assert not Host(traffic=traffic).faults("NFS507")
+
+    def test_two_looks_within_a_second_show_nothing(self) -> None:
+        traffic = (Traffic("eth0", MIB, 0), Traffic("enP1", 0, 0))
+        assert not Host(seconds=0.9, traffic=traffic).faults("NFS507")
+
+
+class TestMtu:
+    @pytest.mark.parametrize(
+        ("mtu", "azure", "found"),
+        [
+            (1500, True, False),
+            (1501, True, True),
+            (1499, True, True),
+            (9000, False, True),
+            (1460, False, False),
+        ],
+    )
+    def test_what_is_not_1500_does_not_fit_but_off_azure_a_smaller_one_has_its_reasons(
+        self, *, mtu: int, azure: bool, found: bool
+    ) -> None:
+        host = Host((device("eth0", mtu=mtu),), azure=azure)
+        assert host.subjects("NFS508") == (["eth0"] if found else [])
+
+    @pytest.mark.parametrize(("mtu", "found"), [(1400, False), (1500, False), (3900, True)])
+    def test_what_the_route_says_comes_first(self, *, mtu: int, found: bool) -> None:
+        host = Host((device("eth0", mtu=9000),), routes=(Route(ADDRESS, "eth0", mtu=mtu),))
+        assert bool(host.faults("NFS508")) is found
+
+    def test_only_azures_storage_has_a_size_of_its_own(self) -> None:
+        targets = (target(provider="generic"), target("/mnt/b", "10.0.0.9", provider="aws-efs"))
+        routes = (Route(ADDRESS, "eth0"), Route("10.0.0.9", "eth0"))
+        assert not Host((device("eth0", mtu=9001),), targets, routes).faults("NFS508")
+
+    def test_the_mounts_that_suffer_are_named_and_the_others_are_not(self) -> None:
+        (fault,) = Host(
+            (device("eth0", mtu=9001),), (target(provider="generic"), target("/mnt/share"))
+        ).faults("NFS508")
+        assert "carries /mnt/share:" in fault.message
+
+    def test_loopback_and_tunnels_have_mtus_of_their_own(self) -> None:
+        assert not Host(routes=(Route(ADDRESS, "lo", local=True),)).faults("NFS508")
+        assert not Host((device("wg0", None, 1420),), routes=(Route(ADDRESS, "wg0"),)).faults("NFS508")
+
+
+class TestQueues:
+    @pytest.mark.parametrize(
+        ("queues", "cpus", "found"), [(1, 2, True), (1, 1, False), (2, 8, False), (1, None, False)]
+    )
+    def test_one_queue_for_several_cpus_is_one_too_few(
+        self, *, queues: int, cpus: int | None, found: bool
+    ) -> None:
+        assert bool(Host((device("eth0", queues=queues),), cpus=cpus).faults("NFS509")) is found
+
+    def test_the_virtual_function_is_judged_in_place_of_the_interface_above_it(self) -> None:
+        above, below = device("eth0", "hv_netvsc", queues=1), Interface("enP1", "mana", "eth0", rx_queues=16)
+        assert not Host((above, below)).faults("NFS509")
+        assert Host((ETH0, Interface("enP1", "mana", "eth0", rx_queues=1))).subjects("NFS509") == ["enP1"]
+
+    def test_steered_packets_and_virtual_interfaces_need_no_queues(self) -> None:
+        steered = Interface("eth0", driver="virtio_net", rx_queues=1, spread=True)
+        assert not Host((steered,)).faults("NFS509")
+        assert not Host((device("eth0", None, queues=1),)).faults("NFS509")
+
+
+class TestEgress:
+    @pytest.mark.parametrize(("sent", "found"), [(14_062_500_000, True), (14_062_499_999, False)])
+    def test_nine_tenths_of_what_a_d16_v4_may_send_are_near(self, *, sent: int, found: bool) -> None:
+        host = Host(size="Standard_D16_v4", traffic=(Traffic("eth0", 0, sent), Traffic("enP1", 0, sent)))
+        assert bool(host.faults("NFS510")) is found
+
+    def test_all_interfaces_share_one_limit(self) -> None:
+        eth1 = Interface("eth1", driver="hv_netvsc")
+        traffic = (Traffic("eth0", 0, 7_000_000_000), Traffic("eth1", 0, 8_000_000_000))
+        (fault,) = Host((ETH0, VF, eth1), size="standard_d16_v4", traffic=traffic).faults("NFS510")
+        assert (fault.subject, fault.observed) == ("eth0", "12,000 Mbit/s")
+        assert "dv4-series" in fault.source
+
+    @pytest.mark.parametrize(("write_bytes_per_s", "found"), [(703_125_000, True), (703_124_999, False)])
+    def test_what_is_sent_must_mainly_be_writes_to_nfs(
+        self, *, write_bytes_per_s: float, found: bool
+    ) -> None:
+        traffic = (Traffic("eth0", 0, 14_062_500_000),)
+        host = Host(size="Standard_D16_v4", traffic=traffic, write_bytes_per_s=write_bytes_per_s)
+        assert bool(host.faults("NFS510")) is found
+
+    @pytest.mark.parametrize("size", [None, "Standard_M416ms_v2", "Standard_D16s_v3"])
+    def test_a_size_without_a_known_limit_has_none(self, size: str | None) -> None:
+        assert not Host(size=size, traffic=(Traffic("eth0", 0, 10**12),)).faults("NFS510")
+
+
+class TestSizes:
+    @pytest.mark.parametrize(
+        "size",
+        [
+            "Standard_D2_v3",
+            "Standard_D16s_v3",
+            "Standard_E16s_v3",
+            "Standard_E64-16s_v3",
+            "Standard_E64i_v3",
+            "Standard_E64is_v3",
+            "Standard_L8s_v2",
+            "STANDARD_L80S_V2",
+        ],
+    )
+    def test_families_of_several_chipsets_are_old(self, size: str) -> None:
+        assert is_old(size)
+        assert Host(size=size).subjects("NFS511") == [size]
+
+    @pytest.mark.parametrize(
+        "size",
+        [
+            "Standard_D16s_v4",
+            "Standard_E16_v5",
+            "Standard_DC2s_v3",
+            "Standard_D2_v2",
+            "Standard_D3_v2",
+            "Standard_L8s_v3",
+            "Standard_L8s",
+            "Standard_NV12s_v3",
+            "Standard_E16s_v3x",
+        ],
+    )
+    def test_others_are_not(self, size: str) -> None:
+        assert not is_old(size)
+
+    def test_without_a_mount_the_size_does_not_matter(self) -> None:
+        assert not Host(targets=(), size="Standard_E16s_v3").faults("NFS511")
+
+    @pytest.mark.parametrize(
+        ("size", "mbit_per_s"),
+        [
+            ("Standard_D16_v4", 12500),
+            ("Standard_D32s_v3", 16000),
+            ("Standard_E32s_v5", 16000),
+            ("Standard_D32ds_v5", 16000),
+            ("Standard_E104id_v5", 100000),
+        ],
+    )
+    def test_the_published_limits(self, size: str, mbit_per_s: int) -> None:
+        limit = egress(size)
+        assert limit is not None
+        assert limit.mbit_per_s == mbit_per_s

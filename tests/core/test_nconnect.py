@@ -1,0 +1,376 @@
+"""Which mounts share connections, who decided their number, and when the rules keep silent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from nfstuned.core.groups import address, groups, is_private, members, requested, version
+from nfstuned.core.rules import RULES
+from nfstuned.core.targets import targets
+from nfstuned.model.facts import Answer, Facts, ImageKernel, KernelSetting, Network, System, Target
+from nfstuned.model.finding import Fault, Need
+from nfstuned.model.intent import Setting
+from nfstuned.model.kernel import Distribution, KernelRelease, Mount, MountStats, Server, Transport, Volume
+from nfstuned.model.policy import Assignment, Match, Policy, Profile
+from nfstuned.model.work import Request, Snapshot, Superblock
+from nfstuned.parse.options import parse_options
+from nfstuned.parse.utab import FILE as UTAB
+
+AZURE = "sa1.file.core.windows.net"
+NAS, NAS_ADDRESS = "nas", "10.0.0.5"
+POLICY = Policy(
+    (
+        Profile("azure-files", nconnect=4, nconnect_max=4),
+        Profile("azure-netapp-files", nconnect=8, nconnect_max=16),
+        Profile("generic"),
+    ),
+    (Assignment(Match(server=("10.9.0.0/16",)), "azure-netapp-files", "policy 1"),),
+)
+KERNEL = KernelRelease((6, 12, 0), "6.12.0")
+DEBIAN = Distribution("debian", "12", "Debian")
+LIVE = frozenset({Need.LIVE, Need.NETWORK})
+
+
+@dataclass(frozen=True)
+class Made:
+    """One live mount: what the kernel shows, and what utab says was asked for."""
+
+    point: str
+    asked: str | None = ""
+    shown: str = ""
+    source: str = f"{NAS}:/srv"
+    age_s: int | None = None
+    fstab: str | None = None
+    space: str = "nas"
+    at: str = NAS_ADDRESS
+    connections: int = 1
+
+
+def facts(*made: Made, lines: tuple[str, ...] = (), **changes: object) -> Facts:
+    """Return the facts of a host with these mounts, and these lines of fstab from 100 on."""
+    superblocks, stats, utab, fstab = [], [], [], []
+    for number, one in enumerate(made):
+        device = f"0:{50 + number}"
+        shown = parse_options(f"{one.shown or 'vers=4.1,proto=tcp'},addr={one.at}")
+        mount = Mount(60 + number, 27, device, "/", one.point, "nfs4", one.source, shown)
+        space = (Server(4, one.at, 2049, 2, one.space),)
+        volume = Volume(4, one.at, 2049, device, "0:0")
+        superblocks.append(Superblock(device, number, 128, (mount,), volume, space))
+        transports = tuple(Transport("tcp", None, 1, 0, 9, 9, 0, 9, 0) for _ in range(one.connections))
+        stats.append(MountStats(one.source, one.point, "nfs4", "1.1", one.age_s, transports=transports))
+        if one.asked is not None:
+            utab.append(Request(one.source, one.point, one.asked or "rw", UTAB, number + 1))
+        if one.fstab is not None:
+            fstab.append(Request(one.source, one.point, one.fstab, "/etc/fstab", number + 1))
+    for number, line in enumerate(lines, 100):
+        source, point, options = line.split()
+        fstab.append(Request(source, point, options, "/etc/fstab", number))
+    snapshot = Snapshot(
+        superblocks=tuple(superblocks),
+        stats=tuple(stats),
+        requests=(*utab, *fstab),
+        kernel=KERNEL,
+        distribution=DEBIAN,
+    )
+    found = Facts(LIVE, snapshot, POLICY, targets(snapshot, POLICY))
+    return replace(found, **changes)  # type: ignore[arg-type]  # keyword arguments of any field
+
+
+def answered(host: str, address: str, *chain: str) -> Network:
+    return Network(answers=(Answer(host, (address,), chain),))
+
+
+def faults(rule: str, found: Facts) -> list[Fault]:
+    return list(next(one for one in RULES if one.id == rule).judge(found))
+
+
+def subjects(rule: str, found: Facts) -> list[str]:
+    return [fault.subject for fault in faults(rule, found)]
+
+
+def only(found: Facts) -> Target:
+    (target,) = found.targets
+    return target
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("vers=4,minorversion=1", "4.1"),
+        ("nfsvers=4.2", "4.2"),
+        ("v4.1", "4.1"),
+        ("v3,rw", "3"),
+        ("vers=4", "4"),
+        ("rw", None),
+    ],
+)
+def test_the_version_of_a_mount_is_told_by_its_options(options: str, told: str | None) -> None:
+    assert version(only(facts(lines=(f"{NAS}:/srv /mnt {options}",)))) == told
+
+
+def test_negotiation_with_azure_files_ends_at_its_only_version() -> None:
+    assert version(only(facts(lines=(f"{AZURE}:/sa1/share /mnt vers=4",)))) == "4.1"
+    assert version(only(facts(lines=(f"{AZURE}:/sa1/share /mnt vers=3",)))) == "3"
+
+
+def test_mounts_of_one_address_share_connections_whatever_the_server_is_called() -> None:
+    found = facts(Made("/a"), Made("/b", source="other:/srv"), Made("/c", at="10.0.0.6"))
+    assert [[one.point for one in alike] for alike in groups(found).live.values()] == [["/a", "/b"], ["/c"]]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "vers=4.2,proto=tcp",
+        "vers=4.1,proto=rdma",
+        "vers=4.1,proto=tcp,port=2050",
+        "vers=4.1,proto=tcp,xprtsec=tls",
+    ],
+)
+def test_another_version_protocol_port_or_transport_security_is_another_group(other: str) -> None:
+    assert len(groups(facts(Made("/a"), Made("/b", shown=other))).live) == 2
+
+
+def test_another_network_namespace_is_another_group() -> None:
+    assert len(groups(facts(Made("/a"), Made("/b", space="pod"))).live) == 2
+
+
+def test_a_mount_that_is_only_asked_for_joins_a_group_where_only_one_is_possible() -> None:
+    line = f"{NAS}:/x /x vers=4.1,nconnect=4"
+    known = answered(NAS, NAS_ADDRESS)
+    for options, network, joins in (
+        (line, known, True),
+        (line, Network(), False),  # nobody resolved the name
+        (line, Network(answers=(Answer(NAS, (NAS_ADDRESS, "10.0.0.6")),)), False),
+        (line.replace("4.1", "4"), known, False),  # the minor version is negotiated
+        (line.replace("vers=4.1,", ""), known, False),
+        (line.replace("4.1", "4.2"), known, False),
+        (line.replace("vers", "port=20490,vers"), known, False),
+    ):
+        found = facts(Made("/a"), lines=(options,), network=network)
+        alike = members(found.targets[-1], found, groups(found))
+        assert [one.point for one in alike] == (["/a"] if joins else [])
+        assert subjects("NFS204", found) == (["/etc/fstab:100"] if joins else [])
+
+
+def test_what_was_asked_is_unknown_where_neither_utab_nor_a_file_tells() -> None:
+    asked = [requested(one) for one in facts(Made("/a", None), Made("/b"), Made("/c", "nconnect=9")).targets]
+    assert asked == [None, 1, 9]
+    assert requested(only(facts(Made("/a", "nconnect=many")))) is None
+
+
+def test_a_mount_that_asks_for_more_than_the_first_is_told_who_came_first() -> None:
+    (fault,) = faults(
+        "NFS204", facts(Made("/a", age_s=90), Made("/b", "nconnect=4", age_s=20, fstab="nconnect=4"))
+    )
+    assert fault.subject == "/b"
+    assert "/etc/fstab:2 asks for nconnect=4 and the mount has 1: /a came first" in fault.message
+    assert fault.remedy.endswith("sudo umount /b /a && sudo mount /b && sudo mount -t nfs4 -o rw nas:/srv /a")
+
+
+def test_nobody_is_said_to_have_come_first_where_the_ages_do_not_tell() -> None:
+    for ages in ((90, 90), (None, 20), (20, 90)):
+        (fault,) = faults("NFS204", facts(Made("/a", age_s=ages[0]), Made("/b", "nconnect=4", age_s=ages[1])))
+        assert "another mount of the same server decided it (/a)" in fault.message
+
+
+def test_a_mount_that_is_alone_was_decided_by_one_that_is_gone() -> None:
+    (fault,) = faults("NFS204", facts(Made("/a", "nconnect=4")))
+    assert "gone or cannot be seen" in fault.message
+
+
+def test_a_file_that_is_newer_than_the_mount_accuses_nobody() -> None:
+    assert not faults("NFS204", facts(Made("/a", None, fstab="nconnect=4")))
+    assert subjects("NFS204", facts(Made("/a", None, fstab="nconnect=4"), Made("/b"))) == ["/a"]
+
+
+def test_a_mount_that_asks_for_nothing_lost_nothing() -> None:
+    shown = "vers=4.1,proto=tcp,nconnect=4"
+    assert not faults("NFS204", facts(Made("/a", "nconnect=4", shown), Made("/b", "rw", shown)))
+
+
+def test_what_old_kernels_ignore_for_nfs_4_0_was_decided_by_nobody() -> None:
+    found = facts(Made("/a", "nconnect=4", "vers=4.0,proto=tcp"))
+    old = replace(found, snapshot=replace(found.snapshot, kernel=KernelRelease((5, 4, 0), "5.4.0")))
+    assert subjects("NFS204", found) == ["/a"]
+    assert not faults("NFS204", old)
+
+
+def test_inner_mounts_go_first_and_come_back_last() -> None:
+    made = (
+        Made("/a", fstab="rw"),
+        Made("/a/in side", fstab="rw"),
+        Made("/a/x/b", "nconnect=4", fstab="nconnect=4"),
+    )
+    (fault,) = faults("NFS204", facts(*made))
+    assert fault.remedy == (
+        "put nconnect=4 also into /etc/fstab:1, /etc/fstab:2, then sudo umount /a/x/b '/a/in side' /a && "
+        "sudo mount /a && sudo mount /a/x/b && sudo mount '/a/in side'"
+    )
+
+
+def test_a_superblock_that_umount_left_behind_is_named() -> None:
+    found = facts(Made("/a"), Made("/b", "nconnect=4"), Made("/gone"))
+    *rest, hidden = found.snapshot.superblocks
+    snapshot = replace(found.snapshot, superblocks=(*rest, replace(hidden, mounts=())))
+    found = replace(found, snapshot=snapshot, targets=targets(snapshot, POLICY))
+    assert "0:52, which umount -l left behind" in faults("NFS204", found)[0].remedy
+
+
+def test_more_connections_are_advised_once_and_only_where_they_are_possible() -> None:
+    share = f"{AZURE}:/sa1/share"
+    first, second = Made("/a", source=share, age_s=9), Made("/b", "nconnect=4", source=share, age_s=5)
+    assert subjects("NFS201", facts(first, second)) == ["/a"]
+    assert subjects("NFS204", facts(first, second)) == ["/b"]
+    assert not faults("NFS201", facts(replace(first, shown="vers=4.1,proto=tcp,sec=krb5")))
+    assert not faults("NFS201", facts(replace(first, shown="vers=4.1,proto=rdma")))
+    old = facts(first)
+    assert not faults(
+        "NFS201", replace(old, snapshot=replace(old.snapshot, kernel=KernelRelease((4, 19, 0), "4.19.0")))
+    )
+
+
+def test_too_many_connections_are_told_where_they_were_asked_for() -> None:
+    share, shown = f"{AZURE}:/sa1/share", "vers=4.1,proto=tcp,nconnect=8"
+    found = facts(Made("/a", "nconnect=8", shown, share, 9), Made("/b", "nconnect=4", shown, share, 5))
+    assert subjects("NFS202", found) == ["/a"]
+    assert subjects("NFS202", facts(lines=(f"{share} /a nconnect=5", f"{share} /b nconnect=4"))) == [
+        "/etc/fstab:100"
+    ]
+
+
+def test_a_kernel_that_shows_nconnect_has_it_whatever_its_number() -> None:
+    old = KernelRelease((4, 19, 0), "4.19.0-vendor")
+    for shown, told in (("", ["/etc/fstab:100"]), ("vers=4.1,proto=tcp,nconnect=2", [])):
+        found = facts(Made("/a", None, shown), lines=(f"{NAS}:/x /x nconnect=4",))
+        assert subjects("NFS203", replace(found, snapshot=replace(found.snapshot, kernel=old))) == told
+
+
+def test_of_an_image_the_newest_kernel_counts() -> None:
+    found = facts(lines=(f"{NAS}:/x /x nconnect=4",), has=frozenset({Need.IMAGE}))
+    for releases, told in ((("4.19.0",), 1), (("4.19.0", "6.1.0"), 0), ((), 0), (("odd",), 0)):
+        kernels = tuple(ImageKernel(release) for release in releases)
+        assert len(faults("NFS203", replace(found, system=System(kernels=kernels)))) == told
+
+
+def test_the_names_tell_a_private_endpoint_before_the_address_does() -> None:
+    zone = "sa1.privatelink.file.core.windows.net"
+    line = f"{AZURE}:/sa1/share /mnt vers=4.1"
+    for network, private in (
+        (answered(AZURE, "10.0.0.4", zone), True),
+        (answered(AZURE, "10.0.0.4"), True),  # /etc/hosts, or a resolver of one's own
+        (answered(AZURE, "100.64.0.4"), True),
+        (answered(AZURE, "52.239.238.8", zone), True),  # a virtual network may use any addresses
+        (answered(AZURE, "52.239.238.8", zone, "file.lon21prdstf01a.store.core.windows.net"), False),
+        (answered(AZURE, "52.239.238.8"), False),
+        (answered(AZURE, "127.0.0.1"), None),
+        (Network(), None),
+    ):
+        found = facts(lines=(line,), network=network)
+        assert is_private(only(found), found) is private, network
+
+
+def test_addresses_are_compared_as_addresses() -> None:
+    found = facts(Made("/a", at="::ffff:10.0.0.5"))
+    assert address(only(found), found) == "10.0.0.5"
+
+
+def _shares(*requests: str, source: str = f"{AZURE}:/sa1/s", at: str = "10.0.0.4") -> Facts:
+    return facts(*(Made(f"/{n}", one, source=f"{source}{n}", at=at) for n, one in enumerate(requests)))
+
+
+def test_one_private_endpoint_wants_one_nconnect() -> None:
+    assert subjects("NFS205", _shares("rw", "nconnect=4", "nconnect=2")) == ["/1"]
+    assert not faults("NFS205", _shares("nconnect=4", "nconnect=4"))
+    assert not faults("NFS205", _shares("nconnect=4", "rw", source=f"{NAS}:/sa1/s"))
+    assert not faults("NFS205", _shares("nconnect=4", "rw", source=f"{AZURE}:/sa1/s/sub"))
+    assert not faults("NFS206", _shares("rw", "nconnect=4"))
+
+
+def test_public_endpoints_count_as_one_whatever_their_addresses() -> None:
+    assert subjects("NFS206", _shares("rw", "nconnect=4", at="52.239.238.8")) == ["/1"]
+    assert not faults("NFS206", _shares("nconnect=4", "nconnect=4", at="52.239.238.8"))
+    assert not faults("NFS205", _shares("rw", "nconnect=4", at="52.239.238.8"))
+
+
+def test_another_network_namespace_does_not_count_against_an_endpoint() -> None:
+    made = [
+        Made("/a", "nconnect=4", source=f"{AZURE}:/sa1/a", at="10.0.0.4"),
+        Made("/b", "rw", source=f"{AZURE}:/sa1/b", at="10.0.0.4", space="pod"),
+    ]
+    assert not faults("NFS205", facts(*made))
+
+
+def test_kerberos_alone_and_connections_alone_are_fine() -> None:
+    shown = "vers=4.1,proto=tcp,nconnect={},sec={}"
+    for count, security, told in ((4, "krb5i", 1), (1, "krb5", 0), (4, "sys", 0), (4, "krb5:sys", 0)):
+        made = Made("/a", f"nconnect={count}", shown.format(count, security), connections=count)
+        assert len(faults("NFS207", facts(made))) == told
+
+
+def test_missing_connections_are_told_once_a_group() -> None:
+    shown = "vers=4.1,proto=tcp,nconnect=4"
+    found = facts(Made("/a", None, shown, connections=3), Made("/b", None, shown, connections=3))
+    (fault,) = faults("NFS208", found)
+    assert fault.subject == "/a"
+    assert "1 more" in fault.message
+    assert not faults("NFS208", facts(Made("/a", None, shown, connections=4)))
+    assert not faults("NFS208", facts(Made("/a", None, shown, connections=0)))  # mountstats had no lines
+
+
+def test_slots_of_an_image_are_what_its_files_set_last_and_the_kernels_default_else() -> None:
+    name = "sunrpc.tcp_max_slot_table_entries"
+    image = facts(lines=("10.9.0.4:/v /v vers=3", "10.9.0.5:/v /w vers=4.1"), has=frozenset({Need.IMAGE}))
+    assert subjects("NFS210", image) == ["/etc/fstab:100"]
+    assert subjects("NFS211", image) == ["/etc/fstab:101"]
+    for values, told in (((129,), 1), ((128,), 0), ((65536, 128), 0), ((128, 256), 1)):
+        settings = tuple(KernelSetting(name, str(value), "/etc/modprobe.d/a.conf", 1) for value in values)
+        assert len(faults("NFS210", replace(image, system=System(settings=settings)))) == told
+
+
+def test_slots_of_a_running_kernel_are_what_it_says() -> None:
+    live = facts(lines=("10.9.0.5:/v /w vers=4.1",))
+    assert not faults("NFS211", live)
+    for value, told in (("64", 1), ("179", 1), ("180", 0), ("odd", 0)):
+        system = System(parameters={"nfs.max_session_slots": value})
+        assert len(faults("NFS211", replace(live, system=system))) == told
+
+
+def _configured(*values: tuple[str, str | None, str, str]) -> Facts:
+    found = facts()
+    settings = tuple(
+        Setting(section, argument, name, value, "/etc/nfsmount.conf", line)
+        for line, (section, argument, name, value) in enumerate(values, 1)
+    )
+    return replace(found, snapshot=replace(found.snapshot, settings=settings))
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [("1", 0), ("16", 0), ("17", 1), ("0", 1), ("4k", 1), ("True", 1), ("$count", 0), ("0x4", 0)],
+)
+def test_nconnect_of_nfsmount_conf_is_a_number_that_the_kernel_takes(value: str, told: int) -> None:
+    assert len(faults("NFS214", _configured(("server", "nas", "nconnect", value)))) == told
+
+
+def test_a_setting_that_a_later_one_replaces_refuses_nothing() -> None:
+    pair = ("server", "nas", "nconnect")
+    assert not faults("NFS214", _configured((*pair, "99"), (*pair, "4")))
+
+
+def test_a_section_that_no_mount_can_be_in_is_told_once() -> None:
+    lines = (
+        ("servers", "nas", "nconnect", "4"),
+        ("servers", "nas", "rsize", "64k"),
+        ("server", "fd00::5", "nconnect", "4"),
+        ("server", "[fd00", "nconnect", "4"),  # what mount.nfs makes of [fd00::5]:/export
+        ("environment", None, "count", "99"),
+    )
+    assert subjects("NFS214", _configured(*lines)) == ["/etc/nfsmount.conf:1", "/etc/nfsmount.conf:3"]
+
+
+def test_only_a_line_with_remount_relies_on_remount() -> None:
+    lines = (f"{NAS}:/a /a remount,nconnect=4", f"{NAS}:/b /b remount,ro", f"{NAS}:/c /c nconnect=4")
+    assert subjects("NFS213", facts(lines=lines)) == ["/etc/fstab:100"]

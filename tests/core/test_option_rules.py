@@ -1,0 +1,243 @@
+"""Rules NFS301 to NFS310 and NFS501 to NFS505 near their thresholds, on entries that are not mounted."""
+
+from __future__ import annotations
+
+import pytest
+
+from nfstuned.core.diagnose import diagnose
+from nfstuned.core.rules import host, options
+from nfstuned.core.targets import targets
+from nfstuned.host.configload import load
+from nfstuned.host.root import Root
+from nfstuned.model.facts import Facts, ImageKernel, KernelSetting, System
+from nfstuned.model.finding import Need
+from nfstuned.model.kernel import KernelRelease
+from nfstuned.model.work import Maker, Request, Snapshot
+from nfstuned.parse.fstab import parse_fstab
+from nfstuned.parse.kernel import parse_release
+
+POLICY = load(Root("/nonexistent"))
+AZURE = "sa1.file.core.windows.net:/sa1/s /a"
+GOOD = "vers=4.1,sec=sys,actimeo=30,noresvport,_netdev,nofail"
+HELPERS = frozenset({"mount.nfs", "mount.aznfs"})
+NEW = parse_release("6.12.1")
+
+
+def facts(
+    text: str, *, kernel: KernelRelease | None = NEW, system: System | None = None, image: bool = False
+) -> Facts:
+    requests = tuple(item for item in parse_fstab(text) if isinstance(item, Request))
+    snapshot = Snapshot(requests=requests, kernel=kernel)
+    return Facts(
+        has=frozenset({Need.IMAGE if image else Need.LIVE}),
+        snapshot=snapshot,
+        policy=POLICY,
+        targets=targets(snapshot, POLICY),
+        system=system or System(helpers=HELPERS),
+    )
+
+
+def found(seen: Facts) -> list[str]:
+    return [f"{one.rule} {one.subject}" for one in diagnose(seen, (*options.RULES, *host.RULES)).findings]
+
+
+def rules(fields: str) -> list[str]:
+    return [line.split()[0] for line in found(facts(fields))]
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        (f"{AZURE} nfs {GOOD}", []),
+        (f"{AZURE} nfs {GOOD},vers=4", []),
+        (f"{AZURE} nfs4 {GOOD.removeprefix('vers=4.1,')}", []),
+        (f"{AZURE} nfs {GOOD},vers=3", ["NFS301"]),
+        (f"{AZURE} nfs {GOOD},v4.2", ["NFS301"]),
+        (f"{AZURE} aznfs {GOOD}", []),
+        (f"{AZURE} aznfs {GOOD},vers=4", ["NFS301"]),
+        (f"{AZURE} aznfs {GOOD.removeprefix('vers=4.1,')}", ["NFS301"]),
+        ("nas:/a /a nfs vers=4.2,nofail", []),
+    ],
+)
+def test_only_a_version_that_cannot_come_to_4_1_is_wrong(fields: str, wrong: list[str]) -> None:
+    assert rules(fields) == wrong
+
+
+@pytest.mark.parametrize(
+    ("more", "wrong"),
+    [
+        ("sec=sys", []),
+        ("sec=krb5:sys", []),
+        ("sec=krb5p", ["NFS302"]),
+        ("sec=none", ["NFS302"]),
+        ("sec=ntlmssp", ["NFS309"]),
+        ("rsize=1048576,wsize=1048576", []),
+        ("rsize=0", []),
+        ("wsize=524288", ["NFS303"]),
+        ("actimeo=29", ["NFS306"]),
+        ("noac", ["NFS306"]),
+        ("soft,hard", []),
+        ("softreval", []),
+        ("hard,soft", ["NFS307"]),
+        ("softerr", ["NFS307"]),
+    ],
+)
+def test_what_azure_files_wants_is_judged_by_what_is_asked_for(more: str, wrong: list[str]) -> None:
+    assert rules(f"{AZURE} nfs {GOOD},{more}") == wrong
+
+
+@pytest.mark.parametrize(
+    ("release", "wrong"),
+    [("5.17.15", ["NFS305"]), ("5.18.0", []), ("5.14.0-611.5.1.el9_7.x86_64", ["NFS305"])],
+)
+def test_noresvport_is_needed_before_5_18(release: str, wrong: list[str]) -> None:
+    without = f"{AZURE} nfs {GOOD.replace('noresvport,', '')}"
+    assert [line[:6] for line in found(facts(without, kernel=parse_release(release)))] == wrong
+    assert found(facts(without, kernel=None)) == []
+    assert found(facts(f"nas:/a /a nfs {GOOD}", kernel=parse_release(release))) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "lacks"),
+    [
+        ("nas:/a /a nfs defaults", True),
+        ("nas:/a /a nfs _netdev", False),
+        ("nas:/a /a nfs nofail", False),
+        ("nas:/a /a nfs noauto", False),
+        ("nas:/a /a nfs noauto,auto", True),
+        ("nas:/a /a nfs x-systemd.automount", False),
+        ("nas:/a /a nfs bg", False),
+        ("nas:/a /a nfs bg,fg", True),
+        ("nas:/a / nfs defaults", False),
+        (f"{AZURE} nfs vers=4.1,actimeo=30,_netdev", True),
+        (f"{AZURE} nfs vers=4.1,actimeo=30,nofail", False),
+        (f"{AZURE} aznfs vers=4.1,actimeo=30,nofail", True),
+        (f"{AZURE} aznfs vers=4.1,actimeo=30,noauto", False),
+    ],
+)
+def test_an_entry_for_which_the_boot_waits_is_named(fields: str, lacks: bool) -> None:  # noqa: FBT001 - a table
+    assert rules(fields) == (["NFS308"] if lacks else [])
+
+
+@pytest.mark.parametrize(
+    ("fields", "strange"),
+    [
+        (
+            "nas:/a /a nfs nofail,x-gvfs-show,comment=why,context=a,users,noatime,nosuid,v4.2,retry=1",
+            "",
+        ),
+        ("nas:/a /a nfs nofail,rw,uid=0,credentials=/c,nfsvers=3", "uid,credentials"),
+        ("nas:/a /a nfs nofail,nconect=4", "nconect"),
+        ("nas:/a /a nfs nofail,vers=3.1.1", "vers=3.1.1"),
+        ("nas:/a /a nfs nofail,nconect=4,sloppy", ""),
+        ("nas:/a /a nfs nofail,notls", "notls"),
+        (f"{AZURE} aznfs {GOOD},notls,clean", ""),
+        (
+            "//nas/a /a cifs vers=3.1.1,cred=/c,dir_mode=0755,serverino,nosharesock,mfsymlinks,_netdev",
+            "",
+        ),
+        ("//nas/a /a smb3 multichannel,max_channels=4,nobrl,nostrictsync,cache=strict,sec=krb5,cruid=0", ""),
+        ("//nas/a /a cifs vers=4.1,nconnect=4", "vers=4.1,nconnect"),
+        ("//nas/a /a cifs sec=sys", "sec=sys"),
+    ],
+)
+def test_options_that_the_type_does_not_have_are_named(fields: str, strange: str) -> None:
+    faults = diagnose(facts(fields), options.RULES).findings
+    assert [one.observed for one in faults] == ([strange] if strange else [])
+    assert {one.rule for one in faults} <= {"NFS309"}
+
+
+def test_a_proposed_fstab_is_one_and_a_unit_is_none() -> None:
+    request = Request("nas:/a", "/a", "rw", "./new", 2)
+    unit = Request("nas:/b", "/b", "rw", "/etc/systemd/system/b.mount", 4)
+    snapshot = Snapshot(requests=(request, unit), kernel=NEW)
+    seen = Facts(
+        frozenset({Need.LIVE}), snapshot, POLICY, targets(snapshot, POLICY), system=System(helpers=HELPERS)
+    )
+    assert found(seen) == ["NFS308 ./new:2"]
+
+
+def test_a_mount_of_the_automounter_is_sloppy_and_waits_for_nobody() -> None:
+    request = Request(
+        "nas:/&", "/home/*", "nconect=4", "/etc/auto.home", 2, wildcard=True, maker=Maker.AUTOFS
+    )
+    snapshot = Snapshot(requests=(request,), kernel=NEW)
+    seen = Facts(
+        frozenset({Need.LIVE}), snapshot, POLICY, targets(snapshot, POLICY), system=System(helpers=HELPERS)
+    )
+    assert found(seen) == ["NFS310 /etc/auto.home:2"]
+
+
+@pytest.mark.parametrize(
+    ("release", "wrong"),
+    [
+        ("5.10.0-8-amd64", []),
+        ("5.11.0-1029-azure", ["NFS501 kernel"]),
+        ("5.12.4", ["NFS501 kernel"]),
+        ("5.12.5", []),
+        ("4.18.0-305.el8.x86_64", ["NFS501 kernel", "NFS505 kernel"]),
+        ("4.18.0-305.120.1.el8_4.x86_64", ["NFS501 kernel", "NFS505 kernel"]),
+        ("4.18.0-348.el8.x86_64", ["NFS505 kernel"]),
+        ("4.18.0-372.9.1.el8.x86_64", []),
+        ("4.18.0-25-generic", ["NFS505 kernel"]),
+        ("5.0.0", []),
+    ],
+)
+def test_a_kernel_is_known_by_its_release(release: str, wrong: list[str]) -> None:
+    assert found(facts(f"{AZURE} nfs {GOOD}", kernel=parse_release(release))) == wrong
+    system = System(helpers=HELPERS, kernels=(ImageKernel("5.11.1"), ImageKernel(release)))
+    assert found(facts(f"{AZURE} nfs {GOOD}", kernel=None, system=system, image=True)) == wrong
+    assert found(facts("", kernel=parse_release(release))) == []
+
+
+def test_a_helper_is_missed_once_and_only_where_it_is_needed() -> None:
+    none = System()
+    assert found(facts("//nas/a /a cifs rw", system=none)) == []
+    assert found(facts("nas:/a /a nfs _netdev\nnas:/b /b nfs _netdev", system=none)) == ["NFS502 mount.nfs"]
+    only = System(helpers=frozenset({"mount.nfs"}))
+    assert found(facts(f"{AZURE} aznfs {GOOD}", system=only)) == ["NFS502 mount.aznfs"]
+
+
+@pytest.mark.parametrize(
+    ("running", "cmdline", "file", "mapped"),
+    [
+        ("N", "", "Y", True),
+        ("Y", "nfs.nfs4_disable_idmapping=0", "N", False),
+        ("", "nfs.nfs4_disable_idmapping=0", "Y", True),
+        ("", "", "N", True),
+        ("", "", "1", False),
+    ],
+)
+def test_the_running_module_has_the_last_word_on_idmapping(
+    running: str,
+    cmdline: str,
+    file: str,
+    mapped: bool,  # noqa: FBT001 - a table
+) -> None:
+    name = "nfs.nfs4_disable_idmapping"
+    system = System(
+        parameters={name: running} if running else {},
+        settings=(KernelSetting(name, file, "/etc/modprobe.d/nfs.conf", 1),),
+        cmdline=cmdline,
+        helpers=HELPERS,
+    )
+    assert found(facts(f"{AZURE} nfs {GOOD}", system=system)) == ([f"NFS503 {name}"] if mapped else [])
+    assert found(facts(f"nas:/a /a nfs {GOOD}", system=system)) == []
+
+
+@pytest.mark.parametrize(
+    ("inodes", "cmdline", "small"),
+    [
+        (None, "", False),
+        (999_999, "", False),
+        (1_000_000, "quiet", True),
+        (1_000_000, "ihash_entries=16777216", False),
+    ],
+)
+def test_the_inode_table_matters_to_a_kernel_that_holds_a_million_inodes(
+    inodes: int | None,
+    cmdline: str,
+    small: bool,  # noqa: FBT001 - a table
+) -> None:
+    system = System(nfs_inodes=inodes, cmdline=cmdline, helpers=HELPERS)
+    assert found(facts(f"{AZURE} nfs {GOOD}", system=system)) == (["NFS504 ihash_entries"] if small else [])

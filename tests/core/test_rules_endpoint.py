@@ -1,0 +1,334 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nfstuned.core.diagnose import diagnose
+from nfstuned.core.endpoint import as_address, provider_by_name
+from nfstuned.core.rules.endpoint import RULES
+from nfstuned.model.facts import Answer, Facts, Network, Reach, Reachable, System, Target, Tls, Unit
+from nfstuned.model.finding import Need
+from nfstuned.model.intent import Asked
+from nfstuned.model.kernel import Mount, Options
+from nfstuned.model.policy import Policy, Profile
+from nfstuned.model.work import Endpoint, Request, Snapshot
+from nfstuned.parse.options import parse_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SA1 = "sa1.file.core.windows.net"
+LINK = "sa1.privatelink.file.core.windows.net"
+STORE = "file.ams20prdstr05a.store.core.windows.net"
+PRIVATE, PUBLIC = "10.10.10.10", "52.239.238.8"
+GENERIC = Profile("generic")
+NO_TLS = Tls()
+OPEN = Reach(PRIVATE, 2049, Reachable.OPEN)
+
+
+def live(
+    source: str, address: str | None, point: str = "/mnt/a", *, host: str = "", **options: str
+) -> Target:
+    """Return a live mount; `host` is the endpoint's where it is not the source's."""
+    name = host or source.partition(":/")[0]
+    pairs = {"vers": "4.1", "proto": "tcp", **options, **({"addr": address} if address else {})}
+    mount = Mount(40, 25, "0:43", "/", point, "nfs4", source, Options(tuple(pairs.items())))
+    place = Endpoint(name, address, int(options.get("port", "2049")), provider_by_name(name))
+    return Target(point, point, source, "nfs4", place, GENERIC, live=mount)
+
+
+def asked(source: str, options: str = "vers=4.1", line: int = 4, fstype: str = "nfs") -> Target:
+    """Return what only fstab asks for."""
+    name = source.partition(":/")[0]
+    request = Request(source, f"/mnt/{line}", options, "/etc/fstab", line, fstype=fstype)
+    pairs = parse_options(options).pairs
+    return Target(
+        subject=f"/etc/fstab:{line}",
+        point=request.point,
+        source=source,
+        fstype=fstype,
+        endpoint=Endpoint(name, None, 2049, provider_by_name(name)),
+        profile=GENERIC,
+        asked=tuple(Asked(key, value, "/etc/fstab", line) for key, value in pairs),
+        request=request,
+    )
+
+
+def tunnelled(real: str, port: int = 20049, point: str = "/mnt/tls") -> Target:
+    """Return a live mount through a tunnel to `real`."""
+    target = live("127.0.0.1:/sa1/share", "127.0.0.1", point, port=str(port))
+    address = real if as_address(real) else None
+    return replace(target, endpoint=Endpoint(real, address, 2049, "azure-files"))
+
+
+def found(
+    targets: Iterable[Target],
+    answers: Iterable[Answer] = (),
+    reaches: Iterable[Reach] = (),
+    tls: Tls = NO_TLS,
+) -> list[str]:
+    """Return rule and subject of each finding."""
+    facts = Facts(
+        has=frozenset({Need.LIVE, Need.NETWORK}),
+        snapshot=Snapshot(),
+        policy=Policy((GENERIC,)),
+        targets=tuple(targets),
+        network=Network(answers=tuple(answers), reaches=tuple(reaches)),
+        system=System(tls=tls),
+    )
+    diagnosis = diagnose(facts, RULES)
+    assert not diagnosis.crashed, diagnosis
+    return [f"{one.rule} {one.subject}" for one in diagnosis.findings]
+
+
+def test_the_rules_are_in_the_order_of_their_ids() -> None:
+    assert [rule.id for rule in RULES] == [f"NFS40{number}" for number in range(1, 10)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (Answer(SA1, (PUBLIC,)), ["NFS401"]),
+        (Answer(SA1, (PUBLIC,), (STORE,)), ["NFS401"]),
+        (Answer(SA1, (PUBLIC, "52.239.238.7"), (STORE,)), ["NFS401"]),
+        (Answer(SA1, (PUBLIC, PRIVATE), (STORE,)), []),
+        (Answer(SA1, (PUBLIC,), (LINK, STORE)), ["NFS402"]),
+        (Answer(SA1, (PUBLIC,), (LINK,)), ["NFS402"]),
+        (Answer(SA1, (PUBLIC, PRIVATE), (LINK, STORE)), []),
+        (Answer(SA1, (PRIVATE,), (LINK,)), []),
+        (Answer(SA1, ("100.64.0.9",), (LINK,)), []),
+        (Answer(SA1, ("::ffff:10.0.0.4",)), []),
+        (Answer(SA1), []),
+    ],
+)
+def test_a_name_is_public_when_all_its_addresses_are(answer: Answer, expected: list[str]) -> None:
+    assert found([asked(f"{SA1}:/sa1/s")], [answer]) == [f"{rule} /etc/fstab:4" for rule in expected]
+
+
+def test_the_address_that_a_live_mount_has_decides_between_several() -> None:
+    both = Answer(SA1, (PUBLIC, PRIVATE), (STORE,))
+    assert found([live(f"{SA1}:/sa1/s", PUBLIC)], [both]) == ["NFS401 /mnt/a"]
+    assert found([live(f"{SA1}:/sa1/s", PRIVATE)], [both]) == []
+
+
+def test_a_name_of_ones_own_that_leads_to_azure_files_is_judged_like_its_own() -> None:
+    target = asked("files.example.net:/sa1/s")
+    assert found([target], [Answer("files.example.net", (PUBLIC,), (SA1, STORE))]) == ["NFS401 /etc/fstab:4"]
+    assert found([target], [Answer("files.example.net", (PUBLIC,), ("nas.example.com",))]) == []
+    assert found([asked("sa1.blob.core.windows.net:/sa1/c")], [Answer(SA1, (PUBLIC,))]) == []
+
+
+def test_a_tunnel_to_a_public_address_is_a_public_endpoint() -> None:
+    assert found([tunnelled(PUBLIC)]) == ["NFS401 /mnt/tls"]
+    assert found([tunnelled(PRIVATE)]) == []
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        (asked(f"{LINK}:/sa1/s"), True),
+        (live(f"{LINK}:/sa1/s", PRIVATE), True),
+        (live(f"{PRIVATE}:/sa1/s", PRIVATE, host=SA1), True),
+        (replace(asked(f"{PRIVATE}:/sa1/s"), profile=Profile("azure-files")), True),
+        (live(f"{SA1}:/sa1/s", PRIVATE), False),
+        (asked(f"{PRIVATE}:/export"), False),
+        (asked("nas.privatelink.example.net:/export"), False),
+        (tunnelled(PRIVATE), False),
+    ],
+)
+def test_azure_files_is_mounted_by_its_ordinary_name(target: Target, *, expected: bool) -> None:
+    assert found([target]) == ([f"NFS403 {target.subject}"] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (Answer(SA1, ("10.10.10.11",)), True),
+        (Answer(SA1, ("10.10.10.11", "10.10.10.12")), True),
+        (Answer(SA1, ("10.10.10.11", PRIVATE)), False),
+        (Answer(SA1, (f"::ffff:{PRIVATE}",)), False),
+        (Answer(SA1, ("fd00::1",)), False),
+        (Answer(SA1, error="no answer within 3 s", final=False), False),
+    ],
+)
+def test_a_mount_has_drifted_when_its_name_has_only_other_addresses(
+    answer: Answer, *, expected: bool
+) -> None:
+    assert found([live(f"{SA1}:/sa1/s", PRIVATE)], [answer], [OPEN]) == (
+        ["NFS404 /mnt/a"] if expected else []
+    )
+
+
+def test_a_name_that_stands_for_many_machines_has_drifted_only_when_the_old_one_is_dead() -> None:
+    mount, answer = live("nas:/e", PRIVATE), Answer("nas", ("10.10.10.11",))
+    assert found([mount], [answer], [OPEN]) == []
+    assert found([mount], [answer]) == []
+    dead = [replace(OPEN, state=Reachable.TIMEOUT)]
+    assert found([mount], [answer], dead) == ["NFS405 /mnt/a", "NFS404 /mnt/a"]
+
+
+def test_an_address_that_another_name_has_is_another_way_to_one_server() -> None:
+    answers = [Answer(SA1, ("10.10.10.11",)), Answer("sa2.file.core.windows.net", (PRIVATE,))]
+    assert found([live(f"{SA1}:/sa1/s", PRIVATE)], answers, [OPEN]) == []
+
+
+def test_a_tunnels_own_end_does_not_drift() -> None:
+    assert found([live("localhost:/e", "127.0.0.1")], [Answer("localhost", ("::1",))]) == []
+
+
+@pytest.mark.parametrize("state", [Reachable.REFUSED, Reachable.TIMEOUT, Reachable.UNREACHABLE])
+def test_a_port_that_does_not_open_is_found_for_live_and_asked_mounts(state: Reachable) -> None:
+    answers, reaches = [Answer(SA1, (PRIVATE,))], [replace(OPEN, state=state)]
+    targets = [live(f"{SA1}:/sa1/s", PRIVATE), asked(f"{SA1}:/sa1/t")]
+    assert found(targets, answers, reaches) == ["NFS405 /etc/fstab:4", "NFS405 /mnt/a"]
+
+
+def test_one_address_that_opens_is_enough_for_a_mount_that_is_still_to_be_made() -> None:
+    answers = [Answer("nas", ("fd00::1", PRIVATE))]
+    dead = Reach("fd00::1", 2049, Reachable.UNREACHABLE)
+    assert found([asked("nas:/e")], answers, [dead, OPEN]) == []
+    assert found([asked("nas:/e")], answers, [dead]) == ["NFS405 /etc/fstab:4"]
+    assert found([asked("nas:/e")], answers) == []
+
+
+def test_a_live_mounts_own_address_counts_and_not_what_its_name_says_now() -> None:
+    answers = [Answer(SA1, ("10.10.10.11",))]
+    dead = replace(OPEN, state=Reachable.TIMEOUT)
+    reaches = [dead, Reach("10.10.10.11", 2049, Reachable.OPEN)]
+    assert "NFS405 /mnt/a" in found([live(f"{SA1}:/sa1/s", PRIVATE)], answers, reaches)
+
+
+@pytest.mark.parametrize("options", ["proto=rdma,port=20049", "rdma", "proto=udp", "udp", "port=2050"])
+def test_only_the_mounts_own_tcp_port_counts(options: str) -> None:
+    dead = replace(OPEN, state=Reachable.REFUSED)
+    target = asked(f"{PRIVATE}:/e", options)
+    port = int(parse_options(options).get("port") or 2049)
+    target = replace(target, endpoint=replace(target.endpoint, port=port))
+    assert found([target], reaches=[dead, replace(dead, port=20049)]) == []
+
+
+def test_the_server_behind_a_tunnel_has_a_port_too() -> None:
+    dead = replace(OPEN, state=Reachable.TIMEOUT)
+    assert found([tunnelled(PRIVATE)], reaches=[dead]) == ["NFS405 /mnt/tls"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (Answer("nas", error="NXDOMAIN"), True),
+        (Answer("nas", chain=("nas.example.net",), error="NXDOMAIN"), True),
+        (Answer("nas", error="SERVFAIL", final=False), False),
+        (Answer("nas", (PRIVATE,)), False),
+    ],
+)
+def test_only_the_resolvers_verdict_makes_a_name_unresolved(answer: Answer, *, expected: bool) -> None:
+    assert found([asked("nas:/e")], [answer]) == (["NFS408 /etc/fstab:4"] if expected else [])
+    assert found([live("nas:/e", PRIVATE)], [answer]) == (["NFS408 /mnt/a"] if expected else [])
+
+
+def test_a_mount_by_address_needs_no_name() -> None:
+    gone = [Answer(SA1, error="NXDOMAIN")]
+    assert found([live(f"{PRIVATE}:/sa1/s", PRIVATE, host=SA1)], gone) == ["NFS403 /mnt/a"]
+
+
+WATCHED = Unit(installed=True, enabled=True, active=True)
+STOPPED = replace(WATCHED, active=False)
+
+
+@pytest.mark.parametrize(
+    ("listening", "watchdog", "expected"),
+    [
+        (frozenset({22, 20049}), WATCHED, False),
+        (frozenset({22, 20050}), WATCHED, True),
+        (frozenset({22, 20049}), STOPPED, True),
+        (frozenset({22}), STOPPED, True),
+        (None, WATCHED, False),
+        (None, STOPPED, True),
+        (None, replace(WATCHED, active=None), False),
+        (frozenset({20049}), Unit(), False),
+        (frozenset({20049}), Unit(active=False), False),
+    ],
+)
+def test_a_tunnel_needs_a_listener_and_an_installed_watchdog_that_runs(
+    listening: frozenset[int] | None, watchdog: Unit, *, expected: bool
+) -> None:
+    seen = found([tunnelled(PRIVATE)], tls=Tls(watchdog, listening))
+    assert seen == (["NFS406 /mnt/tls"] if expected else [])
+
+
+def test_a_tunnel_without_a_configuration_is_the_helpers_where_that_is_installed() -> None:
+    lost = live("127.0.0.1:/sa1/share", "127.0.0.1", port="20050")
+    none: frozenset[int] = frozenset()
+    assert found([lost], tls=Tls(WATCHED, none)) == ["NFS406 /mnt/a"]
+    assert found([lost], tls=Tls(listening=none)) == []
+    ours = replace(lost, endpoint=replace(lost.endpoint, provider="aws-efs", host="fs-1", address=None))
+    assert found([ours], tls=Tls(WATCHED, none)) == []
+    nas = live("127.0.0.1:/e", "127.0.0.1", port="2049")
+    assert found([nas], tls=Tls(WATCHED, none)) == []
+
+
+@pytest.mark.parametrize(
+    ("fstype", "options", "expected"),
+    [
+        ("aznfs", "vers=4,minorversion=1", True),
+        ("aznfs", "vers=4.1", True),
+        ("aznfs", "vers=4.1,notls", False),
+        ("aznfs", "vers=3", False),
+        ("nfs", "vers=4.1", False),
+    ],
+)
+def test_the_helper_does_not_mount_without_its_watchdog(fstype: str, options: str, *, expected: bool) -> None:
+    target = asked(f"{SA1}:/sa1/s", options, fstype=fstype)
+    assert found([target], tls=Tls(STOPPED)) == (["NFS406 /etc/fstab:4"] if expected else [])
+
+
+def test_tls_and_clear_mounts_of_one_address_are_mixed() -> None:
+    clear = live(f"{SA1}:/sa1/t", PRIVATE)
+    assert found([tunnelled(PRIVATE), clear]) == ["NFS407 /mnt/a"]
+    assert found([tunnelled("10.10.10.11"), clear]) == []
+    assert found([tunnelled(PRIVATE), tunnelled(PRIVATE, 20050, "/mnt/more")]) == []
+    assert found([tunnelled(SA1), clear]) == ["NFS407 /mnt/a"]
+
+
+def test_what_is_only_asked_for_is_mixed_by_the_addresses_of_its_name() -> None:
+    clear, tls = asked(f"{SA1}:/sa1/t"), asked(f"{SA1}:/sa1/s", line=5, fstype="aznfs")
+    assert found([clear, tls]) == ["NFS407 /etc/fstab:4"]
+    assert found([clear, tunnelled(PRIVATE)]) == []
+    assert found([clear, tunnelled(PRIVATE)], [Answer(SA1, (PRIVATE,))]) == ["NFS407 /etc/fstab:4"]
+    other = asked("sa2.file.core.windows.net:/sa2/s", line=5, fstype="aznfs")
+    assert found([clear, other]) == []
+    shared = [Answer(SA1, (PRIVATE,)), Answer("sa2.file.core.windows.net", (PRIVATE,))]
+    assert found([clear, other], shared) == ["NFS407 /etc/fstab:4"]
+
+
+def test_two_ways_to_mount_one_place_are_no_mix() -> None:
+    assert (
+        found([tunnelled(PRIVATE, point="/mnt/4"), asked(f"{SA1}:/sa1/s")], [Answer(SA1, (PRIVATE,))]) == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("host", "override", "expected"),
+    [
+        (SA1, "", False),
+        ("sa1.z12.file.storage.azure.net", "", False),
+        ("sa1.file.preprod.core.windows.net", "", False),
+        ("sa1.file.core.chinacloudapi.cn", "", True),
+        ("sa1.file.core.chinacloudapi.cn", "chinacloudapi.cn", False),
+        ("sa1.file.core.chinacloudapi.cn", ".chinacloudapi.cn", False),
+        ("sa1.file.core.chinacloudapi.cn", "usgovcloudapi.net", True),
+        ("sa1.privatelink.file.core.usgovcloudapi.net", "", True),
+        ("files.example.net", "", True),
+        ("files.example.net", "windows.net", False),
+        ("10.10.10.10", "", False),
+    ],
+)
+def test_another_cloud_or_a_name_of_ones_own_needs_the_override(
+    host: str, override: str, *, expected: bool
+) -> None:
+    overrides = {"AZURE_ENDPOINT_OVERRIDE": override} if override else {}
+    seen = found([asked(f"{host}:/sa1/s", fstype="aznfs")], tls=Tls(overrides=overrides))
+    assert ("NFS409 /etc/fstab:4" in seen) is expected
+    assert "NFS409 /etc/fstab:4" not in found([asked(f"{host}:/sa1/s", "vers=4.1,notls", fstype="aznfs")])

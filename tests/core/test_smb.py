@@ -1,0 +1,294 @@
+"""What SMB mounts come to, and what the rules say where a host tree does not show it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from nfstuned.core.rules.smb import RULES
+from nfstuned.core.smb import asked_channels, attribute_cache_s, multichannel_support, sessions_of
+from nfstuned.core.targets import targets
+from nfstuned.model.facts import Facts, Measured, SmbOps, SmbSession, System, Target
+from nfstuned.model.finding import Need
+from nfstuned.model.kernel import Distribution, KernelRelease, Mount
+from nfstuned.model.policy import Policy, Profile
+from nfstuned.model.work import Request, Snapshot
+from nfstuned.parse.kernel import parse_release
+from nfstuned.parse.options import parse_options
+
+POLICY = Policy(
+    (
+        Profile("generic"),
+        Profile("azure-files"),
+        Profile("azure-files-smb", max_channels=4, actimeo_min=30),
+        Profile("azure-netapp-files-smb", max_channels=4),
+    )
+)
+AZURE = "//sa1.file.core.windows.net/smb"
+NAS = "//nas.lab.internal/share"
+LIVE = "vers=3.1.1,cache=strict,serverino,actimeo=30,addr=10.10.10.10"
+GOOD = "vers=3.1.1,actimeo=30,_netdev,nofail"
+SESSION = SmbSession(
+    "sa1.file.core.windows.net", "10.10.10.10", 0x311, 1, (r"\\sa1.file.core.windows.net\smb",), signed=False
+)
+UBUNTU = Distribution("ubuntu", "24.04", "Ubuntu 24.04.3 LTS")
+
+
+def mount(options: str = LIVE, source: str = AZURE) -> Mount:
+    return Mount(65, 27, "0:47", "/", "/mnt/smb", "cifs", source, parse_options(options))
+
+
+def request(options: str = GOOD, source: str = AZURE) -> Request:
+    return Request(source, "/mnt/smb", options, "/etc/fstab", 7, fstype="cifs")
+
+
+def host(*asked: Request, live: tuple[Mount, ...] = (), kernel: str = "", **fields: object) -> Facts:
+    release = parse_release(kernel) if kernel else None
+    snapshot = Snapshot(requests=asked, kernel=release, distribution=UBUNTU if release else None)
+    has = frozenset({Need.LIVE, Need.SAMPLE})
+    facts = Facts(has, snapshot, POLICY, targets(snapshot, POLICY, live))
+    return replace(facts, **fields)  # type: ignore[arg-type]  # a test's shorthand
+
+
+def found(facts: Facts) -> list[str]:
+    return [f"{rule.id} {fault.subject}" for rule in RULES for fault in rule.judge(facts)]
+
+
+def only(facts: Facts) -> Target:
+    (target,) = facts.targets
+    return target
+
+
+def test_a_mount_that_only_a_file_asks_for_is_azures_by_its_name() -> None:
+    target = only(host(request()))
+    assert (target.subject, target.profile.name) == ("/etc/fstab:7", "azure-files-smb")
+    assert (target.endpoint.host, target.endpoint.port) == ("sa1.file.core.windows.net", 445)
+
+
+def test_a_live_mount_and_its_line_are_one() -> None:
+    target = only(host(request(source=AZURE + "/"), live=(mount(),)))
+    assert (target.subject, target.origin) == ("/mnt/smb", "/etc/fstab:7")
+    assert target.endpoint.address == "10.10.10.10"
+
+
+def test_backslashes_are_slashes() -> None:
+    assert only(host(request(source=r"\\sa1.file.core.windows.net\smb"))).profile.name == "azure-files-smb"
+
+
+@pytest.mark.parametrize(
+    ("options", "number"),
+    [
+        ("rw", None),
+        ("max_channels=8", 8),
+        ("multichannel", 2),
+        ("multichannel,max_channels=4", 4),
+        ("multichannel,max_channels=1", 1),
+        ("nomultichannel,max_channels=4", 1),
+        ("max_channels=x", None),
+    ],
+)
+def test_channels_are_those_that_the_kernel_would_take_from_the_options(
+    options: str, number: int | None
+) -> None:
+    assert asked_channels(parse_options(options)) == number
+
+
+@pytest.mark.parametrize(
+    ("asked", "seconds"),
+    [
+        ("rw", 1),
+        ("actimeo=60", 60),
+        ("acregmax=30", 1),
+        ("acregmax=30,acdirmax=60", 30),
+        ("actimeo=60,acdirmax=20", 20),
+    ],
+)
+def test_attribute_caches_of_a_file_have_the_kernels_default(asked: str, seconds: int) -> None:
+    assert attribute_cache_s(only(host(request(asked)))) == seconds
+
+
+def test_an_attribute_cache_that_the_kernel_does_not_show_is_not_known() -> None:
+    assert attribute_cache_s(only(host(live=(mount("vers=3.1.1"),)))) is None
+
+
+@pytest.mark.parametrize(
+    ("distribution", "kernel", "supported"),
+    [
+        (("ubuntu", "24.04"), "6.14.0-1017-azure", True),
+        (("ubuntu", "24.04"), "6.14.0-1016-azure", False),
+        (("ubuntu", "24.04"), "6.8.0-1042-azure", True),
+        (("ubuntu", "24.04"), "6.8.0-1041-azure", False),
+        (("ubuntu", "24.04"), "6.11.0-1018-azure", False),
+        (("ubuntu", "24.04"), "6.17.0-1001-azure", True),
+        (("ubuntu", "24.04"), "6.8.0-87-generic", None),
+        (("ubuntu", "24.04"), "6.14.0-1017-aws", None),
+        (("ubuntu", "22.04"), "6.8.0-1044-azure", True),
+        (("ubuntu", "22.04"), "6.8.0-1042-azure", False),
+        (("ubuntu", "22.04"), "5.15.0-160-generic", False),
+        (("ubuntu", "20.04"), "5.15.0-1090-azure", None),
+        (("azurelinux", "3.0"), "6.6.106.1-1.azl3", True),
+        (("azurelinux", "3.0"), "6.6.104.2-4.azl3", False),
+        (("rhel", "9.7"), "5.14.0-611.5.1.el9_7.x86_64", True),
+        (("rhel", "9.7"), "5.14.0-611.el9.x86_64", False),
+        (("rhel", "9.6"), "5.14.0-570.62.1.el9_6.x86_64", False),
+        (("rhel", "10.1"), "6.12.0-124.8.1.el10_1.x86_64", True),
+        (("rhel", "10.0"), "6.12.0-55.41.1.el10_0.x86_64", False),
+        (("rhel", "8.10"), "4.18.0-553.el8_10.x86_64", None),
+        (("rocky", "9.6"), "5.14.0-570.62.1.el9_6.x86_64", None),
+        (("debian", "13"), "6.12.107+deb13-cloud-amd64", None),
+        (("ubuntu", "24.04"), "6.14", None),
+    ],
+)
+def test_a_kernel_is_held_against_the_vendors_list(
+    distribution: tuple[str, str], kernel: str, *, supported: bool | None
+) -> None:
+    snapshot = Snapshot(
+        kernel=KernelRelease((0, 0, 0), kernel), distribution=Distribution(*distribution, pretty_name="")
+    )
+    assert multichannel_support(snapshot).supported is supported
+
+
+def test_the_first_kernels_are_named_as_distributions_name_them() -> None:
+    snapshot = Snapshot(kernel=parse_release("6.8.0-1-azure"), distribution=UBUNTU)
+    assert multichannel_support(snapshot).least == "6.8.0-1042 or 6.14.0-1017"
+    azure = replace(snapshot, distribution=Distribution("azurelinux", "3.0", ""))
+    assert multichannel_support(azure).least == "6.6.106.1"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(SESSION, address="10.10.10.11"),
+        replace(SESSION, shares=(r"\\sa1.file.core.windows.net\IPC$",)),
+        replace(SESSION, shares=(r"\\sa1.file.core.windows.net\smb2",)),
+    ],
+)
+def test_a_session_is_a_mounts_by_address_and_share(other: SmbSession) -> None:
+    target = only(host(live=(mount(source="//SA1.file.core.windows.net/SMB/folder"),)))
+    assert sessions_of(target, (SESSION, other)) == (SESSION,)
+
+
+@pytest.mark.parametrize("source", ["", "/", "//", "//host", "host:share", "smb://host/share", "\\\\h"])
+def test_any_source_is_judged(source: str) -> None:
+    assert found(host(request(source=source), live=(mount(source=source),), smb=(SESSION,))) == []
+
+
+class TestRules:
+    def test_a_line_as_the_vendor_wants_it_is_clean(self) -> None:
+        assert found(host(request(f"{GOOD},max_channels=4"), kernel="6.14.0-1017-azure")) == []
+
+    def test_one_channel_on_a_listed_kernel(self) -> None:
+        assert found(host(request(), kernel="6.14.0-1017-azure")) == ["SMB601 /etc/fstab:7"]
+
+    @pytest.mark.parametrize("option", ["nomultichannel", "max_channels=1"])
+    def test_a_channel_that_was_chosen_is_not_advised_against(self, option: str) -> None:
+        assert found(host(request(f"{GOOD},{option}"), kernel="6.14.0-1017-azure")) == []
+
+    def test_channels_on_an_unlisted_kernel_are_not_judged(self) -> None:
+        assert found(host(request(f"{GOOD},max_channels=4"))) == []
+
+    def test_five_channels_are_one_too_many(self) -> None:
+        assert found(host(request(f"{GOOD},max_channels=5"))) == ["SMB602 /etc/fstab:7"]
+
+    def test_a_mount_that_joined_an_earlier_session_misses_the_channels_of_its_line(self) -> None:
+        facts = host(request(f"{GOOD},max_channels=4"), live=(mount(),), smb=(SESSION,))
+        assert found(facts) == ["SMB604 /mnt/smb"]
+
+    def test_where_sessions_differ_the_one_with_enough_channels_may_be_the_mounts(self) -> None:
+        facts = host(
+            live=(mount(f"{LIVE},multichannel,max_channels=4"),), smb=(SESSION, replace(SESSION, channels=4))
+        )
+        assert found(facts) == []
+
+    def test_without_the_kernels_file_no_channel_is_missed(self) -> None:
+        assert found(host(live=(mount(f"{LIVE},multichannel,max_channels=4"),))) == []
+
+    @pytest.mark.parametrize("vers", ["1.0", "2.1", "3.0", "3.02", "3.0.2"])
+    def test_old_dialects(self, vers: str) -> None:
+        assert found(host(request(f"vers={vers},actimeo=30"))) == ["SMB605 /etc/fstab:7"]
+
+    @pytest.mark.parametrize("options", ["actimeo=30", "vers=3,actimeo=30", "vers=default,actimeo=30"])
+    def test_a_dialect_that_is_still_to_be_agreed_on_is_not_judged(self, options: str) -> None:
+        assert found(host(request(options))) == []
+
+    def test_the_session_knows_what_vers_3_came_to(self) -> None:
+        live = (mount(LIVE.replace("vers=3.1.1", "vers=3")),)
+        assert found(host(live=live, smb=(SESSION,))) == []
+        assert found(host(live=live, smb=(replace(SESSION, dialect=0x300),))) == ["SMB605 /mnt/smb"]
+
+    def test_another_server_only_has_the_kernels_own_rules(self) -> None:
+        options = "vers=2.1,actimeo=1,max_channels=8,cache=none,noserverino,seal"
+        facts = host(request(options, NAS), kernel="6.14.0-1016-azure")
+        assert found(facts) == ["SMB607 /etc/fstab:7", "SMB607 /etc/fstab:7", "SMB609 /etc/fstab:7"]
+
+    def test_serverino_is_the_default_of_a_file_and_must_be_seen_on_a_live_mount(self) -> None:
+        assert found(host(request())) == []
+        assert found(host(live=(mount(LIVE.replace(",serverino", "")),))) == ["SMB607 /mnt/smb"]
+
+    @pytest.mark.parametrize(
+        ("options", "finds"),
+        [
+            ("sec=ntlmssp", True),
+            ("sec=ntlmsspi", True),
+            ("credentials=/etc/smb.cred", True),
+            ("username=a,password=b", True),
+            ("sec=krb5,username=a", False),
+            ("sec=krb5i", False),
+            ("sec=none", False),
+            ("guest", False),
+            ("multiuser", False),
+        ],
+    )
+    def test_ntlm_in_fips_mode(self, options: str, *, finds: bool) -> None:
+        facts = host(request(f"{GOOD},{options}"))
+        assert found(facts) == []
+        fips = replace(facts, system=System(fips=True))
+        assert found(fips) == (["SMB610 /etc/fstab:7"] if finds else [])
+
+    def test_a_live_mount_in_fips_mode_is_judged_by_what_it_shows(self) -> None:
+        fips = System(fips=True)
+        assert found(host(live=(mount(f"{LIVE},username=a"),), system=fips)) == []
+        assert found(host(live=(mount(f"{LIVE},sec=ntlmssp"),), system=fips)) == ["SMB610 /mnt/smb"]
+
+    @pytest.mark.parametrize(
+        ("metadata", "data", "finds"),
+        [(750, 250, True), (740, 260, False), (500, 0, True), (499, 0, False), (0, 0, False)],
+    )
+    def test_a_mix_is_metadata_heavy_by_its_share_and_its_rate(
+        self, metadata: int, data: int, *, finds: bool
+    ) -> None:
+        ops = (
+            SmbOps(r"\\sa1.file.core.windows.net\smb", metadata, data),
+            SmbOps(r"\\sa1.file.core.windows.net\other", 0, 10_000),
+        )
+        facts = host(live=(mount(),), measured=Measured(10.0, smb=ops))
+        assert found(facts) == (["SMB611 /mnt/smb"] if finds else [])
+
+
+class TestSigning:
+    VOLUME = "//anf-7a3c.contoso.example/vol1"
+
+    def judged(self, options: str, *sessions: SmbSession) -> list[str]:
+        facts = host(live=(mount(options, self.VOLUME),), smb=sessions)
+        target = replace(only(facts), profile=POLICY.profile("azure-netapp-files-smb"))
+        return found(replace(facts, targets=(target,)))
+
+    def session(self, *, signed: bool, encrypted: bool = False) -> SmbSession:
+        shares = (r"\\anf-7a3c.contoso.example\vol1",)
+        return replace(SESSION, shares=shares, signed=signed, encrypted=encrypted)
+
+    def test_the_session_says_whether_packets_are_signed(self) -> None:
+        assert self.judged(LIVE, self.session(signed=True)) == ["SMB608 /mnt/smb"]
+        assert self.judged(LIVE, self.session(signed=False)) == []
+
+    def test_encrypted_packets_are_not_signed_too(self) -> None:
+        assert self.judged(LIVE, self.session(signed=True, encrypted=True)) == []
+
+    @pytest.mark.parametrize("option", ["sign", "sec=krb5i", "sec=ntlmsspi,cruid=0"])
+    def test_without_a_session_the_option_says_so(self, option: str) -> None:
+        assert self.judged(f"{LIVE},{option}") == ["SMB608 /mnt/smb"]
+
+    def test_several_channels_share_the_work(self) -> None:
+        two = replace(self.session(signed=True), channels=2)
+        assert self.judged(f"{LIVE},multichannel,max_channels=2", two) == []

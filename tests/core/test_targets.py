@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from nfstuned.core.targets import targets
+from nfstuned.host.configload import load
+from nfstuned.host.root import Root
+from nfstuned.model.kernel import Mount, Options
+from nfstuned.model.work import Request, Snapshot
+
+POLICY = load(Root("/nonexistent"))
+SMB = Request("//sa1.file.core.windows.net/s", "/smb", "ip=10.0.0.4", "/etc/fstab", 3, fstype="cifs")
+TLS = Request("sa1.file.core.windows.net:/sa1/s", "/tls", "vers=4.1", "/etc/fstab", 4, fstype="aznfs")
+
+
+def test_an_entry_of_smb_has_its_server_its_port_and_its_own_profile() -> None:
+    (target,) = targets(Snapshot(requests=(SMB,)), POLICY)
+    assert (target.endpoint.host, target.endpoint.address) == ("sa1.file.core.windows.net", "10.0.0.4")
+    assert (target.endpoint.port, target.endpoint.provider) == (445, "azure-files")
+    assert target.profile.name == "azure-files-smb"
+    assert target.is_smb
+    assert target.subject == "/etc/fstab:3"
+
+
+def test_a_live_smb_mount_is_its_entry() -> None:
+    options = Options((("vers", "3.1.1"), ("addr", "10.0.0.4")))
+    live = Mount(70, 27, "0:60", "/", "/smb", "cifs", "//sa1.file.core.windows.net/s", options)
+    (target,) = targets(Snapshot(requests=(SMB,)), POLICY, (live,))
+    assert (target.subject, target.origin) == ("/smb", "/etc/fstab:3")
+    assert (target.endpoint.host, target.endpoint.port) == ("sa1.file.core.windows.net", 445)
+    assert (target.endpoint.provider, target.profile.name) == ("azure-files", "azure-files-smb")
+
+
+def test_an_entry_of_aznfs_is_nfs_from_the_server_that_it_names() -> None:
+    (target,) = targets(Snapshot(requests=(TLS,)), POLICY)
+    assert (target.endpoint.host, target.endpoint.port) == ("sa1.file.core.windows.net", 2049)
+    assert (target.profile.name, target.is_nfs) == ("azure-files", True)

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nfstuned.host.links import Links, observe_links
+from nfstuned.host.measure import observe_traffic, traffic_between
+from nfstuned.host.root import Root
+from nfstuned.model.facts import Interface, Route, Traffic
+
+OWN_NETWORK = ["unshare", "--user", "--map-root-user", "--net", sys.executable, "-c"]
+ROUTED = """
+from pyroute2 import IPRoute
+from nfstuned.host.links import observe_links
+from nfstuned.host.root import Root
+with IPRoute() as netlink:
+    def number(name):
+        return netlink.link_lookup(ifname=name)[0]
+    netlink.link("add", ifname="br0", kind="bridge")
+    netlink.link("add", ifname="v0", kind="veth", peer="v1")
+    netlink.link("set", index=number("v0"), mtu=9000)
+    netlink.link("set", index=number("v1"), master=number("br0"))
+    for name in ("lo", "br0", "v0", "v1"):
+        netlink.link("set", index=number(name), state="up")
+    netlink.addr("add", index=number("v0"), address="10.0.0.1", prefixlen=24)
+    netlink.route("add", dst="10.2.0.0/16", gateway="10.0.0.2", metrics={"mtu": 1500})
+    netlink.route("add", dst="10.3.0.0/16", type="unreachable")
+    netlink.route("add", dst="10.4.0.0/16", type="blackhole")
+ends = ("10.3.0.9", "10.4.0.9", "10.5.0.9")
+links = observe_links(Root("/nowhere"), ("10.0.0.9", "10.2.0.9", *ends, "10.0.0.1"))
+for one in (*links.routes, *links.interfaces, *links.unknown):
+    print(one)
+with IPRoute() as netlink:
+    netlink.addr("add", index=number("v1"), address="10.6.0.1", prefixlen=24)
+for one in observe_links(Root("/nowhere"), ("10.6.0.9", "fe80::9%br0")).interfaces:
+    print(one.name, one.master, one.mtu)
+"""
+
+
+def device(root: Path, name: str, driver: str, queues: int = 2, rps: str = "0") -> None:
+    folder = root / "sys/class/net" / name
+    for number in range(queues):
+        (folder / f"queues/rx-{number}").mkdir(parents=True)
+        (folder / f"queues/rx-{number}/rps_cpus").write_text(rps + "\n")
+    (folder / "queues/tx-0").mkdir()
+    (folder / "device").mkdir()
+    (folder / "device/driver").symlink_to(f"../../../../bus/vmbus/drivers/{driver}")
+    (folder / "statistics").mkdir()
+    (folder / "statistics/rx_bytes").write_text("1000\n")
+    (folder / "statistics/tx_bytes").write_text("2000\n")
+
+
+def test_this_hosts_own_address_is_local(tmp_path: Path) -> None:
+    links = observe_links(Root(str(tmp_path)), ("127.0.0.1",))
+    assert links.routes == (Route("127.0.0.1", "lo", local=True),)
+    assert links.unknown == ()
+
+
+def test_what_sysfs_says_of_a_device_is_read_below_the_root(tmp_path: Path) -> None:
+    device(tmp_path, "lo", "hv_netvsc")
+    (lo,) = (one for one in observe_links(Root(str(tmp_path)), ("127.0.0.1",)).interfaces if one.name == "lo")
+    assert (lo.driver, lo.rx_queues, lo.rx_bytes, lo.tx_bytes) == ("hv_netvsc", 2, 1000, 2000)
+    assert not lo.spread
+    assert lo.mtu
+
+
+@pytest.mark.parametrize(("mask", "spread"), [("00000000,00000000", False), ("00000000,0000000f", True)])
+def test_packet_steering_is_seen(tmp_path: Path, mask: str, spread: bool) -> None:  # noqa: FBT001 - a parameter
+    device(tmp_path, "lo", "virtio_net", queues=1, rps=mask)
+    (lo,) = (one for one in observe_links(Root(str(tmp_path)), ("127.0.0.1",)).interfaces if one.name == "lo")
+    assert lo.spread is spread
+
+
+def test_a_link_local_address_names_its_interface(tmp_path: Path) -> None:
+    assert observe_links(Root(str(tmp_path)), ("fe80::1%lo",)).routes == (Route("fe80::1%lo", "lo"),)
+
+
+def test_nothing_is_asked_without_an_address(tmp_path: Path) -> None:
+    assert observe_links(Root(str(tmp_path)), ()) == Links()
+
+
+def test_routes_are_the_kernels_own() -> None:
+    """In a network of its own: a bridge port with jumbo frames, a route with an MTU, and ways that end."""
+    if subprocess.run([*OWN_NETWORK, "pass"], check=False, capture_output=True).returncode:
+        pytest.skip("no user namespaces here")
+    done = subprocess.run([*OWN_NETWORK, ROUTED], check=False, capture_output=True, text=True)
+    if "Operation not supported" in done.stderr:
+        pytest.skip("this kernel has no bridge or veth")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        str(Route("10.0.0.9", "v0")),
+        str(Route("10.2.0.9", "v0", mtu=1500)),
+        str(Route("10.0.0.1", "lo", local=True)),
+        str(Interface("lo", mtu=65536)),
+        str(Interface("v0", mtu=9000)),
+        "lo None 65536",
+        "br0 None 1500",
+        "v1 br0 1500",
+    ]
+
+
+def test_a_kernel_that_says_nothing_is_said_so() -> None:
+    """Without a file descriptor left there is no netlink, as in a sandbox without that address family."""
+    script = (
+        "import os, resource, pyroute2\n"
+        "from nfstuned.host.links import observe_links\n"
+        "from nfstuned.host.root import Root\n"
+        "root = Root('/nowhere')\n"
+        "_, most = resource.getrlimit(resource.RLIMIT_NOFILE)\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (3, most))\n"
+        "print(observe_links(root, ('127.0.0.1',)).unknown)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout == "('network interfaces and routes: [Errno 24] Too many open files',)\n"
+
+
+def test_traffic_is_what_was_carried_between_two_looks(tmp_path: Path) -> None:
+    root = Root(str(tmp_path))
+    device(tmp_path, "eth0", "hv_netvsc")
+    before = observe_traffic(root, ("eth0", "eth9"))
+    (tmp_path / "sys/class/net/eth0/statistics/rx_bytes").write_text("1500\n")
+    (tmp_path / "sys/class/net/eth0/statistics/tx_bytes").write_text("9000\n")
+    assert traffic_between(before, observe_traffic(root, ("eth0", "eth9"))) == (Traffic("eth0", 500, 7000),)
+
+
+def test_an_interface_that_came_again_carried_nothing_that_is_known() -> None:
+    assert (
+        traffic_between((Traffic("eth0", 100, 100),), (Traffic("eth0", 50, 200), Traffic("eth1", 1, 1))) == ()
+    )

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nfstuned.host.root import Root
+from nfstuned.host.system import observe_system
+from nfstuned.host.unit import observe_unit
+from nfstuned.model.facts import System, Unit
+
+Write = Callable[[str, str], Path]
+UNIT = "[Service]\nExecStart=/usr/sbin/nfstuned daemon\n"
+NAME = "nfstuned.service"
+WANTED = f"etc/systemd/system/multi-user.target.wants/{NAME}"
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def one(name: str, text: str) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    return one
+
+
+def seen(tree: Path, *, image: bool = False) -> System:
+    return observe_system(Root(str(tree)), image=image)
+
+
+def test_a_host_without_any_file_has_nothing(tmp_path: Path) -> None:
+    assert seen(tmp_path) == System()
+
+
+def test_settings_come_in_the_order_in_which_they_count(tmp_path: Path, write: Write) -> None:
+    write("usr/lib/modprobe.d/a.conf", "options nfs x=hidden\n")
+    write("etc/modprobe.d/a.conf", "options nfs x=1\n")
+    write("lib/modprobe.d/b.conf", "options nfs x=2\n")
+    write("etc/modprobe.d/c.txt", "options nfs x=3\n")
+    write("etc/sysctl.d/90.conf", "sunrpc.x = 5\n")
+    write("run/sysctl.d/10.conf", "sunrpc.x = 4\n")
+    write("etc/sysctl.conf", "sunrpc.x = 6\n")
+    assert [(one.value, one.file) for one in seen(tmp_path, image=True).settings] == [
+        ("1", "/etc/modprobe.d/a.conf"),
+        ("2", "/lib/modprobe.d/b.conf"),
+        ("4", "/run/sysctl.d/10.conf"),
+        ("5", "/etc/sysctl.d/90.conf"),
+        ("6", "/etc/sysctl.conf"),
+    ]
+
+
+def test_an_image_has_nothing_of_a_running_kernel(tmp_path: Path, write: Write) -> None:
+    write("sys/module/nfs/parameters/nfs4_disable_idmapping", "Y\n")
+    write("proc/sys/sunrpc/tcp_max_slot_table_entries", "65536\n")
+    write("proc/cmdline", "quiet ihash_entries=16777216\n")
+    write("proc/slabinfo", "nfs_inode_cache 12 20 1072 30 8 : tunables\n")
+    write("proc/sys/crypto/fips_enabled", "1\n")
+    write("sys/devices/system/cpu/online", "0-3\n")
+    live = seen(tmp_path)
+    assert live.parameters == {
+        "nfs.nfs4_disable_idmapping": "Y",
+        "sunrpc.tcp_max_slot_table_entries": "65536",
+    }
+    assert (live.cmdline, live.cpus, live.fips) == ("quiet ihash_entries=16777216", 4, True)
+    assert live.nfs_inodes == 12
+    assert seen(tmp_path, image=True) == System()
+
+
+def test_a_helper_is_a_program_that_can_be_run(tmp_path: Path, write: Write) -> None:
+    write("usr/sbin/mount.nfs", "").chmod(0o755)
+    (tmp_path / "usr/sbin/mount.nfs4").symlink_to("mount.nfs")
+    write("sbin/mount.aznfs", "").chmod(0o644)
+    assert seen(tmp_path).helpers == {"mount.nfs", "mount.nfs4"}
+
+
+def test_a_service_is_enabled_by_a_link_and_not_when_it_is_masked(tmp_path: Path, write: Write) -> None:
+    root = Root(str(tmp_path))
+    write(f"usr/lib/systemd/system/{NAME}", UNIT)
+    assert observe_unit(root, NAME, image=True) == Unit(installed=True)
+    link = tmp_path / WANTED
+    link.parent.mkdir(parents=True)
+    link.symlink_to(f"/usr/lib/systemd/system/{NAME}")
+    assert observe_unit(root, NAME, image=True) == Unit(installed=True, enabled=True)
+    (tmp_path / f"etc/systemd/system/{NAME}").symlink_to("/dev/null")
+    assert observe_unit(root, NAME, image=True) == Unit(installed=True, enabled=False)
+
+
+def test_a_service_is_active_when_its_control_group_has_processes(tmp_path: Path, write: Write) -> None:
+    root = Root(str(tmp_path))
+    write(f"lib/systemd/system/{NAME}", UNIT)
+    assert observe_unit(root, NAME, image=False).active is None
+    processes = write(f"sys/fs/cgroup/system.slice/{NAME}/cgroup.procs", "812\n")
+    assert observe_unit(root, NAME, image=False).active is True
+    assert observe_unit(root, NAME, image=True).active is None
+    processes.write_text("")
+    assert observe_unit(root, NAME, image=False).active is False

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nfstuned.host.root import Root
+from nfstuned.host.tls import OVERRIDE, STUNNELS, WATCHDOG, observe_tls
+from nfstuned.model.facts import Tls, Unit
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEADER = "  sl  local_address rem_address   st tx_queue\n"
+LISTENS = "   0: 0100007F:4E51 00000000:0000 0A 00000000\n"
+
+
+class Host:
+    """A tree of files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def write(self, name: str, text: str) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def tls(self, *, image: bool = False) -> Tls:
+        return observe_tls(Root(str(self.folder)), image=image)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    made = Host(tmp_path)
+    made.write("proc/1/mountinfo", "")
+    made.write("proc/1/net/tcp", HEADER + LISTENS)
+    made.write("proc/1/net/tcp6", HEADER.replace("local_address rem", "local_address remote") + "\n")
+    made.write(f"usr/lib/systemd/system/{WATCHDOG}", "[Service]\nExecStart=/usr/sbin/aznfswatchdogv4\n")
+    made.write(f"etc/systemd/system/nfs-client.target.wants/{WATCHDOG}", "")
+    made.write("sys/fs/cgroup/system.slice/ssh.service/cgroup.procs", "1\n")
+    made.write(f"sys/fs/cgroup/system.slice/{WATCHDOG}/cgroup.procs", "812\n")
+    return made
+
+
+def test_a_running_helper_is_seen_whole(host: Host) -> None:
+    assert host.tls() == Tls(Unit(installed=True, enabled=True, active=True), frozenset({20049}), {})
+
+
+def test_of_an_image_nothing_is_said_that_only_a_running_host_knows(host: Host) -> None:
+    host.write("proc/cmdline", f"systemd.setenv={OVERRIDE}=windows.net")
+    assert host.tls(image=True) == Tls(Unit(installed=True, enabled=True, active=None), None, {})
+
+
+def test_a_host_without_the_helper_does_not_have_its_sockets_read(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    host.write("proc/1/mountinfo", "")
+    host.write("proc/1/net/tcp", HEADER + LISTENS)
+    assert host.tls().listening is None
+    host.write(f"{STUNNELS}/stunnel_10.0.0.4.conf", "")
+    assert host.tls().listening == frozenset({20049})
+
+
+@pytest.mark.parametrize("folder", ["sys/fs/cgroup", "sys/fs/cgroup/systemd", "sys/fs/cgroup/unified"])
+def test_a_service_is_active_by_its_control_group_in_every_hierarchy(tmp_path: Path, folder: str) -> None:
+    host = Host(tmp_path)
+    host.write(f"lib/systemd/system/{WATCHDOG}", "[Service]\n")
+    assert host.tls().watchdog == Unit(installed=True, enabled=False, active=None)
+    host.write(f"{folder}/system.slice/ssh.service/cgroup.procs", "1\n")
+    assert host.tls().watchdog.active is False
+    host.write(f"{folder}/system.slice/{WATCHDOG}/cgroup.procs", "")
+    assert host.tls().watchdog.active is False
+    host.write(f"{folder}/system.slice/{WATCHDOG}/cgroup.procs", "812\n")
+    assert host.tls().watchdog.active is True
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "etc/environment",
+        "etc/systemd/system.conf",
+        "etc/systemd/system.conf.d/aznfs.conf",
+        "usr/lib/systemd/system.conf.d/aznfs.conf",
+        "etc/default/autofs",
+        "proc/cmdline",
+        "etc/systemd/system/mnt-share.mount",
+        "etc/systemd/system/mnt-share.mount.d/cloud.conf",
+        "etc/systemd/system/autofs.service.d/cloud.conf",
+    ],
+)
+def test_the_override_is_found_wherever_a_mount_may_get_it_from(tmp_path: Path, name: str) -> None:
+    host = Host(tmp_path)
+    assert host.tls().overrides == {}
+    host.write(name, f'Environment="{OVERRIDE}=chinacloudapi.cn"\n')
+    assert host.tls().overrides == {OVERRIDE: "chinacloudapi.cn"}

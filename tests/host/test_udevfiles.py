@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from nfstuned.host.root import Root
+from nfstuned.host.udevfiles import observe_udev
+from nfstuned.model.facts import UdevFile
+
+
+def place(tmp_path: Path, name: str, text: str) -> Path:
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_a_file_hides_those_of_its_name_in_weaker_folders(tmp_path: Path) -> None:
+    for folder in ("etc", "run", "usr/lib"):
+        place(tmp_path, f"{folder}/udev/rules.d/99-nfs.rules", folder)
+    place(tmp_path, "usr/lib/udev/rules.d/50-a.rules", "a")
+    assert observe_udev(Root(str(tmp_path))) == (
+        UdevFile("/usr/lib/udev/rules.d/50-a.rules", "a"),
+        UdevFile(
+            "/etc/udev/rules.d/99-nfs.rules",
+            "etc",
+            ("/run/udev/rules.d/99-nfs.rules", "/usr/lib/udev/rules.d/99-nfs.rules"),
+        ),
+    )
+
+
+def test_what_masks_is_there_without_a_text_and_what_masks_nothing_is_not(tmp_path: Path) -> None:
+    for name in "abcd":
+        place(tmp_path, f"usr/lib/udev/rules.d/{name}.rules", "x")
+    folder = tmp_path / "etc/udev/rules.d"
+    place(tmp_path, "etc/udev/rules.d/a.rules", "")
+    place(tmp_path, "etc/udev/rules.d/z.rules", "")
+    (folder / "b.rules").symlink_to("/dev/null")
+    os.mkfifo(folder / "c.rules")
+    (folder / "d.rules").mkdir()
+    assert observe_udev(Root(str(tmp_path))) == tuple(
+        UdevFile(f"/etc/udev/rules.d/{name}.rules", "", (f"/usr/lib/udev/rules.d/{name}.rules",))
+        for name in "abcd"
+    )
+
+
+def test_lib_that_is_usr_lib_hides_nothing_and_is_not_hidden(tmp_path: Path) -> None:
+    place(tmp_path, "usr/lib/udev/rules.d/a.rules", "x")
+    (tmp_path / "lib").symlink_to("usr/lib")
+    assert observe_udev(Root(str(tmp_path))) == (UdevFile("/usr/lib/udev/rules.d/a.rules", "x"),)
+
+
+def test_lib_of_its_own_is_the_weakest(tmp_path: Path) -> None:
+    place(tmp_path, "usr/lib/udev/rules.d/a.rules", "x")
+    place(tmp_path, "lib/udev/rules.d/a.rules", "y")
+    (file,) = observe_udev(Root(str(tmp_path)))
+    assert (file.path, file.hides) == ("/usr/lib/udev/rules.d/a.rules", ("/lib/udev/rules.d/a.rules",))

@@ -1,0 +1,66 @@
+"""A real name server in the guest, with the records of a situation, and nothing but it to ask."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.lab.kit.shell import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+ADDRESS = "127.0.0.53"
+_RESOLV, _HOSTS = Path("/etc/resolv.conf"), Path("/etc/hosts")
+
+
+@contextlib.contextmanager
+def zone(records: Sequence[str]) -> Iterator[None]:
+    """Serve dnsmasq's `records` ("address=/NAME/ADDRESS", "cname=NAME,TARGET") while the block runs.
+
+    Only localhost stays in /etc/hosts: what stands there is never asked for.
+    """
+    argv = ["dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv", "--no-hosts"]
+    argv += [f"--listen-address={ADDRESS}", "--bind-interfaces", "--user=root", "--local=/net/"]
+    argv += ["--pid-file=", *(f"--{record}" for record in records)]
+    with _resolver(ADDRESS), tempfile.TemporaryFile() as log, subprocess.Popen(argv, stderr=log) as server:
+        try:
+            wait_for("the name server", _answers)
+            yield
+        finally:
+            server.terminate()
+
+
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    """Have a resolver configured that never answers."""
+    with _resolver("10.10.10.99"):
+        yield
+
+
+@contextlib.contextmanager
+def _resolver(address: str) -> Iterator[None]:
+    link = _RESOLV.readlink() if _RESOLV.is_symlink() else None
+    before = _RESOLV.read_text() if _RESOLV.exists() else ""
+    hosts = _HOSTS.read_text()
+    _RESOLV.unlink(missing_ok=True)
+    _RESOLV.write_text(f"nameserver {address}\n")
+    _HOSTS.write_text("127.0.0.1 localhost lab\n")
+    try:
+        yield
+    finally:
+        _HOSTS.write_text(hosts)
+        _RESOLV.unlink()
+        if link is not None:
+            _RESOLV.symlink_to(link)
+        else:
+            _RESOLV.write_text(before)
+
+
+def _answers() -> bool:
+    return f"{int.from_bytes(bytes(map(int, reversed(ADDRESS.split('.'))))):08X}:0035" in (
+        Path("/proc/net/udp").read_text()
+    )

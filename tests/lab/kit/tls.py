@@ -1,0 +1,53 @@
+"""The TLS tunnel of Azure Files as its mount helper sets it up, with a real stunnel at both ends."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.lab.kit.server import ADDRESS
+from tests.lab.kit.shell import run, wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PORT = 20049
+CONFIGURATION = Path(f"/etc/stunnel/microsoft/aznfs/nfsv4_fileShare/stunnel_{ADDRESS}.conf")
+_SERVER = Path("/run/lab-stunnel.conf")
+_KEY, _CERTIFICATE = Path("/run/lab-stunnel.key"), Path("/run/lab-stunnel.crt")
+_TLS_PORT = 2050
+
+
+@contextlib.contextmanager
+def tunnel() -> Iterator[subprocess.Popen[bytes]]:
+    """Carry 127.0.0.1:20049 through TLS to the guest's NFS server; gives the client's process."""
+    argv = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=lab", "-days", "2"]
+    run(*argv, "-keyout", str(_KEY), "-out", str(_CERTIFICATE))
+    _SERVER.write_text(
+        f"foreground = yes\npid =\n[nfs]\ncert = {_CERTIFICATE}\nkey = {_KEY}\n"
+        f"accept = {ADDRESS}:{_TLS_PORT}\nconnect = {ADDRESS}:2049\n"
+    )
+    CONFIGURATION.parent.mkdir(parents=True, exist_ok=True)
+    CONFIGURATION.write_text(
+        f"foreground = yes\npid =\n[{ADDRESS}]\nclient = yes\n"
+        f"accept = 127.0.0.1:{PORT}\nconnect = {ADDRESS}:{_TLS_PORT}\n"
+    )
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with (
+        subprocess.Popen(["stunnel4", str(_SERVER)], **quiet) as server,  # type: ignore[call-overload]  # of quiet
+        subprocess.Popen(["stunnel4", str(CONFIGURATION)], **quiet) as client,  # type: ignore[call-overload]
+    ):
+        try:
+            wait_for("both ends of the tunnel", lambda: {_TLS_PORT, PORT} <= _listening())
+            yield client
+        finally:
+            client.kill()
+            server.kill()
+            CONFIGURATION.unlink()
+
+
+def _listening() -> set[int]:
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return {int(row[1].partition(":")[2], 16) for row in rows if row[3] == "0A"}
