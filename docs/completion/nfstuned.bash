@@ -10,7 +10,7 @@ _nfstuned() {
     fi
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         case "$place $word" in
-            "nfstuned status" | "nfstuned apply" | "nfstuned undo" | "nfstuned daemon" | "nfstuned config" | "nfstuned config show" | "nfstuned config check" | "nfstuned config schema" | "nfstuned completion") place="$place $word" ;;
+            "nfstuned status" | "nfstuned apply" | "nfstuned undo" | "nfstuned daemon" | "nfstuned config" | "nfstuned config show" | "nfstuned config check" | "nfstuned config schema" | "nfstuned completion" | "nfstuned check" | "nfstuned explain" | "nfstuned rules") place="$place $word" ;;
         esac
     done
     case "$place $prev" in
@@ -18,8 +18,16 @@ _nfstuned() {
         "nfstuned apply --format") words="text json" ;;
         "nfstuned undo --format") words="text json" ;;
         "nfstuned config show --format") words="text json" ;;
+        "nfstuned check --root") words="" ;;
+        "nfstuned check --fstab") words="" ;;
+        "nfstuned check --sample") words="" ;;
+        "nfstuned check --select") words="NFS000 NFS101" ;;
+        "nfstuned check --ignore") words="NFS000 NFS101" ;;
+        "nfstuned check --fail-on") words="error warning advice info" ;;
+        "nfstuned check --format") words="text json junit sarif" ;;
+        "nfstuned rules --format") words="text json" ;;
         *) case "$place" in
-            "nfstuned") words="status apply undo daemon config completion --version -h --help" ;;
+            "nfstuned") words="status apply undo daemon config completion check explain rules --version -h --help" ;;
             "nfstuned status") words="--format -h --help" ;;
             "nfstuned apply") words="--dry-run --format -h --help" ;;
             "nfstuned undo") words="--format -h --help" ;;
@@ -29,9 +37,13 @@ _nfstuned() {
             "nfstuned config check") words="-h --help" ;;
             "nfstuned config schema") words="-h --help" ;;
             "nfstuned completion") words="bash fish zsh -h --help" ;;
+            "nfstuned check") words="--root --fstab --offline --sample --select --ignore --fail-on --format -h --help" ;;
+            "nfstuned explain") words="NFS000 NFS101 -h --help" ;;
+            "nfstuned rules") words="--format -h --help" ;;
         esac ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 }
 
-complete -F _nfstuned nfstuned
+# Where no word is known, the value is a file's name or free.
+complete -o default -F _nfstuned nfstuned

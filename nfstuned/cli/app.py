@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 import click
 
 from nfstuned import __version__
 from nfstuned.cli import completion
+from nfstuned.cli.app_check import check, explain, rules
 from nfstuned.cli.apply import carry_out, preview, take_back
 from nfstuned.cli.config import check as check_config
 from nfstuned.cli.config import print_schema
 from nfstuned.cli.config import show as show_config
+from nfstuned.cli.options import format_option
 from nfstuned.cli.status import show as show_status
 from nfstuned.host.root import Root
 
 USAGE = 2
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def format_option(command: F) -> F:
-    """Add --format text|json."""
-    option = click.option(
-        "--format",
-        "form",
-        type=click.Choice(["text", "json"]),
-        default="text",
-        show_default=True,
-        help="Print for people, or one JSON document for programs.",
-    )
-    return option(command)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -45,6 +30,7 @@ def app() -> None:
     \b
     Start here:
       nfstuned status            what every NFS mount has, and what it should have
+      nfstuned check             what is wrong on this host, why, and what to do about it
       nfstuned apply --dry-run   what would be changed
       sudo nfstuned apply        change it, without disturbing a mount
       sudo nfstuned undo         put everything back
@@ -232,3 +218,7 @@ def completion_(shell: str) -> int:
     """
     click.echo(completion.script(shell, app), nl=False)
     return 0
+
+
+for command in (check, explain, rules):
+    app.add_command(command)

@@ -6,10 +6,12 @@ on the host that a completion would have to ask for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import click
+
+from nfstuned.cli.options import RuleName
 
 NAME = "nfstuned"
 _HELP_WIDTH = 60
@@ -17,11 +19,12 @@ _HELP_WIDTH = 60
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word that may follow, its help, and the values that must follow it in turn."""
+    """One word that may follow, its help, and the values that may follow it in turn."""
 
     text: str
     help: str
-    values: tuple[str, ...] = ()
+    values: tuple[str, ...] | None = None
+    """None for a word that takes no value, empty for one whose values are files or free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +52,25 @@ def nodes(command: click.Command, context: click.Context) -> Iterator[Node]:
     words = [Word(name, _short(child.get_short_help_str(_HELP_WIDTH))) for name, child in children.items()]
     options: list[Word] = []
     for parameter in command.get_params(context):
-        values = tuple(parameter.type.choices) if isinstance(parameter.type, click.Choice) else ()
         if isinstance(parameter, click.Option):
+            values = None if parameter.is_flag else tuple(word.text for word in _values(parameter))
             options.extend(Word(name, _short(parameter.help or ""), values) for name in parameter.opts)
         else:
-            words.extend(Word(value, "") for value in values)
+            words.extend(_values(parameter))
     yield Node(context.command_path, tuple(words), tuple(options))
     for name, child in children.items():
         yield from nodes(child, click.Context(child, info_name=name, parent=context))
+
+
+def _values(parameter: click.Parameter) -> list[Word]:
+    """Return the values that a parameter may have, none where they are free."""
+    if isinstance(parameter.type, click.Choice):
+        return [Word(value, "") for value in parameter.type.choices]
+    if isinstance(parameter.type, RuleName):
+        from nfstuned.core.catalogue import CATALOGUE  # noqa: PLC0415 - only the scripts need every rule
+
+        return [Word(rule.id, rule.name) for rule in CATALOGUE]
+    return []
 
 
 def _short(text: str) -> str:
@@ -65,30 +79,23 @@ def _short(text: str) -> str:
 
 
 def _bash(tree: list[Node]) -> str:
-    values = [
-        f'        "{node.path} {word.text}") words="{" ".join(word.values)}" ;;'
-        for node in tree
-        for word in node.options
-        if word.values
-    ]
-    words = [
-        f'            "{node.path}") words="{" ".join(word.text for word in node.words)}" ;;' for node in tree
-    ]
-    return _BASH.format(paths=_paths(tree), values="\n".join(values), words="\n".join(words))
+    return _fill(_BASH, tree, lambda words: f'words="{" ".join(word.text for word in words)}"')
 
 
 def _zsh(tree: list[Node]) -> str:
+    return _fill(_ZSH, tree, lambda words: f"words_=({' '.join(_described(word) for word in words)})")
+
+
+def _fill(template: str, tree: list[Node], assign: Callable[[Sequence[Word]], str]) -> str:
+    """Return a script with its two tables: what may follow an option, and what a command."""
     values = [
-        f'        "{node.path} {word.text}") words_=({" ".join(word.values)}) ;;'
+        f'        "{node.path} {option.text}") {assign([Word(value, "") for value in option.values])} ;;'
         for node in tree
-        for word in node.options
-        if word.values
+        for option in node.options
+        if option.values is not None
     ]
-    words = [
-        f'            "{node.path}") words_=({" ".join(_described(word) for word in node.words)}) ;;'
-        for node in tree
-    ]
-    return _ZSH.format(paths=_paths(tree), values="\n".join(values), words="\n".join(words))
+    words = [f'            "{node.path}") {assign(node.words)} ;;' for node in tree]
+    return template.format(paths=_paths(tree), values="\n".join(values), words="\n".join(words))
 
 
 def _fish(tree: list[Node]) -> str:
@@ -100,9 +107,15 @@ def _fish(tree: list[Node]) -> str:
         ]
         for word in node.options:
             flag = f"-l {word.text[2:]}" if word.text.startswith("--") else f"-s {word.text[1:]}"
-            values = f" -x -a '{' '.join(word.values)}'" if word.values else ""
-            lines.append(f"complete -c {NAME} -n '{condition}' {flag}{values}{_fish_help(word)}")
+            lines.append(f"complete -c {NAME} -n '{condition}' {flag}{_fish_values(word)}{_fish_help(word)}")
     return "# fish completion for nfstuned\n" + "\n".join(lines) + "\n"
+
+
+def _fish_values(word: Word) -> str:
+    """Return how an option's value is completed: from a list, or as a file."""
+    if word.values is None:
+        return ""
+    return f" -x -a '{' '.join(word.values)}'" if word.values else " -r -F"
 
 
 def _fish_condition(node: Node) -> str:
@@ -152,7 +165,8 @@ _nfstuned() {{
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 }}
 
-complete -F _nfstuned nfstuned
+# Where no word is known, the value is a file's name or free.
+complete -o default -F _nfstuned nfstuned
 """
 
 _ZSH = """\
@@ -172,7 +186,7 @@ _nfstuned() {{
 {words}
         esac ;;
     esac
-    _describe nfstuned words_
+    if (( $#words_ )); then _describe nfstuned words_; else _files; fi
 }}
 
 if [[ $zsh_eval_context[-1] == loadautofunc ]]; then

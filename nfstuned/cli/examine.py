@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from nfstuned.core.endpoint import as_address, is_loopback
 from nfstuned.core.rates import look, rates
 from nfstuned.core.sends import sends_between
-from nfstuned.core.targets import server_name, targets
+from nfstuned.core.targets import server_name, targets, with_proposal
 from nfstuned.host.image import observe_image
 from nfstuned.host.measure import observe_traffic, traffic_between
 from nfstuned.host.observe import observe, observe_stats
@@ -32,6 +32,8 @@ class Scope:
     offline: bool = False
     sample_s: float = 0.0
     """How far apart two looks are; 0 for a single one."""
+    proposal: str = ""
+    """The name of the file that stands in the place of /etc/fstab."""
 
     @property
     def has(self) -> frozenset[Need]:
@@ -46,7 +48,9 @@ class Scope:
 def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts:
     """Return all that the rules judge. It touches no mount, and ends whatever the network does."""
     snapshot = observe_image(root) if scope.image else observe(root)
-    mounts = targets(snapshot, policy, () if scope.image else observe_others(root))
+    if scope.proposal:
+        snapshot = with_proposal(snapshot, scope.proposal)
+    mounts = targets(snapshot, policy, () if scope.image else observe_others(root), scope.proposal)
     points = tuple(target.point for target in mounts if target.live is not None)
     facts = Facts(
         has=scope.has,

@@ -24,6 +24,10 @@ STYLES = {
     "ignored": "yellow",
     "undone": "cyan",
     "failed": "bold red",
+    "error": "bold red",
+    "warning": "bold yellow",
+    "advice": "bold cyan",
+    "info": "bold blue",
 }
 GAP = 2
 LEAST = 12

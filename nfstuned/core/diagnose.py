@@ -30,7 +30,8 @@ def diagnose(facts: Facts, rules: Iterable[Rule]) -> Diagnosis:
             crashed = True
             message = f"{rule.id} {rule.name} crashed: {type(error).__name__}: {error}"
             findings.append(_finding(CRASHED, Fault(rule.id, message)))
-    return Diagnosis(tuple(sorted(findings, key=_order)), tuple(skipped), crashed)
+    # A proposed line and the live mount that it is about may have the same to say.
+    return Diagnosis(tuple(sorted(dict.fromkeys(findings), key=_order)), tuple(skipped), crashed)
 
 
 def select(rules: Sequence[Rule], chosen: Sequence[str], ignored: Sequence[str]) -> tuple[Rule, ...]:

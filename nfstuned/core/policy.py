@@ -89,18 +89,13 @@ def _asks_as_much(compiled: Matcher, kb: int | None) -> bool:
 
 
 def _of_mount(policy: Policy, mount: Mount, servers: tuple[Server, ...], snapshot: Snapshot) -> Decision:
-    said = _implementation(mount, snapshot) if snapshot.azure else None
+    stanza = snapshot.stanzas.get((mount.source, mount.point)) if snapshot.azure else None
+    said = stanza.implementation if stanza else None
     place = endpoint(mount, servers, snapshot.tunnels, snapshot.azure, said)
     host, export = split_source(mount.source)
     known = subject(host, mount.options.get("addr"), place, export=export, point=mount.point)
     choice = matcher(policy).choices(known, place)[0]
     return _decision(choice, place, mount.options.number("rsize"))
-
-
-def _implementation(mount: Mount, snapshot: Snapshot) -> str | None:
-    """Return what the server of a mount calls itself; of mounts on top of each other the last counts."""
-    at = (mount.source, mount.point)
-    return next((s.implementation for s in reversed(snapshot.stats) if (s.source, s.point) == at), None)
 
 
 def _of_volume(

@@ -16,6 +16,10 @@ from nfstuned.model.policy import Profile
 
 NFSRAHEAD_KB = 128
 """What nfsrahead says where nfs.conf says nothing (nfs-utils, tools/nfsrahead/main.c)."""
+_UDEV = "https://www.freedesktop.org/software/systemd/man/latest/udev.html"
+_AZNFS = "https://github.com/Azure/AZNFS-mount/blob/main/lib/common.sh"
+_EFS = "https://github.com/aws/efs-utils/blob/master/src/mount_efs/__init__.py"
+_TUNED = "https://github.com/redhat-performance/tuned/blob/master/tuned/plugins/plugin_sysfs.py"
 _NUMBER = re.compile(r"\s*([-+]?[0-9]{1,12})")
 _WHOLE = re.compile(r"[0-9]{1,9}")
 _EFS_TIMES = 15
@@ -33,6 +37,7 @@ class Rival:
     kb: int
     targets: tuple[Target, ...]
     remedy: str
+    source: str = ""
     raises_only: bool = False
     """It leaves a larger value alone."""
 
@@ -100,7 +105,7 @@ def _rules(facts: Facts) -> Iterator[Rival]:
             yield from _nfsrahead(facts, place)
         elif writer.kb is not None and reaches_all(facts, writer):
             remedy = f"change the value in {writer.file}, or remove the rule; then udevadm control --reload"
-            yield Rival(place, "this udev rule", writer.kb, facts.nfs, remedy)
+            yield Rival(place, "this udev rule", writer.kb, facts.nfs, remedy, _UDEV)
 
 
 def _nfsrahead(facts: Facts, rule: str) -> Iterator[Rival]:
@@ -111,9 +116,17 @@ def _nfsrahead(facts: Facts, rule: str) -> Iterator[Rival]:
         place = f"{setting.file}:{setting.line}" if setting else rule
         found.setdefault((place, kb), []).append(target)
     for (place, kb), targets in found.items():
-        key = "/".join(sorted({kind_of(target) for target in targets}))
-        remedy = f"set {key} in [nfsrahead] of /etc/nfs.conf to what is expected"
-        yield Rival(place, "nfs-utils' nfsrahead", kb, tuple(targets), remedy)
+        yield Rival(place, "nfs-utils' nfsrahead", kb, tuple(targets), _configure(targets))
+
+
+def _configure(targets: Sequence[Target]) -> str:
+    """Return how nfsrahead is made to agree: it has one value a version, whosever the server is."""
+    wanted = {(kind_of(target), kb) for target in targets if (kb := wanted_kb(target)) is not None}
+    if len(wanted) > len({kind for kind, _ in wanted}):
+        mask = "sudo ln -s /dev/null /etc/udev/rules.d/99-nfs.rules"
+        return f"{mask}, and let nfstuned.service set each mount's own value"
+    settings = " and ".join(f"{kind}={kb}" for kind, kb in sorted(wanted))
+    return f"write {settings} below [nfsrahead] in /etc/nfs.conf"
 
 
 def _aznfs(facts: Facts) -> Iterator[Rival]:
@@ -121,7 +134,7 @@ def _aznfs(facts: Facts) -> Iterator[Rival]:
         targets = tuple(target for target in facts.nfs if is_aznfs(target))
         remedy = f"set {setting.name} in the environment of mount.aznfs to what is expected"
         place = f"{setting.file}:{setting.line}"
-        yield Rival(place, "AZNFS", int(setting.value), targets, remedy, raises_only=True)
+        yield Rival(place, "AZNFS", int(setting.value), targets, remedy, _AZNFS, raises_only=True)
 
 
 def is_aznfs(target: Target) -> bool:
@@ -142,7 +155,7 @@ def _efs(facts: Facts) -> Iterator[Rival]:
                 found.setdefault(_EFS_TIMES * rsize // 1024, []).append(target)
         remedy = f"set optimize_readahead = false in {setting.file}"
         for kb, targets in found.items():
-            yield Rival(f"{setting.file}:{setting.line}", "efs-utils", kb, tuple(targets), remedy)
+            yield Rival(f"{setting.file}:{setting.line}", "efs-utils", kb, tuple(targets), remedy, _EFS)
 
 
 def _tuned(facts: Facts) -> Iterator[Rival]:
@@ -151,7 +164,7 @@ def _tuned(facts: Facts) -> Iterator[Rival]:
         if _WHOLE.fullmatch(setting.value):
             remedy = f"take {setting.name} out of {setting.file}, then tuned-adm profile again"
             place = f"{setting.file}:{setting.line}"
-            yield Rival(place, "TuneD", int(setting.value), reached, remedy)
+            yield Rival(place, "TuneD", int(setting.value), reached, remedy, _TUNED)
 
 
 def _bdi(setting: Setting, target: Target) -> str:

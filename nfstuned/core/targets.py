@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from nfstuned.core.endpoint import as_address, endpoint, plain, resolve, split_source, standard_port
 from nfstuned.core.intent import Intents, options, requested
@@ -17,10 +18,13 @@ from nfstuned.parse.utab import FILE as UTAB
 SMB_SUFFIX = "-smb"
 
 
-def targets(snapshot: Snapshot, policy: Policy, others: Sequence[Mount] = ()) -> tuple[Target, ...]:
+def targets(
+    snapshot: Snapshot, policy: Policy, others: Sequence[Mount] = (), proposal: str = ""
+) -> tuple[Target, ...]:
     """Return every network mount once: live ones by mount point, then what is only asked for.
 
-    `others` are the live mounts that are not NFS.
+    `others` are the live mounts that are not NFS. The lines of the file `proposal` stand for themselves, also
+    where a mount exists that they are about: it does not have their options yet.
     """
     intents = Intents(snapshot.requests, snapshot.settings)
     live = [
@@ -32,7 +36,11 @@ def targets(snapshot: Snapshot, policy: Policy, others: Sequence[Mount] = ()) ->
         *(_live(snapshot, policy, intents, mount, None) for mount in others),
     ]
     known = {target.request for target in live}
-    planned = (request for request in snapshot.requests if request.file != UTAB and request not in known)
+    planned = (
+        request
+        for request in snapshot.requests
+        if request.file != UTAB and (request not in known or request.file == proposal)
+    )
     return (
         *sorted(live, key=lambda target: target.point),
         *(_asked(snapshot, policy, request) for request in _first(planned)),
@@ -50,6 +58,18 @@ def server_name(target: Target) -> str:
     return plain(split_source(target.request.source)[0])
 
 
+def with_proposal(snapshot: Snapshot, proposal: str) -> Snapshot:
+    """Return the snapshot of a host whose mounts were asked for by a proposed file, where it has them."""
+    proposed = {_place(request) for request in snapshot.requests if request.file == proposal}
+    kept = (one for one in snapshot.requests if one.file != UTAB or _place(one) not in proposed)
+    return replace(snapshot, requests=tuple(kept))
+
+
+def _place(request: Request) -> tuple[str, str]:
+    """Return source and mount point as they compare: people write trailing slashes, the kernel does not."""
+    return request.source.rstrip("/"), request.point.rstrip("/")
+
+
 def _first(requests: Iterable[Request]) -> Iterator[Request]:
     """Yield requests, of several for one mount only the first: it is the one that counts."""
     seen: set[tuple[str, str]] = set()
@@ -63,8 +83,7 @@ def _first(requests: Iterable[Request]) -> Iterator[Request]:
 def _live(
     snapshot: Snapshot, policy: Policy, intents: Intents, mount: Mount, superblock: Superblock | None
 ) -> Target:
-    at = (mount.source, mount.point)
-    stats = next((s for s in reversed(snapshot.stats) if (s.source, s.point) == at), None)
+    stats = snapshot.stanzas.get((mount.source, mount.point))
     servers = superblock.servers if superblock else ()
     said = stats.implementation if stats else None
     place = endpoint(mount, servers, snapshot.tunnels, snapshot.azure, said)

@@ -40,11 +40,6 @@ def load(root: Root) -> Policy:
     return policy
 
 
-def load_builtin() -> Policy:
-    """Return the policy of a host without any configuration."""
-    return parse_config(builtin_profiles(), ())
-
-
 def main(prefix: str) -> int:
     """Print the policy as JSON, or the problems one a line; return the child's exit status."""
     try:

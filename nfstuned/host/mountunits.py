@@ -59,7 +59,7 @@ class MountUnits:
 
     def read_fstab(self) -> None:
         """Add fstab's entries; drop-ins change the units that systemd makes of them."""
-        for item in parse_fstab(self.root.read_or_empty("etc/fstab")):
+        for item in parse_fstab(self.root.read_or_empty("etc/fstab"), self.root.shown("etc/fstab")):
             if isinstance(item, ParseError):
                 self.found.problems.append(item)
                 continue

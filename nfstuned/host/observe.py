@@ -56,7 +56,7 @@ class _Found:
 
 def observe(root: Root) -> Snapshot:
     """Return all that is known of the NFS mounts of this host, in every namespace that can be seen."""
-    snapshot = observe_superblocks(root, deep=True)
+    snapshot = _superblocks(root, deep=True)
     stats, problems = observe_stats(root)
     points = sorted({mount.point for superblock in snapshot.superblocks for mount in superblock.mounts})
     found = observe_intent(root, points)
@@ -86,6 +86,11 @@ def observe_superblocks(root: Root, *, deep: bool, between: Callable[[], None] =
     about another one which the write will recognise. `between` is called again and again meanwhile, for what
     cannot wait until the end of a long look.
     """
+    snapshot = _superblocks(root, deep=deep, between=between)
+    return replace(snapshot, stats=observe_stats(root)[0]) if snapshot.azure else snapshot
+
+
+def _superblocks(root: Root, *, deep: bool, between: Callable[[], None] = nothing) -> Snapshot:
     found = _Found(bdi.identities(root))
     between()
     _look(root, found, root.view, between)
@@ -101,7 +106,6 @@ def observe_superblocks(root: Root, *, deep: bool, between: Callable[[], None] =
     return Snapshot(
         superblocks=tuple(superblocks),
         tunnels=_tunnels(root, tuple(superblocks)),
-        stats=observe_stats(root)[0] if azure else (),
         azure=azure,
         page_kb=bdi.PAGE_KB,
         problems=tuple(found.problems),

@@ -1,17 +1,23 @@
-"""A proposed fstab in the place of the host's own."""
+"""A proposed fstab, which is judged in the place of the host's own (see Root.propose)."""
 
 from __future__ import annotations
 
-from nfstuned.host.root import Root
+import errno
+import sys
+
+FSTAB = "etc/fstab"
+STDIN = "-"
+LARGEST = 4_000_000
+"""In bytes; nobody writes a longer one."""
 
 
-class ProposedRoot(Root):
-    """A host whose /etc/fstab is another text; everything else is as it is."""
-
-    def __init__(self, prefix: str, fstab: str) -> None:
-        super().__init__(prefix)
-        self._fstab = fstab
-
-    def read(self, name: str) -> str:
-        """Return a file's text like Root.read, and the proposal for etc/fstab. Raises OSError."""
-        return self._fstab if name == "etc/fstab" else super().read(name)
+def read_proposal(name: str) -> str:
+    """Return a proposed text, `-` for the standard input. Raises OSError, also where it is too long."""
+    if name == STDIN:
+        data = sys.stdin.buffer.read(LARGEST + 1)
+    else:
+        with open(name, "rb") as file:
+            data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise OSError(errno.EFBIG, f"more than {LARGEST / 1e6:g} MB, which is no fstab")
+    return data.decode("utf-8", "surrogateescape")

@@ -36,6 +36,7 @@ class Root:
 
     def __init__(self, prefix: str = "/") -> None:
         self.prefix = prefix if prefix.endswith("/") else prefix + "/"
+        self._proposed: dict[str, tuple[str, str]] = {}
 
     @cached_property
     def view(self) -> str:
@@ -46,11 +47,21 @@ class Root:
         """Return the path of `name` as a person is to read it; on a host it is also the one to open."""
         return self.prefix + name
 
+    def shown(self, name: str) -> str:
+        """Return the name of a file as a person on that host would use it; of a proposal its own."""
+        return self._proposed[name][0] if name in self._proposed else "/" + name
+
+    def propose(self, name: str, shown: str, text: str) -> None:
+        """Read `text` in the place of a file from now on; people know it as `shown`."""
+        self._proposed[name] = (shown, text)
+
     def read(self, name: str) -> str:
         """Return a file's text; bytes that are not UTF-8 become surrogate escapes. It never waits.
 
         Raises OSError, which is an UnusableError for what is no regular file or larger than LARGEST.
         """
+        if name in self._proposed:
+            return self._proposed[name][1]
         fd = self._open(name)
         try:
             status = os.fstat(fd)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
 from nfstuned.errors import ParseError
@@ -103,6 +104,12 @@ class Snapshot:
     """The machine is an Azure VM, by its chassis asset tag."""
     page_kb: int = 4
     problems: tuple[ParseError, ...] = ()
+    stanzas: Mapping[tuple[str, str], MountStats] = field(init=False, repr=False, compare=False)
+    """`stats` by source and mount point; of mounts on top of each other the last counts."""
+
+    def __post_init__(self) -> None:
+        stanzas = {(stanza.source, stanza.point): stanza for stanza in self.stats}
+        object.__setattr__(self, "stanzas", stanzas)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,11 @@ def complete(*words: str) -> list[str]:
         (("nfstuned", "status", "--format", "=", "j"), ["json"]),
         (("nfstuned", "completion", "b"), ["bash"]),
         (("nfstuned", "nonsense", "x"), []),
+        (("nfstuned", "explain", "NFS00"), ["NFS000"]),
+        (("nfstuned", "check", "--select", "NFS00"), ["NFS000"]),
+        (("nfstuned", "check", "--fail-on", ""), ["error", "warning", "advice", "info"]),
+        (("nfstuned", "check", "--fstab", ""), []),
+        (("nfstuned", "check", "--offline", "--fa"), ["--fail-on"]),
     ],
 )
 def test_bash_completes_without_starting_a_program(words: tuple[str, ...], offered: list[str]) -> None:

@@ -16,6 +16,9 @@ COMMANDS = (
     ("status",),
     ("apply",),
     ("undo",),
+    ("check",),
+    ("explain",),
+    ("rules",),
     ("daemon",),
     ("config", "show"),
     ("config", "check"),
@@ -64,6 +67,8 @@ def test_the_help_names_every_command(host: MakeHost) -> None:
         ("apply", "/mnt/a"),
         ("config",),
         ("completion",),
+        ("explain",),
+        ("check", "/mnt/a"),
         ("daemon", "x"),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 
 from nfstuned.core.rules.image import config_invalid, kernel_defaults, module_missing, not_enabled
 from nfstuned.core.targets import targets
-from nfstuned.host.configload import load_builtin
+from nfstuned.host.builtin import builtin_policy
 from nfstuned.model.facts import Facts, ImageKernel, System, Unit
 from nfstuned.model.finding import Need
 from nfstuned.model.kernel import Distribution
@@ -18,7 +18,7 @@ NEW, OLD = "6.1.0-50-cloud-amd64", "4.19.0-27-cloud-amd64"
 
 
 def facts(*requests: Request, system: System | None = None, distribution: str = "debian") -> Facts:
-    policy = load_builtin()
+    policy = builtin_policy()
     snapshot = Snapshot(requests=requests, distribution=Distribution(distribution, "", ""))
     return Facts(
         has=frozenset({Need.IMAGE}),

@@ -125,6 +125,17 @@ def test_nfsrahead_without_settings_says_128_wherever_its_rule_is_in_force() -> 
     assert not list(udev.contested(replace(host, writers=(setting(NFSRAHEAD, "nfs4", "1"),))))
 
 
+def test_nfsrahead_can_be_told_one_value_a_version() -> None:
+    def remedy(*superblocks: Superblock) -> str:
+        return next(iter(udev.contested(replace(facts(*superblocks), udev=(PACKAGED,))))).remedy
+
+    old = replace(superblock(1024, NFS, fstype="nfs"), device="0:47")
+    assert remedy(superblock(15360, AZURE), old) == (
+        "write nfs=1024 and nfs4=15360 below [nfsrahead] in /etc/nfs.conf"
+    )
+    assert "/dev/null" in remedy(superblock(15360, AZURE), replace(superblock(1024, NFS), device="0:47"))
+
+
 def test_without_a_mount_nothing_is_contested() -> None:
     assert not list(udev.contested(replace(facts(), udev=(PACKAGED,))))
 

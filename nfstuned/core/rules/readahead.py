@@ -44,10 +44,12 @@ def excessive(facts: Facts) -> Iterator[Fault]:
         most = profile.read_ahead_max_kb or MOST_KB
         if kb > most:
             wanted = wanted_kb(target) or most
-            whose = f"the profile {profile.name}" if profile.read_ahead_max_kb else "any server"
+            bound = (
+                f"the profile {profile.name} allows" if profile.read_ahead_max_kb else "make sense anywhere"
+            )
             yield Fault(
                 target.subject,
-                f"read-ahead is {kb} KiB, more than the {most} KiB that make sense for {whose}: memory and "
+                f"read-ahead is {kb} KiB, more than the {most} KiB that {bound}: memory and "
                 f"bandwidth go to data that nobody asked for{_why_bytes(kb, wanted, most)}",
                 observed=f"{kb} KiB",
                 expected=f"at most {most} KiB",

@@ -32,6 +32,7 @@ def contested(facts: Facts) -> Iterator[Fault]:
             observed=f"{rival.kb} KiB",
             expected=values,
             remedy=rival.remedy,
+            source=rival.source,
         )
 
 
@@ -49,7 +50,7 @@ def broken(facts: Facts) -> Iterator[Fault]:
                 observed=rule.defect,
                 expected="one line, $$ for a program's own $, and a condition that only NFS meets",
                 remedy=f"remove the rule from {file.path} and enable nfstuned.service, or write it as in "
-                "nfstuned's 99-nfstuned.rules; then udevadm control --reload",
+                "nfstuned's 99-nfstuned.rules; then sudo udevadm control --reload",
             )
 
 
@@ -72,7 +73,9 @@ def masked(facts: Facts) -> Iterator[Fault]:
                 + (", and neither has [nfsrahead] of /etc/nfs.conf" if _is_nfs_rules(file) else ""),
                 observed=f"{hidden[0]} is hidden",
                 expected="a name of its own",
-                remedy=_rename(file.path),
+                remedy=_rename(file.path)
+                if file.text
+                else f"sudo rm {file.path}, then sudo udevadm control --reload",
             )
 
 
@@ -111,7 +114,7 @@ def outrun(facts: Facts) -> Iterator[Fault]:
 def _rename(path: str) -> str:
     """Return the remedy for a file's name: one that sorts after nfs-utils' own; a package's file stays."""
     verb = "mv" if path.startswith(_ADMINISTRATORS) else "cp"
-    return f"{verb} {path} {_ADMINISTRATORS}99-read-ahead.rules, then udevadm control --reload"
+    return f"sudo {verb} {path} {_ADMINISTRATORS}99-read-ahead.rules, then sudo udevadm control --reload"
 
 
 def _values(facts: Facts, writer: RuleWriter) -> set[int]:

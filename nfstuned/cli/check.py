@@ -1,0 +1,155 @@
+"""`nfstuned check`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from shutil import get_terminal_size
+
+import click
+
+from nfstuned.cli import notes
+from nfstuned.cli.examine import Scope, examine
+from nfstuned.cli.policy import image_policy, usable_policy
+from nfstuned.cli.progress import Patient
+from nfstuned.core.diagnose import diagnose, select
+from nfstuned.core.render import to_json
+from nfstuned.core.render_check import check_document
+from nfstuned.core.rules import RULES
+from nfstuned.core.text_check import Line, report_lines
+from nfstuned.host.outside import Outside
+from nfstuned.host.proposal import FSTAB, read_proposal
+from nfstuned.host.root import Root
+from nfstuned.model.finding import Need, Rule, Severity
+from nfstuned.model.policy import Policy
+from nfstuned.model.report import BROKEN, Report
+
+_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.ADVICE: "cyan", Severity.INFO: "blue"}
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the user asked for."""
+
+    image: str | None = None
+    fstab: str | None = None
+    offline: bool = False
+    sample_s: int = 0
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    fail_on: str = Severity.WARNING.value
+    form: str = "text"
+
+
+def judge(root: Root, order: Order, outside: Outside | None = None) -> int:
+    """Judge a host or an image and print what is wrong; a test answers for the world `outside`."""
+    rules = _chosen(order)
+    root = _rooted(root, order)
+    policy = usable_policy(root) if order.image is None else image_policy(root)
+    if policy is None:
+        return BROKEN
+    report = _judge(root, policy, rules, order, Patient(outside or _world(root)))
+    for doubt in report.doubts:
+        notes.note(doubt)
+    # Where process 1's may not be read, one's own has the same superblocks.
+    complete = bool(report.facts.snapshot.stats or not report.facts.snapshot.superblocks)
+    notes.denied(root, harmless=(f"{root.view}/mountstats",) if complete else ())
+    _print(report, order.form)
+    return report.exit_code
+
+
+def _judge(root: Root, policy: Policy, rules: Sequence[Rule], order: Order, outside: Outside) -> Report:
+    image = order.image is not None
+    scope = Scope(image, order.offline, order.sample_s, proposal=order.fstab or "")
+    facts = examine(root, policy, scope, outside)
+    return Report(
+        root=order.image or root.prefix,
+        facts=facts,
+        rules=tuple(rule for rule in rules if image or Need.IMAGE not in rule.needs),
+        diagnosis=diagnose(facts, rules),
+        fail_on=Severity(order.fail_on),
+        proposal=order.fstab or "",
+    )
+
+
+def _rooted(root: Root, order: Order) -> Root:
+    """Return the host or the image, with the proposed fstab in it; raises click.BadParameter."""
+    if order.image is not None:
+        from nfstuned.host.imageroot import ImageRoot  # noqa: PLC0415 - most checks are of a host
+
+        if order.sample_s:
+            raise click.BadParameter("an image carries nothing that could be sampled", param_hint="--sample")
+        try:
+            root = ImageRoot(order.image)
+        except OSError as error:
+            raise click.BadParameter(f"{order.image}: {error.strerror}", param_hint="--root") from None
+    if order.fstab is not None:
+        try:
+            root.propose(FSTAB, order.fstab, read_proposal(order.fstab))
+        except OSError as error:
+            raise click.BadParameter(f"{order.fstab}: {error.strerror}", param_hint="--fstab") from None
+    return root
+
+
+def _chosen(order: Order) -> tuple[Rule, ...]:
+    """Return the rules that the words of --select and --ignore leave; raises click.BadParameter."""
+    if not (order.select or order.ignore):
+        return RULES
+    from nfstuned.core import catalogue  # noqa: PLC0415 - most checks take every rule
+
+    chosen, ignored = catalogue.words(order.select), catalogue.words(order.ignore)
+    for option, wanted in (("--select", chosen), ("--ignore", ignored)):
+        word = catalogue.unknown(wanted)
+        if word:
+            raise click.BadParameter(catalogue.correction(word), param_hint=option)
+    return select(RULES, chosen, ignored)
+
+
+def _world(root: Root) -> Outside:
+    from nfstuned.host.world import LiveOutside  # noqa: PLC0415 - an image has no need of it
+
+    return LiveOutside(root)
+
+
+def _print(report: Report, form: str) -> None:
+    if form == "text":
+        _print_text(report)
+    elif form == "json":
+        sys.stdout.write(to_json(check_document(report)) + "\n")
+    elif form == "junit":
+        sys.stdout.write(_junit(report))
+    else:
+        sys.stdout.write(_sarif(report))
+
+
+def _print_text(report: Report) -> None:
+    terminal = sys.stdout.isatty()
+    width = get_terminal_size().columns if terminal else None
+    colour = terminal and not os.environ.get("NO_COLOR")
+    for line in report_lines(report, width):
+        sys.stdout.write((_coloured(line) if colour else line.lead + line.text) + "\n")
+
+
+def _coloured(line: Line) -> str:
+    if line.severity is not None:
+        return click.style(line.lead, fg=_COLOURS[line.severity], bold=True) + line.text
+    return click.style(line.text, bold=True) if line.heading else line.text
+
+
+def _junit(report: Report) -> str:
+    from datetime import datetime, timezone  # noqa: PLC0415 - with the format that needs it
+
+    from nfstuned.core.junit import Stamp, junit  # noqa: PLC0415 - as above
+
+    now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+    return junit(report, Stamp(now, os.uname().nodename or "localhost"))
+
+
+def _sarif(report: Report) -> str:
+    from nfstuned.core.sarif import sarif_document  # noqa: PLC0415 - with the format that needs it
+    from nfstuned.host.pages import page  # noqa: PLC0415 - as above
+
+    pages = {finding.rule: page(finding.rule) for finding in report.diagnosis.findings}
+    return to_json(sarif_document(report, pages)) + "\n"

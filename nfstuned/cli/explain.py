@@ -1,0 +1,48 @@
+"""`nfstuned explain` and `nfstuned rules`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from nfstuned.core.catalogue import CATALOGUE, correction, find
+from nfstuned.core.render import to_json
+from nfstuned.core.render_check import needs, rules_document
+from nfstuned.host.pages import page
+from nfstuned.model.finding import Rule
+
+SHOWN = 0
+HEADER = ("RULE", "SEVERITY", "NAME", "NEEDS")
+
+
+def print_page(word: str) -> int:
+    """Print the page of a rule by its id or name; raises click.BadParameter where there is none."""
+    rules = find(word)
+    if not rules:
+        raise click.BadParameter(correction(word), param_hint="RULE")
+    text = "\n".join(page(rule.id) or _stub(rule) for rule in rules)
+    if sys.stdout.isatty():
+        from nfstuned.cli.markdown import print_markdown  # noqa: PLC0415 - rich is slow to load
+
+        print_markdown(text)
+    else:
+        sys.stdout.write(text)
+    return SHOWN
+
+
+def print_rules(form: str) -> int:
+    """Print the catalogue."""
+    if form == "json":
+        sys.stdout.write(to_json(rules_document(CATALOGUE)) + "\n")
+        return SHOWN
+    from nfstuned.cli.text import Column, print_table  # noqa: PLC0415 - rich is slow to load
+
+    rows = [(rule.id, rule.severity.value, rule.name, ", ".join(needs(rule)) or "-") for rule in CATALOGUE]
+    print_table((Column(), Column(coloured=True), Column(), Column()), rows, HEADER)
+    return SHOWN
+
+
+def _stub(rule: Rule) -> str:
+    """Return what is known of a rule without its page, which a package may have left out."""
+    return f"# {rule.id}: {rule.name}\n\n*{rule.severity.value}*\n\nSource: {rule.source}\n"

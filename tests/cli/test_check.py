@@ -1,0 +1,432 @@
+"""`nfstuned check`: its exit codes, its formats, and what it takes."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from xml.etree.ElementTree import fromstring
+
+import jsonschema
+import pytest
+import xmlschema
+
+from nfstuned.cli import check as checking
+from nfstuned.cli import main
+from nfstuned.cli.progress import Patient
+from nfstuned.core import rules as catalogue
+from nfstuned.core.diagnose import CRASHED
+from nfstuned.host.root import WitnessRoot
+from nfstuned.model.facts import Facts, Network
+from nfstuned.model.finding import Fault, Need, Rule, Severity
+from tests.check import hosts
+from tests.cli.conftest import Host, Run
+
+SCHEMAS = Path(__file__).parents[1] / "check/schemas"
+FORMATS = ("text", "json", "junit", "sarif")
+STRANGE = "/mnt/\udcff \u20ac\x1b[31m<&>"
+README = Path(__file__).parents[2] / "README.md"
+SHOWN = "\n$ nfstuned check\n"
+MakeHost = Callable[[str], Host]
+Golden = Callable[[Path, str], None]
+
+
+def fault(facts: Facts) -> Iterator[Fault]:
+    """Find fault with every mount and line."""
+    for target in facts.targets:
+        yield Fault(
+            target.subject, "is wrong <&> in every way", "1", "2", "mend it", "https://example.org/a b"
+        )
+    yield Fault("eth0:1", "is wrong, too")
+    yield Fault("/etc/udev/rules.d/9 9.rules:3", "is wrong in its third line")
+
+
+def crash(facts: Facts) -> Iterator[Fault]:
+    """Do what a rule never should."""
+    raise LookupError(f"no {len(facts.targets)}th element")
+
+
+ADVICE = Rule("NFS198", "all-wrong", Severity.ADVICE, fault, "nfs(5)")
+CRASH = Rule("NFS199", "broken-rule", Severity.INFO, crash, "https://example.org")
+SKIPPED = Rule("NFS197", "never-judged", Severity.ERROR, fault, "nfs(5)", frozenset({Need.NETWORK}))
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of one test."""
+
+    patch: pytest.MonkeyPatch
+
+    def are(self, *rules: Rule) -> None:
+        """Replace the catalogue's."""
+        self.patch.setattr(checking, "RULES", rules)
+        self.patch.setattr("nfstuned.core.catalogue.CATALOGUE", (CRASHED, *rules))
+        self.patch.setattr("nfstuned.core.sarif.CATALOGUE", (CRASHED, *rules))
+
+
+@pytest.fixture
+def rules(monkeypatch: pytest.MonkeyPatch) -> Rules:
+    return Rules(monkeypatch)
+
+
+@pytest.fixture
+def low(host: MakeHost) -> Host:
+    """A host with one warning."""
+    here = host("clean")
+    here.set_read_ahead("0:46", 128)
+    return here
+
+
+def check(here: Host, *args: str) -> Run:
+    """Run one check without the network."""
+    return here.run("check", "--offline", "--select", "NFS1", *args)
+
+
+def test_nothing_found_is_0_and_one_line(host: MakeHost, rules: Rules) -> None:
+    rules.are(*[rule for rule in catalogue.RULES if rule.id == "NFS101"])
+    run = check(host("clean"))
+    assert (run.status, run.err) == (0, "")
+    assert run.out == "Nothing to report: 1 mount, 1 rule\n"
+
+
+def test_a_warning_is_1_and_told_with_its_remedy(low: Host) -> None:
+    run = low.run("check", "--offline", "--select", "NFS101")
+    assert run.status == 1
+    lines = run.out.splitlines()
+    assert lines[0] == "/mnt/share  sa1.file.core.windows.net:/sa1/share"
+    assert lines[1].startswith("  warning  NFS101  read-ahead is 128 KiB ")
+    assert lines[2].startswith("                   Remedy: sudo nfstuned apply")
+    assert lines[-2:] == ["1 warning (1 mount, 1 rule)", "Learn more: nfstuned explain NFS101"]
+
+
+@pytest.mark.parametrize(("level", "status"), [("error", 0), ("warning", 1), ("advice", 1), ("info", 1)])
+def test_fail_on_decides_what_counts(low: Host, level: str, status: int) -> None:
+    run = low.run("check", "--offline", "--select", "NFS101", "--fail-on", level, "--format", "json")
+    assert (run.status, run.document["exit_code"]) == (status, status)
+    assert run.document["summary"]["warning"] == 1
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_rule_that_raises_is_nfs000_and_2(form: str, host: MakeHost, rules: Rules) -> None:
+    rules.are(ADVICE, CRASH)
+    run = check(host("clean"), "--format", form)
+    assert run.status == 2
+    assert "NFS000" in run.out
+    assert "NFS199 broken-rule crashed: LookupError: no 1th element" in run.out
+    assert "NFS198" in run.out
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("--select", "NFS10x"), "no rule is called 'NFS10x'; did you mean NFS1"),
+        (("--ignore", "NFS1,read-ahead-below-polcy"), "read-ahead-below-policy"),
+        (("--select", "zzz"), "nfstuned rules lists them"),
+        (("--root", "/does/not/exist"), "/does/not/exist: No such file or directory"),
+        (("--root", __file__), "Not a directory"),
+        (("--fstab", "/does/not/exist"), "/does/not/exist: No such file or directory"),
+        (("--fstab", "/"), "/: Is a directory"),
+        (("--fstab", "/dev/zero"), "/dev/zero: more than 4 MB"),
+        (("--sample", "-1"), "--sample"),
+        (("--sample", "nan"), "--sample"),
+        (("--sample", "5", "--root", "/"), "an image"),
+        (("--fail-on", "fatal"), "--fail-on"),
+        (("--format", "yaml"), "--format"),
+    ],
+)
+def test_wrong_usage_is_2_and_named(args: tuple[str, ...], says: str, host: MakeHost) -> None:
+    run = host("clean").run("check", "--offline", *args)
+    assert (run.status, run.out) == (2, "")
+    assert "Usage: nfstuned check" in run.err
+    assert says in run.err
+
+
+def test_an_invalid_configuration_is_2_and_named(low: Host) -> None:
+    low.configure("[daemon]\nsample_interval = 5\n")
+    run = check(low)
+    assert (run.status, run.out) == (2, "")
+    assert "nfstuned.toml:2: daemon.sample_interval" in run.err
+
+
+def test_an_image_s_invalid_configuration_is_no_reason_to_stop(low: Host) -> None:
+    low.configure("[")
+    run = low.run("check", "--root", str(low.tree), "--format", "json", "--fail-on", "error")
+    assert run.document["root"] == str(low.tree)
+    assert run.document["kernel"]["release"] is None
+    assert run.status in {0, 1}
+
+
+def test_the_configuration_counts(low: Host) -> None:
+    low.configure("[profile.azure-files]\nread_ahead_kb = 128\n")
+    assert low.run("check", "--offline", "--select", "NFS101").status == 0
+
+
+def test_rules_are_chosen_by_ids_names_and_families(low: Host) -> None:
+    found = ("--select", "nfs1"), ("--select", "SMB,read-ahead-below-policy"), ("--select", "NFS101")
+    assert [low.run("check", "--offline", *args).status for args in found if known(args)] == [1] * sum(
+        map(known, found)
+    )
+    assert low.run("check", "--offline", "--select", "NFS101", "--ignore", "NFS1").status == 0
+
+
+def known(args: tuple[str, ...]) -> bool:
+    """Whether the catalogue has SMB rules already."""
+    return "SMB" not in args[1] or any(rule.id.startswith("SMB") for rule in catalogue.RULES)
+
+
+def test_json_names_the_mount_and_what_was_skipped(low: Host, rules: Rules) -> None:
+    rules.are(*[rule for rule in catalogue.RULES if rule.id == "NFS101"], SKIPPED)
+    document = check(low, "--format", "json").document
+    assert document["mounts"] == [
+        {
+            "mount_point": "/mnt/share",
+            "source": "sa1.file.core.windows.net:/sa1/share",
+            "fstype": "nfs4",
+            "device": "0:46",
+            "provider": "azure-files",
+            "profile": "azure-files",
+            "live": True,
+        }
+    ]
+    assert document["summary"] == {"error": 0, "warning": 1, "advice": 0, "info": 0, "skipped": 1}
+    assert document["skipped"] == [{"rule": "NFS197", "needs": ["network"]}]
+    assert (
+        check(low).out.splitlines()[-2] == "1 warning (1 mount, 1 rule); 1 rule skipped (1 needs the network)"
+    )
+
+
+def test_what_could_not_be_found_out_is_told(low: Host) -> None:
+    class Silent:
+        def ask(self, questions: object, *, offline: bool) -> tuple[Network, tuple[str, ...]]:
+            del questions, offline
+            return Network(), ("sa1.file.core.windows.net: no answer within 3 s",)
+
+        def pause(self, seconds: float) -> None:
+            del seconds
+
+    low.capture.readouterr()
+    order = checking.Order(select=("NFS101",))
+    assert checking.judge(WitnessRoot(str(low.tree)), order, Silent()) == 1
+    out, err = low.capture.readouterr()
+    assert err == "sa1.file.core.windows.net: no answer within 3 s\n"
+    assert "; 1 thing not found out, see above" in out
+    checking.judge(WitnessRoot(str(low.tree)), checking.Order(select=("NFS101",), form="json"), Silent())
+    out, _ = low.capture.readouterr()
+    assert json.loads(out)["unknown"] == ["sa1.file.core.windows.net: no answer within 3 s"]
+
+
+@pytest.mark.usefixtures("as_user")
+def test_what_only_root_may_read_is_named(low: Host) -> None:
+    (low.tree / "proc/1/mountstats").chmod(0)
+    run = low.run("check", "--offline", "--select", "NFS101")
+    assert run.status == 1
+    assert run.err == "/proc/1/mountstats: permission denied; root can read it\n"
+
+
+def test_a_proposed_fstab_is_judged_by_its_own_name(
+    host: MakeHost, rules: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules.are(ADVICE)
+    here = host("clean")
+    text = (
+        "# new\nsa1.file.core.windows.net:/srv/a /mnt/share nfs4 soft 0 0\nsrv:/b /mnt/b nfs nconnect=2 0 0\n"
+    )
+    (tmp_path / "fstab.new").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    run = check(here, "--fstab", "fstab.new", "--format", "json")
+    subjects = {finding["subject"] for finding in run.document["findings"]}
+    assert {"/mnt/share", "fstab.new:2", "fstab.new:3"} <= subjects
+    assert not any(subject.startswith("/etc/fstab") for subject in subjects)
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text.encode())))
+    run = check(here, "--fstab", "-", "--format", "sarif")
+    uris = [place["artifactLocation"] for place in physical(json.loads(run.out))]
+    assert {"uri": "-"} in uris
+
+
+def test_a_proposed_fstab_works_with_an_image_and_without_any_nfs(
+    host: MakeHost, rules: Rules, tmp_path: Path
+) -> None:
+    rules.are(ADVICE)
+    file = tmp_path / "fstab"
+    file.write_text("srv:/b /mnt/b nfs nconnect=2 0 0\n")
+    here = host("no-nfs")
+    assert f"{file}:1" in check(here, "--fstab", str(file)).out
+    assert f"{file}:1" in check(here, "--root", str(here.tree), "--fstab", str(file)).out
+
+
+def strange(host: MakeHost) -> Host:
+    """Return a host whose mount point has all that a terminal, XML and UTF-8 cannot stand."""
+    here = host("clean")
+    octal = "".join(f"\\{byte:03o}" for byte in STRANGE.encode("utf-8", "surrogateescape"))
+    here.edit("proc/1/mountinfo", " /mnt/share ", f" {octal} ")
+    (here.tree / "etc/fstab").write_bytes(b"srv\xff:/b /mnt/b nfs defaults 0 0\n")
+    return here
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_bytes_that_are_no_text_come_through_every_format(form: str, host: MakeHost, rules: Rules) -> None:
+    rules.are(ADVICE, CRASH, SKIPPED)
+    run = check(strange(host), "--format", form)
+    assert run.status == 2
+    run.out.encode("utf-8")
+    assert "\x1b" not in run.out
+
+
+def test_json_keeps_the_bytes_of_names(host: MakeHost, rules: Rules) -> None:
+    rules.are(ADVICE)
+    document = check(strange(host), "--format", "json").document
+    assert STRANGE in [mount["mount_point"] for mount in document["mounts"]]
+
+
+@pytest.mark.parametrize("level", ["info", "error"])
+def test_junit_keeps_its_schema(level: str, host: MakeHost, rules: Rules) -> None:
+    rules.are(SKIPPED, ADVICE, CRASH)
+    for here in (strange(host), host("no-nfs")):
+        run = check(here, "--format", "junit", "--fail-on", level)
+        xmlschema.XMLSchema(SCHEMAS / "junit-10.xsd").validate(run.out)
+        suite = fromstring(run.out)[0]  # noqa: S314 - it was written here
+        cases = list(suite.iter("testcase"))
+        assert suite.get("tests") == str(len(cases))
+        assert suite.get("errors") == "1"
+        assert suite.get("skipped") == "1"
+        assert (suite.get("failures") != "0") == (level == "info")
+        if level == "error":
+            assert "(NFS198)" in (suite.findtext("system-out") or "")
+
+
+@pytest.mark.parametrize("arguments", [(), ("--root",)])
+def test_sarif_keeps_its_schema(arguments: tuple[str, ...], host: MakeHost, rules: Rules) -> None:
+    rules.are(SKIPPED, ADVICE, CRASH)
+    here = strange(host)
+    run = check(here, "--format", "sarif", *arguments, *([str(here.tree)] if arguments else []))
+    document = json.loads(run.out)
+    schema = json.loads((SCHEMAS / "sarif-2.1.0-rtm.5.json").read_text())
+    jsonschema.Draft4Validator(schema, format_checker=jsonschema.FormatChecker()).validate(document)
+    (result,) = document["runs"]
+    described = [rule["id"] for rule in result["tool"]["driver"]["rules"]]
+    assert all(described[one["ruleIndex"]] == one["ruleId"] for one in result["results"])
+    assert {one["ruleId"]: one["level"] for one in result["results"]} == {"NFS000": "error", "NFS198": "note"}
+    assert not result["invocations"][0]["executionSuccessful"]
+    places = {place["artifactLocation"]["uri"]: place["region"]["startLine"] for place in physical(document)}
+    assert places["etc/udev/rules.d/9%209.rules"] == 3
+    assert result["originalUriBaseIds"]["ROOT"]["uri"] == f"file://{here.tree}/"
+    names = {name["fullyQualifiedName"] for name in logical(document)}
+    assert {"eth0:1", "NFS199"} <= names
+
+
+def test_sarif_names_a_relative_root_and_a_proposal_as_the_user_does(
+    host: MakeHost, rules: Rules, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    rules.are(ADVICE)
+    here = host("clean")
+    proposal = tmp_path / "a:b c"
+    proposal.write_text("srv:/b /mnt/b nfs nconnect=2 0 0\n")
+    monkeypatch.chdir(here.tree.parent)
+    run = check(here, "--root", "clean", "--fstab", str(proposal), "--format", "sarif")
+    document = json.loads(run.out)
+    assert document["runs"][0]["originalUriBaseIds"] == {"ROOT": {"description": {"text": "clean"}}}
+    uris = [place["artifactLocation"] for place in physical(document)]
+    assert {"uri": f"file://{tmp_path}/a%3Ab%20c"} in uris
+
+
+def physical(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return list(_values(document, "physicalLocation"))
+
+
+def logical(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return [name for names in _values(document, "logicalLocations") for name in names]
+
+
+def _values(value: Any, key: str) -> Iterator[Any]:  # noqa: ANN401 - JSON
+    """Yield what stands under a key, at any depth."""
+    if isinstance(value, dict):
+        if key in value:
+            yield value[key]
+        value = list(value.values())
+    if isinstance(value, list):
+        for inner in value:
+            yield from _values(inner, key)
+
+
+def test_a_terminal_has_colour_and_its_width_is_kept(low: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "70")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    run = low.run("check", "--offline", "--select", "NFS101")
+    assert "\x1b[33m\x1b[1m  warning" in run.out
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", run.out)
+    assert max(len(line) for line in plain.splitlines()) <= 70
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert low.run("check", "--offline", "--select", "NFS101").out == plain
+
+
+def test_a_wait_is_told_on_a_terminal_only_when_it_is_long(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Slow(hosts.Told):
+        def pause(self, seconds: float) -> None:
+            written.wait(seconds)
+
+    from threading import Event  # noqa: PLC0415 - this test alone waits
+
+    written = Event()
+    monkeypatch.setattr("nfstuned.cli.progress._SOON_S", 0.01)
+    world = Patient(Slow(Network()))
+    world.pause(0.1)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    world.pause(0.2)
+    assert "looking again" in capsys.readouterr().err
+
+
+def test_explain_prints_the_page_of_an_id_or_a_name(host: MakeHost) -> None:
+    here = host("no-nfs")
+    by_id = here.run("explain", "nfs000")
+    assert (by_id.status, by_id.err) == (0, "")
+    assert by_id.out.startswith("# NFS000: rule-crashed\n")
+    assert here.run("explain", "rule-crashed").out == by_id.out
+
+
+def test_explain_names_the_nearest_rules(host: MakeHost) -> None:
+    run = host("no-nfs").run("explain", "read-ahead-below-polcy")
+    assert (run.status, run.out) == (2, "")
+    assert "NFS101 (read-ahead-below-policy)" in run.err
+
+
+def test_explain_on_a_terminal_is_no_markdown(host: MakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert "## Mend it" not in host("no-nfs").run("explain", "NFS000").out
+
+
+def test_rules_lists_each_once(host: MakeHost) -> None:
+    here = host("no-nfs")
+    document = here.run("rules", "--format", "json").document
+    ids = [rule["id"] for rule in document["rules"]]
+    assert ids[0] == "NFS000"
+    assert [line.split()[0] for line in here.run("rules").out.splitlines()[1:]] == ids
+
+
+def test_every_rule_can_be_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    for rule in catalogue.RULES:
+        assert main(["explain", rule.id]) == 0
+        assert rule.name in capsys.readouterr().out
+
+
+def test_the_readme_shows_a_real_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
+    text = README.read_text()
+    start = text.index(SHOWN) + len(SHOWN)
+    case = hosts.load("read-ahead-128")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
+    tree = case.build(tmp_path / "host")
+    assert checking.judge(WitnessRoot(str(tree)), checking.Order(), hosts.Told(case.network)) == 1
+    golden(README, text[:start] + capsys.readouterr().out + text[text.index("```", start) :])

@@ -1,0 +1,18 @@
+"""The built-in policy, validated beforehand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+from nfstuned.host.builtin import FILE, builtin_policy
+from nfstuned.host.configload import builtin_profiles
+from nfstuned.parse.config import parse_config
+
+
+def test_it_is_what_the_profiles_files_say(golden: Callable[[Path, str], None]) -> None:
+    policy = parse_config(builtin_profiles(), ())
+    golden(Path(FILE), json.dumps(asdict(policy), indent=1) + "\n")
+    assert builtin_policy() == policy
