@@ -23,8 +23,16 @@ def find(word: str) -> tuple[Rule, ...]:
 def nearest(word: str, most: int = 3) -> tuple[str, ...]:
     """Return the ids whose id or name looks most like `word`, the nearest first; it may be none."""
     ids = {spelling: rule.id for rule in CATALOGUE for spelling in (rule.id.lower(), rule.name)}
-    found = get_close_matches(word.strip().lower(), ids, most, _NEAR)
-    return tuple(dict.fromkeys(ids[spelling] for spelling in found))
+    wanted = word.strip().lower()
+    found = get_close_matches(wanted, ids, len(ids), _NEAR)
+    # NFS10x is nearer to NFS101 than to NFS510: people err towards the end of an id.
+    found.sort(key=lambda spelling: _shared(wanted, spelling), reverse=True)
+    return tuple(dict.fromkeys(ids[spelling] for spelling in found))[:most]
+
+
+def _shared(one: str, other: str) -> int:
+    """Return how many letters two words begin with alike."""
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
 
 
 def words(lists: Iterable[str]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from nfstuned.core import nfsoptions
 from nfstuned.core.addresses import Kind, kind
 from nfstuned.core.endpoint import AZURE_FILES, NETAPP, NFS_PORT, as_address, is_loopback, split_source
 from nfstuned.model.facts import Facts, Target
@@ -126,13 +127,10 @@ def version(target: Target) -> str | None:
 
     Azure Files speaks 4.1 only, so that negotiation ends there.
     """
-    wanted = target.options
-    given = wanted.get("vers") or wanted.get("nfsvers") or _flag(wanted) or _of_type(target)
-    if given == "4" and wanted.number("minorversion") is not None:
-        given = f"4.{wanted.number('minorversion')}"
-    if given in {None, "4"} and target.endpoint.provider == AZURE_FILES:
+    found = nfsoptions.version(target.fstype, target.options)
+    if found in {None, (4, None)} and target.endpoint.provider == AZURE_FILES:
         return "4.1"
-    return given
+    return nfsoptions.version_text(found) if found is not None else None
 
 
 def protocol(target: Target) -> str:
@@ -226,13 +224,3 @@ def _asked(target: Target, facts: Facts) -> Group | None:
 def _security(wanted: Options) -> str:
     security = wanted.get("xprtsec")
     return "" if security in {None, "none"} else str(security)
-
-
-def _flag(wanted: Options) -> str | None:
-    """Return the version of `v3`, `v4` or `v4.1`, the last of them."""
-    names = [name for name, value in wanted.pairs if value is None and name[:2] in {"v2", "v3", "v4"}]
-    return names[-1][1:] if names else None
-
-
-def _of_type(target: Target) -> str | None:
-    return "4" if target.fstype == "nfs4" else None

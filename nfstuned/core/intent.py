@@ -22,7 +22,7 @@ from nfstuned.parse.utab import FILE as UTAB
 
 GLOBAL = "nfsmount_global_options"
 AZNFS = "aznfs"
-_ALIASES = {"background": "bg", "foreground": "fg", "sloppy": "sloppy"}
+ALIASES = {"background": "bg", "foreground": "fg", "sloppy": "sloppy"}
 _VERSIONS = ("v3", "v4", "vers", "nfsvers", "minorversion")
 _OPPOSITE = {"fg": "bg", "bg": "fg"}
 _FACTORS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -153,7 +153,7 @@ class _Merge:
         for setting in self.settings:
             if setting.section != section or not (argument is None or _same(setting.argument, argument)):
                 continue
-            alias = _ALIASES.get(setting.name.lower())
+            alias = ALIASES.get(setting.name.lower())
             name = alias or setting.name.lower()
             if self._has(name) or (versioned and _is_version(name)):
                 continue

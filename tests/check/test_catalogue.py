@@ -96,8 +96,8 @@ def judged(name: str) -> frozenset[Need]:
     """Return what a check of a host has."""
     case = hosts.load(name)
     arguments = case.truth.get("arguments", [])
-    sampled = 1.0 if case.inherited("measured") else 0.0
-    return Scope("--root" in arguments, "--offline" in arguments, sampled).has
+    sample_s = float(case.truth.get("sample_s", 0))
+    return Scope("--root" in arguments, "--offline" in arguments, sample_s).has
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)

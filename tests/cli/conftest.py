@@ -82,7 +82,7 @@ def host(capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[[str], Host]]:
 
     def make(case: str) -> Host:
         tree = folder / case
-        shutil.copytree(HOSTS / case, tree)
+        shutil.copytree(HOSTS / case, tree, symlinks=True)
         return Host(tree, capsys)
 
     yield make

@@ -2,97 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
 from nfstuned.core.groups import address, groups, is_private, members, requested, version
-from nfstuned.core.rules import RULES
 from nfstuned.core.targets import targets
-from nfstuned.model.facts import Answer, Facts, ImageKernel, KernelSetting, Network, System, Target
-from nfstuned.model.finding import Fault, Need
-from nfstuned.model.intent import Setting
-from nfstuned.model.kernel import Distribution, KernelRelease, Mount, MountStats, Server, Transport, Volume
-from nfstuned.model.policy import Assignment, Match, Policy, Profile
-from nfstuned.model.work import Request, Snapshot, Superblock
-from nfstuned.parse.options import parse_options
-from nfstuned.parse.utab import FILE as UTAB
-
-AZURE = "sa1.file.core.windows.net"
-NAS, NAS_ADDRESS = "nas", "10.0.0.5"
-POLICY = Policy(
-    (
-        Profile("azure-files", nconnect=4, nconnect_max=4),
-        Profile("azure-netapp-files", nconnect=8, nconnect_max=16),
-        Profile("generic"),
-    ),
-    (Assignment(Match(server=("10.9.0.0/16",)), "azure-netapp-files", "policy 1"),),
+from nfstuned.model.facts import Answer, Facts, ImageKernel, Network, System
+from nfstuned.model.finding import Need
+from nfstuned.model.kernel import KernelRelease
+from tests.core.nconnect_hosts import (
+    AZURE,
+    NAS,
+    NAS_ADDRESS,
+    POLICY,
+    Made,
+    answered,
+    facts,
+    faults,
+    only,
+    subjects,
 )
-KERNEL = KernelRelease((6, 12, 0), "6.12.0")
-DEBIAN = Distribution("debian", "12", "Debian")
-LIVE = frozenset({Need.LIVE, Need.NETWORK})
-
-
-@dataclass(frozen=True)
-class Made:
-    """One live mount: what the kernel shows, and what utab says was asked for."""
-
-    point: str
-    asked: str | None = ""
-    shown: str = ""
-    source: str = f"{NAS}:/srv"
-    age_s: int | None = None
-    fstab: str | None = None
-    space: str = "nas"
-    at: str = NAS_ADDRESS
-    connections: int = 1
-
-
-def facts(*made: Made, lines: tuple[str, ...] = (), **changes: object) -> Facts:
-    """Return the facts of a host with these mounts, and these lines of fstab from 100 on."""
-    superblocks, stats, utab, fstab = [], [], [], []
-    for number, one in enumerate(made):
-        device = f"0:{50 + number}"
-        shown = parse_options(f"{one.shown or 'vers=4.1,proto=tcp'},addr={one.at}")
-        mount = Mount(60 + number, 27, device, "/", one.point, "nfs4", one.source, shown)
-        space = (Server(4, one.at, 2049, 2, one.space),)
-        volume = Volume(4, one.at, 2049, device, "0:0")
-        superblocks.append(Superblock(device, number, 128, (mount,), volume, space))
-        transports = tuple(Transport("tcp", None, 1, 0, 9, 9, 0, 9, 0) for _ in range(one.connections))
-        stats.append(MountStats(one.source, one.point, "nfs4", "1.1", one.age_s, transports=transports))
-        if one.asked is not None:
-            utab.append(Request(one.source, one.point, one.asked or "rw", UTAB, number + 1))
-        if one.fstab is not None:
-            fstab.append(Request(one.source, one.point, one.fstab, "/etc/fstab", number + 1))
-    for number, line in enumerate(lines, 100):
-        source, point, options = line.split()
-        fstab.append(Request(source, point, options, "/etc/fstab", number))
-    snapshot = Snapshot(
-        superblocks=tuple(superblocks),
-        stats=tuple(stats),
-        requests=(*utab, *fstab),
-        kernel=KERNEL,
-        distribution=DEBIAN,
-    )
-    found = Facts(LIVE, snapshot, POLICY, targets(snapshot, POLICY))
-    return replace(found, **changes)  # type: ignore[arg-type]  # keyword arguments of any field
-
-
-def answered(host: str, address: str, *chain: str) -> Network:
-    return Network(answers=(Answer(host, (address,), chain),))
-
-
-def faults(rule: str, found: Facts) -> list[Fault]:
-    return list(next(one for one in RULES if one.id == rule).judge(found))
-
-
-def subjects(rule: str, found: Facts) -> list[str]:
-    return [fault.subject for fault in faults(rule, found)]
-
-
-def only(found: Facts) -> Target:
-    (target,) = found.targets
-    return target
 
 
 @pytest.mark.parametrize(
@@ -168,6 +98,20 @@ def test_a_mount_that_asks_for_more_than_the_first_is_told_who_came_first() -> N
     assert fault.subject == "/b"
     assert "/etc/fstab:2 asks for nconnect=4 and the mount has 1: /a came first" in fault.message
     assert fault.remedy.endswith("sudo umount /b /a && sudo mount /b && sudo mount -t nfs4 -o rw nas:/srv /a")
+
+
+def test_no_line_is_named_for_a_mount_that_was_made_by_hand() -> None:
+    made = (
+        Made("/a", age_s=90),
+        Made("/b", "nconnect=4", age_s=20),
+        Made("/c", "nconnect=4", fstab="rw", age_s=9),
+    )
+    bare, changed = faults("NFS204", facts(*made))
+    assert bare.message.startswith("mount(8) was asked for nconnect=4")
+    assert bare.remedy.endswith(
+        "mount -t nfs4 -o nconnect=4 nas:/srv /b && sudo mount -t nfs4 -o rw nas:/srv /a && sudo mount /c"
+    )
+    assert changed.remedy.startswith("put nconnect=4 into /etc/fstab:3, then sudo umount")
 
 
 def test_nobody_is_said_to_have_come_first_where_the_ages_do_not_tell() -> None:
@@ -308,69 +252,3 @@ def test_kerberos_alone_and_connections_alone_are_fine() -> None:
     for count, security, told in ((4, "krb5i", 1), (1, "krb5", 0), (4, "sys", 0), (4, "krb5:sys", 0)):
         made = Made("/a", f"nconnect={count}", shown.format(count, security), connections=count)
         assert len(faults("NFS207", facts(made))) == told
-
-
-def test_missing_connections_are_told_once_a_group() -> None:
-    shown = "vers=4.1,proto=tcp,nconnect=4"
-    found = facts(Made("/a", None, shown, connections=3), Made("/b", None, shown, connections=3))
-    (fault,) = faults("NFS208", found)
-    assert fault.subject == "/a"
-    assert "1 more" in fault.message
-    assert not faults("NFS208", facts(Made("/a", None, shown, connections=4)))
-    assert not faults("NFS208", facts(Made("/a", None, shown, connections=0)))  # mountstats had no lines
-
-
-def test_slots_of_an_image_are_what_its_files_set_last_and_the_kernels_default_else() -> None:
-    name = "sunrpc.tcp_max_slot_table_entries"
-    image = facts(lines=("10.9.0.4:/v /v vers=3", "10.9.0.5:/v /w vers=4.1"), has=frozenset({Need.IMAGE}))
-    assert subjects("NFS210", image) == ["/etc/fstab:100"]
-    assert subjects("NFS211", image) == ["/etc/fstab:101"]
-    for values, told in (((129,), 1), ((128,), 0), ((65536, 128), 0), ((128, 256), 1)):
-        settings = tuple(KernelSetting(name, str(value), "/etc/modprobe.d/a.conf", 1) for value in values)
-        assert len(faults("NFS210", replace(image, system=System(settings=settings)))) == told
-
-
-def test_slots_of_a_running_kernel_are_what_it_says() -> None:
-    live = facts(lines=("10.9.0.5:/v /w vers=4.1",))
-    assert not faults("NFS211", live)
-    for value, told in (("64", 1), ("179", 1), ("180", 0), ("odd", 0)):
-        system = System(parameters={"nfs.max_session_slots": value})
-        assert len(faults("NFS211", replace(live, system=system))) == told
-
-
-def _configured(*values: tuple[str, str | None, str, str]) -> Facts:
-    found = facts()
-    settings = tuple(
-        Setting(section, argument, name, value, "/etc/nfsmount.conf", line)
-        for line, (section, argument, name, value) in enumerate(values, 1)
-    )
-    return replace(found, snapshot=replace(found.snapshot, settings=settings))
-
-
-@pytest.mark.parametrize(
-    ("value", "told"),
-    [("1", 0), ("16", 0), ("17", 1), ("0", 1), ("4k", 1), ("True", 1), ("$count", 0), ("0x4", 0)],
-)
-def test_nconnect_of_nfsmount_conf_is_a_number_that_the_kernel_takes(value: str, told: int) -> None:
-    assert len(faults("NFS214", _configured(("server", "nas", "nconnect", value)))) == told
-
-
-def test_a_setting_that_a_later_one_replaces_refuses_nothing() -> None:
-    pair = ("server", "nas", "nconnect")
-    assert not faults("NFS214", _configured((*pair, "99"), (*pair, "4")))
-
-
-def test_a_section_that_no_mount_can_be_in_is_told_once() -> None:
-    lines = (
-        ("servers", "nas", "nconnect", "4"),
-        ("servers", "nas", "rsize", "64k"),
-        ("server", "fd00::5", "nconnect", "4"),
-        ("server", "[fd00", "nconnect", "4"),  # what mount.nfs makes of [fd00::5]:/export
-        ("environment", None, "count", "99"),
-    )
-    assert subjects("NFS214", _configured(*lines)) == ["/etc/nfsmount.conf:1", "/etc/nfsmount.conf:3"]
-
-
-def test_only_a_line_with_remount_relies_on_remount() -> None:
-    lines = (f"{NAS}:/a /a remount,nconnect=4", f"{NAS}:/b /b remount,ro", f"{NAS}:/c /c nconnect=4")
-    assert subjects("NFS213", facts(lines=lines)) == ["/etc/fstab:100"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nfstuned.core.intent import GLOBAL, effective
+from nfstuned.core.intent import ALIASES, GLOBAL, effective
+from nfstuned.core.optionnames import COMMON, NFS, RARE_NFS
 from nfstuned.errors import ParseError
 from nfstuned.model.facts import NFS_TYPES, Facts
 from nfstuned.model.finding import Fault, Rule, Severity
@@ -16,7 +17,8 @@ from nfstuned.parse.utab import FILE as UTAB
 _FIXED = ("nconnect", "rsize", "wsize", "vers", "nfsvers", "minorversion")
 _COUNTED = {"nconnect": 16, "max_connect": 16}
 """Options whose number the kernel bounds (NFS_MAX_CONNECTIONS): from 1 to this."""
-_KNOWN = ("server", "mountpoint", "environment", GLOBAL)
+_VARIABLES = "environment"
+_KNOWN = ("server", "mountpoint", _VARIABLES, GLOBAL)
 
 
 def remount(facts: Facts) -> Iterator[Fault]:
@@ -46,9 +48,11 @@ def ineffective(facts: Facts) -> Iterator[Fault]:
             yield _fault(
                 problem.file, problem.line, problem.message, "see nfsmount.conf(5) for what is meant"
             )
-    counting = set(effective(facts.snapshot.settings))
+    settings = facts.snapshot.settings
+    sloppy = any(setting.name.lower() == "sloppy" for setting in settings)
+    counting = set() if sloppy else set(effective(settings))
     told: set[tuple[str, str, str | None]] = set()
-    for setting in facts.snapshot.settings:
+    for setting in settings:
         section = (setting.file, setting.section, setting.argument)
         unmatched = _unmatched(setting)
         why = unmatched or (_refused(setting) if setting in counting else None)
@@ -84,17 +88,30 @@ def _unmatched(setting: Setting) -> tuple[str, str] | None:
 
 
 def _refused(setting: Setting) -> tuple[str, str] | None:
-    """Return why the kernel refuses a setting's value, and what to do; None where it does not."""
-    most = _COUNTED.get(setting.name.lower())
-    if most is None or setting.section == "environment" or setting.value.startswith(("$", "0x")):
+    """Return why the kernel refuses a setting, and what to do; None where it does not, or may not."""
+    name, value = setting.name.lower(), setting.value
+    if setting.section == _VARIABLES:
         return None
-    value = setting.value
+    if not _is_known(name):
+        return (
+            f"neither the kernel nor mount(8) knows {setting.name}: every mount that gets it is refused",
+            f"take {setting.name} out",
+        )
+    most = _COUNTED.get(name)
+    if most is None or value.startswith(("$", "0x")):
+        return None
     if value.isascii() and value.isdigit() and 1 <= int(value[:9]) <= most:
         return None
     return (
         f"{setting.name}={value} is not from 1 to {most}: the kernel refuses every mount that gets it",
         f"set {setting.name} to a number from 1 to {most}",
     )
+
+
+def _is_known(name: str) -> bool:
+    """Return whether a name may become an option; the words of nfsmount.conf itself are no options."""
+    plain = name.removeprefix("default")
+    return name in ALIASES or plain.startswith("x-") or plain in COMMON or plain in NFS or plain in RARE_NFS
 
 
 def _fault(file: str, line: int, message: str, remedy: str) -> Fault:

@@ -11,6 +11,7 @@ from nfstuned.core.intent import find
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault, Rule, Severity
 from nfstuned.parse.options import parse_options
+from nfstuned.parse.utab import FILE as UTAB
 
 
 def below_policy(facts: Facts) -> Iterator[Fault]:
@@ -71,11 +72,11 @@ def unsupported_kernel(facts: Facts) -> Iterator[Fault]:
             continue
         yield Fault(
             target.subject,
-            f"nconnect={asked.value} is asked for in {asked.origin} and Linux {release.text} does not know "
+            f"nconnect={asked.value} is asked for{_in_file(target)} and Linux {release.text} does not know "
             "it: the mount fails, or has one connection",
             observed=f"Linux {release.text}",
             expected="Linux 5.3, or a distribution's kernel with nconnect",
-            remedy=f"update the kernel, or take nconnect out of {asked.origin}",
+            remedy=f"update the kernel, or take nconnect out of the options{_in_file(target)}",
         )
 
 
@@ -88,14 +89,17 @@ def inherited(facts: Facts) -> Iterator[Fault]:
             continue
         got = effective(target, facts, known)
         gets = "has" if target.live is not None else "would get"
+        by_hand = asked.file == UTAB
+        who = "mount(8) was asked" if by_hand else f"{asked.origin} asks"
+        line = f"put nconnect={wanted} into {target.origin}, then " if by_hand and target.origin else ""
         yield Fault(
             target.subject,
-            f"{asked.origin} asks for nconnect={asked.value} and the mount {gets} {got}: "
+            f"{who} for nconnect={wanted} and the mount {gets} {got}: "
             f"{decider(target, facts, known)}, because all mounts of one server "
             f"({target.endpoint.address or target.endpoint.host}) share its connections",
             observed=f"nconnect={got}" if got != 1 else "no nconnect",
             expected=f"nconnect={asked.value}",
-            remedy=mend(target, facts, known, wanted),
+            remedy=line + mend(target, facts, known, wanted),
         )
 
 
@@ -119,7 +123,7 @@ def _raise(target: Target, wanted: int, facts: Facts, known: Groups) -> str:
 
 def _in_file(target: Target) -> str:
     asked = find(target.asked, "nconnect")
-    place = (asked.origin if asked and asked.line else "") or target.origin
+    place = asked.origin if asked and asked.file != UTAB else target.origin
     return f" in {place}" if place else ""
 
 

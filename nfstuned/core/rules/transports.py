@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nfstuned.core.groups import groups, is_azure_files, is_netapp, version
+from nfstuned.core.rules.kernels import parameter
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault, Need, Rule, Severity
 from nfstuned.model.samples import Sample
@@ -84,7 +85,7 @@ def latency_bound(facts: Facts) -> Iterator[Fault]:
 
 def slot_table_unbounded(facts: Facts) -> Iterator[Fault]:
     """Yield the first NetApp mount over NFS 3 where its connections may have too many slots."""
-    value = _parameter(facts, "sunrpc.tcp_max_slot_table_entries", _SLOTS_DEFAULT)
+    value = _slots(facts, "sunrpc.tcp_max_slot_table_entries", _SLOTS_DEFAULT)
     users = [target for target in facts.nfs if is_netapp(target) and version(target) == "3"]
     if users and value is not None and value > _SLOTS_MOST:
         yield Fault(
@@ -101,7 +102,7 @@ def slot_table_unbounded(facts: Facts) -> Iterator[Fault]:
 
 def session_slots_low(facts: Facts) -> Iterator[Fault]:
     """Yield the first NetApp mount over NFS 4.1 where a session has few slots."""
-    value = _parameter(facts, "nfs.max_session_slots", _SESSION_SLOTS_DEFAULT)
+    value = _slots(facts, "nfs.max_session_slots", _SESSION_SLOTS_DEFAULT)
     users = [target for target in facts.nfs if is_netapp(target) and version(target) == "4.1"]
     if users and value is not None and value < _SESSION_SLOTS:
         yield Fault(
@@ -162,13 +163,12 @@ def _sent(facts: Facts, target: Target) -> tuple[int, ...]:
     return facts.measured.sends.get(target.superblock.device, ())
 
 
-def _parameter(facts: Facts, name: str, default: int) -> int | None:
-    """Return what a module's parameter is; of an image what it will be, and the kernel's default else."""
-    text = facts.system.parameters.get(name)
-    if text is None and Need.IMAGE in facts.has:
-        texts = [setting.value for setting in facts.system.settings if setting.name == name]
-        text = texts[-1] if texts else str(default)
-    return int(text) if text is not None and text.isascii() and text.isdigit() else None
+def _slots(facts: Facts, name: str, default: int) -> int | None:
+    """Return what a module's parameter is, or will be; None where it is loaded and does not tell."""
+    found = parameter(facts, name)
+    loaded = any(target.live is not None for target in facts.nfs)
+    text = found[0] if found else "" if loaded else str(default)
+    return int(text) if text.isascii() and text.isdigit() else None
 
 
 def _count(connections: int) -> str:

@@ -1,0 +1,148 @@
+"""What connections carry, how many slots they have, and what lines about them cannot do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from nfstuned.model.facts import Facts, KernelSetting, Measured, System
+from nfstuned.model.finding import Need
+from nfstuned.model.intent import Setting
+from nfstuned.model.samples import OpRate, Sample, TransportRate
+from tests.core.nconnect_hosts import AZURE, NAS, Made, facts, faults, subjects
+
+
+def test_missing_connections_are_told_once_a_group() -> None:
+    shown = "vers=4.1,proto=tcp,nconnect=4"
+    found = facts(Made("/a", None, shown, connections=3), Made("/b", None, shown, connections=3))
+    (fault,) = faults("NFS208", found)
+    assert fault.subject == "/a"
+    assert "1 more" in fault.message
+    assert not faults("NFS208", facts(Made("/a", None, shown, connections=4)))
+    assert not faults("NFS208", facts(Made("/a", None, shown, connections=0)))  # mountstats had no lines
+
+
+def test_slots_of_an_image_are_what_its_files_set_last_and_the_kernels_default_else() -> None:
+    name = "sunrpc.tcp_max_slot_table_entries"
+    image = facts(lines=("10.9.0.4:/v /v vers=3", "10.9.0.5:/v /w vers=4.1"), has=frozenset({Need.IMAGE}))
+    assert subjects("NFS210", image) == ["/etc/fstab:100"]
+    assert subjects("NFS211", image) == ["/etc/fstab:101"]
+    for values, told in (((129,), 1), ((128,), 0), ((65536, 128), 0), ((128, 256), 1)):
+        settings = tuple(KernelSetting(name, str(value), "/etc/modprobe.d/a.conf", 1) for value in values)
+        assert len(faults("NFS210", replace(image, system=System(settings=settings)))) == told
+
+
+def test_slots_of_a_running_kernel_are_what_it_says() -> None:
+    live = facts(Made("/a", source="10.9.0.5:/v"))
+    assert not faults("NFS211", live)
+    assert faults("NFS211", facts(lines=("10.9.0.5:/v /w vers=4.1",)))  # nothing is loaded yet
+    for value, told in (("64", 1), ("179", 1), ("180", 0), ("odd", 0)):
+        system = System(parameters={"nfs.max_session_slots": value})
+        assert len(faults("NFS211", replace(live, system=system))) == told
+
+
+def _configured(*values: tuple[str, str | None, str, str]) -> Facts:
+    found = facts()
+    settings = tuple(
+        Setting(section, argument, name, value, "/etc/nfsmount.conf", line)
+        for line, (section, argument, name, value) in enumerate(values, 1)
+    )
+    return replace(found, snapshot=replace(found.snapshot, settings=settings))
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [("1", 0), ("16", 0), ("17", 1), ("0", 1), ("4k", 1), ("True", 1), ("$count", 0), ("0x4", 0)],
+)
+def test_nconnect_of_nfsmount_conf_is_a_number_that_the_kernel_takes(value: str, told: int) -> None:
+    assert len(faults("NFS214", _configured(("server", "nas", "nconnect", value)))) == told
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("nconect", 1), ("Rsize", 0), ("Defaultvers", 0), ("Background", 0), ("noresvport", 0), ("x-mine", 0)],
+)
+def test_an_option_of_nfsmount_conf_is_one_that_somebody_knows(name: str, told: int) -> None:
+    setting = ("nfsmount_global_options", None, name, "4")
+    assert len(faults("NFS214", _configured(setting))) == told
+    assert not faults("NFS214", _configured(setting, ("nfsmount_global_options", None, "Sloppy", "True")))
+
+
+def test_a_setting_that_a_later_one_replaces_refuses_nothing() -> None:
+    pair = ("server", "nas", "nconnect")
+    assert not faults("NFS214", _configured((*pair, "99"), (*pair, "4")))
+
+
+def test_a_section_that_no_mount_can_be_in_is_told_once() -> None:
+    lines = (
+        ("servers", "nas", "nconnect", "4"),
+        ("servers", "nas", "rsize", "64k"),
+        ("server", "fd00::5", "nconnect", "4"),
+        ("server", "[fd00", "nconnect", "4"),  # what mount.nfs makes of [fd00::5]:/export
+        ("environment", None, "count", "99"),
+    )
+    assert subjects("NFS214", _configured(*lines)) == ["/etc/nfsmount.conf:1", "/etc/nfsmount.conf:3"]
+
+
+def test_only_a_line_with_remount_relies_on_remount() -> None:
+    lines = (f"{NAS}:/a /a remount,nconnect=4", f"{NAS}:/b /b remount,ro", f"{NAS}:/c /c nconnect=4")
+    assert subjects("NFS213", facts(lines=lines)) == ["/etc/fstab:100"]
+
+
+def _sampled(depth: float, per_s: float, rtt_ms: float, sent: tuple[int, ...]) -> Facts:
+    made = Made("/a", None, "vers=4.1,proto=tcp,nconnect=4", f"{AZURE}:/sa1/s", connections=4)
+    sample = Sample(
+        time=0.0,
+        interval_s=10.0,
+        device="0:50",
+        mount_points=("/a",),
+        source=made.source,
+        read_bytes_per_s=0.0,
+        write_bytes_per_s=0.0,
+        server_read_bytes_per_s=0.0,
+        server_write_bytes_per_s=0.0,
+        over_fetch_ratio=None,
+        ops={"READ": OpRate(per_s, rtt_ms, 0.0, rtt_ms, 0.0, 0.0)},
+        transport=TransportRate("v4.1 tcp 10.0.0.5:2049", 4, depth, 0.0),
+    )
+    return facts(made, measured=Measured(10.0, (sample,), {"0:50": sent} if sent else {}))
+
+
+@pytest.mark.parametrize(
+    ("depth", "sent", "told"),
+    [
+        (16.1, (9, 9, 9, 9), 1),
+        (16.0, (9, 9, 9, 9), 0),
+        (33.0, (9, 9, 0, 0), 1),
+        (40.0, (), 0),  # on how many connections that is nobody knows
+        (64.1, (), 1),
+    ],
+)
+def test_the_depth_of_a_queue_is_that_of_all_connections_that_carry(
+    depth: float, sent: tuple[int, ...], told: int
+) -> None:
+    assert len(faults("NFS209", _sampled(depth, 4000, 20, sent))) == told
+
+
+@pytest.mark.parametrize(
+    ("depth", "per_s", "rtt_ms", "told"),
+    [
+        (1.0, 400, 2, 1),  # one thread that waits
+        (1.0, 1600, 2.4, 0),  # four threads, each on a connection of its own
+        (1.0, 4, 2, 0),  # hardly used
+        (1.0, 400, 1.2, 0),  # busy less than half of the time
+        (3.0, 500, 2, 0),  # bursts
+    ],
+)
+def test_one_request_at_a_time_is_told_by_depth_and_time(
+    depth: float, per_s: float, rtt_ms: float, told: int
+) -> None:
+    assert len(faults("NFS212", _sampled(depth, per_s, rtt_ms, (9, 9, 9, 9)))) == told
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"), [((64, 60, 0, 62), 1), ((63, 60, 0, 62), 0), ((64, 1, 1, 1), 0), ((0, 0, 0, 0), 0)]
+)
+def test_a_connection_is_silent_only_beside_a_busy_one(sent: tuple[int, ...], told: int) -> None:
+    assert len(faults("NFS208", _sampled(2, 400, 2, sent))) == told
