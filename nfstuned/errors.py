@@ -6,11 +6,11 @@ from __future__ import annotations
 class ParseError(Exception):
     """A kernel file holds something that its parser does not understand; its other entries still count.
 
-    `file` is the name a person would use (`/proc/self/mountinfo`), `line` counts from 1.
+    `file` is the name a person would use (`/proc/self/mountinfo`), `line` counts from 1; 0 is the whole file.
     """
 
     def __init__(self, file: str, line: int, message: str) -> None:
-        super().__init__(f"{file}:{line}: {message}")
+        super().__init__(f"{file}:{line}: {message}" if line else f"{file}: {message}")
         self.file = file
         self.line = line
         self.message = message

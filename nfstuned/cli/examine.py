@@ -13,7 +13,7 @@ from nfstuned.host.measure import observe_traffic, traffic_between
 from nfstuned.host.observe import observe, observe_stats
 from nfstuned.host.outside import Outside, Questions
 from nfstuned.host.rivals import observe_writers
-from nfstuned.host.root import Root
+from nfstuned.host.root import Root, WitnessRoot
 from nfstuned.host.smb import observe_operations, observe_others, observe_smb, operations_between
 from nfstuned.host.system import observe_system
 from nfstuned.host.udevfiles import observe_udev
@@ -62,11 +62,19 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
         system=observe_system(root, image=scope.image),
         smb=() if scope.image else observe_smb(root),
     )
+    facts = replace(facts, snapshot=_with_unusable(root, snapshot))
     if scope.image:
         return facts
     network, unknown = outside.ask(_questions(snapshot, mounts), offline=scope.offline)
     measured = _measure(root, snapshot, scope, outside, network) if scope.sample_s > 0 else None
     return replace(facts, network=network, unknown=unknown, measured=measured)
+
+
+def _with_unusable(root: Root, snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with what is no text where one should be; the last file has been read by now."""
+    if not isinstance(root, WitnessRoot):
+        return snapshot
+    return replace(snapshot, problems=(*snapshot.problems, *root.problems()))
 
 
 def _questions(snapshot: Snapshot, mounts: tuple[Target, ...]) -> Questions:

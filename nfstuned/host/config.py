@@ -29,10 +29,9 @@ def find_files(root: Root) -> tuple[str, ...]:
 
     Raises ConfigError when the folder of drop-ins is there and cannot be listed.
     """
-    main = (MAIN,) if os.path.lexists(root.path(MAIN)) else ()
+    main = (MAIN,) if root.exists(MAIN) else ()
     try:
-        with os.scandir(root.path(DROP_INS)) as entries:
-            names = sorted(entry.name for entry in entries)
+        names = root.listing(DROP_INS)
     except FileNotFoundError:
         names = []
     except OSError as error:

@@ -6,7 +6,7 @@ needs a right for any of it.
 
 from __future__ import annotations
 
-import os
+import posixpath
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
@@ -101,10 +101,8 @@ def byte_count(root: Root, name: str, counter: str) -> int | None:
 
 def _driver(root: Root, name: str) -> str | None:
     """Return the driver of the device behind an interface; a virtual one has no device."""
-    try:
-        return os.path.basename(os.readlink(root.path(f"{FOLDER}/{name}/device/driver")))
-    except OSError:
-        return None
+    driver = root.link(f"{FOLDER}/{name}/device/driver")
+    return posixpath.basename(driver) if driver else None
 
 
 def _queues(root: Root, name: str) -> list[str]:

@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+from functools import cached_property
+
+from nfstuned.errors import ParseError
 
 VIEWS = ("proc/1", "proc/self")
+LARGEST = 4_000_000
+"""In bytes: no file that a person or a distribution writes is near it, and what the kernel makes says 0."""
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a fifo",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFLNK: "a link",
+}
+_NULL = os.makedev(1, 3)
+
+
+class UnusableError(OSError):
+    """What is there is no text to be read: not a regular file, or far too large for one."""
 
 
 class Root:
@@ -18,10 +37,14 @@ class Root:
     def __init__(self, prefix: str = "/") -> None:
         self.prefix = prefix if prefix.endswith("/") else prefix + "/"
         self._proposed: dict[str, tuple[str, str]] = {}
-        self.view = next((v for v in VIEWS if self._readable(f"{v}/mountinfo")), VIEWS[-1])
+
+    @cached_property
+    def view(self) -> str:
+        """The folder of the process whose view of mounts counts."""
+        return next((v for v in VIEWS if self._readable(f"{v}/mountinfo")), VIEWS[-1])
 
     def path(self, name: str) -> str:
-        """Return the path of `name` on this machine."""
+        """Return the path of `name` as a person is to read it; on a host it is also the one to open."""
         return self.prefix + name
 
     def shown(self, name: str) -> str:
@@ -33,11 +56,18 @@ class Root:
         self._proposed[name] = (shown, text)
 
     def read(self, name: str) -> str:
-        """Return a file's text; bytes that are not UTF-8 become surrogate escapes. Raises OSError."""
+        """Return a file's text; bytes that are not UTF-8 become surrogate escapes. It never waits.
+
+        Raises OSError, which is an UnusableError for what is no regular file or larger than LARGEST.
+        """
         if name in self._proposed:
             return self._proposed[name][1]
-        fd = os.open(self.prefix + name, os.O_RDONLY | os.O_CLOEXEC)
+        fd = self._open(name)
         try:
+            status = os.fstat(fd)
+            if stat.S_ISCHR(status.st_mode) and status.st_rdev == _NULL:
+                return ""
+            demand_text(status, name)
             chunks = []
             while chunk := os.read(fd, 1 << 18):
                 chunks.append(chunk)
@@ -46,7 +76,7 @@ class Root:
         return b"".join(chunks).decode("utf-8", "surrogateescape")
 
     def read_or_empty(self, name: str) -> str:
-        """Return a file's text, or "" where it is absent or not for this user to read."""
+        """Return a file's text, or "" where it is absent, unusable or not for this user to read."""
         try:
             return self.read(name)
         except OSError:
@@ -55,35 +85,72 @@ class Root:
     def executable(self, name: str) -> bool:
         """Return whether a file is one that its owner may execute."""
         try:
-            mode = os.stat(self.prefix + name).st_mode
+            mode = self._status(name).st_mode
         except OSError:
             return False
         return stat.S_ISREG(mode) and bool(mode & stat.S_IXUSR)
 
+    def exists(self, name: str) -> bool:
+        """Return whether there is anything of this name, also a link to nowhere."""
+        try:
+            os.lstat(self._full(name))
+        except OSError:
+            return False
+        return True
+
     def link(self, name: str) -> str | None:
         """Return where a symbolic link leads, as it is written; None where there is none."""
         try:
-            return os.readlink(self.prefix + name)
+            return os.readlink(self._full(name))
         except OSError:
             return None
+
+    def same(self, one: str, other: str) -> bool:
+        """Return whether two names lead to one folder or file, as /lib and /usr/lib nearly everywhere."""
+        try:
+            return os.path.samestat(self._status(one), self._status(other))
+        except OSError:
+            return False
+
+    def listing(self, folder: str) -> list[str]:
+        """Return the sorted names in a folder. Raises OSError."""
+        return sorted(os.listdir(self._full(folder)))
 
     def names(self, folder: str) -> list[str]:
         """Return the sorted names in a folder; none where it is absent."""
         try:
-            return sorted(os.listdir(self.prefix + folder))
+            return self.listing(folder)
         except OSError:
             return []
+
+    def _open(self, name: str) -> int:
+        """Return a descriptor to read from; a pipe without a writer does not hold it up."""
+        try:
+            return os.open(self._full(name), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # a socket cannot even be opened
+                raise UnusableError(errno.ENXIO, _misplaced(stat.S_IFSOCK), name) from None
+            raise
+
+    def _status(self, name: str) -> os.stat_result:
+        return os.stat(self._full(name))
 
     def _readable(self, name: str) -> bool:
         return os.access(self.prefix + name, os.R_OK)
 
+    def _full(self, name: str) -> str:
+        demand_name(name)
+        return self.prefix + name
+
 
 class WitnessRoot(Root):
-    """A root that remembers which files were there but not for this user to read."""
+    """A root that remembers which files were there but not for this user, or not for anyone, to read."""
 
     def __init__(self, prefix: str = "/") -> None:
         super().__init__(prefix)
         self.denied: dict[str, None] = {}
+        self.unusable: dict[str, str] = {}
+        """By name: why it is no text to be read."""
 
     def read(self, name: str) -> str:
         """Return a file's text like Root.read, and remember a name that was denied. Raises OSError."""
@@ -92,3 +159,30 @@ class WitnessRoot(Root):
         except PermissionError:
             self.denied[name] = None
             raise
+        except UnusableError as error:
+            self.unusable[name] = error.strerror or str(error)
+            raise
+
+    def problems(self) -> tuple[ParseError, ...]:
+        """Return what is no text where one should be, in the order in which it was met."""
+        return tuple(ParseError("/" + name, 0, why) for name, why in self.unusable.items())
+
+
+def demand_text(status: os.stat_result, name: str) -> None:
+    """Raise UnusableError for what is no regular file, or larger than LARGEST."""
+    kind = stat.S_IFMT(status.st_mode)
+    if kind != stat.S_IFREG:
+        raise UnusableError(errno.EINVAL, _misplaced(kind), name)
+    if status.st_size > LARGEST:
+        size, most = status.st_size / 1e6, LARGEST / 1e6
+        raise UnusableError(errno.EFBIG, f"is {size:.3g} MB, more than {most:.3g} MB: not read", name)
+
+
+def demand_name(name: str) -> None:
+    """Raise FileNotFoundError for a name that no file can have; a damaged map may hold one."""
+    if "\0" in name:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+
+
+def _misplaced(kind: int) -> str:
+    return f"{_KINDS.get(kind, 'something else')} where a file should be: not read"

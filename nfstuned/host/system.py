@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from nfstuned.host.image import at_first_boot
 from nfstuned.host.root import Root
 from nfstuned.host.tls import observe_tls
 from nfstuned.host.unit import observe_unit
@@ -36,7 +37,7 @@ def observe_system(root: Root, *, image: bool) -> System:
         tls=observe_tls(root, image=image),
     )
     if image:
-        return found
+        return at_first_boot(root, found)
     return System(
         parameters=_parameters(root),
         settings=found.settings,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 
 from nfstuned.host.root import Root
 
@@ -22,7 +21,7 @@ def rule_files(root: Root) -> tuple[tuple[str, str], ...]:
 
     One that masks others (it is empty, or a link to /dev/null) is left out, and so is what udev cannot read.
     """
-    texts = (("/" + paths[0], rule_text(root, paths[0])) for paths in rule_paths(root))
+    texts = (("/" + paths[0], root.read_or_empty(paths[0])) for paths in rule_paths(root))
     return tuple((path, text) for path, text in texts if text)
 
 
@@ -34,12 +33,3 @@ def rule_paths(root: Root) -> list[list[str]]:
             if name.endswith(".rules") and not name.startswith("."):
                 files.setdefault(name, []).append(f"{folder}/{name}")
     return [files[name] for name in sorted(files, key=os.fsencode)]
-
-
-def rule_text(root: Root, name: str) -> str:
-    """Return a regular file's text: to open a pipe would wait for its writer."""
-    try:
-        regular = stat.S_ISREG(os.stat(root.path(name)).st_mode)
-    except OSError:
-        return ""
-    return root.read_or_empty(name) if regular else ""

@@ -174,7 +174,7 @@ class Unit:
 
     installed: bool = False
     enabled: bool = False
-    """Something starts it at boot: a link in a .wants or .requires folder."""
+    """Something starts it at boot: a link in a .wants or .requires folder, or a preset at a first boot."""
     active: bool | None = None
     """None where no running system was asked."""
 

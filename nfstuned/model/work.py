@@ -98,6 +98,7 @@ class Snapshot:
     maps: tuple[AutoMap, ...] = ()
     """The automounter's maps that are no files: programs, and those that a server keeps."""
     kernel: KernelRelease | None = None
+    """The one that runs; of an image the newest that is installed."""
     distribution: Distribution | None = None
     azure: bool = False
     """The machine is an Azure VM, by its chassis asset tag."""

@@ -1,10 +1,30 @@
-"""The order of names with numbers in them, as strverscmp(3) has it."""
+"""The order of names with numbers in them, as strverscmp(3) has it, and that of kernel releases."""
 
 from __future__ import annotations
 
+import re
 from functools import cmp_to_key
 
 _DIGITS = "0123456789"
+_PART = re.compile(r"[0-9]+|[A-Za-z]+")
+
+
+def newest_last(releases: list[str]) -> list[str]:
+    """Return kernel releases from the oldest to the newest.
+
+    As rpm and dpkg see them: 5.10.0-9 is before 5.10.0-10, 5.14.0-362.el9 before 5.14.0-362.8.1.el9, and a
+    release candidate before its release.
+    """
+    return sorted(releases, key=_age)
+
+
+def _age(release: str) -> list[tuple[int, int, str]]:
+    """Return a key that sorts: candidates, then the end, then words, then numbers."""
+    parts = _PART.findall(release)
+    key = [
+        (3, int(part), "") if part[0] in _DIGITS else (0 if part == "rc" else 2, 0, part) for part in parts
+    ]
+    return [*key, (1, 0, "")]
 
 
 def in_version_order(names: list[str]) -> list[str]:

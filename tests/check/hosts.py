@@ -7,6 +7,10 @@ A host is a folder of tests/hosts/ with a `truth.toml`:
     arguments = ["--offline"]       # "--root", "--offline" or nothing; default: nothing
     findings = ["NFS101 /mnt/a"]    # rule and subject of every finding, in the order of the output
     gone = ["etc/fstab"]            # files of the base that are not there
+    fifos = ["etc/fstab"]           # what an archive of this project could not keep: pipes, and links below
+
+    [links]
+    lib = "usr/lib"
 
     [[answer]]                      # what the world beyond files says: nfstuned.model.facts' own values
     host = "sa1.file.core.windows.net"
@@ -22,6 +26,7 @@ What the files are at a second look stands in the host's folder `later`; the hos
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from dataclasses import dataclass
@@ -58,7 +63,17 @@ class Case:
         for name in self.truth.get("gone", []):
             path = target / name
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        self._furnish(target)
         return target
+
+    def _furnish(self, target: Path) -> None:
+        """Add what is no regular file."""
+        for name, leads_to in self.truth.get("links", {}).items():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            (target / name).symlink_to(leads_to)
+        for name in self.truth.get("fifos", []):
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            os.mkfifo(target / name)
 
     def inherited(self, key: str) -> Any:  # noqa: ANN401 - TOML holds anything
         """Return a value of the truth, or of the nearest base that has it."""

@@ -1,0 +1,131 @@
+"""`nfstuned check --root` over real Debian installations."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab import roots
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
+
+PROJECT = Path(__file__).parents[2]
+SHARE = (
+    "sa1.file.core.windows.net:/sa1/share /mnt/share nfs "
+    "vers=4,minorversion=1,sec=sys,nconnect=4,actimeo=30,_netdev,nofail 0 0\n"
+)
+MACHINE_ID = "9f3a4b2c1d0e8f7a6b5c4d3e2f1a0b9c\n"
+
+
+@pytest.fixture(scope="module", params=roots.SUITES)
+def installation(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return roots.unpack(request.param, tmp_path_factory.mktemp("image") / request.param)
+
+
+@pytest.fixture
+def image(installation: Path, tmp_path: Path) -> Path:
+    """An image that mounts a share. Its files are the installation's own: replace them, never write."""
+    folder = tmp_path / "image"
+    shutil.copytree(installation, folder, symlinks=True, copy_function=os.link)
+    put(folder, "etc/fstab", SHARE)
+    return folder
+
+
+def put(image: Path, name: str, text: str) -> None:
+    path = image / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.write_text(text)
+
+
+def install_daemon(image: Path) -> None:
+    put(image, "usr/lib/systemd/system/nfstuned.service", (PROJECT / "systemd/nfstuned.service").read_text())
+
+
+def systemctl(image: Path, *words: str) -> None:
+    subprocess.run(["systemctl", f"--root={image}", *words], check=True, capture_output=True)
+
+
+def check(image: Path) -> dict[str, Any]:
+    command = (sys.executable, "-m", "nfstuned", "check", "--root", str(image), "--format", "json")
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=PROJECT)
+    assert done.returncode in (0, 1), done.stderr
+    assert done.stderr == ""
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def findings(image: Path, *families: str) -> list[str]:
+    found = check(image)["findings"]
+    return [f"{one['rule']} {one['subject']}" for one in found if one["rule"].startswith(families)]
+
+
+def release(image: Path) -> str:
+    (folder,) = (image / "usr/lib/modules").iterdir()
+    return folder.name
+
+
+def test_a_fresh_installation_can_mount_and_says_with_which_kernel(image: Path) -> None:
+    assert findings(image, "NFS3", "NFS502", "NFS7") == [f"NFS703 kernel {release(image)}"]
+    document = check(image)
+    assert [mount["mount_point"] for mount in document["mounts"]] == ["/mnt/share"]
+    assert "128 KiB" in next(one["observed"] for one in document["findings"] if one["rule"] == "NFS703")
+
+
+def test_a_daemon_is_enabled_by_a_link_or_at_the_first_boot(image: Path) -> None:
+    install_daemon(image)
+    (image / "etc/machine-id").unlink(missing_ok=True)
+    assert findings(image, "NFS701") == []
+    put(image, "etc/machine-id", MACHINE_ID)
+    assert findings(image, "NFS701") == ["NFS701 nfstuned.service"]
+    systemctl(image, "enable", "nfstuned.service")
+    assert findings(image, "NFS701") == []
+    systemctl(image, "disable", "nfstuned.service")
+    systemctl(image, "mask", "nfstuned.service")
+    assert findings(image, "NFS701") == ["NFS701 nfstuned.service"]
+
+
+def test_what_presets_do_is_what_systemd_does(image: Path) -> None:
+    install_daemon(image)
+    (image / "etc/machine-id").unlink(missing_ok=True)
+    for text in ("enable *", "disable *", "disable nfs*\nenable nfstuned.service"):
+        put(image, "etc/systemd/system-preset/00-site.preset", text)
+        told = findings(image, "NFS701") == []
+        systemctl(image, "preset", "nfstuned.service")
+        put(image, "etc/machine-id", MACHINE_ID)
+        assert (findings(image, "NFS701") == []) == told
+        (image / "etc/machine-id").unlink()
+        systemctl(image, "disable", "nfstuned.service")
+
+
+def test_a_missing_helper_and_a_missing_module_are_found(image: Path) -> None:
+    (image / "usr/sbin/mount.nfs").unlink()
+    (module,) = (image / "usr/lib/modules").glob("*/kernel/fs/nfs/nfsv4.ko*")
+    module.unlink()
+    assert findings(image, "NFS502", "NFS702") == [
+        f"NFS702 kernel {release(image)}",
+        "NFS502 mount.nfs",
+    ]
+
+
+def test_a_masked_and_a_broken_rule_are_found(image: Path) -> None:
+    assert findings(image, "NFS105", "NFS106") == []
+    put(image, "etc/udev/rules.d/99-nfs.rules", 'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}="15380"\n')
+    found = findings(image, "NFS105", "NFS106")
+    assert sorted(finding.split()[0] for finding in found) == ["NFS105", "NFS106"]
+    assert all("/etc/udev/rules.d/99-nfs.rules" in finding for finding in found)
+
+
+def test_an_invalid_configuration_is_found_and_the_image_is_judged_all_the_same(image: Path) -> None:
+    put(image, "etc/nfstuned/nfstuned.toml", "[daemon]\nsample_intervall = 1\n")
+    assert findings(image, "NFS7") == [
+        "NFS704 /etc/nfstuned/nfstuned.toml:2",
+        f"NFS703 kernel {release(image)}",
+    ]

@@ -1,0 +1,131 @@
+"""`nfstuned check --root DIR` opens nothing outside of DIR: strace(1) watches it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from tests.check import hosts
+
+PROJECT = Path(__file__).parents[2]
+_CALL = re.compile(r"\d+ +(?P<call>\w+)\((?P<rest>.*)")
+_AT = re.compile(r"(?:AT_FDCWD|\d+)<(?P<at>[^>]*)>, ")
+_STRING = re.compile(r'"(?P<text>(?:[^"\\]|\\.)*)"')
+_RESULT = re.compile(r"= \d+<(?P<path>[^>]*)>(?:\(deleted\))?$")
+_LIBRARIES = re.compile(
+    r"/(?:usr/)?lib(?:32|64|x32)?(?:/[a-z0-9_]+-linux-[a-z0-9]+)?/(?:glibc-hwcaps/.*|[^/]*\.so[^/]*|gconv/.*)?$"
+    r"|/etc/ld\.so\.(?:cache|preload)$|/usr/(?:lib|share)/locale(?:-langpack)?(?:/.*)?$|/etc/locale\.alias$"
+    r"|/etc/localtime$|/usr/share/zoneinfo/.*|(?:/etc|/usr/lib)/ssl/openssl\.cnf$"
+    r"|/proc/(?:self|\d+)/cgroup$|/sys/fs/cgroup(?:/.*)?/cpu(?:\.[a-z_]+)?$"
+)
+"""What libraries look at by themselves: the linker, the C library, OpenSSL; pydantic's counts processors."""
+
+
+def interpreter() -> tuple[str, ...]:
+    """Return where Python itself and the packages are: all that a check may read but the image."""
+    paths = sysconfig.get_paths()
+    mine = (
+        *(path for path in sys.path if path),
+        paths["stdlib"],
+        paths["platstdlib"],
+        sys.prefix,
+        str(PROJECT),
+    )
+    zipped = f"{sys.base_prefix}/lib/python{sys.version_info.major}{sys.version_info.minor}.zip"
+    programs = (sys.executable, os.path.realpath(sys.executable), f"{sys.base_prefix}/bin/", zipped)
+    return (
+        *mine,
+        *programs,
+        *(os.path.realpath(path) for path in mine),
+        f"{sys.base_prefix}/local/lib/python",
+    )
+
+
+def looked_at(log: str) -> set[str]:
+    """Return every path that a process named in a system call, and every file that a call opened."""
+    seen: set[str] = set()
+    for line in log.splitlines():
+        match = _CALL.match(line)
+        if match is None:
+            continue
+        rest = match["rest"]
+        opened = _RESULT.search(rest)
+        if opened and opened["path"].startswith("/"):
+            seen.add(opened["path"])
+        at, string = _AT.match(rest), _STRING.search(rest)
+        if string and string["text"] and match["call"] != "getcwd":
+            seen.add(os.path.normpath(os.path.join(at["at"] if at else str(PROJECT), string["text"])))
+    return seen
+
+
+def strangers(paths: set[str], image: Path) -> list[str]:
+    """Return the paths that are neither the image's nor Python's own, nor folders above those."""
+    known = (str(image), *interpreter())
+    return sorted(
+        path
+        for path in paths
+        if not path.startswith(known)
+        and not _LIBRARIES.match(path)
+        and not any(one.startswith(path.rstrip("/") + "/") for one in known)
+    )
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    """An image whose links, pipes and sizes are all meant to lead a reader astray."""
+    folder = hosts.load("image-links-out").build(tmp_path / "image")
+    links = {
+        "etc/fstab": "/etc/fstab",
+        "etc/nfsmount.conf.d": "/etc",
+        "etc/nfstuned/nfstuned.toml": "../../../../../../../../../../etc/hostname",
+        "etc/modprobe.d": "/../../../../../../../../etc/modprobe.d",
+        "etc/systemd/system-preset": "/proc/self/cwd",
+        "etc/udev/rules.d": "../../../../../../../../usr/lib/udev/rules.d",
+        "run/udev/rules.d": "/run/udev",
+        "usr/local/lib/systemd": str(tmp_path),
+    }
+    for name, target in links.items():
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).symlink_to(target)
+    return folder
+
+
+def test_nothing_outside_the_image_is_looked_at(image: Path, tmp_path: Path) -> None:
+    log = tmp_path / "strace"
+    watched = ("strace", "-f", "-y", "-s", "4096", "-e", "trace=file", "-o", str(log))
+    check = (sys.executable, "-s", "-m", "nfstuned", "check", "--root", str(image), "--format", "json")
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        (*watched, *check), check=False, capture_output=True, text=True, cwd=PROJECT, env=environment
+    )
+    assert done.returncode in (0, 1), done.stderr
+    assert json.loads(done.stdout)["root"] == str(image)
+    paths = looked_at(log.read_text())
+    assert f"{image}/etc/auto.master" in paths
+    assert strangers(paths, image) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/etc/fstab", "/etc", "/etc/nfs.conf", "/etc/nfstuned", "/etc/udev/rules.d", "/etc/resolv.conf"),
+        *("/proc/1/mountinfo", "/proc/self/mountinfo", "/sys/class/bdi", "/run/udev", "/dev/null"),
+        *("/usr/lib/udev/rules.d", "/lib/udev/rules.d", "/usr/lib/systemd/system", "/usr/lib/os-release"),
+        *("/lib/modules", "/usr/lib/modules/6.1.0", "/boot/config-6.1.0", "/usr/sbin/mount.nfs"),
+    ],
+)
+def test_the_watch_would_see_a_file_of_the_host(path: str, tmp_path: Path) -> None:
+    line = f'123 openat(AT_FDCWD<{PROJECT}>, "{path}", O_RDONLY|O_CLOEXEC) = 3<{path}>\n'
+    assert strangers(looked_at(line), tmp_path) == [path]
+    line = f'123 openat(4<{tmp_path}/etc>, "fstab", O_RDONLY|O_CLOEXEC) = 3<{path}>\n'
+    assert strangers(looked_at(line), tmp_path) == [path]
+    line = f'123 newfstatat(4</>, "{path[1:]}", 0x7ffc, AT_SYMLINK_NOFOLLOW) = -1 ENOENT (No such file)\n'
+    assert strangers(looked_at(line), tmp_path) == [path]

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nfstuned.host.image import at_first_boot, enabled_by_preset, observe_image, observe_kernels
+from nfstuned.host.imageroot import ImageRoot
+from nfstuned.model.facts import System, Unit
+
+UNIT = "nfstuned.service"
+
+
+def image(folder: Path, *files: str, **texts: str) -> ImageRoot:
+    """Return an image with empty files, and with texts by name, `__` for a slash."""
+    for name in files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    for name, text in texts.items():
+        path = folder / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return ImageRoot(str(folder))
+
+
+def kernel(release: str, *files: str, parent: str = "usr/lib/modules") -> list[str]:
+    return [f"{parent}/{release}/{file}" for file in ("modules.builtin", *files)]
+
+
+def test_kernels_are_found_once_whether_lib_is_a_link_or_not(tmp_path: Path) -> None:
+    files = [
+        *kernel("5.10.0-10-amd64", "kernel/fs/nfs/nfs.ko", "kernel/fs/nfs/nfsv3.ko"),
+        *kernel("5.10.0-9-amd64", "kernel/fs/nfs/nfsv4.ko.xz", "kernel/fs/cifs/cifs.ko.zst"),
+    ]
+    root = image(tmp_path, *files)
+    (tmp_path / "lib").symlink_to("usr/lib")
+    found = observe_kernels(root)
+    assert [(one.release, one.modules) for one in found] == [
+        ("5.10.0-9-amd64", frozenset({"nfsv4", "cifs"})),
+        ("5.10.0-10-amd64", frozenset({"nfs", "nfsv3"})),
+    ]
+    assert observe_image(root).kernel is not None
+    (tmp_path / "lib").unlink()
+    image(tmp_path, *kernel("6.1.0-1-amd64", parent="lib/modules"))
+    assert [one.release for one in observe_kernels(root)][-1] == "6.1.0-1-amd64"
+
+
+def test_what_a_removed_kernel_left_and_other_folders_are_no_kernels(tmp_path: Path) -> None:
+    root = image(
+        tmp_path,
+        "usr/lib/modules/5.10.0-1-amd64/modules.dep",
+        "usr/lib/modules/5.14.0-70.el9.x86_64/weak-updates/x.ko",
+        "usr/lib/modules/extramodules/modules.builtin",
+    )
+    assert observe_kernels(root) == ()
+    assert observe_image(root).kernel is None
+
+
+def test_a_module_counts_built_in_by_list_or_configuration_and_in_other_folders_if_it_is_there(
+    tmp_path: Path,
+) -> None:
+    release = "6.4.0-1-default"
+    folder = tmp_path / "usr/lib/modules" / release
+    root = image(tmp_path, *kernel(release, "updates/nfsv4.ko"))
+    (folder / "modules.builtin").write_text("kernel/fs/nfs/nfs.ko\n")
+    (folder / "config").write_text("CONFIG_NFS_V3=y\nCONFIG_NFS_V4=m\n")
+    (folder / "modules.dep").write_text(
+        f"/lib/modules/{release}/updates/nfsv4.ko: kernel/fs/nfs/nfs.ko\nupdates/cifs.ko.xz:\n"
+    )
+    (tmp_path / "lib").symlink_to("/usr/lib")
+    (found,) = observe_kernels(root)
+    assert found.modules == {"nfs", "nfsv3", "nfsv4"}
+    assert found.config == {"CONFIG_NFS_V3": "y", "CONFIG_NFS_V4": "m"}
+
+
+def test_the_distribution_is_known_without_the_link_in_etc(tmp_path: Path) -> None:
+    root = image(tmp_path, usr__lib__os_release="")
+    (tmp_path / "usr/lib/os-release").write_text("ID=sles\n")
+    found = observe_image(root).distribution
+    assert found is not None
+    assert found.id == "sles"
+
+
+@pytest.mark.parametrize(
+    ("machine_id", "preset", "enabled"),
+    [
+        (None, "enable sshd.service", True),
+        ("uninitialized\n", "", True),
+        ("uninitialized\n", "disable *", False),
+        ("", "", False),
+        ("9f3a4b2c1d0e8f7a6b5c4d3e2f1a0b9c\n", "", False),
+    ],
+)
+def test_presets_count_at_a_first_boot_only(
+    tmp_path: Path,
+    machine_id: str | None,
+    preset: str,
+    enabled: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    root = image(tmp_path, "etc/fstab")
+    presets = tmp_path / "usr/lib/systemd/system-preset"
+    presets.mkdir(parents=True)
+    (presets / "99-default.preset").write_text(preset)
+    if machine_id is not None:
+        (tmp_path / "etc/machine-id").write_text(machine_id)
+    assert enabled_by_preset(root, UNIT) is enabled
+    there = at_first_boot(root, System(daemon=Unit(installed=True)))
+    assert there.daemon.enabled is enabled
+    assert not at_first_boot(root, System()).daemon.enabled
+    assert at_first_boot(root, System(daemon=Unit(installed=True, enabled=True))).daemon.enabled
+
+
+def test_no_preset_enables_what_is_masked_and_etc_hides_a_vendors_preset(tmp_path: Path) -> None:
+    root = image(tmp_path, "usr/lib/systemd/system/nfstuned.service", "etc/systemd/system/x")
+    for folder, text in (("usr/lib", "disable *"), ("etc", "enable *")):
+        path = tmp_path / folder / "systemd/system-preset"
+        path.mkdir(parents=True)
+        (path / "50.preset").write_text(text)
+    assert enabled_by_preset(root, UNIT)
+    (tmp_path / "etc/systemd/system/nfstuned.service").symlink_to("/dev/null")
+    assert not enabled_by_preset(root, UNIT)
+
+
+def test_problems_of_the_configuration_are_named_as_in_the_image(tmp_path: Path) -> None:
+    root = image(tmp_path, etc__nfstuned__x="")
+    assert at_first_boot(root, System()).config_problems == ()
+    (tmp_path / "etc/nfstuned/nfstuned.toml").write_text("[daemon]\nx = 1\n")
+    (tmp_path / "etc/nfstuned/conf.d").touch()
+    found = at_first_boot(root, System()).config_problems
+    assert [problem.partition(": ")[0] for problem in found] == ["/etc/nfstuned/conf.d"]
+    (tmp_path / "etc/nfstuned/conf.d").unlink()
+    (problem,) = at_first_boot(root, System()).config_problems
+    assert problem.startswith("/etc/nfstuned/nfstuned.toml:2: ")

@@ -1,0 +1,59 @@
+"""Minimal Debian installations, as builders of images make them: built once, kept beside the lab's images."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from tests.lab import apt, recipe
+
+SUITES = ("bookworm", "trixie")
+PACKAGES = ("systemd-sysv", "udev", "nfs-common", "linux-image-cloud-amd64")
+LEFT_OUT = (
+    "/usr/share/doc/*",
+    "/usr/share/man/*",
+    "/usr/share/locale/*",
+    "/lib/modules/*/kernel/drivers/*",
+    "/usr/lib/modules/*/kernel/drivers/*",
+    "/etc/kernel/postinst.d/initramfs-tools",
+)
+"""What nobody looks at takes most of the time, the initrd above all."""
+
+
+def archive(suite: str) -> Path:
+    """Return the archive of an installation, made unless it exists: half a minute. Raises AptError."""
+    key = hashlib.sha256(repr((PACKAGES, LEFT_OUT)).encode()).hexdigest()[:12]
+    target = recipe.cache() / "roots" / f"{suite}-{key}.tar"
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = target.with_suffix(f".{os.getpid()}.tar")
+        try:
+            _make(suite, unfinished)
+            unfinished.rename(target)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    return target
+
+
+def unpack(suite: str, into: Path) -> Path:
+    """Unpack an installation below a folder, without its devices, as files of whoever runs this."""
+    into.mkdir()
+    apt.run("tar", "-xf", str(archive(suite)), "--exclude=./dev", "--no-same-owner", "-C", str(into))
+    return into
+
+
+def _make(suite: str, target: Path) -> None:
+    as_root = () if os.geteuid() == 0 else ("sudo",)
+    apt.run(
+        *as_root,
+        "mmdebstrap",
+        "--quiet",
+        "--variant=minbase",
+        "--format=tar",
+        *(f"--dpkgopt=path-exclude={pattern}" for pattern in LEFT_OUT),
+        f"--include={','.join(PACKAGES)}",
+        suite,
+        str(target),
+        f"deb [signed-by={apt.keyring()}] {apt.mirror()} {suite} main",
+    )
