@@ -37,7 +37,7 @@ class Server:
 
     def start(self) -> None:
         """Bring up addresses, names, shares and the server; quick when they are."""
-        if self.running and self.shares.items() >= dict.fromkeys(SHARES, "").items():
+        if self.running and self.shares.keys() >= set(SHARES):
             return
         for address in sorted(set(NAMES.values())):
             run("ip", "address", "replace", f"{address}/32", "dev", "lo")
@@ -45,7 +45,7 @@ class Server:
         missing = [f"{address} {name}\n" for name, address in NAMES.items() if name not in known]
         _HOSTS.write_text(known + "".join(missing))
         run("systemctl", "start", "nfs-server")
-        self.export(*SHARES)
+        self.export(*(share for share in SHARES if share not in self.shares))
 
     @property
     def running(self) -> bool:

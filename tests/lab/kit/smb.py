@@ -44,9 +44,9 @@ def samba(*, rss: bool = True) -> Iterator[None]:
         configuration.write_text(_configuration(folder, rss=rss))
         _add_user(configuration)
         log = folder / "smbd.out"
-        argv = ["smbd", "--foreground", f"--configfile={configuration}"]
-        # A session of its own, so that the processes of its clients end with it; and smbd in the foreground
-        # ends with a standard input that is a pipe.
+        argv = ["smbd", "--foreground", "--no-process-group", f"--configfile={configuration}"]
+        # A session of its own, so that the processes of its clients end with it; smbd must not want another.
+        # In the foreground it ends with a standard input that is a pipe.
         with (
             log.open("w") as output,
             subprocess.Popen(
