@@ -65,7 +65,7 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
     facts = replace(facts, snapshot=_with_unusable(root, snapshot))
     if scope.image:
         return facts
-    network, unknown = outside.ask(_questions(snapshot, mounts), offline=scope.offline)
+    network, unknown = outside.ask(_questions(snapshot, mounts, scope), offline=scope.offline)
     measured = _measure(root, snapshot, scope, outside, network) if scope.sample_s > 0 else None
     return replace(facts, network=network, unknown=unknown, measured=measured)
 
@@ -77,7 +77,7 @@ def _with_unusable(root: Root, snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, problems=(*snapshot.problems, *root.problems()))
 
 
-def _questions(snapshot: Snapshot, mounts: tuple[Target, ...]) -> Questions:
+def _questions(snapshot: Snapshot, mounts: tuple[Target, ...], scope: Scope) -> Questions:
     """Return what is to be asked: each name and each port once, never a tunnel's own."""
     names: dict[str, None] = {}
     servers: dict[tuple[str, int], None] = {}
@@ -94,7 +94,7 @@ def _questions(snapshot: Snapshot, mounts: tuple[Target, ...]) -> Questions:
             servers[target.endpoint.address or host, target.endpoint.port] = None
         if target.endpoint.address:
             addresses[target.endpoint.address] = None
-    return Questions(tuple(names), tuple(servers), tuple(addresses), snapshot.azure)
+    return Questions(tuple(names), tuple(servers), tuple(addresses), scope.sample_s > 0, snapshot.azure)
 
 
 def _measure(root: Root, snapshot: Snapshot, scope: Scope, outside: Outside, network: Network) -> Measured:

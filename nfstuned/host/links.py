@@ -18,6 +18,7 @@ from nfstuned.model.facts import Interface, Route
 
 FOLDER = "sys/class/net"
 _RTN_LOCAL = 2
+_USUAL_MTU, _NETVSC = "1500", "hv_netvsc"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,23 @@ def observe_links(root: Root, addresses: Sequence[str]) -> Links:
     used = {route.interface for route in routes}
     interfaces = (_interface(root, link, links) for link in links.values() if _counts(link, used))
     return Links(routes, tuple(interfaces))
+
+
+def any_stands_out(root: Root) -> bool:
+    """Return whether some device is one about which a rule may have something to say.
+
+    On most hosts none is. There nobody needs the routes, and pyroute2, which asks the kernel for them, takes
+    longer to load than all else that a check does. Where sysfs shows no device, it cannot tell.
+    """
+    drivers = {name: _driver(root, name) for name in root.names(FOLDER)}
+    devices = {name: driver for name, driver in drivers.items() if driver}
+    led = {posixpath.basename(root.link(f"{FOLDER}/{name}/master") or "") for name in devices}
+    return not devices or any(
+        root.read_or_empty(f"{FOLDER}/{name}/mtu").strip() != _USUAL_MTU
+        or (driver == _NETVSC and name not in led)
+        or (len(_queues(root, name)) == 1 and not _spread(root, name))
+        for name, driver in devices.items()
+    )
 
 
 def _counts(link: Any, used: set[str]) -> bool:  # noqa: ANN401 - pyroute2 has no types
@@ -87,7 +105,7 @@ def _interface(root: Root, link: Any, links: dict[int, Any]) -> Interface:  # no
         known,
         driver=_driver(root, name),
         rx_queues=len(_queues(root, name)) or None,
-        spread=any(_spreads(root, name, queue) for queue in _queues(root, name)),
+        spread=_spread(root, name),
         rx_bytes=byte_count(root, name, "rx_bytes"),
         tx_bytes=byte_count(root, name, "tx_bytes"),
     )
@@ -109,6 +127,7 @@ def _queues(root: Root, name: str) -> list[str]:
     return [queue for queue in root.names(f"{FOLDER}/{name}/queues") if queue.startswith("rx-")]
 
 
-def _spreads(root: Root, name: str, queue: str) -> bool:
+def _spread(root: Root, name: str) -> bool:
     """Return whether receive packet steering hands a queue's packets to other CPUs: a mask like "0,f"."""
-    return bool(root.read_or_empty(f"{FOLDER}/{name}/queues/{queue}/rps_cpus").strip().strip("0,"))
+    masks = (root.read_or_empty(f"{FOLDER}/{name}/queues/{queue}/rps_cpus") for queue in _queues(root, name))
+    return any(mask.strip().strip("0,") for mask in masks)
