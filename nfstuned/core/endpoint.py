@@ -110,9 +110,10 @@ def resolve(
 ) -> Endpoint:
     """Return the real server behind `host` at `address` and `port`, as far as names and tunnels tell.
 
-    A mount by address is the endpoint that another client of the same address and port knows by name.
+    A mount by address is the endpoint that another client of the same address and port knows by name. One of
+    a tunnel is the tunnel's, also where the kernel sends it over another mount's connection to that server.
     """
-    if is_loopback(address):
+    if is_loopback(address) or is_loopback(host):
         for tunnel in tunnels:
             if tunnel.port == port:
                 return _behind(tunnel)

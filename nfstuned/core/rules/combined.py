@@ -23,7 +23,7 @@ def shared_private_endpoint(facts: Facts) -> Iterator[Fault]:
             if len({share(target) for target in alike}) > 1 and _differ(alike):
                 yield _fault(
                     alike,
-                    f"shares of {alike[0].endpoint.host} ask for different nconnect over one private "
+                    f"shares of {_hosts(alike)} ask for different nconnect over one private "
                     f"endpoint ({place}): {_list(alike)}; the first mount decides for all, and Azure "
                     "supports nconnect of one mount only with a single share in the account",
                     "the same nconnect for every share, or an account for each",
@@ -72,6 +72,10 @@ def _azure_files(facts: Facts, *, private: bool) -> list[Target]:
         and requested(target) is not None
         and is_private(target, facts) is private
     ]
+
+
+def _hosts(members: Sequence[Target]) -> str:
+    return " and ".join(sorted({target.endpoint.host for target in members}))
 
 
 def _differ(members: Sequence[Target]) -> bool:

@@ -55,10 +55,11 @@ def helper_down(facts: Facts) -> Iterator[Fault]:
 
 
 def mixed(facts: Facts) -> Iterator[Fault]:
-    """Yield clear mounts of an endpoint that is also mounted, or to be mounted, with TLS.
+    """Yield TLS mounts that share a clear mount's connections, and clear mounts of an endpoint with TLS.
 
     Two ways to mount one place are no mix: a line that was changed while the mount still is as it was.
     """
+    yield from _in_the_clear(facts)
     answers = facts.network.by_name
     clear: list[Target] = []
     encrypted: dict[str, list[Target]] = {}
@@ -66,7 +67,7 @@ def mixed(facts: Facts) -> Iterator[Fault]:
         if _is_tls(facts, target):
             for place in _places(answers, target):
                 encrypted.setdefault(place, []).append(target)
-        elif target.endpoint.provider == AZURE_FILES:
+        elif target.endpoint.provider == AZURE_FILES and not _asked_for_tunnel(target):
             clear.append(target)
     for target in clear:
         both = ((place, one) for place in _places(answers, target) for one in encrypted.get(place, ()))
@@ -82,6 +83,33 @@ def mixed(facts: Facts) -> Iterator[Fault]:
             remedy=f"mount both with -t {_HELPER} and without notls, or both with notls; beside notls, the "
             "option clean removes what a TLS mount has left behind",
         )
+
+
+def _in_the_clear(facts: Facts) -> Iterator[Fault]:
+    """Yield mounts of a tunnel that the kernel sends past it.
+
+    To NFSv4.1 the tunnel and the server's own address are one server, and the first mount's connections
+    serve both: a mount of 127.0.0.1 then shows the server's address as its own.
+    """
+    for target in facts.nfs:
+        address = target.live.options.get("addr") if target.live is not None else None
+        if address is None or is_loopback(address) or not _asked_for_tunnel(target):
+            continue
+        yield Fault(
+            target.subject,
+            f"the mount asks for a TLS tunnel and goes to {address} in the clear: a clear mount of the same "
+            "server came first, and the kernel sends both over its connections",
+            observed=f"source {target.source}, addr={address}",
+            expected="addr=127.0.0.1",
+            remedy=f"sudo umount {target.point}, unmount every clear mount of {address}, and mount those of "
+            f"the server again with -t {_HELPER} and without notls",
+        )
+
+
+def _asked_for_tunnel(target: Target) -> bool:
+    """Whether the source of a live mount is a tunnel's end on this machine."""
+    local = is_loopback(split_source(target.source)[0])
+    return target.live is not None and local and target.live.options.number("port") in TUNNEL_PORTS
 
 
 def wrong_cloud(facts: Facts) -> Iterator[Fault]:
