@@ -13,10 +13,13 @@ from nfstuned.core.rules import RULES
 from nfstuned.host.configload import load
 from nfstuned.host.imageroot import ImageRoot
 from nfstuned.host.root import Root
+from nfstuned.model.finding import Severity
 from tests.check import hosts
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from nfstuned.model.finding import Finding
 
 
 @pytest.mark.parametrize("name", hosts.names())
@@ -34,3 +37,12 @@ def test_a_host_has_the_findings_of_its_truth_and_no_others(name: str, tmp_path:
     assert [f"{one.rule} {one.subject}" for one in diagnosis.findings] == case.truth["findings"], "\n".join(
         f"{one.rule} {one.subject}: {one.message}" for one in diagnosis.findings
     )
+    assert [one for one in diagnosis.findings if not _is_whole(one)] == []
+
+
+def _is_whole(finding: Finding) -> bool:
+    """Whether a finding says what is wrong, what to do and who says so, in texts without a gap."""
+    texts = (finding.message, finding.observed, finding.expected, finding.remedy, finding.source)
+    gap = any(text != text.strip() or "  " in text or "None" in text for text in texts)
+    told = finding.message and finding.source and (finding.remedy or finding.severity is Severity.INFO)
+    return bool(told) and not gap and not finding.remedy.endswith((",", "then", ";", "&&"))

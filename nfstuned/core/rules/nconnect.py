@@ -49,13 +49,14 @@ def above_policy(facts: Facts) -> Iterator[Fault]:
         if contradicted(target, facts, known) and (requested(target) or 0) <= most:
             continue
         wanted = target.profile.nconnect or most
+        again = mend(target, facts, known, wanted)
         yield Fault(
             target.subject,
             f"nconnect={got} is more than the {most} that {target.profile.name} allows: nothing is gained "
             "beyond that, and the server's own queues may suffer",
             observed=f"nconnect={got}",
             expected=f"at most {most}",
-            remedy=f"set nconnect={wanted}{_in_file(target)}, then {mend(target, facts, known, wanted)}",
+            remedy=f"set nconnect={wanted}{_in_file(target)}" + (f", then {again}" if again else ""),
             source=_said_by(target),
         )
 
