@@ -8,11 +8,13 @@ import os
 from nfstuned import __version__
 from nfstuned.daemon.loop import Daemon
 from nfstuned.host.journal import Journal, Message, Priority
+from nfstuned.host.memory import without_huge_pages
 from nfstuned.host.root import Root
 
 
 def run() -> int:
     """Serve until SIGTERM; return the exit status: 1 when the kernel's events cannot be had."""
+    without_huge_pages()
     journal = Journal()
     journal.send(Message.STARTED, f"nfstuned {__version__}", Priority.INFO, version=__version__)
     try:

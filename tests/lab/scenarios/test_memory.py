@@ -10,7 +10,7 @@ from nfstuned.host.journal import Message
 from tests.lab.kit.events import announce, cycle
 from tests.lab.kit.expect import becomes, tuned
 from tests.lab.kit.rivals import settle
-from tests.lab.kit.unit import let_tick
+from tests.lab.kit.unit import let_tick, process_status
 
 if TYPE_CHECKING:
     from tests.lab.kit.daemon import Daemon
@@ -24,6 +24,11 @@ MOST_KB = 30 * 1024
 MOUNTS = 50
 OFTEN = '[daemon]\nsample_interval = "2s"\n'
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900), pytest.mark.usefixtures("quiet_udev")]
+
+
+def test_the_kernel_gives_it_no_huge_pages(daemon: Daemon) -> None:
+    # They come after minutes, by the heap's age and not by the daemon's doing: 4 MiB at once on 6.18.
+    assert process_status(daemon.pid)["THP_enabled"] == "0"
 
 
 def test_5000_events_add_less_than_2_mb(
