@@ -6,7 +6,7 @@ import posixpath
 import shlex
 from collections.abc import Iterable, Sequence
 
-from nfstuned.core.backports import V4_0_SINCE, kernel
+from nfstuned.core.backports import V4_0_SINCE
 from nfstuned.core.groups import Groups, effective, members, protocol, requested, version, was_recorded
 from nfstuned.core.intent import find
 from nfstuned.model.facts import Facts, Target
@@ -143,7 +143,7 @@ def _oldest(mounts: Sequence[Target]) -> Target | None:
 
 def _ignored(target: Target, facts: Facts) -> bool:
     """Whether the kernel may ignore the option for this version or protocol: then nobody came first."""
-    release = kernel(facts)
+    release = facts.snapshot.kernel
     old = release is None or release.version < V4_0_SINCE
     return protocol(target) != "tcp" or (old and version(target) in {None, "4", "4.0"})
 

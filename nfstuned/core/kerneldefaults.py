@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import re
 
+from nfstuned.core.backports import RHEL_8_3, SINCE, el8_build
 from nfstuned.model.kernel import KernelRelease
 
 _SMALL_READ_AHEAD = (5, 4, 0)
 """c128e575514c "NFS: Optimise the default readahead size"."""
-_NCONNECT = (5, 3, 0)
-"""28cc5cd8c68f "NFS: Add a mount option to specify number of TCP connections to use"."""
-_EL8 = re.compile(r"4\.18\.0-([0-9]+)[.0-9]*\.el8")
-_EL8_3 = 240
-"""The build of RHEL 8.3's kernel, to which Red Hat brought both."""
 _PATCHED = re.compile(r"4\.12\.14-|(?:4\.15|4\.18|5\.[0-3])\.0-[0-9]+-")
 """SUSE's of SLES 12 SP4 to 15 SP1 and Ubuntu's of 18.04: what was brought to them depends on the update."""
 
@@ -28,13 +24,13 @@ def read_ahead_is_small(kernel: KernelRelease) -> bool | None:
 
 def knows_nconnect(kernel: KernelRelease) -> bool | None:
     """Return whether mounts can have several connections; None where the release does not tell."""
-    return _since(kernel, _NCONNECT)
+    return _since(kernel, SINCE)
 
 
 def _since(kernel: KernelRelease, first: tuple[int, int, int]) -> bool | None:
     if kernel.version >= first:
         return True
-    red_hat = _EL8.match(kernel.text)
-    if red_hat is not None:
-        return int(red_hat[1]) >= _EL8_3
+    build = el8_build(kernel)
+    if build is not None:
+        return build >= RHEL_8_3  # which has both
     return None if _PATCHED.match(kernel.text) else False

@@ -8,8 +8,7 @@ import pytest
 
 from nfstuned.core.groups import address, groups, is_private, members, requested, version
 from nfstuned.core.targets import targets
-from nfstuned.model.facts import Answer, Facts, ImageKernel, Network, System
-from nfstuned.model.finding import Need
+from nfstuned.model.facts import Answer, Facts, Network
 from nfstuned.model.kernel import KernelRelease
 from tests.core.nconnect_hosts import (
     AZURE,
@@ -190,13 +189,6 @@ def test_a_kernel_that_shows_nconnect_has_it_whatever_its_number() -> None:
     for shown, told in (("", ["/etc/fstab:100"]), ("vers=4.1,proto=tcp,nconnect=2", [])):
         found = facts(Made("/a", None, shown), lines=(f"{NAS}:/x /x nconnect=4",))
         assert subjects("NFS203", replace(found, snapshot=replace(found.snapshot, kernel=old))) == told
-
-
-def test_of_an_image_the_newest_kernel_counts() -> None:
-    found = facts(lines=(f"{NAS}:/x /x nconnect=4",), has=frozenset({Need.IMAGE}))
-    for releases, told in ((("4.19.0",), 1), (("4.19.0", "6.1.0"), 0), ((), 0), (("odd",), 0)):
-        kernels = tuple(ImageKernel(release) for release in releases)
-        assert len(faults("NFS203", replace(found, system=System(kernels=kernels)))) == told
 
 
 def test_the_names_tell_a_private_endpoint_before_the_address_does() -> None:

@@ -1,22 +1,8 @@
-"""Which kernel rules speak of, and what its parameters are or will be."""
+"""What the kernel's parameters are or will be."""
 
 from __future__ import annotations
 
-from nfstuned.errors import ParseError
 from nfstuned.model.facts import Facts
-from nfstuned.model.kernel import KernelRelease
-from nfstuned.parse.kernel import parse_release
-
-
-def kernel_of(facts: Facts) -> KernelRelease | None:
-    """Return the running kernel, of an image the newest one; None where nothing tells."""
-    if facts.live:
-        return facts.snapshot.kernel
-    newest = next((kernel.release for kernel in reversed(facts.system.kernels)), "")
-    try:
-        return parse_release(newest)
-    except ParseError:
-        return None
 
 
 def parameter(facts: Facts, name: str) -> tuple[str, str] | None:

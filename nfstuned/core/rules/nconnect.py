@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nfstuned.core.backports import kernel, knows_nconnect
+from nfstuned.core.backports import knows_nconnect
 from nfstuned.core.groups import Groups, effective, groups, protocol, requested, version
 from nfstuned.core.inherited import contradicted, decider, mend
 from nfstuned.core.intent import find
@@ -63,7 +63,7 @@ def above_policy(facts: Facts) -> Iterator[Fault]:
 
 def unsupported_kernel(facts: Facts) -> Iterator[Fault]:
     """Yield mounts that ask for nconnect where the kernel does not know it."""
-    release = kernel(facts)
+    release = facts.snapshot.kernel
     shown = any(target.live and "nconnect" in target.live.options for target in facts.nfs)
     if release is None or shown:
         return
@@ -106,7 +106,7 @@ def inherited(facts: Facts) -> Iterator[Fault]:
 
 def _may_have_more(target: Target, facts: Facts) -> bool:
     """Whether more connections are possible and wanted for a mount."""
-    release = kernel(facts)
+    release = facts.snapshot.kernel
     possible = release is None or knows_nconnect(release, facts.snapshot.distribution, version(target))
     return possible and protocol(target) == "tcp" and "krb5" not in (target.options.get("sec") or "")
 

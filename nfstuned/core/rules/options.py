@@ -8,7 +8,6 @@ from dataclasses import replace
 from nfstuned.core.endpoint import AZURE_FILES, NETAPP
 from nfstuned.core.nfsoptions import FLAVOURS, cache_times, last_of, version, version_text
 from nfstuned.core.rules import entries
-from nfstuned.core.rules.kernels import kernel_of
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault, Rule, Severity
 from nfstuned.parse.options import parse_options
@@ -118,7 +117,7 @@ def large_transfers(facts: Facts) -> Iterator[Fault]:
 
 def reserved_port(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure Files without noresvport on kernels whose reconnect needs it."""
-    kernel = kernel_of(facts)
+    kernel = facts.snapshot.kernel
     if kernel is None or kernel.version >= _RESVPORT_MENDED:
         return
     for target in filter(is_azure_files, facts.nfs):

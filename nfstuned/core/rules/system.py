@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from nfstuned.core.rules.kernels import kernel_of, parameter
+from nfstuned.core.backports import el8_build
+from nfstuned.core.rules.kernels import parameter
 from nfstuned.core.rules.options import is_azure_files
 from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Fault, Need, Rule, Severity
-from nfstuned.model.kernel import KernelRelease
 
 _TROUBLE = "https://learn.microsoft.com/en-us/troubleshoot/azure/azure-storage/files/linux/files-troubleshoot-linux-nfs"
 _PERFORMANCE = (
@@ -19,7 +18,6 @@ _PERFORMANCE = (
 _LARGE = "https://learn.microsoft.com/en-us/azure/storage/files/nfs-large-directories"
 _KERNEL = "kernel"
 _READDIR_BROKEN, _READDIR_MENDED = (5, 11, 0), (5, 12, 5)
-_EL8 = re.compile(r"4\.18\.0-([0-9]+)\b.*\.el8")
 _EL84, _EL86 = 305, 372
 """The builds of RHEL 8.4's and 8.6's kernel 4.18.0."""
 _DEEP = (5, 0, 0)
@@ -31,10 +29,10 @@ _FALSE = frozenset({"n", "no", "0", "f", "false", "off"})
 
 def readdir_hang(facts: Facts) -> Iterator[Fault]:
     """Yield a kernel whose NFS client hangs while it lists large directories."""
-    kernel = kernel_of(facts)
+    kernel = facts.snapshot.kernel
     if kernel is None or not facts.nfs:
         return
-    if _READDIR_BROKEN <= kernel.version < _READDIR_MENDED or _el8_build(kernel) == _EL84:
+    if _READDIR_BROKEN <= kernel.version < _READDIR_MENDED or el8_build(kernel) == _EL84:
         yield Fault(
             _KERNEL,
             f"{kernel.text} has an NFS client that hangs while it lists a large directory (Linux 5.11 to "
@@ -100,10 +98,10 @@ def inode_hash(facts: Facts) -> Iterator[Fault]:
 
 def shallow_queue(facts: Facts) -> Iterator[Fault]:
     """Yield a kernel that is older than those with which Azure Files is fast at depth."""
-    kernel = kernel_of(facts)
+    kernel = facts.snapshot.kernel
     if kernel is None or kernel.version >= _DEEP or not any(map(is_azure_files, facts.nfs)):
         return
-    build = _el8_build(kernel)
+    build = el8_build(kernel)
     if build is None or build < _EL86:
         yield Fault(
             _KERNEL,
@@ -113,12 +111,6 @@ def shallow_queue(facts: Facts) -> Iterator[Fault]:
             expected="5.0 or later, RHEL 8.6 or later",
             remedy="install a later kernel and boot it",
         )
-
-
-def _el8_build(kernel: KernelRelease) -> int | None:
-    """Return the build of an Enterprise Linux 8 kernel, 305 of "4.18.0-305.el8.x86_64"."""
-    match = _EL8.match(kernel.text)
-    return int(match[1]) if match else None
 
 
 RULES: tuple[Rule, ...] = (
