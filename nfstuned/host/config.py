@@ -107,8 +107,3 @@ class Child:
 def start_load(root: Root, timeout_s: float) -> Child:
     """Start validating the configuration; raises ConfigError when not even that is possible."""
     return Child(root, timeout_s)
-
-
-def load_isolated(root: Root, timeout_s: float) -> Policy:
-    """Return the policy, validated in a child; raises nothing but ConfigError, and by the deadline."""
-    return start_load(root, timeout_s).finish()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.errors import ConfigError
-from nfstuned.host.config import find_files, load_isolated, start_load
+from nfstuned.host.config import find_files, start_load
 from nfstuned.host.configload import builtin_profiles, load, main
 from nfstuned.host.root import Root
 
@@ -91,17 +91,17 @@ def test_a_file_of_others_is_told(
 
 def test_a_child_answers_the_same_as_this_process(etc: Path, root: Root) -> None:
     (etc / "nfstuned.toml").write_text('[[policy]]\nmatch.export = "/é"\nprofile = "generic"\n')
-    assert load_isolated(root, TIMEOUT_S) == load(root)
+    assert start_load(root, TIMEOUT_S).finish() == load(root)
     (etc / "nfstuned.toml").write_text(BROKEN)
     with pytest.raises(ConfigError) as caught:
-        load_isolated(root, TIMEOUT_S)
+        start_load(root, TIMEOUT_S).finish()
     assert caught.value.problems == told(root)
 
 
 def test_a_file_name_that_is_not_utf8_still_gets_its_problem_told(etc: Path, root: Root) -> None:
     (etc / "conf.d" / "\udcff.toml").write_text(BROKEN)
     with pytest.raises(ConfigError) as caught:
-        load_isolated(root, TIMEOUT_S)
+        start_load(root, TIMEOUT_S).finish()
     assert caught.value.problems[0].startswith(f"{etc}/conf.d/\\udcff.toml:2: ")
 
 
@@ -160,7 +160,7 @@ def test_whatever_becomes_of_the_child_is_a_configuration_error(
         python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
     with pytest.raises(ConfigError, match=message):
-        load_isolated(root, 0.5)
+        start_load(root, 0.5).finish()
 
 
 def test_the_childs_program_says_by_its_status_what_it_prints(
