@@ -41,12 +41,13 @@ def scenarios(length: Length) -> tuple[str, ...]:
 def choices(tier: str) -> tuple[Choice, ...]:
     """Return what a tier runs, boot by boot.
 
-    `ci`: races and short ones everywhere, long ones on the oldest and the newest kernel; `all`: everything
+    `ci`: short ones everywhere, long ones and races on the oldest and the newest kernel; `all`: everything
     everywhere.
     """
     names = [series.name for series in recipe.SERIES]
     long_on = {"all": names, "ci": [names[0], names[-1]]}.get(tier, [])
-    boots = [(name, length) for length in (Length.RACE, Length.SHORT) for name in names if tier != "none"]
+    boots = [(name, Length.RACE) for name in long_on]
+    boots += [(name, Length.SHORT) for name in names if tier != "none"]
     boots += [(name, Length.LONG) for name in long_on]
     return tuple(Choice(kernel, length, name) for kernel, length in boots for name in scenarios(length))
 
