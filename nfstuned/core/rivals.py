@@ -101,9 +101,11 @@ def kind_of(target: Target) -> str:
 def _rules(facts: Facts) -> Iterator[Rival]:
     for writer in in_force(facts):
         place = f"{writer.file}:{writer.line}"
+        if not reaches_all(facts, writer):
+            continue
         if is_nfsrahead(writer):
             yield from _nfsrahead(facts, place)
-        elif writer.kb is not None and reaches_all(facts, writer):
+        elif writer.kb is not None:
             remedy = f"change the value in {writer.file}, or remove the rule; then udevadm control --reload"
             yield Rival(place, "this udev rule", writer.kb, facts.nfs, remedy, _UDEV)
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from nfstuned.core.udevdevice import ATTRIBUTE
 from nfstuned.core.udevwriters import NFS_ADDED, NFSRAHEAD, find_writers
 from nfstuned.model.facts import Facts, UdevFile
-from nfstuned.model.udev import RuleWriter, UdevEvent, UdevRule
+from nfstuned.model.udev import RuleWriter, UdevEvent, UdevRule, UdevToken
 from nfstuned.parse.udevrules import parse_udev_rules
 
 _ROWS = "/nfsfs/volumes"
@@ -51,30 +51,27 @@ def reaches_all(facts: Facts, writer: RuleWriter) -> bool:
     So does one that asks the kernel's list of them, and nfs-utils' own. Whether another program's answer, or
     a jump on one, lets a rule through is not known.
     """
-    if writer.certain or is_nfsrahead(writer):
-        return True
-    rule = rule_of(facts, writer)
-    asks = rule is not None and any(token.key == "PROGRAM" and _ROWS in token.value for token in rule.tokens)
+    programs = [token for token in _asked(facts, writer) if token.key == "PROGRAM"]
+    asks = is_nfsrahead(writer) or (bool(programs) and all(_finds_nfs(token) for token in programs))
     return unsure(facts, writer) <= ({"PROGRAM", "RESULT"} if asks else set())
 
 
+def _finds_nfs(program: UdevToken) -> bool:
+    return _ROWS in program.value and program.operator == "=="
+
+
 def unsure(facts: Facts, writer: RuleWriter) -> set[str]:
-    """Return the keys of a rule that only the host can answer; GOTO where something in its file jumps."""
+    """Return the keys of a rule that only the host can answer; GOTO where a jump may pass over it."""
     if writer.certain:
         return set()
-    rule = rule_of(facts, writer)
-    keys = {token.key for token in rule.tokens if token.is_match} if rule else {"GOTO"}
-    jumps = any(each.goto for each in _parsed(facts, writer.file))
-    return keys - _STATIC | ({"GOTO"} if jumps else set())
+    return {token.key for token in _asked(facts, writer)} - _STATIC | ({"GOTO"} if writer.passed else set())
 
 
-def rule_of(facts: Facts, writer: RuleWriter) -> UdevRule | None:
-    """Return the rule that writes."""
-    return next((rule for rule in _parsed(facts, writer.file) if rule.line == writer.line), None)
-
-
-def _parsed(facts: Facts, path: str) -> tuple[UdevRule, ...]:
-    return _rules_of(next((file.text for file in facts.udev if file.path == path), ""))
+def _asked(facts: Facts, writer: RuleWriter) -> list[UdevToken]:
+    """Return the matches of the rule that writes."""
+    text = next(file.text for file in facts.udev if file.path == writer.file)
+    rule = next(rule for rule in _rules_of(text) if rule.line == writer.line)
+    return [token for token in rule.tokens if token.is_match]
 
 
 @lru_cache(maxsize=8)

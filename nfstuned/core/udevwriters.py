@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 
 from nfstuned.core.udevdevice import ATTRIBUTE, Device
@@ -29,8 +30,9 @@ def find_writers(files: tuple[tuple[str, str], ...], event: UdevEvent = NFS_ADDE
     device = Device(event)
     written: list[RuleWriter] = []
     for file, text in files:
-        for rule, certain in _reached(device, parse_udev_rules(text).rules):
-            written.extend(_writes(device, file, rule, certain=certain))
+        for rule, certain, passed in _reached(device, parse_udev_rules(text).rules):
+            found = RuleWriter(file, rule.line, "", None, certain=certain, passed=passed)
+            written.extend(_writes(device, rule, found))
     return (*written, *device.runs)
 
 
@@ -45,8 +47,10 @@ def describe(writer: RuleWriter) -> str:
     return f"{writer.file}, set by [nfsrahead] of /etc/nfs.conf" if program == NFSRAHEAD else writer.file
 
 
-def _reached(device: Device, rules: tuple[UdevRule, ...]) -> Iterator[tuple[UdevRule, bool]]:
-    """Yield the rules that may apply, and whether they do; udev_rules_apply_to_event() and its jumps.
+def _reached(device: Device, rules: tuple[UdevRule, ...]) -> Iterator[tuple[UdevRule, bool, bool]]:
+    """Yield the rules that may apply, whether they do, and whether a jump may pass over them.
+
+    After udev_rules_apply_to_event() and its jumps.
 
     A jump that may be taken leaves two ways to what lies before its label, where the ways meet again.
     """
@@ -61,32 +65,32 @@ def _reached(device: Device, rules: tuple[UdevRule, ...]) -> Iterator[tuple[Udev
         applies = device.judge(rule)
         if applies is False:
             continue
-        yield rule, applies is True and not jumped
+        yield rule, applies is True and not jumped, bool(jumped)
         if rule.goto is not None:
             falls = not applies
             jumped.add(rule.goto)
 
 
-def _writes(device: Device, file: str, rule: UdevRule, *, certain: bool) -> Iterator[RuleWriter]:
+def _writes(device: Device, rule: UdevRule, found: RuleWriter) -> Iterator[RuleWriter]:
     """Yield what a rule writes itself, and note what it leaves behind for later ones."""
     for token in rule.tokens:
         command = token.value if token.key in {"PROGRAM", "IMPORT"} else ""
         if _writes_itself(command):
-            yield _command_writer(file, rule, command)
+            yield _command_writer(found, command)
         if token.is_match:
             continue
         if token.key == "ATTR" and device.is_attribute(token.attribute or ""):
-            yield RuleWriter(file, rule.line, token.value, device.program_of(token), certain=certain)
+            yield replace(found, value=token.value, program=device.program_of(token))
         elif token.key == "RUN":
-            writer = _command_writer(file, rule, token.value) if _writes_itself(token.value) else None
-            device.run(token, writer, certain=certain)
+            writer = _command_writer(found, token.value) if _writes_itself(token.value) else None
+            device.run(token, writer, certain=found.certain)
         else:
-            device.assign(token, certain=certain)
+            device.assign(token, certain=found.certain)
 
 
-def _command_writer(file: str, rule: UdevRule, command: str) -> RuleWriter:
+def _command_writer(found: RuleWriter, command: str) -> RuleWriter:
     value = _ECHO.search(command)
-    return RuleWriter(file, rule.line, value[1] if value else "", command, certain=False)
+    return replace(found, value=value[1] if value else "", program=command, certain=False)
 
 
 def _writes_itself(command: str) -> bool:

@@ -91,6 +91,8 @@ class RuleWriter:
     """The command that decides the value; None where the rule does."""
     certain: bool
     """Whether it writes for every NFS superblock; False where that hangs on what only the host knows."""
+    passed: bool = False
+    """Whether a jump that may be taken passes over it."""
 
     @property
     def kb(self) -> int | None:

@@ -187,6 +187,38 @@ def test_a_foreign_rule_counts_where_it_surely_reaches_nfs(condition: str, found
     assert subjects(udev.contested(host)) == found
 
 
+def guarded(jump: str, text: str, path: str = "/r") -> UdevFile:
+    """Return a file that passes over its rules where a jump is taken."""
+    return UdevFile(path, f'{jump}, GOTO="end"\n{text}LABEL="end"\n')
+
+
+CLOSED, OPEN = 'SUBSYSTEM!="bdi"', 'TEST=="/run/nowhere"'
+LOW = ONE_LINE.replace("15360", "1024")
+RUN = "RUN+=\"/bin/sh -c 'echo 1024 > /sys/class/bdi/%k/read_ahead_kb'\"\n"
+
+
+@pytest.mark.parametrize("text", [LOW, NFS_UTILS, RUN, 'ATTR{read_ahead_kb}="1024"\n'])
+def test_a_jump_leaves_open_what_it_may_pass_over_and_nothing_else(text: str) -> None:
+    host = facts(superblock(15360, AZURE))
+    assert subjects(udev.contested(replace(host, udev=(guarded(CLOSED, text),)))) == ["/r:2"]
+    assert not list(udev.contested(replace(host, udev=(guarded(OPEN, text),))))
+    beside = UdevFile("/r", f'{OPEN}, GOTO="end"\nLABEL="end"\n{text}')
+    assert subjects(udev.contested(replace(host, udev=(beside,)))) == ["/r:3"]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        'TEST=="/run/x", PROGRAM="/usr/libexec/nfsrahead %k", ATTR{read_ahead_kb}="%c"\n',
+        'PROGRAM!="/bin/grep -q %k /proc/fs/nfsfs/volumes", ATTR{read_ahead_kb}="1024"\n',
+        'PROGRAM="/opt/a", PROGRAM="/bin/cat /proc/fs/nfsfs/volumes", ATTR{read_ahead_kb}="1024"\n',
+    ],
+)
+def test_a_program_that_finds_nfs_does_not_decide_alone(condition: str) -> None:
+    host = replace(facts(superblock(15360, AZURE)), udev=(UdevFile("/r", condition),))
+    assert not list(udev.contested(host))
+
+
 def test_more_than_is_wanted_is_no_contest_where_the_policy_only_raises() -> None:
     rule = UdevFile("/r", 'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}="15360"\n')
     assert not list(udev.contested(replace(facts(superblock(15360, NFS)), udev=(rule,))))
@@ -246,6 +278,15 @@ def test_a_rule_is_outrun_by_a_later_one_with_another_value() -> None:
     assert subjects(udev.outrun(replace(facts(), udev=(EARLY, PACKAGED), writers=one))) == [f"{EARLY.path}:1"]
     host = replace(facts(superblock(15360, AZURE)), udev=(EARLY, PACKAGED), writers=one)
     assert not list(udev.outrun(host))
+
+
+@pytest.mark.parametrize(("jump", "found"), [(CLOSED, True), (OPEN, False)])
+def test_a_rule_is_outrun_where_no_open_jump_passes_over_it_or_over_the_later_one(
+    jump: str, *, found: bool
+) -> None:
+    early, late = guarded(jump, ONE_LINE, EARLY.path), guarded(jump, NFS_UTILS, PACKAGED.path)
+    assert bool(list(udev.outrun(replace(facts(), udev=(early, PACKAGED))))) is found
+    assert bool(list(udev.outrun(replace(facts(), udev=(EARLY, late))))) is found
 
 
 @pytest.mark.parametrize(

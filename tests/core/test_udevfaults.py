@@ -100,6 +100,28 @@ def test_a_rule_for_every_bdi_is_named(rule: str) -> None:
     assert found(ONE_LINE + rule + "\n") == [(2, "unconditional bdi write")]
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        'ACTION=="add", ATTR{read_ahead_kb}="15360"',
+        'ACTION=="add", RUN+="/bin/sh -c \'echo 15360 > /sys/class/bdi/%k/read_ahead_kb\'"',
+    ],
+)
+@pytest.mark.parametrize(
+    ("jump", "defects"),
+    [
+        ('SUBSYSTEM!="bdi"', [(2, "unconditional bdi write")]),
+        ('KERNEL!="0:*"', []),
+        ('TEST=="/run/nowhere"', []),
+        ('PROGRAM!="/bin/grep -q %k /proc/fs/nfsfs/volumes"', []),
+    ],
+)
+def test_a_jump_is_a_condition_of_what_it_passes_over(
+    jump: str, defects: list[tuple[int, str]], rule: str
+) -> None:
+    assert found(f'{jump}, GOTO="end"\n{rule}\nLABEL="end"\n') == defects
+
+
 def test_a_typing_error_is_named_in_the_words_of_udev() -> None:
     text = 'SUBSYSTEM=="bdi", ATR{read_ahead_kb}="1"\n'
     assert found(text) == [(1, "rule ignored by udev")]

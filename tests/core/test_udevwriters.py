@@ -215,6 +215,14 @@ def test_a_jump_that_may_be_taken_leaves_open_what_lies_between() -> None:
     text = f'PROGRAM="/bin/true", GOTO="end"\n{SECOND}\nACTION=="add", GOTO="far"\n{SECOND}\n'
     text += f'LABEL="end", {SECOND}\nLABEL="far", {SECOND}'
     assert lines(text) == [(2, False), (5, False), (6, True)]
+    assert [each.passed for each in writers(text)] == [True, True, False]
+    assert [each.passed for each in writers(f'TEST=="/x", GOTO="end"\nRUN+="{SHELL}"\nLABEL="end"')] == [True]
+
+
+@pytest.mark.parametrize("guard", ['SUBSYSTEM!="bdi"', 'ACTION!="add|change"', 'KERNEL!="0:*"', 'TAG=="x"'])
+def test_a_guard_that_lets_every_nfs_bdi_through_leaves_nothing_open(guard: str) -> None:
+    (found,) = writers(f'{guard}, GOTO="end"\nPROGRAM="/bin/true", {SECOND}\nLABEL="end"')
+    assert (found.certain, found.passed) == (False, False)
 
 
 def test_the_values_program_is_the_last_one_of_whichever_rule() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from nfstuned.core.rivals import agrees, kind_of, names, nfsrahead_kb, rivals, wanted_kb
 from nfstuned.core.udevfaults import find_broken, is_about_read_ahead
-from nfstuned.core.udevinforce import in_force, is_nfsrahead, rule_writers, unsure
+from nfstuned.core.udevinforce import is_nfsrahead, reaches_all, rule_writers, unsure
 from nfstuned.model.facts import NFSRAHEAD, Facts, UdevFile
 from nfstuned.model.finding import Fault, Rule, Severity
 from nfstuned.model.udev import RuleWriter, UdevEvent
@@ -92,13 +92,11 @@ def _is_nfs_rules(file: UdevFile) -> bool:
 
 def outrun(facts: Facts) -> Iterator[Fault]:
     """Yield rules whose value nfs-utils' rule overwrites, because its file comes later."""
-    last = in_force(facts)[:1]
-    if not last or not (is_nfsrahead(last[0]) or last[0].file.endswith("/" + _NFS_RULES)):
+    sure = [writer for writer in rule_writers(facts) if reaches_all(facts, writer)]
+    if not sure or not (is_nfsrahead(sure[-1]) or sure[-1].file.endswith("/" + _NFS_RULES)):
         return
-    winner = last[0]
-    for writer in rule_writers(facts):
-        if writer == winner:
-            return
+    *earlier, winner = sure
+    for writer in earlier:
         values = sorted(kb for kb in _values(facts, winner) if kb != writer.kb)
         if writer.kb is not None and values and writer.file != winner.file:
             said = " or ".join(str(kb) for kb in values)
