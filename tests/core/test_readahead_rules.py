@@ -34,6 +34,7 @@ EFS = "fs-0123456789abcdef0.efs.eu-west-1.amazonaws.com:/"
 PACKAGED = UdevFile("/usr/lib/udev/rules.d/99-nfs.rules", NFS_UTILS)
 RULE_1 = f"{PACKAGED.path}:1"
 EARLY = UdevFile("/etc/udev/rules.d/90-a.rules", ONE_LINE)
+RELOAD = "then sudo udevadm control --reload"
 LATE = UdevFile("/etc/udev/rules.d/99-z.rules", ONE_LINE)
 
 
@@ -308,7 +309,37 @@ def test_a_masked_file_is_missed_where_it_is_ours(name: str, text: str, hides: s
 def test_a_mask_is_missed_where_nfs_conf_counts_on_what_it_hides() -> None:
     file = UdevFile("/etc/udev/rules.d/99-nfs.rules", "", (PACKAGED.path,))
     host = replace(facts(), udev=(file,), writers=(setting(NFSRAHEAD, "nfs4", "15360"),))
-    assert subjects(udev.masked(host)) == [file.path]
+    (fault,) = udev.masked(host)
+    assert (fault.subject, fault.remedy) == (file.path, f"sudo rm {file.path}, {RELOAD}")
+    assert subjects(udev.masked(replace(host, system=System(daemon=Unit(installed=True))))) == [file.path]
+    for daemon in (Unit(enabled=True), Unit(active=True)):
+        assert not list(udev.masked(replace(host, system=System(daemon=daemon))))
+
+
+@pytest.mark.parametrize(
+    ("folder", "command"),
+    [
+        ("/etc", "mv -n /etc/udev/rules.d/99-nfs.rules /etc/udev/rules.d/"),
+        ("/run", "mv -n /run/udev/rules.d/99-nfs.rules /run/udev/rules.d/"),
+        ("/usr/local/lib", "mv -n /usr/local/lib/udev/rules.d/99-nfs.rules /usr/local/lib/udev/rules.d/"),
+        ("/usr/lib", "cp -n /lib/udev/rules.d/99-nfs.rules /etc/udev/rules.d/"),
+    ],
+)
+def test_a_file_that_hides_moves_within_its_folder_unless_a_package_brought_it(
+    folder: str, command: str
+) -> None:
+    file = UdevFile(f"{folder}/udev/rules.d/99-nfs.rules", ONE_LINE, ("/lib/udev/rules.d/99-nfs.rules",))
+    (fault,) = udev.masked(replace(facts(), udev=(file,)))
+    assert fault.remedy == f"sudo {command}99-read-ahead-99-nfs.rules, {RELOAD}"
+
+
+def test_each_outrun_file_gets_a_name_of_its_own_that_sorts_last() -> None:
+    paths = ("/usr/lib/udev/rules.d/80-b.rules", EARLY.path)
+    files = tuple(UdevFile(path, ONE_LINE) for path in paths)
+    assert [fault.remedy for fault in udev.outrun(replace(facts(), udev=(*files, PACKAGED)))] == [
+        f"sudo cp -n {paths[0]} /etc/udev/rules.d/99-read-ahead-80-b.rules, {RELOAD}",
+        f"sudo mv -n {paths[1]} /etc/udev/rules.d/99-read-ahead-90-a.rules, {RELOAD}",
+    ]
 
 
 def sample(ratio: float | None, mib: int) -> Sample:

@@ -13,7 +13,7 @@ from nfstuned.model.udev import RuleWriter, UdevEvent
 
 _DISK = UdevEvent(kernel="8:0")
 _PACKAGED = ("/usr/lib/", "/lib/")
-_ADMINISTRATORS = "/etc/udev/rules.d/"
+_ADMINISTRATORS = "/etc/udev/rules.d"
 _NFS_RULES = "99-nfs.rules"
 
 
@@ -64,7 +64,7 @@ def _everywhere(facts: Facts) -> list[RuleWriter]:
 def masked(facts: Facts) -> Iterator[Fault]:
     """Yield files that hide a packaged one of the same name."""
     for file in facts.udev:
-        hidden = [path for path in file.hides if path.startswith(_PACKAGED)]
+        hidden = [path for path in file.hides if _is_packaged(path)]
         if hidden and _matters(facts, file):
             yield Fault(
                 file.path,
@@ -73,17 +73,31 @@ def masked(facts: Facts) -> Iterator[Fault]:
                 + (", and neither has [nfsrahead] of /etc/nfs.conf" if _is_nfs_rules(file) else ""),
                 observed=f"{hidden[0]} is hidden",
                 expected="a name of its own",
-                remedy=_rename(file.path)
-                if file.text
-                else f"sudo rm {file.path}, then sudo udevadm control --reload",
+                remedy=_unhide(file, hidden[0]),
             )
 
 
 def _matters(facts: Facts, file: UdevFile) -> bool:
-    """Whether a hidden file is missed: an empty one was made to hide, unless nfs.conf still counts on it."""
+    """Whether a hidden file is missed.
+
+    An empty one was made to hide. It does harm where nfs.conf still counts on what is hidden, and nfstuned
+    does not do the work instead.
+    """
     if file.text:
         return _is_nfs_rules(file) or is_about_read_ahead(file.text)
-    return _is_nfs_rules(file) and any(one.section == NFSRAHEAD for one in facts.writers)
+    daemon = facts.system.daemon
+    counted_on = _is_nfs_rules(file) and any(one.section == NFSRAHEAD for one in facts.writers)
+    return counted_on and not (daemon.enabled or daemon.active)
+
+
+def _unhide(file: UdevFile, hidden: str) -> str:
+    if not file.text:
+        return f"sudo rm {file.path}, then sudo udevadm control --reload"
+    return _rename(hidden if _is_packaged(file.path) else file.path)
+
+
+def _is_packaged(path: str) -> bool:
+    return path.startswith(_PACKAGED)
 
 
 def _is_nfs_rules(file: UdevFile) -> bool:
@@ -110,9 +124,13 @@ def outrun(facts: Facts) -> Iterator[Fault]:
 
 
 def _rename(path: str) -> str:
-    """Return the remedy for a file's name: one that sorts after nfs-utils' own; a package's file stays."""
-    verb = "mv" if path.startswith(_ADMINISTRATORS) else "cp"
-    return f"sudo {verb} {path} {_ADMINISTRATORS}99-read-ahead.rules, then sudo udevadm control --reload"
+    """Return the remedy for a file's name: one that sorts after nfs-utils' own; a package's file stays.
+
+    The name is the file's alone, and sorts among such names as the old one did.
+    """
+    folder, _, name = path.rpartition("/")
+    verb, folder = ("cp", _ADMINISTRATORS) if _is_packaged(path) else ("mv", folder)
+    return f"sudo {verb} -n {path} {folder}/99-read-ahead-{name}, then sudo udevadm control --reload"
 
 
 def _values(facts: Facts, writer: RuleWriter) -> set[int]:
