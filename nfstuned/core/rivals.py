@@ -112,23 +112,30 @@ def _rules(facts: Facts) -> Iterator[Rival]:
 
 def _nfsrahead(facts: Facts, rule: str) -> Iterator[Rival]:
     """Yield nfsrahead's values: one line of nfs.conf may count for version 3, another for version 4."""
-    found: dict[tuple[str, int], list[Target]] = {}
+    found: dict[tuple[int, Setting | None], list[Target]] = {}
     for target in facts.nfs:
-        kb, setting = nfsrahead_kb(facts, kind_of(target))
+        found.setdefault(nfsrahead_kb(facts, kind_of(target)), []).append(target)
+    for (kb, setting), targets in found.items():
         place = f"{setting.file}:{setting.line}" if setting else rule
-        found.setdefault((place, kb), []).append(target)
-    for (place, kb), targets in found.items():
-        yield Rival(place, "nfs-utils' nfsrahead", kb, tuple(targets), _configure(targets))
+        yield Rival(place, "nfs-utils' nfsrahead", kb, tuple(targets), _configure(setting, targets))
 
 
-def _configure(targets: Sequence[Target]) -> str:
-    """Return how nfsrahead is made to agree: it has one value a version, whosever the server is."""
+def _configure(setting: Setting | None, targets: Sequence[Target]) -> str:
+    """Return how nfsrahead is made to agree: it has one value a version, whosever the server is.
+
+    A later file may have the last word, so that only the line that decides is worth a change; below /usr it
+    is the vendor's, and a drop-in overrules it.
+    """
     wanted = {(kind_of(target), kb) for target in targets if (kb := wanted_kb(target)) is not None}
     if len(wanted) > len({kind for kind, _ in wanted}):
         mask = "sudo ln -s /dev/null /etc/udev/rules.d/99-nfs.rules"
         return f"{mask}, and let nfstuned.service set each mount's own value"
     settings = " and ".join(f"{kind}={kb}" for kind, kb in sorted(wanted))
-    return f"write {settings} below [nfsrahead] in /etc/nfs.conf"
+    if setting is None or setting.file.startswith("/usr/"):
+        return f"write {settings} below [nfsrahead] in /etc/nfs.conf.d/99-nfstuned.conf"
+    values = {kb for _, kb in wanted}
+    line = f"{setting.name}={values.pop()}" if len(values) == 1 else settings
+    return f"change {setting.file}:{setting.line} to {line}"
 
 
 def _aznfs(facts: Facts) -> Iterator[Rival]:

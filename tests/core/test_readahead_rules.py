@@ -126,15 +126,34 @@ def test_nfsrahead_without_settings_says_128_wherever_its_rule_is_in_force() -> 
     assert not list(udev.contested(replace(host, writers=(setting(NFSRAHEAD, "nfs4", "1"),))))
 
 
-def test_nfsrahead_can_be_told_one_value_a_version() -> None:
-    def remedy(*superblocks: Superblock) -> str:
-        return next(iter(udev.contested(replace(facts(*superblocks), udev=(PACKAGED,))))).remedy
+OLD = replace(superblock(1024, NFS, fstype="nfs"), device="0:47")
+DROP_IN = "below [nfsrahead] in /etc/nfs.conf.d/99-nfstuned.conf"
 
-    old = replace(superblock(1024, NFS, fstype="nfs"), device="0:47")
-    assert remedy(superblock(15360, AZURE), old) == (
-        "write nfs=1024 and nfs4=15360 below [nfsrahead] in /etc/nfs.conf"
-    )
-    assert "/dev/null" in remedy(superblock(15360, AZURE), replace(superblock(1024, NFS), device="0:47"))
+
+@pytest.mark.parametrize(
+    ("settings", "file", "remedy"),
+    [
+        ([], "", f"write nfs=1024 and nfs4=15360 {DROP_IN}"),
+        ([("nfs", "1024")], "/etc/nfs.conf", f"write nfs4=15360 {DROP_IN}"),
+        ([("nfs", "1024"), ("NFS4", "1")], "/etc/nfs.conf.d/a.conf", "change {}:1 to NFS4=15360"),
+        ([("nfs", "1024"), ("default", "1")], "/etc/nfs.conf", "change {}:1 to default=15360"),
+        ([("default", "1")], "/etc/nfs.conf", "change {}:0 to nfs=1024 and nfs4=15360"),
+        ([("default", "1")], "/usr/etc/nfs.conf", f"write nfs=1024 and nfs4=15360 {DROP_IN}"),
+    ],
+)
+def test_nfsrahead_is_told_one_value_a_version_where_the_last_word_is(
+    settings: list[tuple[str, str]], file: str, remedy: str
+) -> None:
+    writers = (setting(NFSRAHEAD, *pair, line) for line, pair in enumerate(settings))
+    host = facts(superblock(15360, AZURE), OLD)
+    host = replace(host, udev=(PACKAGED,), writers=tuple(replace(one, file=file) for one in writers))
+    assert [fault.remedy for fault in udev.contested(host)] == [remedy.format(file)]
+
+
+def test_nfsrahead_cannot_be_told_two_values_for_one_version() -> None:
+    host = facts(superblock(15360, AZURE), replace(superblock(1024, NFS), device="0:47"))
+    (fault,) = udev.contested(replace(host, udev=(PACKAGED,)))
+    assert "/dev/null" in fault.remedy
 
 
 def test_without_a_mount_nothing_is_contested() -> None:
