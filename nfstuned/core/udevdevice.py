@@ -42,6 +42,7 @@ class Device:
             **dict.fromkeys(_KERNELS),
             **{name: self._facts[name] for name in _OWN},
         }
+        self._kb = event.read_ahead_kb
         self._imported = False
         self._tagged = False
         self._program: str | None = None
@@ -94,6 +95,9 @@ class Device:
         elif token.key == "ENV":
             known = certain and token.operator == "=" and is_literal(token.value)
             self._properties[token.attribute or ""] = token.value if known else None
+        elif token.key == "ATTR" and self.is_attribute(token.attribute or ""):
+            # The kernel keeps whole pages of it, or refuses it.
+            self._kb = None
 
     def run(self, token: UdevToken, writer: RuleWriter | None, *, certain: bool) -> None:
         """Add a command to those that run in the end; = drops the earlier ones, := is the last word."""
@@ -148,6 +152,8 @@ class Device:
         name = token.attribute or ""
         if name == "subsystem":
             return matches(token, self._event.subsystem)
+        if self._kb is not None and self.is_attribute(name):
+            return matches(token, self._kb)
         elsewhere = name.startswith("[") or ".." in name or not is_literal(name)
         first = name.lstrip("./").partition("/")[0]
         known = first in _ATTRIBUTES or first in {ATTRIBUTE, "subsystem"}

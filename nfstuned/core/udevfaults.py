@@ -16,10 +16,12 @@ from nfstuned.parse.udevrules import parse_udev_rules
 
 _ABOUT = re.compile(r"\bbdi\b|\bread_ahead_kb\b")
 _FLATTENED = re.compile(r"\\\s*,?\s*[A-Z]+(?:\{[^}]*\})?\s*[-+:=!]=?")
-_EATEN = re.compile(r"-v\s*\w+=(?:\s|'|$)|\(\s*==")
+_EATEN = re.compile(r"""-v\s*(?!O?[FR]S=)\w+=(?:''|\\"\\"|)(?:\s|$)|\(\s*==""")
+"""What was a variable is empty; awk's own separators may be that on purpose."""
 _FIELD = re.compile(r"(?<!\$)\$[0-9]")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _ATTRIBUTE = "read_ahead_kb"
+_ASKED = re.compile(rf"\{{{_ATTRIBUTE}\}}\s*[=!]=")
 _NO_EFFECT = "The line has no effect"
 
 
@@ -131,9 +133,10 @@ def _judge_one(piece: _Piece) -> Iterator[BrokenRule]:
             message = f'udev passes this rule over: "{dropped.message}"'
             yield BrokenRule(piece.first, "rule ignored by udev", message)
     elif piece.everywhere is not None:
+        which = " that has the value it asks for" if _ASKED.search(piece.text) else ""
         message = (
-            f"this rule writes {piece.everywhere} KiB to every device's bdi: nothing in it asks for NFS, and "
-            "disks, FUSE and Lustre get the value as well"
+            f"this rule writes {piece.everywhere} KiB to every device's bdi{which}: nothing in it asks for "
+            "NFS, and disks, FUSE and Lustre get the value as well"
         )
         yield BrokenRule(piece.first, "unconditional bdi write", message)
     elif _EATEN.search(piece.text):

@@ -79,13 +79,13 @@ def _writes(device: Device, rule: UdevRule, found: RuleWriter) -> Iterator[RuleW
             yield _command_writer(found, command)
         if token.is_match:
             continue
-        if token.key == "ATTR" and device.is_attribute(token.attribute or ""):
-            yield replace(found, value=token.value, program=device.program_of(token))
-        elif token.key == "RUN":
+        if token.key == "RUN":
             writer = _command_writer(found, token.value) if _writes_itself(token.value) else None
             device.run(token, writer, certain=found.certain)
-        else:
-            device.assign(token, certain=found.certain)
+            continue
+        if token.key == "ATTR" and device.is_attribute(token.attribute or ""):
+            yield replace(found, value=token.value, program=device.program_of(token))
+        device.assign(token, certain=found.certain)
 
 
 def _command_writer(found: RuleWriter, command: str) -> RuleWriter:

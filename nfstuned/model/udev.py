@@ -72,6 +72,8 @@ class UdevEvent:
     kernel: str = "0:43"
     subsystem: str = "bdi"
     action: str = "add"
+    read_ahead_kb: str | None = None
+    """What the attribute holds before any rule; None where that is not known."""
 
     @property
     def devpath(self) -> str:

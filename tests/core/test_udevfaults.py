@@ -38,7 +38,12 @@ def message(text: str) -> str:
         GOOD.replace('"add" \\\n', '"add" \\\n# all of them\n'),
         ONE_LINE.replace("\n", ",\n") + ONE_LINE,
         "#" + VENDOR.replace("\n,", "\n#,"),
+        ONE_LINE.replace("$kernel", "'$kernel'"),
+        ONE_LINE.replace("-v bdi", "-v FS='\t' -v OFS= -v ORS='' -v bdi"),
         'SUBSYSTEM=="bdi", KERNEL=="0:*", ATTR{read_ahead_kb}="1024"\n',
+        'SUBSYSTEM=="bdi", KERNEL=="0:*", ATTR{read_ahead_kb}=="128", ATTR{read_ahead_kb}="1024"\n',
+        'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}=="15360", ATTR{read_ahead_kb}="1024"\n',
+        ONE_LINE.replace("ATTR", 'ATTR{read_ahead_kb}=="128", ATTR'),
         'SUBSYSTEM=="bdi", KERNEL=="lustre-*", ATTR{read_ahead_kb}="1024"\n',
         'SUBSYSTEM=="block", KERNEL=="sd[a-z]", ATTR{bdi/read_ahead_kb}="4096"\n',
         'SUBSYSTEM=="bdi", ACTION=="add", RUN+="/usr/local/bin/bdi_add_script %k"\n',
@@ -86,6 +91,8 @@ def test_a_dollar_sign_of_awk_is_named_with_the_rules_first_line() -> None:
 def test_a_rule_that_a_shell_has_eaten_into_is_named() -> None:
     assert found(ONE_LINE.replace("$$4", "").replace("$kernel", "")) == [(1, "variables eaten by a shell")]
     assert found(ONE_LINE.replace("$$4", "")) == [(1, "variables eaten by a shell")]
+    for empty in ("''", '\\"\\"'):
+        assert found(ONE_LINE.replace("$kernel", empty)) == [(1, "variables eaten by a shell")]
 
 
 @pytest.mark.parametrize(
@@ -98,6 +105,23 @@ def test_a_rule_that_a_shell_has_eaten_into_is_named() -> None:
 )
 def test_a_rule_for_every_bdi_is_named(rule: str) -> None:
     assert found(ONE_LINE + rule + "\n") == [(2, "unconditional bdi write")]
+
+
+@pytest.mark.parametrize("asks", ['=="128"', '=="128|256"', '!="15360"'])
+def test_a_rule_for_every_bdi_of_the_kernels_own_value_is_named(asks: str) -> None:
+    rule = f'SUBSYSTEM=="bdi", ATTR{{read_ahead_kb}}{asks}, ATTR{{./read_ahead_kb}}="15360"\n'
+    assert found(rule) == [(1, "unconditional bdi write")]
+    assert "to every device's bdi that has the value it asks for: nothing in it asks for NFS" in message(rule)
+    guard = f'ATTR{{[bdi/%k]read_ahead_kb}}!="1", GOTO="end"\n{rule}LABEL="end"\n'
+    assert found(guard) == []
+
+
+def test_what_a_device_has_after_another_rule_is_not_known() -> None:
+    rule = 'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}=="128", ATTR{read_ahead_kb}="15360"\n'
+    assert found('SUBSYSTEM=="bdi", KERNEL=="8:*", ATTR{read_ahead_kb}="512"\n' + rule) == []
+    assert found('SUBSYSTEM=="bdi", KERNEL=="7:*", ATTR{read_ahead_kb}="512"\n' + rule) == [
+        (2, "unconditional bdi write")
+    ]
 
 
 @pytest.mark.parametrize(

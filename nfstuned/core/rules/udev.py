@@ -11,7 +11,8 @@ from nfstuned.model.facts import NFSRAHEAD, Facts, UdevFile
 from nfstuned.model.finding import Fault, Rule, Severity
 from nfstuned.model.udev import RuleWriter, UdevEvent
 
-_DISK = UdevEvent(kernel="8:0")
+_DISK = UdevEvent(kernel="8:0", read_ahead_kb="128")
+"""A disk as most are, with the kernel's own default (VM_READAHEAD_PAGES)."""
 _PACKAGED = ("/usr/lib/", "/lib/")
 _ADMINISTRATORS = "/etc/udev/rules.d"
 _NFS_RULES = "99-nfs.rules"
