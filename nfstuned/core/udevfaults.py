@@ -22,6 +22,7 @@ _FIELD = re.compile(r"(?<!\$)\$[0-9]")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _ATTRIBUTE = "read_ahead_kb"
 _ASKED = re.compile(rf"\{{{_ATTRIBUTE}\}}\s*[=!]=")
+_LOOKS_BACK = re.compile(r"\b(?:RESULT|ENV)\b|%c|\$result")
 _NO_EFFECT = "The line has no effect"
 
 
@@ -89,7 +90,11 @@ def _continues(piece: _Piece, following: _Piece) -> bool:
     """Whether the next line was meant as a part of the same rule."""
     if following.first != piece.last + 1:
         return False
-    return piece.asks_only or piece.text.rstrip().endswith((",", "\\")) or following.text.startswith(",")
+    if piece.text.rstrip().endswith((",", "\\")) or following.text.startswith(","):
+        return True
+    # One that runs a program is a whole rule where the next one asks what the program said.
+    asked = piece.dropped is None and _LOOKS_BACK.search(following.text)
+    return piece.asks_only and not asked
 
 
 def _judge(meant: list[_Piece]) -> Iterator[BrokenRule]:

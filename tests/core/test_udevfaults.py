@@ -38,6 +38,8 @@ def message(text: str) -> str:
         GOOD.replace('"add" \\\n', '"add" \\\n# all of them\n'),
         ONE_LINE.replace("\n", ",\n") + ONE_LINE,
         "#" + VENDOR.replace("\n,", "\n#,"),
+        'PROGRAM="/opt/kb %k"\nSUBSYSTEM=="bdi", RESULT!="", ATTR{read_ahead_kb}="%c"\n',
+        'SUBSYSTEM=="bdi", IMPORT{program}="/opt/kind %k"\nENV{KIND}=="nfs", ATTR{read_ahead_kb}="15360"\n',
         ONE_LINE.replace("$kernel", "'$kernel'"),
         ONE_LINE.replace("-v bdi", "-v FS='\t' -v OFS= -v ORS='' -v bdi"),
         'SUBSYSTEM=="bdi", KERNEL=="0:*", ATTR{read_ahead_kb}="1024"\n',
@@ -68,6 +70,11 @@ def test_lines_without_their_backslashes_are_one_defect() -> None:
     for text in (GOOD.replace(" \\\n", "\n"), GOOD.replace(" \\\n, ", ",\n"), GOOD.replace(" \\\n, ", "\n")):
         assert found(text) == [(1, "missing backslash")]
         assert "line 4 writes 15360 KiB to every bdi, disks too" in message(text)
+
+
+def test_a_program_without_its_backslash_is_a_part_though_its_answer_is_taken() -> None:
+    assert found(NFS_UTILS.replace(", ", "\n, ")) == [(1, "missing backslash")]
+    assert found(NFS_UTILS.replace(", ", "\n")) == [(1, "missing backslash")]
 
 
 def test_where_the_condition_stays_with_the_value_only_the_event_is_lost() -> None:
