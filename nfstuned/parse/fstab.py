@@ -12,34 +12,44 @@ FILE = "/etc/fstab"
 SMB = ("cifs", "smb3")
 TYPES = frozenset({"nfs", "nfs4", "aznfs", *SMB})
 """NFS, NFS through the helper of Azure Files, and SMB."""
-_LEAST, _MOST = 4, 6
+_LEAST, _NUMBERS = 3, 4
+"""How many fields an entry has at least, and where its numbers begin."""
 _NAMES = ("source", "mount point", "type", "options", "dump frequency", "fsck pass")
 _BLANK = re.compile(r"[ \t]+")
-_INTEGER = re.compile(r"-?[0-9]+")
+_INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 def parse_fstab(text: str, file: str = FILE) -> tuple[Request | ParseError, ...]:
-    """Return the NFS and SMB entries in the file's order; one that mount(8) would not take is an error."""
+    """Return the NFS and SMB entries in the file's order, with an error in the place of what is no entry.
+
+    As mount(8) reads it (libmount/src/tab_parse.c, mnt_parse_table_line): the options can be missing, lines
+    can end with CR and LF, and what stands behind the sixth field does not count. A line without a type is an
+    error, because it could be anything; one of another type is none of ours, whatever else is wrong with it.
+    """
     found: list[Request | ParseError] = []
     for position, line in enumerate(text.split("\n"), 1):
-        fields = [field for field in _BLANK.split(line) if field]
-        if not fields or fields[0].startswith("#") or TYPES.isdisjoint(fields[2:3]):
+        fields = [field for field in _BLANK.split(line.removesuffix("\r")) if field]
+        if not fields or fields[0].startswith("#") or _is_other(fields):
             continue
         problem = _problem(fields)
         if problem:
             found.append(ParseError(file, position, problem))
             continue
-        source, point, fstype, options = (unescape(token) for token in fields[:_LEAST])
+        source, point, fstype, options = (unescape(token) for token in (*fields[:_NUMBERS], "")[:_NUMBERS])
         found.append(Request(source, point, options, file, position, fstype=fstype))
     return tuple(found)
 
 
+def _is_other(fields: list[str]) -> bool:
+    return len(fields) >= _LEAST and fields[_LEAST - 1] not in TYPES and "\0" not in "".join(fields)
+
+
 def _problem(fields: list[str]) -> str:
+    if "\0" in "".join(fields):
+        return "a byte that is 0, which mount(8) takes for the line's end"
     if len(fields) < _LEAST:
         return f"no {_NAMES[len(fields)]} after {quoted(fields[-1])}"
-    for name, token in zip(_NAMES[_LEAST:], fields[_LEAST:], strict=False):
+    for name, token in zip(_NAMES[_NUMBERS:], fields[_NUMBERS:], strict=False):
         if not _INTEGER.fullmatch(token):
             return f"{name} is not a number: {quoted(token)}"
-    if len(fields) > _MOST and not fields[_MOST].startswith("#"):
-        return f"{len(fields)} fields, at most {_MOST} expected: {quoted(fields[_MOST])}"
     return ""

@@ -197,7 +197,7 @@ def test_maps_in_files_are_followed_and_others_are_not_touched(tmp_path: Path, w
 def test_what_a_file_holds_that_cannot_be_understood_is_named(tmp_path: Path, write: Write) -> None:
     write("etc/auto.master", "nonsense x\n/home auto.home\n")
     write("etc/auto.home", "key\n/kim nas:/kim\n")
-    write("etc/fstab", "nas:/a /mnt/a nfs\n")
+    write("etc/fstab", "nas:/a /mnt/a\n")
     write("etc/systemd/system/mnt-a.mount", "junk\n")
     write("etc/nfsmount.conf", "junk\n")
     found = observe_intent(Root(str(tmp_path)), [])

@@ -147,7 +147,7 @@ def test_everything_about_a_host_is_one_snapshot(tree: Tree) -> None:
     tree.own(mount(60, "0:43", "/mnt/a"))
     tree.write("proc/sys/kernel/osrelease", "6.12.107+deb13-cloud-amd64\n")
     tree.write("etc/os-release", 'ID=debian\nVERSION_ID="13"\nPRETTY_NAME="Debian GNU/Linux 13 (trixie)"\n')
-    tree.write("etc/fstab", "sa1:/a /mnt/a nfs4 nconnect=4 0 0\nnas:/b /mnt/b nfs\n")
+    tree.write("etc/fstab", "sa1:/a /mnt/a nfs4 nconnect=4 0 0\nnas:/b /mnt/b\n")
     tree.write(
         "run/mount/utab", "SRC=sa1:/a TARGET=/mnt/a ROOT=/ ATTRS=vers=4.1,nconnect=8,addr=10.10.10.10\n"
     )

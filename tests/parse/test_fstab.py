@@ -41,10 +41,13 @@ def test_only_network_entries_are_taken_and_decoded_with_their_type() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("s:/ /m nfs", "no options after 'nfs'"),
+        ("s:/", "no mount point after 's:/'"),
+        ("s:/ /m", "no type after '/m'"),
         ("s:/ /m nfs rw, nconnect=4 0 0", "dump frequency is not a number: 'nconnect=4'"),
+        ("s:/ /m nfs rw # why", "dump frequency is not a number: '#'"),
         ("s:/ /m nfs rw 0 x", "fsck pass is not a number: 'x'"),
-        ("s:/ /m nfs rw 0 0 more", "7 fields, at most 6 expected: 'more'"),
+        ("s:/ /m nfs rw 0 0\r ", "fsck pass is not a number: '0\\r'"),
+        ("s:/ /m n\0f\0s rw 0 0", "a byte that is 0, which mount(8) takes for the line's end"),
     ],
 )
 def test_an_entry_that_mount_would_not_take_is_located_and_the_others_survive(
@@ -55,6 +58,25 @@ def test_an_entry_that_mount_would_not_take_is_located_and_the_others_survive(
     assert after == Request("s:/", "/m", "rw", "fstab", 3)
     assert isinstance(error, ParseError)
     assert str(error) == f"fstab:2: {message}"
+
+
+@pytest.mark.parametrize(
+    ("line", "options"),
+    [
+        ("s:/ /m nfs", ""),
+        ("s:/ /m nfs\r", ""),
+        ("s:/ /m nfs rw\r", "rw"),
+        ("s:/ /m nfs rw +1 -2\r", "rw"),
+        ("s:/ /m nfs rw 0 0 more", "rw"),
+        ("s:/ /m nfs rw 0 0 # why", "rw"),
+    ],
+)
+def test_what_findmnt_takes_is_an_entry(line: str, options: str) -> None:
+    assert parse_fstab(f"# new\r\n\r\n{line}\n", "fstab") == (Request("s:/", "/m", options, "fstab", 3),)
+
+
+def test_a_line_of_another_type_is_none_of_ours_whatever_is_wrong_with_it() -> None:
+    assert parse_fstab("/dev/vda / ext4 rw x y\nproc /proc proc\n/dev/vdb /b # why\n") == ()
 
 
 @given(
