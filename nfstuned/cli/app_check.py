@@ -77,7 +77,8 @@ def check(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Order has the
     Exit status:
       0  nothing as bad as --fail-on
       1  something is
-      2  could not check: wrong usage, an invalid configuration of this host, or a rule that crashed
+      2  could not check: wrong usage, an invalid configuration of this host, a rule that crashed, or
+         an fstab that cannot be read as a whole; what could be judged is told all the same
     """
     from nfstuned.cli.check import Order, judge  # noqa: PLC0415 - the rules are slow to load
 

@@ -10,8 +10,8 @@ from nfstuned.core.render import printable
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root, WitnessRoot
 
-_NOT_MISSED = re.compile(r"proc/(?!1/)\d+/|etc/nfstuned/")
-"""Other processes' files, of which there are many, and the configuration, which tells of itself."""
+_NOT_MISSED = re.compile(r"proc/(?!1/)\d+/|etc/nfstuned/|etc/fstab$")
+"""Other processes' files, of which there are many, and those that are a problem of their own."""
 
 
 def note(line: str) -> None:

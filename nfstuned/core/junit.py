@@ -27,7 +27,8 @@ class Stamp:
 def junit(report: Report, stamp: Stamp) -> str:
     """Return the report as an XML document.
 
-    A finding that fails the check is a failed test, a crashed rule an error. A rule without one is a test:
+    A finding that fails the check is a failed test, a crashed rule or what
+    of fstab was not judged an error. A rule without one is a test:
     passed, or skipped. Findings below `fail_on` are told in system-out, what could not be found out in
     system-err.
     """
@@ -61,6 +62,10 @@ def _cases(report: Report) -> Iterator[Element]:
         text = printable(finding.message)
         told = SubElement(case, kind, message=text, type=finding.severity.value)
         told.text = "\n".join(_details(finding))
+        yield case
+    for problem in report.unjudged:
+        case = _case("NFS", "fstab", str(problem))
+        SubElement(case, "error", message=printable(str(problem)), type="fstab")
         yield case
     failed = {finding.rule for finding in findings}
     crashed = {finding.subject for finding in findings if finding.rule == CRASHED.id}

@@ -10,7 +10,7 @@ from nfstuned.core.catalogue import CATALOGUE
 from nfstuned.core.render import Document, printable
 from nfstuned.core.subject import place
 from nfstuned.model.finding import Finding, Rule, Severity
-from nfstuned.model.report import Report
+from nfstuned.model.report import BROKEN, Report
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0-rtm.5.json"
 _LEVELS = {
@@ -38,7 +38,7 @@ def sarif_document(report: Report, pages: Mapping[str, str] = _EMPTY) -> Documen
         "originalUriBaseIds": {_BASE: _base(report.root)},
         "invocations": [
             {
-                "executionSuccessful": not report.diagnosis.crashed,
+                "executionSuccessful": report.exit_code != BROKEN,
                 "exitCode": report.exit_code,
                 "toolExecutionNotifications": [
                     {"level": "note", "message": {"text": printable(doubt)}} for doubt in report.doubts

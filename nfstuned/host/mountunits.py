@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from nfstuned.errors import ParseError
 from nfstuned.host.found import Found
+from nfstuned.host.proposal import FSTAB
 from nfstuned.host.root import Root
 from nfstuned.model.intent import UnitSetting
 from nfstuned.model.work import Maker, Request
@@ -59,7 +60,7 @@ class MountUnits:
 
     def read_fstab(self) -> None:
         """Add fstab's entries; drop-ins change the units that systemd makes of them."""
-        for item in parse_fstab(self.root.read_or_empty("etc/fstab"), self.root.shown("etc/fstab")):
+        for item in parse_fstab(self._fstab(), self.root.shown(FSTAB)):
             if isinstance(item, ParseError):
                 self.found.problems.append(item)
                 continue
@@ -69,6 +70,16 @@ class MountUnits:
                 self.found.add(mount_request(name, [*_as_unit(item), *changes], self.specifiers))
             else:
                 self.found.requests.append(item)
+
+    def _fstab(self) -> str:
+        """Return fstab's text; one that is there and cannot be read is a problem that is told."""
+        try:
+            return self.root.read(FSTAB)
+        except (FileNotFoundError, NotADirectoryError):
+            return ""
+        except OSError as error:
+            self.found.problems.append(ParseError(self.root.shown(FSTAB), 0, error.strerror or str(error)))
+            return ""
 
     def _made(self, name: str, item: Request | ParseError) -> Request | ParseError:
         """Say who makes the mount: an .automount unit of the same name, or nobody before it is asked."""

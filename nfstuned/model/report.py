@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nfstuned.errors import ParseError
 from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Diagnosis, Finding, Rule, Severity
+from nfstuned.model.work import FSTAB
 
 CLEAN, FOUND, BROKEN = 0, 1, 2
 
@@ -26,10 +28,17 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """0 without a finding as bad as `fail_on`, 1 with one, 2 when a rule crashed."""
-        if self.diagnosis.crashed:
+        """0 without a finding as bad as `fail_on`, 1 with one, 2 after a crash or with an fstab half read."""
+        if self.diagnosis.crashed or self.unjudged:
             return BROKEN
         return FOUND if any(self.fails(finding) for finding in self.diagnosis.findings) else CLEAN
+
+    @property
+    def unjudged(self) -> tuple[ParseError, ...]:
+        """What of fstab, or of the file in its place, could not be read: what it asks for is not known."""
+        file = self.proposal or FSTAB
+        found = (problem for problem in self.facts.snapshot.problems if problem.file == file)
+        return tuple({str(problem): problem for problem in found}.values())
 
     def fails(self, finding: Finding) -> bool:
         """Whether a finding is as bad as `fail_on`, or worse."""

@@ -10,6 +10,8 @@ from nfstuned.errors import ParseError
 from nfstuned.model.intent import AutoMap, Setting
 from nfstuned.model.kernel import Distribution, KernelRelease, Mount, MountStats, Server, Volume
 
+FSTAB = "/etc/fstab"
+
 
 @dataclass(frozen=True, slots=True)
 class Record:

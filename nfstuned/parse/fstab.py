@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 
 from nfstuned.errors import ParseError
-from nfstuned.model.work import Request
+from nfstuned.model.work import FSTAB, Request
 from nfstuned.parse.fields import quoted, unescape
 
-FILE = "/etc/fstab"
 SMB = ("cifs", "smb3")
 TYPES = frozenset({"nfs", "nfs4", "aznfs", *SMB})
 """NFS, NFS through the helper of Azure Files, and SMB."""
@@ -19,7 +18,7 @@ _BLANK = re.compile(r"[ \t]+")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
-def parse_fstab(text: str, file: str = FILE) -> tuple[Request | ParseError, ...]:
+def parse_fstab(text: str, file: str = FSTAB) -> tuple[Request | ParseError, ...]:
     """Return the NFS and SMB entries in the file's order, with an error in the place of what is no entry.
 
     As mount(8) reads it (libmount/src/tab_parse.c, mnt_parse_table_line): the options can be missing, lines

@@ -260,6 +260,54 @@ def test_a_proposed_fstab_works_with_an_image_and_without_any_nfs(
     assert f"{file}:1" in check(here, "--root", str(here.tree), "--fstab", str(file)).out
 
 
+BAD_LINE = "fstab.new:2: no type after '/mnt/b'"
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_proposal_with_a_line_that_is_none_is_2_and_its_other_lines_are_judged(
+    form: str, host: MakeHost, rules: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules.are(ADVICE)
+    (tmp_path / "fstab.new").write_text("srv:/a /mnt/a nfs soft 0 0\nsrv:/b /mnt/b\n")
+    monkeypatch.chdir(tmp_path)
+    run = check(host("no-nfs"), "--fstab", "fstab.new", "--format", form)
+    assert (run.status, run.err) == (2, BAD_LINE + "\n")
+    assert "fstab.new:1" in run.out
+    if form == "json":
+        assert (run.document["problems"], run.document["exit_code"]) == ([BAD_LINE], 2)
+    elif form == "sarif":
+        (invocation,) = json.loads(run.out)["runs"][0]["invocations"]
+        assert (invocation["executionSuccessful"], invocation["exitCode"]) == (False, 2)
+    elif form == "junit":
+        xmlschema.XMLSchema(SCHEMAS / "junit-10.xsd").validate(run.out)
+        suite = fromstring(run.out)[0]  # noqa: S314 - it was written here
+        assert suite.get("errors") == "1"
+        assert [one.get("message") for one in suite.iter("error")] == [BAD_LINE]
+
+
+def test_a_line_of_the_host_s_own_fstab_that_is_none_is_2(host: MakeHost, rules: Rules) -> None:
+    rules.are(ADVICE)
+    here = host("no-nfs")
+    (here.tree / "etc/fstab").write_text("srv:/a /mnt/a nfs rw, soft 0 0\n")
+    for run in (check(here), check(here, "--root", str(here.tree))):
+        assert (run.status, run.err) == (2, "/etc/fstab:1: dump frequency is not a number: 'soft'\n")
+    (here.tree / "etc/fstab").unlink()
+    assert check(here, "--fail-on", "error").status == 0
+    (here.tree / "etc/fstab").mkdir()
+    run = check(here)
+    assert (run.status, run.err) == (2, "/etc/fstab: a directory where a file should be: not read\n")
+
+
+@pytest.mark.usefixtures("as_user")
+def test_an_fstab_that_only_root_may_read_is_2(host: MakeHost, rules: Rules) -> None:
+    rules.are(ADVICE)
+    here = host("clean")
+    (here.tree / "etc/fstab").chmod(0)
+    run = check(here)
+    assert (run.status, run.err) == (2, "/etc/fstab: Permission denied\n")
+    assert "/mnt/share" in run.out
+
+
 def strange(host: MakeHost) -> Host:
     """Return a host whose mount point has all that a terminal, XML and UTF-8 cannot stand."""
     here = host("clean")
