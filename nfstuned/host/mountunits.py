@@ -67,7 +67,8 @@ class MountUnits:
             name = unit_name(item.point)
             changes = self._drop_ins(name)
             if changes:
-                self.found.add(mount_request(name, [*_as_unit(item), *changes], self.specifiers))
+                items = mount_request(name, [*_as_unit(item), *changes], self.specifiers)
+                self.found.add(one if one.file == item.file else _of_unit(one) for one in items)
             else:
                 self.found.requests.append(item)
 
@@ -82,12 +83,10 @@ class MountUnits:
             return ""
 
     def _made(self, name: str, item: Request | ParseError) -> Request | ParseError:
-        """Say who makes the mount: an .automount unit of the same name, or nobody before it is asked."""
+        """Say who makes the mount: an .automount unit of the same name, or the unit when it is started."""
         partner = name.removesuffix(SUFFIX) + AUTOMOUNT
         automounted = any(partner in names for names in self.automounts.values())
-        if isinstance(item, ParseError) or not automounted or not self._unmasked(partner):
-            return item
-        return replace(item, maker=Maker.AUTOMOUNT)
+        return _of_unit(item, Maker.AUTOMOUNT if automounted and self._unmasked(partner) else Maker.UNIT)
 
     def _unmasked(self, name: str) -> bool:
         """Return whether the strongest file of a unit says something."""
@@ -113,6 +112,10 @@ class MountUnits:
         items = list(items)
         self.found.add(item for item in items if isinstance(item, ParseError))
         return [item for item in items if isinstance(item, UnitSetting)]
+
+
+def _of_unit(item: Request | ParseError, maker: Maker = Maker.UNIT) -> Request | ParseError:
+    return item if isinstance(item, ParseError) else replace(item, maker=maker)
 
 
 def _as_unit(request: Request) -> list[UnitSetting]:

@@ -57,7 +57,9 @@ class Maker(Enum):
     """Who makes a mount that a file asks for."""
 
     MOUNT = "mount(8)"
-    """At boot, or by hand."""
+    """At boot, as systemd makes a unit of a line of fstab, or by hand."""
+    UNIT = "a mount unit"
+    """When somebody starts it: its own file says who."""
     AUTOMOUNT = "systemd's automount"
     """An .automount unit beside the mount unit, at the first use."""
     AUTOFS = "automount(8)"
@@ -83,7 +85,8 @@ class Request:
     @property
     def at_first_use(self) -> bool:
         """Whether nothing waits for it at boot, because it is mounted when somebody goes there."""
-        return self.maker is not Maker.MOUNT or "x-systemd.automount" in self.options.split(",")
+        automounted = self.maker in {Maker.AUTOMOUNT, Maker.AUTOFS}
+        return automounted or "x-systemd.automount" in self.options.split(",")
 
 
 @dataclass(frozen=True, slots=True)

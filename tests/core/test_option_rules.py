@@ -113,6 +113,8 @@ def test_noresvport_is_needed_before_5_18(release: str, wrong: list[str]) -> Non
         (f"{AZURE} nfs vers=4.1,actimeo=30,nofail", False),
         (f"{AZURE} aznfs vers=4.1,actimeo=30,nofail", True),
         (f"{AZURE} aznfs vers=4.1,actimeo=30,noauto", False),
+        (f"{AZURE} aznfs vers=4.1,actimeo=30,x-systemd.automount", False),
+        (f"{AZURE} aznfs vers=4.1,actimeo=30,bg", True),
     ],
 )
 def test_an_entry_for_which_the_boot_waits_is_named(fields: str, lacks: bool) -> None:  # noqa: FBT001 - a table
@@ -148,13 +150,13 @@ def test_options_that_the_type_does_not_have_are_named(fields: str, strange: str
 
 
 def test_a_proposed_fstab_is_one_and_a_unit_is_none() -> None:
-    request = Request("nas:/a", "/a", "rw", "./new", 2)
-    unit = Request("nas:/b", "/b", "rw", "/etc/systemd/system/b.mount", 4)
+    request = Request("nas:/a", "/a", "rw", "/home/me/systemd/fstab.mount", 2)
+    unit = Request("nas:/b", "/b", "rw", "/etc/systemd/system/b.mount", 4, maker=Maker.UNIT)
     snapshot = Snapshot(requests=(request, unit), kernel=NEW)
     seen = Facts(
         frozenset({Need.LIVE}), snapshot, POLICY, targets(snapshot, POLICY), system=System(helpers=HELPERS)
     )
-    assert found(seen) == ["NFS308 ./new:2"]
+    assert found(seen) == ["NFS308 /home/me/systemd/fstab.mount:2"]
 
 
 def test_a_mount_of_the_automounter_is_sloppy_and_waits_for_nobody() -> None:

@@ -70,9 +70,17 @@ def test_a_unit_that_an_automount_triggers_is_mounted_at_its_first_use(tmp_path:
     found = observe_intent(Root(str(tmp_path)), []).requests
     assert [(r.point, r.maker) for r in found] == [
         ("/mnt/a", Maker.AUTOMOUNT),
-        ("/mnt/b", Maker.MOUNT),
-        ("/mnt/c", Maker.MOUNT),
+        ("/mnt/b", Maker.UNIT),
+        ("/mnt/c", Maker.UNIT),
     ]
+
+
+def test_a_line_of_fstab_is_a_unit_s_where_a_drop_in_has_its_options(tmp_path: Path, write: Write) -> None:
+    write("etc/fstab", "nas:/a /mnt/a nfs ro\nnas:/b /mnt/b nfs ro\n")
+    write("etc/systemd/system/mnt-a.mount.d/x.conf", "[Mount]\nOptions=rw\n")
+    write("etc/systemd/system/mnt-b.mount.d/x.conf", "[Mount]\nTimeoutSec=9\n")
+    found = observe_intent(Root(str(tmp_path)), []).requests
+    assert [(r.point, r.maker) for r in found] == [("/mnt/a", Maker.UNIT), ("/mnt/b", Maker.MOUNT)]
 
 
 def test_every_type_keeps_its_name_through_drop_ins(tmp_path: Path, write: Write) -> None:
@@ -111,8 +119,8 @@ def test_drop_ins_change_units_and_what_systemd_makes_of_fstab(tmp_path: Path, w
     last = "/etc/systemd/system/mnt-.mount.d/x.conf"
     asked = "nconnect=2,addr=here.example.org,x=here"
     assert found == [
-        Request("nas:/a", "/mnt/a", asked, last, 2),
-        Request("nas:/100%", "/mnt/b", asked, last, 2),
+        Request("nas:/a", "/mnt/a", asked, last, 2, maker=Maker.UNIT),
+        Request("nas:/100%", "/mnt/b", asked, last, 2, maker=Maker.UNIT),
         Request("nas:/c", "/c", "ro", "/etc/fstab", 2),
     ]
 

@@ -21,8 +21,6 @@ _KNOWN_NETWORK = ("nfs", "nfs4")
 """The types of NFS that systemd takes for a network's without _netdev (fstype_is_network)."""
 _EARLY = ("/", "/usr")
 """The initrd mounts these; nofail means nothing there."""
-_UNITS = "/systemd/"
-"""In the path of every unit and drop-in."""
 _FREE = ("x-", "X-", "smackfs", "verity.")
 
 
@@ -37,7 +35,7 @@ def network_unaware(facts: Facts) -> Iterator[Fault]:
                 f"systemd does not know that {request.fstype} needs a network: without _netdev it is mounted "
                 "among the local file systems, before there is one"
             )
-        elif _waited_for(target, request, options):
+        elif _waited_for(target, options):
             why = "without nofail the boot waits for the server, and remote-fs.target fails without it"
         else:
             continue
@@ -54,20 +52,20 @@ def network_unaware(facts: Facts) -> Iterator[Fault]:
 def _at_boot(request: Request, options: Options) -> bool:
     """Return whether it is a line of an fstab, a proposed one too, that systemd makes part of the boot."""
     return (
-        request.maker is not Maker.AUTOFS
-        and _UNITS not in request.file
+        request.maker is Maker.MOUNT
+        and not request.at_first_use
         and request.point not in _EARLY
         and last_of(options, "auto", "noauto") != "noauto"
     )
 
 
-def _waited_for(target: Target, request: Request, options: Options) -> bool:
+def _waited_for(target: Target, options: Options) -> bool:
     """Return whether the boot waits for a line that nobody meant to be waited for.
 
     A line with _netdev alone was written by somebody who thought of the network and wants the boot to wait;
     only Azure Files has a vendor who asks for nofail as well. systemd reads bg as nofail.
     """
-    if "nofail" in options or request.at_first_use or last_of(options, "bg", "fg") == "bg":
+    if "nofail" in options or last_of(options, "bg", "fg") == "bg":
         return False
     return "_netdev" not in options or AZURE_FILES in {target.endpoint.provider, target.profile.name}
 
