@@ -131,6 +131,8 @@ def test_an_entry_for_which_the_boot_waits_is_named(fields: str, lacks: bool) ->
         ("nas:/a /a nfs nofail,rw,uid=0,credentials=/c,nfsvers=3", "uid,credentials"),
         ("nas:/a /a nfs nofail,nconect=4", "nconect"),
         ("nas:/a /a nfs nofail,vers=3.1.1", "vers=3.1.1"),
+        ("nas:/a /a nfs nofail,nfsvers=3.1.1", "nfsvers=3.1.1"),
+        ("nas:/a /a nfs nofail,nfsvers=4.2", ""),
         ("nas:/a /a nfs nofail,nconect=4,sloppy", ""),
         ("nas:/a /a nfs nofail,notls", "notls"),
         (f"{AZURE} aznfs {GOOD},notls,clean", ""),
@@ -147,6 +149,29 @@ def test_options_that_the_type_does_not_have_are_named(fields: str, strange: str
     faults = diagnose(facts(fields), options.RULES).findings
     assert [one.observed for one in faults] == ([strange] if strange else [])
     assert {one.rule for one in faults} <= {"NFS309"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ("nfs uid=0,cred=/c", "only SMB knows 'uid', 'cred': a mount of type nfs"),
+        ("nfs vers=3.1.1,Soft", "NFS does not take 'vers=3.1.1', 'Soft': a mount of type nfs"),
+        ("nfs uid=0,nconect=4,sec=ntlm", "only SMB knows 'uid', and neither the kernel nor mount(8) knows "),
+        ("nfs nconect=4,sec=ntlm", "knows 'nconect', and NFS does not take 'sec=ntlm': a mount of type nfs"),
+        ("aznfs vers=4.1,notls,dir_mode=7", "only SMB knows 'dir_mode': a mount of type aznfs"),
+        (
+            "cifs vers=4.1,lock",
+            "only NFS knows 'lock', and SMB does not take 'vers=4.1': a mount of type cifs",
+        ),
+    ],
+)
+def test_an_option_is_only_another_s_where_its_own_table_has_it_not(fields: str, says: str) -> None:
+    (fault,) = (
+        one
+        for one in diagnose(facts(f"nas:/a /a {fields},nofail"), options.RULES).findings
+        if one.rule == "NFS309"
+    )
+    assert says in fault.message
 
 
 def test_a_proposed_fstab_is_one_and_a_unit_is_none() -> None:

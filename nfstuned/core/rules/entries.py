@@ -86,17 +86,26 @@ def foreign_options(facts: Facts) -> Iterator[Fault]:
 
 def _strange_fault(request: Request, strange: tuple[str, ...]) -> Fault:
     smb = request.fstype in SMB
-    listed = ", ".join(map(quoted, strange))
-    other = names.NFS if smb else names.SMB
-    foreign = all(one.partition("=")[0].lower() in other for one in strange)
-    what = f"only {'NFS' if smb else 'SMB'} knows" if foreign else "neither the kernel nor mount(8) knows"
+    own, other = (names.SMB, names.NFS) if smb else (names.NFS | names.RARE_NFS, names.SMB)
+    own |= names.COMMON
+    keys = {one: one.partition("=")[0].lower() for one in strange}
+    kinds = {
+        f"only {'NFS' if smb else 'SMB'} knows": [one for one, key in keys.items() if key in other - own],
+        "neither the kernel nor mount(8) knows": [one for one, key in keys.items() if key not in other | own],
+        f"{'SMB' if smb else 'NFS'} does not take": [one for one, key in keys.items() if key in own],
+    }
+    what = ", and ".join(f"{why} {_listed(ones)}" for why, ones in kinds.items() if ones)
     return Fault(
         f"{request.file}:{request.line}",
-        f"{what} {listed}: a mount of type {request.fstype} is refused as a whole for it",
+        f"{what}: a mount of type {request.fstype} is refused as a whole for it",
         observed=",".join(strange),
         expected=f"options of {'mount.cifs(8)' if smb else NFS_MANUAL}",
-        remedy=f"take {listed} out of the options in {request.file}:{request.line}",
+        remedy=f"take {_listed(strange)} out of the options in {request.file}:{request.line}",
     )
+
+
+def _listed(options: Iterable[str]) -> str:
+    return ", ".join(map(quoted, options))
 
 
 def _strange(options: Options, fstype: str) -> Iterator[str]:
@@ -114,7 +123,7 @@ def _strange(options: Options, fstype: str) -> Iterator[str]:
 
 
 def _value_known(name: str, value: str, *, smb: bool) -> bool:
-    if name == "vers":
+    if name == "vers" or (name == "nfsvers" and not smb):
         return value in (names.SMB_VERSIONS if smb else names.NFS_VERSIONS)
     if name == "sec":
         return value in names.SMB_FLAVOURS if smb else FLAVOURS.issuperset(filter(None, value.split(":")))
