@@ -251,6 +251,49 @@ def test_the_running_module_has_the_last_word_on_idmapping(
     assert found(facts(f"nas:/a /a nfs {GOOD}", system=system)) == []
 
 
+OPTION = "nfs4_disable_idmapping"
+NOW = f"for now: echo Y | sudo tee /sys/module/nfs/parameters/{OPTION}, then umount and mount again"
+
+
+@pytest.mark.parametrize(
+    ("cmdline", "file", "remedy"),
+    [
+        ("", "", f"write options nfs {OPTION}=Y into /etc/modprobe.d/nfs-idmapping.conf"),
+        (
+            "",
+            "/etc/modprobe.d/zz.conf",
+            f"write {OPTION}=Y in the place of {OPTION}=N in /etc/modprobe.d/zz.conf:3",
+        ),
+        (
+            "",
+            "/usr/lib/modprobe.d/a.conf",
+            f"write options nfs {OPTION}=Y into /etc/modprobe.d/nfs-idmapping.conf",
+        ),
+        ("", "/usr/lib/modprobe.d/zz.conf", f"write options nfs {OPTION}=Y into /etc/modprobe.d/zz_nfs.conf"),
+        ("", "/usr/lib/sysctl.d/zz.conf", f"write nfs.{OPTION} = Y into /etc/sysctl.d/zz_nfs.conf"),
+        (
+            f"quiet nfs.{OPTION}=0",
+            "/etc/modprobe.d/zz.conf",
+            f"write nfs.{OPTION}=Y in the place of nfs.{OPTION}=0 on the kernel's command line",
+        ),
+        (f"nfs.{OPTION}=Y", "/etc/modprobe.d/zz.conf", ""),
+    ],
+)
+def test_a_parameter_is_mended_where_it_is_decided(cmdline: str, file: str, remedy: str) -> None:
+    name = f"nfs.{OPTION}"
+    system = System(
+        parameters={name: "N"},
+        settings=(KernelSetting(name, "N", file, 3),) if file else (),
+        cmdline=cmdline,
+        helpers=HELPERS,
+    )
+    (live,) = diagnose(facts(f"{AZURE} nfs {GOOD}", system=system), host.RULES).findings
+    assert live.remedy == (f"{remedy}; {NOW}" if remedy else NOW)
+    if remedy:
+        (image,) = diagnose(facts(f"{AZURE} nfs {GOOD}", system=system, image=True), host.RULES).findings
+        assert image.remedy == remedy
+
+
 @pytest.mark.parametrize(
     ("inodes", "cmdline", "small"),
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nfstuned.core.backports import el8_build
-from nfstuned.core.rules.kernels import parameter
+from nfstuned.core.rules.kernels import lasting, parameter
 from nfstuned.core.rules.options import is_azure_files
 from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Fault, Need, Rule, Severity
@@ -24,6 +24,7 @@ _DEEP = (5, 0, 0)
 _MANY_INODES = 1_000_000
 """The files of the one directory that the vendor's page measures."""
 _PACKAGES = {"mount.nfs": "nfs-common or nfs-utils", "mount.aznfs": "aznfs"}
+_RUNNING = "/sys/module/nfs/parameters/nfs4_disable_idmapping"
 _FALSE = frozenset({"n", "no", "0", "f", "false", "off"})
 
 
@@ -68,14 +69,14 @@ def id_mapping(facts: Facts) -> Iterator[Fault]:
     if found is None or found[0].lower() not in _FALSE or not any(map(is_azure_files, facts.nfs)):
         return
     value, place = found
+    live = f"for now: echo Y | sudo tee {_RUNNING}, then umount and mount again" if facts.live else ""
     yield Fault(
         name,
         f"{place} says {value}: the client sends names instead of numbers as owners, and Azure Files, which "
         'knows no names, answers chgrp and chown with "Invalid argument"',
         observed=value,
         expected="Y",
-        remedy="write options nfs nfs4_disable_idmapping=Y into /etc/modprobe.d/nfs-idmapping.conf; for now: "
-        "echo Y | sudo tee /sys/module/nfs/parameters/nfs4_disable_idmapping, then mount again",
+        remedy="; ".join(filter(None, (lasting(facts, name, "Y", "nfs-idmapping.conf"), live))),
     )
 
 
