@@ -22,6 +22,7 @@ def observe_unit(root: Root, name: str, *, image: bool) -> Unit:
         installed=any(root.read_or_empty(f"{place}/{name}") for place in _FOLDERS),
         enabled=not masked and any(_wanted(root, place, name) for place in _FOLDERS),
         active=None if image else _active(root, name),
+        masked=masked,
     )
 
 

@@ -177,6 +177,8 @@ class Unit:
     """Something starts it at boot: a link in a .wants or .requires folder, or a preset at a first boot."""
     active: bool | None = None
     """None where no running system was asked."""
+    masked: bool = False
+    """systemctl can neither enable nor start it before it is unmasked."""
 
 
 @dataclass(frozen=True, slots=True)

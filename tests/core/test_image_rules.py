@@ -44,6 +44,14 @@ def test_only_what_is_installed_can_lack_a_start(unit: Unit, found: int) -> None
     assert len(list(not_enabled(facts(system=System(daemon=unit))))) == found
 
 
+def test_a_masked_unit_is_unmasked_before_it_is_enabled() -> None:
+    (fault,) = not_enabled(facts(system=System(daemon=Unit(installed=True, masked=True))))
+    assert fault.observed == "masked"
+    assert fault.remedy.startswith(
+        "systemctl --root=DIR unmask nfstuned.service && systemctl --root=DIR enable nfstuned.service, "
+    )
+
+
 @pytest.mark.parametrize(
     ("requests", "helpers", "modules", "missing"),
     [
@@ -57,6 +65,10 @@ def test_only_what_is_installed_can_lack_a_start(unit: Unit, found: int) -> None
         ((ask("vers=3"),), HELPER, {"nfs", "nfsv3"}, ""),
         ((ask("nfsvers=3"),), HELPER, {"nfs", "nfsv4"}, "no nfsv3,"),
         ((ask("v3"),), HELPER, {"nfs", "nfsv4"}, "no nfsv3,"),
+        ((ask("vers=4.1,vers=3"),), HELPER, {"nfs", "nfsv4"}, "no nfsv3,"),
+        ((ask("vers=3", "aznfs"),), HELPER, {"nfs", "nfsv3"}, ""),
+        ((ask("vers=3", "aznfs"),), HELPER, {"nfs", "nfsv4"}, "no nfsv3,"),
+        ((ask("vers=4,minorversion=1", "aznfs"),), HELPER, {"nfs", "nfsv3"}, "no nfsv4,"),
         ((ask("vers=3", "nfs4"),), HELPER, {"nfs", "nfsv3"}, "no nfsv4,"),
         ((ask("", "cifs"),), HELPER, {"nfs", "nfsv4"}, "no cifs,"),
         ((ask("", "cifs"),), frozenset(), {"cifs"}, ""),
@@ -77,6 +89,8 @@ def test_every_kernel_is_judged_and_the_remedy_is_the_distributions() -> None:
     assert [fault.remedy for fault in found] == [
         f"install linux-modules-extra-{release}" for release in (OLD, NEW)
     ]
+    arm = kernels(ImageKernel("6.12.107+deb13-arm64"), helpers=HELPER)
+    assert next(module_missing(facts(system=arm))).remedy == "install linux-image-6.12.107+deb13-arm64 again"
     assert "all modules" in next(module_missing(facts(system=system, distribution="arch"))).remedy
 
 

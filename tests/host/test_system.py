@@ -85,7 +85,7 @@ def test_a_service_is_enabled_by_a_link_and_not_when_it_is_masked(tmp_path: Path
     link.symlink_to(f"/usr/lib/systemd/system/{NAME}")
     assert observe_unit(root, NAME, image=True) == Unit(installed=True, enabled=True)
     (tmp_path / f"etc/systemd/system/{NAME}").symlink_to("/dev/null")
-    assert observe_unit(root, NAME, image=True) == Unit(installed=True, enabled=False)
+    assert observe_unit(root, NAME, image=True) == Unit(installed=True, enabled=False, masked=True)
 
 
 def test_a_service_is_active_when_its_control_group_has_processes(tmp_path: Path, write: Write) -> None:

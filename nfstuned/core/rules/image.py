@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from nfstuned.core.kerneldefaults import knows_nconnect, read_ahead_is_small
+from nfstuned.core.nfsoptions import version
 from nfstuned.errors import ParseError
 from nfstuned.model.facts import Facts, ImageKernel, Target
 from nfstuned.model.finding import Fault, Need, Rule, Severity
@@ -15,8 +16,9 @@ from nfstuned.parse.kernel import parse_release
 _NFS_HELPERS = frozenset({"mount.nfs", "mount.nfs4", "mount.aznfs"})
 _CONFIG = "/etc/nfstuned"
 _PLACE = re.compile(r"(/[^:]+(?::[0-9]+)?): (.*)", re.DOTALL)
+_SYSTEMCTL_IN = "systemctl --root=DIR"
 _PACKAGES = {
-    "debian": "install linux-image-amd64 or linux-image-cloud-amd64",
+    "debian": "install linux-image-{release} again",
     "ubuntu": "install linux-modules-extra-{release}",
     "rhel": "install kernel-modules-{release}",
     "fedora": "install kernel-modules-{release}",
@@ -28,13 +30,14 @@ _PACKAGES = {
 def not_enabled(facts: Facts) -> Iterator[Fault]:
     """Yield the service where it is installed and nothing will start it."""
     daemon = facts.system.daemon
+    unmask = f"{_SYSTEMCTL_IN} unmask nfstuned.service && " if daemon.masked else ""
     if daemon.installed and not daemon.enabled:
         yield Fault(
             "nfstuned.service",
             "nfstuned is installed and nothing starts it at boot: every mount keeps the kernel's read-ahead",
-            observed="disabled",
+            observed="masked" if daemon.masked else "disabled",
             expected="enabled",
-            remedy="systemctl --root=DIR enable nfstuned.service, with the image's folder for DIR",
+            remedy=f"{unmask}{_SYSTEMCTL_IN} enable nfstuned.service, with the image's folder for DIR",
         )
 
 
@@ -116,10 +119,9 @@ def _needed(facts: Facts) -> dict[str, str]:
 
 
 def _is_v3(target: Target) -> bool:
-    wanted = target.wanted
-    if target.fstype != "nfs":
-        return False
-    return "v3" in wanted or (wanted.get("vers") or wanted.get("nfsvers") or "").startswith("3")
+    """Return whether a mount is NFS 3, through mount.aznfs as well; the type nfs4 never is."""
+    found = version(target.fstype, target.wanted)
+    return target.fstype != "nfs4" and found is not None and found[0] == 3  # noqa: PLR2004 - the version
 
 
 def _remedy(facts: Facts, kernel: ImageKernel) -> str:

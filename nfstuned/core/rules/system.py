@@ -23,7 +23,10 @@ _EL84, _EL86 = 305, 372
 _DEEP = (5, 0, 0)
 _MANY_INODES = 1_000_000
 """The files of the one directory that the vendor's page measures."""
-_PACKAGES = {"mount.nfs": "nfs-common or nfs-utils", "mount.aznfs": "aznfs"}
+_PACKAGES = {
+    "mount.nfs": "nfs-common (Debian, Ubuntu), nfs-utils (RHEL) or nfs-client (SUSE)",
+    "mount.aznfs": "aznfs from packages.microsoft.com",
+}
 _RUNNING = "/sys/module/nfs/parameters/nfs4_disable_idmapping"
 _FALSE = frozenset({"n", "no", "0", "f", "false", "off"})
 
