@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from nfstuned.core.nfsoptions import aznfs_version
 from nfstuned.model.intent import Asked, Setting
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.work import Request
@@ -103,7 +104,7 @@ def mounted_source(request: Request) -> str:
     if request.fstype != AZNFS or request.wildcard:
         return request.source
     asked = parse_options(request.options)
-    if asked.get("vers") == "3" or "notls" in asked:
+    if aznfs_version(asked) == "3" or "notls" in asked:
         return request.source
     return f"127.0.0.1:{request.source.partition(':')[2]}"
 

@@ -41,6 +41,21 @@ def version(fstype: str, options: Options) -> Version | None:
     return found
 
 
+def aznfs_version(options: Options) -> str:
+    """Return the version that mount.aznfs reads in its options, "" for none: 4.1 and 3 are all that it takes.
+
+    It looks for "vers=", also within "nfsvers=" and "mountvers=", knows no v4.1, and puts minorversion behind
+    (get_version_from_mount_options in src/mountscript.sh of Azure/AZNFS-mount).
+    """
+    major = minor = ""
+    for name, value in options.pairs:
+        if value is not None and name.endswith("vers"):
+            major = value
+        elif value is not None and name.endswith("minorversion"):
+            minor = value
+    return f"{major}.{minor}" if major and minor else major
+
+
 def version_text(found: Version) -> str:
     """Return a version as people write it."""
     return f"{found[0]}" if found[1] is None else f"{found[0]}.{found[1]}"

@@ -55,12 +55,34 @@ def rules(fields: str) -> list[str]:
         (f"{AZURE} nfs {GOOD},v4.2", ["NFS301"]),
         (f"{AZURE} aznfs {GOOD}", []),
         (f"{AZURE} aznfs {GOOD},vers=4", ["NFS301"]),
+        (f"{AZURE} aznfs {GOOD},vers=3", ["NFS301"]),
+        (f"{AZURE} aznfs {GOOD},minorversion=1", ["NFS301"]),
+        (f"{AZURE} aznfs {GOOD},vers=4,minorversion=1", []),
+        (f"{AZURE} aznfs {GOOD.replace('vers=4.1', 'nfsvers=4.1')}", []),
+        (f"{AZURE} aznfs {GOOD.replace('vers=4.1', 'v4.1')}", ["NFS301"]),
         (f"{AZURE} aznfs {GOOD.removeprefix('vers=4.1,')}", ["NFS301"]),
         ("nas:/a /a nfs vers=4.2,nofail", []),
     ],
 )
 def test_only_a_version_that_cannot_come_to_4_1_is_wrong(fields: str, wrong: list[str]) -> None:
     assert rules(fields) == wrong
+
+
+@pytest.mark.parametrize(
+    ("version", "read", "remedy"),
+    [
+        ("", "no version", "into"),
+        ("v4.1,", "no version", "in the place of v4.1 in"),
+        ("vers=4,", "version 4", "in the place of vers=4 in"),
+        ("vers=3,mountvers=3,", "version 3", "in the place of vers=3,mountvers=3 in"),
+        ("vers=4.1,minorversion=1,", "version 4.1.1", "in the place of vers=4.1,minorversion=1 in"),
+    ],
+)
+def test_the_helper_of_azure_reads_the_version_in_its_own_way(version: str, read: str, remedy: str) -> None:
+    line = f"{AZURE} aznfs {version}sec=sys,actimeo=30,_netdev,nofail"
+    (fault,) = diagnose(facts(line), options.RULES).findings
+    assert fault.message.startswith(f"mount.aznfs reads {read} in these options, ")
+    assert fault.remedy == f"write vers=4,minorversion=1 {remedy} the options in /etc/fstab:1"
 
 
 @pytest.mark.parametrize(

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
 from nfstuned.core.endpoint import AZURE_FILES, NETAPP
-from nfstuned.core.nfsoptions import FLAVOURS, cache_times, last_of, version, version_text
+from nfstuned.core.nfsoptions import (
+    FLAVOURS,
+    Version,
+    aznfs_version,
+    cache_times,
+    last_of,
+    version,
+    version_text,
+)
 from nfstuned.core.rules import entries
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault, Rule, Severity
+from nfstuned.model.kernel import Options
 from nfstuned.parse.options import parse_options
 
 _MOUNTING = "https://learn.microsoft.com/en-us/azure/storage/files/storage-files-how-to-mount-nfs-shares"
 _NETAPP_OPTIONS = "https://learn.microsoft.com/en-us/azure/azure-netapp-files/performance-linux-mount-options"
 _NETAPP_FAQ = "https://learn.microsoft.com/en-us/azure/azure-netapp-files/faq-nfs"
 _AZNFS = "https://github.com/Azure/AZNFS-mount/blob/main/src/mountscript.sh"
+_AZURE_VERSION = "vers=4,minorversion=1"
+_NAMES_VERSION = re.compile(r"(?:nfs|mount)?vers|minorversion|v[234](?:\.[0-2])?")
 _AZURE_TRANSFER = 1 << 20
 """Bytes of rsize and wsize, as the page on mounting says (read 2026-06-17)."""
 _RESVPORT_MENDED = (5, 18, 0)
@@ -32,38 +44,50 @@ def wrong_version(facts: Facts) -> Iterator[Fault]:
         found = version(target.fstype, target.options)
         if is_azure_files(target):
             if target.live is None and target.fstype == "aznfs":
-                yield from _unversioned(target)
-            if found is not None and found not in {(4, 1), (4, None)}:
-                yield _version_fault(target, "Azure Files only speaks NFS 4.1", "vers=4,minorversion=1")
+                yield from _refused_by_helper(target)
+            elif found is not None and found not in {(4, 1), (4, None)}:
+                yield _version_fault(target, "Azure Files only speaks NFS 4.1", _AZURE_VERSION, found)
         elif NETAPP in {target.endpoint.provider, target.profile.name} and found == (4, 2):
-            fault = _version_fault(target, "Azure NetApp Files supports NFS 3 and 4.1", "vers=4.1")
+            fault = _version_fault(target, "Azure NetApp Files supports NFS 3 and 4.1", "vers=4.1", found)
             yield replace(fault, source=_NETAPP_FAQ)
 
 
-def _unversioned(target: Target) -> Iterator[Fault]:
-    """Yield an entry that mount.aznfs refuses: it wants to read 4.1 or 3 itself, nfsmount.conf is no help."""
-    own = parse_options(target.request.options if target.request else "")
-    found = version("nfs", own)
-    if found is None or found == (4, None):
+def _refused_by_helper(target: Target) -> Iterator[Fault]:
+    """Yield an entry that mount.aznfs refuses: it wants to read 4.1 itself, nfsmount.conf is no help."""
+    read = aznfs_version(_own(target))
+    if read != "4.1":
         yield Fault(
             target.subject,
-            "mount.aznfs refuses a mount whose options do not name the whole version, and nothing is mounted",
-            observed=f"vers={version_text(found)}" if found else "no vers=",
-            expected="vers=4,minorversion=1",
-            remedy=f"write vers=4,minorversion=1 into the options in {_where(target)}",
+            f"mount.aznfs reads {f'version {read}' if read else 'no version'} in these options, wants 4.1 for "
+            "Azure Files, and mounts nothing",
+            observed=f"version {read}" if read else "no vers=",
+            expected=_AZURE_VERSION,
+            remedy=_versioned(target, _AZURE_VERSION),
             source=_AZNFS,
         )
 
 
-def _version_fault(target: Target, why: str, wanted: str) -> Fault:
-    found = version(target.fstype, target.options)
+def _version_fault(target: Target, why: str, wanted: str, found: Version) -> Fault:
     return Fault(
         target.subject,
-        f"{why}, and this {_state(target)} version {version_text(found) if found else '?'}",
-        observed=f"vers={version_text(found)}" if found else "",
+        f"{why}, and this {_state(target)} version {version_text(found)}",
+        observed=f"vers={version_text(found)}",
         expected=wanted,
-        remedy=f"write {wanted} into the options in {_where(target)}{_again(target)}",
+        remedy=f"{_versioned(target, wanted)}{_again(target)}",
     )
+
+
+def _versioned(target: Target, wanted: str) -> str:
+    """Return how a version comes into the options; two of them would contradict each other."""
+    pairs = (pair for pair in _own(target).pairs if _NAMES_VERSION.fullmatch(pair[0]))
+    named = ",".join(name if value is None else f"{name}={value}" for name, value in pairs)
+    how = f"in the place of {named} in" if named else "into"
+    return f"write {wanted} {how} the options in {_where(target)}"
+
+
+def _own(target: Target) -> Options:
+    """Return the options of the line that asks for a mount, without what nfsmount.conf adds."""
+    return parse_options(target.request.options if target.request else "")
 
 
 def wrong_security(facts: Facts) -> Iterator[Fault]:
@@ -133,7 +157,7 @@ def reserved_port(facts: Facts) -> Iterator[Fault]:
 
 
 def short_cache(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts that keep attributes for less time than their profile asks for; noac is a wish, not a short time."""
+    """Yield mounts that keep attributes for less time than their profile asks for; noac is a wish."""
     for target in facts.nfs:
         if last_of(target.options, "ac", "noac") == "noac":
             continue
