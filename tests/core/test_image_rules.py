@@ -134,4 +134,4 @@ def test_each_problem_of_the_configuration_has_its_place() -> None:
         "/etc/nfstuned/conf.d",
         "/etc/nfstuned",
     ]
-    assert found[0].remedy.startswith("edit /etc/nfstuned/nfstuned.toml;")
+    assert found[0].remedy.startswith("edit /etc/nfstuned/nfstuned.toml in the image, ")

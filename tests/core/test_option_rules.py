@@ -11,8 +11,8 @@ from nfstuned.host.configload import load
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, KernelSetting, System
 from nfstuned.model.finding import Need
-from nfstuned.model.kernel import KernelRelease
-from nfstuned.model.work import Maker, Request, Snapshot
+from nfstuned.model.kernel import KernelRelease, Mount, Options
+from nfstuned.model.work import Maker, Request, Snapshot, Superblock
 from nfstuned.parse.fstab import parse_fstab
 from nfstuned.parse.kernel import parse_release
 
@@ -197,6 +197,14 @@ def test_an_option_is_only_another_s_where_its_own_table_has_it_not(fields: str,
         if one.rule == "NFS309"
     )
     assert says in fault.message
+
+
+def test_a_mount_point_in_a_remedy_is_quoted_as_a_shell_wants_it() -> None:
+    live = Mount(60, 27, "0:46", "/", "/mnt/a b", "nfs4", "nas:/a", Options((("soft", None),)))
+    snapshot = Snapshot(superblocks=(Superblock("0:46", 1, 128, (live,)),), kernel=NEW)
+    seen = Facts(frozenset({Need.LIVE}), snapshot, POLICY, targets(snapshot, POLICY))
+    (fault,) = (one for one in diagnose(seen, options.RULES).findings if one.rule == "NFS307")
+    assert fault.remedy.endswith("then umount '/mnt/a b' and mount it again")
 
 
 def test_a_proposed_fstab_is_one_and_a_unit_is_none() -> None:

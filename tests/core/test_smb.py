@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.core.rules.smb import RULES
+from nfstuned.core.rules.smb import RULES, no_cache
 from nfstuned.core.smb import asked_channels, attribute_cache_s, multichannel_support, sessions_of
 from nfstuned.core.targets import targets
 from nfstuned.model.facts import Facts, Measured, SmbOps, SmbSession, System, Target
@@ -70,6 +70,15 @@ def test_a_live_mount_and_its_line_are_one() -> None:
     target = only(host(request(source=AZURE + "/"), live=(mount(),)))
     assert (target.subject, target.origin) == ("/mnt/smb", "/etc/fstab:7")
     assert target.endpoint.address == "10.10.10.10"
+
+
+def test_a_remedy_can_be_pasted_and_takes_the_place_of_what_the_line_has() -> None:
+    line = replace(request("vers=3.1.1,actimeo=30,directio"), point="/mnt/a b")
+    live = replace(mount("vers=3.1.1,serverino,actimeo=30,cache=none"), point="/mnt/a b")
+    (fault,) = no_cache(host(line, live=(live,)))
+    assert fault.observed == "directio"
+    assert fault.remedy.startswith("write cache=strict in the place of directio in /etc/fstab:7, then ")
+    assert fault.remedy.endswith("umount '/mnt/a b' and mount it again")
 
 
 def test_backslashes_are_slashes() -> None:

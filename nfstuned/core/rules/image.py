@@ -83,7 +83,7 @@ def config_invalid(facts: Facts) -> Iterator[Fault]:
         yield Fault(
             subject,
             f"with this configuration the daemon tunes nothing: {what}",
-            remedy=f"edit {subject.partition(':')[0]}; nfstuned config check shows whether it is right",
+            remedy=f"edit {subject.partition(':')[0]} in the image, and check the image again",
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from shlex import quote
 
 from nfstuned.core.endpoint import AZURE_FILES, NETAPP, as_address
 from nfstuned.core.vmsizes import egress, is_old
@@ -19,6 +20,7 @@ TRAFFIC_BYTES = 1 << 20
 NEAR, MAINLY = 0.9, 0.5
 """Of a VM's limit, and of what it sends. See docs/rules/NFS510.md."""
 _SHOWN = 3
+_RESIZE = "az vm resize --resource-group GROUP --name VM --size SIZE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +49,9 @@ def not_accelerated(facts: Facts) -> Iterator[Fault]:
                 "goes through the host's virtual switch, which costs latency, throughput and CPU time",
                 observed=f"{NETVSC} alone",
                 expected="an mlx4, mlx5 or mana interface under it",
-                remedy="az network nic update --accelerated-networking true, with the VM deallocated; where "
-                "Azure says that it is on, the guest lacks the driver: modprobe -a mlx5_core mana",
+                remedy="az network nic update --resource-group GROUP --name NIC "
+                "--accelerated-networking true, with the VM deallocated; where Azure says that it is on, the "
+                "guest lacks the driver: sudo modprobe -a mlx5_core mana",
             )
 
 
@@ -68,7 +71,8 @@ def not_carrying(facts: Facts) -> Iterator[Fault]:
                     f"{total / 1e6:.1f} MB: Accelerated Networking is there and does not work",
                     observed="0 bytes",
                     expected=f"nearly all of what {way.name} carries",
-                    remedy=f"ip link set {function.name} up; then look at dmesg, and at the VM's maintenance",
+                    remedy=f"sudo ip link set {quote(function.name)} up; then look at dmesg, and at the VM's "
+                    "maintenance",
                 )
 
 
@@ -84,8 +88,8 @@ def other_mtu(facts: Facts) -> Iterator[Fault]:
                 f"with {MTU}, and what differs is lost, split or wasted on the way",
                 observed=str(mtu),
                 expected=str(MTU),
-                remedy=f"ip link set {way.name} mtu {MTU}, and the same where the network is configured; or "
-                f"a route to the storage with mtu {MTU}",
+                remedy=f"sudo ip link set {quote(way.name)} mtu {MTU}, and the same where the network is "
+                f"configured; or a route to the storage with mtu {MTU}",
             )
 
 
@@ -143,7 +147,7 @@ def near_egress(facts: Facts) -> Iterator[Fault]:
             f"{limit.mbit_per_s:,}: writes wait for the VM, not for the storage",
             observed=f"{rate:,.0f} Mbit/s",
             expected=f"below {NEAR * limit.mbit_per_s:,.0f} Mbit/s",
-            remedy="a larger size (az vm resize), or the writers on several VMs; reads do not count",
+            remedy=f"{_RESIZE}, with a larger size; or the writers on several VMs; reads do not count",
             source=limit.page,
         )
 
@@ -162,7 +166,7 @@ def old_size(facts: Facts) -> Iterator[Fault]:
             "the interface's interrupts are on the wrong NUMA node",
             observed=size,
             expected="v4 or later (of L: Lsv3)",
-            remedy="az vm resize to the same size of a later version",
+            remedy=f"{_RESIZE}, with the same size of a later version",
         )
 
 
@@ -209,8 +213,9 @@ def _functions(facts: Facts, name: str) -> tuple[Interface, ...]:
 
 def _more_queues(name: str, cpus: int) -> str:
     return (
-        f"ethtool -L {name} combined {cpus}; where the device has one queue only, give the VM more, or "
-        f"spread its packets: write a mask of CPUs to /sys/class/net/{name}/queues/rx-0/rps_cpus"
+        f"sudo ethtool -L {quote(name)} combined {cpus}, or as many as ethtool -l {quote(name)} shows; where "
+        "the device has one queue only, give the VM more, or spread its packets: write a mask of CPUs to "
+        f"/sys/class/net/{name}/queues/rx-0/rps_cpus"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from shlex import quote
 
 from nfstuned.core.endpoint import AZURE_FILES, NETAPP
 from nfstuned.core.nfsoptions import (
@@ -55,12 +56,12 @@ def wrong_version(facts: Facts) -> Iterator[Fault]:
 def _refused_by_helper(target: Target) -> Iterator[Fault]:
     """Yield an entry that mount.aznfs refuses: it wants to read 4.1 itself, nfsmount.conf is no help."""
     read = aznfs_version(_own(target))
+    said = f"version {read}" if read else "no version"
     if read != "4.1":
         yield Fault(
             target.subject,
-            f"mount.aznfs reads {f'version {read}' if read else 'no version'} in these options, wants 4.1 for "
-            "Azure Files, and mounts nothing",
-            observed=f"version {read}" if read else "no vers=",
+            f"mount.aznfs reads {said} in these options, wants 4.1 for Azure Files, and mounts nothing",
+            observed=said,
             expected=_AZURE_VERSION,
             remedy=_versioned(target, _AZURE_VERSION),
             source=_AZNFS,
@@ -210,7 +211,7 @@ def _where(target: Target) -> str:
 
 def _again(target: Target) -> str:
     """Return what makes a change count for a live mount: remounting changes none of these options."""
-    return f", then umount {target.point} and mount it again" if target.live is not None else ""
+    return f", then umount {quote(target.point)} and mount it again" if target.live is not None else ""
 
 
 RULES: tuple[Rule, ...] = (

@@ -8,6 +8,7 @@ own or has numbers: Azure Files is known by name, other servers are what a [[pol
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 
 from nfstuned.core.smb import (
     asked_channels,
@@ -38,6 +39,7 @@ _TROUBLE = (
 _NETAPP = "https://learn.microsoft.com/en-us/azure/azure-netapp-files/azure-netapp-files-smb-performance"
 _KERNEL = "fs/smb/client/cifs_debug.c"
 
+_DIRECT = ("directio", "forcedirectio")
 METADATA_PERCENT, METADATA_PER_S = 75, 50
 
 
@@ -55,7 +57,7 @@ def multichannel_unused(facts: Facts) -> Iterator[Fault]:
                 "multichannel, four gave 2 to 4 times the throughput with several files at once",
                 observed="no max_channels",
                 expected=f"max_channels={most}",
-                remedy=f"on an SSD share, set max_channels={most} in {_where(target)}, unmount and mount",
+                remedy=f"on an SSD share, set max_channels={most} in {_where(target)}{_again(target)}",
             )
 
 
@@ -70,7 +72,7 @@ def too_many_channels(facts: Facts) -> Iterator[Fault]:
                 "more channels cost connections and memory, and performance gets worse",
                 observed=f"max_channels={asked}",
                 expected=f"at most {most}",
-                remedy=f"set max_channels={most} in {_where(target)}, unmount and mount again",
+                remedy=f"set max_channels={most} in {_where(target)}{_again(target)}",
                 source=_said_by(target, "max_channels"),
             )
 
@@ -124,7 +126,7 @@ def dialect_old(facts: Facts) -> Iterator[Fault]:
                 "protection of the negotiation need 3.1.1, which this server speaks",
                 observed=dialect,
                 expected="3.1.1",
-                remedy=f"set vers=3.1.1 in {_where(target)}, unmount and mount again",
+                remedy=f"set vers=3.1.1 in {_where(target)}{_again(target)}",
             )
 
 
@@ -139,8 +141,8 @@ def short_attribute_cache(facts: Facts) -> Iterator[Fault]:
                 f"least {least} s: every stat and listing after that asks the server again",
                 observed=f"{seconds} s",
                 expected=f"{least} s",
-                remedy=f"where no other client changes the files at once, set actimeo={least} in "
-                f"{_where(target)} and mount again",
+                remedy=f"where no other client changes the files at once, write actimeo={least} at the end "
+                f"of the options in {_where(target)}{_again(target)}",
                 source=_said_by(target, "actimeo_min"),
             )
 
@@ -150,13 +152,15 @@ def no_cache(facts: Facts) -> Iterator[Fault]:
     for target in facts.smb_mounts:
         options = target.options
         live = target.live is not None
-        if options.get("cache") == "none" or "directio" in options or "forcedirectio" in options:
+        if options.get("cache") == "none" or any(name in options for name in _DIRECT):
+            # The kernel shows cache=none for each of them.
+            observed = next((name for name in _DIRECT if name in target.wanted), "cache=none")
             yield Fault(
                 target.subject,
-                "cache=none sends every read and write to the server at once: no read-ahead, no page cache",
-                observed="cache=none",
+                f"{observed} sends every read and write to the server at once: no read-ahead, no page cache",
+                observed=observed,
                 expected="cache=strict",
-                remedy=f"set cache=strict in {_where(target)}, unmount and mount again",
+                remedy=f"write cache=strict in the place of {observed} in {_where(target)}{_again(target)}",
             )
         if "noserverino" in options or (live and "serverino" not in options):
             yield Fault(
@@ -165,7 +169,7 @@ def no_cache(facts: Facts) -> Iterator[Fault]:
                 "holds it, asks again for what it knew, and does not recognise hard links",
                 observed="noserverino",
                 expected="serverino",
-                remedy=f"take noserverino out of {_where(target)}, unmount and mount again; if it is not "
+                remedy=f"take noserverino out of {_where(target)}{_again(target)}; if it is not "
                 "there, dmesg says why the kernel switched it off",
             )
 
@@ -182,7 +186,7 @@ def signing_cost(facts: Facts) -> Iterator[Fault]:
                 "the throughput of one client from 875 to about 250 MiB/s",
                 observed="signed, 1 channel",
                 expected="several channels, or unsigned where that is allowed",
-                remedy=f"set max_channels=4 in {_where(target)}, unmount and mount again",
+                remedy=f"set max_channels=4 in {_where(target)}{_again(target)}",
             )
 
 
@@ -241,6 +245,11 @@ def metadata_heavy(facts: Facts) -> Iterator[Fault]:
 def _where(target: Target) -> str:
     """Return what has to be changed, for people."""
     return target.origin or "the mount's options"
+
+
+def _again(target: Target) -> str:
+    """Return what makes a change count for a live mount."""
+    return f", then umount {quote(target.point)} and mount it again" if target.live is not None else ""
 
 
 def _plural(number: int) -> str:
