@@ -158,10 +158,8 @@ def reserved_port(facts: Facts) -> Iterator[Fault]:
 
 
 def short_cache(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts that keep attributes for less time than their profile asks for; noac is a wish."""
+    """Yield mounts that keep attributes for less time than their profile asks for."""
     for target in facts.nfs:
-        if last_of(target.options, "ac", "noac") == "noac":
-            continue
         least = target.profile.actimeo_min
         times = cache_times(target.options)
         low = {name: seconds for name, seconds in times.items() if least is not None and seconds < least}
@@ -170,11 +168,23 @@ def short_cache(facts: Facts) -> Iterator[Fault]:
                 target.subject,
                 f"attributes are cached for less than {least} s ({_listed(low)}): the server is asked for "
                 "them again while a directory is still being read",
-                observed=_listed(low),
+                observed=_noac(target) or _listed(low),
                 expected=f"actimeo={least} or more",
-                remedy=f"add actimeo={least} at the end of the options in {_where(target)}{_again(target)}; "
-                "keep it where other clients' changes must be seen sooner",
+                remedy=f"{_cached(target, least)}{_again(target)}; keep it where other clients' changes must "
+                "be seen sooner",
             )
+
+
+def _cached(target: Target, least: int | None) -> str:
+    """Return how a longer time comes into the options; beside noac none counts."""
+    if noac := _noac(target):
+        return f"write actimeo={least} in the place of {noac} in the options in {_where(target)}"
+    return f"add actimeo={least} at the end of the options in {_where(target)}"
+
+
+def _noac(target: Target) -> str:
+    noac = "noac"
+    return noac if last_of(target.options, "ac", noac) == noac else ""
 
 
 def soft_mount(facts: Facts) -> Iterator[Fault]:
