@@ -70,7 +70,6 @@ def _judge(root: Root, policy: Policy, rules: Sequence[Rule], order: Order, outs
         rules=tuple(rule for rule in rules if image or Need.IMAGE not in rule.needs),
         diagnosis=diagnose(facts, rules),
         fail_on=Severity(order.fail_on),
-        proposal=order.fstab or "",
     )
 
 

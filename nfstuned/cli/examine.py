@@ -61,6 +61,7 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
         writers=observe_writers(root, points),
         system=observe_system(root, image=scope.image),
         smb=() if scope.image else observe_smb(root),
+        proposal=scope.proposal,
     )
     facts = replace(facts, snapshot=_with_unusable(root, snapshot))
     if scope.image:

@@ -14,6 +14,8 @@ from nfstuned.model.kernel import Options, Server
 from nfstuned.parse.utab import FILE as UTAB
 
 _PROTOCOLS = ("tcp", "udp", "rdma")
+_MOST = 16
+"""NFS_MAX_CONNECTIONS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,9 @@ class Groups:
     mine: Mapping[int, Group]
     """By the id of a live mount's Target."""
     bare: Mapping[Group, tuple[Group, ...]]
+    after: Mapping[int, Target]
+    """By the id of a live mount's Target: the line that a proposal has for its mount point. The two are one
+    mount before and after, so that lines of the proposal have nothing to inherit from it."""
 
 
 def groups(facts: Facts) -> Groups:
@@ -73,7 +78,18 @@ def groups(facts: Facts) -> Groups:
         {group: tuple(members) for group, members in live.items()},
         mine,
         {group: tuple(alike) for group, alike in bare.items()},
+        _after(facts),
     )
+
+
+def _after(facts: Facts) -> dict[int, Target]:
+    """Return what a proposal makes of live mounts; of several lines for a mount point the first counts."""
+    lines: dict[str, Target] = {}
+    for target in facts.nfs:
+        if target.live is None and target.request and target.request.file == facts.proposal:
+            lines.setdefault(target.point.rstrip("/"), target)
+    points = {id(target): target.point.rstrip("/") for target in facts.nfs if target.live is not None}
+    return {number: lines[point] for number, point in points.items() if point in lines}
 
 
 def members(target: Target, facts: Facts, known: Groups) -> tuple[Target, ...]:
@@ -87,6 +103,12 @@ def members(target: Target, facts: Facts, known: Groups) -> tuple[Target, ...]:
     asked = _asked(target, facts)
     alike = known.bare.get(asked, ()) if asked is not None else ()
     return known.live[alike[0]] if len(alike) == 1 else ()
+
+
+def rivals(target: Target, facts: Facts, known: Groups) -> tuple[Target, ...]:
+    """Return the other live mounts of its group; where only a file asks, those that no proposal replaces."""
+    others = (other for other in members(target, facts, known) if other is not target)
+    return tuple(other for other in others if target.live is not None or id(other) not in known.after)
 
 
 def by_namespace(targets: Sequence[Target]) -> Sequence[Sequence[Target]]:
@@ -116,10 +138,15 @@ def effective(target: Target, facts: Facts, known: Groups) -> int | None:
 
     A mount whose group is live gets the group's, whatever it asks for.
     """
-    alike = (target,) if target.live is not None else members(target, facts, known)
+    alike = (target,) if target.live is not None else rivals(target, facts, known)
     if alike:
         return alike[0].options.number("nconnect") or 1
     return requested(target)
+
+
+def allowed(target: Target) -> int:
+    """Return the most connections that a mount's profile and the kernel allow."""
+    return target.profile.nconnect_max or _MOST
 
 
 def version(target: Target) -> str | None:

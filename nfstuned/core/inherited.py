@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import itertools
 import posixpath
 import shlex
 from collections.abc import Iterable, Sequence
 
 from nfstuned.core.backports import V4_0_SINCE
-from nfstuned.core.groups import Groups, effective, members, protocol, requested, version, was_recorded
+from nfstuned.core.groups import (
+    Groups,
+    allowed,
+    effective,
+    members,
+    protocol,
+    requested,
+    rivals,
+    version,
+    was_recorded,
+)
 from nfstuned.core.intent import find
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.intent import Asked
+from nfstuned.model.work import Maker
+from nfstuned.parse.units import unit_name
 
 _FSTAB = "/etc/fstab"
-_UNIT = ".mount"
-_MOST = 16
-"""NFS_MAX_CONNECTIONS."""
+_RELOAD = "sudo systemctl daemon-reload"
+_BY_HAND = "mount "
+"""How a step begins that is no command."""
 _OWN = ("addr", "clientaddr")
 """What mount.nfs adds by itself."""
 
@@ -24,7 +37,8 @@ def contradicted(target: Target, facts: Facts, known: Groups) -> Asked | None:
     """Return the nconnect that a mount asks for where other mounts of its server gave it another one.
 
     A mount that asks for none has nothing to lose. Without a record of what mount.nfs was given, the files
-    may be newer than the mount: then another mount must be there that asked for what both have.
+    may be newer than the mount: then another mount must be there that asked for what both have. A proposal is
+    newer than every mount that it has a line for.
     """
     asked, wanted, got = (
         find(target.asked, "nconnect"),
@@ -33,15 +47,12 @@ def contradicted(target: Target, facts: Facts, known: Groups) -> Asked | None:
     )
     if asked is None or wanted is None or got in {None, wanted} or _ignored(target, facts):
         return None
-    others = rivals(target, facts, known)
     if target.live is None or was_recorded(target, facts):
         return asked
+    if id(target) in known.after:
+        return None
+    others = (other for other in rivals(target, facts, known) if id(other) not in known.after)
     return asked if any(requested(other) == got for other in others) else None
-
-
-def rivals(target: Target, facts: Facts, known: Groups) -> tuple[Target, ...]:
-    """Return the other live mounts of its transport group."""
-    return tuple(other for other in members(target, facts, known) if other is not target)
 
 
 def decider(target: Target, facts: Facts, known: Groups) -> str:
@@ -59,30 +70,37 @@ def decider(target: Target, facts: Facts, known: Groups) -> str:
     return f"another mount of the same server decided it ({_some(likely)})"
 
 
-def mend(target: Target, facts: Facts, known: Groups, count: int) -> str:
-    """Return the commands that give a mount `count` connections.
+def strictest(target: Target, facts: Facts, known: Groups) -> Target:
+    """Return the mount of the group whose profile allows the fewest connections: they are all mounts'."""
+    return min((target, *rivals(target, facts, known)), key=allowed)
 
-    All mounts of the group go, the innermost first; then it comes first, but for what it lies in. Where the
-    profile of another mount forbids so many, it must ask for fewer instead.
+
+def mend(target: Target, facts: Facts, known: Groups, count: int) -> str:
+    """Return the commands that give a mount `count` connections; "" where nothing is mounted that has others.
+
+    All mounts of the group go, the innermost first; then it comes first, but for what it lies in. What a
+    proposal has a line for comes back as that line says.
     """
-    others = rivals(target, facts, known)
-    strict = next((one for one in others if (one.profile.nconnect_max or _MOST) < count), None)
-    if strict is not None:
-        most = strict.profile.nconnect_max
-        return f"ask for at most {most}: {strict.point} is of the same server, and its profile allows no more"
-    live = sorted((target, *others) if target.live is not None else others, key=_depth)
-    points = [shlex.quote(one.point) for one in reversed(live)]
-    above = [one for one in live if target.point.startswith(one.point.rstrip("/") + "/")]
-    made = [
-        *map(_command, above),
-        _command(target, count),
-        *(_command(one) for one in live if one is not target),
-    ]
+    group = {id(one): one for one in (*members(target, facts, known), *_before(target, facts, known))}
+    live = sorted(group.values(), key=_depth)
+    if not live:
+        return ""
+    chief = known.after.get(id(target), target)
+    others = [one for one in (known.after.get(id(one), one) for one in live) if one is not chief]
+    above = [one for one in others if chief.point.startswith(one.point.rstrip("/") + "/")]
+    made = [*map(_command, above), _command(chief, count), *map(_command, others)]
+    units = any(step.startswith("sudo systemctl start ") for step in made)
     steps = [
-        *(["sudo umount " + " ".join(points)] if points else []),
-        *dict.fromkeys(command for command in made if command),
+        "sudo umount " + " ".join(shlex.quote(one.point) for one in reversed(live)),
+        *([_RELOAD] if units else []),
+        *dict.fromkeys(made),
     ]
-    return _agree(others, count) + " && ".join(steps) + _held(live, facts)
+    return _agree(others, count) + _put([chief, *others], facts) + _sequence(steps) + _held(live, facts)
+
+
+def _before(target: Target, facts: Facts, known: Groups) -> list[Target]:
+    """Return the live mount in whose place a proposed line would be mounted."""
+    return [one for one in facts.nfs if known.after.get(id(one)) is target]
 
 
 def _depth(target: Target) -> tuple[int, str]:
@@ -93,6 +111,21 @@ def _agree(others: Iterable[Target], count: int) -> str:
     """Name the lines that must say the same, or the next boot decides anew."""
     lines = dict.fromkeys(one.origin for one in others if one.origin and requested(one) not in {None, count})
     return f"put nconnect={count} also into {_some(list(lines))}, then " if lines else ""
+
+
+def _put(lines: Iterable[Target], facts: Facts) -> str:
+    """Name the proposed lines, which mount(8) does not know before they are in fstab."""
+    proposed = [one.origin for one in lines if one.request and one.request.file == facts.proposal != _FSTAB]
+    return f"put {_some(proposed)} into {_FSTAB}, then " if proposed else ""
+
+
+def _sequence(steps: Sequence[str]) -> str:
+    """Return commands as one line to paste, as far as all of them are commands."""
+    text = steps[0]
+    for before, step in itertools.pairwise(steps):
+        words = before.startswith(_BY_HAND) or step.startswith(_BY_HAND)
+        text += (", then " if words else " && ") + step
+    return text
 
 
 def _held(live: Sequence[Target], facts: Facts) -> str:
@@ -115,22 +148,29 @@ def _held(live: Sequence[Target], facts: Facts) -> str:
 def _command(target: Target, count: int | None = None) -> str:
     """Return how a mount is made again, with `count` connections where its options stand in the command.
 
-    "" for what comes by itself, and for what nothing tells.
+    In words where nothing tells its options: what the kernel shows leaves some out.
     """
-    point = shlex.quote(target.point)
     if target.request is not None:
-        if target.request.file == _FSTAB:
-            return f"sudo mount {point}"
-        name = posixpath.basename(target.request.file)
-        return f"sudo systemctl start {shlex.quote(name)}" if name.endswith(_UNIT) else ""
+        return _as_requested(target.point, target.request.maker)
+    point = shlex.quote(target.point)
     if not target.asked:
-        return ""
+        number = f"nconnect={count} and otherwise " if count is not None else ""
+        return f"{_BY_HAND}{point} again with {number}the options that it had"
     pairs = [(one.name, one.value) for one in target.asked if one.name not in _OWN]
     if count is not None:
         pairs = [*((name, value) for name, value in pairs if name != "nconnect"), ("nconnect", str(count))]
     words = ",".join(name if value is None else f"{name}={value}" for name, value in pairs)
     options = f"-o {shlex.quote(words)} " if words else ""
     return f"sudo mount -t {target.fstype} {options}{shlex.quote(target.source)} {point}"
+
+
+def _as_requested(point: str, maker: Maker) -> str:
+    """Return how a mount is made that a file asks for; KEY stands for any key of an autofs map."""
+    if maker is Maker.AUTOFS:
+        return f"ls {shlex.quote(point.replace('*', 'KEY') + '/')} >/dev/null"
+    if maker is Maker.MOUNT:
+        return f"sudo mount {shlex.quote(point)}"
+    return f"sudo systemctl start {shlex.quote(unit_name(point))}"
 
 
 def _oldest(mounts: Sequence[Target]) -> Target | None:

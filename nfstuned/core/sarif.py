@@ -84,7 +84,7 @@ def _location(report: Report, subject: str) -> Document:
     if at is None:
         return {"logicalLocations": [{"fullyQualifiedName": printable(subject), "kind": "resource"}]}
     # A proposal is where the user has it, and no file of the host.
-    proposed = at.file == report.proposal
+    proposed = at.file == report.facts.proposal
     artifact = {"uri": _uri(at.file)} if proposed else {"uri": _uri(at.file.lstrip("/")), "uriBaseId": _BASE}
     region = {"region": {"startLine": at.line}} if at.line else {}
     return {"physicalLocation": {"artifactLocation": artifact, **region}}

@@ -25,4 +25,4 @@ def place(report: Report, subject: str) -> Place | None:
     found = _LINE.fullmatch(subject)
     file, line = (found["file"], int(found["line"])) if found else (subject, 0)
     # An interface can be called "eth0:1".
-    return Place(file, line) if file.startswith("/") or file == report.proposal else None
+    return Place(file, line) if file.startswith("/") or file == report.facts.proposal else None

@@ -68,7 +68,7 @@ class MountUnits:
             changes = self._drop_ins(name)
             if changes:
                 items = mount_request(name, [*_as_unit(item), *changes], self.specifiers)
-                self.found.add(one if one.file == item.file else _of_unit(one) for one in items)
+                self.found.add(_mounted_by(one, item) for one in items)
             else:
                 self.found.requests.append(item)
 
@@ -83,10 +83,12 @@ class MountUnits:
             return ""
 
     def _made(self, name: str, item: Request | ParseError) -> Request | ParseError:
-        """Say who makes the mount: an .automount unit of the same name, or the unit when it is started."""
+        """Say whether an .automount unit of the same name makes the mount, at its first use."""
         partner = name.removesuffix(SUFFIX) + AUTOMOUNT
         automounted = any(partner in names for names in self.automounts.values())
-        return _of_unit(item, Maker.AUTOMOUNT if automounted and self._unmasked(partner) else Maker.UNIT)
+        if isinstance(item, ParseError) or not automounted or not self._unmasked(partner):
+            return item
+        return replace(item, maker=Maker.AUTOMOUNT)
 
     def _unmasked(self, name: str) -> bool:
         """Return whether the strongest file of a unit says something."""
@@ -114,8 +116,11 @@ class MountUnits:
         return [item for item in items if isinstance(item, UnitSetting)]
 
 
-def _of_unit(item: Request | ParseError, maker: Maker = Maker.UNIT) -> Request | ParseError:
-    return item if isinstance(item, ParseError) else replace(item, maker=maker)
+def _mounted_by(item: Request | ParseError, entry: Request) -> Request | ParseError:
+    """Say that mount(8) still mounts an entry of fstab where its options are its own."""
+    if isinstance(item, ParseError) or item.file != entry.file:
+        return item
+    return replace(item, maker=Maker.MOUNT)
 
 
 def _as_unit(request: Request) -> list[UnitSetting]:

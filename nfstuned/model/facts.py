@@ -297,6 +297,8 @@ class Facts:
     system: System = System()
     smb: tuple[SmbSession, ...] = ()
     measured: Measured | None = None
+    proposal: str = ""
+    """The name of the file that is judged in the place of /etc/fstab."""
     unknown: tuple[str, ...] = ()
     """What could not be found out, for people: "sa1.file.core.windows.net: no answer within 3 s"."""
 

@@ -23,8 +23,6 @@ class Report:
     """Those that were chosen, skipped ones included."""
     diagnosis: Diagnosis
     fail_on: Severity = Severity.WARNING
-    proposal: str = ""
-    """The name of the file that was judged in the place of /etc/fstab."""
 
     @property
     def exit_code(self) -> int:
@@ -36,7 +34,7 @@ class Report:
     @property
     def unjudged(self) -> tuple[ParseError, ...]:
         """What of fstab, or of the file in its place, could not be read: what it asks for is not known."""
-        file = self.proposal or FSTAB
+        file = self.facts.proposal or FSTAB
         found = (problem for problem in self.facts.snapshot.problems if problem.file == file)
         return tuple({str(problem): problem for problem in found}.values())
 

@@ -57,9 +57,9 @@ class Maker(Enum):
     """Who makes a mount that a file asks for."""
 
     MOUNT = "mount(8)"
-    """At boot, as systemd makes a unit of a line of fstab, or by hand."""
-    UNIT = "a mount unit"
-    """When somebody starts it: its own file says who."""
+    """From fstab: at boot, as systemd makes a unit of the line, or by hand."""
+    UNIT = "systemd"
+    """A mount unit, when somebody starts it; also an entry of fstab whose options a drop-in decides."""
     AUTOMOUNT = "systemd's automount"
     """An .automount unit beside the mount unit, at the first use."""
     AUTOFS = "automount(8)"
@@ -85,8 +85,8 @@ class Request:
     @property
     def at_first_use(self) -> bool:
         """Whether nothing waits for it at boot, because it is mounted when somebody goes there."""
-        automounted = self.maker in {Maker.AUTOMOUNT, Maker.AUTOFS}
-        return automounted or "x-systemd.automount" in self.options.split(",")
+        watched = self.maker in {Maker.AUTOMOUNT, Maker.AUTOFS}
+        return watched or "x-systemd.automount" in self.options.split(",")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from nfstuned.errors import ParseError
 from nfstuned.model.intent import UnitSetting
-from nfstuned.model.work import Request
+from nfstuned.model.work import Maker, Request
 from nfstuned.parse.fields import clean_path, quoted
 from nfstuned.parse.fstab import TYPES
 
@@ -137,7 +137,8 @@ def _request(name: str, values: dict[str, UnitSetting]) -> tuple[Request | Parse
         return (ParseError(what.file, line, message),)
     options = values.get("Options", what)
     asked = options.value if options is not what else ""
-    return (Request(what.value, clean_path(point), asked, options.file, options.line, fstype=fstype),)
+    where_from = (options.file, options.line)
+    return (Request(what.value, clean_path(point), asked, *where_from, fstype=fstype, maker=Maker.UNIT),)
 
 
 def _guessed(source: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from nfstuned.core.groups import address, groups, is_private, members, requested
 from nfstuned.core.targets import targets
 from nfstuned.model.facts import Answer, Facts, Network
 from nfstuned.model.kernel import KernelRelease
+from nfstuned.model.work import Maker, Request
 from tests.core.nconnect_hosts import (
     AZURE,
     NAS,
@@ -244,3 +246,74 @@ def test_kerberos_alone_and_connections_alone_are_fine() -> None:
     for count, security, told in ((4, "krb5i", 1), (1, "krb5", 0), (4, "sys", 0), (4, "krb5:sys", 0)):
         made = Made("/a", f"nconnect={count}", shown.format(count, security), connections=count)
         assert len(faults("NFS207", facts(made))) == told
+
+
+def _asked_by(request: Request, *, at: str = "/mnt/in side") -> str:
+    """Return how a mount that a file asks for comes to the connections that another mount decided."""
+    snapshot = facts(Made(at, None), Made("/b")).snapshot
+    snapshot = replace(snapshot, requests=(*snapshot.requests, request))
+    (fault,) = faults("NFS204", facts(snapshot=snapshot, targets=targets(snapshot, POLICY)))
+    assert (fault.subject, shlex.split(fault.remedy)[:4]) == (at, ["sudo", "umount", at, "/b"])
+    return fault.remedy.partition(" && ")[2].removesuffix(" && sudo mount -t nfs4 -o rw nas:/srv /b")
+
+
+@pytest.mark.parametrize(
+    "file", ["mnt-in\\x20side.mount", "mnt-in\\x20side.mount.d/x.conf", "mnt-.mount.d/x.conf"]
+)
+def test_systemd_mounts_what_its_units_ask_for(file: str) -> None:
+    place = f"/etc/systemd/system/{file}"
+    request = Request(f"{NAS}:/srv", "/mnt/in side", "nconnect=4", place, 4, maker=Maker.UNIT)
+    again = r"sudo systemctl daemon-reload && sudo systemctl start 'mnt-in\x20side.mount'"
+    assert _asked_by(request) == again
+    assert _asked_by(replace(request, maker=Maker.AUTOMOUNT)) == again
+
+
+def test_the_automounter_mounts_what_somebody_looks_into() -> None:
+    request = Request(f"{NAS}:/srv", "/mnt/in side", "nconnect=4", "/etc/auto.mnt", 4, maker=Maker.AUTOFS)
+    assert _asked_by(request) == "ls '/mnt/in side/' >/dev/null"
+    home = replace(request, point="/home/*", source=f"{NAS}:/&", wildcard=True)
+    assert (
+        _asked_by(replace(home, source=f"{NAS}:/srv"), at="/home/me too") == "ls '/home/me too/' >/dev/null"
+    )
+
+
+def test_any_key_of_a_map_stands_for_those_that_nobody_used_yet() -> None:
+    home = Request(
+        f"{NAS}:/&", "/home/*", "vers=4.1,nconnect=4", "/etc/auto.home", 2, wildcard=True, maker=Maker.AUTOFS
+    )
+    snapshot = facts(Made("/b")).snapshot
+    snapshot = replace(snapshot, requests=(*snapshot.requests, home))
+    found = facts(snapshot=snapshot, targets=targets(snapshot, POLICY), network=answered(NAS, NAS_ADDRESS))
+    assert "sudo umount /b && ls /home/KEY/ >/dev/null && sudo mount" in faults("NFS204", found)[0].remedy
+
+
+def test_a_mount_comes_back_also_where_nothing_tells_its_options() -> None:
+    (fault,) = faults("NFS204", facts(Made("/a", None), Made("/b", "nconnect=4")))
+    assert fault.remedy == (
+        "sudo umount /b /a && sudo mount -t nfs4 -o nconnect=4 nas:/srv /b, then "
+        "mount /a again with the options that it had"
+    )
+    (fault,) = faults("NFS201", facts(Made("/a", None, source=f"{AZURE}:/sa1/s"), Made("/b", fstab="rw")))
+    assert fault.remedy.endswith(
+        "then sudo umount /b /a, then mount /a again with nconnect=4 and otherwise the options that it had, "
+        "then sudo mount /b"
+    )
+
+
+def test_what_is_not_mounted_needs_no_mounting_again() -> None:
+    (fault,) = faults("NFS202", facts(lines=(f"{AZURE}:/sa1/s /a nconnect=8",)))
+    assert fault.remedy == "set nconnect=4 in /etc/fstab:100"
+
+
+def test_no_mount_gets_more_than_the_profiles_of_its_group_allow() -> None:
+    share = f"{AZURE}:/sa1/s"
+    first, second = Made("/a", source=share, age_s=9), Made("/b", "nconnect=8", fstab="nconnect=8")
+    (fault,) = faults("NFS204", facts(first, second))
+    assert fault.remedy.startswith(
+        "set nconnect=4 in /etc/fstab:2, as the profile of /a allows no more, then sudo umount /b /a && "
+    )
+    shown = "vers=4.1,proto=tcp,nconnect=4"
+    (fault,) = faults(
+        "NFS204", facts(replace(first, asked="nconnect=4", shown=shown), replace(second, shown=shown))
+    )
+    assert fault.remedy == "set nconnect=4 in /etc/fstab:2, as the profile of /a allows no more"

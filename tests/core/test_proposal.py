@@ -12,40 +12,87 @@ from nfstuned.host.proposal import FSTAB
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Network
 from tests.check import hosts
+from tests.core.nconnect_hosts import faults
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nfstuned.model.facts import Target
+    from nfstuned.model.facts import Facts, Target
 
+OPTIONS = "vers=4,minorversion=1,_netdev,nofail"
 SOURCE = "sa1.file.core.windows.net:/sa1/share"
+
+
+def proposed(folder: Path, name: str, *lines: str) -> Facts:
+    """Return the facts of a host for which a file `new` proposes something."""
+    case = hosts.load(name)
+    root = Root(str(case.build(folder / "host")))
+    root.propose(FSTAB, "new", "".join(f"{line}\n" for line in lines))
+    return examine(root, builtin_policy(), Scope(proposal="new"), hosts.Told(case.network))
 
 
 def judged(folder: Path, fstab: str) -> tuple[Target, ...]:
     """Return the targets of a host with one mount, for which a file `new` proposes something."""
-    root = Root(str(hosts.load("clean").build(folder / "host")))
-    root.propose(FSTAB, "new", fstab)
-    return examine(root, builtin_policy(), Scope(offline=True, proposal="new"), hosts.Told(Network())).targets
+    return proposed(folder, "clean", fstab).targets
+
+
+def nas(name: str, asked: str = "") -> str:
+    """Return a line for one of the two mounts of a host on which the first decided for the second."""
+    return f"nas1.example.com:/srv/{name} /mnt/{name} nfs {OPTIONS}{asked} 0 0"
 
 
 @pytest.mark.parametrize("slash", ["", "/"])
 def test_a_proposed_line_stands_for_itself_beside_the_mount_that_it_is_about(
     slash: str, tmp_path: Path
 ) -> None:
-    live, proposed = judged(tmp_path, f"{SOURCE}{slash} /mnt/share{slash} nfs soft,nconnect=2 0 0\n")
+    live, asked = judged(tmp_path, f"{SOURCE}{slash} /mnt/share{slash} nfs soft,nconnect=2 0 0\n")
     assert (live.subject, live.origin, live.options.get("nconnect")) == ("/mnt/share", "new:1", "4")
     assert live.wanted.get("nconnect") == "2"
-    assert (proposed.subject, proposed.live, proposed.options.get("nconnect")) == ("new:1", None, "2")
-    assert "soft" in [name for name, _ in proposed.options.pairs]
+    assert (asked.subject, asked.live, asked.options.get("nconnect")) == ("new:1", None, "2")
+    assert "soft" in [name for name, _ in asked.options.pairs]
 
 
 def test_a_mount_that_a_proposal_does_not_have_keeps_what_it_was_made_with(tmp_path: Path) -> None:
-    live, proposed = judged(tmp_path, "srv:/b /mnt/b nfs nconnect=2 0 0\n")
+    live, asked = judged(tmp_path, "srv:/b /mnt/b nfs nconnect=2 0 0\n")
     assert (live.wanted.get("nconnect"), live.origin) == ("4", "")
-    assert proposed.subject == "new:1"
+    assert asked.subject == "new:1"
 
 
 def test_what_is_mounted_and_asked_for_is_one_target(tmp_path: Path) -> None:
     root = Root(str(hosts.load("clean").build(tmp_path / "host")))
     (target,) = examine(root, builtin_policy(), Scope(offline=True), hosts.Told(Network())).targets
     assert (target.subject, target.origin) == ("/mnt/share", "/etc/fstab:3")
+
+
+def test_lines_that_replace_all_mounts_of_a_server_inherit_nothing_from_them(tmp_path: Path) -> None:
+    for number, count in enumerate(("", ",nconnect=4", ",nconnect=8")):
+        found = proposed(tmp_path / str(number), "nconnect-first-mount-v41", nas("a", count), nas("b", count))
+        assert not faults("NFS204", found)
+
+
+def test_a_line_for_a_mount_point_replaces_what_is_mounted_there_from_elsewhere(tmp_path: Path) -> None:
+    lines = (nas("a").replace("/srv/a", "/srv/c"), nas("b", ",nconnect=4"))
+    assert not faults("NFS204", proposed(tmp_path, "nconnect-first-mount-v41", *lines))
+
+
+def test_a_mount_that_a_proposal_leaves_out_still_decides(tmp_path: Path) -> None:
+    (fault,) = faults("NFS204", proposed(tmp_path, "nconnect-first-mount-v41", nas("b", ",nconnect=4")))
+    assert fault.subject == "new:1"
+    assert "the mount would get 1: /mnt/a came first and decided it" in fault.message
+    assert fault.remedy == (
+        "put new:1 into /etc/fstab, then sudo umount /mnt/b /mnt/a && sudo mount /mnt/b && "
+        "sudo mount -t nfs4 -o vers=4,minorversion=1,sec=sys,_netdev,nofail nas1.example.com:/srv/a /mnt/a"
+    )
+
+
+def test_a_mount_is_told_how_it_comes_to_what_a_proposal_has(tmp_path: Path) -> None:
+    line = f"{SOURCE} /mnt/share nfs {OPTIONS},nconnect="
+    second = line.replace("sa1", "sa2").replace("/mnt/share", "/mnt/sa2")
+    again = "put new:1 into /etc/fstab, then sudo umount /mnt/share && sudo mount /mnt/share"
+    (raised,) = faults("NFS201", proposed(tmp_path / "1", "azure-scenario-1", second + "4 0 0"))
+    assert (raised.subject, raised.remedy) == ("/mnt/sa2", again.replace("/mnt/share", "/mnt/sa2"))
+    live, asked = faults("NFS202", proposed(tmp_path / "2", "nconnect-16", line + "8 0 0"))
+    assert (live.subject, live.remedy) == ("/mnt/share", f"set nconnect=4 in new:1, then {again}")
+    assert (asked.subject, asked.remedy) == ("new:1", f"set nconnect=4 in new:1, then {again}")
+    (lowered,) = faults("NFS202", proposed(tmp_path / "3", "nconnect-16", line + "4 0 0"))
+    assert lowered.remedy == again

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
 from nfstuned.model.intent import UnitSetting
-from nfstuned.model.work import Request
+from nfstuned.model.work import Maker, Request
 from nfstuned.parse.fields import clean_path
 from nfstuned.parse.units import drop_in_folders, mount_request, parse_unit, unit_name, unit_path
 from tests.parse.damage import any_text, damaged, tokens_damaged
@@ -51,8 +51,9 @@ def test_each_assignment_has_its_section_and_its_line() -> None:
 
 
 def test_a_unit_asks_for_what_its_options_say_on_their_line() -> None:
-    assert request(REAL) == (Request("nas:/a", "/mnt/a", "rw,nconnect=4", FILE, 6),)
-    assert request(REAL.replace("Options=rw,nconnect=4\n", "")) == (Request("nas:/a", "/mnt/a", "", FILE, 3),)
+    assert request(REAL) == (Request("nas:/a", "/mnt/a", "rw,nconnect=4", FILE, 6, maker=Maker.UNIT),)
+    (bare,) = request(REAL.replace("Options=rw,nconnect=4\n", ""))
+    assert bare == Request("nas:/a", "/mnt/a", "", FILE, 3, maker=Maker.UNIT)
 
 
 def test_other_file_systems_are_left_out() -> None:
@@ -90,7 +91,7 @@ def test_lines_go_on_behind_a_backslash_past_comments_and_keep_their_first_numbe
 def test_specifiers_are_replaced_and_quotes_stay() -> None:
     text = '[Mount]\nWhat=%H:/%p/%J\nWhere=%f\nOptions="x=100%%,%-"\n'
     (found,) = request(text, H="here")
-    assert found == Request("here:/mnt-a/a", "/mnt/a", '"x=100%,%-"', FILE, 4)
+    assert found == Request("here:/mnt-a/a", "/mnt/a", '"x=100%,%-"', FILE, 4, maker=Maker.UNIT)
 
 
 def test_a_specifier_that_is_not_known_costs_its_assignment() -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nfstuned.core.backports import knows_nconnect
-from nfstuned.core.groups import Groups, effective, groups, protocol, requested, version
-from nfstuned.core.inherited import contradicted, decider, mend
+from nfstuned.core.groups import Groups, allowed, effective, groups, protocol, requested, version
+from nfstuned.core.inherited import contradicted, decider, mend, strictest
 from nfstuned.core.intent import find
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault, Rule, Severity
+from nfstuned.model.intent import Asked
 from nfstuned.parse.options import parse_options
 from nfstuned.parse.utab import FILE as UTAB
 
@@ -18,7 +19,8 @@ def below_policy(facts: Facts) -> Iterator[Fault]:
     """Yield mounts with fewer connections than their profile asks for.
 
     Silent where the advice would be wrong or said already: with Kerberos (NFS207), where the kernel cannot
-    (NFS203), and where the mount asks for enough and another mount decided (NFS204).
+    (NFS203), where the profile of another mount of its group allows no more, and where the mount asks for
+    enough and another mount decided (NFS204).
     """
     known = groups(facts)
     for target in facts.nfs:
@@ -27,14 +29,17 @@ def below_policy(facts: Facts) -> Iterator[Fault]:
             continue
         if contradicted(target, facts, known) and (requested(target) or 0) >= wanted:
             continue
+        possible = min(wanted, allowed(strictest(target, facts, known)))
+        if got >= possible:
+            continue
         yield Fault(
             target.subject,
             f"{'one connection carries' if got == 1 else f'{got} connections carry'} everything and the "
             f"profile {target.profile.name} asks for nconnect={wanted}: one connection is one network flow, "
             "with the speed of one",
             observed=_text(target, got),
-            expected=f"nconnect={wanted}",
-            remedy=_raise(target, wanted, facts, known),
+            expected=f"nconnect={possible}",
+            remedy=_raise(target, possible, facts, known),
             source=_said_by(target),
         )
 
@@ -48,15 +53,15 @@ def above_policy(facts: Facts) -> Iterator[Fault]:
             continue
         if contradicted(target, facts, known) and (requested(target) or 0) <= most:
             continue
-        wanted = target.profile.nconnect or most
-        again = mend(target, facts, known, wanted)
+        wanted = min(target.profile.nconnect or most, allowed(strictest(target, facts, known)))
+        change = "" if (requested(target) or got) <= most else f"set nconnect={wanted}{_in_file(target)}"
         yield Fault(
             target.subject,
             f"nconnect={got} is more than the {most} that {target.profile.name} allows: nothing is gained "
             "beyond that, and the server's own queues may suffer",
             observed=f"nconnect={got}",
             expected=f"at most {most}",
-            remedy=f"set nconnect={wanted}{_in_file(target)}" + (f", then {again}" if again else ""),
+            remedy=_then(change, mend(target, facts, known, wanted)),
             source=_said_by(target),
         )
 
@@ -90,9 +95,7 @@ def inherited(facts: Facts) -> Iterator[Fault]:
             continue
         got = effective(target, facts, known)
         gets = "has" if target.live is not None else "would get"
-        by_hand = asked.file == UTAB
-        who = "mount(8) was asked" if by_hand else f"{asked.origin} asks"
-        line = f"put nconnect={wanted} into {target.origin}, then " if by_hand and target.origin else ""
+        who = "mount(8) was asked" if asked.file == UTAB else f"{asked.origin} asks"
         yield Fault(
             target.subject,
             f"{who} for nconnect={wanted} and the mount {gets} {got}: "
@@ -100,8 +103,20 @@ def inherited(facts: Facts) -> Iterator[Fault]:
             f"({target.endpoint.address or target.endpoint.host}) share its connections",
             observed=f"nconnect={got}" if got != 1 else "no nconnect",
             expected=f"nconnect={asked.value}",
-            remedy=line + mend(target, facts, known, wanted),
+            remedy=_granted(target, asked, facts, known),
         )
+
+
+def _granted(target: Target, asked: Asked, facts: Facts, known: Groups) -> str:
+    """Return how a mount gets what it asks for, or as much of it as the profiles of its group allow."""
+    wanted, strict = requested(target) or 1, strictest(target, facts, known)
+    count, change = min(wanted, allowed(strict)), ""
+    if count < wanted:
+        change = f"set nconnect={count}{_in_file(target)}, as the profile of {strict.point} allows no more"
+    elif asked.file == UTAB and target.origin:
+        change = f"put nconnect={count} into {target.origin}"
+    enough = count == effective(target, facts, known)
+    return _then(change, "" if enough else mend(target, facts, known, count))
 
 
 def _may_have_more(target: Target, facts: Facts) -> bool:
@@ -116,10 +131,14 @@ def _raise(target: Target, wanted: int, facts: Facts, known: Groups) -> str:
     line = parse_options(target.request.options).number("nconnect") if target.request else None
     if target.live is None:
         return f"put nconnect={wanted} into the options{_in_file(target)}"
-    if line is not None and line >= wanted:
+    if line is not None and wanted <= line <= allowed(strictest(target, facts, known)):
         return mend(target, facts, known, line)
-    again = mend(target, facts, known, wanted)
-    return f"put nconnect={wanted} into the options{_in_file(target)}, then {again}"
+    change = f"put nconnect={wanted} into the options{_in_file(target)}"
+    return _then(change, mend(target, facts, known, wanted))
+
+
+def _then(*steps: str) -> str:
+    return ", then ".join(step for step in steps if step)
 
 
 def _in_file(target: Target) -> str:
