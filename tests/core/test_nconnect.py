@@ -233,6 +233,18 @@ def test_public_endpoints_count_as_one_whatever_their_addresses() -> None:
     assert not faults("NFS205", _shares("rw", "nconnect=4", at="52.239.238.8"))
 
 
+def test_shares_are_not_told_to_ask_for_more_than_their_profile_allows() -> None:
+    for at, rule in (("10.0.0.4", "NFS205"), ("52.239.238.8", "NFS206")):
+        for count, advice in (
+            (4, "put nconnect=4 also into the options of /0, the options of /2, and"),
+            (16, "put nconnect=4 into the options of /0, the options of /1, the options of /2, and"),
+            (32, "put nconnect=4 into the options of /0, the options of /1, the options of /2, and"),
+        ):
+            (fault,) = faults(rule, _shares("rw", f"nconnect={count}", "nconnect=2", at=at))
+            assert fault.remedy.startswith(advice)
+            assert f"{count} on /1, 2 on /2, none on /0" in fault.message
+
+
 def test_another_network_namespace_does_not_count_against_an_endpoint() -> None:
     made = [
         Made("/a", "nconnect=4", source=f"{AZURE}:/sa1/a", at="10.0.0.4"),

@@ -96,3 +96,17 @@ def test_a_mount_is_told_how_it_comes_to_what_a_proposal_has(tmp_path: Path) -> 
     assert (asked.subject, asked.remedy) == ("new:1", f"set nconnect=4 in new:1, then {again}")
     (lowered,) = faults("NFS202", proposed(tmp_path / "3", "nconnect-16", line + "4 0 0"))
     assert lowered.remedy == again
+
+
+def test_a_mount_and_the_line_that_is_proposed_for_it_count_once(tmp_path: Path) -> None:
+    one, two, three = (
+        f"sa1.file.core.windows.net:/sa1/share{number} /mnt/{point} nfs {OPTIONS}"
+        for number, point in enumerate(("one", "two", "three"), 1)
+    )
+    alike = tuple(f"{line},nconnect=4 0 0" for line in (one, two, three))
+    assert not faults("NFS205", proposed(tmp_path / "1", "azure-scenario-3", *alike))
+    lines = (f"{one},nconnect=4 0 0", f"{two} 0 0", f"{three} 0 0")
+    (fault,) = faults("NFS205", proposed(tmp_path / "2", "azure-scenario-3", *lines))
+    assert "4 on /mnt/one, none on /mnt/three and 1 more;" in fault.message
+    other = (alike[0].replace("share1", "share9"), *alike[1:])
+    assert not faults("NFS205", proposed(tmp_path / "3", "azure-scenario-3", *other))

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from nfstuned.core.endpoint import AZURE_FILES
-from nfstuned.core.groups import address, by_namespace, effective, groups, is_private, requested, share
+from nfstuned.core.groups import (
+    address,
+    allowed,
+    by_namespace,
+    effective,
+    groups,
+    is_private,
+    requested,
+    share,
+)
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault, Rule, Severity
 
@@ -64,11 +73,17 @@ def with_kerberos(facts: Facts) -> Iterator[Fault]:
 
 
 def _azure_files(facts: Facts, *, private: bool) -> list[Target]:
-    """Return the mounts of Azure Files of which the endpoint's kind and the request are known."""
+    """Return the mounts of Azure Files of which the endpoint's kind and the request are known.
+
+    A live mount and the proposed line for it are one, and what another line replaces is none.
+    """
+    after, mounted = groups(facts).after, {target.request for target in facts.nfs if target.live is not None}
     return [
         target
         for target in facts.nfs
         if target.endpoint.provider == AZURE_FILES
+        and (target.live is not None or target.request not in mounted)
+        and after.get(id(target), target).request == target.request
         and requested(target) is not None
         and is_private(target, facts) is private
     ]
@@ -101,16 +116,18 @@ def _place(target: Target) -> tuple[str, int]:
 
 def _fault(members: Sequence[Target], message: str, expected: str) -> Fault:
     most = max(requested(target) or 1 for target in members)
+    count = min(most, *map(allowed, members))
     chief = next(target for target in members if requested(target) == most)
     live = sorted({one.options.number("nconnect") or 1 for one in members if one.live is not None})
-    others = sorted((one for one in members if requested(one) != most), key=_place)
+    others = sorted((one for one in members if requested(one) != count), key=_place)
     lines = dict.fromkeys(target.origin or f"the options of {target.point}" for target in others)
+    also = "also " if count == most else ""
     return Fault(
         chief.subject,
         message,
         observed=f"in effect: {', '.join(str(count) for count in live)}" if live else "nothing mounted yet",
         expected=expected,
-        remedy=f"put nconnect={most} also into {', '.join(lines)}, and mount all of them again",
+        remedy=f"put nconnect={count} {also}into {', '.join(lines)}, and mount all of them again",
     )
 
 
