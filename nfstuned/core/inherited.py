@@ -67,7 +67,7 @@ def decider(target: Target, facts: Facts, known: Groups) -> str:
     if oldest is not None and oldest is not target and requested(oldest) in {None, got}:
         return f"{oldest.point} came first and decided it"
     likely = [other.point for other in others if requested(other) == got] or [one.point for one in others]
-    return f"another mount of the same server decided it ({_some(likely)})"
+    return f"another mount of the same server decided it ({some(likely)})"
 
 
 def strictest(target: Target, facts: Facts, known: Groups) -> Target:
@@ -110,13 +110,13 @@ def _depth(target: Target) -> tuple[int, str]:
 def _agree(others: Iterable[Target], count: int) -> str:
     """Name the lines that must say the same, or the next boot decides anew."""
     lines = dict.fromkeys(one.origin for one in others if one.origin and requested(one) not in {None, count})
-    return f"put nconnect={count} also into {_some(list(lines))}, then " if lines else ""
+    return f"put nconnect={count} also into {some(list(lines))}, then " if lines else ""
 
 
 def _put(lines: Iterable[Target], facts: Facts) -> str:
     """Name the proposed lines, which mount(8) does not know before they are in fstab."""
     proposed = [one.origin for one in lines if one.request and one.request.file == facts.proposal != _FSTAB]
-    return f"put {_some(proposed)} into {_FSTAB}, then " if proposed else ""
+    return f"put {some(proposed)} into {_FSTAB}, then " if proposed else ""
 
 
 def _sequence(steps: Sequence[str]) -> str:
@@ -142,7 +142,7 @@ def _held(live: Sequence[Target], facts: Facts) -> str:
         and superblock.volume
         and (superblock.volume.address, superblock.volume.port) in servers
     ]
-    return f" (first end what still uses {_some(hidden)}, which umount -l left behind)" if hidden else ""
+    return f" (first end what still uses {some(hidden)}, which umount -l left behind)" if hidden else ""
 
 
 def _command(target: Target, count: int | None = None) -> str:
@@ -188,7 +188,8 @@ def _ignored(target: Target, facts: Facts) -> bool:
     return protocol(target) != "tcp" or (old and version(target) in {None, "4", "4.0"})
 
 
-def _some(names: Sequence[str]) -> str:
+def some(names: Sequence[str]) -> str:
+    """Name the first few, and say how many more there are."""
     shown = 3
     rest = len(names) - shown
     return ", ".join(names[:shown]) + (f" and {rest} more" if rest > 0 else "")

@@ -10,6 +10,7 @@ import pytest
 from nfstuned.core.groups import address, groups, is_private, members, requested, version
 from nfstuned.core.targets import targets
 from nfstuned.model.facts import Answer, Facts, Network
+from nfstuned.model.intent import Asked
 from nfstuned.model.kernel import KernelRelease
 from nfstuned.model.work import Maker, Request
 from tests.core.nconnect_hosts import (
@@ -251,6 +252,31 @@ def test_another_network_namespace_does_not_count_against_an_endpoint() -> None:
         Made("/b", "rw", source=f"{AZURE}:/sa1/b", at="10.0.0.4", space="pod"),
     ]
     assert not faults("NFS205", facts(*made))
+
+
+KERBEROS = "vers=4.1,proto=tcp,nconnect=4,sec=krb5"
+
+
+def test_the_line_is_named_from_which_a_kerberos_mount_has_its_nconnect() -> None:
+    files = ("/etc/fstab", "/etc/nfsmount.conf", "/etc/systemd/system/a.mount.d/x.conf", "/etc/auto.mnt")
+    for file in files:
+        found = facts(Made("/a", None, KERBEROS, fstab="sec=krb5"))
+        asked = (Asked("sec", "krb5", "/etc/fstab", 1), Asked("nconnect", "4", file, 7))
+        (fault,) = faults("NFS207", replace(found, targets=(replace(only(found), asked=asked),)))
+        assert f"nconnect=4 ({file}:7): " in fault.message
+        assert fault.remedy.startswith(f"take nconnect out of {file}:7, then umount every mount")
+
+
+def test_kerberos_mounts_that_share_connections_name_the_line_of_the_mount_that_asked() -> None:
+    other = Made("/b", "nconnect=4", KERBEROS.replace("krb5", "sys"), fstab="nconnect=4")
+    (fault,) = faults("NFS207", facts(Made("/a", "sec=krb5", KERBEROS, fstab="sec=krb5"), other))
+    assert (fault.subject, "nconnect=4 (/etc/fstab:2): " in fault.message) == ("/a", True)
+    assert fault.remedy.startswith("take nconnect out of /etc/fstab:2, then ")
+    (fault,) = faults("NFS207", facts(Made("/a", "nconnect=4,sec=krb5", KERBEROS, fstab="sec=krb5")))
+    assert "nconnect=4 (the options of /a): " in fault.message
+    (fault,) = faults("NFS207", facts(Made("/a", None, KERBEROS)))
+    assert "nconnect=4: connections" in fault.message
+    assert fault.remedy.startswith("umount every mount of this server")
 
 
 def test_kerberos_alone_and_connections_alone_are_fine() -> None:

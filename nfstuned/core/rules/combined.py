@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from nfstuned.core.endpoint import AZURE_FILES
 from nfstuned.core.groups import (
+    Groups,
     address,
     allowed,
     by_namespace,
@@ -13,10 +14,14 @@ from nfstuned.core.groups import (
     groups,
     is_private,
     requested,
+    rivals,
     share,
 )
+from nfstuned.core.inherited import some
+from nfstuned.core.intent import find
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault, Rule, Severity
+from nfstuned.parse.utab import FILE as UTAB
 
 
 def shared_private_endpoint(facts: Facts) -> Iterator[Fault]:
@@ -61,15 +66,29 @@ def with_kerberos(facts: Facts) -> Iterator[Fault]:
         security, count = target.options.get("sec") or "", effective(target, facts, known) or 1
         certain = all(flavor.startswith("krb5") for flavor in security.split(":"))
         if certain and count > 1 and target.endpoint.provider != AZURE_FILES:
+            asking = _asking(target, facts, known)
             yield Fault(
                 target.subject,
-                f"sec={security} and nconnect={count}: connections that share one Kerberos context run ahead "
-                "of its replay window, which the server answers by dropping requests",
+                f"sec={security} and nconnect={count}{f' ({asking})' if asking else ''}: "
+                "connections that share one Kerberos context run ahead of its replay window, which the "
+                "server answers by dropping requests",
                 observed=f"sec={security}, nconnect={count}",
                 expected="nconnect=1, or sec=sys",
-                remedy=f"take nconnect out of {target.origin or 'the options'} and mount every mount of this "
-                "server again",
+                remedy=(f"take nconnect out of {asking}, then " if asking else "")
+                + "umount every mount of this server and mount them again without nconnect",
             )
+
+
+def _asking(target: Target, facts: Facts, known: Groups) -> str:
+    """Name the lines that ask for several connections: the mount's, and those of others in its group."""
+    mounts = [one for one in (target, *rivals(target, facts, known)) if (requested(one) or 1) > 1]
+    return some(list(dict.fromkeys(_said_by(one) for one in mounts)))
+
+
+def _said_by(target: Target) -> str:
+    """Name the line that gives a mount its nconnect; utab is no file to change."""
+    asked = find(target.asked, "nconnect")
+    return asked.origin if asked and asked.file != UTAB else f"the options of {target.point}"
 
 
 def _azure_files(facts: Facts, *, private: bool) -> list[Target]:
