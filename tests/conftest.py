@@ -6,10 +6,16 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 NOBODY = 65534
 TIERS = ("none", "short", "ci", "all")
+
+
+# How long an example takes says more of the machine than of the code.
+hypothesis.settings.register_profile("nfstuned", deadline=None)
+hypothesis.settings.load_profile("nfstuned")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import pytest
@@ -313,16 +312,6 @@ class TestEarly:
         assert (decide_early(entries, volume(), (row("nas"),), ()) is None) is waits
         assert decide_early(entries, volume(), (row("nas"),), (), azure=False) is not None
         assert decide_early(entries, volume(version=3), (row("nas", version=3),), ()) is not None
-
-    def test_a_decision_takes_far_less_than_a_millisecond(self) -> None:
-        entries = policy(*((Match(server=(f"10.{i}.0.0/16", f"srv{i}-*")), "scratch") for i in range(1, 33)))
-        rows = tuple(row(f"host{i}", f"10.99.0.{i}") for i in range(50))
-        seen = volume("10.99.0.49")
-        decide_early(entries, seen, rows, ())
-        started = time.perf_counter()
-        for _ in range(100):
-            decide_early(entries, seen, rows, ())
-        assert (time.perf_counter() - started) / 100 < 0.001
 
 
 def test_early_and_late_agree_where_both_answer() -> None:

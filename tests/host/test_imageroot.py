@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.host.image import observe_image
@@ -287,7 +287,6 @@ def test_an_image_full_of_what_is_no_file_is_seen_in_a_moment(image: Path) -> No
 
 
 @pytest.mark.skipif(tuple(map(int, os.uname().release.split(".")[:2])) < (5, 6), reason="needs openat2(2)")
-@settings(deadline=None)  # files on a busy disk
 @given(links=LINKS, names=st.lists(PARTS, min_size=1, max_size=8))
 def test_a_name_leads_where_the_kernel_would_find_it_in_this_root(
     links: dict[str, str], names: list[str]
