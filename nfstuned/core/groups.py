@@ -202,12 +202,12 @@ def share(target: Target) -> str:
 
 def is_azure_files(target: Target) -> bool:
     """Whether a mount is of Azure Files, by its server or by the administrator's word."""
-    return AZURE_FILES in {target.endpoint.provider, target.profile.name}
+    return AZURE_FILES in {target.endpoint.provider, target.profile.base}
 
 
 def is_netapp(target: Target) -> bool:
     """Whether a mount is of Azure NetApp Files, by its server or by the administrator's word."""
-    return NETAPP in {target.endpoint.provider, target.profile.name}
+    return NETAPP in {target.endpoint.provider, target.profile.base}
 
 
 def was_recorded(target: Target, facts: Facts) -> bool:

@@ -99,9 +99,13 @@ class Matcher:
                 return tuple(found)
         return (*found, Choice(self.profile(endpoint.provider), _recognised(endpoint)))
 
+    def find(self, name: str) -> Profile | None:
+        """Return the profile of that name; None when there is none."""
+        return self._profiles.get(name)
+
     def profile(self, name: str) -> Profile:
         """Return the profile of that name; one without an opinion when there is none."""
-        return self._profiles.get(name) or Profile(name)
+        return self.find(name) or Profile(name)
 
 
 @lru_cache(maxsize=4)

@@ -20,14 +20,17 @@ def policy_document(policy: Policy) -> Document:
         **_tables(policy),
         "policy": [{**_entry(entry), "origin": entry.origin} for entry in policy.assignments],
         "profile": {
-            profile.name: {**_numbers(profile), "sources": [_source(source) for source in profile.sources]}
+            profile.name: {**_keys(profile), "sources": [_source(source) for source in profile.sources]}
             for profile in policy.profiles
         },
     }
 
 
 def policy_text(policy: Policy) -> str:
-    """Return the policy as TOML that nfstuned.toml would take, inheritance resolved, sources as comments."""
+    """Return the policy as TOML that nfstuned.toml would take, sources as comments.
+
+    Inheritance is resolved, and still named: the rules of a vendor count for what inherits from its profile.
+    """
     return "\n".join(_lines(policy)) + "\n"
 
 
@@ -44,7 +47,7 @@ def _lines(policy: Policy) -> Iterator[str]:
 
 def _profile(profile: Profile) -> Iterator[str]:
     """Yield a profile's keys, each with the numbers of its sources, and then the sources."""
-    for key, value in _numbers(profile).items():
+    for key, value in _keys(profile).items():
         marks = "".join(f" [{number}]" for number, s in enumerate(profile.sources, 1) if key in s.keys)
         line = f"{key} = {_toml(value)}"
         yield f"{line:<28} #{marks}" if marks else line
@@ -66,12 +69,13 @@ def _entry(entry: Assignment) -> dict[str, object]:
     return {"match": match, "profile": entry.profile}
 
 
-def _numbers(profile: Profile) -> dict[str, object]:
+def _keys(profile: Profile) -> dict[str, object]:
     wanted = profile.read_ahead
     read_ahead = None
     if wanted is not None:
         read_ahead = wanted.kb if wanted.kb is not None else f"{wanted.times_rsize}*rsize"
     values: dict[str, object] = {
+        "inherits": profile.inherits or None,
         "read_ahead_kb": read_ahead,
         "read_ahead_max_kb": profile.read_ahead_max_kb,
         "lower": profile.lower or None,

@@ -16,6 +16,8 @@ from nfstuned.model.work import Endpoint, Request, Snapshot, Superblock
 from nfstuned.parse.utab import FILE as UTAB
 
 SMB_SUFFIX = "-smb"
+_OF_SMB = ("actimeo_min", "max_channels")
+"""The keys of a profile that mean mounts over SMB, too."""
 
 
 def targets(
@@ -124,11 +126,19 @@ def _asked(snapshot: Snapshot, policy: Policy, request: Request) -> Target:
 
 
 def _profile(policy: Policy, known: Subject, fstype: str, place: Endpoint) -> Profile:
-    """Return the profile of a mount; SMB has profiles of its own."""
-    chosen = matcher(policy).choices(known, place)[0].profile
-    if fstype in NFS_TYPES or chosen.name.endswith(SMB_SUFFIX):
+    """Return the profile of a mount; SMB has profiles of its own, named as their NFS ones with a suffix."""
+    compiled = matcher(policy)
+    chosen = compiled.choices(known, place)[0].profile
+    if fstype in NFS_TYPES or chosen.base.endswith(SMB_SUFFIX):
         return chosen
-    return matcher(policy).profile(chosen.name + SMB_SUFFIX)
+    named, base = (compiled.find(name + SMB_SUFFIX) for name in (chosen.name, chosen.base))
+    return named or (_over_smb(base, chosen) if base else chosen)
+
+
+def _over_smb(vendors: Profile, chosen: Profile) -> Profile:
+    """Return a vendor's profile for SMB with what the administrator's own one says about such mounts."""
+    own = {key: value for key in _OF_SMB if (value := getattr(chosen, key)) is not None}
+    return replace(vendors, name=chosen.name, inherits=vendors.name, **own)
 
 
 def _known(source: str, point: str, wanted: Options, place: Endpoint) -> Subject:

@@ -46,6 +46,13 @@ class Profile:
     max_channels: int | None = None
     """Of an SMB mount; nfstuned only advises on those."""
     sources: tuple[Source, ...] = ()
+    inherits: str = ""
+    """The built-in profile that one of the administrator's comes from, however many lie between; else ""."""
+
+    @property
+    def base(self) -> str:
+        """The profile that vendors' rules mean: the built-in one that this is or comes from; else itself."""
+        return self.inherits or self.name
 
 
 @dataclass(frozen=True, slots=True)

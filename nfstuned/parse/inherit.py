@@ -93,7 +93,8 @@ class Inheritance:
         values = {key: value for key, (value, _) in draft.own.items() if key != _INHERITS}
         wanted = values.pop("read_ahead_kb", None)
         sources = _sources(values.pop(_SOURCES, ()), {key for key in draft.own if key != _SOURCES}, base)
-        profile = replace(base, name=draft.name, sources=sources, **values)
+        inherits = base.base if base.base in self._builtin and draft.name not in self._builtin else ""
+        profile = replace(base, name=draft.name, inherits=inherits, sources=sources, **values)
         if wanted is not None:
             profile = replace(profile, read_ahead=_read_ahead(wanted))
         self._check_limits(draft, profile)

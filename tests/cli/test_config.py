@@ -50,6 +50,8 @@ def test_show_has_the_administrator_s_numbers_and_the_vendors_sources(host: Make
     assert tables["profile"]["scratch"]["read_ahead_kb"] == 4096
     assert tables["profile"]["scratch"]["lower"] is True
     assert tables["profile"]["scratch"]["nconnect"] == 4
+    assert tables["profile"]["scratch"]["inherits"] == "azure-files"
+    assert "inherits" not in tables["profile"]["azure-files"]
     assert tables["policy"][0]["match"]["server"] == ["10.1.2.0/24", "*.example.com"]
     assert "#     https://learn.microsoft.com/en-us/azure/storage/files/nfs-performance\n" in text
 

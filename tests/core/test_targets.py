@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import pytest
+
 from nfstuned.core.targets import targets
-from nfstuned.host.configload import load
+from nfstuned.host.configload import builtin_profiles, load
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.work import Request, Snapshot
+from nfstuned.parse.config import parse_config
 
 POLICY = load(Root("/nonexistent"))
 SMB = Request("//sa1.file.core.windows.net/s", "/smb", "ip=10.0.0.4", "/etc/fstab", 3, fstype="cifs")
@@ -33,3 +36,24 @@ def test_an_entry_of_aznfs_is_nfs_from_the_server_that_it_names() -> None:
     (target,) = targets(Snapshot(requests=(TLS,)), POLICY)
     assert (target.endpoint.host, target.endpoint.port) == ("sa1.file.core.windows.net", 2049)
     assert (target.profile.name, target.is_nfs) == ("azure-files", True)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "base", "channels"),
+    [
+        ('inherits = "azure-files"', "own", "azure-files-smb", 4),
+        ('inherits = "azure-files"\nmax_channels = 2', "own", "azure-files-smb", 2),
+        ('inherits = "azure-files-smb"\nmax_channels = 2', "own", "azure-files-smb", 2),
+        ('inherits = "azure-files"\n[profile.own-smb]\nmax_channels = 3', "own-smb", "own-smb", 3),
+        ('inherits = "generic"', "own", "generic", None),
+        ("max_channels = 2", "own", "own", 2),
+    ],
+)
+def test_a_profile_of_ones_own_means_smb_mounts_too(
+    text: str, name: str, base: str, channels: int | None
+) -> None:
+    entry = '[[policy]]\nmatch = { mount_point = "/smb" }\nprofile = "own"\n[profile.own]\n'
+    policy = parse_config(builtin_profiles(), [("own.toml", entry + text)])
+    (target,) = targets(Snapshot(requests=(SMB,)), policy)
+    profile = target.profile
+    assert (profile.name, profile.base, profile.max_channels) == (name, base, channels)

@@ -162,6 +162,21 @@ class TestInheritance:
         assert (profile.nconnect, profile.lower) == (3, True)
 
     @pytest.mark.parametrize(
+        ("text", "base"),
+        [
+            ('inherits = "azure-files"', "azure-files"),
+            ('inherits = "b"\n[profile.b]\ninherits = "azure-netapp-files"', "azure-netapp-files"),
+            ('inherits = "generic"\n[profile.generic]\ninherits = "azure-files"', "generic"),
+            ('inherits = "b"\n[profile.b]\nnconnect = 3', "a"),
+            ("nconnect = 3", "a"),
+        ],
+    )
+    def test_a_profile_knows_the_first_built_in_one_that_it_comes_from(self, text: str, base: str) -> None:
+        policy = parse(f"[profile.a]\n{text}")
+        assert policy.profile("a").base == base
+        assert all(policy.profile(name).base == name for name in ("azure-files", "generic"))
+
+    @pytest.mark.parametrize(
         ("text", "way"),
         [
             ('[profile.a]\ninherits = "a"', "a -> a"),

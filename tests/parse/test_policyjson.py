@@ -11,7 +11,7 @@ FULL = Policy(
         Profile(
             "b", ReadAhead(times_rsize=15), sources=(Source("https://x", "2026", ("read_ahead_kb",), "X"),)
         ),
-        Profile("c", actimeo_min=30, max_channels=4),
+        Profile("c", actimeo_min=30, max_channels=4, inherits="a"),
     ),
     (Assignment(Match(("10.0.0.0/8", "nas"), ("/a",), ("/mnt \udcff",)), "a", "policy 1 of x.toml"),),
     sample_interval_s=0.0,

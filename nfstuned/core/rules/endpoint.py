@@ -14,6 +14,7 @@ from nfstuned.core.endpoint import (
     provider_by_name,
     split_source,
 )
+from nfstuned.core.groups import is_azure_files
 from nfstuned.core.rules import tls
 from nfstuned.core.targets import server_name
 from nfstuned.model.facts import Answer, Facts, Reach, Reachable, Target
@@ -165,7 +166,7 @@ def _ordinary(target: Target, host: str) -> str:
     if as_address(host) is None:
         linked = provider_by_name(host) == AZURE_FILES and f".{_LINK}." in host
         return host.replace(f".{_LINK}.", ".", 1) if linked else ""
-    if is_loopback(host) or AZURE_FILES not in (place.provider, target.profile.name):
+    if is_loopback(host) or not is_azure_files(target):
         return ""
     return place.host if as_address(place.host) is None else "ACCOUNT.file.core.windows.net"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from nfstuned.core import optionnames as names
-from nfstuned.core.endpoint import AZURE_FILES
+from nfstuned.core.groups import is_azure_files
 from nfstuned.core.nfsoptions import FLAVOURS, last_of
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault, Rule, Severity
@@ -67,7 +67,7 @@ def _waited_for(target: Target, options: Options) -> bool:
     """
     if "nofail" in options or last_of(options, "bg", "fg") == "bg":
         return False
-    return "_netdev" not in options or AZURE_FILES in {target.endpoint.provider, target.profile.name}
+    return "_netdev" not in options or is_azure_files(target)
 
 
 def foreign_options(facts: Facts) -> Iterator[Fault]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from shlex import quote
 
-from nfstuned.core.endpoint import AZURE_FILES, NETAPP
+from nfstuned.core.groups import is_azure_files, is_netapp
 from nfstuned.core.nfsoptions import (
     FLAVOURS,
     Version,
@@ -34,11 +34,6 @@ _AZURE_TRANSFER = 1 << 20
 _RESVPORT_MENDED = (5, 18, 0)
 
 
-def is_azure_files(target: Target) -> bool:
-    """Return whether a target is Azure Files over NFS: by its server, or as the administrator says."""
-    return target.is_nfs and AZURE_FILES in {target.endpoint.provider, target.profile.name}
-
-
 def wrong_version(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of a version that the vendor does not support; what is negotiated, the server decides."""
     for target in facts.nfs:
@@ -48,7 +43,7 @@ def wrong_version(facts: Facts) -> Iterator[Fault]:
                 yield from _refused_by_helper(target)
             elif found is not None and found not in {(4, 1), (4, None)}:
                 yield _version_fault(target, "Azure Files only speaks NFS 4.1", _AZURE_VERSION, found)
-        elif NETAPP in {target.endpoint.provider, target.profile.name} and found == (4, 2):
+        elif is_netapp(target) and found == (4, 2):
             fault = _version_fault(target, "Azure NetApp Files supports NFS 3 and 4.1", "vers=4.1", found)
             yield replace(fault, source=_NETAPP_FAQ)
 

@@ -1,8 +1,8 @@
 """Rules SMB6xx: SMB mounts through the kernel's cifs.
 
 The numbers of SMB601 to 603, 605, 606, 608 and 611 are Microsoft's and count where the profile is one of its
-own or has numbers: Azure Files is known by name, other servers are what a [[policy]] says. What SMB604, 607,
-609 and 610 report is the kernel's doing, and true of every server.
+own, inherits from one, or has numbers: Azure Files is known by name, other servers are what a [[policy]]
+says. What SMB604, 607, 609 and 610 report is the kernel's doing, and true of every server.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def multichannel_unused(facts: Facts) -> Iterator[Fault]:
     support = multichannel_support(facts.snapshot)
     for target in facts.smb_mounts:
         most = target.profile.max_channels
-        if not support.supported or target.profile.name != AZURE or most is None:
+        if not support.supported or target.profile.base != AZURE or most is None:
             continue
         if wanted_channels(target) is None and channels(target, facts.smb) == 1:
             yield Fault(
@@ -83,7 +83,7 @@ def unsupported_kernel(facts: Facts) -> Iterator[Fault]:
     kernel = facts.snapshot.kernel
     for target in facts.smb_mounts:
         asked = wanted_channels(target)
-        if support.supported is not False or kernel is None or target.profile.name != AZURE:
+        if support.supported is not False or kernel is None or target.profile.base != AZURE:
             continue
         if asked is not None and asked > 1:
             yield Fault(
@@ -119,7 +119,7 @@ def dialect_old(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Microsoft's servers, which speak 3.1.1, with a lower dialect."""
     for target in facts.smb_mounts:
         dialect = old_dialect(target, sessions_of(target, facts.smb))
-        if target.profile.name in (AZURE, NETAPP) and dialect:
+        if target.profile.base in (AZURE, NETAPP) and dialect:
             yield Fault(
                 target.subject,
                 f"the dialect is SMB {dialect}: multichannel with Azure Files, AES-GCM encryption and the "
@@ -177,7 +177,7 @@ def no_cache(facts: Facts) -> Iterator[Fault]:
 def signing_cost(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure NetApp Files that sign all packets on a single channel."""
     for target in facts.smb_mounts:
-        if target.profile.name != NETAPP or channels(target, facts.smb) > 1:
+        if target.profile.base != NETAPP or channels(target, facts.smb) > 1:
             continue
         if signs(target, sessions_of(target, facts.smb)):
             yield Fault(
@@ -223,7 +223,7 @@ def metadata_heavy(facts: Facts) -> Iterator[Fault]:
     if measured is None:
         return
     for target in facts.smb_mounts:
-        if target.live is None or target.profile.name != AZURE:
+        if target.live is None or target.profile.base != AZURE:
             continue
         mine = [one for one in measured.smb if share_name(one.share) == share_name(target.source)]
         metadata = sum(one.metadata for one in mine)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nfstuned.core.backports import el8_build
+from nfstuned.core.groups import is_azure_files
 from nfstuned.core.rules.kernels import lasting, parameter
-from nfstuned.core.rules.options import is_azure_files
 from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Fault, Need, Rule, Severity
 
