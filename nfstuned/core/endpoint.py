@@ -6,11 +6,12 @@ import re
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
-from nfstuned.model.kernel import Mount, Server
+from nfstuned.model.kernel import Mount, Options, Server
 from nfstuned.model.work import Endpoint, Tunnel
 
 AZURE_FILES, NETAPP, EFS, GENERIC = "azure-files", "azure-netapp-files", "aws-efs", "generic"
 NFS_PORT, SMB_PORT = 2049, 445
+_HIGHEST_PORT = 65535
 TUNNEL_PORTS = range(20049, 21050)
 """The local ports that the TLS mount helpers choose from: AZNFS for Azure Files, efs-utils for Amazon EFS."""
 
@@ -59,9 +60,11 @@ def split_source(source: str) -> tuple[str, str]:
     return host.partition(",")[0], export
 
 
-def standard_port(source: str) -> int:
-    """Return the port of a source's protocol, for a mount that names none."""
-    return SMB_PORT if source.startswith(("//", "\\\\")) else NFS_PORT
+def asked_port(source: str, options: Options) -> int:
+    """Return the port that options name; that of the source's protocol where they name none that exists."""
+    standard = SMB_PORT if source.startswith(("//", "\\\\")) else NFS_PORT
+    named = options.number("port") or standard
+    return named if named <= _HIGHEST_PORT else standard
 
 
 def plain(host: str) -> str:
@@ -97,9 +100,7 @@ def endpoint(
     """
     host, _ = split_source(mount.source)
     address = mount.options.get("addr") or (host if as_address(host) else None)
-    found = resolve(
-        host, address, mount.options.number("port") or standard_port(mount.source), servers, tunnels
-    )
+    found = resolve(host, address, asked_port(mount.source, mount.options), servers, tunnels)
     if found.provider == GENERIC and azure and "netapp" in (implementation or "").lower():
         return Endpoint(found.host, found.address, found.port, NETAPP)
     return found

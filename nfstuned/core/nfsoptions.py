@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from nfstuned.model.kernel import Options
+from nfstuned.model.kernel import Options, decimal
 
 Version = tuple[int, int | None]
 """Major and minor version; the minor one is None where mount.nfs negotiates it."""
@@ -34,8 +34,8 @@ def version(fstype: str, options: Options) -> Version | None:
         match = _NUMBER.fullmatch(text)
         if match and (name in _VERSION_NAMES or value is None):
             found = (int(match[1]), int(match[2]) if match[2] else None)
-        elif name == "minorversion" and value is not None and value.isascii() and value.isdigit():
-            minor = int(value)
+        elif name == "minorversion":
+            minor = decimal(value)
     if found is not None and found[0] == 4 and found[1] is None:  # noqa: PLR2004 - NFS 4 has minor versions
         return 4, minor
     return found
@@ -67,11 +67,11 @@ def cache_times(options: Options) -> dict[str, int]:
     for name, value in options.pairs:
         if name in {"ac", "noac"}:
             cached = name == "ac"
-        elif value is not None and value.isascii() and value.isdigit():
+        elif (seconds := decimal(value)) is not None:
             if name in times:
-                times[name] = int(value)
+                times[name] = seconds
             elif name == "actimeo":
-                times = dict.fromkeys(times, int(value))
+                times = dict.fromkeys(times, seconds)
     return times if cached else dict.fromkeys(times, 0)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from nfstuned.core.endpoint import as_address, endpoint, plain, resolve, split_source, standard_port
+from nfstuned.core.endpoint import as_address, asked_port, endpoint, plain, resolve, split_source
 from nfstuned.core.intent import Intents, options, requested
 from nfstuned.core.match import Subject, matcher, subject
 from nfstuned.core.policy import decide
@@ -111,8 +111,8 @@ def _asked(snapshot: Snapshot, policy: Policy, request: Request) -> Target:
     asked = requested(request, snapshot.settings)
     wanted = options(asked)
     host, _ = split_source(request.source)
-    port = wanted.number("port") or standard_port(request.source)
-    place = resolve(host, wanted.get("addr") or wanted.get("ip"), port, (), snapshot.tunnels)
+    address, port = wanted.get("addr") or wanted.get("ip"), asked_port(request.source, wanted)
+    place = resolve(host, address, port, (), snapshot.tunnels)
     return Target(
         subject=f"{request.file}:{request.line}",
         point=request.point,

@@ -15,6 +15,7 @@ from typing import Any
 
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Interface, Route
+from nfstuned.model.kernel import decimal
 
 FOLDER = "sys/class/net"
 _RTN_LOCAL = 2
@@ -113,8 +114,7 @@ def _interface(root: Root, link: Any, links: dict[int, Any]) -> Interface:  # no
 
 def byte_count(root: Root, name: str, counter: str) -> int | None:
     """Return one of an interface's counters; None where it has none."""
-    text = root.read_or_empty(f"{FOLDER}/{name}/statistics/{counter}").strip()
-    return int(text) if text.isascii() and text.isdigit() else None
+    return decimal(root.read_or_empty(f"{FOLDER}/{name}/statistics/{counter}").strip())
 
 
 def _driver(root: Root, name: str) -> str | None:

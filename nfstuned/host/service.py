@@ -7,6 +7,8 @@ import socket
 import time
 from collections.abc import Mapping
 
+from nfstuned.model.kernel import decimal
+
 try:
     from systemd.daemon import notify as _library_notify
 except ImportError:  # not installed; in a checkout the name "systemd" even exists, as our folder
@@ -52,6 +54,5 @@ def reloading() -> bool:
 def watchdog_s(environ: Mapping[str, str], pid: int) -> float | None:
     """Return the seconds within which the manager wants WATCHDOG=1, or None when it does not watch `pid`."""
     text, owner = environ.get("WATCHDOG_USEC", ""), environ.get("WATCHDOG_PID", str(pid))
-    if not (text.isascii() and text.isdigit()) or owner != str(pid):
-        return None
-    return int(text) / 1_000_000 or None
+    micros = decimal(text)
+    return micros / 1_000_000 if micros and owner == str(pid) else None

@@ -11,6 +11,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 NOTHING: Mapping[str, OpCounters] = MappingProxyType({})
+_MOST_DIGITS = 20
+"""As many as 64 bits need; int() refuses thousands."""
+
+
+def decimal(text: str | None) -> int | None:
+    """Return the number that plain digits are; None for all else, and for more digits than any number has."""
+    return int(text) if text and len(text) <= _MOST_DIGITS and text.isascii() and text.isdigit() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +38,7 @@ class Options:
 
     def number(self, name: str) -> int | None:
         """Return the value of `name` as an integer; None when it is absent or no decimal number."""
-        value = self.get(name)
-        return int(value) if value is not None and value.isascii() and value.isdigit() else None
+        return decimal(self.get(name))
 
     def __contains__(self, name: str) -> bool:
         return any(key == name for key, _ in self.pairs)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nfstuned.model.kernel import decimal
+
 MATCHES = ("==", "!=")
-_MOST_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +100,7 @@ class RuleWriter:
     @property
     def kb(self) -> int | None:
         """The value in KiB; None where it is only known once it is written, or is no number."""
-        digits = self.value.isascii() and self.value.isdigit() and len(self.value) <= _MOST_DIGITS
-        return int(self.value) if digits else None
+        return decimal(self.value)
 
     def may_write(self, kb: int, page_kb: int) -> bool:
         """Whether this rule may be why `kb` stands there; the kernel keeps whole pages of a value."""

@@ -46,3 +46,30 @@ def _is_whole(finding: Finding) -> bool:
     gap = any(text != text.strip() or "  " in text or "None" in text for text in texts)
     told = finding.message and finding.source and (finding.remedy or finding.severity is Severity.INFO)
     return bool(told) and not gap and not finding.remedy.endswith((",", "then", ";", "&&"))
+
+
+HUGE = "9" * 5000
+NUMBERS = ("nconnect", "port", "rsize", "actimeo", "acregmin", "minorversion", "max_channels")
+OPTIONS = ",".join(f"{name}={HUGE}" for name in NUMBERS)
+TEXTS = {
+    "etc/fstab": f"10.10.10.10:/a /a nfs vers=4,{OPTIONS} 0 0\n//10.10.10.10/b /b cifs {OPTIONS} 0 0\n",
+    "run/mount/utab": f"SRC=sa1.file.core.windows.net:/sa1/share TARGET=/mnt/share ATTRS={OPTIONS}\n",
+    "etc/nfsmount.conf": f"[ NFSMount_Global_Options ]\nnconnect={HUGE}\nrsize={HUGE}k\nport={HUGE}\n",
+    "etc/nfs.conf": f"[nfsrahead]\nnfs4={HUGE}\n",
+    "etc/modprobe.d/nfs.conf": f"options nfs max_session_slots={HUGE}\n",
+    "etc/sysctl.d/nfs.conf": f"sunrpc.tcp_max_slot_table_entries={HUGE}\n",
+    "etc/udev/rules.d/99-nfs.rules": f'SUBSYSTEM=="bdi", ATTR{{read_ahead_kb}}="{HUGE}"\n',
+    "sys/class/bdi/0:46/read_ahead_kb": f"{HUGE}\n",
+    "sys/module/nfs/parameters/max_session_slots": f"{HUGE}\n",
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_no_number_is_too_long_for_a_check(name: str, tmp_path: Path) -> None:
+    case = hosts.load("clean")
+    folder = case.build(tmp_path / "host")
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(TEXTS[name])
+    root = Root(str(folder))
+    facts = examine(root, load(root), Scope(), hosts.Told(case.network))
+    assert "NFS000" not in {one.rule for one in diagnose(facts, RULES).findings}

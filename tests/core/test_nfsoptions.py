@@ -22,6 +22,7 @@ from nfstuned.parse.options import parse_options
         ("nfs", "vers=4", (4, None)),
         ("nfs", "vers=3.1.1", None),
         ("nfs", "v3=1", None),
+        ("nfs", "vers=4,minorversion=" + "1" * 5000, (4, None)),
     ],
 )
 def test_the_version_is_the_last_that_is_named(fstype: str, text: str, found: Version | None) -> None:
@@ -43,6 +44,7 @@ def test_a_version_without_a_minor_one_is_written_without() -> None:
         ("noac,actimeo=45", (0, 0, 0, 0)),
         ("noac,ac,actimeo=45", (45, 45, 45, 45)),
         ("actimeo=x", (3, 60, 30, 60)),
+        ("actimeo=45,acregmin=" + "9" * 5000, (45, 45, 45, 45)),
     ],
 )
 def test_cache_times_are_the_kernel_s_where_nothing_is_said(text: str, times: tuple[int, ...]) -> None:

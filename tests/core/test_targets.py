@@ -57,3 +57,12 @@ def test_a_profile_of_ones_own_means_smb_mounts_too(
     (target,) = targets(Snapshot(requests=(SMB,)), policy)
     profile = target.profile
     assert (profile.name, profile.base, profile.max_channels) == (name, base, channels)
+
+
+@pytest.mark.parametrize(
+    ("port", "found"), [("65535", 65535), ("65536", 2049), ("9" * 20, 2049), ("0", 2049)]
+)
+def test_a_port_that_does_not_exist_is_no_server_s(port: str, found: int) -> None:
+    request = Request("nas:/a", "/a", f"port={port}", "/etc/fstab", 3)
+    (target,) = targets(Snapshot(requests=(request,)), POLICY)
+    assert target.endpoint.port == found

@@ -9,6 +9,7 @@ from nfstuned.core.groups import groups, is_azure_files, is_netapp, version
 from nfstuned.core.rules.kernels import parameter
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault, Need, Rule, Severity
+from nfstuned.model.kernel import decimal
 from nfstuned.model.samples import Sample
 
 _BUSY_SENDS = 64
@@ -168,7 +169,7 @@ def _slots(facts: Facts, name: str, default: int) -> int | None:
     found = parameter(facts, name)
     loaded = any(target.live is not None for target in facts.nfs)
     text = found[0] if found else "" if loaded else str(default)
-    return int(text) if text.isascii() and text.isdigit() else None
+    return decimal(text)
 
 
 def _count(connections: int) -> str:
