@@ -86,6 +86,14 @@ def requested(request: Request, settings: Sequence[Setting]) -> tuple[Asked, ...
     return _merged(request, effective(settings))
 
 
+def as_option(name: str, value: str) -> str:
+    """Return a setting of nfsmount.conf as the option that mount.nfs makes of it, "" where it makes none."""
+    plain, flag = _plain(name), value.lower()
+    if flag == "false":
+        return _OPPOSITE.get(plain, "") if name.lower() in ALIASES else f"no{plain}"
+    return plain if flag == "true" else f"{plain}={_converted(value)}"
+
+
 def options(asked: Sequence[Asked]) -> Options:
     """Return what was asked for without the places that say so."""
     return Options(tuple((one.name, one.value) for one in asked))
@@ -154,15 +162,14 @@ class _Merge:
         for setting in self.settings:
             if setting.section != section or not (argument is None or _same(setting.argument, argument)):
                 continue
-            alias = ALIASES.get(setting.name.lower())
-            name = alias or setting.name.lower()
+            name = _plain(setting.name)
             if self._has(name) or (versioned and _is_version(name)):
                 continue
             versioned = versioned or _is_version(name)
             # [NFSMount_Global_Options "x"] has no say, but its names are looked up without the "x".
             decider = _setting(self.settings, section, argument, setting.name)
             value = decider and _value(self.settings, decider)
-            text = self._option(name, value, alias=alias is not None) if value else ""
+            text = self._option(setting.name, value) if value else ""
             if decider and text:
                 key, separator, rest = text.partition("=")
                 self.options.append(Asked(key, rest if separator else None, decider.file, decider.line))
@@ -173,15 +180,12 @@ class _Merge:
         negated = name.removeprefix("no")
         return not names.isdisjoint({name, "no" + name, negated, _OPPOSITE.get(name, name)})
 
-    def _option(self, name: str, value: str, *, alias: bool) -> str:
+    def _option(self, name: str, value: str) -> str:
         """Return a setting as an option, "" where it does not become one."""
-        flag = value.lower()
-        if flag == "false":
-            self.strict = self.strict or (alias and name == "sloppy")
-            return _OPPOSITE.get(name, "") if alias else f"no{name}"
-        if flag == "true":
-            return "" if name == "sloppy" and self.strict else name
-        return f"{name}={_converted(value)}"
+        if _plain(name) == "sloppy":
+            self.strict = self.strict or value.lower() == "false"
+            return "" if self.strict else as_option(name, value)
+        return as_option(name, value)
 
 
 def _merged(request: Request, settings: tuple[Setting, ...]) -> tuple[Asked, ...]:
@@ -193,6 +197,10 @@ def _merged(request: Request, settings: tuple[Setting, ...]) -> tuple[Asked, ...
     merge.fill("server", mounted_source(request).partition(":")[0])
     merge.fill(GLOBAL, None)
     return tuple(asked for asked in merge.options if not asked.name.startswith("default"))
+
+
+def _plain(name: str) -> str:
+    return ALIASES.get(name.lower()) or name.lower()
 
 
 def _given(request: Request) -> tuple[Asked, ...]:

@@ -23,6 +23,7 @@ COMMON = _names("""
 """)
 """mount(8), libmount's tables, and the labels of security modules."""
 
+VERSION_FLAGS = ("v2", "v3", "v4", "v4.0", "v4.1", "v4.2")
 NFS = _names("""
     [no]ac [no]acl acdirmax acdirmin acregmax acregmin actimeo addr bg bsize clientaddr [no]cto fg
     [no]fsc hard [no]intr local_lock [no]lock lookupcache [no]migration minorversion mountaddr mounthost
@@ -63,4 +64,3 @@ SMB_FLAVOURS = frozenset(
         *("none", "krb5", "krb5i", "ntlm", "ntlmi", "ntlmv2", "ntlmv2i", "ntlmssp", "ntlmsspi", "nontlm"),
     }
 )
-NFS_VERSIONS = frozenset({"2", "3", "4", "4.0", "4.1", "4.2"})

@@ -166,7 +166,7 @@ def test_an_entry_for_which_the_boot_waits_is_named(fields: str, lacks: bool) ->
             "",
         ),
         ("//nas/a /a smb3 multichannel,max_channels=4,nobrl,nostrictsync,cache=strict,sec=krb5,cruid=0", ""),
-        ("//nas/a /a cifs vers=4.1,nconnect=4", "vers=4.1,nconnect"),
+        ("//nas/a /a cifs vers=4.1,nconnect=4", "nconnect,vers=4.1"),
         ("//nas/a /a cifs sec=sys", "sec=sys"),
     ],
 )
@@ -180,13 +180,14 @@ def test_options_that_the_type_does_not_have_are_named(fields: str, strange: str
     ("fields", "says"),
     [
         ("nfs uid=0,cred=/c", "only SMB knows 'uid', 'cred': a mount of type nfs"),
-        ("nfs vers=3.1.1,Soft", "NFS does not take 'vers=3.1.1', 'Soft': a mount of type nfs"),
+        ("nfs vers=3.1.1,Soft", "mount(8) knows 'Soft', and vers takes 2, 3, 4, 4.0, 4.1 or 4.2, not '3.1.1': "),
         ("nfs uid=0,nconect=4,sec=ntlm", "only SMB knows 'uid', and neither the kernel nor mount(8) knows "),
-        ("nfs nconect=4,sec=ntlm", "knows 'nconect', and NFS does not take 'sec=ntlm': a mount of type nfs"),
+        ("nfs nconect=4,sec=ntlm", "knows 'nconect', and sec takes flavours that nfs(5) names, not 'ntlm': "),
         ("aznfs vers=4.1,notls,dir_mode=7", "only SMB knows 'dir_mode': a mount of type aznfs"),
         (
             "cifs vers=4.1,lock",
-            "only NFS knows 'lock', and SMB does not take 'vers=4.1': a mount of type cifs",
+            "only NFS knows 'lock', and vers takes 1.0, 2.0, 2.1, 3, 3.0, 3.0.2, 3.02, 3.1.1, 3.11 or default, "
+            "not '4.1': a mount of type cifs",
         ),
     ],
 )

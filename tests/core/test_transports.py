@@ -61,12 +61,23 @@ def test_nconnect_of_nfsmount_conf_is_a_number_that_the_kernel_takes(value: str,
 
 @pytest.mark.parametrize(
     ("name", "told"),
-    [("nconect", 1), ("Rsize", 0), ("Defaultvers", 0), ("Background", 0), ("noresvport", 0), ("x-mine", 0)],
+    [("nconect", 1), ("Rsize", 0), ("Defaultvers", 0), ("Defaultsize", 1), ("retry", 0), ("x-mine", 0)],
 )
 def test_an_option_of_nfsmount_conf_is_one_that_somebody_knows(name: str, told: int) -> None:
     setting = ("nfsmount_global_options", None, name, "4")
     assert len(faults("NFS214", _configured(setting))) == told
-    assert not faults("NFS214", _configured(setting, ("nfsmount_global_options", None, "Sloppy", "True")))
+
+
+@pytest.mark.parametrize(
+    ("sloppy", "told"),
+    [("True", ["/etc/nfsmount.conf:3"]), ("False", [f"/etc/nfsmount.conf:{n}" for n in (1, 2, 3)])],
+)
+def test_sloppy_passes_over_names_and_what_is_no_number_but_not_over_a_bound(
+    sloppy: str, told: list[str]
+) -> None:
+    section = ("nfsmount_global_options", None)
+    settings = (("nconect", "4"), ("rsize", "much"), ("nconnect", "17"), ("Sloppy", sloppy))
+    assert subjects("NFS214", _configured(*((*section, *setting) for setting in settings))) == told
 
 
 def test_a_setting_that_a_later_one_replaces_refuses_nothing() -> None:
@@ -86,8 +97,13 @@ def test_a_section_that_no_mount_can_be_in_is_told_once() -> None:
 
 
 def test_only_a_line_with_remount_relies_on_remount() -> None:
-    lines = (f"{NAS}:/a /a remount,nconnect=4", f"{NAS}:/b /b remount,ro", f"{NAS}:/c /c nconnect=4")
-    assert subjects("NFS213", facts(lines=lines)) == ["/etc/fstab:100"]
+    lines = (
+        f"{NAS}:/a /a remount,nconnect=4",
+        f"{NAS}:/b /b remount,ro",
+        f"{NAS}:/c /c nconnect=4",
+        f"{NAS}:/d /d remount,v4.2",
+    )
+    assert subjects("NFS213", facts(lines=lines)) == ["/etc/fstab:100", "/etc/fstab:103"]
 
 
 def _sampled(depth: float, per_s: float, rtt_ms: float, sent: tuple[int, ...]) -> Facts:

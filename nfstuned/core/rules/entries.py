@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from nfstuned.core import optionnames as names
 from nfstuned.core.groups import is_azure_files
-from nfstuned.core.nfsoptions import FLAVOURS, last_of
+from nfstuned.core.nfsoptions import last_of
+from nfstuned.core.optionvalues import NO_VALUE, wanted, wanted_by_smb, wanted_though_sloppy
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault, Rule, Severity
 from nfstuned.model.kernel import Options
@@ -71,37 +73,43 @@ def _waited_for(target: Target, options: Options) -> bool:
 
 
 def foreign_options(facts: Facts) -> Iterator[Fault]:
-    """Yield lines with options that the kernel or mount(8) refuses for their type of file system.
+    """Yield lines with options or values that the kernel or mount(8) refuses for their type of file system.
 
-    The automounter mounts sloppily (`mount -s`), and `sloppy` says the same: unknown options do no harm then.
+    The automounter mounts sloppily (`mount -s`), and `sloppy` says the same: what the kernel cannot read does
+    no harm then.
     """
     for _, request in _requests(facts.targets):
         options = parse_options(request.options)
-        if request.maker is Maker.AUTOFS or "sloppy" in options:
-            continue
-        strange = tuple(dict.fromkeys(_strange(options, request.fstype)))
-        if strange:
-            yield _strange_fault(request, strange)
+        sloppy = request.maker is Maker.AUTOFS or "sloppy" in options
+        strange = () if sloppy else tuple(dict.fromkeys(_strange(options, request.fstype)))
+        misused = tuple(dict.fromkeys(_misused(options, request, sloppy=sloppy)))
+        if strange or misused:
+            yield _refused(request, strange, misused)
 
 
-def _strange_fault(request: Request, strange: tuple[str, ...]) -> Fault:
+def _refused(request: Request, strange: tuple[str, ...], misused: tuple[_Misused, ...]) -> Fault:
+    place = f"{request.file}:{request.line}"
+    why = [f"{who} {_listed(ones)}" for who, ones in _who_knows(request, strange).items() if ones]
+    why += [f"{one.name} takes {one.wanted}" + (f", not {one.shown}" if one.shown else "") for one in misused]
+    mend = [f"take {_listed(strange)} out of the options in {place}"] if strange else []
+    mend += [f"write {one.name} with {one.wanted} in {place}" for one in misused]
+    return Fault(
+        place,
+        f"{', and '.join(why)}: a mount of type {request.fstype} is refused as a whole for it",
+        observed=",".join((*strange, *(one.text for one in misused))),
+        expected=f"options of {'mount.cifs(8)' if request.fstype in SMB else NFS_MANUAL}",
+        remedy=", and ".join(mend),
+    )
+
+
+def _who_knows(request: Request, strange: tuple[str, ...]) -> dict[str, list[str]]:
     smb = request.fstype in SMB
     own, other = (names.SMB, names.NFS) if smb else (names.NFS | names.RARE_NFS, names.SMB)
-    own |= names.COMMON
-    keys = {one: one.partition("=")[0].lower() for one in strange}
-    kinds = {
-        f"only {'NFS' if smb else 'SMB'} knows": [one for one, key in keys.items() if key in other - own],
-        "neither the kernel nor mount(8) knows": [one for one, key in keys.items() if key not in other | own],
-        f"{'SMB' if smb else 'NFS'} does not take": [one for one, key in keys.items() if key in own],
+    foreign = [one for one in strange if one.lower() in other - own]
+    return {
+        f"only {'NFS' if smb else 'SMB'} knows": foreign,
+        "neither the kernel nor mount(8) knows": [one for one in strange if one not in foreign],
     }
-    what = ", and ".join(f"{why} {_listed(ones)}" for why, ones in kinds.items() if ones)
-    return Fault(
-        f"{request.file}:{request.line}",
-        f"{what}: a mount of type {request.fstype} is refused as a whole for it",
-        observed=",".join(strange),
-        expected=f"options of {'mount.cifs(8)' if smb else NFS_MANUAL}",
-        remedy=f"take {_listed(strange)} out of the options in {request.file}:{request.line}",
-    )
 
 
 def _listed(options: Iterable[str]) -> str:
@@ -113,21 +121,36 @@ def _strange(options: Options, fstype: str) -> Iterator[str]:
     known = names.COMMON | (names.SMB if smb else names.NFS | names.RARE_NFS)
     if fstype == "aznfs":
         known |= names.AZNFS
-    for name, value in options.pairs:
-        if name.startswith(_FREE):
-            continue
-        if (name.lower() if smb else name) not in known:
+    for name, _ in options.pairs:
+        if not name.startswith(_FREE) and (name.lower() if smb else name) not in known:
             yield name
-        elif value is not None and not _value_known(name, value, smb=smb):
-            yield f"{name}={value}"
 
 
-def _value_known(name: str, value: str, *, smb: bool) -> bool:
-    if name == "vers" or (name == "nfsvers" and not smb):
-        return value in (names.SMB_VERSIONS if smb else names.NFS_VERSIONS)
-    if name == "sec":
-        return value in names.SMB_FLAVOURS if smb else FLAVOURS.issuperset(filter(None, value.split(":")))
-    return True
+@dataclass(frozen=True, slots=True)
+class _Misused:
+    """An option whose value the kernel refuses, and what it takes."""
+
+    name: str
+    value: str | None
+    wanted: str
+
+    @property
+    def text(self) -> str:
+        return self.name if self.value is None else f"{self.name}={self.value}"
+
+    @property
+    def shown(self) -> str:
+        """The value for a message; "" where there should be none, or is none."""
+        return "" if self.value is None or self.wanted == NO_VALUE else quoted(self.value)
+
+
+def _misused(options: Options, request: Request, *, sloppy: bool) -> Iterator[_Misused]:
+    judge = wanted_by_smb if request.fstype in SMB else wanted_though_sloppy if sloppy else wanted
+    for name, value in options.pairs:
+        # What an automounter's entry for any key comes to is not known here, nor who takes quotes away.
+        takes = "" if value and ('"' in value or (request.wildcard and "&" in value)) else judge(name, value)
+        if takes:
+            yield _Misused(name, value, takes)
 
 
 def unexpanded_maps(facts: Facts) -> Iterator[Fault]:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nfstuned.core.intent import ALIASES, GLOBAL, effective
-from nfstuned.core.optionnames import COMMON, NFS, RARE_NFS
+from nfstuned.core.intent import GLOBAL, as_option, effective
+from nfstuned.core.optionnames import COMMON, NFS, RARE_NFS, VERSION_FLAGS
+from nfstuned.core.optionvalues import NO_VALUE, wanted, wanted_though_sloppy
 from nfstuned.errors import ParseError
 from nfstuned.model.facts import NFS_TYPES, Facts
 from nfstuned.model.finding import Fault, Rule, Severity
 from nfstuned.model.intent import Setting
+from nfstuned.parse.fields import clean_path
 from nfstuned.parse.nfsmount import FILE, VENDOR_FILE
 from nfstuned.parse.options import parse_options
 from nfstuned.parse.utab import FILE as UTAB
 
-_FIXED = ("nconnect", "rsize", "wsize", "vers", "nfsvers", "minorversion")
-_COUNTED = {"nconnect": 16, "max_connect": 16}
-"""Options whose number the kernel bounds (NFS_MAX_CONNECTIONS): from 1 to this."""
+_FIXED = ("nconnect", "rsize", "wsize", "vers", "nfsvers", "minorversion", *VERSION_FLAGS)
+_DEFAULT, _DEFAULTS = "default", ("vers", "proto")
+"""mount.nfs takes what begins with the word out, and reads two of them (default_value in configfile.c)."""
 _VARIABLES = "environment"
 _KNOWN = ("server", "mountpoint", _VARIABLES, GLOBAL)
 
@@ -49,13 +51,13 @@ def ineffective(facts: Facts) -> Iterator[Fault]:
                 problem.file, problem.line, problem.message, "see nfsmount.conf(5) for what is meant"
             )
     settings = facts.snapshot.settings
-    sloppy = any(setting.name.lower() == "sloppy" for setting in settings)
-    counting = set() if sloppy else set(effective(settings))
+    sloppy = any(as_option(setting.name, setting.value) == "sloppy" for setting in settings)
+    counting = set(effective(settings))
     told: set[tuple[str, str, str | None]] = set()
     for setting in settings:
         section = (setting.file, setting.section, setting.argument)
         unmatched = _unmatched(setting)
-        why = unmatched or (_refused(setting) if setting in counting else None)
+        why = unmatched or (_refused(setting, sloppy=sloppy) if setting in counting else None)
         if why is not None and section not in told:
             yield _fault(setting.file, setting.line, *why)
         if unmatched is not None:
@@ -84,34 +86,66 @@ def _unmatched(setting: Setting) -> tuple[str, str] | None:
             f'{setting.name} is for the server "{argument}": mount.nfs ends a name at its first colon',
             "use the server's name, or the section of the mount point",
         )
+    if section == "mountpoint" and argument and argument.startswith("/") and argument != clean_path(argument):
+        clean = clean_path(argument)
+        why = f'{setting.name} is for the mount point "{argument}", which mount(8) hands on as {clean}'
+        return f"{why}: mount.nfs compares the texts", f'write [ MountPoint "{clean}" ]'
     return None
 
 
-def _refused(setting: Setting) -> tuple[str, str] | None:
+def _refused(setting: Setting, *, sloppy: bool) -> tuple[str, str] | None:
     """Return why the kernel refuses a setting, and what to do; None where it does not, or may not."""
-    name, value = setting.name.lower(), setting.value
-    if setting.section == _VARIABLES:
+    # What a variable stands for hangs on the section of each mount.
+    if setting.section == _VARIABLES or setting.value.startswith("$"):
         return None
-    if not _is_known(name):
+    name, separator, text = as_option(setting.name, setting.value).partition("=")
+    shown = f"{setting.name}={setting.value}"
+    if name.startswith(_DEFAULT):
+        return _no_default(setting, name.removeprefix(_DEFAULT), text)
+    if not sloppy and name and not _is_known(name):
+        what = f"{name}, which {shown} becomes" if name == f"no{setting.name.lower()}" else setting.name
         return (
-            f"neither the kernel nor mount(8) knows {setting.name}: every mount that gets it is refused",
+            f"neither the kernel nor mount(8) knows {what}: every mount that gets it is refused",
             f"take {setting.name} out",
         )
-    most = _COUNTED.get(name)
-    if most is None or value.startswith(("$", "0x")):
+    takes = _wanted(setting, name, text if separator else None, sloppy=sloppy)
+    if not takes:
         return None
-    if value.isascii() and value.isdigit() and 1 <= int(value[:9]) <= most:
-        return None
+    takes = "True or False" if takes == NO_VALUE else takes
     return (
-        f"{setting.name}={value} is not from 1 to {most}: the kernel refuses every mount that gets it",
-        f"set {setting.name} to a number from 1 to {most}",
+        f"{shown}: {name} takes {takes}, and the kernel refuses every mount that gets this",
+        f"set {setting.name} to {takes}",
     )
 
 
+def _wanted(setting: Setting, name: str, value: str | None, *, sloppy: bool) -> str:
+    """Return what an option takes; "" where its value is right as it is written, or as mount.nfs converts it.
+
+    Case is left alone: nfsmount.conf(5) itself writes Proto=Tcp.
+    """
+    judge = wanted_though_sloppy if sloppy else wanted
+    if value is None:
+        return judge(name, None)
+    return judge(name, value.lower()) and judge(name, setting.value.lower())
+
+
+def _no_default(setting: Setting, name: str, value: str) -> tuple[str, str] | None:
+    """Return why a default of mount.nfs's own negotiation counts for nothing."""
+    if name not in _DEFAULTS:
+        if name == "s" or name.startswith(_DEFAULTS):
+            return None
+        return f"{setting.name} sets nothing: mount.nfs has a default of version and protocol only", (
+            f"use {setting.name[len(_DEFAULT) :]}, or take {setting.name} out"
+        )
+    takes = wanted(name, value.lower())
+    if not takes:
+        return None
+    return f"{setting.name}={setting.value} sets nothing: it takes {takes}", f"set {setting.name} to {takes}"
+
+
 def _is_known(name: str) -> bool:
-    """Return whether a name may become an option; the words of nfsmount.conf itself are no options."""
-    plain = name.removeprefix("default")
-    return name in ALIASES or plain.startswith("x-") or plain in COMMON or plain in NFS or plain in RARE_NFS
+    """Return whether there is an option of that name."""
+    return name.startswith("x-") or name in COMMON or name in NFS or name in RARE_NFS
 
 
 def _fault(file: str, line: int, message: str, remedy: str) -> Fault:
