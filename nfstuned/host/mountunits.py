@@ -129,7 +129,7 @@ def _as_unit(request: Request) -> list[UnitSetting]:
         "What": request.source,
         "Where": request.point,
         "Options": request.options,
-        "Type": request.fstype,
+        "Type": "auto" if request.guessed else request.fstype,
     }
     return [
         UnitSetting("Mount", name, value.replace("%", "%%"), request.file, request.line)

@@ -81,6 +81,8 @@ class Request:
     """An autofs entry for any key: `*` in `point` and each `&` in the other fields stand for the key."""
     fstype: str = "nfs"
     maker: Maker = Maker.MOUNT
+    guessed: bool = False
+    """The file names no type: mount(8) guesses it at the source, and systemd knows of no network."""
 
     @property
     def at_first_use(self) -> bool:

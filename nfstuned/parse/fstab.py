@@ -34,13 +34,29 @@ def parse_fstab(text: str, file: str = FSTAB) -> tuple[Request | ParseError, ...
         if problem:
             found.append(ParseError(file, position, problem))
             continue
-        source, point, fstype, options = (unescape(token) for token in (*fields[:_NUMBERS], "")[:_NUMBERS])
-        found.append(Request(source, point, options, file, position, fstype=fstype))
+        source, point, named, options = (unescape(token) for token in (*fields[:_NUMBERS], "")[:_NUMBERS])
+        fstype = mounted_type(named, source)
+        found.append(Request(source, point, options, file, position, fstype=fstype, guessed=named != fstype))
     return tuple(found)
 
 
 def _is_other(fields: list[str]) -> bool:
-    return len(fields) >= _LEAST and fields[_LEAST - 1] not in TYPES and "\0" not in "".join(fields)
+    if len(fields) < _LEAST or "\0" in "".join(fields):
+        return False
+    return mounted_type(unescape(fields[2]), unescape(fields[0])) not in TYPES
+
+
+def mounted_type(named: str, source: str) -> str:
+    """Return the type that mount(8) mounts: where none is named, or `auto`, it looks at the source.
+
+    So does mnt_context_guess_srcpath_fstype of libmount, where no such file exists: any colon means NFS, also
+    that of a device which is not there now. Left out is what may be one, and "" stands for it.
+    """
+    if named not in {"", "auto"}:
+        return named
+    if source.startswith("//"):
+        return "" if ":" in source else "cifs"
+    return "nfs" if ":/" in source and "://" not in source and not source.startswith("/") else ""
 
 
 def _problem(fields: list[str]) -> str:

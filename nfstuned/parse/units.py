@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nfstuned.errors import ParseError
 from nfstuned.model.intent import UnitSetting
 from nfstuned.model.work import Maker, Request
 from nfstuned.parse.fields import clean_path, quoted
-from nfstuned.parse.fstab import TYPES
+from nfstuned.parse.fstab import TYPES, mounted_type
 
 SUFFIX = ".mount"
 _SPACE = " \t\n\r"
@@ -125,7 +125,7 @@ def _request(name: str, values: dict[str, UnitSetting]) -> tuple[Request | Parse
     kind = values["Type"].value if "Type" in values else ""
     if what is None:
         return ()
-    fstype = _guessed(what.value) if kind in ("", "auto") else kind
+    fstype = mounted_type(kind, what.value)
     if fstype not in TYPES:
         return ()
     point = where.value if where is not None and where.value else unit_path(name)
@@ -137,15 +137,8 @@ def _request(name: str, values: dict[str, UnitSetting]) -> tuple[Request | Parse
         return (ParseError(what.file, line, message),)
     options = values.get("Options", what)
     asked = options.value if options is not what else ""
-    where_from = (options.file, options.line)
-    return (Request(what.value, clean_path(point), asked, *where_from, fstype=fstype, maker=Maker.UNIT),)
-
-
-def _guessed(source: str) -> str:
-    """Return the type that mount(8) takes for a source without one, "" where that is no network's."""
-    if source.startswith("//"):
-        return "cifs"
-    return "nfs" if ":/" in source else ""
+    made = Request(what.value, clean_path(point), asked, options.file, options.line, fstype=fstype)
+    return (replace(made, maker=Maker.UNIT, guessed=fstype != kind),)
 
 
 def _expand(text: str, specifiers: Mapping[str, str]) -> tuple[str, str]:

@@ -39,6 +39,25 @@ def test_only_network_entries_are_taken_and_decoded_with_their_type() -> None:
 
 
 @pytest.mark.parametrize(
+    ("source", "fstype"),
+    [
+        ("nas:/a", "nfs"),
+        ("[fd00::10]:/b", "nfs"),
+        ("//nas/a", "cifs"),
+        ("//nas:445/a", None),
+        ("/dev/disk/by-path/pci-0000:00:/1", None),
+        ("https://dav.example.com/", None),
+        ("/dev/vda", None),
+        ("UUID=0a34", None),
+    ],
+)
+def test_of_a_source_that_names_a_server_mount_guesses_the_type(source: str, fstype: str | None) -> None:
+    found = parse_fstab(f"{source} /m auto rw 0 0\n{source} /n none rw 0 0\n")
+    entry = Request(source, "/m", "rw", "/etc/fstab", 1, fstype=fstype or "", guessed=True)
+    assert found == ((entry,) if fstype else ())
+
+
+@pytest.mark.parametrize(
     ("line", "message"),
     [
         ("s:/", "no mount point after 's:/'"),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -91,7 +92,8 @@ def test_lines_go_on_behind_a_backslash_past_comments_and_keep_their_first_numbe
 def test_specifiers_are_replaced_and_quotes_stay() -> None:
     text = '[Mount]\nWhat=%H:/%p/%J\nWhere=%f\nOptions="x=100%%,%-"\n'
     (found,) = request(text, H="here")
-    assert found == Request("here:/mnt-a/a", "/mnt/a", '"x=100%,%-"', FILE, 4, maker=Maker.UNIT)
+    made = Request("here:/mnt-a/a", "/mnt/a", '"x=100%,%-"', FILE, 4, maker=Maker.UNIT)
+    assert found == replace(made, guessed=True)
 
 
 def test_a_specifier_that_is_not_known_costs_its_assignment() -> None:

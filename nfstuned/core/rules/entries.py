@@ -32,9 +32,10 @@ def network_unaware(facts: Facts) -> Iterator[Fault]:
         options = parse_options(request.options)
         if not _at_boot(request, options):
             continue
-        if request.fstype not in _KNOWN_NETWORK and "_netdev" not in options:
+        named = "auto" if request.guessed else request.fstype
+        if named not in _KNOWN_NETWORK and "_netdev" not in options:
             why = (
-                f"systemd does not know that {request.fstype} needs a network: without _netdev it is mounted "
+                f"systemd does not know that {named} needs a network: without _netdev it is mounted "
                 "among the local file systems, before there is one"
             )
         elif _waited_for(target, options):
