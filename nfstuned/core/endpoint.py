@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
-from nfstuned.model.kernel import Mount, Options, Server
-from nfstuned.model.work import Endpoint, Tunnel
+from nfstuned.model.kernel import Mount, Options, Server, Volume
+from nfstuned.model.work import Endpoint, Superblock, Tunnel
 
 AZURE_FILES, NETAPP, EFS, GENERIC = "azure-files", "azure-netapp-files", "aws-efs", "generic"
 NFS_PORT, SMB_PORT = 2049, 445
@@ -88,7 +89,7 @@ def is_loopback(address: str | None) -> bool:
 
 def endpoint(
     mount: Mount,
-    servers: tuple[Server, ...],
+    superblock: Superblock | None,
     tunnels: tuple[Tunnel, ...],
     azure: bool,  # noqa: FBT001 - a fact about the machine, not a mode
     implementation: str | None,
@@ -100,7 +101,10 @@ def endpoint(
     """
     host, _ = split_source(mount.source)
     address = mount.options.get("addr") or (host if as_address(host) else None)
+    servers, volume = (superblock.servers, superblock.volume) if superblock else ((), None)
     found = resolve(host, address, asked_port(mount.source, mount.options), servers, tunnels)
+    if is_loopback(address) and not is_loopback(host):
+        found = _beside_tunnel(found, volume, tunnels)
     if found.provider == GENERIC and azure and "netapp" in (implementation or "").lower():
         return Endpoint(found.host, found.address, found.port, NETAPP)
     return found
@@ -125,6 +129,21 @@ def resolve(
             if named != GENERIC and server.port == port and as_address(server.address) == as_address(host):
                 return Endpoint(plain(server.hostname), address, port, named)
     return Endpoint(plain(host), address, port, provider)
+
+
+def _beside_tunnel(place: Endpoint, volume: Volume | None, tunnels: tuple[Tunnel, ...]) -> Endpoint:
+    """Return the server of a mount by name that shows this host's own address.
+
+    It is a server on this host, or the kernel sends the mount over the connections of a tunnel to its server
+    that was mounted first. Then its superblock has that tunnel's port, and not the mount's own.
+    """
+    if volume is None or volume.port not in TUNNEL_PORTS or volume.port == place.port:
+        return place
+    behind = next((_behind(tunnel) for tunnel in tunnels if tunnel.port == volume.port), None)
+    if behind is None:
+        return replace(place, address=None)
+    provider = behind.provider if place.provider == GENERIC else place.provider
+    return replace(place, address=behind.address, provider=provider)
 
 
 def _behind(tunnel: Tunnel) -> Endpoint:

@@ -41,9 +41,7 @@ def decide(policy: Policy, superblock: Superblock, snapshot: Snapshot) -> Decisi
     of one superblock share its read-ahead: where they disagree, the largest wins.
     """
     if superblock.mounts:
-        return _largest(
-            [_of_mount(policy, mount, superblock.servers, snapshot) for mount in superblock.mounts]
-        )
+        return _largest([_of_mount(policy, mount, superblock, snapshot) for mount in superblock.mounts])
     if superblock.volume is None:
         return Decision(None, GENERIC, GENERIC, lower=False, why=UNSEEN)
     return _least(_of_volume(matcher(policy), superblock.volume, superblock.servers, snapshot.tunnels))
@@ -88,10 +86,10 @@ def _asks_as_much(compiled: Matcher, kb: int | None) -> bool:
     return kb is None or (wanted is not None and (wanted.kb or 0) >= kb)
 
 
-def _of_mount(policy: Policy, mount: Mount, servers: tuple[Server, ...], snapshot: Snapshot) -> Decision:
+def _of_mount(policy: Policy, mount: Mount, superblock: Superblock, snapshot: Snapshot) -> Decision:
     stanza = snapshot.stanzas.get((mount.source, mount.point)) if snapshot.azure else None
     said = stanza.implementation if stanza else None
-    place = endpoint(mount, servers, snapshot.tunnels, snapshot.azure, said)
+    place = endpoint(mount, superblock, snapshot.tunnels, snapshot.azure, said)
     host, export = split_source(mount.source)
     known = subject(host, mount.options.get("addr"), place, export=export, point=mount.point)
     choice = matcher(policy).choices(known, place)[0]

@@ -86,9 +86,8 @@ def _live(
     snapshot: Snapshot, policy: Policy, intents: Intents, mount: Mount, superblock: Superblock | None
 ) -> Target:
     stats = snapshot.stanzas.get((mount.source, mount.point))
-    servers = superblock.servers if superblock else ()
     said = stats.implementation if stats else None
-    place = endpoint(mount, servers, snapshot.tunnels, snapshot.azure, said)
+    place = endpoint(mount, superblock, snapshot.tunnels, snapshot.azure, said)
     return Target(
         subject=mount.point,
         point=mount.point,

@@ -10,8 +10,8 @@ from nfstuned.core.endpoint import (
     resolve,
     split_source,
 )
-from nfstuned.model.kernel import Mount, Options, Server
-from nfstuned.model.work import Endpoint, Tunnel
+from nfstuned.model.kernel import Mount, Options, Server, Volume
+from nfstuned.model.work import Endpoint, Superblock, Tunnel
 
 AZNFS = Tunnel(20049, "10.0.0.5", 2049, "azure-files", "/etc/stunnel/microsoft/aznfs/stunnel_10.0.0.5.conf")
 EFS_TUNNEL = Tunnel(
@@ -126,41 +126,60 @@ def test_loopback_is_known_by_address_only(address: str | None, expected: bool) 
 
 def test_a_mount_by_name_keeps_its_name_and_address() -> None:
     seen = endpoint(
-        mount("SA1.file.core.windows.net.:/sa1/s", addr="10.0.0.5"), (), (), azure=True, implementation=None
+        mount("SA1.file.core.windows.net.:/sa1/s", addr="10.0.0.5"), None, (), azure=True, implementation=None
     )
     assert seen == Endpoint("sa1.file.core.windows.net", "10.0.0.5", 2049, "azure-files")
 
 
 def test_a_mount_without_addr_has_the_address_of_its_source() -> None:
-    assert endpoint(mount("10.0.0.9:/v"), (), (), azure=False, implementation=None) == Endpoint(
+    assert endpoint(mount("10.0.0.9:/v"), None, (), azure=False, implementation=None) == Endpoint(
         "10.0.0.9", "10.0.0.9", 2049, "generic"
     )
-    assert endpoint(mount("nas:/v"), (), (), azure=False, implementation=None).address is None
+    assert endpoint(mount("nas:/v"), None, (), azure=False, implementation=None).address is None
 
 
 @pytest.mark.parametrize("loopback", ["127.0.0.1", "::1"])
 def test_a_tls_mount_is_the_account_behind_its_tunnel(loopback: str) -> None:
     source = "[::1]:/sa1/s" if loopback == "::1" else "127.0.0.1:/sa1/s"
     seen = endpoint(
-        mount(source, port="20049", addr=loopback), (), (EFS_TUNNEL, AZNFS), azure=True, implementation=None
+        mount(source, port="20049", addr=loopback), None, (EFS_TUNNEL, AZNFS), azure=True, implementation=None
     )
     assert seen == Endpoint("10.0.0.5", "10.0.0.5", 2049, "azure-files")
 
 
 def test_a_tunnel_to_a_name_is_recognised_by_it() -> None:
     seen = endpoint(
-        mount("127.0.0.1:/", port="20100"), (), (AZNFS, EFS_TUNNEL), azure=False, implementation=None
+        mount("127.0.0.1:/", port="20100"), None, (AZNFS, EFS_TUNNEL), azure=False, implementation=None
     )
     assert seen == Endpoint("fs-0123.efs.eu-west-1.amazonaws.com", None, 2049, "aws-efs")
 
 
 def test_a_loopback_port_without_a_tunnel_is_a_server_on_this_host() -> None:
-    seen = endpoint(mount("127.0.0.1:/", port="20051"), (), (AZNFS,), azure=True, implementation=None)
+    seen = endpoint(mount("127.0.0.1:/", port="20051"), None, (AZNFS,), azure=True, implementation=None)
     assert seen == Endpoint("127.0.0.1", "127.0.0.1", 20051, "generic")
 
 
+def through(source: str, port: int) -> Endpoint:
+    """Return the endpoint of a mount that shows this host's address, on a client of that port."""
+    superblock = Superblock("0:43", 7, 128, volume=Volume(4, "127.0.0.1", port, "0:43", "0:0"))
+    return endpoint(
+        mount(source, addr="127.0.0.1"), superblock, (EFS_TUNNEL, AZNFS), azure=True, implementation=None
+    )
+
+
+def test_a_clear_mount_over_the_connections_of_a_tunnel_keeps_its_name_and_has_the_servers_address() -> None:
+    name = "sa1.file.core.windows.net"
+    assert through(f"{name}:/sa1/s", 20049) == Endpoint(name, "10.0.0.5", 2049, "azure-files")
+    assert through("files.example.net:/s", 20049) == Endpoint(
+        "files.example.net", "10.0.0.5", 2049, "azure-files"
+    )
+    assert through("10.0.0.5:/s", 20049) == Endpoint("10.0.0.5", "10.0.0.5", 2049, "azure-files")
+    assert through(f"{name}:/sa1/s", 20052) == Endpoint(name, None, 2049, "azure-files")
+    assert through("localhost:/s", 2049) == Endpoint("localhost", "127.0.0.1", 2049, "generic")
+
+
 def test_a_tunnels_port_on_another_host_is_no_tunnel() -> None:
-    seen = endpoint(mount("10.0.0.7:/", port="20049"), (), (AZNFS,), azure=True, implementation=None)
+    seen = endpoint(mount("10.0.0.7:/", port="20049"), None, (AZNFS,), azure=True, implementation=None)
     assert seen.host == "10.0.0.7"
 
 
@@ -190,10 +209,10 @@ def test_netapp_on_azure_is_known_by_what_the_server_says(
     azure: bool,  # noqa: FBT001
     provider: str,
 ) -> None:
-    seen = endpoint(mount("10.0.1.4:/vol1", addr="10.0.1.4"), (), (), azure, implementation)
+    seen = endpoint(mount("10.0.1.4:/vol1", addr="10.0.1.4"), None, (), azure, implementation)
     assert seen.provider == provider
 
 
 def test_a_name_counts_more_than_what_the_server_says() -> None:
-    seen = endpoint(mount("sa1.file.core.windows.net:/sa1/s"), (), (), azure=True, implementation="NetApp")
+    seen = endpoint(mount("sa1.file.core.windows.net:/sa1/s"), None, (), azure=True, implementation="NetApp")
     assert seen.provider == "azure-files"

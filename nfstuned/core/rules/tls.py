@@ -17,6 +17,7 @@ from nfstuned.core.endpoint import (
     provider_by_name,
     split_source,
 )
+from nfstuned.core.nfsoptions import version
 from nfstuned.model.facts import Answer, Facts, Target
 from nfstuned.model.finding import Fault, Rule, Severity
 from nfstuned.model.work import Request
@@ -67,7 +68,7 @@ def mixed(facts: Facts) -> Iterator[Fault]:
         if _is_tls(facts, target):
             for place in _places(answers, target):
                 encrypted.setdefault(place, []).append(target)
-        elif target.endpoint.provider == AZURE_FILES and not _asked_for_tunnel(target):
+        elif not _asked_for_tunnel(target) and _may_share(target):
             clear.append(target)
     for target in clear:
         both = ((place, one) for place in _places(answers, target) for one in encrypted.get(place, ()))
@@ -76,8 +77,8 @@ def mixed(facts: Facts) -> Iterator[Fault]:
             continue
         yield Fault(
             target.subject,
-            f"the mount is clear and {other.subject} uses TLS, and both are of the endpoint {place}: "
-            "they share connections, and the mount helper refuses whichever comes second",
+            f"the mount asks for no TLS and {other.subject} does, and both are of the endpoint {place}: they "
+            "share the connections of the first, and the mount helper refuses whichever comes second",
             observed=f"{target.subject} clear, {other.subject} TLS",
             expected="one mode for an endpoint",
             remedy=f"mount both with -t {_HELPER} and without notls, or both with notls; beside notls, the "
@@ -110,6 +111,11 @@ def _asked_for_tunnel(target: Target) -> bool:
     """Whether the source of a live mount is a tunnel's end on this machine."""
     local = is_loopback(split_source(target.source)[0])
     return target.live is not None and local and target.live.options.number("port") in TUNNEL_PORTS
+
+
+def _may_share(target: Target) -> bool:
+    """Whether the kernel may send a clear mount over a tunnel's connections, which are of NFS 4.1."""
+    return version(target.fstype, target.options) in {None, (4, None), (4, 1)}
 
 
 def wrong_cloud(facts: Facts) -> Iterator[Fault]:
@@ -178,8 +184,8 @@ def _places(answers: Mapping[str, Answer], target: Target) -> tuple[str, ...]:
     place = target.endpoint
     answer = answers.get(place.host)
     known = (place.address,) if place.address is not None else answer.addresses if answer else ()
-    addresses = (as_address(text) for text in (*known, place.host))
-    return (*(str(one) for one in addresses if one is not None), place.host)
+    addresses = (str(as_address(text) or text) for text in (*known, place.host))
+    return tuple(text for text in addresses if not is_loopback(text))
 
 
 def _cloud(host: str) -> str:
