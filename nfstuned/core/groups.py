@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from nfstuned.core import nfsoptions
 from nfstuned.core.addresses import Kind, kind
 from nfstuned.core.endpoint import AZURE_FILES, NETAPP, NFS_PORT, as_address, is_loopback, split_source
+from nfstuned.core.intent import wants_tunnel
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.kernel import Options, Server
 from nfstuned.parse.utab import FILE as UTAB
@@ -241,7 +242,7 @@ def _asked(target: Target, facts: Facts) -> Group | None:
     number, wanted = version(target), target.options
     place = wanted.get("addr") or address(target, facts)
     parsed = as_address(place) if place else None
-    tunnelled = target.fstype == "aznfs" and "notls" not in wanted
+    tunnelled = target.request is not None and wants_tunnel(target.request)
     if number in {None, "4"} or parsed is None or tunnelled or is_loopback(str(parsed)):
         return None
     port = wanted.number("port") or NFS_PORT

@@ -105,16 +105,19 @@ def find(asked: Sequence[Asked], name: str) -> Asked | None:
 
 
 def mounted_source(request: Request) -> str:
-    """Return the source that the kernel will show: mount.aznfs puts a TLS tunnel of this host before NFS 4.1.
+    """Return the source that the kernel will show: mount.aznfs mounts its tunnel's end on this host.
 
     It does so by `mount -t nfs` (Azure/AZNFS-mount, src/nfsv4mountscript.sh), so that nfsmount.conf counts.
     """
-    if request.fstype != AZNFS or request.wildcard:
-        return request.source
-    asked = parse_options(request.options)
-    if aznfs_version(asked) == "3" or "notls" in asked:
+    if request.wildcard or not wants_tunnel(request):
         return request.source
     return f"127.0.0.1:{request.source.partition(':')[2]}"
+
+
+def wants_tunnel(request: Request) -> bool:
+    """Whether mount.aznfs makes a tunnel for a line: for version 4.1, and not with `notls`."""
+    asked = parse_options(request.options)
+    return request.fstype == AZNFS and "notls" not in asked and aznfs_version(asked) == "4.1"
 
 
 def effective(settings: Sequence[Setting]) -> tuple[Setting, ...]:
@@ -158,14 +161,14 @@ class _Merge:
         self.options = list(self.given)
 
     def fill(self, section: str, argument: str | None) -> None:
-        versioned = any(_is_version(asked.name) for asked in self.options)
+        versioned = any(is_version(asked.name) for asked in self.options)
         for setting in self.settings:
             if setting.section != section or not (argument is None or _same(setting.argument, argument)):
                 continue
             name = _plain(setting.name)
-            if self._has(name) or (versioned and _is_version(name)):
+            if self._has(name) or (versioned and is_version(name)):
                 continue
-            versioned = versioned or _is_version(name)
+            versioned = versioned or is_version(name)
             # [NFSMount_Global_Options "x"] has no say, but its names are looked up without the "x".
             decider = _setting(self.settings, section, argument, setting.name)
             value = decider and _value(self.settings, decider)
@@ -208,7 +211,8 @@ def _given(request: Request) -> tuple[Asked, ...]:
     return tuple(Asked(name, value, request.file, request.line) for name, value in pairs)
 
 
-def _is_version(name: str) -> bool:
+def is_version(name: str) -> bool:
+    """Whether an option names a version."""
     return name in _VERSIONS or name.startswith("v4.")
 
 

@@ -41,6 +41,13 @@ def version(fstype: str, options: Options) -> Version | None:
     return found
 
 
+def is_v3(fstype: str, options: Options) -> bool:
+    """Whether options name version 3, as mount.aznfs reads them for its type; the type nfs4 never is."""
+    if fstype == "aznfs":
+        return aznfs_version(options) == "3"
+    return fstype != "nfs4" and (version(fstype, options) or (0, None))[0] == 3  # noqa: PLR2004 - the version
+
+
 def aznfs_version(options: Options) -> str:
     """Return the version that mount.aznfs reads in its options, "" for none: 4.1 and 3 are all that it takes.
 

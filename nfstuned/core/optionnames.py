@@ -23,7 +23,6 @@ COMMON = _names("""
 """)
 """mount(8), libmount's tables, and the labels of security modules."""
 
-VERSION_FLAGS = ("v2", "v3", "v4", "v4.0", "v4.1", "v4.2")
 NFS = _names("""
     [no]ac [no]acl acdirmax acdirmin acregmax acregmin actimeo addr bg bsize clientaddr [no]cto fg
     [no]fsc hard [no]intr local_lock [no]lock lookupcache [no]migration minorversion mountaddr mounthost

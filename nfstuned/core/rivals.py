@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from nfstuned.core.endpoint import AZURE_FILES, EFS, is_loopback, split_source
+from nfstuned.core.nfsoptions import version
 from nfstuned.core.policy import read_ahead_kb
 from nfstuned.core.udevinforce import in_force, is_nfsrahead, reaches_all
 from nfstuned.model.facts import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Facts, Target
@@ -94,8 +95,8 @@ def kind_of(target: Target) -> str:
     """Return the filesystem type that a mount has, or will have, in mountinfo: "nfs" is version 3."""
     if target.live is not None:
         return target.live.fstype
-    version = target.options.get("vers") or target.options.get("nfsvers") or ""
-    return "nfs" if "v3" in target.options or version.startswith("3") else "nfs4"
+    found = version(target.fstype, target.options)
+    return "nfs" if found is not None and found[0] in {2, 3} else "nfs4"
 
 
 def _rules(facts: Facts) -> Iterator[Rival]:

@@ -67,7 +67,7 @@ def test_a_masked_unit_is_unmasked_before_it_is_enabled() -> None:
         ((ask("v3"),), HELPER, {"nfs", "nfsv4"}, "no nfsv3,"),
         ((ask("vers=4.1,vers=3"),), HELPER, {"nfs", "nfsv4"}, "no nfsv3,"),
         ((ask("vers=3", "aznfs"),), HELPER, {"nfs", "nfsv3"}, ""),
-        ((ask("vers=3", "aznfs"),), HELPER, {"nfs", "nfsv4"}, "no nfsv3,"),
+        ((ask("nfsvers=3", "aznfs"),), HELPER, {"nfs", "nfsv4"}, "no nfsv3,"),
         ((ask("vers=4,minorversion=1", "aznfs"),), HELPER, {"nfs", "nfsv3"}, "no nfsv4,"),
         ((ask("vers=3", "nfs4"),), HELPER, {"nfs", "nfsv3"}, "no nfsv4,"),
         ((ask("", "cifs"),), HELPER, {"nfs", "nfsv4"}, "no cifs,"),

@@ -204,8 +204,13 @@ def test_an_entry_of_aznfs_is_known_by_the_tunnel_that_it_mounts() -> None:
     clear = replace(TLS, options="vers=4.1,nconnect=4,notls")
     assert nconnect(clear, of=tunnel) is None
     assert nconnect(clear, of=mount("sa1:/sa1/s")) == Asked("nconnect", "4", "/etc/fstab", 7)
-    blob = replace(TLS, options="vers=3,nconnect=4")
-    assert nconnect(blob, of=tunnel) is None
+
+
+@pytest.mark.parametrize("version", ["vers=3", "nfsvers=3", "v3", "vers=4.1,nfsvers=3"])
+def test_an_entry_of_aznfs_with_version_3_has_no_tunnel(version: str) -> None:
+    blob = replace(TLS, options=f"{version},nconnect=4")
+    assert nconnect(blob, of=mount("127.0.0.1:/sa1/s")) is None
+    assert nconnect(blob, of=mount("sa1:/sa1/s")) == Asked("nconnect", "4", "/etc/fstab", 7)
 
 
 def test_nfsmount_conf_counts_for_aznfs_with_its_tunnel_as_server_and_never_for_smb() -> None:

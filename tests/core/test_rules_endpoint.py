@@ -276,6 +276,8 @@ def test_a_tunnel_without_a_configuration_is_the_helpers_where_that_is_installed
         ("aznfs", "vers=4.1", True),
         ("aznfs", "vers=4.1,notls", False),
         ("aznfs", "vers=3", False),
+        ("aznfs", "nfsvers=3", False),
+        ("aznfs", "v3", False),
         ("nfs", "vers=4.1", False),
     ],
 )

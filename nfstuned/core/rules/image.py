@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from nfstuned.core.kerneldefaults import knows_nconnect, read_ahead_is_small
-from nfstuned.core.nfsoptions import version
+from nfstuned.core.nfsoptions import is_v3
 from nfstuned.errors import ParseError
-from nfstuned.model.facts import Facts, ImageKernel, Target
+from nfstuned.model.facts import Facts, ImageKernel
 from nfstuned.model.finding import Fault, Need, Rule, Severity
 from nfstuned.model.kernel import KernelRelease
 from nfstuned.parse.kernel import parse_release
@@ -109,19 +109,13 @@ def _needed(facts: Facts) -> dict[str, str]:
     """Return the modules that the image's mounts need, each with what fails without it."""
     needed: dict[str, str] = {}
     for target in facts.nfs:
-        for name in ("nfs", "nfsv3" if _is_v3(target) else "nfsv4"):
+        for name in ("nfs", "nfsv3" if is_v3(target.fstype, target.wanted) else "nfsv4"):
             needed.setdefault(name, f"the mount of {target.subject}")
     if not needed and _uses_nfs(facts):
         needed = dict.fromkeys(("nfs", "nfsv4"), "every NFS mount")
     for target in facts.smb_mounts:
         needed.setdefault("cifs", f"the mount of {target.subject}")
     return needed
-
-
-def _is_v3(target: Target) -> bool:
-    """Return whether a mount is NFS 3, through mount.aznfs as well; the type nfs4 never is."""
-    found = version(target.fstype, target.wanted)
-    return target.fstype != "nfs4" and found is not None and found[0] == 3  # noqa: PLR2004 - the version
 
 
 def _remedy(facts: Facts, kernel: ImageKernel) -> str:

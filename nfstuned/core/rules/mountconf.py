@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nfstuned.core.intent import GLOBAL, as_option, effective
-from nfstuned.core.optionnames import COMMON, NFS, RARE_NFS, VERSION_FLAGS
+from nfstuned.core.intent import GLOBAL, as_option, effective, is_version
+from nfstuned.core.optionnames import COMMON, NFS, RARE_NFS
 from nfstuned.core.optionvalues import NO_VALUE, wanted, wanted_though_sloppy
 from nfstuned.errors import ParseError
 from nfstuned.model.facts import NFS_TYPES, Facts
@@ -16,7 +16,7 @@ from nfstuned.parse.nfsmount import FILE, VENDOR_FILE
 from nfstuned.parse.options import parse_options
 from nfstuned.parse.utab import FILE as UTAB
 
-_FIXED = ("nconnect", "rsize", "wsize", "vers", "nfsvers", "minorversion", *VERSION_FLAGS)
+_FIXED = ("nconnect", "rsize", "wsize")
 _DEFAULT, _DEFAULTS = "default", ("vers", "proto")
 """mount.nfs takes what begins with the word out, and reads two of them (default_value in configfile.c)."""
 _VARIABLES = "environment"
@@ -27,7 +27,7 @@ def remount(facts: Facts) -> Iterator[Fault]:
     """Yield lines of fstab and of units that mean to change by remount what a mount keeps for its life."""
     for request in facts.snapshot.requests:
         wanted = parse_options(request.options)
-        fixed = list(dict.fromkeys(name for name, _ in wanted.pairs if name in _FIXED))
+        fixed = list(dict.fromkeys(name for name, _ in wanted.pairs if name in _FIXED or is_version(name)))
         if request.file == UTAB or request.fstype not in NFS_TYPES or not fixed or "remount" not in wanted:
             continue
         yield Fault(

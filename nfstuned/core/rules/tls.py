@@ -17,13 +17,11 @@ from nfstuned.core.endpoint import (
     provider_by_name,
     split_source,
 )
+from nfstuned.core.intent import AZNFS, wants_tunnel
 from nfstuned.core.nfsoptions import version
 from nfstuned.model.facts import Answer, Facts, Target
 from nfstuned.model.finding import Fault, Rule, Severity
-from nfstuned.model.work import Request
-from nfstuned.parse.options import parse_options
 
-_HELPER = "aznfs"
 _OVERRIDE = "AZURE_ENDPOINT_OVERRIDE"
 _PUBLIC_CLOUD = "windows.net"
 
@@ -81,7 +79,7 @@ def mixed(facts: Facts) -> Iterator[Fault]:
             "share the connections of the first, and the mount helper refuses whichever comes second",
             observed=f"{target.subject} clear, {other.subject} TLS",
             expected="one mode for an endpoint",
-            remedy=f"mount both with -t {_HELPER} and without notls, or both with notls; beside notls, the "
+            remedy=f"mount both with -t {AZNFS} and without notls, or both with notls; beside notls, the "
             "option clean removes what a TLS mount has left behind",
         )
 
@@ -103,7 +101,7 @@ def _in_the_clear(facts: Facts) -> Iterator[Fault]:
             observed=f"source {target.source}, addr={address}",
             expected="addr=127.0.0.1",
             remedy=f"sudo umount {target.point}, unmount every clear mount of {address}, and mount those of "
-            f"the server again with -t {_HELPER} and without notls",
+            f"the server again with -t {AZNFS} and without notls",
         )
 
 
@@ -122,7 +120,7 @@ def wrong_cloud(facts: Facts) -> Iterator[Fault]:
     """Yield TLS mounts outside the public cloud, or of a custom name, without the endpoint's override."""
     override = facts.system.tls.overrides.get(_OVERRIDE, "").removeprefix(".")
     for target in facts.nfs:
-        if target.request is None or target.request.wildcard or not _wants_tls(target.request):
+        if target.request is None or target.request.wildcard or not wants_tunnel(target.request):
             continue
         host = plain(split_source(target.request.source)[0])
         if as_address(host) is not None:
@@ -166,17 +164,7 @@ def _is_tls(facts: Facts, target: Target) -> bool:
 
 def _asks_tls(target: Target) -> bool:
     """Whether a mount that is not there yet will be one with TLS."""
-    return target.live is None and target.request is not None and _wants_tls(target.request)
-
-
-def _wants_tls(request: Request) -> bool:
-    """Whether a line asks the helper for TLS: it does so for every NFSv4.1 mount without `notls`."""
-    options = parse_options(request.options)
-    return (
-        request.fstype == _HELPER
-        and "notls" not in options
-        and not (options.get("vers") or "").startswith("3")
-    )
+    return target.live is None and target.request is not None and wants_tunnel(target.request)
 
 
 def _places(answers: Mapping[str, Answer], target: Target) -> tuple[str, ...]:
