@@ -13,7 +13,7 @@ from nfstuned.model.finding import Need
 from nfstuned.model.intent import Asked
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.policy import Policy, Profile
-from nfstuned.model.work import Endpoint, Request, Snapshot
+from nfstuned.model.work import Endpoint, Maker, Request, Snapshot
 from nfstuned.parse.options import parse_options
 
 if TYPE_CHECKING:
@@ -198,6 +198,16 @@ def test_a_live_mounts_own_address_counts_and_not_what_its_name_says_now() -> No
     dead = replace(OPEN, state=Reachable.TIMEOUT)
     reaches = [dead, Reach("10.10.10.11", 2049, Reachable.OPEN)]
     assert "NFS405 /mnt/a" in found([live(f"{SA1}:/sa1/s", PRIVATE)], answers, reaches)
+
+
+def test_a_live_mount_has_no_replicas_but_the_next_one_may_come_from_another_server() -> None:
+    request = Request("a:/e", "/mnt/a", "", "/etc/auto.direct", 1, maker=Maker.AUTOFS)
+    mounted = replace(live("a:/e", PRIVATE), request=request)
+    other = replace(asked("b:/e"), point="/mnt/a", request=replace(request, source="b:/e"))
+    dead, opened = replace(OPEN, state=Reachable.TIMEOUT), replace(OPEN, address="10.10.10.11")
+    answers = [Answer("a", error="NXDOMAIN"), Answer("b", ("10.10.10.11",))]
+    assert found([mounted, other], answers, [dead, opened]) == ["NFS405 /mnt/a"]
+    assert found([mounted], answers, [dead, opened]) == ["NFS405 /mnt/a", "NFS408 /mnt/a"]
 
 
 @pytest.mark.parametrize("options", ["proto=rdma,port=20049", "rdma", "proto=udp", "udp", "port=2050"])

@@ -19,6 +19,7 @@ from nfstuned.core.rules import tls
 from nfstuned.core.targets import server_name
 from nfstuned.model.facts import Answer, Facts, Reach, Reachable, Target
 from nfstuned.model.finding import Fault, Need, Rule, Severity
+from nfstuned.model.work import Maker
 
 _LINK = "privatelink"
 _NOTHING = Answer("")
@@ -121,15 +122,11 @@ def drifted(facts: Facts) -> Iterator[Fault]:
 
 
 def unreachable(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts of which no address that was tried opens the port."""
-    answers, reaches = facts.network.by_name, _by_address(facts)
+    """Yield mounts of which no address that was tried opens the port; what is mounted has no replicas."""
+    doors = _Doors(facts)
     for target in facts.nfs:
-        if (target.options.get("proto") or "") in _NOT_TCP or any(one in target.options for one in _NOT_TCP):
-            continue
-        place = target.endpoint
-        named = answers.get(place.host, _NOTHING).addresses or (place.host,)
-        tried = _tried(reaches, (place.address,) if place.address is not None else named, place.port)
-        if _dead(tried):
+        place, tried = target.endpoint, doors.tried(target)
+        if _dead(tried) and (target.live is not None or doors.all_shut(target)):
             what = _WHY[tried[0].state] if len({one.state for one in tried}) == 1 else "does not open"
             yield Fault(
                 target.subject,
@@ -143,10 +140,10 @@ def unreachable(facts: Facts) -> Iterator[Fault]:
 
 def unresolved(facts: Facts) -> Iterator[Fault]:
     """Yield mounts whose server's name has no address, by the resolver's own verdict."""
-    answers = facts.network.by_name
+    doors = _Doors(facts)
     for target in facts.nfs:
-        answer = answers.get(server_name(target), _NOTHING)
-        if not answer.error or not answer.final or _is_numeric(target):
+        answer = doors.answer(target)
+        if not _is_nameless(target, answer) or not doors.all_shut(target):
             continue
         link = _link(answer)
         known = f"; its alias {link} has no record in the zone that this machine asks" if link else ""
@@ -169,6 +166,47 @@ def _ordinary(target: Target, host: str) -> str:
     if is_loopback(host) or not is_azure_files(target):
         return ""
     return place.host if as_address(place.host) is None else "ACCOUNT.file.core.windows.net"
+
+
+class _Doors:
+    """What names and ports say of each mount, and of the replicas that automount(8) may mount instead.
+
+    A map's entry may name several servers for one place. All are asked and one that answers is taken, so that
+    the others are no loss.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        self._answers, self._reaches = facts.network.by_name, _by_address(facts)
+        self._replicas: dict[tuple[str, str], list[Target]] = {}
+        for target in facts.nfs:
+            if _may_be_replica(target):
+                self._replicas.setdefault((target.origin, target.point), []).append(target)
+
+    def answer(self, target: Target) -> Answer:
+        """Return what the resolver said of a mount's server."""
+        return self._answers.get(server_name(target), _NOTHING)
+
+    def tried(self, target: Target) -> tuple[Reach, ...]:
+        """Return the attempts that count for a mount: at the address that it has, or at those of its name."""
+        place = target.endpoint
+        if (target.options.get("proto") or "") in _NOT_TCP or any(one in target.options for one in _NOT_TCP):
+            return ()
+        named = self._answers.get(place.host, _NOTHING).addresses or (place.host,)
+        return _tried(self._reaches, (place.address,) if place.address is not None else named, place.port)
+
+    def all_shut(self, target: Target) -> bool:
+        """Whether neither a mount nor any replica of it can be mounted."""
+        alike = self._replicas[target.origin, target.point] if _may_be_replica(target) else [target]
+        return all(_dead(self.tried(one)) or _is_nameless(one, self.answer(one)) for one in alike)
+
+
+def _may_be_replica(target: Target) -> bool:
+    return target.request is not None and target.request.maker is Maker.AUTOFS
+
+
+def _is_nameless(target: Target, answer: Answer) -> bool:
+    """Whether a mount needs a name that, by the resolver's verdict, has no address."""
+    return bool(answer.error) and answer.final and not _is_numeric(target)
 
 
 def _is_numeric(target: Target) -> bool:
