@@ -169,9 +169,43 @@ def test_a_name_that_stands_for_many_machines_has_drifted_only_when_the_old_one_
     assert found([mount], [answer], dead) == ["NFS405 /mnt/a", "NFS404 /mnt/a"]
 
 
-def test_an_address_that_another_name_has_is_another_way_to_one_server() -> None:
-    answers = [Answer(SA1, ("10.10.10.11",)), Answer("sa2.file.core.windows.net", (PRIVATE,))]
-    assert found([live(f"{SA1}:/sa1/s", PRIVATE)], answers, [OPEN]) == []
+def test_an_address_that_another_live_mount_still_has_by_its_name_is_another_way_to_one_server() -> None:
+    sa2 = "sa2.file.core.windows.net"
+    answers = [Answer(SA1, ("10.10.10.11",)), Answer(sa2, (PRIVATE,))]
+    mounts = [live(f"{SA1}:/sa1/s", PRIVATE), live(f"{sa2}:/sa2/s", PRIVATE, "/mnt/b")]
+    assert found(mounts, answers, [OPEN]) == []
+    assert found([mounts[0], live(f"{PRIVATE}:/e", PRIVATE, "/mnt/b")], answers, [OPEN]) == []
+    assert found(mounts[:1], answers, [OPEN]) == ["NFS404 /mnt/a"]
+    assert found([mounts[0], asked(f"{sa2}:/sa2/s")], answers, [OPEN]) == ["NFS404 /mnt/a"]
+
+
+def test_two_mounts_that_drifted_do_not_excuse_each_other() -> None:
+    sa2 = "sa2.file.core.windows.net"
+    mounts = [live(f"{SA1}:/sa1/s", PRIVATE), live(f"{sa2}:/sa2/s", PRIVATE, "/mnt/b")]
+    moved = Answer(SA1, ("10.10.10.11",))
+    both = ["NFS404 /mnt/a", "NFS404 /mnt/b"]
+    assert found(mounts, [moved, Answer(sa2, ("10.10.10.12",))], [OPEN]) == both
+    silent = Answer(sa2, error="no answer within 3 s", final=False)
+    assert found(mounts, [moved, silent], [OPEN]) == both[:1]
+
+
+def test_a_mount_point_is_quoted_in_a_command() -> None:
+    facts = Facts(
+        has=frozenset({Need.LIVE, Need.NETWORK}),
+        snapshot=Snapshot(),
+        policy=Policy((GENERIC,)),
+        targets=(
+            live(f"{SA1}:/sa1/s", PRIVATE, "/mnt/my $HOME"),
+            live("127.0.0.1:/sa1/t", "10.10.10.20", "/mnt/a;b", port="20049"),
+            tunnelled("10.10.10.12", point="/mnt/it's"),
+        ),
+        network=Network(answers=(Answer(SA1, ("10.10.10.11",)),), reaches=(OPEN,)),
+        system=System(tls=Tls(listening=frozenset())),
+    )
+    remedies = {one.rule: one.remedy for one in diagnose(facts, RULES).findings}
+    assert "umount '/mnt/my $HOME' " in remedies["NFS404"]
+    assert "umount '/mnt/a;b'," in remedies["NFS407"]
+    assert """umount '/mnt/it'"'"'s' and""" in remedies["NFS406"]
 
 
 def test_a_tunnels_own_end_does_not_drift() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 
 from nfstuned.core.addresses import all_public, same
 from nfstuned.core.endpoint import (
@@ -94,17 +95,16 @@ def drifted(facts: Facts) -> Iterator[Fault]:
     """Yield live mounts whose address is not among those of their name any more.
 
     Names of other servers than Azure's may stand for many machines of which each answer names a few. There an
-    old address that still serves is no drift. Nor is another name's present address anywhere: two addresses
-    of one NFSv4.1 server are one client to the kernel, and both mounts show the first one's.
+    old address that still serves is no drift. Nor is the address that another live mount still has by its own
+    name: two addresses of one NFSv4.1 server are one client to the kernel, and both mounts show the first's.
     """
     answers = facts.network.by_name
     reaches = _by_address(facts)
-    known = {as_address(one) for answer in facts.network.answers for one in answer.addresses}
+    current = {as_address(address) for target in facts.nfs if (address := _current(answers, target))}
     for target in facts.nfs:
-        address = target.live.options.get("addr") if target.live is not None else None
-        host = plain(split_source(target.source)[0])
+        address, host = _shown_address(target), plain(split_source(target.source)[0])
         answer = answers.get(host, _NOTHING)
-        if address is None or is_loopback(address) or as_address(address) in known:
+        if address is None or is_loopback(address) or as_address(address) in current:
             continue
         # IPv4 and IPv6 are asked for apart: one without an answer is no change.
         if answer.error or not any(_alike(address, one) for one in answer.addresses):
@@ -117,7 +117,7 @@ def drifted(facts: Facts) -> Iterator[Fault]:
             "resolved only once, and the mount hangs when the old address no longer answers",
             observed=address,
             expected=", ".join(answer.addresses),
-            remedy=f"sudo umount {target.point} (with -l where that hangs), then mount it again",
+            remedy=f"sudo umount {quote(target.point)} (with -l where that hangs), then mount it again",
         )
 
 
@@ -153,8 +153,20 @@ def unresolved(facts: Facts) -> Iterator[Fault]:
             f"the name {answer.host} does not resolve ({answer.error}){known}: {works}the next mount fails",
             observed=answer.error,
             expected="an address",
-            remedy=f"getent hosts {answer.host}; correct the name or the DNS record",
+            remedy=f"getent hosts {quote(answer.host)}; correct the name or the DNS record",
         )
+
+
+def _shown_address(target: Target) -> str | None:
+    """Return the address that a live mount shows; None for what is only asked for."""
+    return target.live.options.get("addr") if target.live is not None else None
+
+
+def _current(answers: dict[str, Answer], target: Target) -> str | None:
+    """Return the address of a live mount that its source has, too: written there, or by its name now."""
+    address, host = _shown_address(target), plain(split_source(target.source)[0])
+    named = (host, *answers.get(host, _NOTHING).addresses)
+    return address if address is not None and any(same(address, one) for one in named) else None
 
 
 def _ordinary(target: Target, host: str) -> str:

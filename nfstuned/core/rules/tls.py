@@ -7,6 +7,7 @@ https://github.com/Azure/AZNFS-mount.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from shlex import quote
 
 from nfstuned.core.endpoint import (
     AZURE_FILES,
@@ -40,7 +41,8 @@ def helper_down(facts: Facts) -> Iterator[Fault]:
                 observed=f"no listener on TCP port {port}",
                 expected="a running stunnel",
                 remedy="sudo systemctl restart aznfswatchdogv4, which starts the tunnel within seconds; else "
-                f"unmount {target.point} and mount it again; see /opt/microsoft/aznfs/data/aznfs.log",
+                f"sudo umount {quote(target.point)} and mount it again; see "
+                "/opt/microsoft/aznfs/data/aznfs.log",
             )
         elif stopped and (port is not None or _asks_tls(target)):
             hurts = "a tunnel that dies stays dead" if port is not None else "mount.aznfs refuses to mount"
@@ -100,8 +102,8 @@ def _in_the_clear(facts: Facts) -> Iterator[Fault]:
             "server came first, and the kernel sends both over its connections",
             observed=f"source {target.source}, addr={address}",
             expected="addr=127.0.0.1",
-            remedy=f"sudo umount {target.point}, unmount every clear mount of {address}, and mount those of "
-            f"the server again with -t {AZNFS} and without notls",
+            remedy=f"sudo umount {quote(target.point)}, unmount every clear mount of {address}, and mount "
+            f"those of the server again with -t {AZNFS} and without notls",
         )
 
 
