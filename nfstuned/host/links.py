@@ -19,7 +19,7 @@ from nfstuned.model.kernel import decimal
 
 FOLDER = "sys/class/net"
 _RTN_LOCAL = 2
-_USUAL_MTU, _NETVSC = "1500", "hv_netvsc"
+_USUAL_MTU, _NETVSC, _LOOPBACK = "1500", "hv_netvsc", "lo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def observe_links(root: Root, addresses: Sequence[str]) -> Links:
 
 
 def any_stands_out(root: Root) -> bool:
-    """Return whether some device is one about which a rule may have something to say.
+    """Return whether some interface is one about which a rule may have something to say.
 
     On most hosts none is. There nobody needs the routes, and pyroute2, which asks the kernel for them, takes
     longer to load than all else that a check does. Where sysfs shows no device, it cannot tell.
@@ -59,12 +59,20 @@ def any_stands_out(root: Root) -> bool:
     drivers = {name: _driver(root, name) for name in root.names(FOLDER)}
     devices = {name: driver for name, driver in drivers.items() if driver}
     led = {posixpath.basename(root.link(f"{FOLDER}/{name}/master") or "") for name in devices}
+    if any(_odd_mtu(root, name, device=name in devices) for name in drivers):
+        return True
     return not devices or any(
-        root.read_or_empty(f"{FOLDER}/{name}/mtu").strip() != _USUAL_MTU
-        or (driver == _NETVSC and name not in led)
-        or (len(_queues(root, name)) == 1 and not _spread(root, name))
+        (driver == _NETVSC and name not in led) or (len(_queues(root, name)) == 1 and not _spread(root, name))
         for name, driver in devices.items()
     )
+
+
+def _odd_mtu(root: Root, name: str, *, device: bool) -> bool:
+    """Return whether an interface's MTU may not fit; a virtual one can only be too large (NFS508)."""
+    mtu = root.read_or_empty(f"{FOLDER}/{name}/mtu").strip()
+    if device:
+        return mtu != _USUAL_MTU
+    return name != _LOOPBACK and mtu.isascii() and mtu.isdigit() and int(mtu) > int(_USUAL_MTU)
 
 
 def _counts(link: Any, used: set[str]) -> bool:  # noqa: ANN401 - pyroute2 has no types

@@ -179,6 +179,11 @@ class TestMtu:
         assert not Host(routes=(Route(ADDRESS, "lo", local=True),)).faults("NFS508")
         assert not Host((device("wg0", None, 1420),), routes=(Route(ADDRESS, "wg0"),)).faults("NFS508")
 
+    @pytest.mark.parametrize(("mtu", "found"), [(1400, False), (1500, False), (9000, True)])
+    def test_an_interface_without_a_device_can_only_be_too_large(self, *, mtu: int, found: bool) -> None:
+        host = Host((device("bond0.7", None, mtu), ETH0), routes=(Route(ADDRESS, "bond0.7"),))
+        assert host.subjects("NFS508") == (["bond0.7"] if found else [])
+
 
 class TestQueues:
     @pytest.mark.parametrize(

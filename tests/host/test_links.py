@@ -73,6 +73,16 @@ def test_a_device_that_a_rule_may_judge_stands_out(change: str, tmp_path: Path) 
     assert any_stands_out(Root(str(tmp_path)))
 
 
+@pytest.mark.parametrize(("name", "mtu", "found"), [("bond0", 9000, True), ("wg0", 1420, False)])
+def test_a_virtual_interface_stands_out_by_a_large_mtu(
+    name: str, mtu: int, tmp_path: Path, *, found: bool
+) -> None:
+    ordinary(tmp_path)
+    (tmp_path / f"sys/class/net/{name}").mkdir()
+    (tmp_path / f"sys/class/net/{name}/mtu").write_text(f"{mtu}\n")
+    assert any_stands_out(Root(str(tmp_path))) is found
+
+
 def ordinary(root: Path) -> None:
     """Write an Azure VM's two interfaces as they should be."""
     device(root, "eth0", "hv_netvsc")

@@ -77,7 +77,7 @@ def not_carrying(facts: Facts) -> Iterator[Fault]:
 
 
 def other_mtu(facts: Facts) -> Iterator[Fault]:
-    """Yield devices with an MTU that Azure's storage does not have."""
+    """Yield interfaces with an MTU that Azure's storage does not have."""
     for way in _ways(facts):
         mtu = way.interface.mtu
         wrong = tuple(target for target, route in way.mounts if _misfits(facts, way.interface, target, route))
@@ -96,18 +96,15 @@ def other_mtu(facts: Facts) -> Iterator[Fault]:
 def _misfits(facts: Facts, interface: Interface, target: Target, route: Route) -> bool:
     """Return whether packets to Azure's storage have another size than it has.
 
-    A tunnel has a smaller MTU for a reason, and so may the links of other clouds. Where a route says
+    A tunnel has a smaller MTU for a reason, and so may the links of other clouds. A larger one fits nowhere,
+    nor does that of a bond, a bridge or a VLAN, which have no device of their own. Where a route says
     otherwise, or path MTU discovery did, that is what counts.
     """
     mtu = route.mtu or interface.mtu
-    if (
-        mtu is None
-        or interface.mtu is None
-        or interface.driver is None
-        or target.endpoint.provider not in (AZURE_FILES, NETAPP)
-    ):
+    if mtu is None or interface.mtu is None or target.endpoint.provider not in (AZURE_FILES, NETAPP):
         return False
-    return mtu > MTU or (mtu < MTU and route.mtu is None and facts.snapshot.azure)
+    meant = route.mtu is not None or interface.driver is None or not facts.snapshot.azure
+    return mtu > MTU or (mtu < MTU and not meant)
 
 
 def single_queue(facts: Facts) -> Iterator[Fault]:
