@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
 import sys
+import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -18,14 +23,33 @@ BROKEN = 2
 
 
 def main(args: Sequence[str] | None = None, root: Root | None = None) -> int:
-    """Run one command and return its exit status; `root` is this host unless a test gives a tree."""
-    for stream in (sys.stdout, sys.stderr):
-        # Mount points may hold what the locale cannot show.
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # typeshed says TextIO
-    arguments = list(sys.argv[1:] if args is None else args)
+    """Run one command and return its exit status; `root` is this host unless a test gives a tree.
+
+    It raises nothing: what comes to no verdict is one line on stderr and status 2, never a traceback and 1.
+    """
     try:
-        status = app.main(arguments, NAME, standalone_mode=False, obj=root or WitnessRoot())
+        _prepare_streams()
+        status = _run(list(sys.argv[1:] if args is None else args), root or WitnessRoot())
         sys.stdout.flush()
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except OSError as error:
+        _discard_output()
+        place = f"{error.filename}: " if error.filename else ""
+        # A reader that has seen enough is no accident.
+        return BROKEN if error.errno == errno.EPIPE else _give_up(f"{place}{error.strerror or error}")
+    except Exception as error:  # noqa: BLE001 - one of three places: 1 would say that the host is at fault
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        return _give_up(f"{type(error).__name__}: {error} ({frame.filename}:{frame.lineno})")
+    return status
+
+
+def _run(arguments: list[str], root: Root) -> int:
+    try:
+        with app.make_context(NAME, arguments, obj=root) as context:
+            status = app.invoke(context)
+    except click.exceptions.Exit as done:  # of --help and --version
+        return done.exit_code
     except click.ClickException as error:
         error.show()
         return error.exit_code
@@ -33,6 +57,29 @@ def main(args: Sequence[str] | None = None, root: Root | None = None) -> int:
         # Not one bad line, of which every command makes the best, but a file that all depends on.
         note(str(error))
         return BROKEN
-    except (click.Abort, KeyboardInterrupt):
-        return INTERRUPTED
     return status if isinstance(status, int) else 0
+
+
+def _prepare_streams() -> None:
+    """Make the streams fit for all that will be written; raises OSError where there is no stdout."""
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - until the process ends
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, "standard output is closed")
+    for stream in (sys.stdout, sys.stderr):
+        # Mount points may hold what the locale cannot show.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # typeshed says TextIO
+
+
+def _discard_output() -> None:
+    """Forget what is left to be written: it would fail again when the process ends."""
+    if sys.stdout is not None:
+        with contextlib.suppress(OSError):
+            sys.stdout.close()
+
+
+def _give_up(why: str) -> int:
+    """Say why there is no result."""
+    with contextlib.suppress(OSError):
+        note(f"{NAME}: {why}")
+    return BROKEN

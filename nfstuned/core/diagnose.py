@@ -26,7 +26,7 @@ def diagnose(facts: Facts, rules: Iterable[Rule]) -> Diagnosis:
             continue
         try:
             findings.extend(_finding(rule, fault) for fault in rule.judge(facts))
-        except Exception as error:  # noqa: BLE001 - one of two places: a broken rule must never look clean
+        except Exception as error:  # noqa: BLE001 - one of three places: a broken rule must never look clean
             crashed = True
             message = f"{rule.id} {rule.name} crashed: {type(error).__name__}: {error}"
             findings.append(_finding(CRASHED, Fault(rule.id, message)))

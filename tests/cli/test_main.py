@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from nfstuned import __version__
+from nfstuned.host.root import WitnessRoot
 from tests.cli.conftest import REPOSITORY, Host
 
 MakeHost = Callable[[str], Host]
@@ -97,6 +98,38 @@ def test_a_reader_that_leaves_early_is_no_accident() -> None:
     script = f"{sys.executable} -m nfstuned config schema | head -1 >/dev/null"
     run = subprocess.run(["bash", "-c", script], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     assert run.stderr == ""
+
+
+@pytest.mark.parametrize("command", ["check --offline", "--help"])
+@pytest.mark.parametrize(
+    ("redirection", "said"),
+    [
+        (">/dev/full", "nfstuned: No space left on device\n"),
+        (">&-", "nfstuned: standard output is closed\n"),
+        ("2>&- >/dev/full", ""),
+    ],
+)
+def test_what_cannot_be_written_is_one_line_and_2(command: str, redirection: str, said: str) -> None:
+    script = f"{sys.executable} -m nfstuned {command} {redirection}"
+    run = subprocess.run(["bash", "-c", script], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (2, said)
+
+
+def test_a_reader_that_leaves_early_did_not_get_a_verdict() -> None:
+    script = f"set -o pipefail; {sys.executable} -m nfstuned check --offline | true"
+    run = subprocess.run(["bash", "-c", script], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (2, "")
+
+
+def test_a_mistake_of_its_own_is_one_line_and_2(host: MakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    def confuse(*_: object) -> None:
+        raise ValueError("confused\nand lost")
+
+    monkeypatch.setattr(WitnessRoot, "names", confuse)
+    run = host("no-nfs").run("status")
+    assert (run.status, run.out, run.err.count("\n")) == (2, "", 1)
+    assert run.err.startswith("nfstuned: ValueError: confused\\nand lost (")
+    assert "test_main.py:" in run.err
 
 
 def test_a_host_without_a_kernel_release_is_told_in_one_line(host: MakeHost) -> None:
