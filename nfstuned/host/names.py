@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from io import StringIO
 from ipaddress import ip_address
@@ -17,12 +18,16 @@ from nfstuned.parse.resolver import name_server_lines, parse_hosts, parse_source
 
 if TYPE_CHECKING:
     from dns.message import QueryMessage
+    from dns.name import Name
     from dns.resolver import Resolver
 
 DEADLINE_S = 3.0
 DNS_PORT = 53
 TYPES = ("A", "AAAA")
-_NO_ADDRESS, _NO_NAME = "no A or AAAA record", "NXDOMAIN"
+_NO_ADDRESS, _NO_NAME, _SERVFAIL = "no A or AAAA record", "NXDOMAIN", "SERVFAIL"
+_IN_TIME = 0.9
+_SYSTEMD = frozenset({"myhostname", "resolve"})
+_LOOPBACK = ("127.0.0.1", "::1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +46,31 @@ def resolve(
     """Return an answer for each name, after `seconds` at the latest, whatever the name servers do.
 
     /etc/hosts and DNS are asked as /etc/nsswitch.conf says. A name that another source there might know
-    (LDAP, multicast DNS) gets no final verdict.
+    (LDAP, multicast DNS) gets no final verdict. Of the names that systemd answers for DNS is not asked.
     """
     sources = parse_sources(root.read_or_empty("etc/nsswitch.conf"))
     known = parse_hosts(root.read_or_empty("etc/hosts"))
+    others = [name for name in names if "files" not in sources or name not in known]
+    own = _own(root, others) if _SYSTEMD.intersection(sources) else {}
     before_dns = sources[: sources.index("dns")] if "dns" in sources else ()
-    asked = [name for name in names if "files" not in before_dns or name not in known]
+    asked = [name for name in names if name not in own and ("files" not in before_dns or name not in known)]
     told = _ask_dns(root, asked, seconds, port) if "dns" in sources and asked else {}
-    return tuple(_answer(name, sources, known, told) for name in names)
+    return tuple(own.get(name) or _answer(name, sources, known, told) for name in names)
+
+
+def _own(root: Root, names: Sequence[str]) -> dict[str, Answer]:
+    """Return the answers for names that systemd knows by itself (nss-myhostname(8), nss-resolve(8)).
+
+    Which addresses this host and its gateway have is not looked for.
+    """
+    hostname = root.read_or_empty("proc/sys/kernel/hostname").strip().lower()
+    found: dict[str, Answer] = {}
+    for name in names:
+        if f".{name.removesuffix('.localdomain')}".endswith(".localhost"):
+            found[name] = Answer(name, _LOOPBACK)
+        elif name in {hostname or "_gateway", "_gateway", "_outbound"}:
+            found[name] = Answer(name, error="systemd answers for it, and was not asked", final=False)
+    return found
 
 
 def _answer(
@@ -80,13 +102,73 @@ def _knows_nothing(source: str, name: str) -> bool:
 
 def _ask_dns(root: Root, names: Sequence[str], seconds: float, port: int) -> dict[str, _Found]:
     resolver = _resolver(root.read_or_empty("etc/resolv.conf"), seconds, port)
-    end = time.monotonic() + seconds
-    jobs: dict[tuple[str, str], Callable[[], _Found]] = {
-        (name, kind): partial(_query, resolver, name, kind, end) for name in names for kind in TYPES
+    late = _Found(error=f"no answer within {seconds:g} s", final=False)
+    # What one record type said counts also where the other is never answered: it must be told in time.
+    end = time.monotonic() + seconds * _IN_TIME
+    jobs: dict[str, Callable[[], _Found]] = {
+        name: partial(_search, resolver, name, end, late) for name in names
     }
     found = parallel(jobs, seconds)
-    late = _Found(error=f"no answer within {seconds:g} s", final=False)
-    return {name: _join([found.get((name, kind), late) for kind in TYPES], late) for name in names}
+    return {name: found.get(name, late) for name in names}
+
+
+def _search(resolver: Resolver, name: str, end: float, late: _Found) -> _Found:
+    """Return what glibc finds by its search list (__res_context_search in resolv/res_query.c).
+
+    It goes on where a name does not exist, has no address or its server fails, and stops at any other
+    failure, after which only the name as it is written is left to try. Never raises.
+    """
+    import dns.exception  # noqa: PLC0415 - as above
+    import dns.name  # noqa: PLC0415
+
+    try:
+        written = dns.name.from_text(name, origin=None)
+        candidates = _candidates(resolver, written)
+    except (dns.exception.DNSException, UnicodeError) as error:
+        return _Found(error=f"not a host name: {error}")
+    as_written, tried = written.derelativize(dns.name.root), list[_Found]()
+    for candidate in candidates:
+        if all(one.final or _SERVFAIL in one.error for one in tried) or candidate == as_written:
+            tried.append(_query_all(resolver, candidate, end, late))
+            if tried[-1].addresses:
+                return tried[-1]
+    return _verdict(tried, written_first=candidates[0] == as_written)
+
+
+def _candidates(resolver: Resolver, written: Name) -> list[Name]:
+    """Return the names that stand for one, in their order: with enough dots as it is written first."""
+    import dns.exception  # noqa: PLC0415 - as above
+    import dns.name  # noqa: PLC0415
+
+    as_written = written.derelativize(dns.name.root)
+    if written.is_absolute():
+        return [as_written]
+    found: dict[Name, None] = {}
+    if len(written) > (1 if resolver.ndots is None else resolver.ndots):
+        found[as_written] = None
+    for domain in resolver.search or [resolver.domain]:
+        with suppress(dns.exception.DNSException):  # too long together
+            found[written.derelativize(domain)] = None
+    return list(found | {as_written: None})
+
+
+def _query_all(resolver: Resolver, name: Name, end: float, late: _Found) -> _Found:
+    """Return the addresses of both kinds of one name; glibc asks for them together."""
+    jobs: dict[str, Callable[[], _Found]] = {
+        kind: partial(_query, resolver, name, kind, end) for kind in TYPES
+    }
+    found = parallel(jobs, max(end - time.monotonic(), 0))
+    return _join([found.get(kind, late) for kind in TYPES], late)
+
+
+def _verdict(tried: Sequence[_Found], *, written_first: bool) -> _Found:
+    """Return why no candidate has an address, as glibc does; a doubt about one of them is a doubt."""
+    chain = max((one.chain for one in tried), key=len)
+    doubt = next((one for one in tried if not one.final), None)
+    if doubt is not None:
+        return replace(doubt, chain=chain)
+    empty = next((one for one in tried if one.error == _NO_ADDRESS), tried[-1])
+    return replace(tried[0] if written_first else empty, chain=chain)
 
 
 def _resolver(text: str, seconds: float, port: int) -> Resolver:
@@ -108,19 +190,14 @@ def _resolver(text: str, seconds: float, port: int) -> Resolver:
     return resolver
 
 
-def _query(resolver: Resolver, name: str, kind: str, end: float) -> _Found:
+def _query(resolver: Resolver, name: Name, kind: str, end: float) -> _Found:
     """Return one record type of one name; never raises."""
     import dns.exception  # noqa: PLC0415 - as above
-    import dns.name  # noqa: PLC0415
     import dns.resolver  # noqa: PLC0415
 
     try:
-        asked = dns.name.from_text(name, origin=None)
-    except (dns.exception.DNSException, UnicodeError) as error:
-        return _Found(error=f"not a host name: {error}")
-    try:
         left = max(end - time.monotonic(), 0.001)
-        answer = resolver.resolve(asked, kind, lifetime=left, search=True, raise_on_no_answer=False)
+        answer = resolver.resolve(name, kind, lifetime=left, raise_on_no_answer=False)
     except dns.resolver.NXDOMAIN as error:
         chains = [_chain(response) for response in error.kwargs["responses"].values()]
         return _Found(chain=max(chains, key=len), error=_NO_NAME)

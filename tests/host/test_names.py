@@ -25,6 +25,12 @@ ZONE: Zone = {
     "slow.example.com": (("", "SILENT"),),
     "four.example.com": (("A", "192.0.2.4"), ("AAAA", "SILENT")),
     "broken.example.com": (("", "SERVFAIL"),),
+    "store.example.com": (("TXT", '"no address"'),),
+    "store.corp.example.com": (("AAAA", "2001:db8::5"),),
+    "sick.example.com": (("", "SERVFAIL"),),
+    "sick.corp.example.com": (("A", "192.0.2.6"),),
+    "nas.east": (("TXT", '"no address"'),),
+    "nas.east.corp.example.com": (("A", "192.0.2.3"),),
     "filer.corp.example.com": (("A", "192.0.2.9"),),
     "loop.example.com": (("CNAME", "loop.example.com"),),
 }
@@ -38,7 +44,7 @@ def port() -> Iterator[int]:
 
 def tree(tmp_path: Path, **files: str) -> Root:
     etc = tmp_path / "etc"
-    etc.mkdir()
+    etc.mkdir(parents=True)
     texts = {"resolv": "nameserver 127.0.0.1\n", "nsswitch": "hosts: files dns\n", "hosts": "", **files}
     for name, text in texts.items():
         (etc / ("hosts" if name == "hosts" else f"{name}.conf")).write_text(text)
@@ -127,6 +133,31 @@ def test_a_search_domain_completes_a_short_name(tmp_path: Path, port: int) -> No
 
 
 @pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("store", Answer("store", ("2001:db8::5",))),  # the first domain has the name without an address
+        ("sick", Answer("sick", ("192.0.2.6",))),  # its server fails
+        ("nas.east", Answer("nas.east", ("192.0.2.3",))),  # it has a dot, and is tried as it is first
+        ("mail", Answer("mail", error="no A or AAAA record")),
+        ("both", Answer("both", ("192.0.2.7", "192.0.2.8", "2001:db8::7"))),
+        ("nowhere", Answer("nowhere", error="NXDOMAIN")),
+        ("nowhere.east", Answer("nowhere.east", error="NXDOMAIN")),
+    ],
+)
+def test_the_search_goes_on_where_glibcs_does(tmp_path: Path, port: int, name: str, answer: Answer) -> None:
+    root = tree(tmp_path, resolv="search example.com corp.example.com\nnameserver 127.0.0.1\n")
+    assert one(root, name, port) == answer
+
+
+def test_a_name_that_one_domain_could_not_be_asked_for_has_no_verdict(tmp_path: Path, port: int) -> None:
+    root = tree(tmp_path, resolv="search example.com\nnameserver 127.0.0.1\n")
+    for name in ("broken", "slow"):
+        answer = one(root, name, port, 1)
+        assert answer.error
+        assert not answer.final
+
+
+@pytest.mark.parametrize(
     "text", ["", "nameserver\nnameserver name.example.com\n", "search a..b\noptions ndots:x\n"]
 )
 def test_without_a_usable_name_server_this_machine_is_asked(tmp_path: Path, port: int, text: str) -> None:
@@ -165,6 +196,27 @@ def test_a_short_name_may_be_known_to_the_neighbours(tmp_path: Path, port: int) 
     root = tree(tmp_path, nsswitch="hosts: files resolve [!UNAVAIL=return] dns\n")
     names = ("filer", "nas.local", "nowhere.example.com")
     assert [answer.final for answer in resolve(root, names, 3, port)] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    "sources", ["files dns myhostname", "mymachines resolve [!UNAVAIL=return] files myhostname dns"]
+)
+def test_the_names_that_systemd_answers_for_need_no_dns(tmp_path: Path, port: int, sources: str) -> None:
+    root = tree(tmp_path, nsswitch=f"hosts: {sources}\n", hosts="192.0.2.1 pinned.localhost\n")
+    hostname = tmp_path / "proc/sys/kernel/hostname"
+    hostname.parent.mkdir(parents=True)
+    hostname.write_text("Client1\n")
+    for name in ("localhost", "nas.localhost", "localhost.localdomain"):
+        assert one(root, name, port) == Answer(name, ("127.0.0.1", "::1"))
+    assert one(root, "pinned.localhost", port).addresses == ("192.0.2.1",)
+    for name in ("client1", "_gateway"):
+        answer = one(root, name, port)
+        assert (answer.addresses, answer.final) == ((), False)
+
+
+def test_without_systemds_sources_its_names_are_names_like_others(tmp_path: Path, port: int) -> None:
+    for name in ("localhost", "_gateway"):
+        assert one(tree(tmp_path / name), name, port).final
 
 
 @pytest.mark.parametrize("name", ["\udcff.example.com", "a..b", "x" * 64 + ".example.com", ""])
