@@ -6,9 +6,11 @@ src/aznfswatchdogv4, src/aznfswatchdogv4.service and lib/common.sh.
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 from nfstuned.host.root import Root
 from nfstuned.host.unit import observe_unit
-from nfstuned.model.facts import Tls
+from nfstuned.model.facts import AUTOFS, Override, Tls
 from nfstuned.parse.environment import parse_variable
 from nfstuned.parse.sockets import parse_listening
 
@@ -19,10 +21,10 @@ OVERRIDE = "AZURE_ENDPOINT_OVERRIDE"
 _ENVIRONMENTS = (
     "etc/environment",
     "etc/systemd/system.conf",
-    "etc/default/autofs",
-    "etc/sysconfig/autofs",
     "proc/cmdline",
 )
+_AUTOFS_ENVIRONMENTS = ("etc/default/autofs", "etc/sysconfig/autofs")
+_UNIT_FOLDERS = ("usr/lib/systemd/system", "run/systemd/system", "etc/systemd/system")
 _CONF_FOLDERS = tuple(
     f"{folder}/systemd/system.conf.d" for folder in ("usr/lib", "usr/local/lib", "run", "etc")
 )
@@ -52,28 +54,41 @@ def _listening(root: Root) -> frozenset[int] | None:
     return ports | (parse_listening(root.read_or_empty(f"{root.view}/net/tcp6")) or frozenset())
 
 
-def _overrides(root: Root, *, image: bool) -> dict[str, str]:
-    """Return the endpoint override where some file has it, the strongest place last.
+def _overrides(root: Root, *, image: bool) -> tuple[Override, ...]:
+    """Return every place that sets the endpoint's override, the strongest last.
 
     mount.aznfs takes it from its environment only: a login's for a mount by hand, the service manager's at
-    boot, automount's own otherwise. Which of them counts depends on who mounts, so that any will do.
+    boot with what the mount's own unit adds, automount's otherwise.
     """
-    files = [name for name in _ENVIRONMENTS if not (image and name.startswith("proc/"))]
+    files = [(name, "") for name in _ENVIRONMENTS if not (image and name.startswith("proc/"))]
     for folder in _CONF_FOLDERS:
-        files += [f"{folder}/{name}" for name in root.names(folder) if name.endswith(".conf")]
-    files += _mount_units(root)
-    values = [parse_variable(root.read_or_empty(name), OVERRIDE) for name in files]
-    return next(({OVERRIDE: value} for value in reversed(values) if value), {})
+        files += [(f"{folder}/{name}", "") for name in root.names(folder) if name.endswith(".conf")]
+    files += [(name, AUTOFS) for name in _AUTOFS_ENVIRONMENTS]
+    files += [*_units(root), *_drop_ins(root)]
+    values = ((parse_variable(root.read_or_empty(name), OVERRIDE), name, scope) for name, scope in files)
+    return tuple(
+        Override(value.removeprefix("."), f"/{name}", scope) for value, name, scope in values if value
+    )
 
 
-def _mount_units(root: Root) -> list[str]:
-    """Return the files that may set the environment of a mount that systemd makes."""
-    found = []
-    for folder in ("usr/lib/systemd/system", "run/systemd/system", "etc/systemd/system"):
-        for name in root.names(folder):
-            if name.endswith(".mount"):
-                found.append(f"{folder}/{name}")
-            elif name.endswith((".mount.d", "autofs.service.d")):
-                drops = (drop for drop in root.names(f"{folder}/{name}") if drop.endswith(".conf"))
-                found += [f"{folder}/{name}/{drop}" for drop in drops]
-    return found
+def _units(root: Root) -> list[tuple[str, str]]:
+    """Return the mount units that may set the environment of their own mount."""
+    return [
+        (f"{folder}/{name}", name)
+        for folder in _UNIT_FOLDERS
+        for name in root.names(folder)
+        if name.endswith(".mount")
+    ]
+
+
+def _drop_ins(root: Root) -> list[tuple[str, str]]:
+    """Return the drop-ins of mount units and of autofs; systemd sorts them by their own names."""
+    found = [
+        (drop, folder, scope)
+        for folder in _UNIT_FOLDERS
+        for scope in root.names(folder)
+        if scope in {AUTOFS, "mount.d"} or scope.endswith(".mount.d")
+        for drop in root.names(f"{folder}/{scope}")
+        if drop.endswith(".conf")
+    ]
+    return [(f"{folder}/{scope}/{drop}", scope) for drop, folder, scope in sorted(found, key=itemgetter(0))]

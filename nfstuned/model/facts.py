@@ -15,6 +15,8 @@ from nfstuned.model.samples import Sample
 from nfstuned.model.work import Decision, Endpoint, Request, Snapshot, Superblock
 
 NO_TEXTS: Mapping[str, str] = MappingProxyType({})
+AUTOFS = "autofs.service.d"
+"""The drop-ins of the automounter's service, which stand for all that sets its environment."""
 NFS_TYPES = ("nfs", "nfs4", "aznfs")
 SMB_TYPES = ("cifs", "smb3")
 NFSRAHEAD, AZNFS, EFS_UTILS, TUNED = "nfsrahead", "aznfs", "efs-utils", "tuned"
@@ -182,14 +184,25 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
+class Override:
+    """One place that sets AZURE_ENDPOINT_OVERRIDE for mount.aznfs."""
+
+    value: str
+    """The suffix of a cloud's names, without a dot before it: "chinacloudapi.cn"."""
+    file: str
+    scope: str = ""
+    """The unit or the folder of drop-ins that has it ("mnt-a.mount.d", "autofs.service.d"); "" for all."""
+
+
+@dataclass(frozen=True, slots=True)
 class Tls:
     """The TLS helper of Azure Files: its watchdog, and where its stunnels may listen."""
 
     watchdog: Unit = Unit()
     listening: frozenset[int] | None = None
     """The TCP ports of this machine on which something listens; None where that cannot be told."""
-    overrides: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS)
-    """AZURE_ENDPOINT_OVERRIDE and the like, as mount.aznfs would find them."""
+    overrides: tuple[Override, ...] = ()
+    """Of those with one scope the last counts."""
 
 
 @dataclass(frozen=True, slots=True)

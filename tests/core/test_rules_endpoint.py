@@ -8,7 +8,7 @@ import pytest
 from nfstuned.core.diagnose import diagnose
 from nfstuned.core.endpoint import as_address, provider_by_name
 from nfstuned.core.rules.endpoint import RULES
-from nfstuned.model.facts import Answer, Facts, Network, Reach, Reachable, System, Target, Tls, Unit
+from nfstuned.model.facts import Answer, Facts, Network, Override, Reach, Reachable, System, Target, Tls, Unit
 from nfstuned.model.finding import Need
 from nfstuned.model.intent import Asked
 from nfstuned.model.kernel import Mount, Options
@@ -363,7 +363,9 @@ def test_two_ways_to_mount_one_place_are_no_mix() -> None:
         ("sa1.file.preprod.core.windows.net", "", False),
         ("sa1.file.core.chinacloudapi.cn", "", True),
         ("sa1.file.core.chinacloudapi.cn", "chinacloudapi.cn", False),
-        ("sa1.file.core.chinacloudapi.cn", ".chinacloudapi.cn", False),
+        (SA1, "windows.net", False),
+        ("sa1.z12.file.storage.azure.net", "storage.azure.net", False),
+        (SA1, "chinacloudapi.cn", True),
         ("sa1.file.core.chinacloudapi.cn", "usgovcloudapi.net", True),
         ("sa1.privatelink.file.core.usgovcloudapi.net", "", True),
         ("files.example.net", "", True),
@@ -374,7 +376,30 @@ def test_two_ways_to_mount_one_place_are_no_mix() -> None:
 def test_another_cloud_or_a_name_of_ones_own_needs_the_override(
     host: str, override: str, *, expected: bool
 ) -> None:
-    overrides = {"AZURE_ENDPOINT_OVERRIDE": override} if override else {}
+    overrides = (Override(override, "/etc/environment"),) if override else ()
     seen = found([asked(f"{host}:/sa1/s", fstype="aznfs")], tls=Tls(overrides=overrides))
     assert ("NFS409 /etc/fstab:4" in seen) is expected
     assert "NFS409 /etc/fstab:4" not in found([asked(f"{host}:/sa1/s", "vers=4.1,notls", fstype="aznfs")])
+
+
+@pytest.mark.parametrize(
+    ("maker", "scopes", "expected"),
+    [
+        (Maker.MOUNT, {"": "chinacloudapi.cn", "mnt-5.mount.d": "windows.net"}, False),
+        (Maker.MOUNT, {"": "windows.net", "mnt-4.mount.d": "chinacloudapi.cn"}, False),
+        (Maker.MOUNT, {"": "chinacloudapi.cn", "mnt-4.mount.d": "windows.net"}, True),
+        (Maker.MOUNT, {"mnt-5.mount.d": "chinacloudapi.cn"}, True),
+        (Maker.MOUNT, {"mnt-.mount.d": "chinacloudapi.cn"}, False),
+        (Maker.MOUNT, {"": "chinacloudapi.cn", "autofs.service.d": "windows.net"}, False),
+        (Maker.AUTOFS, {"": "chinacloudapi.cn", "autofs.service.d": "windows.net"}, True),
+        (Maker.AUTOFS, {"": "chinacloudapi.cn", "mnt-4.mount.d": "windows.net"}, False),
+    ],
+)
+def test_an_override_of_another_mount_does_not_count(
+    maker: Maker, scopes: dict[str, str], *, expected: bool
+) -> None:
+    target = asked("sa1.file.core.chinacloudapi.cn:/sa1/s", fstype="aznfs")
+    assert target.request is not None
+    target = replace(target, request=replace(target.request, maker=maker))
+    overrides = tuple(Override(value, f"/etc/{scope}", scope) for scope, value in scopes.items())
+    assert found([target], tls=Tls(overrides=overrides)) == (["NFS409 /etc/fstab:4"] if expected else [])

@@ -44,12 +44,12 @@ def host(tmp_path: Path) -> Host:
 
 
 def test_a_running_helper_is_seen_whole(host: Host) -> None:
-    assert host.tls() == Tls(Unit(installed=True, enabled=True, active=True), frozenset({20049}), {})
+    assert host.tls() == Tls(Unit(installed=True, enabled=True, active=True), frozenset({20049}), ())
 
 
 def test_of_an_image_nothing_is_said_that_only_a_running_host_knows(host: Host) -> None:
     host.write("proc/cmdline", f"systemd.setenv={OVERRIDE}=windows.net")
-    assert host.tls(image=True) == Tls(Unit(installed=True, enabled=True, active=None), None, {})
+    assert host.tls(image=True) == Tls(Unit(installed=True, enabled=True, active=None), None, ())
 
 
 def test_a_host_without_the_helper_does_not_have_its_sockets_read(tmp_path: Path) -> None:
@@ -90,6 +90,31 @@ def test_a_service_is_active_by_its_control_group_in_every_hierarchy(tmp_path: P
 )
 def test_the_override_is_found_wherever_a_mount_may_get_it_from(tmp_path: Path, name: str) -> None:
     host = Host(tmp_path)
-    assert host.tls().overrides == {}
-    host.write(name, f'Environment="{OVERRIDE}=chinacloudapi.cn"\n')
-    assert host.tls().overrides == {OVERRIDE: "chinacloudapi.cn"}
+    assert host.tls().overrides == ()
+    host.write(name, f'Environment="{OVERRIDE}=.chinacloudapi.cn"\n')
+    (found,) = host.tls().overrides
+    assert (found.value, found.file) == ("chinacloudapi.cn", f"/{name}")
+
+
+def test_an_override_of_one_unit_says_whose_it_is_and_the_strongest_comes_last(tmp_path: Path) -> None:
+    host, units = Host(tmp_path), "etc/systemd/system"
+    names = (
+        f"{units}/mnt-a.mount.d/10-cloud.conf",
+        "usr/lib/systemd/system/mnt-a.mount.d/20-cloud.conf",
+        f"{units}/mnt-a.mount",
+        f"{units}/mnt-.mount.d/15-cloud.conf",
+        f"{units}/mount.d/05-cloud.conf",
+        "etc/default/autofs",
+        "etc/environment",
+    )
+    for name in names:
+        host.write(name, f"Environment={OVERRIDE}=windows.net\n")
+    assert [(one.file.rpartition("/")[2], one.scope) for one in host.tls().overrides] == [
+        ("environment", ""),
+        ("autofs", "autofs.service.d"),
+        ("mnt-a.mount", "mnt-a.mount"),
+        ("05-cloud.conf", "mount.d"),
+        ("10-cloud.conf", "mnt-a.mount.d"),
+        ("15-cloud.conf", "mnt-.mount.d"),
+        ("20-cloud.conf", "mnt-a.mount.d"),
+    ]

@@ -20,8 +20,10 @@ from nfstuned.core.endpoint import (
 )
 from nfstuned.core.intent import AZNFS, wants_tunnel
 from nfstuned.core.nfsoptions import version
-from nfstuned.model.facts import Answer, Facts, Target
+from nfstuned.model.facts import AUTOFS, Answer, Facts, Override, Target
 from nfstuned.model.finding import Fault, Rule, Severity
+from nfstuned.model.work import Maker, Request
+from nfstuned.parse.units import drop_in_folders, unit_name
 
 _OVERRIDE = "AZURE_ENDPOINT_OVERRIDE"
 _PUBLIC_CLOUD = "windows.net"
@@ -119,29 +121,58 @@ def _may_share(target: Target) -> bool:
 
 
 def wrong_cloud(facts: Facts) -> Iterator[Fault]:
-    """Yield TLS mounts outside the public cloud, or of a custom name, without the endpoint's override."""
-    override = facts.system.tls.overrides.get(_OVERRIDE, "").removeprefix(".")
+    """Yield TLS mounts for which the helper's endpoint override is another cloud's, or is missing."""
     for target in facts.nfs:
         if target.request is None or target.request.wildcard or not wants_tunnel(target.request):
             continue
-        host = plain(split_source(target.request.source)[0])
-        if as_address(host) is not None:
-            continue
+        host, override = plain(split_source(target.request.source)[0]), _override(facts, target.request)
+        value = override.value if override else ""
         suffix = _cloud(host)
-        if suffix == _PUBLIC_CLOUD or (override and suffix in ("", override)):
+        fits = suffix in {"", value} if value else suffix == _PUBLIC_CLOUD
+        # What an override makes of the public cloud's zones and previews is not known.
+        special = suffix == _PUBLIC_CLOUD and not host.endswith(f".file.core.{_PUBLIC_CLOUD}")
+        if fits or special or as_address(host) is not None:
             continue
         wanted = suffix or _PUBLIC_CLOUD
         yield Fault(
             target.subject,
             f"{host} is {'a name of the cloud ' + suffix if suffix else 'not a name of Azure Files'}, and "
-            f"{_OVERRIDE} {f'is {override}' if override else 'is not set'}: the mount helper may hold the "
-            "server's certificate against the public cloud's name, and the TLS connection then fails",
-            observed=override or "not set",
+            f"{_OVERRIDE} {f'is {value}' if value else 'is not set'}: the mount helper may hold the "
+            f"server's certificate against {'that' if value else 'the public'} cloud's name, and the TLS "
+            "connection then fails",
+            observed=f"{value} in {override.file}" if override else "not set",
             expected=f"{_OVERRIDE}={wanted}" + ("" if suffix else ", or the suffix of the account's cloud"),
-            remedy="write [Manager] and DefaultEnvironment="
-            f"{_OVERRIDE}={wanted} to /etc/systemd/system.conf.d/aznfs.conf, run systemctl daemon-reexec, "
-            "and export it before a mount by hand",
+            remedy=_corrected(override, target.request, f"{_OVERRIDE}={wanted}"),
         )
+
+
+def _override(facts: Facts, request: Request) -> Override | None:
+    """Return what counts for a mount: what its own unit or the automounter has before what all have."""
+    name = unit_name(request.point)
+    autofs = request.maker is Maker.AUTOFS
+    own = {AUTOFS} if autofs else {name, *drop_in_folders(name)}
+    found = facts.system.tls.overrides
+    mine = [one for one in found if one.scope in own] or [one for one in found if not one.scope]
+    return mine[-1] if mine else None
+
+
+def _corrected(override: Override | None, request: Request, wanted: str) -> str:
+    """Return how a mount gets the override that it needs; other mounts may need what all have."""
+    if override is None:
+        return (
+            f"write [Manager] and DefaultEnvironment={wanted} to /etc/systemd/system.conf.d/aznfs.conf, run "
+            "systemctl daemon-reexec, and export it before a mount by hand"
+        )
+    place = "the kernel command line" if override.file == "/proc/cmdline" else override.file
+    if request.maker is Maker.AUTOFS:
+        return f"set {wanted} in {place}, then systemctl daemon-reload and systemctl restart autofs"
+    if override.scope:
+        return f"set {wanted} in {place}, then systemctl daemon-reload"
+    folder = f"/etc/systemd/system/{unit_name(request.point)}.d"
+    return (
+        f"write [Mount] and Environment={wanted} to {quote(folder)}/aznfs.conf for this mount alone, then "
+        f"systemctl daemon-reload; or, where no mount needs what {place} has, set it there"
+    )
 
 
 def _tunnel_port(facts: Facts, target: Target) -> int | None:
