@@ -233,7 +233,8 @@ def _live(target: Target) -> Group | None:
     number = options.get("vers")
     if server is None or number is None:
         return None
-    port = options.number("port") or (volume.port if volume else 0) or NFS_PORT
+    # A tunnel's mount over another's connections still shows its own port; its client has the other's.
+    port = (volume.port if volume else 0) or options.number("port") or NFS_PORT
     return Group(number, protocol(target), str(server), port, _security(options))
 
 

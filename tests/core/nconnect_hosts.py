@@ -42,6 +42,8 @@ class Made:
     space: str = "nas"
     at: str = NAS_ADDRESS
     connections: int = 1
+    port: int | None = None
+    """The client's; None for the one that the options show."""
 
 
 def facts(*made: Made, lines: tuple[str, ...] = (), **changes: object) -> Facts:
@@ -52,7 +54,7 @@ def facts(*made: Made, lines: tuple[str, ...] = (), **changes: object) -> Facts:
         shown = parse_options(f"{one.shown or 'vers=4.1,proto=tcp'},addr={one.at}")
         mount = Mount(60 + number, 27, device, "/", one.point, "nfs4", one.source, shown)
         space = (Server(4, one.at, 2049, 2, one.space),)
-        volume = Volume(4, one.at, 2049, device, "0:0")
+        volume = Volume(4, one.at, one.port or shown.number("port") or 2049, device, "0:0")
         superblocks.append(Superblock(device, number, 128, (mount,), volume, space))
         transports = tuple(Transport("tcp", None, 1, 0, 9, 9, 0, 9, 0) for _ in range(one.connections))
         stats.append(MountStats(one.source, one.point, "nfs4", "1.1", one.age_s, transports=transports))

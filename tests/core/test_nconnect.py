@@ -65,6 +65,11 @@ def test_another_version_protocol_port_or_transport_security_is_another_group(ot
     assert len(groups(facts(Made("/a"), Made("/b", shown=other))).live) == 2
 
 
+def test_a_tunnels_mount_over_the_connections_of_a_clear_one_is_in_its_group() -> None:
+    beside = Made("/b", source="127.0.0.1:/srv", shown="vers=4.1,proto=tcp,port=20049", port=2049)
+    assert len(groups(facts(Made("/a"), beside)).live) == 1
+
+
 def test_another_network_namespace_is_another_group() -> None:
     assert len(groups(facts(Made("/a"), Made("/b", space="pod"))).live) == 2
 
