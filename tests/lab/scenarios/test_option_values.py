@@ -1,0 +1,79 @@
+"""What `nfstuned check` says of mount options and of nfsmount.conf is what mount(8) and the kernel do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.lab.kit.check import ids
+from tests.lab.kit.server import AZURE
+from tests.lab.kit.shell import attempt, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.lab.kit.mounts import Mounts
+
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quiet_udev")]
+
+BASE = "vers=4.1"
+CONF = Path("/etc/nfsmount.conf")
+OPTIONS = (
+    *("nconnect=1", "nconnect=16", "nconnect=0", "nconnect=17", "nconnect=four", "nconnect"),
+    *("rsize=1048576", "rsize=1M", "rsize", "timeo=600", "timeo=0", "retrans=0", "retrans=-1", "acregmin=x"),
+    *("lookupcache=pos", "lookupcache=some", "local_lock=all", "local_lock=true", "sec=sys", "sec=ntlm"),
+    *("proto=tcp", "proto=quic", "minorversion=9", "port=2049", "port=70000"),
+    *("hard", "nohard", "hard=1", "nosoft", "softreval", "noresvport", "nonoresvport", "noac", "nconect=4"),
+)
+SETTINGS = (
+    *("hard=True", "hard=False", "Soft=True", "Soft=False", "Softerr=True", "noresvport=True"),
+    *("noresvport=False", "resvport=False", "ac=False", "cto=False", "Lock=True", "Intr=False"),
+    *("rsize=8k", "rsize=True", "nconnect=4", "nconnect=17", "nconnect=True", "timeo=600", "timeo=long"),
+    *("lookupcache=none", "lookupcache=some", "sec=sys", "sec=sis", "Background=False", "dev=False"),
+)
+
+
+@pytest.fixture
+def nfsmount_conf() -> Iterator[Path]:
+    """The file, afterwards as the package left it."""
+    before = CONF.read_text() if CONF.exists() else None
+    yield CONF
+    if before is None:
+        CONF.unlink()
+    else:
+        CONF.write_text(before)
+
+
+def test_options_of_fstab(mount: Mounts, tmp_path: Path) -> None:
+    points = [mount.new_point() for _ in OPTIONS]
+    proposal = tmp_path / "fstab"
+    lines = (f"{AZURE}:/srv/a {at} nfs {BASE},{one} 0 0\n" for at, one in zip(points, OPTIONS, strict=True))
+    proposal.write_text("".join(lines))
+    said = ids("--offline", "--select", "NFS309", "--fstab", str(proposal))
+    wrong = {one for number, one in enumerate(OPTIONS, 1) if f"NFS309 {proposal}:{number}" in said}
+    assert wrong == {one for one, at in zip(OPTIONS, points, strict=True) if not _mounts(at, f"{BASE},{one}")}
+
+
+def test_settings_of_nfsmount_conf(mount: Mounts, nfsmount_conf: Path) -> None:
+    point = mount.new_point()
+    section = f'[ MountPoint "{point}" ]\n'
+    refused = set()
+    for setting in SETTINGS:
+        nfsmount_conf.write_text(f"{section}{setting}\n")
+        if not _mounts(point, BASE):
+            refused.add(setting)
+    sections = (f'[ MountPoint "/{number}" ]\n{setting}\n' for number, setting in enumerate(SETTINGS))
+    nfsmount_conf.write_text("".join(sections))
+    said = ids("--offline", "--select", "NFS214")
+    wrong = {one for number, one in enumerate(SETTINGS) if f"NFS214 {nfsmount_conf}:{2 * number + 2}" in said}
+    assert wrong == refused
+
+
+def _mounts(point: Path, options: str) -> bool:
+    """Whether a mount is made; it is taken away again."""
+    done = attempt("mount", "-t", "nfs", "-o", options, f"{AZURE}:/srv/a", str(point))
+    if done.returncode == 0:
+        run("umount", str(point))
+    return done.returncode == 0
