@@ -1,0 +1,76 @@
+"""The fstab files of tests/data/fstab, and what the world beyond files says of the servers in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from nfstuned.core.fstabplan import counts, entries, plan_fstab
+from nfstuned.core.fstabtext import with_counts
+from nfstuned.host.configload import load
+from nfstuned.host.root import Root
+from nfstuned.model.change import Change
+from nfstuned.model.facts import Answer, Network
+from nfstuned.model.kernel import KernelRelease
+from nfstuned.model.policy import Assignment, Match, Policy
+from nfstuned.model.work import Snapshot
+
+FOLDER = Path(__file__).parents[1] / "data/fstab"
+FILES = sorted(FOLDER.glob("*.fstab"))
+BUILTIN = load(Root("/nonexistent"))
+NETAPP = Assignment(Match(server=("10.1.2.0/24", "10.23.0.0/16")), "azure-netapp-files", "policy 1")
+POLICY = replace(BUILTIN, assignments=(NETAPP,))
+EVERYWHERE = replace(
+    BUILTIN,
+    profiles=(*BUILTIN.profiles, replace(BUILTIN.profile("azure-netapp-files"), name="everywhere")),
+    assignments=(Assignment(Match(), "everywhere", "policy 1"),),
+)
+"""Every server, also those of Azure Files by name, gets the numbers of Azure NetApp Files."""
+SNAPSHOT = Snapshot(kernel=KernelRelease((6, 12, 0), "6.12.0"))
+
+
+def private(host: str, address: str) -> Answer:
+    return Answer(host, (address,), (host.replace(".", ".privatelink.", 1),))
+
+
+NETWORK = Network(
+    answers=(
+        private("sa1.file.core.windows.net", "10.10.10.10"),
+        private("sa2.file.core.windows.net", "10.10.10.11"),
+        private("sa1.file.core.usgovcloudapi.net", "10.10.10.12"),
+        private("sa2.file.core.chinacloudapi.cn", "10.10.10.13"),
+        private("fs-vlmjh6.z22.file.storage.azure.net", "10.10.10.14"),
+        Answer(
+            "sapublic.file.core.windows.net",
+            ("52.239.238.8",),
+            ("file.xyz1prdstr01a.store.core.windows.net",),
+        ),
+        Answer("sagone.file.core.windows.net", (), error="NXDOMAIN"),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Edited:
+    """What becomes of one text."""
+
+    text: str
+    changes: tuple[Change, ...]
+
+    @property
+    def skipped(self) -> dict[int, str]:
+        """The lines that were left, and why."""
+        return {
+            change.line: change.reason for change in self.changes if change.line not in counts(self.changes)
+        }
+
+
+def edited(
+    text: str, policy: Policy = POLICY, snapshot: Snapshot = SNAPSHOT, network: Network = NETWORK
+) -> Edited:
+    changes = plan_fstab(entries(text, snapshot, policy), snapshot, policy, network)
+    return Edited(with_counts(text, counts(changes)), changes)
+
+
+def decoded(file: Path) -> str:
+    return file.read_bytes().decode("utf-8", "surrogateescape")
