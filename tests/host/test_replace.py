@@ -1,0 +1,229 @@
+"""A file with a new text: what it keeps, what is refused, and what a refusal leaves."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from nfstuned.host.replace import BACKUP, LinkError, load, replace
+from nfstuned.host.root import UnusableError
+from tests.host.replacing import command
+
+OLD, NEW = b"old text\n", b"new text, which is longer\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    made = tmp_path / "fstab"
+    made.write_bytes(OLD)
+    return made
+
+
+def state(file: Path) -> tuple[int, ...]:
+    """Return what a refusal must leave as it is."""
+    now = file.lstat()
+    return now.st_ino, now.st_mode, now.st_nlink, now.st_uid, now.st_size, now.st_mtime_ns
+
+
+def names(file: Path) -> set[str]:
+    return {path.name for path in file.parent.iterdir()}
+
+
+def test_the_text_is_new_and_the_old_one_is_beside_it(file: Path) -> None:
+    done = replace(load(str(file)), NEW)
+    assert (done.problem, done.backup) == ("", str(file) + BACKUP)
+    assert file.read_bytes() == NEW
+    assert Path(str(done.backup)).read_bytes() == OLD
+    assert names(file) == {"fstab", "fstab" + BACKUP}
+
+
+def test_no_backup_is_ever_overwritten(file: Path) -> None:
+    for text in (b"1", b"2", b"3"):
+        assert replace(load(str(file)), text).problem == ""
+    kept = [file.parent / f"fstab{BACKUP}{end}" for end in ("", ".2", ".3")]
+    assert [path.read_bytes() for path in kept] == [OLD, b"1", b"2"]
+    file.write_bytes(b"2")
+    assert replace(load(str(file)), b"4").backup == str(kept[2])
+    assert len(names(file)) == 4
+
+
+def test_a_backup_that_is_no_file_stays(file: Path) -> None:
+    (file.parent / f"fstab{BACKUP}").mkdir()
+    (file.parent / f"fstab{BACKUP}.2").symlink_to(file)
+    os.mkfifo(file.parent / f"fstab{BACKUP}.3")
+    assert replace(load(str(file)), NEW).backup == f"{file}{BACKUP}.4"
+
+
+def test_mode_and_owner_stay(file: Path) -> None:
+    file.chmod(0o640)
+    if os.geteuid() == 0:
+        os.chown(file, 12, 34)
+    before = file.stat()
+    assert replace(load(str(file)), NEW).problem == ""
+    after = file.stat()
+    assert stat.S_IMODE(after.st_mode) == 0o640
+    assert (after.st_uid, after.st_gid) == (before.st_uid, before.st_gid)
+
+
+def test_extended_attributes_stay(file: Path) -> None:
+    os.setxattr(file, "user.origin", b"x\0y")
+    assert replace(load(str(file)), NEW).problem == ""
+    assert os.getxattr(file, "user.origin") == b"x\0y"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may set a label")
+def test_the_label_of_selinux_stays(file: Path) -> None:
+    label = b"system_u:object_r:etc_t:s0\0"
+    os.setxattr(file, "security.selinux", label)
+    assert replace(load(str(file)), NEW).problem == ""
+    assert os.getxattr(file, "security.selinux") == label
+
+
+def test_an_access_list_stays(file: Path) -> None:
+    # posix_acl_xattr: version 2; user::rw- user:1234:r-- group::r-- mask::r-- other::---
+    entries = [(1, 6, -1), (2, 4, 1234), (4, 4, -1), (16, 4, -1), (32, 0, -1)]
+    value = (2).to_bytes(4, "little")
+    for tag, rights, who in entries:
+        value += (
+            tag.to_bytes(2, "little") + rights.to_bytes(2, "little") + who.to_bytes(4, "little", signed=True)
+        )
+    try:
+        os.setxattr(file, "system.posix_acl_access", value)
+    except OSError as error:
+        if error.errno == errno.ENOTSUP:
+            pytest.skip("no access lists on this file system")
+        raise
+    assert replace(load(str(file)), NEW).problem == ""
+    assert os.getxattr(file, "system.posix_acl_access") == value
+
+
+def test_a_file_that_was_not_there_is_made_without_a_backup(tmp_path: Path) -> None:
+    file = tmp_path / "50-nfstuned.conf"
+    original = load(str(file))
+    assert original.status is None
+    assert replace(original, NEW).backup is None
+    assert file.read_bytes() == NEW
+    assert stat.S_IMODE(file.stat().st_mode) == 0o644
+    assert names(file) == {file.name}
+
+
+@pytest.mark.parametrize("how", ["written", "replaced", "touched mode", "removed", "made a link"])
+def test_a_file_that_changed_meanwhile_is_left(file: Path, how: str) -> None:
+    original = load(str(file))
+    if how == "written":
+        file.write_bytes(OLD.upper())
+    elif how == "replaced":
+        other = file.with_name("other")
+        other.write_bytes(OLD)
+        other.rename(file)
+    elif how == "touched mode":
+        file.chmod(0o600)
+    else:
+        file.unlink()
+        if how == "made a link":
+            file.symlink_to("/dev/null")
+    before = state(file) if how != "removed" else None
+    done = replace(original, NEW)
+    assert done.problem
+    assert done.backup is None
+    assert (state(file) if how != "removed" else None) == before
+    assert names(file) == ({"fstab"} if before else set())
+
+
+def test_a_file_that_appears_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    file = tmp_path / "new.conf"
+    original = load(str(file))
+    file.write_bytes(OLD)
+    assert "changed meanwhile" in replace(original, NEW).problem
+    assert file.read_bytes() == OLD
+    assert names(file) == {"new.conf"}
+
+
+def test_it_is_looked_at_again_after_the_check(file: Path) -> None:
+    def wrong(path: str) -> str:
+        assert Path(path).read_bytes() == NEW
+        file.write_bytes(b"somebody else\n")
+        return ""
+
+    assert "changed meanwhile" in replace(load(str(file)), NEW, wrong).problem
+    assert file.read_bytes() == b"somebody else\n"
+    assert names(file) == {"fstab"}
+
+
+def test_what_the_check_refuses_does_not_count(file: Path) -> None:
+    before = state(file)
+    assert replace(load(str(file)), NEW, lambda _: "it is wrong").problem == "it is wrong"
+    assert state(file) == before
+    assert names(file) == {"fstab"}
+
+
+def test_a_check_that_fails_leaves_nothing(file: Path) -> None:
+    def wrong(path: str) -> str:
+        raise KeyboardInterrupt(path)
+
+    with pytest.raises(KeyboardInterrupt):
+        replace(load(str(file)), NEW, wrong)
+    assert names(file) == {"fstab"}
+
+
+def test_two_at_once_do_not_mix(file: Path) -> None:
+    fd = os.open(file.parent, os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    try:
+        assert "another nfstuned" in replace(load(str(file)), NEW).problem
+    finally:
+        os.close(fd)
+    assert replace(load(str(file)), NEW).problem == ""
+
+
+def test_what_a_killed_one_left_is_taken_away(file: Path) -> None:
+    (file.parent / ".fstab.nfstuned-new").write_bytes(b"half")
+    assert replace(load(str(file)), NEW).problem == ""
+    assert names(file) == {"fstab", "fstab" + BACKUP}
+
+
+def test_a_link_is_refused_unless_it_is_to_be_followed(file: Path) -> None:
+    place = file.parent / "elsewhere"
+    place.mkdir()
+    real = file.rename(place / "real")
+    file.symlink_to("elsewhere/real")
+    with pytest.raises(LinkError, match="symbolic link to elsewhere/real"):
+        load(str(file))
+    done = replace(load(str(file), follow=True), NEW)
+    assert done.backup == str(real) + BACKUP
+    assert file.is_symlink()
+    assert real.read_bytes() == NEW
+
+
+def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for name in ("fifo", "."):
+        with pytest.raises(UnusableError):
+            load(str(tmp_path / name))
+
+
+@pytest.mark.usefixtures("as_user")
+def test_without_rights_it_says_so_and_changes_nothing() -> None:
+    before = state(Path("/etc/hostname"))
+    done = replace(load("/etc/hostname"), b"never\n")
+    assert done.problem == "/etc/hostname: Permission denied, so that it is as it was; run it as root"
+    assert state(Path("/etc/hostname")) == before
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="no strace")
+def test_the_text_is_on_the_disk_before_it_counts_and_the_name_after(file: Path) -> None:
+    log = file.parent.with_name(file.parent.name + ".log")
+    calls = "fsync,rename,renameat,renameat2,link,linkat"
+    subprocess.run(["strace", "-y", "-o", str(log), "-e", f"trace={calls}", *command(file, NEW)], check=True)
+    lines = [line.partition("(")[::2] for line in log.read_text().splitlines() if "(" in line]
+    assert [re.sub("at2?$", "", name) for name, _ in lines] == ["fsync", "link", "rename", "fsync"]
+    assert ".fstab.nfstuned-new>" in lines[0][1]
+    assert f"<{file.parent}>" in lines[3][1]
