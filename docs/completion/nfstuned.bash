@@ -29,7 +29,7 @@ _nfstuned() {
         *) case "$place" in
             "nfstuned") words="status apply undo daemon config completion check explain rules --version -h --help" ;;
             "nfstuned status") words="--format -h --help" ;;
-            "nfstuned apply") words="--dry-run --format -h --help" ;;
+            "nfstuned apply") words="--dry-run --fstab --yes --follow-symlink --format -h --help" ;;
             "nfstuned undo") words="--format -h --help" ;;
             "nfstuned daemon") words="-h --help" ;;
             "nfstuned config") words="show check schema -h --help" ;;

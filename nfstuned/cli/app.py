@@ -65,9 +65,12 @@ def status(root: Root, form: str) -> int:
 
 @app.command()
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--fstab", is_flag=True, help="Let the NFS entries of /etc/fstab ask for nconnect instead.")
+@click.option("--yes", is_flag=True, help="Change /etc/fstab without a question.")
+@click.option("--follow-symlink", "follow", is_flag=True, help="Change the file that /etc/fstab leads to.")
 @format_option
 @click.pass_obj
-def apply(root: Root, form: str, *, dry_run: bool) -> int:
+def apply(root: Root, /, *, fstab: bool, dry_run: bool, form: str, **wish: bool) -> int:
     """Set the read-ahead of every NFS mount.
 
     Each mount gets what its profile asks for, see `nfstuned config show`. Nothing is unmounted or
@@ -75,18 +78,31 @@ def apply(root: Root, form: str, *, dry_run: bool) -> int:
     says `lower = true`. What `nfstuned undo` put back is set again. The values before are remembered until
     the next boot.
 
+    With --fstab it changes /etc/fstab instead, for the next time that something is mounted: entries whose
+    profile names an nconnect get it among their options, all shares of a server the same. It shows the
+    changes as a diff and asks; without a terminal it changes nothing unless --yes is given. The old file
+    stays beside the new one as /etc/fstab.nfstuned-backup.
+
     \b
     Examples:
       nfstuned apply --dry-run
       sudo nfstuned apply
       sudo nfstuned apply --format json
+      nfstuned apply --fstab --dry-run
+      sudo nfstuned apply --fstab
 
     \b
     Exit status:
       0  all done, or nothing to do
-      1  the kernel refused something; the reason is shown
-      2  could not try: the configuration is invalid, or wrong usage
+      1  something was refused or failed; the reason is shown
+      2  could not try: the configuration is invalid, nobody could be asked, or wrong usage
     """
+    if fstab:
+        from nfstuned.cli.applyfstab import Wish, edit_fstab  # noqa: PLC0415 - what only --fstab needs
+
+        return edit_fstab(root, Wish(form, dry_run, **wish))
+    if any(wish.values()):
+        raise click.UsageError("--yes and --follow-symlink go with --fstab")
     return preview(root, form) if dry_run else carry_out(root, form)
 
 

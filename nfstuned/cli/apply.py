@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 
 from nfstuned.cli import notes
@@ -72,12 +73,16 @@ def _report(root: Root, form: str, outcomes: tuple[Outcome, ...], *, nothing: st
     if form == "json":
         sys.stdout.write(to_json(apply_document(outcomes)) + "\n")
     elif outcomes:
-        from nfstuned.cli.text import Column, print_table  # noqa: PLC0415 - rich is slow to load
-
-        columns = (Column(), Column(), Column(coloured=True), Column())
-        print_table(columns, [outcome_cells(outcome) for outcome in outcomes])
-        sys.stdout.write(summary(outcomes) + "\n")
+        print_outcomes([outcome_cells(outcome) for outcome in outcomes], summary(outcomes))
     else:
         sys.stdout.write(nothing + "\n")
     failed = any(outcome.result is Result.FAILED for outcome in outcomes)
     return REFUSED if failed else ALL_DONE
+
+
+def print_outcomes(rows: Sequence[Sequence[str]], total: str) -> None:
+    """Print one line for each outcome and their counts: what, the change, what came of it, why."""
+    from nfstuned.cli.text import Column, print_table  # noqa: PLC0415 - rich is slow to load
+
+    print_table((Column(), Column(), Column(coloured=True), Column()), rows)
+    sys.stdout.write(total + "\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from nfstuned.model.change import Change
 from nfstuned.model.status import StatusRow
 from nfstuned.model.work import Outcome, Result
 
@@ -42,6 +43,23 @@ def status_document(rows: Sequence[StatusRow]) -> Document:
     """Return `nfstuned.status/1` (docs/schema/nfstuned.status.1.json)."""
     mounts = [{key: getattr(row, key) for key in STATUS_KEYS} for row in rows]
     return {"schema": "nfstuned.status/1", "mounts": mounts}
+
+
+def changes_document(changes: Sequence[Change]) -> Document:
+    """Return `nfstuned.apply/1` of changes of files."""
+    actions = [
+        {
+            "kind": change.kind,
+            "target": change.target,
+            "mount_point": change.point,
+            "old": change.old,
+            "new": change.new,
+            "outcome": change.result.value,
+            "reason": change.reason,
+        }
+        for change in changes
+    ]
+    return {"schema": "nfstuned.apply/1", "actions": actions}
 
 
 def apply_document(outcomes: Sequence[Outcome]) -> Document:
@@ -122,7 +140,14 @@ def outcome_cells(outcome: Outcome) -> tuple[str, ...]:
     return printable(action.target), change, outcome.result.value, f"({printable(outcome.reason)})"
 
 
-def summary(outcomes: Sequence[Outcome]) -> str:
+def change_cells(change: Change) -> tuple[str, ...]:
+    """Return a change's line, in the columns of `outcome_cells`."""
+    old = "none" if change.old is None else change.old
+    what = f"{printable(change.point)} nconnect {old} -> {change.new}"
+    return printable(change.target), what, change.result.value, f"({printable(change.reason)})"
+
+
+def summary(outcomes: Sequence[Outcome | Change]) -> str:
     """Return the counts of outcomes in one line: "2 done, 1 failed"."""
     numbers = {result: sum(1 for outcome in outcomes if outcome.result is result) for result in Result}
     return ", ".join(f"{number} {result.value}" for result, number in numbers.items() if number)
