@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import shutil
 import stat
 import subprocess
@@ -157,6 +158,27 @@ def test_on_a_terminal_it_asks(here: Host, answer: bytes, status: int, outcome: 
     assert json.loads(out)["actions"][0]["outcome"] == outcome
     assert "Change it? [y/N]" in talk
     assert DIFF.splitlines()[-1] in talk
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="no strace")
+def test_nothing_is_written_but_by_the_replacement(
+    here: Host, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """What happens when that is killed is shown where it is tested (tests/host/test_replace_killed.py)."""
+    log = tmp_path_factory.mktemp("log") / "calls"
+    kinds = "/^(open|creat|renam|link|symlink|unlink|mkdir|rmdir|truncat|mknod|chmod|chown|fchmodat|fchownat)"
+    program = PROGRAM.replace("'--format'", "'--yes', '--format'")
+    watch = ["strace", "-f", "-y", "-o", str(log), "-e", f"trace={kinds}"]
+    command = [*watch, sys.executable, "-c", program, str(here.tree), "json"]
+    subprocess.run(command, cwd=PROJECT, capture_output=True, check=True)
+    calls = re.findall(r"^\d+ +(\w+)\((.*)", log.read_text(), re.MULTILINE)
+    writing = [
+        name
+        for name, rest in calls
+        if str(here.tree) in rest
+        and (not name.startswith("open") or re.search("O_(WRONLY|RDWR|CREAT)", rest))
+    ]
+    assert [re.sub("at2?$", "", name) for name in writing] == ["unlink", "open", "link", "rename", "unlink"]
 
 
 def test_a_link_is_refused_with_what_to_do(here: Host) -> None:
