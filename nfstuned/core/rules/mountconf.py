@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 
 from nfstuned.core.intent import GLOBAL, as_option, effective, is_version
 from nfstuned.core.optionnames import COMMON, NFS, RARE_NFS
@@ -36,7 +37,8 @@ def remount(facts: Facts) -> Iterator[Fault]:
             "nconnect without a word and keeps the old one, and refuses the others",
             observed="remount," + ",".join(fixed),
             expected="umount and mount",
-            remedy=f"take remount out of {request.file}:{request.line}, umount {request.point} and mount it",
+            remedy=f"take remount out of {request.file}:{request.line}, umount {quote(request.point)} and "
+            "mount it",
         )
 
 

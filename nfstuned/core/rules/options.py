@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from shlex import quote
 
 from nfstuned.core.groups import is_azure_files, is_netapp
 from nfstuned.core.nfsoptions import (
@@ -17,6 +16,7 @@ from nfstuned.core.nfsoptions import (
     version,
     version_text,
 )
+from nfstuned.core.remedies import again, where
 from nfstuned.core.rules import entries
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault, Rule, Severity
@@ -69,7 +69,7 @@ def _version_fault(target: Target, why: str, wanted: str, found: Version) -> Fau
         f"{why}, and this {_state(target)} version {version_text(found)}",
         observed=f"vers={version_text(found)}",
         expected=wanted,
-        remedy=f"{_versioned(target, wanted)}{_again(target)}",
+        remedy=f"{_versioned(target, wanted)}{again(target)}",
     )
 
 
@@ -78,7 +78,7 @@ def _versioned(target: Target, wanted: str) -> str:
     pairs = (pair for pair in _own(target).pairs if _NAMES_VERSION.fullmatch(pair[0]))
     named = ",".join(name if value is None else f"{name}={value}" for name, value in pairs)
     how = f"in the place of {named} in" if named else "into"
-    return f"write {wanted} {how} the options in {_where(target)}"
+    return f"write {wanted} {how} the options in {where(target)}"
 
 
 def _own(target: Target) -> Options:
@@ -97,7 +97,7 @@ def wrong_security(facts: Facts) -> Iterator[Fault]:
                 "it has neither Kerberos nor identities",
                 observed=f"sec={':'.join(flavours)}",
                 expected="sec=sys",
-                remedy=f"write sec=sys into the options in {_where(target)}{_again(target)}",
+                remedy=f"write sec=sys into the options in {where(target)}{again(target)}",
             )
 
 
@@ -114,7 +114,7 @@ def small_transfers(facts: Facts) -> Iterator[Fault]:
                 observed=_listed(low),
                 expected=f"{_AZURE_TRANSFER}",
                 remedy=f"write rsize={_AZURE_TRANSFER},wsize={_AZURE_TRANSFER} into the options in "
-                f"{_where(target)}{_again(target)}",
+                f"{where(target)}{again(target)}",
             )
 
 
@@ -130,8 +130,7 @@ def large_transfers(facts: Facts) -> Iterator[Fault]:
                 "allows, and the vendor measured with no larger requests",
                 observed=_listed(high),
                 expected=f"at most {most}",
-                remedy=f"write rsize={most},wsize={most} into the options in {_where(target)}"
-                + _again(target),
+                remedy=f"write rsize={most},wsize={most} into the options in {where(target)}" + again(target),
             )
 
 
@@ -148,7 +147,7 @@ def reserved_port(facts: Facts) -> Iterator[Fault]:
                 "same port after the network failed, which can keep the share away",
                 observed="resvport",
                 expected="noresvport",
-                remedy=f"add noresvport to the options in {_where(target)}{_again(target)}",
+                remedy=f"add noresvport to the options in {where(target)}{again(target)}",
             )
 
 
@@ -165,7 +164,7 @@ def short_cache(facts: Facts) -> Iterator[Fault]:
                 "them again while a directory is still being read",
                 observed=_noac(target) or _listed(low),
                 expected=f"actimeo={least} or more",
-                remedy=f"{_cached(target, least)}{_again(target)}; keep it where other clients' changes must "
+                remedy=f"{_cached(target, least)}{again(target)}; keep it where other clients' changes must "
                 "be seen sooner",
             )
 
@@ -173,8 +172,8 @@ def short_cache(facts: Facts) -> Iterator[Fault]:
 def _cached(target: Target, least: int | None) -> str:
     """Return how a longer time comes into the options; beside noac none counts."""
     if noac := _noac(target):
-        return f"write actimeo={least} in the place of {noac} in the options in {_where(target)}"
-    return f"add actimeo={least} at the end of the options in {_where(target)}"
+        return f"write actimeo={least} in the place of {noac} in the options in {where(target)}"
+    return f"add actimeo={least} at the end of the options in {where(target)}"
 
 
 def _noac(target: Target) -> str:
@@ -193,7 +192,7 @@ def soft_mount(facts: Facts) -> Iterator[Fault]:
                 "their work, and what they wrote may be lost without their knowing",
                 observed=how,
                 expected="hard",
-                remedy=f"replace {how} by hard in the options in {_where(target)}{_again(target)}",
+                remedy=f"replace {how} by hard in the options in {where(target)}{again(target)}",
             )
 
 
@@ -208,15 +207,6 @@ def _listed(values: dict[str, int]) -> str:
 
 def _state(target: Target) -> str:
     return "mount has" if target.live is not None else "entry asks for"
-
-
-def _where(target: Target) -> str:
-    return target.origin or "the mount command"
-
-
-def _again(target: Target) -> str:
-    """Return what makes a change count for a live mount: remounting changes none of these options."""
-    return f", then umount {quote(target.point)} and mount it again" if target.live is not None else ""
 
 
 RULES: tuple[Rule, ...] = (

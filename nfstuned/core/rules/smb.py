@@ -8,8 +8,8 @@ says. What SMB604, 607, 609 and 610 report is the kernel's doing, and true of ev
 from __future__ import annotations
 
 from collections.abc import Iterator
-from shlex import quote
 
+from nfstuned.core.remedies import again, where
 from nfstuned.core.smb import (
     asked_channels,
     attribute_cache_s,
@@ -57,7 +57,7 @@ def multichannel_unused(facts: Facts) -> Iterator[Fault]:
                 "multichannel, four gave 2 to 4 times the throughput with several files at once",
                 observed="no max_channels",
                 expected=f"max_channels={most}",
-                remedy=f"on an SSD share, set max_channels={most} in {_where(target)}{_again(target)}",
+                remedy=f"on an SSD share, set max_channels={most} in {where(target)}{again(target)}",
             )
 
 
@@ -72,7 +72,7 @@ def too_many_channels(facts: Facts) -> Iterator[Fault]:
                 "more channels cost connections and memory, and performance gets worse",
                 observed=f"max_channels={asked}",
                 expected=f"at most {most}",
-                remedy=f"set max_channels={most} in {_where(target)}{_again(target)}",
+                remedy=f"set max_channels={most} in {where(target)}{again(target)}",
                 source=_said_by(target, "max_channels"),
             )
 
@@ -92,7 +92,7 @@ def unsupported_kernel(facts: Facts) -> Iterator[Fault]:
                 f"from kernel {support.least} on: this is {kernel.text}",
                 observed=kernel.text,
                 expected=f"{support.least} or later",
-                remedy=f"update the kernel, or take multichannel and max_channels out of {_where(target)}",
+                remedy=f"update the kernel, or take multichannel and max_channels out of {where(target)}",
             )
 
 
@@ -126,7 +126,7 @@ def dialect_old(facts: Facts) -> Iterator[Fault]:
                 "protection of the negotiation need 3.1.1, which this server speaks",
                 observed=dialect,
                 expected="3.1.1",
-                remedy=f"set vers=3.1.1 in {_where(target)}{_again(target)}",
+                remedy=f"set vers=3.1.1 in {where(target)}{again(target)}",
             )
 
 
@@ -142,7 +142,7 @@ def short_attribute_cache(facts: Facts) -> Iterator[Fault]:
                 observed=f"{seconds} s",
                 expected=f"{least} s",
                 remedy=f"where no other client changes the files at once, write actimeo={least} at the end "
-                f"of the options in {_where(target)}{_again(target)}",
+                f"of the options in {where(target)}{again(target)}",
                 source=_said_by(target, "actimeo_min"),
             )
 
@@ -160,7 +160,7 @@ def no_cache(facts: Facts) -> Iterator[Fault]:
                 f"{observed} sends every read and write to the server at once: no read-ahead, no page cache",
                 observed=observed,
                 expected="cache=strict",
-                remedy=f"write cache=strict in the place of {observed} in {_where(target)}{_again(target)}",
+                remedy=f"write cache=strict in the place of {observed} in {where(target)}{again(target)}",
             )
         if "noserverino" in options or (live and "serverino" not in options):
             yield Fault(
@@ -169,7 +169,7 @@ def no_cache(facts: Facts) -> Iterator[Fault]:
                 "holds it, asks again for what it knew, and does not recognise hard links",
                 observed="noserverino",
                 expected="serverino",
-                remedy=f"take noserverino out of {_where(target)}{_again(target)}; if it is not "
+                remedy=f"take noserverino out of {where(target)}{again(target)}; if it is not "
                 "there, dmesg says why the kernel switched it off",
             )
 
@@ -186,7 +186,7 @@ def signing_cost(facts: Facts) -> Iterator[Fault]:
                 "the throughput of one client from 875 to about 250 MiB/s",
                 observed="signed, 1 channel",
                 expected="several channels, or unsigned where that is allowed",
-                remedy=f"set max_channels=4 in {_where(target)}{_again(target)}",
+                remedy=f"set max_channels=4 in {where(target)}{again(target)}",
             )
 
 
@@ -199,7 +199,7 @@ def encryption_cost(facts: Facts) -> Iterator[Fault]:
                 "seal encrypts all traffic: on Azure NetApp Files Microsoft measured 10 to 15 % less for "
                 "reads and writes and 5 % for metadata, and that counts the storage's part only",
                 observed="seal",
-                remedy="nothing, if encryption is wanted; else take seal out of " + _where(target),
+                remedy="nothing, if encryption is wanted; else take seal out of " + where(target),
             )
 
 
@@ -213,7 +213,7 @@ def ntlm_under_fips(facts: Facts) -> Iterator[Fault]:
                 f"{security} is an NTLM login, whose MD4 and MD5 are not allowed in FIPS mode: it fails",
                 observed=security,
                 expected="sec=krb5",
-                remedy=f"set sec=krb5 in {_where(target)} and log in with Kerberos",
+                remedy=f"set sec=krb5 in {where(target)} and log in with Kerberos",
             )
 
 
@@ -240,16 +240,6 @@ def metadata_heavy(facts: Facts) -> Iterator[Fault]:
                 observed=f"{share} % metadata",
                 remedy="if it is a premium share, register its subscription for metadata caching",
             )
-
-
-def _where(target: Target) -> str:
-    """Return what has to be changed, for people."""
-    return target.origin or "the mount's options"
-
-
-def _again(target: Target) -> str:
-    """Return what makes a change count for a live mount."""
-    return f", then umount {quote(target.point)} and mount it again" if target.live is not None else ""
 
 
 def _plural(number: int) -> str:
