@@ -10,7 +10,7 @@ from nfstuned.core.sends import sends_between
 from nfstuned.core.targets import server_name, targets, with_proposal
 from nfstuned.host.image import observe_image
 from nfstuned.host.measure import observe_traffic, traffic_between
-from nfstuned.host.observe import observe, observe_stats
+from nfstuned.host.observe import observe, observe_stanzas
 from nfstuned.host.outside import Outside, Questions
 from nfstuned.host.rivals import observe_writers
 from nfstuned.host.root import Root, WitnessRoot
@@ -101,10 +101,10 @@ def _questions(snapshot: Snapshot, mounts: tuple[Target, ...], scope: Scope) -> 
 def _measure(root: Root, snapshot: Snapshot, scope: Scope, outside: Outside, network: Network) -> Measured:
     """Return what happened between two looks."""
     names = tuple(interface.name for interface in network.interfaces)
-    before, traffic = observe_stats(root)[0], observe_traffic(root, names)
+    before, traffic = observe_stanzas(root), observe_traffic(root, names)
     operations = observe_operations(root)
     outside.pause(scope.sample_s)
-    after, later = observe_stats(root)[0], observe_traffic(root, names)
+    after, later = observe_stanzas(root), observe_traffic(root, names)
     first, second = look(snapshot, before, 0.0, 0.0), look(snapshot, after, scope.sample_s, scope.sample_s)
     return Measured(
         seconds=scope.sample_s,

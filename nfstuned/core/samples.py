@@ -2,26 +2,91 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
+from types import MappingProxyType
 
-from nfstuned.model.samples import Sample
+from nfstuned.model.samples import OpRate, Sample
 
-QUIET_OPS = frozenset({"NULL", "RENEW", "SEQUENCE"})
-"""What a client sends now and then for a mount that nobody uses."""
+LEASE_OPS = frozenset({"NULL", "RENEW", "SEQUENCE"})
+"""What a client sends by itself, and for as long as the mount exists, whether anybody uses it or not."""
 
-_TIMED = {"READ": ("READ", "READ_PLUS"), "WRITE": ("WRITE",)}
-"""The operations whose round trips a person wants to know. NFSv4.2 reads with READ_PLUS."""
+WATCHING_OPS = frozenset({"GETATTR", "ACCESS", "STATFS", "FSSTAT", "FSINFO", "PATHCONF", "SERVER_CAPS"})
+"""What a look at the mount point itself costs: df, a monitoring agent, a remount, a shell that is there."""
+
+WATCHING_MOST_PER_S = 1.0
+"""Fewer are nobody's work: an agent that looks every five seconds sends one or two operations each time."""
+
+KINDS: Mapping[str, frozenset[str]] = MappingProxyType({
+    "read": frozenset({"READ", "READ_PLUS"}),
+    "write": frozenset({"WRITE"}),
+    "metadata": frozenset({
+        "GETATTR", "SETATTR", "LOOKUP", "LOOKUPP", "LOOKUP_ROOT", "ACCESS", "READLINK", "SYMLINK", "LINK",
+        "CREATE", "MKDIR", "MKNOD", "REMOVE", "RMDIR", "RENAME", "READDIR", "READDIRPLUS",
+        "FSSTAT", "STATFS", "FSINFO", "PATHCONF", "SERVER_CAPS", "GETACL", "SETACL",
+        "GETXATTR", "SETXATTR", "LISTXATTRS", "REMOVEXATTR",
+    }),
+})  # fmt: skip
+"""The operations of NFSv3 and NFSv4 by what they are about; every other one is of the kind "other".
+
+NFSv4.2 reads with READ_PLUS where the kernel was built with it, and READ then stays at 0.
+"""
+
+_TIMED = {"READ": "read", "WRITE": "write"}
+"""The kinds whose round trips a person wants to know."""
 
 _ROUNDS_TO_1000, _ROUNDS_TO_100, _ROUNDS_TO_TENTH = 999.5, 99.95, 0.095
 
 
 def is_idle(sample: Sample) -> bool:
-    """Tell whether nobody used the superblock: no bytes, and no operation but the lease's renewal."""
+    """Tell whether nobody used the superblock: no bytes, and no more than its own upkeep and being watched.
+
+    That is the renewal of the lease, at any rate, and looks at the mount point, fewer than one a second. What
+    was sent again, timed out or failed is never idle.
+    """
     moved = sample.read_bytes_per_s + sample.write_bytes_per_s
     moved += sample.server_read_bytes_per_s + sample.server_write_bytes_per_s
-    return not moved and all(
-        name in QUIET_OPS and not op.retrans_per_s and not op.errors_per_s for name, op in sample.ops.items()
+    if moved:
+        return False
+    watched = 0.0
+    for name, op in sample.ops.items():
+        if op.retrans_per_s or op.errors_per_s or op.timeouts_per_s:
+            return False
+        if name not in LEASE_OPS:
+            watched += op.per_s
+    return sample.ops.keys() <= LEASE_OPS | WATCHING_OPS and watched < WATCHING_MOST_PER_S
+
+
+def kinds(sample: Sample) -> dict[str, OpRate]:
+    """Return the operations of each kind as one: read, write, metadata, other; without kinds not used.
+
+    Rates are sums, times are means over all operations of the kind that have one.
+    """
+    found: dict[str, list[OpRate]] = {}
+    for name, op in sample.ops.items():
+        kind = next((kind for kind, names in KINDS.items() if name in names), "other")
+        found.setdefault(kind, []).append(op)
+    return {kind: _together(found[kind]) for kind in (*KINDS, "other") if kind in found}
+
+
+def _together(ops: list[OpRate]) -> OpRate:
+    errors = [op.errors_per_s for op in ops if op.errors_per_s is not None]
+    return OpRate(
+        per_s=sum(op.per_s for op in ops),
+        rtt_ms=_mean([(op.per_s, op.rtt_ms) for op in ops]),
+        queue_ms=_mean([(op.per_s, op.queue_ms) for op in ops]),
+        exe_ms=_mean([(op.per_s, op.exe_ms) for op in ops]),
+        retrans_per_s=sum(op.retrans_per_s for op in ops),
+        errors_per_s=sum(errors) if errors else None,
+        timeouts_per_s=sum(op.timeouts_per_s for op in ops),
     )
+
+
+def _mean(times: list[tuple[float, float | None]]) -> float | None:
+    """Return the mean of times, each as often as it came; None where none is known."""
+    known = [(per_s, time) for per_s, time in times if time is not None]
+    often = sum(per_s for per_s, _ in known)
+    return sum(per_s * time for per_s, time in known) / often if often else None
 
 
 def to_json(sample: Sample) -> dict[str, object]:
@@ -37,7 +102,10 @@ def to_json(sample: Sample) -> dict[str, object]:
         "write_bytes_per_s": sample.write_bytes_per_s,
         "server_read_bytes_per_s": sample.server_read_bytes_per_s,
         "server_write_bytes_per_s": sample.server_write_bytes_per_s,
+        "direct_read_bytes_per_s": sample.direct_read_bytes_per_s,
+        "direct_write_bytes_per_s": sample.direct_write_bytes_per_s,
         "over_fetch_ratio": sample.over_fetch_ratio,
+        "kinds": {kind: asdict(op) for kind, op in kinds(sample).items()},
         "ops": {name: asdict(op) for name, op in sample.ops.items()},
         "transport": asdict(sample.transport),
     }
@@ -76,13 +144,9 @@ def _place(sample: Sample) -> str:
 
 def _latencies(sample: Sample) -> list[str]:
     """Name the mean round trips of READ (with READ_PLUS) and WRITE, or else the most frequent operation."""
-    parts: list[str] = []
-    for label, names in _TIMED.items():
-        used = [sample.ops[name] for name in names if name in sample.ops]
-        timed = [(op.per_s, op.rtt_ms) for op in used if op.rtt_ms is not None]
-        count = sum(per_s for per_s, _ in timed)
-        if count:
-            parts.append(f"{label} {_figure(sum(per_s * rtt for per_s, rtt in timed) / count)} ms")
+    together = kinds(sample)
+    timed = ((label, together[kind].rtt_ms) for label, kind in _TIMED.items() if kind in together)
+    parts = [f"{label} {_figure(rtt)} ms" for label, rtt in timed if rtt is not None]
     if parts or not sample.ops:
         return parts
     name, op = max(sample.ops.items(), key=lambda item: item[1].per_s)

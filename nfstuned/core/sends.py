@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from nfstuned.core.differences import transports
+from nfstuned.errors import ParseError
 from nfstuned.model.samples import Look
 
 
 def sends_between(earlier: Look, later: Look) -> Mapping[str, tuple[int, ...]]:
     """Return per device what each connection sent, in the kernel's order.
 
-    A superblock that is another one now has none, nor one whose connections came, went or began anew.
+    A superblock that is another one now has none, nor one whose connections came, went or began anew, or
+    whose stanza is damaged.
     """
-    known = {(counted.device, counted.bdi): counted.stats.transports for counted in earlier.superblocks}
+    known = {(counted.device, counted.bdi): counted.stats for counted in earlier.superblocks}
     found: dict[str, tuple[int, ...]] = {}
     for counted in later.superblocks:
-        before, now = known.get((counted.device, counted.bdi), ()), counted.stats.transports
+        stats = known.get((counted.device, counted.bdi))
+        try:
+            now = transports(counted.stats)
+            before = transports(stats) if stats is not None else ()
+        except ParseError:
+            continue
         if len(before) == len(now):
             sent = tuple(new.sends - old.sends for old, new in zip(before, now, strict=True))
             if min(sent, default=-1) >= 0:

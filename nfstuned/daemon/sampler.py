@@ -9,8 +9,9 @@ from dataclasses import asdict
 from nfstuned.core.rates import look, rates
 from nfstuned.core.samples import is_idle, one_line, to_json
 from nfstuned.host.journal import Journal, Message, Priority
-from nfstuned.host.observe import observe_stats
+from nfstuned.host.observe import observe_stanzas
 from nfstuned.host.root import Root
+from nfstuned.model.kernel import Stanza
 from nfstuned.model.samples import Look, Sample
 from nfstuned.model.work import Snapshot
 
@@ -22,11 +23,12 @@ class Sampler:
         self._root = root
         self._journal = journal
         self._before: Look | None = None
+        self._stanzas: tuple[Stanza, ...] = ()
 
     def sample(self, snapshot: Snapshot) -> None:
         """Look at mountstats now; `snapshot` says which stanza belongs to which superblock."""
-        stats, _ = observe_stats(self._root)
-        now = look(snapshot, stats, time.time(), time.monotonic())
+        self._stanzas = observe_stanzas(self._root, self._stanzas)
+        now = look(snapshot, self._stanzas, time.time(), time.monotonic())
         if self._before is not None:
             for sample in rates(self._before, now):
                 if not is_idle(sample):
@@ -46,5 +48,6 @@ class Sampler:
             source=sample.source,
             **{name: value for name, value in document.items() if isinstance(value, float)},
             **transport,
+            kinds=json.dumps(document["kinds"]),
             ops=json.dumps(document["ops"]),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from nfstuned.errors import ParseError
@@ -11,13 +12,14 @@ from nfstuned.host.intent import observe_intent
 from nfstuned.host.namespaces import other_views
 from nfstuned.host.root import Root
 from nfstuned.host.state import State
-from nfstuned.model.kernel import Mount, MountStats, Server, Volume
+from nfstuned.model.kernel import Mount, MountStats, Server, Stanza, Volume
 from nfstuned.model.work import Record, Request, Snapshot, Superblock, Tunnel
 from nfstuned.parse.bdi import parse_read_ahead
 from nfstuned.parse.kernel import parse_os_release, parse_release
 from nfstuned.parse.mountinfo import parse_mountinfo
 from nfstuned.parse.mountstats import parse_mountstats
 from nfstuned.parse.nfsfs import parse_servers, parse_volumes
+from nfstuned.parse.stanzas import cut_mountstats
 from nfstuned.parse.tunnel import parse_stunnel
 from nfstuned.parse.utab import parse_utab
 
@@ -114,11 +116,28 @@ def _superblocks(root: Root, *, deep: bool, between: Callable[[], None] = nothin
 
 def observe_stats(root: Root) -> tuple[tuple[MountStats, ...], tuple[ParseError, ...]]:
     """Return the NFS stanzas of mountstats, and what in it could not be understood."""
-    name = f"{root.view}/mountstats"
-    text = root.read_or_empty(name) or root.read_or_empty("proc/self/mountstats")
-    parsed = parse_mountstats(text, "/" + name)
+    name, data = _mountstats(root)
+    parsed = parse_mountstats(data, "/" + name)
     good = tuple(stanza for stanza in parsed if isinstance(stanza, MountStats))
     return good, tuple(stanza for stanza in parsed if isinstance(stanza, ParseError))
+
+
+def observe_stanzas(root: Root, before: tuple[Stanza, ...] = ()) -> tuple[Stanza, ...]:
+    """Return the NFS stanzas of mountstats as text, for two looks: only what differs is then read.
+
+    `before` is what the look before returned.
+    """
+    return cut_mountstats(_mountstats(root)[1], before)
+
+
+def _mountstats(root: Root) -> tuple[str, bytes]:
+    """Return the name and the bytes of the file; no bytes where none can be read."""
+    name = f"{root.view}/mountstats"
+    for tried in (name, "proc/self/mountstats"):
+        with suppress(OSError):
+            if data := root.read_bytes(tried):
+                return tried, data
+    return name, b""
 
 
 def observe_volumes(root: Root) -> str:

@@ -62,18 +62,20 @@ class Root:
         """
         if name in self._proposed:
             return self._proposed[name][1]
+        return self.read_bytes(name).decode("utf-8", "surrogateescape")
+
+    def read_bytes(self, name: str) -> bytes:
+        """Return a file as it is, like `read`: of a large one there is then only one copy. Raises OSError."""
         fd = self._open(name)
         try:
             status = os.fstat(fd)
             if stat.S_ISCHR(status.st_mode) and status.st_rdev == _NULL:
-                return ""
+                return b""
             demand_text(status, name)
-            chunks = []
-            while chunk := os.read(fd, 1 << 18):
-                chunks.append(chunk)
+            with open(fd, "rb", buffering=0, closefd=False) as file:
+                return file.read()
         finally:
             os.close(fd)
-        return b"".join(chunks).decode("utf-8", "surrogateescape")
 
     def read_or_empty(self, name: str) -> str:
         """Return a file's text, or "" where it is absent, unusable or not for this user to read."""
@@ -152,10 +154,10 @@ class WitnessRoot(Root):
         self.unusable: dict[str, str] = {}
         """By name: why it is no text to be read."""
 
-    def read(self, name: str) -> str:
-        """Return a file's text like Root.read, and remember a name that was denied. Raises OSError."""
+    def read_bytes(self, name: str) -> bytes:
+        """Return a file like Root.read_bytes, and remember a name that was denied. Raises OSError."""
         try:
-            return super().read(name)
+            return super().read_bytes(name)
         except PermissionError:
             self.denied[name] = None
             raise

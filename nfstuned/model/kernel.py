@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import NamedTuple
 
 NOTHING: Mapping[str, OpCounters] = MappingProxyType({})
 _MOST_DIGITS = 20
@@ -159,6 +160,27 @@ class MountStats:
     events: tuple[int, ...] = ()
     transports: tuple[Transport, ...] = ()
     ops: Mapping[str, OpCounters] = field(default_factory=lambda: NOTHING)
+    whole: bool = True
+    """It ended as the kernel ends each. Of one that was cut off, counters are missing or have lost digits."""
+
+
+class Stanza(NamedTuple):
+    """One NFS stanza of mountstats as the kernel's own text, for who compares it with an earlier one.
+
+    A section that stayed the same needs no reading, and of a thousand mounts most do. `source`, `point`,
+    `age_s` and `whole` are those of MountStats; a damaged age makes it not whole.
+    """
+
+    source: str
+    point: str
+    age_s: int | None
+    totals: bytes | None
+    """What follows `bytes:`; None without such a line."""
+    transports: bytes
+    """The `xprt:` lines."""
+    operations: bytes
+    """The lines of the per-op statistics."""
+    whole: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nfstuned.model.kernel import MountStats
+from nfstuned.model.kernel import MountStats, Stanza
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Counted:
     source: str
     group: str
     """The transport group that it shares with other mounts of its server: "v4.1 tcp 10.10.10.10:2049"."""
-    stats: MountStats
+    stats: MountStats | Stanza
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,9 @@ class OpRate:
     exe_ms: float | None
     retrans_per_s: float
     errors_per_s: float | None
+    """Replies with an error, a file that does not exist among them; None before Linux 5.3."""
+    timeouts_per_s: float = 0.0
+    """How often all retries of an operation had passed in vain, and it began again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +61,21 @@ class TransportRate:
     """The connections of one transport group over an interval; each figure counts the group once.
 
     `in_flight` and `backlog` are the mean numbers of requests that a new one found sent, and waiting for a
-    slot. They are None when nothing was sent, or when a connection came, went or was replaced.
+    slot; `sending` and `pending` those that it found waiting to be sent, and for their replies. They are None
+    when nothing was sent, or when a connection came, went or was replaced. What was sent and never answered,
+    because its connection broke, stays in the kernel's count of requests in flight.
     """
 
     group: str
     connections: int
     in_flight: float | None
     backlog: float | None
+    sending: float | None = None
+    pending: float | None = None
+    max_slots: int | None = None
+    """The most requests that one of the connections ever had at once; not of the interval."""
+    connects_per_s: float | None = None
+    """Connections made, again after an idle one was closed or a broken one was lost; None for UDP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +100,6 @@ class Sample:
     """The operations that ended in the interval. Those of the transport group as a whole (SEQUENCE, RENEW and
     the like), which the kernel shows in every mount of a server, are in its first sample only."""
     transport: TransportRate
+    direct_read_bytes_per_s: float = 0.0
+    """The part of `read_bytes_per_s` that went past the page cache (O_DIRECT)."""
+    direct_write_bytes_per_s: float = 0.0

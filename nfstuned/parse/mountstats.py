@@ -7,26 +7,21 @@ xprt lines: net/sunrpc/xprtsock.c and xprtrdma/transport.c). Fields are told apa
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from types import MappingProxyType
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import ByteCounters, MountStats, OpCounters, Options, Transport
-from nfstuned.parse.fields import counters, number, quoted, unescape
+from nfstuned.parse.fields import counters, number, quoted
 from nfstuned.parse.options import parse_kernel_options
+from nfstuned.parse.stanzas import Piece, header, pieces
 
 FILE = "/proc/self/mountstats"
-_DEVICE = "\ndevice "
-_NFS = re.compile(r" with fstype nfs4?(?: |$)")
-_OPS = "\n\tper-op statistics\n"
-_IMPLEMENTATION = "\n\timpl_id:\t"
-_NAMES = re.compile(r"name='(.*?)',domain='(.*?)',date='[0-9]+,[0-9]+'(?=\n|\Z)", re.DOTALL)
-_NAMES_MOST = 2112
-"""The two names have at most 1024 bytes each (NFS4_OPAQUE_LIMIT); the next mount's are further away."""
-
 _IDLE_OP = (": 0 0 0 0 0 0 0 0", ": 0 0 0 0 0 0 0 0 0")
+_IDLE_OP_BYTES = tuple(text.encode() for text in _IDLE_OP)
 _OP_COLUMNS, _BYTES_COLUMNS = 8, 8
+Row = tuple[int, ...]
+"""The numbers of one line, in its order."""
 _SIGN, _WRAP = 1 << 63, 1 << 64
 
 _CALLS = ("sends", "receives", "bad_xids", "in_flight_sum", "backlog_sum")
@@ -40,70 +35,88 @@ _COLUMNS = {
 }
 
 
-def parse_mountstats(text: str, file: str = FILE) -> tuple[MountStats | ParseError, ...]:
+def parse_mountstats(text: str | bytes, file: str = FILE) -> tuple[MountStats | ParseError, ...]:
     """Return the NFS mounts in the file's order; one that cannot be understood is returned as its error.
 
     `ops` leaves out operations whose counters are all 0. Times that the kernel's clock made negative, which
     print as enormous numbers, are negative. Unknown lines, and transports of unknown protocols, do not count.
     """
     found: list[MountStats | ParseError] = []
-    text = "\n" + text
-    line, counted = 1, 1
-    for start, end in _stanzas(text):
-        line += text.count("\n", counted, start)
-        counted = start
+    # A str may hold surrogates of any kind: they come out as they went in. Bytes of no UTF-8 become escapes.
+    errors = "surrogateescape" if isinstance(text, bytes) else "surrogatepass"
+    data = text if isinstance(text, bytes) else text.encode("utf-8", errors)
+    line, counted = 1, 0
+    for piece in pieces(data):
+        line += data.count(b"\n", counted, piece.start)
+        counted = piece.start
         try:
-            found.append(_mount(text[start:end], file, line))
+            found.append(_mount(data, piece, errors, (file, line)))
         except ParseError as error:
             found.append(error)
     return tuple(found)
 
 
-def _stanzas(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where the stanza of each NFS mount starts and ends; other file systems have only their header."""
-    at = text.find(_DEVICE)
-    while at >= 0:
-        start = at + 1
-        end_of_line = text.find("\n", start)
-        if end_of_line < 0:
-            end_of_line = len(text)
-        at = text.find(_DEVICE, end_of_line)
-        if _NFS.search(text, start, end_of_line):
-            names = _names(text, end_of_line, at if at >= 0 else len(text))
-            if names is not None:
-                at = text.find(_DEVICE, names.end())
-            yield start, at if at >= 0 else len(text)
+def total_row(text: bytes) -> Row:
+    """Return the numbers of a `bytes:` line, in the order of ByteCounters; ParseError for any damage."""
+    return _row("bytes", text.decode("utf-8", "surrogateescape"), _BYTES_COLUMNS)
 
 
-def _names(text: str, start: int = 0, end: int | None = None) -> re.Match[str] | None:
-    """Match what the server calls itself: any bytes, also lines that look like another mount's."""
-    at = text.find(_IMPLEMENTATION, start, end)
-    if at < 0:
+def operation_row(line: bytes) -> tuple[str, Row] | None:
+    """Return the name and the numbers of a line of the per-op statistics, in the order of OpCounters.
+
+    There are nine, or eight where the kernel does not count errors. None for a line that is no operation's,
+    or one's that was never used; ParseError for any damage.
+    """
+    if line.endswith(_IDLE_OP_BYTES):
         return None
-    at += len(_IMPLEMENTATION)
-    return _NAMES.match(text, at, at + _NAMES_MOST)
+    name, separator, columns = line.decode("utf-8", "surrogateescape").partition(": ")
+    if not separator:
+        return None
+    return name.strip(), _row(name.strip(), columns, _OP_COLUMNS)[: _OP_COLUMNS + 1]
 
 
-def _mount(text: str, file: str, line: int) -> MountStats:
-    """Return the mount of one stanza whose header is that line of the file; ParseError for any damage."""
+def parse_transports(text: bytes) -> tuple[Transport, ...]:
+    """Return the connections of a stanza, in their order; ParseError for any damage."""
     stanza = _Stanza()
-    names = _names(text)
-    if names is not None:
-        stanza.implementation = names[1] or names[2] or None
-        text = text[: names.start()] + "\n" * names[0].count("\n") + text[names.end() :]
-    head, _, operations = text.partition(_OPS)
-    operations, _, _ = operations.partition("\n\n")  # what follows is not this mount's
-    header, *lines = head.split("\n")
+    try:
+        for line in text.decode("utf-8", "surrogateescape").split("\n"):
+            stanza.line(line)
+    except ValueError as error:
+        raise ParseError(FILE, 0, str(error)) from None
+    return tuple(stanza.transports)
+
+
+def _row(what: str, text: str, least: int) -> Row:
+    try:
+        return tuple(counters(what, text, least))
+    except ValueError as error:
+        raise ParseError(FILE, 0, str(error)) from None
+
+
+def _mount(data: bytes, piece: Piece, errors: str, place: tuple[str, int]) -> MountStats:
+    """Return the mount of one stanza whose header is that line of that file; ParseError for any damage."""
+    file, line = place
+    stanza = _Stanza()
+    if piece.names is None:
+        head = data[piece.start : piece.head_end].decode("utf-8", errors)
+    else:
+        name, domain = (part.decode("utf-8", errors) for part in piece.names.groups())
+        stanza.implementation = name or domain or None
+        before, after = data[piece.start : piece.names.start()], data[piece.names.end() : piece.head_end]
+        between = b"\n" * piece.names[0].count(b"\n")
+        head = (before + between + after).decode("utf-8", errors)
+    operations = data[piece.operations_start : piece.end].decode("utf-8", errors)
+    first, *lines = head.split("\n")
     first_op = line + head.count("\n") + 2
     busy = [
         (position, content)
         for position, content in enumerate(operations.split("\n"), first_op)
         if not content.endswith(_IDLE_OP)
     ]
-    _each([(line, header)], stanza.header, file)
+    _each([(line, first)], stanza.header, file)
     _each(enumerate(lines, line + 1), stanza.line, file)
     _each(busy, stanza.operation, file)
-    return stanza.mount()
+    return stanza.mount(whole=piece.whole)
 
 
 def _each(lines: Iterable[tuple[int, str]], take: Callable[[str], None], file: str) -> None:
@@ -114,6 +127,10 @@ def _each(lines: Iterable[tuple[int, str]], take: Callable[[str], None], file: s
             take(content)
     except ValueError as error:
         raise ParseError(file, reached, str(error)) from None
+
+
+def _totals(text: str) -> ByteCounters:
+    return ByteCounters(*counters("bytes", text, _BYTES_COLUMNS)[:_BYTES_COLUMNS])
 
 
 class _Stanza:
@@ -130,12 +147,7 @@ class _Stanza:
         self.operations: dict[str, OpCounters] = {}
 
     def header(self, line: str) -> None:
-        source, mounted, rest = line.removeprefix(_DEVICE[1:]).partition(" mounted on ")
-        point, _, rest = rest.partition(" with fstype ")
-        fstype, _, version = rest.partition(" ")
-        if not (mounted and fstype):
-            raise ValueError(f"not the header of a mount: {quoted(line)}")
-        self.names = (unescape(source), unescape(point), fstype, version.removeprefix("statvers="))
+        self.names = header(line)
 
     def line(self, line: str) -> None:
         name, _, rest = line.partition(":\t")
@@ -146,7 +158,7 @@ class _Stanza:
         elif name == "\tevents":
             self.events = tuple(counters("events", rest, 0))
         elif name == "\tbytes":
-            self.bytes = ByteCounters(*counters("bytes", rest, _BYTES_COLUMNS)[:_BYTES_COLUMNS])
+            self.bytes = _totals(rest)
         elif name == "\txprt":
             self._transport(rest)
 
@@ -179,14 +191,14 @@ class _Stanza:
         name, separator, columns = line.partition(": ")
         if not separator:
             return
-        values = counters(name.strip(), columns, _OP_COLUMNS)
+        values = counters(name.strip(), columns, _OP_COLUMNS)[: _OP_COLUMNS + 1]
         for column in (5, 6, 7):
             if values[column] >= _SIGN:
                 values[column] -= _WRAP
         if any(values):
-            self.operations[name.strip()] = OpCounters(*values[: _OP_COLUMNS + 1])
+            self.operations[name.strip()] = OpCounters(*values)
 
-    def mount(self) -> MountStats:
+    def mount(self, *, whole: bool) -> MountStats:
         source, point, fstype, version = self.names
         return MountStats(
             source=source,
@@ -200,4 +212,5 @@ class _Stanza:
             events=self.events,
             transports=tuple(self.transports),
             ops=MappingProxyType(self.operations),
+            whole=whole,
         )

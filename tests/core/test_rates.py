@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import fields, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.core.rates import look, rates
-from nfstuned.core.samples import is_idle, one_line, to_json
+from nfstuned.core.samples import KINDS, LEASE_OPS, WATCHING_OPS, is_idle, kinds, one_line, to_json
 from nfstuned.model.kernel import ByteCounters, Mount, MountStats, OpCounters, Options, Transport
 from nfstuned.model.samples import Counted, Look, OpRate, Sample, TransportRate
 from nfstuned.model.work import Snapshot, Superblock
@@ -89,7 +91,11 @@ def stanza(reads: int, point: str = "/mnt/data") -> MountStats:
 
 
 def reads_seen(seen: Look) -> dict[str, int]:
-    return {counted.device: counted.stats.ops["READ"].ops for counted in seen.superblocks}
+    found = {}
+    for one_of_them in seen.superblocks:
+        assert isinstance(one_of_them.stats, MountStats)
+        found[one_of_them.device] = one_of_them.stats.ops["READ"].ops
+    return found
 
 
 class TestLook:
@@ -214,8 +220,21 @@ class TestRates:
         rate = one(stats(GETATTR=op(1)), stats(GETATTR=op(1), READ=op(50, errors=errors))).ops["READ"]
         assert rate == OpRate(5.0, 0.0, 0.0, 0.0, 0.0, errors)
 
-    def test_a_look_that_was_cut_short_before_the_operations_is_followed_by_no_burst(self) -> None:
-        assert one(stats(), stats(READ=op(1_000_000))).ops == {}
+    @pytest.mark.parametrize("cut", [0, 1])
+    def test_a_look_that_was_cut_short_is_followed_by_no_burst(self, cut: int) -> None:
+        """Operations that it does not show are not new."""
+        pair = (stats(GETATTR=op(1)), stats(GETATTR=op(1), READ=op(1_000_000)))
+        before, now = (replace(look, whole=n != cut) for n, look in enumerate(pair))
+        assert rates(*looks(before, now)) == ()
+
+    def test_an_operation_that_timed_out_says_so(self) -> None:
+        now = replace(op(10), timeouts=5)
+        assert one(stats(READ=op(0)), stats(READ=now)).ops["READ"].timeouts_per_s == 0.5
+
+    def test_direct_bytes_are_told_apart_and_are_part_of_the_whole(self) -> None:
+        sample = one(stats(), stats(total=ByteCounters(10, 20, 30, 40, 0, 0, 0, 0)))
+        assert (sample.read_bytes_per_s, sample.write_bytes_per_s) == (4, 6)
+        assert (sample.direct_read_bytes_per_s, sample.direct_write_bytes_per_s) == (3, 4)
 
     def test_retransmissions_are_never_negative(self) -> None:
         """Some kernels count operations that were given up before they were sent."""
@@ -336,26 +355,45 @@ class TestTransport:
     def test_means_are_over_all_connections_of_the_group(self) -> None:
         before = stats(lines=(line(100, 500, 50), line(10, 20, 0)))
         now = stats(lines=(line(110, 530, 60), line(20, 60, 10)))
-        assert one(before, now).transport == TransportRate(GROUP, 2, 3.5, 1.0)
+        assert one(before, now).transport == TransportRate(GROUP, 2, 3.5, 1.0, 0.0, 0.0, 64, 0.0)
 
     def test_means_are_unknown_when_nothing_was_sent(self) -> None:
-        assert one(stats(), stats()).transport == TransportRate(GROUP, 2, None, None)
+        assert one(stats(), stats()).transport == TransportRate(GROUP, 2, None, None, None, None, 64, 0.0)
 
     def test_means_are_unknown_when_a_connection_came_or_began_anew(self) -> None:
         for lines in ((line(9, 9), line(9, 9), line(9, 9)), (line(3, 3), line(9, 9))):
             sample = one(stats(lines=(line(5, 5), line(5, 5))), stats(lines=lines))
-            assert sample.transport == TransportRate(GROUP, len(lines), None, None)
+            assert sample.transport == TransportRate(GROUP, len(lines), None, None, max_slots=64)
 
     def test_means_are_unknown_when_the_superblock_moved_to_another_server(self) -> None:
         earlier, later = looks(stats(lines=(line(1, 1),)), stats(lines=(line(9, 9),)))
         moved_on = replace(later.superblocks[0], group="v4.1 tcp 10.10.10.11:2049")
         (sample,) = rates(earlier, replace(later, superblocks=(moved_on,)))
-        assert sample.transport == TransportRate("v4.1 tcp 10.10.10.11:2049", 1, None, None)
+        assert sample.transport == TransportRate("v4.1 tcp 10.10.10.11:2049", 1, None, None, max_slots=64)
+
+    def test_queues_and_connections_are_those_of_the_group(self) -> None:
+        before = Transport("tcp", 0, 3, 0, 10, 10, 0, 0, 0, 64, 5, 50)
+        now = Transport("tcp", 0, 8, 0, 20, 20, 0, 0, 0, 128, 25, 90)
+        rate = one(stats(lines=(before, before)), stats(lines=(now, before))).transport
+        assert (rate.sending, rate.pending, rate.max_slots, rate.connects_per_s) == (2.0, 4.0, 128, 0.5)
+
+    def test_a_connection_that_was_made_fewer_times_than_before_is_another_one(self) -> None:
+        before, now = Transport("tcp", 0, 3, 0, *(10,) * 8), Transport("tcp", 0, 1, 0, *(20,) * 8)
+        rate = one(stats(lines=(before,)), stats(lines=(now,))).transport
+        assert (rate.in_flight, rate.connects_per_s) == (None, None)
+
+    def test_what_a_transport_does_not_count_is_unknown(self) -> None:
+        before, now = (Transport("udp", 0, None, None, sends, sends, 0, sends, 0) for sends in (1, 2))
+        rate = one(stats(lines=(before,)), stats(lines=(now,))).transport
+        assert (rate.in_flight, rate.sending, rate.pending) == (1.0, None, None)
+        assert (rate.max_slots, rate.connects_per_s) == (None, None)
 
     def test_ten_shares_of_a_server_have_one_and_the_same_transport(self) -> None:
         later = tuple(stats(lines=(line(10 + n, 40),)) for n in range(10))
         samples = shares((stats(lines=(line(),)),) * 10, later)
-        assert {sample.transport for sample in samples} == {TransportRate(GROUP, 1, 4.0, 0.0)}
+        assert {sample.transport for sample in samples} == {
+            TransportRate(GROUP, 1, 4.0, 0.0, 0.0, 0.0, 64, 0.0)
+        }
 
     def test_operations_of_the_group_are_counted_once_and_the_rest_each(self) -> None:
         before, now = stats(READ=op(), SEQUENCE=op()), stats(READ=op(10), SEQUENCE=op(10))
@@ -400,6 +438,19 @@ class TestTelling:
             "server_read_bytes_per_s": 110e6,
             "server_write_bytes_per_s": 0.0,
             "over_fetch_ratio": 1.056,
+            "direct_read_bytes_per_s": 0.0,
+            "direct_write_bytes_per_s": 0.0,
+            "kinds": {
+                "read": {
+                    "per_s": 105.0,
+                    "rtt_ms": 1.23,
+                    "queue_ms": 0.1,
+                    "exe_ms": 1.4,
+                    "retrans_per_s": 0.0,
+                    "errors_per_s": None,
+                    "timeouts_per_s": 0.0,
+                }
+            },
             "ops": {
                 "READ": {
                     "per_s": 105.0,
@@ -408,9 +459,19 @@ class TestTelling:
                     "exe_ms": 1.4,
                     "retrans_per_s": 0.0,
                     "errors_per_s": None,
+                    "timeouts_per_s": 0.0,
                 }
             },
-            "transport": {"group": GROUP, "connections": 4, "in_flight": 3.5, "backlog": 0.0},
+            "transport": {
+                "group": GROUP,
+                "connections": 4,
+                "in_flight": 3.5,
+                "backlog": 0.0,
+                "sending": None,
+                "pending": None,
+                "max_slots": None,
+                "connects_per_s": None,
+            },
         }
 
     def test_a_line_says_what_was_read_and_how_long_it_took(self) -> None:
@@ -464,9 +525,39 @@ class TestTelling:
         sample = replace(QUIET, mount_points=points, transport=transport)
         assert one_line(sample) == f"{place}: read 0, write 0, 1 connection"
 
+    def test_kinds_take_operations_together_and_each_is_in_one(self) -> None:
+        ops = {
+            "READ": OpRate(10, 1.0, 0, 2.0, 1, None, 1),
+            "READ_PLUS": OpRate(30, 3.0, 4, 6.0, 0, 2.0),
+            "GETATTR": OpRate(5, None, None, None, 0, 0),
+            "SEEK": OpRate(1, 1, 1, 1, 0, None),
+            "COMMIT": OpRate(3, 5, 1, 5, 0, None),
+        }
+        found = kinds(replace(SAMPLE, ops=ops))
+        assert found == {
+            "read": OpRate(40, 2.5, 3.0, 5.0, 1, 2.0, 1),
+            "metadata": OpRate(5, None, None, None, 0, 0),
+            "other": OpRate(4, 4.0, 1.0, 4.0, 0, None),
+        }
+        assert sum(rate.per_s for rate in found.values()) == sum(rate.per_s for rate in ops.values())
+
+    def test_every_name_of_a_kind_is_one_that_kernels_print(self) -> None:
+        data = Path(__file__).parents[1] / "parse/data"
+        printed = {
+            name.strip()
+            for file in data.glob("*/mountstats")
+            for name in re.findall(r"^\t *([A-Z_]+): ", file.read_text(), re.MULTILINE)
+        }
+        assert printed >= LEASE_OPS | WATCHING_OPS | frozenset[str]().union(*KINDS.values())
+
     def test_a_sample_without_any_use_is_idle(self) -> None:
         assert is_idle(QUIET)
         assert is_idle(replace(QUIET, ops={"SEQUENCE": OpRate(0.02, 1, 0, 1, 0, None)}))
+
+    def test_looks_at_the_mount_point_are_no_use(self) -> None:
+        ops = {name: OpRate(0.2, 1, 0, 1, 0, 0) for name in ("GETATTR", "STATFS", "ACCESS", "SEQUENCE")}
+        assert is_idle(replace(QUIET, ops=ops))
+        assert not is_idle(replace(QUIET, ops=ops | {"GETATTR": OpRate(0.7, 1, 0, 1, 0, 0)}))
 
     @pytest.mark.parametrize(
         "used",
@@ -475,8 +566,12 @@ class TestTelling:
             replace(QUIET, write_bytes_per_s=1.0),
             replace(QUIET, server_write_bytes_per_s=1.0),
             replace(QUIET, ops={"GETATTR": OpRate(1, 1, 0, 1, 0, 0)}),
+            replace(QUIET, ops={"GETATTR": OpRate(0.1, 1, 0, 1, 0, 0.1)}),
+            replace(QUIET, ops={"LOOKUP": OpRate(0.1, 1, 0, 1, 0, 0)}),
+            replace(QUIET, ops={"EXCHANGE_ID": OpRate(0.1, 1, 0, 1, 0, 0)}),
             replace(QUIET, ops={"SEQUENCE": OpRate(1, 1, 0, 1, 0.5, 0)}),
             replace(QUIET, ops={"SEQUENCE": OpRate(1, 1, 0, 1, 0, 0.5)}),
+            replace(QUIET, ops={"SEQUENCE": OpRate(1, 1, 0, 1, 0, 0, 0.5)}),
         ],
     )
     def test_a_sample_with_use_or_trouble_is_not_idle(self, used: Sample) -> None:

@@ -1,0 +1,207 @@
+"""`/proc/self/mountstats` cut into the stanzas of its NFS mounts, in one pass over the bytes.
+
+Where a stanza and its sections begin and end is found here, once for both readers: parse/mountstats.py, which
+reads all of it, and the sampler, which reads only what differs from its last look. The kernel ends each
+stanza with an empty line (fs/proc_namespace.c, show_vfsstat); one without was cut off.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from nfstuned.model.kernel import Stanza
+from nfstuned.parse.fields import LARGEST, quoted, unescape
+
+_DEVICE = b"\ndevice "
+_NFS = re.compile(rb" with fstype nfs4?(?: |$)")
+_OPERATIONS = b"\n\tper-op statistics\n"
+_IMPLEMENTATION = b"\n\timpl_id:\t"
+_NAMES = re.compile(rb"name='(.*?)',domain='(.*?)',date='[0-9]+,[0-9]+'(?=\n|\Z)", re.DOTALL)
+_NAMES_MOST = 2112
+"""The two names have at most 1024 bytes each (NFS4_OPAQUE_LIMIT); the next mount's are further away."""
+_AGE, _TOTALS, _TRANSPORT = b"\n\tage:\t", b"\n\tbytes:\t", b"\n\txprt:\t"
+_LONGEST = len(str(LARGEST))
+_USUAL = re.compile(
+    rb"device ([^ \n]+) mounted on ([^ \n]+) with fstype nfs4?(?: statvers=[^ \n]*)?\n"
+    rb"\topts:\t[^\n]*\n"
+    rb"\tage:\t([0-9]{1,19})\n"
+    rb"(?:\timpl_id:\tname='[^'\n]*',domain='[^'\n]*',date='[0-9]+,[0-9]+'\n)?"
+    rb"(?:\t(?:caps|nfsv4|sec|events):\t[^\n]*\n)*"
+    rb"\tbytes:\t([^\n]*)\n"
+    rb"(?:\tfsc:\t[^\n]*\n)?"
+    rb"\tRPC iostats version: [^\n]*\n"
+    rb"((?:\txprt:\t[^\n]*\n)*)"
+    rb"\tper-op statistics\n"
+)
+"""A head as kernels print it (fs/nfs/super.c, nfs_show_stats): one match finds what the long way finds."""
+
+
+class Piece(NamedTuple):
+    """Where one NFS stanza is in the file: offsets of bytes."""
+
+    start: int
+    end_of_header: int
+    names: re.Match[bytes] | None
+    """What the server calls itself: any bytes, also lines that look like another mount's."""
+    head_end: int
+    """Where the lines before the per-op statistics end."""
+    operations_start: int
+    end: int
+    whole: bool
+    """The stanza ends as the kernel ends it."""
+
+
+def pieces(data: bytes) -> Iterator[Piece]:
+    """Yield where each NFS mount's stanza is; other file systems have only their header."""
+    start = 0 if data.startswith(_DEVICE[1:]) else _next(data, 0)
+    while start >= 0:
+        piece, start = _unusual(data, start)
+        if piece is not None:
+            yield piece
+
+
+def cut_mountstats(data: bytes, before: Sequence[Stanza] = ()) -> tuple[Stanza, ...]:
+    """Return the NFS mounts in the file's order with their sections as text, which nobody has understood yet.
+
+    A mount whose header is damaged is left out: it has no name. Nothing is raised. `before` is what an
+    earlier look returned: what is still there, in its place, is not searched through and takes no memory
+    again.
+    """
+    found: list[Stanza] = []
+    start = 0 if data.startswith(_DEVICE[1:]) else _next(data, 0)
+    known = iter(before)
+    while start >= 0:
+        usual = _USUAL.match(data, start)
+        if usual is not None:
+            known_operations = last.operations if (last := next(known, None)) is not None else b""
+            stanza, start = _usual(data, usual, known_operations)
+            found.append(stanza)
+            continue
+        piece, start = _unusual(data, start)
+        if piece is not None:
+            next(known, None)
+            with suppress(ValueError):
+                source, point, _, _ = header(_text(data[piece.start : piece.end_of_header]))
+                found.append(_cut(data, piece, source, point))
+    return tuple(found)
+
+
+def _usual(data: bytes, head: re.Match[bytes], known: bytes) -> tuple[Stanza, int]:
+    """Return a stanza whose head has the kernel's own order and no surprise, and where the next starts."""
+    source, point, age, totals, transports = head.groups()
+    start = head.end()
+    end = start + len(known)
+    if known and data.startswith(known, start) and data.startswith(b"\n\n", end):
+        operations, whole = known, True
+    else:
+        end = data.find(b"\n\n", start - 1)
+        following = data.find(_DEVICE, start - 1, end if end >= 0 else len(data))
+        whole = end >= 0 and following < 0
+        end = end if whole else following + 1 or len(data)
+        operations = data[start : max(start, end)]
+    at = end + 2
+    following = at if whole and data.startswith(_DEVICE[1:], at) else _next(data, max(start, end) - 1)
+    names = unescape(_text(source)), unescape(_text(point))
+    return Stanza(*names, int(age), totals, transports, operations, whole), following
+
+
+def header(line: str) -> tuple[str, str, str, str]:
+    """Return source, mount point, type and statvers of a stanza's first line; ValueError for damage."""
+    source, mounted, rest = line.removeprefix("device ").partition(" mounted on ")
+    point, _, rest = rest.partition(" with fstype ")
+    fstype, _, version = rest.partition(" ")
+    if not (mounted and fstype):
+        raise ValueError(f"not the header of a mount: {quoted(line)}")
+    return unescape(source), unescape(point), fstype, version.removeprefix("statvers=")
+
+
+def _unusual(data: bytes, start: int) -> tuple[Piece | None, int]:
+    """Return the stanza that starts there, None where it is not NFS, and where the next one starts."""
+    end_of_header = data.find(b"\n", start)
+    if end_of_header < 0:
+        end_of_header = len(data)
+    following = _next(data, end_of_header)
+    if not _NFS.search(data, start, end_of_header):
+        return None, following
+    names = _names(data, end_of_header, following if following >= 0 else len(data))
+    if names is not None:
+        following = _next(data, names.end())
+    end = following if following >= 0 else len(data)
+    return _piece(data, (start, end), end_of_header, names), following
+
+
+def _next(data: bytes, at: int) -> int:
+    """Return where the next stanza starts, of whatever file system; -1 where there is none."""
+    return data.find(_DEVICE, at) + 1 or -1
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _names(data: bytes, start: int, end: int) -> re.Match[bytes] | None:
+    """Match the server's names; they stand before the per-op statistics, which a lost header may precede."""
+    operations = data.find(_OPERATIONS, start, end)
+    at = data.find(_IMPLEMENTATION, start, operations if operations >= 0 else end)
+    if at < 0:
+        return None
+    at += len(_IMPLEMENTATION)
+    return _NAMES.match(data, at, at + _NAMES_MOST)
+
+
+def _piece(data: bytes, bounds: tuple[int, int], end_of_header: int, names: re.Match[bytes] | None) -> Piece:
+    start, end = bounds
+    after = end_of_header if names is None else names.end()
+    head_end = data.find(_OPERATIONS, after, end)
+    if head_end < 0:
+        empty_line = data.find(b"\n\n", after, end)
+        end = empty_line if empty_line >= 0 else end
+        return Piece(start, end_of_header, names, end, end, end, empty_line >= 0)
+    operations = head_end + len(_OPERATIONS)
+    empty_line = data.find(b"\n\n", operations - 1, end)
+    end = empty_line if empty_line >= 0 else end  # what follows an empty line is not this mount's
+    return Piece(start, end_of_header, names, head_end, operations, max(end, operations), empty_line >= 0)
+
+
+def _cut(data: bytes, piece: Piece, source: str, point: str) -> Stanza:
+    age = _last(data, piece, _AGE)
+    readable = age is None or (age.isdigit() and len(age) <= _LONGEST and int(age) <= LARGEST)
+    return Stanza(
+        source,
+        point,
+        int(age) if age is not None and readable else None,
+        _last(data, piece, _TOTALS),
+        _transports(data, piece),
+        data[piece.operations_start : piece.end],
+        piece.whole and readable,
+    )
+
+
+def _last(data: bytes, piece: Piece, tag: bytes) -> bytes | None:
+    """Return what follows the tag in the last line that begins with it, outside of the server's names."""
+    at = -1
+    if piece.names is None:
+        at = data.rfind(tag, piece.end_of_header, piece.head_end)
+    else:
+        at = data.rfind(tag, piece.names.end(), piece.head_end)
+        if at < 0:
+            at = data.rfind(tag, piece.end_of_header, piece.names.start())
+    if at < 0:
+        return None
+    at += len(tag)
+    end = data.find(b"\n", at, piece.head_end)
+    return data[at : end if end >= 0 else piece.head_end]
+
+
+def _transports(data: bytes, piece: Piece) -> bytes:
+    """Return the lines of connections, and what stands between them."""
+    if piece.names is None:
+        at = data.find(_TRANSPORT, piece.end_of_header, piece.head_end)
+        return data[at : piece.head_end] if at >= 0 else b""
+    at = data.find(_TRANSPORT, piece.names.end(), piece.head_end)
+    shown = data[at : piece.head_end] if at >= 0 else b""
+    at = data.find(_TRANSPORT, piece.end_of_header, piece.names.start())
+    return data[at : piece.names.start()] + shown if at >= 0 else shown

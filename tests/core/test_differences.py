@@ -1,0 +1,197 @@
+"""Random kernel files through the cutter, the parser and the rates: both ways of reading say the same."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nfstuned.core.rates import look, rates
+from nfstuned.core.samples import to_json
+from nfstuned.model.kernel import Mount, MountStats, Options
+from nfstuned.model.samples import Look, Sample
+from nfstuned.model.work import Snapshot, Superblock
+from nfstuned.parse.mountstats import parse_mountstats
+from nfstuned.parse.stanzas import cut_mountstats
+from tests.core.test_rates import figures
+from tests.parse.conftest import DATA
+from tests.parse.damage import damaged, tokens_damaged
+
+unhurried = settings(deadline=None)
+"""What is promised here is no time, and a busy machine takes its own."""
+NFS = re.compile(r"device .* with fstype nfs4? ")
+
+
+def _parts(text: str) -> list[str]:
+    """The stanzas of a file."""
+    return re.split(r"(?<=\n)(?=device )", text)
+
+
+def _few(kernel: str) -> str:
+    """A real file without most of its mounts: NFSv3, 4.1 and 4.2, and the end of what stands before them."""
+    parts = _parts((DATA / kernel / "mountstats").read_text())
+    first = next(n for n, part in enumerate(parts) if NFS.match(part))
+    return "".join(parts[first - 2 : first + 3])
+
+
+REAL = {kernel: _few(kernel) for kernel in ("5.10", "6.12")}
+OPTIONS = Options((("vers", "4.1"), ("proto", "tcp"), ("addr", "10.10.10.10")))
+NUMBERS = re.compile(r"(?<= )[0-9]+(?= )")
+
+
+def host(text: str) -> Snapshot:
+    """The mounts of that file, each a superblock of its own."""
+    stanzas = [stanza for stanza in parse_mountstats(text) if isinstance(stanza, MountStats)]
+    return Snapshot(
+        tuple(
+            Superblock(
+                f"0:{n}",
+                n,
+                128,
+                (Mount(n, 1, f"0:{n}", "/", stanza.point, stanza.fstype, stanza.source, OPTIONS),),
+            )
+            for n, stanza in enumerate(stanzas)
+        )
+    )
+
+
+def data(text: str) -> bytes:
+    """The bytes of a damaged file; those of surrogates are no UTF-8."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def looks(
+    snapshot: Snapshot, texts: tuple[str, str], seconds: float, *, whole: bool = False
+) -> tuple[Look, Look]:
+    """Two looks: `whole` reads all of both files, else only what differs is read."""
+    files = data(texts[0]), data(texts[1])
+    if whole:
+        first, second = ([s for s in parse_mountstats(f) if isinstance(s, MountStats)] for f in files)
+        return look(snapshot, first, 0.0, 0.0), look(snapshot, second, seconds, seconds)
+    before = cut_mountstats(files[0])
+    now = cut_mountstats(files[1], before)
+    return look(snapshot, before, 0.0, 0.0), look(snapshot, now, seconds, seconds)
+
+
+def alone(earlier: Look, later: Look) -> dict[str, Sample]:
+    """The sample of each superblock as if it were the only one: nothing is counted at another."""
+    found: dict[str, Sample] = {}
+    for now in later.superblocks:
+        for sample in rates(earlier, replace(later, superblocks=(now,))):
+            found[sample.device] = sample
+    return found
+
+
+@st.composite
+def grown(draw: st.DrawFn, text: str) -> str:
+    """The same file some seconds on: the ages that belong to it, and some numbers that did anything."""
+    seconds = draw(st.sampled_from([1, 10, 60]))
+    text = re.sub(r"\tage:\t([0-9]+)", lambda age: f"\tage:\t{int(age[1]) + seconds}", text)
+    places = [match.span() for match in NUMBERS.finditer(text)]
+    numbers = st.integers(0, 10_000) | st.sampled_from([2**32 - 1, 2**63, 2**64 - 1, 2**64, 10**30])
+    for start, end in sorted(draw(st.sets(st.sampled_from(places), max_size=40)), reverse=True):
+        more = draw(numbers)
+        text = text[:start] + str(int(text[start:end]) + more) + text[end:]
+    return text
+
+
+@st.composite
+def extended(draw: st.DrawFn, text: str) -> str:
+    """The file of a later kernel: more columns, and lines that are not known yet."""
+    lines = text.split("\n")
+    for at in draw(st.sets(st.integers(0, len(lines) - 1), max_size=5)):
+        column, line = f"{lines[at]} 7", f"{lines[at]}\n\tnew:\t1 2 3"
+        lines[at] = draw(st.sampled_from([column, line])) if lines[at].startswith("\t") else lines[at]
+    return "\n".join(lines)
+
+
+def any_damage(text: str) -> st.SearchStrategy[str]:
+    return st.one_of(st.just(text), damaged(text), tokens_damaged(text), extended(text))
+
+
+@st.composite
+def files(draw: st.DrawFn) -> tuple[str, tuple[str, str]]:
+    """A real kernel's file, and two looks at it with anything happening to either."""
+    real = REAL[draw(st.sampled_from(sorted(REAL)))]
+    return real, (draw(any_damage(real)), draw(grown(real).flatmap(any_damage)))
+
+
+@unhurried
+@given(files(), st.sampled_from([1.0, 10.0, 60.0]))
+def test_what_differs_says_what_all_of_it_says(written: tuple[str, tuple[str, str]], seconds: float) -> None:
+    real, texts = written
+    snapshot = host(real)
+    full = looks(snapshot, texts, seconds, whole=True)
+    readable = {c.device for c in full[0].superblocks} & {c.device for c in full[1].superblocks}
+    short = alone(*looks(snapshot, texts, seconds))
+    assert {device: sample for device, sample in short.items() if device in readable} == alone(*full)
+
+
+@unhurried
+@given(files(), st.sampled_from([5e-324, 1e-9, 1.0, 10.0, 60.0, 1e300]))
+def test_no_rate_of_any_file_is_negative_or_infinite(
+    written: tuple[str, tuple[str, str]], seconds: float
+) -> None:
+    real, texts = written
+    for sample in rates(*looks(host(real), texts, seconds)):
+        assert all(math.isfinite(figure) and figure >= 0 for figure in figures(to_json(sample)))
+
+
+@unhurried
+@given(st.data(), st.booleans())
+def test_no_other_mount_is_lost(draw: st.DataObject, later: bool) -> None:  # noqa: FBT001 - hypothesis draws it
+    real = REAL["6.12"]
+    after = draw.draw(grown(real))
+    snapshot = host(real)
+    expected = alone(*looks(snapshot, (real, after), 10.0))
+    parts = _parts(after if later else real)
+    at = draw.draw(st.sampled_from([n for n, part in enumerate(parts) if NFS.match(part)]))
+    bad = draw.draw(st.one_of(damaged(parts[at]), tokens_damaged(parts[at]))).rstrip("\n") + "\n\n"
+    text = "".join([*parts[:at], bad, *parts[at + 1 :]])
+    found = alone(*looks(snapshot, (real, text) if later else (text, after), 10.0))
+    mine = f"0:{sum(1 for part in parts[:at] if NFS.match(part))}"
+    if "\timpl_id:\tname='" in bad and ",date='0,0'\n" not in bad:
+        return  # a server's name may hold anything: one that does not end takes the next mount along
+    assert {device: sample for device, sample in found.items() if device != mine} == {
+        device: sample for device, sample in expected.items() if device != mine
+    }
+
+
+@unhurried
+@given(st.data())
+def test_a_file_that_ends_anywhere_gives_no_burst(draw: st.DataObject) -> None:
+    """A counter that lost digits, or an operation that is not there, is not one that began at 0."""
+    real = REAL["6.12"]
+    cut = real[: draw.draw(st.integers(0, len(real)))]
+    snapshot = host(real)
+    for texts in ((cut, _aged(real)), (real, _aged(cut))):
+        for sample in rates(*looks(snapshot, texts, 10.0)):
+            assert (sample.read_bytes_per_s, sample.server_write_bytes_per_s, sample.ops) == (0, 0, {})
+            assert not sample.transport.in_flight
+
+
+def _aged(text: str) -> str:
+    return re.sub(r"\tage:\t([0-9]+)\n", lambda age: f"\tage:\t{int(age[1]) + 10}\n", text)
+
+
+@pytest.mark.parametrize("kernel", sorted(REAL))
+def test_a_stanza_that_did_not_change_is_the_same_object(kernel: str) -> None:
+    """Its text takes no memory twice, and comparing it no time."""
+    before = cut_mountstats(data(REAL[kernel]))
+    after = cut_mountstats(data(_aged(REAL[kernel])), before)
+    assert len(before) == len(host(REAL[kernel]).superblocks)
+    assert all(a.operations is b.operations for a, b in zip(before, after, strict=True))
+    assert [b.age_s for b in after] == [(a.age_s or 0) + 10 for a in before]
+
+
+@unhurried
+@given(files())
+def test_what_an_earlier_look_knew_does_not_change_what_is_found(
+    written: tuple[str, tuple[str, str]],
+) -> None:
+    before, now = map(data, written[1])
+    assert cut_mountstats(now, cut_mountstats(before)) == cut_mountstats(now)

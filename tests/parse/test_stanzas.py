@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import pytest
+
+from nfstuned.model.kernel import MountStats, Stanza
+from nfstuned.parse.mountstats import parse_mountstats
+from nfstuned.parse.stanzas import cut_mountstats
+from tests.parse.conftest import DATA, Captured
+
+REAL = (DATA / "6.12" / "mountstats").read_bytes()
+HEADER = "device s:/a mounted on /m with fstype nfs4 statvers=1.1"
+OPS = "\tper-op statistics\n\t        READ: 1 1 0 1 1 1 1 1 0\n"
+XPRT = "\txprt:\ttcp 0 1 2 3 4 5 6 7 8 9 10 11 12\n"
+
+
+def stanza(*lines: str, header: str = HEADER, end: str = "\n") -> str:
+    return "\n".join([header, *lines]) + "\n" + end
+
+
+def only(text: str) -> Stanza:
+    (found,) = cut_mountstats(text.encode())
+    return found
+
+
+def test_a_real_file_is_cut_into_the_mounts_that_its_parser_finds(captured: Captured) -> None:
+    text = captured("mountstats")
+    parsed = [entry for entry in parse_mountstats(text) if isinstance(entry, MountStats)]
+    cut = cut_mountstats(text.encode("utf-8", "surrogateescape"))
+    assert [(one.source, one.point, one.age_s, one.whole) for one in cut] == [
+        (one.source, one.point, one.age_s, one.whole) for one in parsed
+    ]
+    assert all(one.whole and one.totals and one.transports and one.operations for one in cut)
+
+
+def test_the_sections_are_the_files_own_text() -> None:
+    found = cut_mountstats(REAL)[1]
+    assert found.totals == b"8388608 8388608 0 0 0 8388608 0 8 "
+    assert found.transports.count(b"\txprt:\ttcp ") == 4
+    assert found.operations.startswith(b"\t        NULL: 1 1 0 44 24 2 0 3 0\n")
+    assert found.operations.endswith(b"\n\t   READ_PLUS: 0 0 0 0 0 0 0 0 0")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("\topts:\trw", "\tage:\t7", "\tbytes:\t1 2", "\tRPC iostats version: 1.1  p/v: 100003/4 (nfs)"),
+        ("\tbytes:\t1 2", "\tnew:\tx", "\tage:\t7"),
+        ("\tage:\t6", "\tage:\t7", "\tbytes:\t5", "\tbytes:\t1 2"),
+    ],
+)
+def test_sections_are_found_in_any_order(lines: tuple[str, ...]) -> None:
+    found = only(stanza(*lines, end=XPRT + OPS + "\n"))
+    assert (found.age_s, found.totals, found.whole) == (7, b"1 2", True)
+    assert found.transports.strip(b"\n") == XPRT.strip("\n").encode()
+    assert found.operations == b"\t        READ: 1 1 0 1 1 1 1 1 0"
+
+
+@pytest.mark.parametrize(
+    "name", ["a", f"\n{HEADER}\n\tage:\t9\n\tbytes:\t9\n{XPRT}{OPS}\n\n", "it's", "\n\n"]
+)
+def test_what_a_server_calls_itself_is_no_section(name: str) -> None:
+    named = f"\timpl_id:\tname='{name}',domain='d',date='0,0'"
+    first, second = cut_mountstats(
+        (stanza("\tage:\t7", named, "\tbytes:\t1 2", end=OPS + "\n") + stanza("\tage:\t8")).encode()
+    )
+    assert (first.age_s, first.totals, first.transports) == (7, b"1 2", b"")
+    assert (first.operations, first.whole) == (b"\t        READ: 1 1 0 1 1 1 1 1 0", True)
+    assert second == only(stanza("\tage:\t8"))
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        (stanza("\tage:\t7", end=OPS + "\n"), True),
+        (stanza("\tage:\t7", end=OPS + "\nno device mounted on /x with fstype foo\n"), True),
+        (stanza("\tage:\t7"), True),
+        (stanza("\tage:\t7", end=OPS), False),
+        (stanza("\tage:\t7", end=OPS.rstrip("\n")), False),
+        (stanza("\tage:\t7", end=OPS + "device tmpfs mounted on /t with fstype tmpfs\n\n"), False),
+        (stanza("\tage:\t7", end=""), False),
+        (HEADER, False),
+    ],
+)
+def test_a_stanza_is_whole_when_it_ends_as_the_kernel_ends_it(text: str, whole: bool) -> None:  # noqa: FBT001
+    assert only(text).whole is whole
+    (parsed,) = parse_mountstats(text)
+    assert isinstance(parsed, MountStats)
+    assert parsed.whole is whole
+
+
+@pytest.mark.parametrize("age", ["", "-1", "7 ", "²", "9" * 20, "9" * 5000])
+def test_a_damaged_age_is_not_taken_for_none(age: str) -> None:
+    found = only(stanza(f"\tage:\t{age}"))
+    assert (found.age_s, found.whole) == (None, False)
+
+
+def test_a_damaged_header_costs_its_own_mount_only() -> None:
+    bad = stanza("\tage:\t7", header="device s:/a mounted off /m with fstype nfs4 statvers=1.1")
+    good = stanza("\tage:\t8")
+    assert cut_mountstats((good + bad + good).encode()) == (only(good), only(good))
+    assert cut_mountstats(b"") == cut_mountstats(b"device tmpfs mounted on /tmp with fstype tmpfs\n") == ()
+
+
+def test_names_are_bytes_and_their_escapes_are_decoded() -> None:
+    (found,) = cut_mountstats(b"device s:/\xff mounted on /m\\040n with fstype nfs\n\n")
+    assert (found.source, found.point) == ("s:/\udcff", "/m n")
+
+
+def test_the_operations_of_an_earlier_look_are_not_taken_for_longer_ones() -> None:
+    """The text of before may be the beginning of what is there now."""
+    short = stanza("\topts:\trw", end=OPS + "\n")
+    longer = stanza("\topts:\trw", end=OPS + "\t       WRITE: 1 1 0 1 1 1 1 1 0\n\n")
+    for text in (short, longer):
+        real = REAL.replace(b"\n\t        READ: 0 0 0 0 0 0 0 0 0", b"", 1)
+        assert cut_mountstats(text.encode(), cut_mountstats(real)) == cut_mountstats(text.encode())
+    assert only(longer).operations.count(b"\n") == 1
