@@ -10,12 +10,33 @@ from collections.abc import Iterable, Iterator
 from dataclasses import astuple
 from itertools import compress
 from operator import ne
+from typing import NamedTuple
 
 from nfstuned.model.kernel import MountStats, Stanza, Transport
 from nfstuned.parse.mountstats import Row, operation_row, parse_transports, total_row
 
 _UNUSED = (0,) * 9
 _NOTHING = (0,) * 8
+
+
+class Elsewhere(NamedTuple):
+    """Operations that are counted at another superblock, and how their lines changed there.
+
+    They change in all mounts of a server at once, mostly in the same way: where nothing else did, nothing is
+    to be read.
+    """
+
+    names: frozenset[str]
+    lines: tuple[tuple[bytes, bytes], ...] = ()
+
+    def undone(self, text: bytes) -> bytes:
+        """Return the text as it was before these changes."""
+        for old, new in self.lines:
+            text = text.replace(new, old)
+        return text
+
+
+NOTHING_ELSEWHERE = Elsewhere(frozenset())
 
 
 class ResetError(Exception):
@@ -35,15 +56,27 @@ def totals(before: MountStats | Stanza, now: MountStats | Stanza) -> tuple[Row, 
     return astuple(before.bytes), astuple(now.bytes)
 
 
+def elsewhere(before: MountStats | Stanza, now: MountStats | Stanza, names: frozenset[str]) -> Elsewhere:
+    """Return that these operations were counted at this superblock, and how their lines changed here."""
+    if not (isinstance(before, Stanza) and isinstance(now, Stanza)):
+        return Elsewhere(names)
+    old, new = before.operations.split(b"\n"), now.operations.split(b"\n")
+    pairs = zip(old, new, strict=False)
+    return Elsewhere(
+        names, tuple((a, b) for a, b in pairs if a != b and _name(a) == _name(b) and _name(a) in names)
+    )
+
+
 def operations(
-    before: MountStats | Stanza, now: MountStats | Stanza, without: frozenset[str] = frozenset()
+    before: MountStats | Stanza, now: MountStats | Stanza, counted: Elsewhere = NOTHING_ELSEWHERE
 ) -> Iterator[tuple[str, Row, Row]]:
     """Yield the operations whose counters differ, as they were and are. Raises ResetError, ParseError.
 
-    An operation that the later look alone shows was never used before. Those named `without` are passed over.
+    An operation that the later look alone shows was never used before. Those counted elsewhere are left out.
     """
+    without = counted.names
     if isinstance(before, Stanza) and isinstance(now, Stanza):
-        if before.operations == now.operations:
+        if before.operations == now.operations or before.operations == counted.undone(now.operations):
             return
         earlier, later = _changed(before.operations, now.operations, without)
     elif isinstance(before, Stanza) or isinstance(now, Stanza):

@@ -26,20 +26,28 @@ def transport_group(options: Options, source: str) -> str:
 
 def join(snapshot: Snapshot, stats: Iterable[MountStats | Stanza]) -> dict[int, MountStats | Stanza]:
     """Map mount ids to their stanzas, by source and mount point: mountstats names no device."""
-    mounts: defaultdict[tuple[str, str], list[Mount]] = defaultdict(list)
+    shown = tuple(stats)
+    known = {(stanza.source, stanza.point): stanza for stanza in shown}
+    mounts = [mount for superblock in snapshot.superblocks for mount in superblock.mounts]
+    if len(known) == len(shown) and len({(mount.source, mount.point) for mount in mounts}) == len(mounts):
+        places = ((mount.mount_id, known.get((mount.source, mount.point))) for mount in mounts)
+        return {mount_id: stanza for mount_id, stanza in places if stanza is not None}
+    return _join_alike(mounts, shown)
+
+
+def _join_alike(
+    mounts: Sequence[Mount], stats: Sequence[MountStats | Stanza]
+) -> dict[int, MountStats | Stanza]:
+    """Join where several mounts or stanzas have one source and one mount point."""
+    alike: defaultdict[tuple[str, str], list[Mount]] = defaultdict(list)
     stanzas: defaultdict[tuple[str, str], list[MountStats | Stanza]] = defaultdict(list)
-    for superblock in snapshot.superblocks:
-        for mount in superblock.mounts:
-            mounts[mount.source, mount.point].append(mount)
+    for mount in mounts:
+        alike[mount.source, mount.point].append(mount)
     for stanza in stats:
         stanzas[stanza.source, stanza.point].append(stanza)
     joined: dict[int, MountStats | Stanza] = {}
-    for key, alike in mounts.items():
-        same = stanzas.get(key, ())
-        if len(alike) == len(same) == 1:
-            joined[alike[0].mount_id] = same[0]
-        else:
-            joined.update(_pair(alike, same))
+    for key, same in alike.items():
+        joined.update(_pair(same, stanzas.get(key, ())))
     return joined
 
 

@@ -8,7 +8,15 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
-from nfstuned.core.differences import ResetError, operations, totals, transports
+from nfstuned.core.differences import (
+    NOTHING_ELSEWHERE,
+    Elsewhere,
+    ResetError,
+    elsewhere,
+    operations,
+    totals,
+    transports,
+)
 from nfstuned.core.join import join, transport_group
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import MountStats, Stanza, Transport
@@ -28,7 +36,15 @@ parent client's counters to each (rpc_clnt_show_stats)."""
 
 _BYTES, _ERRORS = 6, 8
 """How many of the byte counters are of bytes, not of pages; and which column of an operation is errors."""
+_STILL = (0.0,) * _BYTES
 _NO_OPS: Mapping[str, OpRate] = MappingProxyType({})
+
+
+class _Group(NamedTuple):
+    """What the first sample of a transport group found out about it."""
+
+    rate: TransportRate
+    elsewhere: Elsewhere
 
 
 class _Span(NamedTuple):
@@ -48,13 +64,13 @@ def look(snapshot: Snapshot, stats: Iterable[MountStats | Stanza], time: float, 
     joined = join(snapshot, stats)
     seen: list[Counted] = []
     for superblock in snapshot.superblocks:
-        shown = next((mount for mount in superblock.mounts if mount.mount_id in joined), None)
-        if shown is None:
-            continue
-        points = tuple(dict.fromkeys(mount.point for mount in superblock.mounts))
-        group = transport_group(shown.options, shown.source)
-        counters = joined[shown.mount_id]
-        seen.append(Counted(superblock.device, superblock.bdi, points, shown.source, group, counters))
+        for shown in superblock.mounts:
+            counters = joined.get(shown.mount_id)
+            if counters is not None:
+                points = tuple(dict.fromkeys([mount.point for mount in superblock.mounts]))
+                group = transport_group(shown.options, shown.source)
+                seen.append(Counted(superblock.device, superblock.bdi, points, shown.source, group, counters))
+                break
     return Look(time, monotonic_s, tuple(seen))
 
 
@@ -71,7 +87,7 @@ def rates(earlier: Look, later: Look) -> tuple[Sample, ...]:
         return ()
     span = _Span(seconds, min(MOST_BYTES_PER_S * seconds, 2.0**63), min(MOST_OPS_PER_S * seconds, 2.0**63))
     known = {(counted.device, counted.bdi): counted for counted in earlier.superblocks}
-    groups: dict[str, TransportRate] = {}
+    groups: dict[str, _Group] = {}
     samples: list[Sample] = []
     for now in later.superblocks:
         before = known.get((now.device, now.bdi))
@@ -98,14 +114,14 @@ def _continues(before: MountStats | Stanza, now: MountStats | Stanza, seconds: f
     return grown >= 0 and 0.9 * seconds - 2 <= grown <= 1.1 * seconds + 2
 
 
-def _sample(
-    pair: tuple[Counted, Counted], span: _Span, groups: dict[str, TransportRate], time: float
-) -> Sample:
+def _sample(pair: tuple[Counted, Counted], span: _Span, groups: dict[str, _Group], time: float) -> Sample:
     before, now = pair
-    moved = [count / span.seconds for count in _bytes(before.stats, now.stats, span.most_bytes)]
-    ops = _ops(before.stats, now.stats, span, GROUP_OPS if now.group in groups else frozenset())
-    if now.group not in groups:
-        groups[now.group] = _transport(before, now, span)
+    moved = _bytes(before.stats, now.stats, span)
+    group = groups.get(now.group)
+    ops = _ops(before.stats, now.stats, span, group.elsewhere if group else NOTHING_ELSEWHERE)
+    if group is None:
+        shared = elsewhere(before.stats, now.stats, GROUP_OPS)
+        group = groups[now.group] = _Group(_transport(before, now, span), shared)
     normal_read, normal_written, direct_read, direct_written, server_read, server_written = moved
     read = normal_read + direct_read
     return Sample(
@@ -120,28 +136,26 @@ def _sample(
         server_write_bytes_per_s=server_written,
         over_fetch_ratio=server_read / read if read else None,
         ops=MappingProxyType(ops) if ops else _NO_OPS,
-        transport=groups[now.group],
+        transport=group.rate,
         direct_read_bytes_per_s=direct_read,
         direct_write_bytes_per_s=direct_written,
     )
 
 
-def _bytes(before: MountStats | Stanza, now: MountStats | Stanza, most: float) -> tuple[int, ...]:
-    """Return the growth of the first six byte counters: programs' buffered and direct, then the server's."""
+def _bytes(before: MountStats | Stanza, now: MountStats | Stanza, span: _Span) -> tuple[float, ...]:
+    """Return the rates of the first six byte counters: programs' buffered and direct, then the server's."""
     old, new = totals(before, now)
     if old is new:
-        return (0,) * _BYTES
-    return tuple(_grown(old[n], new[n], most, (64,)) for n in range(_BYTES))
+        return _STILL
+    return tuple(_grown(old[n], new[n], span.most_bytes, (64,)) / span.seconds for n in range(_BYTES))
 
 
 def _ops(
-    before: MountStats | Stanza, now: MountStats | Stanza, span: _Span, elsewhere: frozenset[str]
+    before: MountStats | Stanza, now: MountStats | Stanza, span: _Span, counted: Elsewhere
 ) -> dict[str, OpRate]:
     """Return the rates of the operations that ended in the interval, but those that are counted elsewhere."""
     return {
-        name: _op(old, new, span)
-        for name, old, new in operations(before, now, elsewhere)
-        if new[:2] != old[:2]
+        name: _op(old, new, span) for name, old, new in operations(before, now, counted) if new[:2] != old[:2]
     }
 
 

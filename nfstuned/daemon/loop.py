@@ -157,11 +157,12 @@ class Daemon:
         policy = self._tuner.policy
         interval = policy.sample_interval_s if policy is not None else 0.0
         watchdog = watchdog_s(os.environ, os.getpid())
-        periods = [period for period in (interval, watchdog / 2 if watchdog else 0.0) if period > 0]
-        self._tick_at = now + min(periods, default=float("inf"))
+        self._tick_at = now + watchdog / 2 if watchdog else float("inf")
         self._look(deep=False)
         if interval > 0:
-            self._sampler.sample(self._tuner.snapshot)
+            if now >= self._sampler.due_at(interval):
+                self._sampler.sample(self._tuner.snapshot)
+            self._tick_at = min(self._tick_at, self._sampler.due_at(interval))
         notify("WATCHDOG=1")
         self._status()
 

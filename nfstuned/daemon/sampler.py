@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from dataclasses import asdict
 
@@ -24,6 +25,10 @@ class Sampler:
         self._journal = journal
         self._before: Look | None = None
         self._stanzas: tuple[Stanza, ...] = ()
+
+    def due_at(self, interval_s: float) -> float:
+        """Return when the next look is due, in seconds of CLOCK_MONOTONIC: at once if there was none yet."""
+        return self._before.monotonic_s + interval_s if self._before is not None else -math.inf
 
     def sample(self, snapshot: Snapshot) -> None:
         """Look at mountstats now; `snapshot` says which stanza belongs to which superblock."""

@@ -182,10 +182,9 @@ def memory(before: str, after: str, mounts: str) -> None:
     """Print what this process needed more at its peak than before the first look, in kB."""
     host = snapshot(int(mounts))
     idle = status_kb("VmRSS")
-    last: tuple[Sample, ...] = ()
     for _ in range(5):
-        last = sampled(host, Path(before), Path(after))
-    print(status_kb("VmHWM") - idle, len(last))
+        sampled(host, Path(before), Path(after))
+    print(status_kb("VmHWM") - idle)
 
 
 def status_kb(field: str) -> int:
@@ -227,7 +226,7 @@ def main() -> None:
         for number in (0, 5):
             files = [str(folder / f"{one}/proc/1/mountstats") for one in ("before", f"after{number}")]
             child = [sys.executable, "-m", "tests.bench.bench_mountstats", "memory", *files, str(mounts)]
-            kb, _ = subprocess.run(child, capture_output=True, text=True, check=True).stdout.split()
+            kb = subprocess.run(child, capture_output=True, text=True, check=True).stdout
             print(f"memory above idle, {list(situations(mounts))[number]:<39} {int(kb) / 1e3:9.1f} MB")
     others(mounts)
 

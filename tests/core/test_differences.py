@@ -132,6 +132,19 @@ def test_what_differs_says_what_all_of_it_says(written: tuple[str, tuple[str, st
 
 
 @unhurried
+@given(grown(REAL["6.12"]) | grown(REAL["6.12"]).flatmap(extended))
+def test_what_a_group_shares_is_counted_once_either_way(after: str) -> None:
+    """All mounts of the file are of one group here, and show its operations."""
+    real = REAL["6.12"]
+    for sequence in (0, 5):
+        line = f" SEQUENCE: {sequence} {sequence} 0 7 7 0 7 7 0"
+        texts = real, re.sub(r" SEQUENCE: .*", line, after)
+        short, full = (looks(host(real), texts, 10.0, whole=whole) for whole in (False, True))
+        if len(full[1].superblocks) == len(short[1].superblocks):
+            assert rates(*short) == rates(*full)
+
+
+@unhurried
 @given(files(), st.sampled_from([5e-324, 1e-9, 1.0, 10.0, 60.0, 1e300]))
 def test_no_rate_of_any_file_is_negative_or_infinite(
     written: tuple[str, tuple[str, str]], seconds: float

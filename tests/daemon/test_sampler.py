@@ -61,3 +61,15 @@ def test_the_numbers_are_fields_of_their_own(entries: list[dict[str, str]]) -> N
     assert float(entry["NFSTUNED_INTERVAL_S"]) == 10
     assert entry["NFSTUNED_CONNECTIONS"] == "4"
     assert isinstance(json.loads(entry["NFSTUNED_OPS"]), dict)
+
+
+def test_a_look_is_due_an_interval_after_the_last_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The daemon's loop ticks more often than that where the watchdog wants it."""
+    monkeypatch.setattr("nfstuned.daemon.sampler.time.monotonic", lambda: 100.0)
+    root = Root(str(tmp_path))
+    sampler = Sampler(root, Journal(lambda *_: None))
+    assert sampler.due_at(60.0) < 0
+    sampler.sample(observe_superblocks(root, deep=False))
+    assert (sampler.due_at(60.0), sampler.due_at(2.0)) == (160.0, 102.0)
