@@ -150,11 +150,12 @@ def situations(mounts: int) -> dict[str, list[str]]:
     return {
         "no mount in use": [busy(idle, 0)] * mounts,
         "no mount in use, the lease renewed": [lease(busy(idle, 0))] * mounts,
-        "1 % in use, 8 operations each": [busy(idle, 8)] * (mounts // 100)
+        "1 % in use, 8 operations each": [lease(busy(idle, 8))] * (mounts // 100)
         + [lease(busy(idle, 0))] * (mounts - mounts // 100),
-        "10 % in use, 8 operations each": [busy(idle, 8)] * tenth + [lease(busy(idle, 0))] * (mounts - tenth),
-        "all in use, 2 operations each": [busy(idle, 2)] * mounts,
-        "all in use, 8 operations each": [busy(idle, 8)] * mounts,
+        "10 % in use, 8 operations each": [lease(busy(idle, 8))] * tenth
+        + [lease(busy(idle, 0))] * (mounts - tenth),
+        "all in use, 2 operations each": [lease(busy(idle, 2))] * mounts,
+        "all in use, 8 operations each": [lease(busy(idle, 8))] * mounts,
     }
 
 
