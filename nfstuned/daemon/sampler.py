@@ -25,6 +25,8 @@ class Sampler:
         self._journal = journal
         self._before: Look | None = None
         self._stanzas: tuple[Stanza, ...] = ()
+        self.cost_s = 0.0
+        """CPU time of the last look and its rates, for all mounts together."""
 
     def due_at(self, interval_s: float) -> float:
         """Return when the next look is due, in seconds of CLOCK_MONOTONIC: at once if there was none yet."""
@@ -32,13 +34,15 @@ class Sampler:
 
     def sample(self, snapshot: Snapshot) -> None:
         """Look at mountstats now; `snapshot` says which stanza belongs to which superblock."""
+        started = time.thread_time()
         self._stanzas = observe_stanzas(self._root, self._stanzas)
         now = look(snapshot, self._stanzas, time.time(), time.monotonic())
-        if self._before is not None:
-            for sample in rates(self._before, now):
-                if not is_idle(sample):
-                    self._tell(sample)
+        samples = rates(self._before, now) if self._before is not None else ()
         self._before = now
+        self.cost_s = time.thread_time() - started
+        for sample in samples:
+            if not is_idle(sample):
+                self._tell(sample)
 
     def _tell(self, sample: Sample) -> None:
         """Send one entry: a line for people, and every number of `nfstuned.sample/1` as a field."""
@@ -53,6 +57,7 @@ class Sampler:
             source=sample.source,
             **{name: value for name, value in document.items() if isinstance(value, float)},
             **transport,
+            sampling_ms=round(self.cost_s * 1e3, 3),
             kinds=json.dumps(document["kinds"]),
             ops=json.dumps(document["ops"]),
         )

@@ -61,6 +61,12 @@ def test_the_numbers_are_fields_of_their_own(entries: list[dict[str, str]]) -> N
     assert float(entry["NFSTUNED_INTERVAL_S"]) == 10
     assert entry["NFSTUNED_CONNECTIONS"] == "4"
     assert isinstance(json.loads(entry["NFSTUNED_OPS"]), dict)
+    assert isinstance(json.loads(entry["NFSTUNED_KINDS"]), dict)
+
+
+def test_an_entry_says_what_sampling_cost(entries: list[dict[str, str]]) -> None:
+    (entry,) = entries
+    assert 0 < float(entry["NFSTUNED_SAMPLING_MS"]) < 10_000
 
 
 def test_a_look_is_due_an_interval_after_the_last_one(
