@@ -7,16 +7,18 @@ operations only the lines that changed. A test holds both to the same rates (tes
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import astuple
+from dataclasses import fields
 from itertools import compress
-from operator import ne
+from operator import attrgetter, ne
 from typing import NamedTuple
 
-from nfstuned.model.kernel import MountStats, Stanza, Transport
+from nfstuned.model.kernel import ByteCounters, MountStats, OpCounters, Stanza, Transport
 from nfstuned.parse.mountstats import Row, operation_row, parse_transports, total_row
 
 _UNUSED = (0,) * 9
 _NOTHING = (0,) * 8
+_total_row = attrgetter(*(field.name for field in fields(ByteCounters)))
+_operation_row = attrgetter(*(field.name for field in fields(OpCounters)))
 
 
 class Elsewhere(NamedTuple):
@@ -53,7 +55,7 @@ def totals(before: MountStats | Stanza, now: MountStats | Stanza) -> tuple[Row, 
         return total_row(before.totals), total_row(now.totals)
     if isinstance(before, Stanza) or isinstance(now, Stanza) or before.bytes is None or now.bytes is None:
         raise ResetError
-    return astuple(before.bytes), astuple(now.bytes)
+    return _total_row(before.bytes), _total_row(now.bytes)
 
 
 def elsewhere(before: MountStats | Stanza, now: MountStats | Stanza, names: frozenset[str]) -> Elsewhere:
@@ -124,5 +126,5 @@ def _but(rows: dict[str, Row], without: frozenset[str]) -> dict[str, Row]:
 
 
 def _rows(stats: MountStats, without: frozenset[str]) -> dict[str, Row]:
-    rows = ((name, astuple(counters)) for name, counters in stats.ops.items() if name not in without)
+    rows = ((name, _operation_row(counters)) for name, counters in stats.ops.items() if name not in without)
     return {name: row if row[-1] is not None else row[:-1] for name, row in rows}
