@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from nfstuned.core import optionnames as names
 from nfstuned.core.groups import is_azure_files
-from nfstuned.core.nfsoptions import last_of
+from nfstuned.core.nfsoptions import last_of, version
 from nfstuned.core.optionvalues import NO_VALUE, wanted, wanted_by_smb, wanted_though_sloppy
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault, Rule, Severity
-from nfstuned.model.kernel import Options
+from nfstuned.model.kernel import Options, decimal
 from nfstuned.model.work import Maker, Request
 from nfstuned.parse.fields import quoted
 from nfstuned.parse.fstab import SMB
@@ -147,7 +147,11 @@ class _Misused:
 
 def _misused(options: Options, request: Request, *, sloppy: bool) -> Iterator[_Misused]:
     judge = wanted_by_smb if request.fstype in SMB else wanted_though_sloppy if sloppy else wanted
+    named = version(request.fstype, options)
     for name, value in options.pairs:
+        # mount.nfs takes the minor version of vers=4.1 and drops this one.
+        if name == "minorversion" and named not in {None, (4, decimal(value))}:
+            continue
         # What an automounter's entry for any key comes to is not known here, nor who takes quotes away.
         takes = "" if value and ('"' in value or (request.wildcard and "&" in value)) else judge(name, value)
         if takes:

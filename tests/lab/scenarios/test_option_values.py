@@ -24,7 +24,8 @@ OPTIONS = (
     *("nconnect=1", "nconnect=16", "nconnect=0", "nconnect=17", "nconnect=four", "nconnect"),
     *("rsize=1048576", "rsize=1M", "rsize", "timeo=600", "timeo=0", "retrans=0", "retrans=-1", "acregmin=x"),
     *("lookupcache=pos", "lookupcache=some", "local_lock=all", "local_lock=true", "sec=sys", "sec=ntlm"),
-    *("proto=tcp", "proto=quic", "port=2049", "port=70000", "vers=4,minorversion=1", "vers=4,minorversion=9"),
+    *("proto=tcp", "proto=quic", "port=2049", "port=70000"),
+    *("minorversion=9", "vers=4,minorversion=1", "vers=4,minorversion=9"),
     *("hard", "nohard", "hard=1", "nosoft", "softreval", "resvport", "nonoresvport", "noac", "nconect=4"),
 )
 SETTINGS = (
