@@ -30,6 +30,11 @@ at thousands of mounts for each of them. The kernel's events are served meanwhil
 REST_MOST_S = 2.0
 
 
+def next_tick(now: float, *periods_s: float) -> float:
+    """Return when the shortest of the periods is over; infinity where all are 0."""
+    return now + min((period for period in periods_s if period > 0), default=float("inf"))
+
+
 class Daemon:
     """The service's loop. `run` returns at SIGTERM or SIGINT. Raises OSError where events cannot be had."""
 
@@ -157,7 +162,8 @@ class Daemon:
         policy = self._tuner.policy
         interval = policy.sample_interval_s if policy is not None else 0.0
         watchdog = watchdog_s(os.environ, os.getpid())
-        self._tick_at = now + watchdog / 2 if watchdog else float("inf")
+        # First of all: what fails below must not be the last that is done.
+        self._tick_at = next_tick(now, (watchdog or 0.0) / 2, interval)
         self._look(deep=False)
         if interval > 0:
             if now >= self._sampler.due_at(interval):
