@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -39,8 +38,7 @@ def main(args: Sequence[str] | None = None, root: Root | None = None) -> int:
         # A reader that has seen enough is no accident.
         return BROKEN if error.errno == errno.EPIPE else _give_up(f"{place}{error.strerror or error}")
     except Exception as error:  # noqa: BLE001 - one of three places: 1 would say that the host is at fault
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        return _give_up(f"{type(error).__name__}: {error} ({frame.filename}:{frame.lineno})")
+        return _give_up(f"{type(error).__name__}: {error} ({_place(error)})")
     return status
 
 
@@ -76,6 +74,14 @@ def _discard_output() -> None:
     if sys.stdout is not None:
         with contextlib.suppress(OSError):
             sys.stdout.close()
+
+
+def _place(error: Exception) -> str:
+    """Return the file and the line that raised an exception."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    return f"{frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}" if frame is not None else "nowhere"
 
 
 def _give_up(why: str) -> int:
