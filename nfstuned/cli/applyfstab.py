@@ -18,6 +18,7 @@ from nfstuned.core.fstabtext import with_counts
 from nfstuned.core.render import change_cells, changes_document, summary, to_json
 from nfstuned.core.textdiff import diff_lines
 from nfstuned.host.findmnt import new_errors
+from nfstuned.host.lock import LOCK
 from nfstuned.host.observe import observe
 from nfstuned.host.outside import Outside, Questions
 from nfstuned.host.proposal import FSTAB
@@ -53,21 +54,32 @@ def edit_fstab(root: Root, wish: Wish, outside: Outside | None = None) -> int:
         return COULD_NOT_TRY
     try:
         original, link = _loaded(root, wish)
+    except FileNotFoundError:
+        return _end((), wish)
     except OSError as error:
         notes.note(f"{root.shown(FSTAB)}: {error.strerror}")
         return COULD_NOT_TRY
-    text = original.data.decode("utf-8", "surrogateescape")
+    text = _text(original)
     changes = _planned(root, policy, text, Patient(outside or _world(root)))
+    return _settle(root, original, changes, wish, link or _owned(text))
+
+
+def _settle(root: Root, original: Original, changes: Sequence[Change], wish: Wish, refusal: str) -> int:
+    """Show the change, and make it where nothing is against it and it is wanted; return the exit status."""
+    text = _text(original)
     new = with_counts(text, counts(changes))
     _show(diff_lines(text, new, root.shown(FSTAB)), wish)
-    refusal = link or _owned(text)
     if refusal:
         return _end(_settled(changes, Result.FAILED, refusal), wish)
     if wish.dry_run or new == text:
         return _end(changes, wish)
     if wish.yes or (_can_ask(wish) and click.confirm("Change it?", err=True)):
-        return _carry_out(original, new, changes, wish)
+        return _carry_out(root, original, new, changes, wish)
     return _leave(changes, wish)
+
+
+def _text(original: Original) -> str:
+    return original.data.decode("utf-8", "surrogateescape")
 
 
 def _loaded(root: Root, wish: Wish) -> tuple[Original, str]:
@@ -101,11 +113,12 @@ def _leave(changes: Sequence[Change], wish: Wish) -> int:
     return _end(changes, wish, COULD_NOT_TRY)
 
 
-def _carry_out(original: Original, new: str, changes: Sequence[Change], wish: Wish) -> int:
+def _carry_out(root: Root, original: Original, new: str, changes: Sequence[Change], wish: Wish) -> int:
     def wrong(path: str) -> str:
         return new_errors(original.path, path)
 
-    done = replace_file(original, new.encode("utf-8", "surrogateescape"), wrong)
+    data = new.encode("utf-8", "surrogateescape")
+    done = replace_file(original, data, root.path(LOCK), wrong)
     settled = _settled(changes, Result.FAILED if done.problem else Result.DONE, done.problem)
     status = _end(settled, wish)
     if wish.form == "text":
@@ -114,10 +127,8 @@ def _carry_out(original: Original, new: str, changes: Sequence[Change], wish: Wi
 
 
 def _say_what_is_next(done: Replaced) -> None:
-    if done.backup is not None:
-        sys.stdout.write(f"The old file is {done.backup}.\n")
     if not done.problem:
-        sys.stdout.write(_NEXT)
+        sys.stdout.write(f"The old file is {done.backup}.\n{_NEXT}")
 
 
 def _settled(changes: Sequence[Change], result: Result, reason: str) -> tuple[Change, ...]:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from nfstuned.cli.applyfstab import Wish, edit_fstab
-from nfstuned.host.replace import BACKUP
+from nfstuned.host.backup import BACKUP
 from nfstuned.host.root import WitnessRoot
 from nfstuned.model.facts import Answer, Network
 from tests.check.hosts import Told
@@ -178,7 +178,10 @@ def test_nothing_is_written_but_by_the_replacement(
         if str(here.tree) in rest
         and (not name.startswith("open") or re.search("O_(WRONLY|RDWR|CREAT)", rest))
     ]
-    assert [re.sub("at2?$", "", name) for name in writing] == ["unlink", "open", "link", "rename", "unlink"]
+    assert [re.sub("at2?$", "", name) for name in writing] == [
+        *("mkdir", "mkdir", "open"),  # the lock
+        *("unlink", "open", "link", "rename", "unlink"),
+    ]
 
 
 def test_a_link_is_refused_with_what_to_do(here: Host) -> None:

@@ -12,7 +12,7 @@ import os, sys
 sys.path[:0] = sys.argv[1].split(os.pathsep)
 from nfstuned.host.replace import load, replace
 os.access("/nfstuned-test-begins", os.F_OK)
-done = replace(load(sys.argv[2]), bytes.fromhex(sys.argv[3]))
+done = replace(load(sys.argv[2]), bytes.fromhex(sys.argv[3]), sys.argv[4])
 os.access("/nfstuned-test-ends", os.F_OK)
 os.write(2, done.problem.encode())
 os._exit(bool(done.problem))
@@ -23,4 +23,9 @@ BEGIN, END = "/nfstuned-test-begins", "/nfstuned-test-ends"
 def command(file: Path, text: bytes) -> list[str]:
     """Return the command; it ends with 0 after a replacement."""
     paths = os.pathsep.join([str(PROJECT), *(path for path in sys.path if "site-packages" in path)])
-    return [sys.executable, "-S", "-E", "-B", "-c", _PROGRAM, paths, str(file), text.hex()]
+    return [sys.executable, "-S", "-E", "-B", "-c", _PROGRAM, paths, str(file), text.hex(), lock(file)]
+
+
+def lock(file: Path) -> str:
+    """Return a lock's name for a file, not beside it."""
+    return f"{file.parent}.lock"

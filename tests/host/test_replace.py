@@ -9,13 +9,18 @@ import re
 import shutil
 import stat
 import subprocess
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from nfstuned.host.replace import BACKUP, LinkError, load, replace
+from nfstuned.host import replace as replacing
+from nfstuned.host.backup import BACKUP
+from nfstuned.host.exchange import exchange
+from nfstuned.host.replace import LinkError, Replaced, load
 from nfstuned.host.root import UnusableError
-from tests.host.replacing import command
+from tests.host.replacing import command, lock
 
 OLD, NEW = b"old text\n", b"new text, which is longer\n"
 
@@ -33,12 +38,16 @@ def state(file: Path) -> tuple[int, ...]:
     return now.st_ino, now.st_mode, now.st_nlink, now.st_uid, now.st_size, now.st_mtime_ns
 
 
+def replace(file: Path, text: bytes, wrong: Callable[[str], str] | None = None) -> Replaced:
+    return replacing.replace(load(str(file)), text, lock(file), wrong)
+
+
 def names(file: Path) -> set[str]:
     return {path.name for path in file.parent.iterdir()}
 
 
 def test_the_text_is_new_and_the_old_one_is_beside_it(file: Path) -> None:
-    done = replace(load(str(file)), NEW)
+    done = replace(file, NEW)
     assert (done.problem, done.backup) == ("", str(file) + BACKUP)
     assert file.read_bytes() == NEW
     assert Path(str(done.backup)).read_bytes() == OLD
@@ -47,11 +56,11 @@ def test_the_text_is_new_and_the_old_one_is_beside_it(file: Path) -> None:
 
 def test_no_backup_is_ever_overwritten(file: Path) -> None:
     for text in (b"1", b"2", b"3"):
-        assert replace(load(str(file)), text).problem == ""
+        assert replace(file, text).problem == ""
     kept = [file.parent / f"fstab{BACKUP}{end}" for end in ("", ".2", ".3")]
     assert [path.read_bytes() for path in kept] == [OLD, b"1", b"2"]
     file.write_bytes(b"2")
-    assert replace(load(str(file)), b"4").backup == str(kept[2])
+    assert replace(file, b"4").backup == str(kept[2])
     assert len(names(file)) == 4
 
 
@@ -59,7 +68,7 @@ def test_a_backup_that_is_no_file_stays(file: Path) -> None:
     (file.parent / f"fstab{BACKUP}").mkdir()
     (file.parent / f"fstab{BACKUP}.2").symlink_to(file)
     os.mkfifo(file.parent / f"fstab{BACKUP}.3")
-    assert replace(load(str(file)), NEW).backup == f"{file}{BACKUP}.4"
+    assert replace(file, NEW).backup == f"{file}{BACKUP}.4"
 
 
 def test_mode_and_owner_stay(file: Path) -> None:
@@ -67,7 +76,7 @@ def test_mode_and_owner_stay(file: Path) -> None:
     if os.geteuid() == 0:
         os.chown(file, 12, 34)
     before = file.stat()
-    assert replace(load(str(file)), NEW).problem == ""
+    assert replace(file, NEW).problem == ""
     after = file.stat()
     assert stat.S_IMODE(after.st_mode) == 0o640
     assert (after.st_uid, after.st_gid) == (before.st_uid, before.st_gid)
@@ -75,7 +84,7 @@ def test_mode_and_owner_stay(file: Path) -> None:
 
 def test_extended_attributes_stay(file: Path) -> None:
     os.setxattr(file, "user.origin", b"x\0y")
-    assert replace(load(str(file)), NEW).problem == ""
+    assert replace(file, NEW).problem == ""
     assert os.getxattr(file, "user.origin") == b"x\0y"
 
 
@@ -83,36 +92,41 @@ def test_extended_attributes_stay(file: Path) -> None:
 def test_the_label_of_selinux_stays(file: Path) -> None:
     label = b"system_u:object_r:etc_t:s0\0"
     os.setxattr(file, "security.selinux", label)
-    assert replace(load(str(file)), NEW).problem == ""
+    assert replace(file, NEW).problem == ""
     assert os.getxattr(file, "security.selinux") == label
 
 
-def test_an_access_list_stays(file: Path) -> None:
-    # posix_acl_xattr: version 2; user::rw- user:1234:r-- group::r-- mask::r-- other::---
-    entries = [(1, 6, -1), (2, 4, 1234), (4, 4, -1), (16, 4, -1), (32, 0, -1)]
+def access_list() -> bytes:
+    """Return what posix_acl_xattr has for user::rw- user:1234:r-- group::r-- mask::r-- other::---."""
     value = (2).to_bytes(4, "little")
-    for tag, rights, who in entries:
+    for tag, rights, who in [(1, 6, -1), (2, 4, 1234), (4, 4, -1), (16, 4, -1), (32, 0, -1)]:
         value += (
             tag.to_bytes(2, "little") + rights.to_bytes(2, "little") + who.to_bytes(4, "little", signed=True)
         )
+    return value
+
+
+def give_access_list(path: Path, kind: str) -> None:
     try:
-        os.setxattr(file, "system.posix_acl_access", value)
+        os.setxattr(path, f"system.posix_acl_{kind}", access_list())
     except OSError as error:
         if error.errno == errno.ENOTSUP:
             pytest.skip("no access lists on this file system")
         raise
-    assert replace(load(str(file)), NEW).problem == ""
-    assert os.getxattr(file, "system.posix_acl_access") == value
 
 
-def test_a_file_that_was_not_there_is_made_without_a_backup(tmp_path: Path) -> None:
-    file = tmp_path / "50-nfstuned.conf"
-    original = load(str(file))
-    assert original.status is None
-    assert replace(original, NEW).backup is None
-    assert file.read_bytes() == NEW
-    assert stat.S_IMODE(file.stat().st_mode) == 0o644
-    assert names(file) == {file.name}
+def test_an_access_list_stays(file: Path) -> None:
+    give_access_list(file, "access")
+    assert replace(file, NEW).problem == ""
+    assert os.getxattr(file, "system.posix_acl_access") == access_list()
+
+
+def test_what_the_folder_gives_to_new_files_lets_nobody_in(file: Path) -> None:
+    file.chmod(0o640)
+    give_access_list(file.parent, "default")
+    assert replace(file, NEW).problem == ""
+    assert "system.posix_acl_access" not in os.listxattr(file)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
 
 
 @pytest.mark.parametrize("how", ["written", "replaced", "touched mode", "removed", "made a link"])
@@ -131,20 +145,11 @@ def test_a_file_that_changed_meanwhile_is_left(file: Path, how: str) -> None:
         if how == "made a link":
             file.symlink_to("/dev/null")
     before = state(file) if how != "removed" else None
-    done = replace(original, NEW)
+    done = replacing.replace(original, NEW, lock(file))
     assert done.problem
     assert done.backup is None
     assert (state(file) if how != "removed" else None) == before
     assert names(file) == ({"fstab"} if before else set())
-
-
-def test_a_file_that_appears_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
-    file = tmp_path / "new.conf"
-    original = load(str(file))
-    file.write_bytes(OLD)
-    assert "changed meanwhile" in replace(original, NEW).problem
-    assert file.read_bytes() == OLD
-    assert names(file) == {"new.conf"}
 
 
 def test_it_is_looked_at_again_after_the_check(file: Path) -> None:
@@ -153,14 +158,14 @@ def test_it_is_looked_at_again_after_the_check(file: Path) -> None:
         file.write_bytes(b"somebody else\n")
         return ""
 
-    assert "changed meanwhile" in replace(load(str(file)), NEW, wrong).problem
+    assert "changed meanwhile" in replace(file, NEW, wrong).problem
     assert file.read_bytes() == b"somebody else\n"
     assert names(file) == {"fstab"}
 
 
 def test_what_the_check_refuses_does_not_count(file: Path) -> None:
     before = state(file)
-    assert replace(load(str(file)), NEW, lambda _: "it is wrong").problem == "it is wrong"
+    assert replace(file, NEW, lambda _: "it is wrong").problem == "it is wrong"
     assert state(file) == before
     assert names(file) == {"fstab"}
 
@@ -170,23 +175,94 @@ def test_a_check_that_fails_leaves_nothing(file: Path) -> None:
         raise KeyboardInterrupt(path)
 
     with pytest.raises(KeyboardInterrupt):
-        replace(load(str(file)), NEW, wrong)
+        replace(file, NEW, wrong)
     assert names(file) == {"fstab"}
 
 
 def test_two_at_once_do_not_mix(file: Path) -> None:
+    fd = os.open(lock(file), os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    try:
+        assert "another nfstuned" in replace(file, NEW).problem
+    finally:
+        os.close(fd)
+    assert replace(file, NEW).problem == ""
+
+
+def test_who_may_read_the_folder_can_hold_nothing_up(file: Path) -> None:
     fd = os.open(file.parent, os.O_RDONLY)
     fcntl.flock(fd, fcntl.LOCK_EX)
     try:
-        assert "another nfstuned" in replace(load(str(file)), NEW).problem
+        assert replace(file, NEW).problem == ""
     finally:
         os.close(fd)
-    assert replace(load(str(file)), NEW).problem == ""
+    assert stat.S_IMODE(Path(lock(file)).stat().st_mode) == 0o600
+
+
+def test_without_a_lock_nothing_is_changed(file: Path) -> None:
+    Path(lock(file)).mkdir()
+    before = state(file)
+    problem = replace(file, NEW).problem
+    assert problem == f"{lock(file)}: Is a directory, so that {file} is as it was"
+    assert state(file) == before
+
+
+def _edited_at_the_last_moment(file: Path) -> Callable[..., bool]:
+    def late(place: int, one: str, other: str) -> bool:
+        if not file.with_name("edited").exists():
+            file.with_name("edited").write_bytes(b"")
+            file.with_name("other").write_bytes(b"somebody else\n")
+            file.with_name("other").rename(file)
+        return exchange(place, one, other)
+
+    return late
+
+
+def test_an_edit_at_the_last_moment_is_not_lost(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replacing, "exchange", _edited_at_the_last_moment(file))
+    done = replace(file, NEW)
+    assert "changed meanwhile" in done.problem
+    assert file.read_bytes() == b"somebody else\n"
+    assert names(file) == {"fstab", "edited", "fstab" + BACKUP}
+    assert (done.backup, Path(str(file) + BACKUP).read_bytes()) == (str(file) + BACKUP, OLD)
+
+
+def test_without_the_exchange_it_is_a_rename(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replacing, "exchange", lambda *_: False)
+    assert replace(file, NEW).problem == ""
+    assert (file.read_bytes(), names(file)) == (NEW, {"fstab", "fstab" + BACKUP})
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), FileNotFoundError(errno.ENOENT, "gone")])
+def test_a_backup_that_is_all_there_is_stays(
+    file: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    """A server of NFS may answer ENOENT to the second try of a rename whose first answer was lost."""
+
+    def late(place: int, one: str, other: str) -> bool:
+        os.rename(one, other, src_dir_fd=place, dst_dir_fd=place)
+        raise error
+
+    monkeypatch.setattr(replacing, "exchange", late)
+    done = replace(file, NEW)
+    assert done.problem.startswith(f"{file} was changed, but may not outlive a power failure: ")
+    assert done.problem.endswith(f"; the old file is {file}{BACKUP}")
+    assert (file.read_bytes(), Path(str(done.backup)).read_bytes()) == (NEW, OLD)
+
+
+def test_an_interrupt_before_the_change_leaves_nothing(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(*_: object) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(replacing, "exchange", late)
+    with pytest.raises(KeyboardInterrupt):
+        replace(file, NEW)
+    assert (file.read_bytes(), names(file)) == (OLD, {"fstab"})
 
 
 def test_what_a_killed_one_left_is_taken_away(file: Path) -> None:
     (file.parent / ".fstab.nfstuned-new").write_bytes(b"half")
-    assert replace(load(str(file)), NEW).problem == ""
+    assert replace(file, NEW).problem == ""
     assert names(file) == {"fstab", "fstab" + BACKUP}
 
 
@@ -197,7 +273,7 @@ def test_a_link_is_refused_unless_it_is_to_be_followed(file: Path) -> None:
     file.symlink_to("elsewhere/real")
     with pytest.raises(LinkError, match="symbolic link to elsewhere/real"):
         load(str(file))
-    done = replace(load(str(file), follow=True), NEW)
+    done = replacing.replace(load(str(file), follow=True), NEW, lock(file))
     assert done.backup == str(real) + BACKUP
     assert file.is_symlink()
     assert real.read_bytes() == NEW
@@ -213,8 +289,13 @@ def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("as_user")
 def test_without_rights_it_says_so_and_changes_nothing() -> None:
     before = state(Path("/etc/hostname"))
-    done = replace(load("/etc/hostname"), b"never\n")
+    with tempfile.TemporaryDirectory() as folder:
+        done = replacing.replace(load("/etc/hostname"), b"never\n", f"{folder}/lock")
     assert done.problem == "/etc/hostname: Permission denied, so that it is as it was; run it as root"
+    done = replacing.replace(load("/etc/hostname"), b"never\n", "/etc/nfstuned-test/lock")
+    assert done.problem == (
+        "/etc/nfstuned-test/lock: Permission denied, so that /etc/hostname is as it was; run it as root"
+    )
     assert state(Path("/etc/hostname")) == before
 
 

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.replace import BACKUP, load, replace
-from tests.host.replacing import BEGIN, END, command
+from nfstuned.host.backup import BACKUP
+from nfstuned.host.replace import load, replace
+from tests.host.replacing import BEGIN, END, command, lock
 
 OLD, NEW = b"the old text\n" * 50, b"the new text\n" * 60
 MODE = 0o640
@@ -90,7 +91,7 @@ def check(file: Path) -> bytes:
     backup = file.with_name("fstab" + BACKUP)
     if text == NEW or backup.exists():
         assert backup.read_bytes() == OLD
-    assert replace(load(str(file)), NEW + b"again\n").problem == ""
+    assert replace(load(str(file)), NEW + b"again\n", lock(file)).problem == ""
     assert ".fstab.nfstuned-new" not in {path.name for path in file.parent.iterdir()}
     assert backup.read_bytes() == OLD
     return text
