@@ -3,29 +3,46 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from nfstuned.parse.options import parse_options
 
 _TOOLS = r"(ansible|puppet|chef|salt(?:stack)?|cfengine|nixos)"
-_MARKS = (
-    re.compile(rf"\b{_TOOLS}\b[ -]managed\b(?! block)", re.IGNORECASE),
-    re.compile(
-        rf"\b(?:managed|maintained|controlled|(?:auto-?)?generated)\b.{{0,80}}?\bby {_TOOLS}\b", re.IGNORECASE
-    ),
-    re.compile(rf"\bdo not edit\b.{{0,200}}?\b{_TOOLS}\b", re.IGNORECASE),
+_NO = r"(?:not|formerly|no longer|once)"
+_MADE = r"(?:managed|maintained|controlled|(?:auto-?)?generated)"
+_BETWEEN = rf"(?:(?!\b{_NO}\b|[.;!?] ).){{0,80}}?"
+_MARKS = tuple(
+    re.compile(rf"(?<!\bnot )(?<!\bformerly )(?<!\bno longer )(?<!\bonce )\b{mark}\b", re.IGNORECASE)
+    for mark in (
+        rf"{_TOOLS}[ -]managed\b(?! block)",
+        rf"{_MADE}\b{_BETWEEN}\b(?:by|via|with|using) (?:(?:the|our) )?{_TOOLS}",
+        rf"do not edit\b.{{0,200}}?\b{_TOOLS}",
+    )
 )
-"""As Ansible's ansible_managed, Puppet's parsed files and NixOS word it; blanks and `#` are one space."""
+"""As Ansible's ansible_managed, Puppet's parsed files and NixOS word it, and people; not what was once so."""
 _BEGIN, _END = "# BEGIN ANSIBLE MANAGED BLOCK", "# END ANSIBLE MANAGED BLOCK"
 _BLANKS = re.compile(r"[\s#]+")
+_ENTRY = re.compile(r"[^\s:/=]*[:/=]\S*\s+/\S*\s+\S+\s+\S+(?:\s+\d+){0,2}\s*")
+"""A mount that somebody commented out."""
 _CLOUD_INIT = ("cloudconfig", "cloud-init")
 
 
 def owner(text: str) -> str:
     """Return the program that the comments call the owner of the whole file; "" where they name none."""
-    comments = " ".join(line for line in text.split("\n") if line.lstrip(" \t").startswith("#"))
-    plain = _BLANKS.sub(" ", comments).replace("HEADER: ", "")
-    found = next((match for mark in _MARKS if (match := mark.search(plain))), None)
-    return found[1].lower() if found else ""
+    found = (match for block in _blocks(text) for mark in _MARKS if (match := mark.search(block)))
+    first = next(found, None)
+    return first[1].lower() if first else ""
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """Yield the comments that stand together, as one line each; blanks and `#` are one space."""
+    lines: list[str] = []
+    for line in (*text.split("\n"), ""):
+        if line.lstrip(" \t").startswith("#") and not _ENTRY.fullmatch(line.lstrip(" \t#")):
+            lines.append(line)
+        elif lines:
+            yield _BLANKS.sub(" ", " ".join(lines)).replace("HEADER: ", "")
+            lines = []
 
 
 def ansible_lines(text: str) -> frozenset[int]:
