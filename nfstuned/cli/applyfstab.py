@@ -12,8 +12,9 @@ from nfstuned.cli import notes
 from nfstuned.cli.apply import ALL_DONE, COULD_NOT_TRY, REFUSED, print_outcomes
 from nfstuned.cli.policy import usable_policy
 from nfstuned.cli.progress import Patient
+from nfstuned.core.fstabmembers import mounts, unsettled
 from nfstuned.core.fstabowners import owner
-from nfstuned.core.fstabplan import counts, entries, plan_fstab, unsettled
+from nfstuned.core.fstabplan import counts, plan_fstab
 from nfstuned.core.fstabtext import with_counts
 from nfstuned.core.render import change_cells, changes_document, summary, to_json
 from nfstuned.core.textdiff import diff_lines
@@ -97,12 +98,12 @@ def _planned(root: Root, policy: Policy, text: str, outside: Outside) -> tuple[C
     root.propose(FSTAB, root.shown(FSTAB), text)
     snapshot = observe(root)
     notes.unreadable_lines(snapshot.problems)
-    found = entries(text, snapshot, policy)
+    found = mounts(text, snapshot, policy)
     names = unsettled(found)
     network, unknown = outside.ask(Questions(names), offline=False) if names else (Network(), ())
     for line in unknown:
         notes.note(line)
-    return plan_fstab(found, snapshot, policy, network)
+    return plan_fstab(found, network)
 
 
 def _leave(changes: Sequence[Change], wish: Wish) -> int:

@@ -167,32 +167,35 @@ def protocol(target: Target) -> str:
     return named.removesuffix("6")
 
 
+def addresses(target: Target, facts: Facts) -> frozenset[str]:
+    """Return the real server's address where it is known, else all that the resolver has for its name."""
+    parsed = as_address(target.endpoint.address or target.endpoint.host)
+    return frozenset({str(parsed)}) if parsed is not None else _answered(target, facts)
+
+
 def address(target: Target, facts: Facts) -> str | None:
     """Return the real server's address; None where the files and the resolver leave several possible."""
-    known = target.endpoint.address or target.endpoint.host
-    parsed = as_address(known)
-    if parsed is not None:
-        return str(parsed)
-    found = _answered(target, facts)
-    return found.pop() if len(found) == 1 else None
+    found = addresses(target, facts)
+    return next(iter(found)) if len(found) == 1 else None
 
 
 def is_private(target: Target, facts: Facts) -> bool | None:
     """Return whether an Azure Files mount goes through a private endpoint; None where nothing tells.
 
     An address of the public Internet can still be one of a virtual network's own: the names tell, whose last
-    one is then in the private zone.
+    one is then in the private zone. Several addresses tell where they are all of one kind.
     """
-    place = address(target, facts)
-    parsed = as_address(place) if place else None
-    if parsed is None or parsed.is_loopback:
+    places = addresses(target, facts)
+    kinds = {kind(place) for place in places}
+    if not places or kinds & {None, Kind.LOOPBACK}:
         return None
     answer = facts.answer(target.endpoint.host)
-    named = answer.chain[-1] if answer and answer.chain and place in _answered(target, facts) else ""
+    named = answer.chain[-1] if answer and answer.chain and places <= _answered(target, facts) else ""
     if ".privatelink." in f".{named}":
         return True
-    found = kind(str(parsed))
-    return found is not Kind.PUBLIC if found in {Kind.PUBLIC, Kind.PRIVATE, Kind.CGNAT} else None
+    if kinds == {Kind.PUBLIC}:
+        return False
+    return True if kinds <= {Kind.PRIVATE, Kind.CGNAT} else None
 
 
 def share(target: Target) -> str:
@@ -219,9 +222,9 @@ def was_recorded(target: Target, facts: Facts) -> bool:
     )
 
 
-def _answered(target: Target, facts: Facts) -> set[str]:
+def _answered(target: Target, facts: Facts) -> frozenset[str]:
     answer = facts.answer(target.endpoint.host)
-    return {str(as_address(one) or one) for one in answer.addresses} if answer else set()
+    return frozenset(str(as_address(one) or one) for one in answer.addresses) if answer else frozenset()
 
 
 def _live(target: Target) -> Group | None:

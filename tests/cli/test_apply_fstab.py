@@ -272,6 +272,11 @@ def test_an_invalid_configuration_is_no_try(here: Host) -> None:
         ),
         (Answer("sa1.file.core.windows.net", ("52.239.238.8",)), "skipped", "is a public endpoint"),
         (Answer("sa1.file.core.windows.net", error="NXDOMAIN"), "skipped", "leads to no address here"),
+        (
+            Answer("sa1.file.core.windows.net", error="no answer within 3 s", final=False),
+            "failed",
+            "no answer within 3 s",
+        ),
     ],
 )
 def test_the_name_servers_decide_about_azure_files(
@@ -282,7 +287,7 @@ def test_the_name_servers_decide_about_azure_files(
     status = edit_fstab(root, Wish("json", dry_run=True), Told(Network(answers=(answer,))))
     out, err = here.capture.readouterr()
     action = only(Run(status, out, err))
-    assert (status, action["outcome"], action["new"]) == (0, outcome, 4)
+    assert (status, action["outcome"], action["new"]) == (int(outcome == "failed"), outcome, 4)
     assert words in action["reason"]
 
 
@@ -298,3 +303,18 @@ def test_a_user_may_look_and_is_told_what_it_takes(host: Callable[[str], Host]) 
     assert run.status == 1
     assert only(run)["reason"].endswith("Permission denied, so that it is as it was; run it as root")
     assert fstab(here).read_text() == OLD
+
+
+def test_a_drop_in_that_decides_the_options_is_named(here: Host) -> None:
+    folder = here.tree / "etc/systemd/system/mnt-vol1.mount.d"
+    folder.mkdir(parents=True)
+    (folder / "order.conf").write_text("[Unit]\nAfter=x.service\n")
+    assert only(here.run("apply", "--fstab", "--dry-run", "--format", "json"))["outcome"] == "planned"
+    (folder / "x.conf").write_text("[Mount]\nOptions=vers=4.1,hard\n")
+    action = only(here.run("apply", "--fstab", "--dry-run", "--format", "json"))
+    assert (action["outcome"], action["reason"]) == (
+        "skipped",
+        "/etc/systemd/system/mnt-vol1.mount.d/x.conf:2 decides the options of this mount: change it there",
+    )
+    (folder / "x.conf").write_text("[Mount]\nOptions=vers=4.1,hard,nconnect=8\n")
+    assert here.run("apply", "--fstab", "--dry-run").out.startswith("Nothing to do")

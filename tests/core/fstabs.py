@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nfstuned.core.fstabplan import counts, entries, plan_fstab
+from nfstuned.core.fstabmembers import mounts
+from nfstuned.core.fstabplan import counts, plan_fstab
 from nfstuned.core.fstabtext import with_counts
 from nfstuned.host.configload import load
 from nfstuned.host.root import Root
@@ -68,7 +69,7 @@ class Edited:
 def edited(
     text: str, policy: Policy = POLICY, snapshot: Snapshot = SNAPSHOT, network: Network = NETWORK
 ) -> Edited:
-    changes = plan_fstab(entries(text, snapshot, policy), snapshot, policy, network)
+    changes = plan_fstab(mounts(text, snapshot, policy), network)
     return Edited(with_counts(text, counts(changes)), changes)
 
 

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.core.fstabplan import entries, unsettled
-from nfstuned.model.facts import Network
+from nfstuned.core.fstabmembers import mounts, unsettled
+from nfstuned.model.facts import Answer, Network
 from nfstuned.model.intent import Setting
 from nfstuned.model.kernel import Distribution, KernelRelease, Mount, MountStats, Server, Volume
 from nfstuned.model.policy import Assignment, Match, Policy, Profile
-from nfstuned.model.work import Result, Snapshot, Superblock
+from nfstuned.model.work import Maker, Request, Result, Snapshot, Superblock
 from nfstuned.parse.options import parse_options
+from nfstuned.parse.utab import FILE as UTAB
 from tests.core.fstabs import BUILTIN, NETWORK, POLICY, SNAPSHOT, edited
 
 SA1 = "sa1.file.core.windows.net"
@@ -22,6 +23,10 @@ def line(
     source: str = f"{SA1}:/sa1/a", options: str = "vers=4.1", point: str = "/a", kind: str = "nfs"
 ) -> str:
     return f"{source} {point} {kind} {options} 0 0\n"
+
+
+def unit(source: str, options: str = "nconnect=8", point: str = "/u") -> Request:
+    return Request(source, point, options, "/etc/systemd/system/u.mount", 4, maker=Maker.UNIT)
 
 
 def numbers(text: str, policy: Policy = POLICY, **changes: object) -> list[tuple[int | None, int, Result]]:
@@ -175,14 +180,17 @@ def test_nfsmount_conf_counts_as_asking() -> None:
     assert numbers(line(), settings=(replace(setting, value="8"),)) == [(8, 4, Result.PLANNED)]
 
 
-def test_only_names_of_azure_files_need_the_name_servers() -> None:
-    text = line() + line(point="/b") + line("nas:/c") + line("10.1.2.4:/d") + line("10.10.10.10:/e")
-    assert unsettled(entries(text, SNAPSHOT, POLICY)) == (SA1,)
+def test_every_name_is_asked_for_where_an_entry_may_be_changed() -> None:
+    text = line(point="/b") + line("nas:/c", point="/c") + line("10.1.2.4:/d", point="/d")
+    assert unsettled(mounts(line() + text, SNAPSHOT, POLICY)) == (SA1, "nas")
+    assert unsettled(mounts(line("nas:/c"), SNAPSHOT, POLICY)) == ()
+    units = (unit("filer:/x"), replace(unit("&:/y"), maker=Maker.AUTOFS, wildcard=True))
+    assert unsettled(mounts(line(), replace(SNAPSHOT, requests=units), POLICY)) == (SA1, "filer")
 
 
-def live(source: str, address: str, **more: object) -> Snapshot:
+def live(source: str, address: str, point: str = "/live", **more: object) -> Snapshot:
     options = parse_options(f"vers=4.1,proto=tcp,addr={address}")
-    mount = Mount(60, 27, "0:50", "/", "/live", "nfs4", source, options)
+    mount = Mount(60, 27, "0:50", "/", point, "nfs4", source, options)
     volume, servers = Volume(4, address, 2049, "0:50", "0:0"), (Server(4, address, 2049, 2, "x"),)
     superblock = Superblock("0:50", 1, 128, (mount,), volume, servers)
     return replace(SNAPSHOT, superblocks=(superblock,), **more)  # type: ignore[arg-type]  # as above
@@ -208,3 +216,115 @@ def test_a_server_that_says_netapp_by_a_live_mount_is_that_for_its_other_volumes
     snapshot = live("10.7.7.7:/v1", "10.7.7.7", stats=(stats,), azure=True)
     assert [one.new for one in edited(line("10.7.7.7:/v2", "noauto"), POLICY, snapshot).changes] == [8]
     assert edited(line("10.7.7.7:/v2", "noauto"), POLICY).changes == ()
+
+
+NETAPP = line("10.1.2.4:/a", "rw")
+
+
+@pytest.mark.parametrize(
+    ("options", "result", "new", "words"),
+    [
+        ("nconnect=8", Result.PLANNED, 8, "azure-netapp-files asks for nconnect=8"),
+        ("nconnect=12", Result.PLANNED, 12, "as /etc/systemd/system/u.mount:4, which is of the same server"),
+        ("nconnect=2", Result.SKIPPED, 8, "it asks for nconnect=2"),
+        ("rw", Result.SKIPPED, 8, "it asks for no nconnect"),
+        ("nconnect=8,sec=krb5", Result.SKIPPED, 8, "Kerberos"),
+    ],
+)
+@pytest.mark.parametrize("maker", [Maker.UNIT, Maker.AUTOFS])
+def test_a_unit_or_an_autofs_entry_of_the_server_counts_and_cannot_be_changed(
+    options: str, result: Result, new: int, words: str, maker: Maker
+) -> None:
+    other = replace(unit("10.1.2.4:/b", options), maker=maker)
+    assert numbers(NETAPP, requests=(other,)) == [(None, new, result)]
+    assert words in reason(NETAPP, requests=(other,))
+    if result is Result.SKIPPED:
+        assert "/etc/systemd/system/u.mount:4 is of the same" in reason(NETAPP, requests=(other,))
+
+
+def test_a_unit_of_another_server_is_no_matter() -> None:
+    assert numbers(NETAPP, requests=(unit("10.1.2.5:/b", "rw"),)) == [(None, 8, Result.PLANNED)]
+
+
+def test_a_profile_that_allows_fewer_for_a_unit_binds_the_entries() -> None:
+    other = unit("10.1.2.4:/strict", "nconnect=2")
+    assert numbers(NETAPP, MIXED, requests=(other,)) == [(None, 2, Result.PLANNED)]
+
+
+@pytest.mark.parametrize(
+    ("point", "asked", "result"),
+    [
+        ("/live", "nconnect=8", Result.PLANNED),
+        ("/live", "rw", Result.SKIPPED),
+        ("/a", "rw", Result.PLANNED),
+    ],
+    ids=["alike", "differs", "its own"],
+)
+def test_a_live_mount_of_the_server_counts_unless_it_is_the_entry_s(
+    point: str, asked: str, result: Result
+) -> None:
+    row = Request("10.1.2.4:/a", point, asked, UTAB)
+    (change,) = edited(NETAPP, POLICY, live("10.1.2.4:/a", "10.1.2.4", point, requests=(row,))).changes
+    assert change.result is result
+    if result is Result.SKIPPED:
+        assert change.reason == (
+            "the mount at /live is of the same server and stays as it is: it asks for no nconnect"
+        )
+
+
+def test_a_live_mount_by_another_name_is_known_by_its_address() -> None:
+    row = Request("filer:/b", "/live", "rw", UTAB)
+    (change,) = edited(NETAPP, POLICY, live("filer:/b", "10.1.2.4", requests=(row,))).changes
+    assert change.result is Result.SKIPPED
+
+
+def test_a_second_place_of_an_entry_s_mount_is_no_other_one() -> None:
+    snapshot = live("10.1.2.4:/none", "10.1.2.4", "/a", requests=())
+    (superblock,) = snapshot.superblocks
+    again = replace(superblock.mounts[0], point="/bound")
+    twice = replace(superblock, mounts=(*superblock.mounts, again))
+    by_point = replace(
+        BUILTIN, assignments=(Assignment(Match(mount_point=("/a",)), "azure-netapp-files", "policy 1"),)
+    )
+    snapshot = replace(snapshot, superblocks=(twice,))
+    (change,) = edited(line("10.1.2.4:/none", "rw"), by_point, snapshot).changes
+    assert change.result is Result.PLANNED
+
+
+def test_what_a_unit_decides_is_changed_there() -> None:
+    other = unit("10.1.2.4:/a", "rw", "/a")
+    assert numbers(NETAPP, requests=(other,)) == [(None, 8, Result.SKIPPED)]
+    assert reason(NETAPP, requests=(other,)) == (
+        "/etc/systemd/system/u.mount:4 decides the options of this mount: change it there"
+    )
+    right = replace(other, options="nconnect=8")
+    assert numbers(NETAPP, requests=(right,)) == []
+
+
+def test_a_unit_that_fstab_stands_before_decides_nothing() -> None:
+    entry = Request("10.1.2.4:/a", "/a", "rw", "/etc/fstab", 1)
+    assert numbers(NETAPP, requests=(entry, unit("10.1.2.4:/z", "rw", "/a"))) == [(None, 8, Result.PLANNED)]
+
+
+def test_names_that_lead_to_one_address_are_one_server() -> None:
+    network = Network(answers=(Answer("filer", ("10.1.2.4", "10.1.2.9")),))
+    text = NETAPP + line("filer:/b", "nconnect=2", "/b")
+    first, second = edited(text, POLICY, SNAPSHOT, network).changes
+    assert (first.result, second.result) == (Result.SKIPPED, Result.SKIPPED)
+    assert "names no nconnect" in second.reason
+
+
+@pytest.mark.parametrize(
+    ("answer", "result", "words"),
+    [
+        (Answer(SA1, ("10.0.0.4", "10.0.0.5")), Result.PLANNED, ""),
+        (Answer(SA1, ("52.1.1.1", "52.1.1.2"), (f"sa1.privatelink.{SA1[4:]}",)), Result.PLANNED, ""),
+        (Answer(SA1, ("52.1.1.1", "52.1.1.2")), Result.SKIPPED, "is a public endpoint"),
+        (Answer(SA1, ("10.0.0.4", "52.1.1.1")), Result.SKIPPED, "several addresses"),
+        (Answer(SA1, error="NXDOMAIN"), Result.SKIPPED, "leads to no address here"),
+        (Answer(SA1, error="no answer within 3 s", final=False), Result.FAILED, "no answer within 3 s"),
+    ],
+)
+def test_the_answer_tells_whether_the_endpoint_is_private(answer: Answer, result: Result, words: str) -> None:
+    (change,) = edited(line(), POLICY, SNAPSHOT, Network(answers=(answer,))).changes
+    assert (change.result, words in change.reason) == (result, True)

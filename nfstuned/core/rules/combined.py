@@ -31,7 +31,8 @@ def shared_private_endpoint(facts: Facts) -> Iterator[Fault]:
     """
     endpoints: dict[tuple[str, int], list[Target]] = {}
     for target in _azure_files(facts, private=True):
-        endpoints.setdefault((str(address(target, facts)), target.endpoint.port), []).append(target)
+        place = address(target, facts) or target.endpoint.host
+        endpoints.setdefault((place, target.endpoint.port), []).append(target)
     for (place, _), members in endpoints.items():
         for alike in by_namespace(members):
             if len({share(target) for target in alike}) > 1 and _differ(alike):
