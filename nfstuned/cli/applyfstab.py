@@ -25,7 +25,7 @@ from nfstuned.host.outside import Outside, Questions
 from nfstuned.host.proposal import FSTAB
 from nfstuned.host.replace import LinkError, Original, Replaced, load
 from nfstuned.host.replace import replace as replace_file
-from nfstuned.host.root import Root
+from nfstuned.host.root import Root, WitnessRoot
 from nfstuned.model.change import Change
 from nfstuned.model.facts import Network
 from nfstuned.model.policy import Policy
@@ -97,7 +97,9 @@ def _planned(root: Root, policy: Policy, text: str, outside: Outside) -> tuple[C
     # The snapshot must be of the text that is edited, whatever happens to the file meanwhile.
     root.propose(FSTAB, root.shown(FSTAB), text)
     snapshot = observe(root)
-    notes.unreadable_lines(snapshot.problems)
+    unusable = root.problems() if isinstance(root, WitnessRoot) else ()
+    notes.unreadable_lines((*snapshot.problems, *unusable))
+    notes.denied(root, harmless=(f"{root.view}/mountstats",))
     found = mounts(text, snapshot, policy)
     names = unsettled(found)
     network, unknown = outside.ask(Questions(names), offline=False) if names else (Network(), ())

@@ -318,3 +318,16 @@ def test_a_drop_in_that_decides_the_options_is_named(here: Host) -> None:
     )
     (folder / "x.conf").write_text("[Mount]\nOptions=vers=4.1,hard,nconnect=8\n")
     assert here.run("apply", "--fstab", "--dry-run").out.startswith("Nothing to do")
+
+
+@pytest.mark.usefixtures("as_user")
+def test_what_a_user_may_not_read_is_named(host: Callable[[str], Host]) -> None:
+    here = host("no-nfs")
+    (here.tree / "etc").mkdir(exist_ok=True)
+    fstab(here).write_text(OLD)
+    (here.tree / "etc/nfsmount.conf").write_text("[ x ]\n")
+    (here.tree / "etc/nfsmount.conf").chmod(0)
+    (here.tree / "etc/auto.master").mkdir()
+    run = here.run("apply", "--fstab", "--dry-run")
+    assert "/etc/nfsmount.conf: permission denied; root can read it\n" in run.err
+    assert "/etc/auto.master: a directory where a file should be: not read\n" in run.err
