@@ -14,7 +14,7 @@ from nfstuned.core.match import matcher, subject
 from nfstuned.core.targets import targets
 from nfstuned.model.facts import NFS_TYPES, Facts, Target
 from nfstuned.model.policy import Policy
-from nfstuned.model.work import FSTAB, Maker, Request, Snapshot
+from nfstuned.model.work import FSTAB, Maker, Request, Snapshot, Superblock
 from nfstuned.parse.fields import clean_path
 from nfstuned.parse.fstab import parse_fstab
 from nfstuned.parse.units import unit_name
@@ -156,18 +156,28 @@ def _others(entries: Sequence[Entry], facts: Facts) -> Iterator[Target]:
     requests = [entry.target.request for entry in entries if entry.target.request is not None]
     own = {_place(mounted_source(one), one.point) for one in requests}
     units = {unit_name(one.point) for one in requests}
-    live = [target.live for target in facts.nfs if target.live is not None]
-    # Another place where an entry's mount shows (mount --bind) is no mount by itself.
-    devices = {mount.device for mount in live if _place(mount.source, mount.point) in own}
+    mounted = [one for one in facts.nfs if one.live and _place(one.source, one.point) in own]
+    blocks = [one.superblock for one in mounted if one.superblock is not None]
     for target in facts.nfs:
         if target.live is None:
             other = not _is_in(target.request, units)
-        elif target.asked:
-            other = _place(target.source, target.point) not in own
         else:
-            other = target.live.device not in devices
+            other = _place(target.source, target.point) not in own and not _is_apart(target, blocks)
         if other:
             yield target
+
+
+def _is_apart(target: Target, blocks: Sequence[Superblock]) -> bool:
+    """Return whether a live mount beside those of entries is none that counts.
+
+    It is one of them, seen at another place (mount --bind), or one in another network namespace, as of a
+    container; which of those is the host's is only known where an entry is mounted.
+    """
+    block = target.superblock
+    if block is None or not blocks:
+        return False
+    again = not target.asked and any(block.device == one.device for one in blocks)
+    return again or all(block.servers != one.servers for one in blocks)
 
 
 def _place(source: str, point: str) -> tuple[str, str]:

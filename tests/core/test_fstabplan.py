@@ -291,6 +291,17 @@ def test_a_second_place_of_an_entry_s_mount_is_no_other_one() -> None:
     assert change.result is Result.PLANNED
 
 
+def test_a_mount_of_another_network_namespace_is_no_other_one() -> None:
+    row = Request("10.1.2.4:/b", "/pod", "rw", UTAB)
+    (mine,) = live("10.1.2.4:/a", "10.1.2.4", "/a").superblocks
+    (pods,) = live("10.1.2.4:/b", "10.1.2.4", "/pod").superblocks
+    for servers, result in ((mine.servers, Result.SKIPPED), ((), Result.PLANNED)):
+        other = replace(pods, device="0:51", servers=servers)
+        snapshot = replace(SNAPSHOT, superblocks=(mine, other), requests=(row,))
+        (change,) = edited(NETAPP, POLICY, snapshot).changes
+        assert change.result is result
+
+
 def test_what_a_unit_decides_is_changed_there() -> None:
     other = unit("10.1.2.4:/a", "rw", "/a")
     assert numbers(NETAPP, requests=(other,)) == [(None, 8, Result.SKIPPED)]

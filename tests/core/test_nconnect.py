@@ -216,6 +216,24 @@ def test_the_names_tell_a_private_endpoint_before_the_address_does() -> None:
         assert is_private(only(found), found) is private, network
 
 
+def test_several_addresses_tell_whether_an_endpoint_is_private_where_they_are_of_one_kind() -> None:
+    for addresses, private in (
+        (("10.0.0.4", "10.0.0.5"), True),
+        (("52.239.238.8", "52.239.238.9"), False),
+        (("10.0.0.4", "52.239.238.8"), None),
+    ):
+        network = Network(answers=(Answer(AZURE, addresses),))
+        found = facts(lines=(f"{AZURE}:/sa1/a /a rw",), network=network)
+        assert is_private(only(found), found) is private
+
+
+def test_accounts_whose_names_have_several_addresses_are_not_one_endpoint() -> None:
+    hosts = (AZURE, AZURE.replace("sa1", "sa2"))
+    network = Network(answers=tuple(Answer(host, ("10.0.0.4", "10.0.0.5")) for host in hosts))
+    lines = (f"{hosts[0]}:/sa1/a /a rw", f"{hosts[1]}:/sa2/a /b nconnect=4")
+    assert not faults("NFS205", facts(lines=lines, network=network))
+
+
 def test_addresses_are_compared_as_addresses() -> None:
     found = facts(Made("/a", at="::ffff:10.0.0.5"))
     assert address(only(found), found) == "10.0.0.5"
