@@ -49,7 +49,9 @@ _FLAGS = frozenset(
 ) | {"hard", "soft", "softerr", "softreval", "nordirplus"}
 _SMB_WORDS = {"vers": SMB_VERSIONS, "sec": SMB_FLAVOURS}
 # kstrtouint() with any base; older kernels knew only decimal numbers.
-_NUMBER = re.compile(r"\+?(?:0x(?P<hex>[0-9a-f]{1,16})|0*(?P<digits>[0-9]+))", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(r"\+?(?:0x(?P<hex>[0-9a-f]{1,16})|(?P<digits>0|[1-9][0-9]*))", re.ASCII | re.IGNORECASE)
+_OCTAL = re.compile(r"\+?0[0-9]+", re.ASCII)
+"""What is a number to the base of 8 for one kernel and of 10 for another: not judged."""
 
 
 def wanted(name: str, value: str | None) -> str:
@@ -88,7 +90,7 @@ def _word(values: Iterable[str], known: frozenset[str] | None) -> str:
 
 def _within(text: str, least: int, most: int) -> bool:
     number = _number(text)
-    return number is not None and least <= number <= most
+    return bool(_OCTAL.fullmatch(text)) or (number is not None and least <= number <= most)
 
 
 def _number(text: str) -> int | None:
