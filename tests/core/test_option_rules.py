@@ -142,6 +142,10 @@ def test_noresvport_is_needed_before_5_18(release: str, wrong: list[str]) -> Non
         (f"{AZURE} aznfs vers=4.1,actimeo=30,noauto", False),
         (f"{AZURE} aznfs vers=4.1,actimeo=30,x-systemd.automount", False),
         (f"{AZURE} aznfs vers=4.1,actimeo=30,bg", True),
+        (f"{AZURE} nfs vers=4.1,actimeo=30,bg,_netdev", False),
+        (f"{AZURE} nfs4 minorversion=1,actimeo=30,bg,_netdev", False),
+        (f"{AZURE} aznfs vers=4.1,actimeo=30,bg,_netdev", True),
+        (f"{AZURE} auto vers=4.1,actimeo=30,bg,_netdev", True),
     ],
 )
 def test_an_entry_for_which_the_boot_waits_is_named(fields: str, lacks: bool) -> None:  # noqa: FBT001 - a table

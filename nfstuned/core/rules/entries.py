@@ -38,7 +38,7 @@ def network_unaware(facts: Facts) -> Iterator[Fault]:
                 f"systemd does not know that {named} needs a network: without _netdev it is mounted "
                 "among the local file systems, before there is one"
             )
-        elif _waited_for(target, options):
+        elif _waited_for(target, named, options):
             why = "without nofail the boot waits for the server, and remote-fs.target fails without it"
         else:
             continue
@@ -62,13 +62,15 @@ def _at_boot(request: Request, options: Options) -> bool:
     )
 
 
-def _waited_for(target: Target, options: Options) -> bool:
+def _waited_for(target: Target, named: str, options: Options) -> bool:
     """Return whether the boot waits for a line that nobody meant to be waited for.
 
     A line with _netdev alone was written by somebody who thought of the network and wants the boot to wait;
-    only Azure Files has a vendor who asks for nofail as well. systemd reads bg as nofail.
+    only Azure Files has a vendor who asks for nofail as well. systemd reads bg as nofail where the line names
+    a type of NFS that it knows.
     """
-    if "nofail" in options or last_of(options, "bg", "fg") == "bg":
+    background = named in _KNOWN_NETWORK and last_of(options, "bg", "fg") == "bg"
+    if "nofail" in options or background:
         return False
     return "_netdev" not in options or is_azure_files(target)
 
