@@ -110,3 +110,14 @@ def test_a_mount_and_the_line_that_is_proposed_for_it_count_once(tmp_path: Path)
     assert "4 on /mnt/one, none on /mnt/three and 1 more;" in fault.message
     other = (alike[0].replace("share1", "share9"), *alike[1:])
     assert not faults("NFS205", proposed(tmp_path / "3", "azure-scenario-3", *other))
+
+
+def test_a_proposal_that_moves_every_mount_to_tls_or_back_mixes_nothing(tmp_path: Path) -> None:
+    line = f"{SOURCE[:-5]}{{0}} /mnt/{{0}} {{1}} {OPTIONS} 0 0"
+    tls, clear = ([line.format(name, kind) for name in ("share", "other")] for kind in ("aznfs", "nfs"))
+    assert not faults("NFS407", proposed(tmp_path / "1", "clean", *tls))
+    assert not faults("NFS407", proposed(tmp_path / "2", "tls", *clear))
+    (fault,) = faults("NFS407", proposed(tmp_path / "3", "clean", *tls[1:]))
+    assert fault.subject == "/mnt/share"
+    (fault,) = faults("NFS407", proposed(tmp_path / "4", "clean", clear[0], tls[1]))
+    assert fault.subject == "new:1"

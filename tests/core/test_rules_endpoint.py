@@ -349,6 +349,15 @@ def test_what_is_only_asked_for_is_mixed_by_the_addresses_of_its_name() -> None:
     assert found([clear, other], shared) == ["NFS407 /etc/fstab:4"]
 
 
+@pytest.mark.parametrize(
+    ("options", "mixed"),
+    [("vers=4.1,minorversion=1", False), ("nconnect=4", False), ("vers=3", False), ("vers=4.1,notls", True)],
+)
+def test_a_line_that_the_helper_refuses_is_mixed_with_nothing(options: str, *, mixed: bool) -> None:
+    tls, line = asked(f"{SA1}:/sa1/s", fstype="aznfs"), asked(f"{SA1}:/sa1/t", options, 5, "aznfs")
+    assert found([tls, line]) == (["NFS407 /etc/fstab:5"] if mixed else [])
+
+
 def test_two_ways_to_mount_one_place_are_no_mix() -> None:
     assert (
         found([tunnelled(PRIVATE, point="/mnt/4"), asked(f"{SA1}:/sa1/s")], [Answer(SA1, (PRIVATE,))]) == []

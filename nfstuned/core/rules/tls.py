@@ -6,7 +6,7 @@ https://github.com/Azure/AZNFS-mount.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from shlex import quote
 
 from nfstuned.core.endpoint import (
@@ -18,11 +18,13 @@ from nfstuned.core.endpoint import (
     provider_by_name,
     split_source,
 )
+from nfstuned.core.groups import groups
 from nfstuned.core.intent import AZNFS, wants_tunnel
-from nfstuned.core.nfsoptions import version
+from nfstuned.core.nfsoptions import aznfs_version, version
 from nfstuned.model.facts import AUTOFS, Answer, Facts, Override, Target
 from nfstuned.model.finding import Fault, Rule, Severity
 from nfstuned.model.work import Maker, Request
+from nfstuned.parse.options import parse_options
 from nfstuned.parse.units import drop_in_folders, unit_name
 
 _OVERRIDE = "AZURE_ENDPOINT_OVERRIDE"
@@ -60,21 +62,22 @@ def helper_down(facts: Facts) -> Iterator[Fault]:
 def mixed(facts: Facts) -> Iterator[Fault]:
     """Yield TLS mounts that share a clear mount's connections, and clear mounts of an endpoint with TLS.
 
-    Two ways to mount one place are no mix: a line that was changed while the mount still is as it was.
+    Two ways to mount one place are no mix: a line that was changed while the mount still is as it was. Nor
+    are a line and a mount that a proposal replaces.
     """
     yield from _in_the_clear(facts)
-    answers = facts.network.by_name
+    answers, replaced = facts.network.by_name, groups(facts).after
     clear: list[Target] = []
     encrypted: dict[str, list[Target]] = {}
     for target in facts.nfs:
         if _is_tls(facts, target):
             for place in _places(answers, target):
                 encrypted.setdefault(place, []).append(target)
-        elif not _asked_for_tunnel(target) and _may_share(target):
+        elif not _asked_for_tunnel(target) and not _is_refused(target) and _may_share(target):
             clear.append(target)
     for target in clear:
         both = ((place, one) for place in _places(answers, target) for one in encrypted.get(place, ()))
-        place, other = next((pair for pair in both if pair[1].point != target.point), ("", None))
+        place, other = next((pair for pair in both if _meet(target, pair[1], replaced)), ("", None))
         if other is None:
             continue
         yield Fault(
@@ -113,6 +116,21 @@ def _asked_for_tunnel(target: Target) -> bool:
     """Whether the source of a live mount is a tunnel's end on this machine."""
     local = is_loopback(split_source(target.source)[0])
     return target.live is not None and local and target.live.options.number("port") in TUNNEL_PORTS
+
+
+def _is_refused(target: Target) -> bool:
+    """Whether mount.aznfs refuses a line without notls for its version (NFS301): it will be neither way."""
+    if target.live is not None or target.request is None or target.request.fstype != AZNFS:
+        return False
+    asked = parse_options(target.request.options)
+    return "notls" not in asked and aznfs_version(asked) not in {"3", "4.1"}
+
+
+def _meet(one: Target, other: Target, replaced: Container[int]) -> bool:
+    """Whether two mounts will be there at one time; `replaced` has the ids of those that a proposal replaces."""
+    live = [id(target) for target in (one, other) if target.live is not None]
+    before_and_after = len(live) == 1 and live[0] in replaced
+    return one.point != other.point and not before_and_after
 
 
 def _may_share(target: Target) -> bool:
