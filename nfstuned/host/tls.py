@@ -6,11 +6,9 @@ src/aznfswatchdogv4, src/aznfswatchdogv4.service and lib/common.sh.
 
 from __future__ import annotations
 
-from operator import itemgetter
-
 from nfstuned.host.root import Root
 from nfstuned.host.unit import observe_unit
-from nfstuned.model.facts import AUTOFS, Override, Tls
+from nfstuned.model.facts import AUTOFS, LOGINS, Override, Tls
 from nfstuned.parse.environment import parse_variable
 from nfstuned.parse.sockets import parse_listening
 
@@ -18,12 +16,10 @@ WATCHDOG = "aznfswatchdogv4.service"
 """The one for NFSv4.1. `aznfswatchdog.service`, which the vendor's page names, is for Blob storage."""
 STUNNELS = "etc/stunnel/microsoft/aznfs/nfsv4_fileShare"
 OVERRIDE = "AZURE_ENDPOINT_OVERRIDE"
-_ENVIRONMENTS = (
-    "etc/environment",
-    "etc/systemd/system.conf",
-    "proc/cmdline",
-)
+_LOGIN_ENVIRONMENT = "etc/environment"
+_ENVIRONMENTS = ("etc/systemd/system.conf", "proc/cmdline")
 _AUTOFS_ENVIRONMENTS = ("etc/default/autofs", "etc/sysconfig/autofs")
+_EVERY_MOUNT = "mount.d"
 _UNIT_FOLDERS = ("usr/lib/systemd/system", "run/systemd/system", "etc/systemd/system")
 _CONF_FOLDERS = tuple(
     f"{folder}/systemd/system.conf.d" for folder in ("usr/lib", "usr/local/lib", "run", "etc")
@@ -60,11 +56,13 @@ def _overrides(root: Root, *, image: bool) -> tuple[Override, ...]:
     mount.aznfs takes it from its environment only: a login's for a mount by hand, the service manager's at
     boot with what the mount's own unit adds, automount's otherwise.
     """
-    files = [(name, "") for name in _ENVIRONMENTS if not (image and name.startswith("proc/"))]
+    files = [(_LOGIN_ENVIRONMENT, LOGINS)]
+    files += [(name, "") for name in _ENVIRONMENTS if not (image and name.startswith("proc/"))]
     for folder in _CONF_FOLDERS:
         files += [(f"{folder}/{name}", "") for name in root.names(folder) if name.endswith(".conf")]
-    files += [(name, AUTOFS) for name in _AUTOFS_ENVIRONMENTS]
     files += [*_units(root), *_drop_ins(root)]
+    # The service has these by EnvironmentFile=, which counts before every Environment=.
+    files += [(name, AUTOFS) for name in _AUTOFS_ENVIRONMENTS]
     values = ((parse_variable(root.read_or_empty(name), OVERRIDE), name, scope) for name, scope in files)
     return tuple(
         Override(value.removeprefix("."), f"/{name}", scope) for value, name, scope in values if value
@@ -82,13 +80,18 @@ def _units(root: Root) -> list[tuple[str, str]]:
 
 
 def _drop_ins(root: Root) -> list[tuple[str, str]]:
-    """Return the drop-ins of mount units and of autofs; systemd sorts them by their own names."""
+    """Return the drop-ins of mount units and of autofs; systemd sorts them by their own names.
+
+    Of one name that of all mounts is the weakest, then the folder counts, then how much of the path is named.
+    """
     found = [
-        (drop, folder, scope)
-        for folder in _UNIT_FOLDERS
+        (drop, scope != _EVERY_MOUNT, strength, len(scope), scope)
+        for strength, folder in enumerate(_UNIT_FOLDERS)
         for scope in root.names(folder)
-        if scope in {AUTOFS, "mount.d"} or scope.endswith(".mount.d")
+        if scope in {AUTOFS, _EVERY_MOUNT} or scope.endswith(".mount.d")
         for drop in root.names(f"{folder}/{scope}")
         if drop.endswith(".conf")
     ]
-    return [(f"{folder}/{scope}/{drop}", scope) for drop, folder, scope in sorted(found, key=itemgetter(0))]
+    return [
+        (f"{_UNIT_FOLDERS[strength]}/{scope}/{drop}", scope) for drop, _, strength, _, scope in sorted(found)
+    ]

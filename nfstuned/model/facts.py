@@ -17,6 +17,8 @@ from nfstuned.model.work import Decision, Endpoint, Request, Snapshot, Superbloc
 NO_TEXTS: Mapping[str, str] = MappingProxyType({})
 AUTOFS = "autofs.service.d"
 """The drop-ins of the automounter's service, which stand for all that sets its environment."""
+LOGINS = "logins"
+"""All that is started from a login, as pam_env sets its environment; systemd reads no /etc/environment."""
 NFS_TYPES = ("nfs", "nfs4", "aznfs")
 SMB_TYPES = ("cifs", "smb3")
 NFSRAHEAD, AZNFS, EFS_UTILS, TUNED = "nfsrahead", "aznfs", "efs-utils", "tuned"
@@ -191,7 +193,8 @@ class Override:
     """The suffix of a cloud's names, without a dot before it: "chinacloudapi.cn"."""
     file: str
     scope: str = ""
-    """The unit or the folder of drop-ins that has it ("mnt-a.mount.d", "autofs.service.d"); "" for all."""
+    """The unit or the folder of drop-ins that has it ("mnt-a.mount.d", "autofs.service.d"), or LOGINS; "" for
+    all that systemd starts."""
 
 
 @dataclass(frozen=True, slots=True)

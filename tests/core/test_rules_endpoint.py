@@ -8,8 +8,22 @@ import pytest
 from nfstuned.core.diagnose import diagnose
 from nfstuned.core.endpoint import as_address, provider_by_name
 from nfstuned.core.rules.endpoint import RULES
-from nfstuned.model.facts import Answer, Facts, Network, Override, Reach, Reachable, System, Target, Tls, Unit
-from nfstuned.model.finding import Need
+from nfstuned.core.rules.tls import wrong_cloud
+from nfstuned.model.facts import (
+    AUTOFS,
+    LOGINS,
+    Answer,
+    Facts,
+    Network,
+    Override,
+    Reach,
+    Reachable,
+    System,
+    Target,
+    Tls,
+    Unit,
+)
+from nfstuned.model.finding import Fault, Need
 from nfstuned.model.intent import Asked
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.policy import Policy, Profile
@@ -385,7 +399,7 @@ def test_two_ways_to_mount_one_place_are_no_mix() -> None:
 def test_another_cloud_or_a_name_of_ones_own_needs_the_override(
     host: str, override: str, *, expected: bool
 ) -> None:
-    overrides = (Override(override, "/etc/environment"),) if override else ()
+    overrides = (Override(override, "/etc/systemd/system.conf"),) if override else ()
     seen = found([asked(f"{host}:/sa1/s", fstype="aznfs")], tls=Tls(overrides=overrides))
     assert ("NFS409 /etc/fstab:4" in seen) is expected
     assert "NFS409 /etc/fstab:4" not in found([asked(f"{host}:/sa1/s", "vers=4.1,notls", fstype="aznfs")])
@@ -412,3 +426,71 @@ def test_an_override_of_another_mount_does_not_count(
     target = replace(target, request=replace(target.request, maker=maker))
     overrides = tuple(Override(value, f"/etc/{scope}", scope) for scope, value in scopes.items())
     assert found([target], tls=Tls(overrides=overrides)) == (["NFS409 /etc/fstab:4"] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("options", "maker", "expected"),
+    [
+        ("vers=4.1", Maker.MOUNT, True),
+        ("vers=4.1,noauto", Maker.MOUNT, False),
+        ("vers=4.1,noauto,x-systemd.automount", Maker.MOUNT, True),
+        ("vers=4.1,noauto", Maker.UNIT, True),
+        ("vers=4.1", Maker.AUTOFS, True),
+    ],
+)
+def test_what_logins_have_counts_for_what_somebody_mounts(
+    options: str, maker: Maker, *, expected: bool
+) -> None:
+    target = asked(f"{CHINA}:/sa1/s", options, fstype="aznfs")
+    assert target.request is not None
+    target = replace(target, request=replace(target.request, maker=maker))
+    tls = Tls(overrides=(Override("chinacloudapi.cn", "/etc/environment", LOGINS),))
+    assert found([target], tls=tls) == (["NFS409 /etc/fstab:4"] if expected else [])
+    if expected:
+        assert "OVERRIDE is not set outside of logins (/etc/environment): " in corrected(target, tls).message
+
+
+CHINA = "sa1.file.core.chinacloudapi.cn"
+WANTED = "AZURE_ENDPOINT_OVERRIDE=chinacloudapi.cn"
+UNITS = "/etc/systemd/system"
+
+
+def corrected(target: Target, tls: Tls) -> Fault:
+    facts = Facts(frozenset(), Snapshot(), Policy((GENERIC,)), (target,), system=System(tls=tls))
+    (fault,) = wrong_cloud(facts)
+    return fault
+
+
+@pytest.mark.parametrize(
+    ("scope", "file", "remedy"),
+    [
+        ("mnt-4.mount", f"{UNITS}/mnt-4.mount", f"set {WANTED} in {UNITS}/mnt-4.mount, then "),
+        ("mnt-4.mount.d", f"{UNITS}/mnt-4.mount.d/x.conf", f"set {WANTED} in {UNITS}/mnt-4.mount.d/x.conf, "),
+        ("mnt-.mount.d", f"{UNITS}/mnt-.mount.d/a.conf", f"to {UNITS}/mnt-4.mount.d/aznfs.conf for this "),
+        ("mnt-.mount.d", f"{UNITS}/mnt-.mount.d/x.conf", f"to {UNITS}/mnt-4.mount.d/x_nfs.conf for this "),
+        ("mount.d", f"{UNITS}/mount.d/a.conf", f"where no mount needs what {UNITS}/mount.d/a.conf has, "),
+        ("", "/etc/systemd/system.conf.d/x.conf", f"to {UNITS}/mnt-4.mount.d/aznfs.conf for this mount "),
+        ("", "/proc/cmdline", "or, where no mount needs what the kernel command line has, set it there"),
+        (None, "", f"to {UNITS}/mnt-4.mount.d/aznfs.conf for this mount alone, then systemctl daemon-reload"),
+    ],
+)
+def test_only_what_is_the_mounts_own_is_changed_in_its_place(
+    scope: str | None, file: str, remedy: str
+) -> None:
+    overrides = () if scope is None else (Override("windows.net", file, scope),)
+    fault = corrected(asked(f"{CHINA}:/sa1/s", fstype="aznfs"), Tls(overrides=overrides))
+    assert remedy in fault.remedy
+    assert ("for this mount alone" in fault.remedy) is (scope not in {"mnt-4.mount", "mnt-4.mount.d"})
+
+
+@pytest.mark.parametrize("scope", [None, "", AUTOFS])
+def test_the_automounter_has_an_environment_of_its_own(scope: str | None) -> None:
+    target = asked(f"{CHINA}:/sa1/s", fstype="aznfs")
+    assert target.request is not None
+    target = replace(target, request=replace(target.request, maker=Maker.AUTOFS))
+    overrides = () if scope is None else (Override("windows.net", "/etc/x.conf", scope),)
+    own = f"set {WANTED} in /etc/x.conf, then systemctl daemon-reload and systemctl restart autofs"
+    new = f"write {WANTED} to /etc/default/autofs (Debian) or /etc/sysconfig/autofs"
+    assert corrected(target, Tls(overrides=overrides)).remedy == (
+        own if scope == AUTOFS else f"{new}, then systemctl restart autofs"
+    )

@@ -110,11 +110,25 @@ def test_an_override_of_one_unit_says_whose_it_is_and_the_strongest_comes_last(t
     for name in names:
         host.write(name, f"Environment={OVERRIDE}=windows.net\n")
     assert [(one.file.rpartition("/")[2], one.scope) for one in host.tls().overrides] == [
-        ("environment", ""),
-        ("autofs", "autofs.service.d"),
+        ("environment", "logins"),
         ("mnt-a.mount", "mnt-a.mount"),
         ("05-cloud.conf", "mount.d"),
         ("10-cloud.conf", "mnt-a.mount.d"),
         ("15-cloud.conf", "mnt-.mount.d"),
         ("20-cloud.conf", "mnt-a.mount.d"),
+        ("autofs", "autofs.service.d"),
     ]
+
+
+def test_of_drop_ins_with_one_name_the_one_for_a_single_mount_is_the_strongest(tmp_path: Path) -> None:
+    host, weak, strong = Host(tmp_path), "usr/lib/systemd/system", "etc/systemd/system"
+    names = (
+        f"{strong}/mount.d",
+        f"{weak}/mnt-.mount.d",
+        f"{weak}/mnt-a.mount.d",
+        f"{strong}/mnt-.mount.d",
+        f"{strong}/mnt-a.mount.d",
+    )
+    for name in reversed(names):
+        host.write(f"{name}/cloud.conf", f"Environment={OVERRIDE}=windows.net\n")
+    assert [one.file for one in host.tls().overrides] == [f"/{name}/cloud.conf" for name in names]

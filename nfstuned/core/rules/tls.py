@@ -6,6 +6,7 @@ https://github.com/Azure/AZNFS-mount.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Container, Iterator, Mapping
 from shlex import quote
 
@@ -20,8 +21,9 @@ from nfstuned.core.endpoint import (
 )
 from nfstuned.core.groups import groups
 from nfstuned.core.intent import AZNFS, wants_tunnel
-from nfstuned.core.nfsoptions import aznfs_version, version
-from nfstuned.model.facts import AUTOFS, Answer, Facts, Override, Target
+from nfstuned.core.nfsoptions import aznfs_version, last_of, version
+from nfstuned.core.remedies import later
+from nfstuned.model.facts import AUTOFS, LOGINS, Answer, Facts, Override, Target
 from nfstuned.model.finding import Fault, Rule, Severity
 from nfstuned.model.work import Maker, Request
 from nfstuned.parse.options import parse_options
@@ -127,7 +129,7 @@ def _is_refused(target: Target) -> bool:
 
 
 def _meet(one: Target, other: Target, replaced: Container[int]) -> bool:
-    """Whether two mounts will be there at one time; `replaced` has the ids of those that a proposal replaces."""
+    """Whether two mounts will be there at one time; `replaced` has ids of what a proposal replaces."""
     live = [id(target) for target in (one, other) if target.live is not None]
     before_and_after = len(live) == 1 and live[0] in replaced
     return one.point != other.point and not before_and_after
@@ -152,45 +154,71 @@ def wrong_cloud(facts: Facts) -> Iterator[Fault]:
         if fits or special or as_address(host) is not None:
             continue
         wanted = suffix or _PUBLIC_CLOUD
+        unset = _unset(facts)
         yield Fault(
             target.subject,
             f"{host} is {'a name of the cloud ' + suffix if suffix else 'not a name of Azure Files'}, and "
-            f"{_OVERRIDE} {f'is {value}' if value else 'is not set'}: the mount helper may hold the "
+            f"{_OVERRIDE} is {value or unset}: the mount helper may hold the "
             f"server's certificate against {'that' if value else 'the public'} cloud's name, and the TLS "
             "connection then fails",
-            observed=f"{value} in {override.file}" if override else "not set",
+            observed=f"{value} in {override.file}" if override else unset,
             expected=f"{_OVERRIDE}={wanted}" + ("" if suffix else ", or the suffix of the account's cloud"),
             remedy=_corrected(override, target.request, f"{_OVERRIDE}={wanted}"),
         )
 
 
+def _unset(facts: Facts) -> str:
+    logins = any(one.scope == LOGINS for one in facts.system.tls.overrides)
+    return "not set" + (" outside of logins (/etc/environment)" if logins else "")
+
+
 def _override(facts: Facts, request: Request) -> Override | None:
-    """Return what counts for a mount: what its own unit or the automounter has before what all have."""
-    name = unit_name(request.point)
-    autofs = request.maker is Maker.AUTOFS
-    own = {AUTOFS} if autofs else {name, *drop_in_folders(name)}
-    found = facts.system.tls.overrides
-    mine = [one for one in found if one.scope in own] or [one for one in found if not one.scope]
+    """Return what counts for a mount: what it alone or few have before what all have."""
+    name, found = unit_name(request.point), facts.system.tls.overrides
+    special = {*_own(request), *(() if request.maker is Maker.AUTOFS else drop_in_folders(name))}
+    if _by_hand(request):
+        special.add(LOGINS)
+    mine = [one for one in found if one.scope in special] or [one for one in found if not one.scope]
     return mine[-1] if mine else None
 
 
+def _own(request: Request) -> tuple[str, ...]:
+    """Return where the environment of one mount alone is set; automount has one for all its mounts."""
+    name = unit_name(request.point)
+    return (AUTOFS,) if request.maker is Maker.AUTOFS else (name, f"{name}.d")
+
+
+def _by_hand(request: Request) -> bool:
+    """Whether it is a line of fstab that waits for somebody to mount it."""
+    noauto = last_of(parse_options(request.options), "auto", "noauto") == "noauto"
+    return noauto and request.maker is Maker.MOUNT and not request.at_first_use
+
+
 def _corrected(override: Override | None, request: Request, wanted: str) -> str:
-    """Return how a mount gets the override that it needs; other mounts may need what all have."""
+    """Return how a mount gets the override that it needs; other mounts may need what they have."""
+    autofs, reload = request.maker is Maker.AUTOFS, "systemctl daemon-reload"
+    restart = "systemctl restart autofs"
+    if override is not None and override.scope in _own(request):
+        return f"set {wanted} in {override.file}, then {reload}{f' and {restart}' if autofs else ''}"
+    if autofs:
+        return f"write {wanted} to /etc/default/autofs (Debian) or /etc/sysconfig/autofs, then {restart}"
+    file = later("aznfs.conf", posixpath.basename(override.file) if override and override.scope else "")
+    return (
+        f"write [Mount] and Environment={wanted} to /etc/systemd/system/"
+        f"{quote(unit_name(request.point))}.d/{file} for this mount alone, then {reload}; or, "
+        f"{_for_all(override, wanted)}; export it before a mount by hand"
+    )
+
+
+def _for_all(override: Override | None, wanted: str) -> str:
+    """Return where all mounts may get an override, if none needs another."""
     if override is None:
         return (
-            f"write [Manager] and DefaultEnvironment={wanted} to /etc/systemd/system.conf.d/aznfs.conf, run "
-            "systemctl daemon-reexec, and export it before a mount by hand"
+            f"where all TLS mounts need it, write [Manager] and DefaultEnvironment={wanted} to "
+            "/etc/systemd/system.conf.d/aznfs.conf and run systemctl daemon-reexec"
         )
     place = "the kernel command line" if override.file == "/proc/cmdline" else override.file
-    if request.maker is Maker.AUTOFS:
-        return f"set {wanted} in {place}, then systemctl daemon-reload and systemctl restart autofs"
-    if override.scope:
-        return f"set {wanted} in {place}, then systemctl daemon-reload"
-    folder = f"/etc/systemd/system/{unit_name(request.point)}.d"
-    return (
-        f"write [Mount] and Environment={wanted} to {quote(folder)}/aznfs.conf for this mount alone, then "
-        f"systemctl daemon-reload; or, where no mount needs what {place} has, set it there"
-    )
+    return f"where no mount needs what {place} has, set it there"
 
 
 def _tunnel_port(facts: Facts, target: Target) -> int | None:
