@@ -317,7 +317,6 @@ NOW = f"for now: echo Y | sudo tee /sys/module/nfs/parameters/{OPTION}, then umo
             f"write options nfs {OPTION}=Y into /etc/modprobe.d/nfs-idmapping.conf",
         ),
         ("", "/usr/lib/modprobe.d/zz.conf", f"write options nfs {OPTION}=Y into /etc/modprobe.d/zz_nfs.conf"),
-        ("", "/usr/lib/sysctl.d/zz.conf", f"write nfs.{OPTION} = Y into /etc/sysctl.d/zz_nfs.conf"),
         (
             f"quiet nfs.{OPTION}=0",
             "/etc/modprobe.d/zz.conf",

@@ -42,6 +42,87 @@ def test_slots_of_a_running_kernel_are_what_it_says() -> None:
         assert len(faults("NFS211", replace(live, system=system))) == told
 
 
+SLOT = "tcp_max_slot_table_entries"
+SLOTS = f"sunrpc.{SLOT}"
+NOW = f"for now: sudo sysctl {SLOTS}=128, then umount and mount again"
+
+
+@pytest.mark.parametrize(
+    ("cmdline", "file", "value", "remedy"),
+    [
+        (
+            "",
+            "",
+            "",
+            f"write options sunrpc {SLOT}=128 into /etc/modprobe.d/sunrpc-slots.conf",
+        ),
+        (
+            "",
+            "/usr/lib/modprobe.d/vendor.conf",
+            "256",
+            f"write options sunrpc {SLOT}=128 into /etc/modprobe.d/vendor_nfs.conf",
+        ),
+        (
+            "",
+            "/etc/modprobe.d/sunrpc.conf",
+            "256",
+            f"write {SLOT}=128 in the place of {SLOT}=256 in /etc/modprobe.d/sunrpc.conf:7",
+        ),
+        (
+            "",
+            "/usr/lib/sysctl.d/50-nfs.conf",
+            "256",
+            f"write {SLOTS}=128 into /etc/sysctl.d/sunrpc-slots.conf",
+        ),
+        (
+            f"{SLOTS}=64",
+            "/etc/sysctl.conf",
+            "256",
+            f"write {SLOTS}=128 in the place of {SLOTS}=256 in /etc/sysctl.conf:7",
+        ),
+        (
+            f"{SLOTS}=512",
+            "/etc/modprobe.d/a.conf",
+            "64",
+            f"write {SLOTS}=128 in the place of {SLOTS}=512 on the kernel's command line",
+        ),
+        ("", "/etc/modprobe.d/a.conf", "64", ""),
+    ],
+)
+def test_slots_are_set_where_they_are_decided(cmdline: str, file: str, value: str, remedy: str) -> None:
+    settings = (KernelSetting(SLOTS, value, file, 7),) if file else ()
+    system = System(settings=settings, cmdline=cmdline)
+    image = facts(lines=("10.9.0.4:/v /v vers=3",), has=frozenset({Need.IMAGE}), system=system)
+    assert [fault.remedy for fault in faults("NFS210", image)] == ([remedy] if remedy else [])
+    running = replace(system, parameters={SLOTS: "65536"})
+    (live,) = faults("NFS210", replace(image, has=frozenset({Need.LIVE}), system=running))
+    assert live.remedy == (f"{remedy}; {NOW}" if remedy else NOW)
+
+
+@pytest.mark.parametrize(
+    ("value", "remedy"),
+    [
+        (
+            "100",
+            "write max_session_slots=180 in the place of max_session_slots=100 in /etc/modprobe.d/z.conf:7",
+        ),
+        ("256", ""),
+    ],
+)
+def test_session_slots_are_set_where_they_are_decided(value: str, remedy: str) -> None:
+    name = "nfs.max_session_slots"
+    system = System(
+        parameters={name: "64"}, settings=(KernelSetting(name, value, "/etc/modprobe.d/z.conf", 7),)
+    )
+    (fault,) = faults("NFS211", facts(lines=("10.9.0.5:/v /w vers=4.1",), system=system))
+    assert fault.remedy == (f"{remedy}, then reboot" if remedy else "reboot")
+    fake = KernelSetting(name, "180", "/etc/sysctl.d/a.conf", 1)  # there is no such sysctl
+    (fault,) = faults("NFS211", facts(lines=("10.9.0.5:/v /w vers=4.1",), system=System(settings=(fake,))))
+    assert fault.remedy.startswith(
+        "write options nfs max_session_slots=180 into /etc/modprobe.d/nfs-slots.conf"
+    )
+
+
 def _configured(*values: tuple[str, str | None, str, str]) -> Facts:
     found = facts()
     settings = tuple(

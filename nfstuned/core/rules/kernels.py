@@ -3,55 +3,75 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Callable
+from dataclasses import dataclass
 
+from nfstuned.core.remedies import later
 from nfstuned.model.facts import Facts, KernelSetting, System
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a parameter should be: the value to write, and which other values are right as well."""
+
+    name: str
+    """With the module's: "nfs.max_session_slots"."""
+    value: str
+    fits: Callable[[str], bool]
+    file: str
+    """The name of a file for it."""
 
 
 def parameter(facts: Facts, name: str) -> tuple[str, str] | None:
     """Return a module parameter's value and who says so; None where nothing does and the default holds.
 
-    The running kernel is asked first. Where the module is not loaded, the kernel's command line counts before
-    modprobe.d, as modprobe puts it behind.
+    The running kernel is asked first.
     """
     system = facts.system
     if name in system.parameters:
         return system.parameters[name], f"/sys/module/{name.replace('.', '/parameters/')}"
-    word = _booted_with(system, name)
+    word, setting = _decider(system, name)
     if word:
         return word.partition("=")[2], "/proc/cmdline"
-    setting = _setting(system, name)
     return (setting.value, f"{setting.file}:{setting.line}") if setting else None
 
 
-def lasting(facts: Facts, name: str, value: str, file: str) -> str:
-    """Return how a module parameter gets a value for good, "" where it will have it at the next boot.
+def lasting(facts: Facts, wish: Wish) -> str:
+    """Return how a parameter gets a value for good, "" where what it will have at the next boot fits.
 
     What decides now is changed, for nothing that comes before it would count. What a package brought is left
-    alone: a new file, `file` where its name allows that, comes after it.
+    alone: a new file, of the wish's name where that allows it, comes after it.
     """
-    module, _, key = name.partition(".")
-    word, setting = _booted_with(facts.system, name), _setting(facts.system, name)
-    if word:
-        same = word.partition("=")[2] == value
-        return "" if same else f"write {name}={value} in the place of {word} on the kernel's command line"
-    if setting is None:
-        return f"write options {module} {key}={value} into /etc/modprobe.d/{file}"
-    if setting.value == value:
+    word, setting = _decider(facts.system, wish.name)
+    old = word.partition("=")[2] if word else setting.value if setting else ""
+    if old and wish.fits(old):
         return ""
-    if setting.file.startswith("/etc/"):
-        return f"write {key}={value} in the place of {key}={setting.value} in {setting.file}:{setting.line}"
-    folder, known = posixpath.split(setting.file)
-    later = file if file > known else f"{known.removesuffix('.conf')}_nfs.conf"
-    if folder.endswith("/sysctl.d"):
-        return f"write {name} = {value} into /etc/sysctl.d/{later}"
-    return f"write options {module} {key}={value} into /etc/modprobe.d/{later}"
+    module, _, key = wish.name.partition(".")
+    if word:
+        return f"write {wish.name}={wish.value} in the place of {word} on the kernel's command line"
+    folder, line, name = "modprobe.d", f"options {module} {key}={wish.value}", key
+    if setting is not None and _by_sysctl(setting):
+        folder, line, name = "sysctl.d", f"{wish.name}={wish.value}", wish.name
+    if setting is None or not setting.file.startswith("/etc/"):
+        file = later(wish.file, posixpath.basename(setting.file) if setting else "")
+        return f"write {line} into /etc/{folder}/{file}"
+    return f"write {name}={wish.value} in the place of {name}={old} in {setting.file}:{setting.line}"
 
 
-def _booted_with(system: System, name: str) -> str:
-    """Return the word of the kernel's command line that sets a parameter, "" where none does."""
+def _decider(system: System, name: str) -> tuple[str, KernelSetting | None]:
+    """Return the word of the kernel's command line that sets a parameter, or else the setting that does.
+
+    modprobe puts what its files say before the word. sysctl changes what sunrpc was loaded with; of nfs it
+    knows nothing.
+    """
+    known = (one for one in reversed(system.settings) if one.name == name)
+    setting = next((one for one in known if name.startswith("sunrpc.") or not _by_sysctl(one)), None)
     words = (word for word in reversed(system.cmdline.split()) if "=" in word)
-    return next((word for word in words if word.partition("=")[0].replace("-", "_") == name), "")
+    word = next((word for word in words if word.partition("=")[0].replace("-", "_") == name), "")
+    if setting is not None and _by_sysctl(setting):
+        word = ""
+    return word, None if word else setting
 
 
-def _setting(system: System, name: str) -> KernelSetting | None:
-    return next((one for one in reversed(system.settings) if one.name == name), None)
+def _by_sysctl(setting: KernelSetting) -> bool:
+    return "/modprobe.d/" not in setting.file

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from nfstuned.core.backports import el8_build
 from nfstuned.core.groups import is_azure_files
-from nfstuned.core.rules.kernels import lasting, parameter
+from nfstuned.core.rules.kernels import Wish, lasting, parameter
 from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Fault, Need, Rule, Severity
 
@@ -69,9 +69,10 @@ def id_mapping(facts: Facts) -> Iterator[Fault]:
     """Yield an NFS module that maps ids to names, where an Azure file share is used."""
     name = "nfs.nfs4_disable_idmapping"
     found = parameter(facts, name)
-    if found is None or found[0].lower() not in _FALSE or not any(map(is_azure_files, facts.nfs)):
+    if found is None or _maps_nothing(found[0]) or not any(map(is_azure_files, facts.nfs)):
         return
     value, place = found
+    wish = Wish(name, "Y", _maps_nothing, "nfs-idmapping.conf")
     live = f"for now: echo Y | sudo tee {_RUNNING}, then umount and mount again" if facts.live else ""
     yield Fault(
         name,
@@ -79,8 +80,12 @@ def id_mapping(facts: Facts) -> Iterator[Fault]:
         'knows no names, answers chgrp and chown with "Invalid argument"',
         observed=value,
         expected="Y",
-        remedy="; ".join(filter(None, (lasting(facts, name, "Y", "nfs-idmapping.conf"), live))),
+        remedy="; ".join(filter(None, (lasting(facts, wish), live))),
     )
+
+
+def _maps_nothing(value: str) -> bool:
+    return value.lower() not in _FALSE
 
 
 def inode_hash(facts: Facts) -> Iterator[Fault]:

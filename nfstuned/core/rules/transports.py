@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nfstuned.core.groups import groups, is_azure_files, is_netapp, version
-from nfstuned.core.rules.kernels import parameter
+from nfstuned.core.rules.kernels import Wish, lasting, parameter
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault, Need, Rule, Severity
 from nfstuned.model.kernel import decimal
@@ -86,34 +86,37 @@ def latency_bound(facts: Facts) -> Iterator[Fault]:
 
 def slot_table_unbounded(facts: Facts) -> Iterator[Fault]:
     """Yield the first NetApp mount over NFS 3 where its connections may have too many slots."""
-    value = _slots(facts, "sunrpc.tcp_max_slot_table_entries", _SLOTS_DEFAULT)
+    name = "sunrpc.tcp_max_slot_table_entries"
+    value = _slots(facts, name, _SLOTS_DEFAULT)
     users = [target for target in facts.nfs if is_netapp(target) and version(target) == "3"]
     if users and value is not None and value > _SLOTS_MOST:
+        wish = Wish(name, str(_SLOTS_MOST), _at_most, "sunrpc-slots.conf")
+        live = f"for now: sudo sysctl {name}={_SLOTS_MOST}, then umount and mount again"
+        remedies = [lasting(facts, wish), live if name in facts.system.parameters else ""]
         yield Fault(
             users[0].subject,
-            f"sunrpc.tcp_max_slot_table_entries is {value}: that many requests may be under way on each "
+            f"{name} is {value}: that many requests may be under way on each "
             f"connection, and Azure NetApp Files stops taking them beyond {_SLOTS_MOST}{_others(users)}",
             observed=str(value),
             expected=f"at most {_SLOTS_MOST}",
-            remedy=f"echo 'options sunrpc tcp_max_slot_table_entries={_SLOTS_MOST}' | sudo tee "
-            "/etc/modprobe.d/sunrpc-slots.conf; sudo sysctl "
-            f"sunrpc.tcp_max_slot_table_entries={_SLOTS_MOST}; then umount and mount",
+            remedy="; ".join(filter(None, remedies)),
         )
 
 
 def session_slots_low(facts: Facts) -> Iterator[Fault]:
     """Yield the first NetApp mount over NFS 4.1 where a session has few slots."""
-    value = _slots(facts, "nfs.max_session_slots", _SESSION_SLOTS_DEFAULT)
+    name = "nfs.max_session_slots"
+    value = _slots(facts, name, _SESSION_SLOTS_DEFAULT)
     users = [target for target in facts.nfs if is_netapp(target) and version(target) == "4.1"]
     if users and value is not None and value < _SESSION_SLOTS:
+        wish = Wish(name, str(_SESSION_SLOTS), _at_least, "nfs-slots.conf")
         yield Fault(
             users[0].subject,
-            f"nfs.max_session_slots is {value}: all mounts of one server together can have no more requests "
+            f"{name} is {value}: all mounts of one server together can have no more requests "
             f"under way{_others(users)}",
             observed=str(value),
             expected=f"{_SESSION_SLOTS}",
-            remedy=f"echo 'options nfs max_session_slots={_SESSION_SLOTS}' | sudo tee "
-            "/etc/modprobe.d/nfs-slots.conf, then reboot",
+            remedy=", then ".join(filter(None, (lasting(facts, wish), "reboot"))),
         )
 
 
@@ -170,6 +173,16 @@ def _slots(facts: Facts, name: str, default: int) -> int | None:
     loaded = any(target.live is not None for target in facts.nfs)
     text = found[0] if found else "" if loaded else str(default)
     return decimal(text)
+
+
+def _at_most(value: str) -> bool:
+    number = decimal(value)
+    return number is not None and number <= _SLOTS_MOST
+
+
+def _at_least(value: str) -> bool:
+    number = decimal(value)
+    return number is not None and number >= _SESSION_SLOTS
 
 
 def _count(connections: int) -> str:
