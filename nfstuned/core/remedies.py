@@ -4,12 +4,30 @@ from __future__ import annotations
 
 from shlex import quote
 
-from nfstuned.model.facts import Target
+from nfstuned.core.intent import find
+from nfstuned.model.facts import Target, Unit
+from nfstuned.parse.utab import FILE as UTAB
 
 
 def where(target: Target) -> str:
     """Return what has to be changed, for people."""
     return target.origin or "the mount command"
+
+
+def out_of_conf(target: Target, *names: str) -> str:
+    """Return how options that nfsmount.conf adds are taken out of it, "" where the mount's own line has them.
+
+    What contradicts such an option under another name does not keep it away, as `hard` does not with `soft`.
+    """
+    own = {UTAB, target.request.file if target.request else ""}
+    asked = (find(target.asked, name) for name in names)
+    added = [f"{one.name} out of {one.origin}" for one in asked if one is not None and one.file not in own]
+    return f"take {', '.join(added)}" if added else ""
+
+
+def unmask(unit: Unit, name: str, systemctl: str = "sudo systemctl") -> str:
+    """Return the command before one that enables or starts a service; "" where it is not masked."""
+    return f"{systemctl} unmask {name} && " if unit.masked else ""
 
 
 def later(file: str, known: str) -> str:

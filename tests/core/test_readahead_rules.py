@@ -383,7 +383,14 @@ def test_waste_needs_a_ratio_and_an_amount(ratio: float | None, mib: int, kb: in
 
 
 def test_a_right_value_that_nothing_sets_is_named() -> None:
-    assert subjects(readahead.not_persistent(facts(superblock(15360, AZURE)))) == ["/0"]
+    host = facts(superblock(15360, AZURE))
+    (fault,) = readahead.not_persistent(host)
+    assert (fault.subject, fault.remedy) == ("/0", "sudo systemctl enable --now nfstuned.service")
+    masked = System(daemon=Unit(installed=True, masked=True))
+    (fault,) = readahead.not_persistent(replace(host, system=masked))
+    assert fault.remedy.startswith("sudo systemctl unmask nfstuned.service && sudo systemctl enable --now ")
+    (fault,) = readahead.below_policy(replace(facts(superblock(128, AZURE)), system=masked))
+    assert ", and systemctl unmask nfstuned.service && systemctl enable --now nfstuned" in fault.remedy
     assert not list(readahead.not_persistent(facts(superblock(128, AZURE))))
     low = replace(POLICY, assignments=(_all("low"),), profiles=(Profile("low", ReadAhead(kb=128)),))
     assert not list(readahead.not_persistent(facts(superblock(128, AZURE), policy=low)))

@@ -8,7 +8,7 @@ import pytest
 from nfstuned.core.diagnose import diagnose
 from nfstuned.core.endpoint import as_address, provider_by_name
 from nfstuned.core.rules.endpoint import RULES
-from nfstuned.core.rules.tls import wrong_cloud
+from nfstuned.core.rules.tls import helper_down, wrong_cloud
 from nfstuned.model.facts import (
     AUTOFS,
     LOGINS,
@@ -314,6 +314,17 @@ def test_a_tunnel_needs_a_listener_and_an_installed_watchdog_that_runs(
 ) -> None:
     seen = found([tunnelled(PRIVATE)], tls=Tls(watchdog, listening))
     assert seen == (["NFS406 /mnt/tls"] if expected else [])
+
+
+@pytest.mark.parametrize("listening", [frozenset({20049}), frozenset[int]()])
+def test_a_watchdog_that_is_masked_is_unmasked_before_it_is_started(listening: frozenset[int]) -> None:
+    for masked in (True, False):
+        tls = Tls(replace(STOPPED, masked=masked), listening)
+        facts = Facts(
+            frozenset(), Snapshot(), Policy((GENERIC,)), (tunnelled(PRIVATE),), system=System(tls=tls)
+        )
+        (fault,) = helper_down(facts)
+        assert fault.remedy.startswith("sudo systemctl unmask aznfswatchdogv4 && sudo") is masked
 
 
 def test_a_tunnel_without_a_configuration_is_the_helpers_where_that_is_installed() -> None:

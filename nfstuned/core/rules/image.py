@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from nfstuned.core.kerneldefaults import knows_nconnect, read_ahead_is_small
 from nfstuned.core.nfsoptions import is_v3
+from nfstuned.core.remedies import unmask
 from nfstuned.errors import ParseError
 from nfstuned.model.facts import Facts, ImageKernel
 from nfstuned.model.finding import Fault, Need, Rule, Severity
@@ -30,14 +31,14 @@ _PACKAGES = {
 def not_enabled(facts: Facts) -> Iterator[Fault]:
     """Yield the service where it is installed and nothing will start it."""
     daemon = facts.system.daemon
-    unmask = f"{_SYSTEMCTL_IN} unmask nfstuned.service && " if daemon.masked else ""
     if daemon.installed and not daemon.enabled:
         yield Fault(
             "nfstuned.service",
             "nfstuned is installed and nothing starts it at boot: every mount keeps the kernel's read-ahead",
             observed="masked" if daemon.masked else "disabled",
             expected="enabled",
-            remedy=f"{unmask}{_SYSTEMCTL_IN} enable nfstuned.service, with the image's folder for DIR",
+            remedy=unmask(daemon, "nfstuned.service", _SYSTEMCTL_IN)
+            + f"{_SYSTEMCTL_IN} enable nfstuned.service, with the image's folder for DIR",
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from nfstuned.core.remedies import unmask
 from nfstuned.core.rivals import fits, names, profile_of, rivals, wanted_kb
 from nfstuned.core.rules.udev import BROKEN, CONTESTED, MASKED, OUTRUN
 from nfstuned.core.udevinforce import in_force, is_nfsrahead, reaches_all
@@ -16,12 +17,12 @@ _OPTIMISED = (5, 4, 0)
 _KERNEL_KB = 128
 """What kernels give every NFS mount since 5.4, and some vendors' before (VM_READAHEAD_PAGES)."""
 _WASTE_RATIO, _WASTE_BYTES = 2.0, 256 << 20
-_ENABLE = "sudo systemctl enable --now nfstuned.service"
+_SERVICE = "nfstuned.service"
 
 
 def below_policy(facts: Facts) -> Iterator[Fault]:
     """Yield mounts whose read-ahead is below their profile's; the value counts, never the version."""
-    page = facts.snapshot.page_kb
+    page, later = facts.snapshot.page_kb, f"{unmask(facts.system.daemon, _SERVICE, 'systemctl')}systemctl"
     for target, kb in _values(facts):
         wanted = (wanted_kb(target) or 0) // page * page
         if page <= kb < wanted:
@@ -32,7 +33,7 @@ def below_policy(facts: Facts) -> Iterator[Fault]:
                 f"sequential reads wait for the server again and again{_why_128(facts, kb)}",
                 observed=f"{kb} KiB",
                 expected=f"{wanted} KiB",
-                remedy="sudo nfstuned apply, and systemctl enable --now nfstuned.service for later mounts",
+                remedy=f"sudo nfstuned apply, and {later} enable --now {_SERVICE} for later mounts",
                 source=_said_by(facts, profile, "read_ahead_kb"),
             )
 
@@ -135,7 +136,7 @@ def not_persistent(facts: Facts) -> Iterator[Fault]:
             "nfstuned.service is not enabled, and no udev rule or other program writes this value",
             observed="set by hand",
             expected="set at every mount",
-            remedy=_ENABLE,
+            remedy=unmask(facts.system.daemon, _SERVICE) + f"sudo systemctl enable --now {_SERVICE}",
         )
 
 

@@ -22,13 +22,14 @@ from nfstuned.core.endpoint import (
 from nfstuned.core.groups import groups
 from nfstuned.core.intent import AZNFS, wants_tunnel
 from nfstuned.core.nfsoptions import aznfs_version, last_of, version
-from nfstuned.core.remedies import later
+from nfstuned.core.remedies import later, unmask
 from nfstuned.model.facts import AUTOFS, LOGINS, Answer, Facts, Override, Target
 from nfstuned.model.finding import Fault, Rule, Severity
 from nfstuned.model.work import Maker, Request
 from nfstuned.parse.options import parse_options
 from nfstuned.parse.units import drop_in_folders, unit_name
 
+_WATCHDOG = "aznfswatchdogv4"
 _OVERRIDE = "AZURE_ENDPOINT_OVERRIDE"
 _PUBLIC_CLOUD = "windows.net"
 
@@ -36,6 +37,7 @@ _PUBLIC_CLOUD = "windows.net"
 def helper_down(facts: Facts) -> Iterator[Fault]:
     """Yield TLS mounts whose tunnel has no listener, or over which no watchdog watches."""
     state = facts.system.tls
+    systemctl = f"{unmask(state.watchdog, _WATCHDOG)}sudo systemctl"
     stopped = state.watchdog.installed and state.watchdog.active is False
     for target in facts.nfs:
         port = _tunnel_port(facts, target)
@@ -46,7 +48,7 @@ def helper_down(facts: Facts) -> Iterator[Fault]:
                 "waits for it",
                 observed=f"no listener on TCP port {port}",
                 expected="a running stunnel",
-                remedy="sudo systemctl restart aznfswatchdogv4, which starts the tunnel within seconds; else "
+                remedy=f"{systemctl} restart {_WATCHDOG}, which starts the tunnel within seconds; else "
                 f"sudo umount {quote(target.point)} and mount it again; see "
                 "/opt/microsoft/aznfs/data/aznfs.log",
             )
@@ -57,7 +59,7 @@ def helper_down(facts: Facts) -> Iterator[Fault]:
                 f"aznfswatchdogv4.service is not running: without it {hurts}",
                 observed="inactive",
                 expected="active",
-                remedy="sudo systemctl enable --now aznfswatchdogv4",
+                remedy=f"{systemctl} enable --now {_WATCHDOG}",
             )
 
 
