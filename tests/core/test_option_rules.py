@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from nfstuned.core.diagnose import diagnose
@@ -11,6 +13,7 @@ from nfstuned.host.configload import load
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, KernelSetting, System
 from nfstuned.model.finding import Need
+from nfstuned.model.intent import Setting
 from nfstuned.model.kernel import KernelRelease, Mount, Options
 from nfstuned.model.work import Maker, Request, Snapshot, Superblock
 from nfstuned.parse.fstab import parse_fstab
@@ -219,6 +222,60 @@ def test_a_mount_point_in_a_remedy_is_quoted_as_a_shell_wants_it() -> None:
     seen = Facts(frozenset({Need.LIVE}), snapshot, POLICY, targets(snapshot, POLICY))
     (fault,) = (one for one in diagnose(seen, options.RULES).findings if one.rule == "NFS307")
     assert fault.remedy.endswith("then umount '/mnt/a b' and mount it again")
+
+
+CONF = "/etc/nfsmount.conf"
+TIMES_TAKEN_OUT = (
+    f"take acregmin out of {CONF}:2, acdirmax out of {CONF}:3, and write actimeo=30 in the place of noac in"
+)
+
+
+def configured(line: str, *conf: tuple[str, str]) -> dict[str, str]:
+    """Return the remedies for a line of fstab to which nfsmount.conf adds options, from line 2 on."""
+    settings = tuple(
+        Setting("nfsmount_global_options", None, name, value, CONF, number)
+        for number, (name, value) in enumerate(conf, 2)
+    )
+    seen = facts(line)
+    snapshot = replace(seen.snapshot, settings=settings)
+    seen = replace(seen, snapshot=snapshot, targets=targets(snapshot, POLICY))
+    return {one.rule: one.remedy for one in diagnose(seen, options.RULES).findings}
+
+
+@pytest.mark.parametrize(
+    ("given", "conf", "remedy"),
+    [
+        ("", [("Ac", "False")], f"take noac out of {CONF}:2, and add actimeo=30 at the end of"),
+        ("", [("acregmin", "5")], f"take acregmin out of {CONF}:2, and add actimeo=30 at the end of"),
+        (",noac", [], "write actimeo=30 in the place of noac in"),
+        (
+            ",noac",
+            [("acregmin", "5"), ("acdirmax", "9")],
+            TIMES_TAKEN_OUT,
+        ),
+        (",actimeo=5", [("actimeo", "60")], "add actimeo=30 at the end of"),
+    ],
+)
+def test_a_cache_time_that_nfsmount_conf_adds_is_taken_out_there(
+    given: str, conf: list[tuple[str, str]], remedy: str
+) -> None:
+    (found,) = configured(f"{AZURE} nfs {GOOD}{given}", *conf).values()
+    assert found.partition(";")[0] == f"{remedy} the options in /etc/fstab:1"
+
+
+def test_soft_of_nfsmount_conf_is_taken_out_there_since_hard_does_not_keep_it_away() -> None:
+    for given in ("nofail", "nofail,hard"):
+        assert configured(f"nas:/a /a nfs {given}", ("Soft", "True")) == {
+            "NFS307": f"take soft out of {CONF}:2"
+        }
+    own = configured("nas:/a /a nfs nofail,soft", ("Soft", "True"))
+    assert own == {"NFS307": "replace soft by hard in the options in /etc/fstab:1"}
+
+
+def test_what_keeps_a_setting_of_nfsmount_conf_away_is_written_into_the_mounts_own_line() -> None:
+    small = configured(f"{AZURE} nfs {GOOD}", ("wsize", "64k"))
+    assert small["NFS303"].endswith("into the options in /etc/fstab:1")
+    assert not configured(f"{AZURE} nfs {GOOD},wsize=1048576", ("wsize", "64k"))
 
 
 def test_a_proposed_fstab_is_one_and_a_unit_is_none() -> None:

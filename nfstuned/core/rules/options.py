@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from nfstuned.core.groups import is_azure_files, is_netapp
@@ -16,7 +16,7 @@ from nfstuned.core.nfsoptions import (
     version,
     version_text,
 )
-from nfstuned.core.remedies import again, where
+from nfstuned.core.remedies import again, out_of_conf, where
 from nfstuned.core.rules import entries
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault, Rule, Severity
@@ -158,22 +158,29 @@ def short_cache(facts: Facts) -> Iterator[Fault]:
         times = cache_times(target.options)
         low = {name: seconds for name, seconds in times.items() if least is not None and seconds < least}
         if low:
+            mended = _cached(target, least, low)
             yield Fault(
                 target.subject,
                 f"attributes are cached for less than {least} s ({_listed(low)}): the server is asked for "
                 "them again while a directory is still being read",
                 observed=_noac(target) or _listed(low),
                 expected=f"actimeo={least} or more",
-                remedy=f"{_cached(target, least)}{again(target)}; keep it where other clients' changes must "
-                "be seen sooner",
+                remedy=f"{mended}{again(target)}; keep it where other clients' changes must be seen sooner",
             )
 
 
-def _cached(target: Target, least: int | None) -> str:
-    """Return how a longer time comes into the options; beside noac none counts."""
-    if noac := _noac(target):
-        return f"write actimeo={least} in the place of {noac} in the options in {where(target)}"
-    return f"add actimeo={least} at the end of the options in {where(target)}"
+def _cached(target: Target, least: int | None, low: Iterable[str]) -> str:
+    """Return how a longer time comes into the options; beside noac none counts.
+
+    nfsmount.conf puts what it has behind the mount's own options.
+    """
+    noac = _noac(target)
+    added = out_of_conf(target, *low, noac)
+    own = noac and not out_of_conf(target, noac)
+    change = (
+        f"write actimeo={least} in the place of {noac} in" if own else f"add actimeo={least} at the end of"
+    )
+    return f"{added and f'{added}, and '}{change} the options in {where(target)}"
 
 
 def _noac(target: Target) -> str:
@@ -186,13 +193,14 @@ def soft_mount(facts: Facts) -> Iterator[Fault]:
     for target in facts.nfs:
         how = last_of(target.options, "hard", "soft", "softerr")
         if how in {"soft", "softerr"}:
+            mended = out_of_conf(target, how) or f"replace {how} by hard in the options in {where(target)}"
             yield Fault(
                 target.subject,
                 f"{how}: when the server does not answer in time, programs get an error in the middle of "
                 "their work, and what they wrote may be lost without their knowing",
                 observed=how,
                 expected="hard",
-                remedy=f"replace {how} by hard in the options in {where(target)}{again(target)}",
+                remedy=f"{mended}{again(target)}",
             )
 
 
