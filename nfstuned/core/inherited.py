@@ -31,6 +31,8 @@ _BY_HAND = "mount "
 """How a step begins that is no command."""
 _OWN = ("addr", "clientaddr")
 """What mount.nfs adds by itself."""
+_GENERIC = ("ro", "nosuid", "nodev", "noexec", "noatime", "nodiratime", "nosymfollow", "sync", "dirsync")
+"""What mount(8) makes flags of, which utab does not keep."""
 
 
 def contradicted(target: Target, facts: Facts, known: Groups) -> Asked | None:
@@ -88,7 +90,7 @@ def mend(target: Target, facts: Facts, known: Groups, count: int) -> str:
     chief = known.after.get(id(target), target)
     others = [one for one in (known.after.get(id(one), one) for one in live) if one is not chief]
     above = [one for one in others if chief.point.startswith(one.point.rstrip("/") + "/")]
-    made = [*map(_command, above), _command(chief, count), *map(_command, others)]
+    made = [_command(one, count) for one in (*above, chief, *others)]
     units = any(step.startswith("sudo systemctl start ") for step in made)
     steps = [
         "sudo umount " + " ".join(shlex.quote(one.point) for one in reversed(live)),
@@ -145,7 +147,7 @@ def _held(live: Sequence[Target], facts: Facts) -> str:
     return f" (first end what still uses {some(hidden)}, which umount -l left behind)" if hidden else ""
 
 
-def _command(target: Target, count: int | None = None) -> str:
+def _command(target: Target, count: int) -> str:
     """Return how a mount is made again, with `count` connections where its options stand in the command.
 
     In words where nothing tells its options: what the kernel shows leaves some out.
@@ -154,14 +156,19 @@ def _command(target: Target, count: int | None = None) -> str:
         return _as_requested(target.point, target.request.maker)
     point = shlex.quote(target.point)
     if not target.asked:
-        number = f"nconnect={count} and otherwise " if count is not None else ""
-        return f"{_BY_HAND}{point} again with {number}the options that it had"
-    pairs = [(one.name, one.value) for one in target.asked if one.name not in _OWN]
-    if count is not None:
-        pairs = [*((name, value) for name, value in pairs if name != "nconnect"), ("nconnect", str(count))]
-    words = ",".join(name if value is None else f"{name}={value}" for name, value in pairs)
-    options = f"-o {shlex.quote(words)} " if words else ""
-    return f"sudo mount -t {target.fstype} {options}{shlex.quote(target.source)} {point}"
+        return f"{_BY_HAND}{point} again with nconnect={count} and otherwise the options that it had"
+    own = (one for one in target.asked if one.name not in {*_OWN, *_GENERIC, "nconnect"})
+    words = [one.name if one.value is None else f"{one.name}={one.value}" for one in own]
+    options = ",".join([*words, *_flags(target), f"nconnect={count}"])
+    return f"sudo mount -t {target.fstype} -o {shlex.quote(options)} {shlex.quote(target.source)} {point}"
+
+
+def _flags(target: Target) -> list[str]:
+    """Return the generic options that a live mount has, by itself or with its superblock."""
+    if target.live is None:
+        return []
+    flags = target.live.flags.split(",")
+    return [name for name in _GENERIC if name in flags or name in target.live.options]
 
 
 def _as_requested(point: str, maker: Maker) -> str:

@@ -59,6 +59,8 @@ class Mount:
     source: str
     options: Options
     """The superblock's own options, as in `/proc/mounts`: what is in effect, never what was asked for."""
+    flags: str = ""
+    """This mount's own options, as they stand: "ro,nosuid,relatime"."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 from nfstuned.errors import ParseError
@@ -65,4 +66,5 @@ def _mount(line: str, types: frozenset[str]) -> Mount | None:
         fstype=fstype,
         source=unescape(rest[0]),
         options=parse_kernel_options(rest[1]),
+        flags=sys.intern(fields[5]),  # a thousand mounts have the same few
     )

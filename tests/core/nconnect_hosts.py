@@ -42,6 +42,7 @@ class Made:
     space: str = "nas"
     at: str = NAS_ADDRESS
     connections: int = 1
+    flags: str = "rw,relatime"
     port: int | None = None
     """The client's; None for the one that the options show."""
 
@@ -52,7 +53,7 @@ def facts(*made: Made, lines: tuple[str, ...] = (), **changes: object) -> Facts:
     for number, one in enumerate(made):
         device = f"0:{50 + number}"
         shown = parse_options(f"{one.shown or 'vers=4.1,proto=tcp'},addr={one.at}")
-        mount = Mount(60 + number, 27, device, "/", one.point, "nfs4", one.source, shown)
+        mount = Mount(60 + number, 27, device, "/", one.point, "nfs4", one.source, shown, one.flags)
         space = (Server(4, one.at, 2049, 2, one.space),)
         volume = Volume(4, one.at, one.port or shown.number("port") or 2049, device, "0:0")
         superblocks.append(Superblock(device, number, 128, (mount,), volume, space))

@@ -104,7 +104,9 @@ def test_a_mount_that_asks_for_more_than_the_first_is_told_who_came_first() -> N
     )
     assert fault.subject == "/b"
     assert "/etc/fstab:2 asks for nconnect=4 and the mount has 1: /a came first" in fault.message
-    assert fault.remedy.endswith("sudo umount /b /a && sudo mount /b && sudo mount -t nfs4 -o rw nas:/srv /a")
+    assert fault.remedy.endswith(
+        "sudo umount /b /a && sudo mount /b && sudo mount -t nfs4 -o rw,nconnect=4 nas:/srv /a"
+    )
 
 
 def test_no_line_is_named_for_a_mount_that_was_made_by_hand() -> None:
@@ -116,7 +118,8 @@ def test_no_line_is_named_for_a_mount_that_was_made_by_hand() -> None:
     bare, changed = faults("NFS204", facts(*made))
     assert bare.message.startswith("mount(8) was asked for nconnect=4")
     assert bare.remedy.endswith(
-        "mount -t nfs4 -o nconnect=4 nas:/srv /b && sudo mount -t nfs4 -o rw nas:/srv /a && sudo mount /c"
+        "mount -t nfs4 -o nconnect=4 nas:/srv /b && sudo mount -t nfs4 -o rw,nconnect=4 nas:/srv /a "
+        "&& sudo mount /c"
     )
     assert changed.remedy.startswith("put nconnect=4 into /etc/fstab:3, then sudo umount")
 
@@ -315,7 +318,9 @@ def _asked_by(request: Request, *, at: str = "/mnt/in side") -> str:
     snapshot = replace(snapshot, requests=(*snapshot.requests, request))
     (fault,) = faults("NFS204", facts(snapshot=snapshot, targets=targets(snapshot, POLICY)))
     assert (fault.subject, shlex.split(fault.remedy)[:4]) == (at, ["sudo", "umount", at, "/b"])
-    return fault.remedy.partition(" && ")[2].removesuffix(" && sudo mount -t nfs4 -o rw nas:/srv /b")
+    return fault.remedy.partition(" && ")[2].removesuffix(
+        " && sudo mount -t nfs4 -o rw,nconnect=4 nas:/srv /b"
+    )
 
 
 @pytest.mark.parametrize(
@@ -352,7 +357,7 @@ def test_a_mount_comes_back_also_where_nothing_tells_its_options() -> None:
     (fault,) = faults("NFS204", facts(Made("/a", None), Made("/b", "nconnect=4")))
     assert fault.remedy == (
         "sudo umount /b /a && sudo mount -t nfs4 -o nconnect=4 nas:/srv /b, then "
-        "mount /a again with the options that it had"
+        "mount /a again with nconnect=4 and otherwise the options that it had"
     )
     (fault,) = faults("NFS201", facts(Made("/a", None, source=f"{AZURE}:/sa1/s"), Made("/b", fstab="rw")))
     assert fault.remedy.endswith(

@@ -81,7 +81,8 @@ def test_a_mount_that_a_proposal_leaves_out_still_decides(tmp_path: Path) -> Non
     assert "the mount would get 1: /mnt/a came first and decided it" in fault.message
     assert fault.remedy == (
         "put new:1 into /etc/fstab, then sudo umount /mnt/b /mnt/a && sudo mount /mnt/b && "
-        "sudo mount -t nfs4 -o vers=4,minorversion=1,sec=sys,_netdev,nofail nas1.example.com:/srv/a /mnt/a"
+        "sudo mount -t nfs4 -o vers=4,minorversion=1,sec=sys,_netdev,nofail,nconnect=4 "
+        "nas1.example.com:/srv/a /mnt/a"
     )
 
 

@@ -44,6 +44,12 @@ def test_the_options_are_those_of_the_superblock(captured: Captured) -> None:
         assert entry.options.number("nconnect") == (4 if entry.source.startswith("sa1") else None)
 
 
+def test_a_mounts_own_options_are_kept_apart_from_the_superblocks() -> None:
+    mount = only("1 2 0:3 / /m ro,nosuid,relatime shared:1 - nfs s:/ rw,vers=3")
+    assert isinstance(mount, Mount)
+    assert (mount.flags, "ro" in mount.options) == ("ro,nosuid,relatime", False)
+
+
 def test_escapes_are_decoded_in_every_text() -> None:
     mount = only(r"1 2 0:3 /a\040b /c\134d rw - nfs s\011x:/y rw,context=a\054b")
     assert isinstance(mount, Mount)

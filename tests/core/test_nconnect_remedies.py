@@ -1,0 +1,120 @@
+"""What the rules about nconnect tell to do, done on a model of the kernel: the first mount decides."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from nfstuned.model.finding import Fault
+from nfstuned.parse.options import parse_options
+from tests.core.nconnect_hosts import AZURE, Made, facts, faults
+
+RULES = ("NFS201", "NFS202", "NFS204", "NFS205", "NFS207")
+FLAGS = ("ro", "nosuid", "nodev", "noexec", "noatime", "nodiratime", "nosymfollow", "sync", "dirsync")
+
+
+@dataclass
+class Host:
+    """The mounts of one server, which share connections, and what is mounted of them now."""
+
+    made: dict[str, Made]
+    mounted: list[Made] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.mounted = list(self.made.values())
+
+    def follow(self, remedy: str) -> None:
+        for step in re.split(r", then | && ", remedy):
+            self._do(step)
+
+    def found(self) -> list[Fault]:
+        now = {one.point: one for one in self.mounted}
+        assert now.keys() == self.made.keys(), "not all mounts are back"
+        host = facts(*(now[point] for point in self.made))
+        return [fault for rule in RULES for fault in faults(rule, host)]
+
+    def _do(self, step: str) -> None:
+        words = shlex.split(step)
+        if change := re.match(r"(?:put|set) nconnect=(\d+)", step):
+            for line in re.findall(r"/etc/fstab:(\d+)", step):
+                self._write(int(line), f"nconnect={change[1]}")
+        elif words[:2] == ["sudo", "umount"]:
+            for point in words[2:]:
+                self.mounted = [one for one in self.mounted if one.point != point]
+                assert not [one for one in self.mounted if one.point.startswith(f"{point}/")], "busy"
+        elif words[:3] == ["sudo", "mount", "-t"]:
+            assert self.made[words[-1]].fstab is None
+            self._mount(words[-1], words[5])
+        elif words[:2] == ["sudo", "mount"]:
+            self._mount(words[2], self.made[words[2]].fstab or "")
+        elif again := re.fullmatch(
+            r"mount (\S+) again with (\S+) and otherwise the options that it had", step
+        ):
+            self._mount(again[1], ",".join([again[2], *self.made[again[1]].flags.split(",")]))
+        else:
+            assert step == "put nconnect=4 into the options", step
+
+    def _write(self, line: int, count: str) -> None:
+        point = list(self.made)[line - 1]
+        kept = [one for one in (self.made[point].fstab or "").split(",") if not one.startswith("nconnect=")]
+        self.made[point] = replace(self.made[point], fstab=",".join([*kept, count]))
+
+    def _mount(self, point: str, options: str) -> None:
+        outer = {one for one in self.made if point.startswith(f"{one}/")}
+        assert outer <= {one.point for one in self.mounted}, "it will lie below what it lies in"
+        first = self.mounted[0].shown if self.mounted else options
+        count = parse_options(first).number("nconnect") or 1
+        shown = re.sub(r",nconnect=\d+", "", self.made[point].shown)
+        flags = [name for name in FLAGS if name in parse_options(options)]
+        made = replace(
+            self.made[point],
+            asked=options,
+            shown=shown if count == 1 else f"{shown},nconnect={count}",
+            age_s=90 - len(self.mounted),
+            flags=",".join([*([] if "ro" in flags else ["rw"]), *flags, "relatime"]),
+        )
+        self.made[point] = made
+        self.mounted.append(made)
+
+
+BARE, FOUR, EIGHT = "vers=4.1,proto=tcp", "vers=4.1,proto=tcp,nconnect=4", "vers=4.1,proto=tcp,nconnect=8"
+SHARE = f"{AZURE}:/sa1/s"
+IN_FSTAB = Made("/a", "nconnect=4", BARE, fstab="nconnect=4", age_s=5)
+BY_HAND = Made("/b", "hard", BARE, age_s=9)
+LIVES = {
+    "a mount by hand came first": (IN_FSTAB, BY_HAND),
+    "a mount by hand lies outside": (replace(IN_FSTAB, point="/b/a"), BY_HAND),
+    "a mount by hand lies outside, whose options nothing tells": (
+        replace(IN_FSTAB, point="/b/a"),
+        replace(BY_HAND, asked=None),
+    ),
+    "a mount by hand asks for another number": (IN_FSTAB, replace(BY_HAND, asked="nconnect=2,hard")),
+    "read-only by hand": (IN_FSTAB, replace(BY_HAND, flags="ro,nosuid,nodev,noexec,noatime,relatime")),
+    "read-only by hand, and nothing tells its options": (
+        IN_FSTAB,
+        replace(BY_HAND, asked=None, flags="ro,relatime"),
+    ),
+    "fewer than the profile asks for": (
+        Made("/a", "hard", BARE, SHARE, fstab="hard"),
+        Made("/b", "hard", BARE, SHARE, flags="ro,relatime"),
+    ),
+}
+
+
+@pytest.mark.parametrize("why", LIVES)
+def test_who_does_what_a_finding_says_has_what_it_promises_and_no_other_finding(why: str) -> None:
+    made = {one.point: one for one in LIVES[why]}
+    first = Host(dict(made)).found()
+    assert first
+    for fault in first:
+        if " and mount all of them again" in fault.remedy:
+            continue  # NFS205 leaves the order to NFS201 and NFS202
+        host = Host(dict(made))
+        host.follow(fault.remedy)
+        assert host.found() == [], fault.remedy
+        assert {one.point: set(one.flags.split(",")) for one in host.mounted} == {
+            one.point: set(one.flags.split(",")) for one in made.values()
+        }
