@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from nfstuned.core import nfsoptions
 from nfstuned.core.addresses import Kind, kind
 from nfstuned.core.endpoint import AZURE_FILES, NETAPP, NFS_PORT, as_address, is_loopback, split_source
-from nfstuned.core.intent import wants_tunnel
+from nfstuned.core.intent import find, wants_tunnel
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.kernel import Options, Server
+from nfstuned.parse.options import parse_options
 from nfstuned.parse.utab import FILE as UTAB
 
 _PROTOCOLS = ("tcp", "udp", "rdma")
@@ -132,6 +133,15 @@ def requested(target: Target) -> int | None:
     if target.asked or target.request is not None:
         return 1
     return None
+
+
+def planned(target: Target) -> int | None:
+    """Return the nconnect that a mount's next making asks for: its line may be newer than what it had."""
+    line = parse_options(target.request.options).number("nconnect") if target.request else None
+    asked = find(target.asked, "nconnect")
+    if line is None and target.request and (asked is None or asked.file == UTAB):
+        return 1
+    return requested(target) if line is None else line
 
 
 def effective(target: Target, facts: Facts, known: Groups) -> int | None:

@@ -13,6 +13,7 @@ from nfstuned.core.groups import (
     allowed,
     effective,
     members,
+    planned,
     protocol,
     requested,
     rivals,
@@ -78,18 +79,17 @@ def strictest(target: Target, facts: Facts, known: Groups) -> Target:
 
 
 def mend(target: Target, facts: Facts, known: Groups, count: int) -> str:
-    """Return the commands that give a mount `count` connections; "" where nothing is mounted that has others.
+    """Return the commands that give a mount `count` connections; "" where nothing is mounted that must go.
 
-    All mounts of the group go, the innermost first; then it comes first, but for what it lies in. What a
-    proposal has a line for comes back as that line says.
+    The innermost go first; then it comes first, but for what it lies in. What a proposal has a line for comes
+    back as that line says.
     """
-    group = {id(one): one for one in (*members(target, facts, known), *_before(target, facts, known))}
-    live = sorted(group.values(), key=_depth)
+    live = _going(target, facts, known, count)
     if not live:
         return ""
     chief = known.after.get(id(target), target)
     others = [one for one in (known.after.get(id(one), one) for one in live) if one is not chief]
-    above = [one for one in others if chief.point.startswith(one.point.rstrip("/") + "/")]
+    above = [one for one in others if _lies_in(chief, one)]
     made = [_command(one, count) for one in (*above, chief, *others)]
     units = any(step.startswith("sudo systemctl start ") for step in made)
     steps = [
@@ -98,6 +98,23 @@ def mend(target: Target, facts: Facts, known: Groups, count: int) -> str:
         *dict.fromkeys(made),
     ]
     return _agree(others, count) + _put([chief, *others], facts) + _sequence(steps) + _held(live, facts)
+
+
+def _going(target: Target, facts: Facts, known: Groups, count: int) -> list[Target]:
+    """Return the live mounts that must go, the outermost first: all of the group.
+
+    Where the group has `count` already, only a mount of which utab says that it asked for another number.
+    """
+    if effective(target, facts, known) == count:
+        recorded = target.live is not None and was_recorded(target, facts)
+        inner = (one for one in members(target, facts, known) if one is target or _lies_in(one, target))
+        return sorted(inner, key=_depth) if recorded else []
+    group = {id(one): one for one in (*members(target, facts, known), *_before(target, facts, known))}
+    return sorted(group.values(), key=_depth)
+
+
+def _lies_in(inner: Target, outer: Target) -> bool:
+    return inner.point.startswith(outer.point.rstrip("/") + "/")
 
 
 def _before(target: Target, facts: Facts, known: Groups) -> list[Target]:
@@ -111,7 +128,7 @@ def _depth(target: Target) -> tuple[int, str]:
 
 def _agree(others: Iterable[Target], count: int) -> str:
     """Name the lines that must say the same, or the next boot decides anew."""
-    lines = dict.fromkeys(one.origin for one in others if one.origin and requested(one) not in {None, count})
+    lines = dict.fromkeys(one.origin for one in others if one.origin and planned(one) != count)
     return f"put nconnect={count} also into {some(list(lines))}, then " if lines else ""
 
 

@@ -382,4 +382,7 @@ def test_no_mount_gets_more_than_the_profiles_of_its_group_allow() -> None:
     (fault,) = faults(
         "NFS204", facts(replace(first, asked="nconnect=4", shown=shown), replace(second, shown=shown))
     )
-    assert fault.remedy == "set nconnect=4 in /etc/fstab:2, as the profile of /a allows no more"
+    assert fault.remedy == (
+        "set nconnect=4 in /etc/fstab:2, as the profile of /a allows no more, then "
+        "sudo umount /b && sudo mount /b"
+    )

@@ -55,7 +55,7 @@ class Host:
         ):
             self._mount(again[1], ",".join([again[2], *self.made[again[1]].flags.split(",")]))
         else:
-            assert step == "put nconnect=4 into the options", step
+            assert step == "put nconnect=4 into the options"
 
     def _write(self, line: int, count: str) -> None:
         point = list(self.made)[line - 1]
@@ -100,6 +100,28 @@ LIVES = {
     "fewer than the profile asks for": (
         Made("/a", "hard", BARE, SHARE, fstab="hard"),
         Made("/b", "hard", BARE, SHARE, flags="ro,relatime"),
+    ),
+    "more than the profile allows": (
+        Made("/a", "hard", EIGHT, SHARE, fstab="hard"),
+        Made("/b", "nconnect=8", EIGHT, SHARE, fstab="nconnect=8"),
+        Made("/c", "nconnect=8", EIGHT, SHARE),
+        Made("/d", "nconnect=4", EIGHT, SHARE, fstab="nconnect=4"),
+    ),
+    "a line was changed and its mount was not made again": (
+        Made("/a", "nconnect=4", FOUR, SHARE, fstab="hard"),
+        Made("/b", "nconnect=8", FOUR, SHARE, fstab="nconnect=4"),
+    ),
+    "the line of an outer mount asks no longer for what the mount was made with": (
+        Made("/a", "nconnect=4", BARE, fstab="hard"),
+        Made("/a/b", "nconnect=4", BARE, fstab="nconnect=4"),
+    ),
+    "the profile allows less than a mount asks for": (
+        Made("/a", "nconnect=8", FOUR, SHARE, fstab="nconnect=8"),
+        Made("/a/b", "nconnect=4", FOUR, SHARE, fstab="nconnect=4"),
+    ),
+    "the profile allows less than a mount by hand asks for": (
+        Made("/a", "nconnect=4", FOUR, SHARE, fstab="nconnect=4"),
+        Made("/b", "nconnect=8", FOUR, SHARE, flags="ro,relatime"),
     ),
 }
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nfstuned.core.backports import knows_nconnect
-from nfstuned.core.groups import Groups, allowed, effective, groups, protocol, requested, version
+from nfstuned.core.groups import Groups, allowed, effective, groups, planned, protocol, requested, version
 from nfstuned.core.inherited import contradicted, decider, mend, strictest
 from nfstuned.core.intent import find
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault, Rule, Severity
-from nfstuned.model.intent import Asked
-from nfstuned.parse.options import parse_options
 from nfstuned.parse.utab import FILE as UTAB
 
 
@@ -54,7 +52,7 @@ def above_policy(facts: Facts) -> Iterator[Fault]:
         if contradicted(target, facts, known) and (requested(target) or 0) <= most:
             continue
         wanted = min(target.profile.nconnect or most, allowed(strictest(target, facts, known)))
-        change = "" if (requested(target) or got) <= most else f"set nconnect={wanted}{_in_file(target)}"
+        change = "" if planned(target) == wanted else f"set nconnect={wanted}{_in_file(target)}"
         yield Fault(
             target.subject,
             f"nconnect={got} is more than the {most} that {target.profile.name} allows: nothing is gained "
@@ -103,20 +101,21 @@ def inherited(facts: Facts) -> Iterator[Fault]:
             f"({target.endpoint.address or target.endpoint.host}) share its connections",
             observed=f"nconnect={got}" if got != 1 else "no nconnect",
             expected=f"nconnect={asked.value}",
-            remedy=_granted(target, asked, facts, known),
+            remedy=_granted(target, facts, known),
         )
 
 
-def _granted(target: Target, asked: Asked, facts: Facts, known: Groups) -> str:
+def _granted(target: Target, facts: Facts, known: Groups) -> str:
     """Return how a mount gets what it asks for, or as much of it as the profiles of its group allow."""
     wanted, strict = requested(target) or 1, strictest(target, facts, known)
-    count, change = min(wanted, allowed(strict)), ""
-    if count < wanted:
+    count = min(wanted, allowed(strict))
+    if planned(target) == count:
+        change = ""
+    elif count < wanted:
         change = f"set nconnect={count}{_in_file(target)}, as the profile of {strict.point} allows no more"
-    elif asked.file == UTAB and target.origin:
+    else:
         change = f"put nconnect={count} into {target.origin}"
-    enough = count == effective(target, facts, known)
-    return _then(change, "" if enough else mend(target, facts, known, count))
+    return _then(change, mend(target, facts, known, count))
 
 
 def _may_have_more(target: Target, facts: Facts) -> bool:
@@ -128,7 +127,7 @@ def _may_have_more(target: Target, facts: Facts) -> bool:
 
 def _raise(target: Target, wanted: int, facts: Facts, known: Groups) -> str:
     """Return how a mount gets more connections: a new line in its file where that does not ask for enough."""
-    line = parse_options(target.request.options).number("nconnect") if target.request else None
+    line = planned(target)
     if target.live is None:
         return f"put nconnect={wanted} into the options{_in_file(target)}"
     if line is not None and wanted <= line <= allowed(strictest(target, facts, known)):
