@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from nfstuned.core import nfsoptions
 from nfstuned.core.addresses import Kind, kind
 from nfstuned.core.endpoint import AZURE_FILES, NETAPP, NFS_PORT, as_address, is_loopback, split_source
-from nfstuned.core.intent import find, wants_tunnel
+from nfstuned.core.intent import wants_tunnel
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.kernel import Options, Server
-from nfstuned.parse.options import parse_options
 from nfstuned.parse.utab import FILE as UTAB
 
 _PROTOCOLS = ("tcp", "udp", "rdma")
@@ -61,6 +60,8 @@ class Groups:
     after: Mapping[int, Target]
     """By the id of a live mount's Target: the line that a proposal has for its mount point. The two are one
     mount before and after, so that lines of the proposal have nothing to inherit from it."""
+    kerberos: Mapping[Group, Target]
+    """What is only asked for with Kerberos, one for each group that it would join, without the namespace."""
 
 
 def groups(facts: Facts) -> Groups:
@@ -81,7 +82,19 @@ def groups(facts: Facts) -> Groups:
         mine,
         {group: tuple(alike) for group, alike in bare.items()},
         _after(facts),
+        _kerberos(facts),
     )
+
+
+def _kerberos(facts: Facts) -> dict[Group, Target]:
+    """Return what is only asked for with Kerberos; not of Azure Files, which has none (NFS302)."""
+    found: dict[Group, Target] = {}
+    for target in facts.nfs:
+        if target.live is None and has_kerberos(target) and target.endpoint.provider != AZURE_FILES:
+            group = _asked(target, facts)
+            if group is not None:
+                found.setdefault(group, target)
+    return found
 
 
 def _after(facts: Facts) -> dict[int, Target]:
@@ -113,6 +126,16 @@ def rivals(target: Target, facts: Facts, known: Groups) -> tuple[Target, ...]:
     return tuple(other for other in others if target.live is not None or id(other) not in known.after)
 
 
+def awaited(target: Target, facts: Facts, known: Groups) -> tuple[Target, ...]:
+    """Return a line with Kerberos that is not mounted yet and can only join a mount's group."""
+    group = known.mine.get(id(target)) if target.live is not None else _asked(target, facts)
+    if group is None:
+        return ()
+    bare = replace(group, namespace=0)
+    line = known.kerberos.get(bare)
+    return (line,) if line is not None and len(known.bare.get(bare, ())) <= 1 else ()
+
+
 def by_namespace(targets: Sequence[Target]) -> Sequence[Sequence[Target]]:
     """Split mounts by network namespace: connections are never shared across.
 
@@ -135,15 +158,6 @@ def requested(target: Target) -> int | None:
     return None
 
 
-def planned(target: Target) -> int | None:
-    """Return the nconnect that a mount's next making asks for: its line may be newer than what it had."""
-    line = parse_options(target.request.options).number("nconnect") if target.request else None
-    asked = find(target.asked, "nconnect")
-    if line is None and target.request and (asked is None or asked.file == UTAB):
-        return 1
-    return requested(target) if line is None else line
-
-
 def effective(target: Target, facts: Facts, known: Groups) -> int | None:
     """Return the nconnect of a live mount, or the one that a mount will get; None if that is unknown.
 
@@ -153,6 +167,11 @@ def effective(target: Target, facts: Facts, known: Groups) -> int | None:
     if alike:
         return alike[0].options.number("nconnect") or 1
     return requested(target)
+
+
+def has_kerberos(target: Target) -> bool:
+    """Whether a mount has Kerberos, or asks for a list of flavours in which it is."""
+    return "krb5" in (target.options.get("sec") or "")
 
 
 def allowed(target: Target) -> int:

@@ -11,9 +11,10 @@ from nfstuned.core.backports import V4_0_SINCE
 from nfstuned.core.groups import (
     Groups,
     allowed,
+    awaited,
     effective,
+    has_kerberos,
     members,
-    planned,
     protocol,
     requested,
     rivals,
@@ -24,7 +25,9 @@ from nfstuned.core.intent import find
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.intent import Asked
 from nfstuned.model.work import Maker
+from nfstuned.parse.options import parse_options
 from nfstuned.parse.units import unit_name
+from nfstuned.parse.utab import FILE as UTAB
 
 _FSTAB = "/etc/fstab"
 _RELOAD = "sudo systemctl daemon-reload"
@@ -74,8 +77,22 @@ def decider(target: Target, facts: Facts, known: Groups) -> str:
 
 
 def strictest(target: Target, facts: Facts, known: Groups) -> Target:
-    """Return the mount of the group whose profile allows the fewest connections: they are all mounts'."""
-    return min((target, *rivals(target, facts, known)), key=allowed)
+    """Return the mount of the group that is good for the fewest connections: they are all mounts'."""
+    return min((target, *rivals(target, facts, known), *awaited(target, facts, known)), key=bound)
+
+
+def bound(target: Target) -> int:
+    """Return the most connections that a mount is good for: with Kerberos it is one (NFS207)."""
+    return 1 if has_kerberos(target) else allowed(target)
+
+
+def planned(target: Target) -> int | None:
+    """Return the nconnect that a mount's next making asks for: its line may be newer than what it had."""
+    line = parse_options(target.request.options).number("nconnect") if target.request else None
+    asked = find(target.asked, "nconnect")
+    if line is None and target.request and (asked is None or asked.file == UTAB):
+        return 1
+    return requested(target) if line is None else line
 
 
 def mend(target: Target, facts: Facts, known: Groups, count: int) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from nfstuned.model.finding import Fault
 from nfstuned.parse.options import parse_options
-from tests.core.nconnect_hosts import AZURE, Made, facts, faults
+from tests.core.nconnect_hosts import AZURE, NAS, Made, answered, facts, faults
 
 RULES = ("NFS201", "NFS202", "NFS204", "NFS205", "NFS207")
 FLAGS = ("ro", "nosuid", "nodev", "noexec", "noatime", "nodiratime", "nosymfollow", "sync", "dirsync")
@@ -81,6 +81,8 @@ class Host:
 
 
 BARE, FOUR, EIGHT = "vers=4.1,proto=tcp", "vers=4.1,proto=tcp,nconnect=4", "vers=4.1,proto=tcp,nconnect=8"
+IN_WORDS = (" and mount all of them again", " and mount them again without nconnect")
+NETAPP = "10.9.0.5"
 SHARE = f"{AZURE}:/sa1/s"
 IN_FSTAB = Made("/a", "nconnect=4", BARE, fstab="nconnect=4", age_s=5)
 BY_HAND = Made("/b", "hard", BARE, age_s=9)
@@ -123,6 +125,15 @@ LIVES = {
         Made("/a", "nconnect=4", FOUR, SHARE, fstab="nconnect=4"),
         Made("/b", "nconnect=8", FOUR, SHARE, flags="ro,relatime"),
     ),
+    "a mount beside Kerberos asks for several connections": (
+        Made("/a", "nconnect=8", BARE, fstab="nconnect=8", at=NETAPP),
+        Made("/b", "sec=krb5", f"{BARE},sec=krb5", fstab="sec=krb5", at=NETAPP),
+    ),
+    "mounts beside Kerberos ask for different numbers": (
+        Made("/a", "nconnect=8", FOUR, fstab="nconnect=8", at=NETAPP),
+        Made("/b", "sec=krb5,nconnect=4", f"{FOUR},sec=krb5", fstab="sec=krb5,nconnect=4", at=NETAPP),
+        Made("/c", "nconnect=4", FOUR, at=NETAPP),
+    ),
 }
 
 
@@ -132,11 +143,28 @@ def test_who_does_what_a_finding_says_has_what_it_promises_and_no_other_finding(
     first = Host(dict(made)).found()
     assert first
     for fault in first:
-        if " and mount all of them again" in fault.remedy:
-            continue  # NFS205 leaves the order to NFS201 and NFS202
+        if fault.remedy.endswith(IN_WORDS):
+            continue
         host = Host(dict(made))
         host.follow(fault.remedy)
         assert host.found() == [], fault.remedy
         assert {one.point: set(one.flags.split(",")) for one in host.mounted} == {
             one.point: set(one.flags.split(",")) for one in made.values()
         }
+
+
+def test_nothing_beside_kerberos_is_told_to_have_several_connections() -> None:
+    plain, kerberos = Made("/a", "hard", BARE, at=NETAPP), Made("/b", None, f"{BARE},sec=krb5p", at=NETAPP)
+    network = answered(NAS, NETAPP)
+    pod, line = replace(plain, point="/b", space="pod"), f"{NAS}:/x /x vers=4.1,sec="
+    for host, told in (
+        (facts(plain), ["/a"]),
+        (facts(plain, kerberos), []),
+        (facts(plain, replace(kerberos, at="10.9.0.6")), ["/a"]),
+        (facts(plain, replace(kerberos, space="pod")), ["/a"]),
+        (facts(plain, lines=(f"{line}krb5",), network=network), []),
+        (facts(plain, lines=(f"{line}sys,nconnect=8",), network=network), ["/a"]),
+        (facts(plain, pod, lines=(f"{line}krb5",), network=network), ["/a", "/b"]),
+        (facts(lines=(f"{line}krb5", f"{NAS}:/y /y vers=4.1"), network=network), []),
+    ):
+        assert [fault.subject for fault in faults("NFS201", host)] == told

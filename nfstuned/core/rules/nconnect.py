@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nfstuned.core.backports import knows_nconnect
-from nfstuned.core.groups import Groups, allowed, effective, groups, planned, protocol, requested, version
-from nfstuned.core.inherited import contradicted, decider, mend, strictest
+from nfstuned.core.groups import Groups, effective, groups, has_kerberos, protocol, requested, version
+from nfstuned.core.inherited import bound, contradicted, decider, mend, planned, strictest
 from nfstuned.core.intent import find
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault, Rule, Severity
@@ -16,9 +16,9 @@ from nfstuned.parse.utab import FILE as UTAB
 def below_policy(facts: Facts) -> Iterator[Fault]:
     """Yield mounts with fewer connections than their profile asks for.
 
-    Silent where the advice would be wrong or said already: with Kerberos (NFS207), where the kernel cannot
-    (NFS203), where the profile of another mount of its group allows no more, and where the mount asks for
-    enough and another mount decided (NFS204).
+    Silent where the advice would be wrong or said already: where a mount of its group has Kerberos (NFS207)
+    or a profile that allows no more, where the kernel cannot (NFS203), and where the mount asks for enough
+    and another mount decided (NFS204).
     """
     known = groups(facts)
     for target in facts.nfs:
@@ -27,7 +27,7 @@ def below_policy(facts: Facts) -> Iterator[Fault]:
             continue
         if contradicted(target, facts, known) and (requested(target) or 0) >= wanted:
             continue
-        possible = min(wanted, allowed(strictest(target, facts, known)))
+        possible = min(wanted, bound(strictest(target, facts, known)))
         if got >= possible:
             continue
         yield Fault(
@@ -51,7 +51,7 @@ def above_policy(facts: Facts) -> Iterator[Fault]:
             continue
         if contradicted(target, facts, known) and (requested(target) or 0) <= most:
             continue
-        wanted = min(target.profile.nconnect or most, allowed(strictest(target, facts, known)))
+        wanted = min(target.profile.nconnect or most, bound(strictest(target, facts, known)))
         change = "" if planned(target) == wanted else f"set nconnect={wanted}{_in_file(target)}"
         yield Fault(
             target.subject,
@@ -106,23 +106,25 @@ def inherited(facts: Facts) -> Iterator[Fault]:
 
 
 def _granted(target: Target, facts: Facts, known: Groups) -> str:
-    """Return how a mount gets what it asks for, or as much of it as the profiles of its group allow."""
+    """Return how a mount gets what it asks for, or as much of it as its group is good for."""
     wanted, strict = requested(target) or 1, strictest(target, facts, known)
-    count = min(wanted, allowed(strict))
+    count = min(wanted, bound(strict))
     if planned(target) == count:
         change = ""
     elif count < wanted:
-        change = f"set nconnect={count}{_in_file(target)}, as the profile of {strict.point} allows no more"
+        profile = f"the profile of {strict.point} allows no more"
+        why = f"{strict.point} asks for Kerberos" if has_kerberos(strict) else profile
+        change = f"set nconnect={count}{_in_file(target)}, as {why}"
     else:
         change = f"put nconnect={count} into {target.origin}"
     return _then(change, mend(target, facts, known, count))
 
 
 def _may_have_more(target: Target, facts: Facts) -> bool:
-    """Whether more connections are possible and wanted for a mount."""
+    """Whether more connections are possible for a mount."""
     release = facts.snapshot.kernel
     possible = release is None or knows_nconnect(release, facts.snapshot.distribution, version(target))
-    return possible and protocol(target) == "tcp" and "krb5" not in (target.options.get("sec") or "")
+    return possible and protocol(target) == "tcp"
 
 
 def _raise(target: Target, wanted: int, facts: Facts, known: Groups) -> str:
@@ -130,7 +132,7 @@ def _raise(target: Target, wanted: int, facts: Facts, known: Groups) -> str:
     line = planned(target)
     if target.live is None:
         return f"put nconnect={wanted} into the options{_in_file(target)}"
-    if line is not None and wanted <= line <= allowed(strictest(target, facts, known)):
+    if line is not None and wanted <= line <= bound(strictest(target, facts, known)):
         return mend(target, facts, known, line)
     change = f"put nconnect={wanted} into the options{_in_file(target)}"
     return _then(change, mend(target, facts, known, wanted))
