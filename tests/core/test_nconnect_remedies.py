@@ -31,9 +31,8 @@ class Host:
             self._do(step)
 
     def found(self) -> list[Fault]:
-        now = {one.point: one for one in self.mounted}
-        assert now.keys() == self.made.keys(), "not all mounts are back"
-        host = facts(*(now[point] for point in self.made))
+        assert {one.point for one in self.mounted} == self.made.keys(), "not all mounts are back"
+        host = facts(*self.made.values())
         return [fault for rule in RULES for fault in faults(rule, host)]
 
     def _do(self, step: str) -> None:
@@ -120,6 +119,10 @@ LIVES = {
     "the profile allows less than a mount asks for": (
         Made("/a", "nconnect=8", FOUR, SHARE, fstab="nconnect=8"),
         Made("/a/b", "nconnect=4", FOUR, SHARE, fstab="nconnect=4"),
+    ),
+    "Kerberos allows less than a line asks for, and utab is gone": (
+        Made("/a", None, BARE, fstab="nconnect=4"),
+        Made("/b", None, f"{BARE},sec=krb5", fstab="sec=krb5"),
     ),
     "the profile allows less than a mount by hand asks for": (
         Made("/a", "nconnect=4", FOUR, SHARE, fstab="nconnect=4"),
