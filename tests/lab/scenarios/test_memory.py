@@ -42,11 +42,13 @@ def test_5000_events_add_less_than_2_mb(
     before = stopped_daemon.rss_kb
     real = cycle(mount, CYCLES)
     between = stopped_daemon.rss_kb
+    _say(capsys, f"{real} events of {CYCLES} NFSv4 mounts and unmounts")
     # Half of the others say that a superblock is new, which is what takes the longest way through the daemon.
     synthetic = EVENTS - real
     for action in ("add", "change"):
         announce(synthetic // 2, kept.device, action)
-    settle()
+        settle()
+        _say(capsys, f"{synthetic // 2} synthetic events, {action}")
     let_tick(stopped_daemon)
     after = stopped_daemon.rss_kb
     grown = after - before
