@@ -38,6 +38,9 @@ pytestmark = [pytest.mark.race, pytest.mark.usefixtures("quiet_udev")]
 def watched_daemon(stopped_daemon: Daemon) -> Iterator[Daemon]:
     """The service with samples each two seconds and a watchdog that bites within the length of a test."""
     stopped_daemon.configure(OFTEN)
+    for command in COMMANDS:
+        # The first run is the emulator's: it translates all code, and reads it from the disk.
+        nfstuned(*command)
     with override(WATCHED):
         stopped_daemon.start()
         yield stopped_daemon
