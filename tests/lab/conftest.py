@@ -27,8 +27,8 @@ collect_ignore = ["scenarios", "kit"]
 class Lab:
     """The boots of one session, made when first asked for.
 
-    A guest seldom keeps a processor busy, so there are as many at a time as processors; but where time counts
-    in one, it is alone.
+    A guest seldom keeps a processor busy, so there are as many at a time as processors; but while mounts race
+    the daemon in one, it is alone.
     """
 
     def __init__(self, wanted: tuple[Choice, ...], folder: Path, say: Callable[[str], None]) -> None:

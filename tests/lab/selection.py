@@ -16,7 +16,7 @@ _ONE = re.compile(r"^@pytest\.mark\.(long|race)\b", re.MULTILINE)
 class Length(enum.Enum):
     """A scenario's marker: all short ones of a kernel share one boot, all long ones another.
 
-    Those in which time counts have a boot whose guest is alone on the machine.
+    Those that race mount(8) have a boot whose guest is alone on the machine.
     """
 
     RACE = "race"

@@ -31,7 +31,7 @@ WATCHDOG_S = 20
 WATCHED = f"[Service]\nWatchdogSec={WATCHDOG_S}\n"
 OFTEN = '[daemon]\nsample_interval = "2s"\n'
 COMMANDS = (("status",), ("status", "--format", "json"), ("apply", "--dry-run"))
-pytestmark = [pytest.mark.race, pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quiet_udev")]
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.lab.kit import rivals
+from tests.lab.kit.expect import tuned
 from tests.lab.kit.race import race
 from tests.lab.kit.server import SHARES
 
@@ -42,12 +43,10 @@ def test_with_nfs_utils_rule_in_place_30_of_30_mounts_end_right(
     server.export(*dict.fromkeys(share for share, _ in wanted))
     mounted = [mount(share, options) for share, options in wanted]
     rivals.settle()
-    time.sleep(1)
-    values = [one.read_ahead_kb for one in mounted]
-    assert values == [AZURE_KB] * MOUNTS, f"{values}\n{_said(running_daemon)}"
+    tuned(AZURE_KB, *mounted)
     time.sleep(3)
-    later = [one.read_ahead_kb for one in mounted]
-    assert later == values, f"did not stay: {later}\n{_said(running_daemon)}"
+    values = [one.read_ahead_kb for one in mounted]
+    assert values == [AZURE_KB] * MOUNTS, f"did not stay: {values}\n{_said(running_daemon)}"
 
 
 def _said(daemon: Daemon) -> str:
