@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from tests.lab.kit.server import Server
 
 ANSWER_S = 5.0
+SLOWER = 2.0
+"""Beside another guest anything may take more than ANSWER_S: then what the dead server adds is judged."""
 STOP_S = 5.0
 START_S = 30.0
 WATCHDOG_S = 20
@@ -38,9 +40,8 @@ pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quiet_udev")]
 def watched_daemon(stopped_daemon: Daemon) -> Iterator[Daemon]:
     """The service with samples each two seconds and a watchdog that bites within the length of a test."""
     stopped_daemon.configure(OFTEN)
-    for command in COMMANDS:
-        # The first run is the emulator's: it translates all code, and reads it from the disk.
-        nfstuned(*command)
+    # The first run is the emulator's: it translates all code, and reads it from the disk.
+    nfstuned("status")
     with override(WATCHED):
         stopped_daemon.start()
         yield stopped_daemon
@@ -50,10 +51,10 @@ def watched_daemon(stopped_daemon: Daemon) -> Iterator[Daemon]:
 def test_a_stopped_server_stops_nothing_else(watched_daemon: Daemon, server: Server, mount: Mounts) -> None:
     mounts = [mount("a", "vers=4.2,actimeo=0"), mount("b", "vers=3,nolock,actimeo=0")]
     tuned(15360, *mounts)
-    pid = watched_daemon.pid
+    pid, alive = watched_daemon.pid, _times(mounts)
     server.stop()
     with _hanging(mounts[0]), _hanging(mounts[1]):
-        _answers(mounts)
+        _answers(mounts, alive)
         _outlives_its_watchdog(watched_daemon, pid)
         _stops_in_time(watched_daemon)
         server.start()
@@ -62,14 +63,14 @@ def test_a_stopped_server_stops_nothing_else(watched_daemon: Daemon, server: Ser
 def test_a_silent_server_stops_nothing_else(watched_daemon: Daemon, mount: Mounts) -> None:
     mounts = [mount("a", "vers=4.1,actimeo=0"), mount("b", "vers=3,nolock,actimeo=0")]
     tuned(15360, *mounts)
-    pid = watched_daemon.pid
+    pid, alive = watched_daemon.pid, _times(mounts)
     with silent(ADDRESS), _hanging(mounts[0]), _hanging(mounts[1]):
-        _answers(mounts)
+        _answers(mounts, alive)
         # NFSv3: over NFSv4 the client would find that both addresses are one server, and ask the silent one.
         other = mount("c", "vers=3,nolock", host=GENERIC)
         tuned(1024, other)
         _outlives_its_watchdog(watched_daemon, pid)
-        _answers([*mounts, other])
+        _answers([*mounts, other], alive)
         _stops_in_time(watched_daemon)
 
 
@@ -95,19 +96,25 @@ def _hanging(mounted: Mounted) -> Iterator[None]:
             process.kill()
 
 
-def _answers(mounts: list[Mounted]) -> None:
-    slow = []
+def _answers(mounts: list[Mounted], alive: dict[str, float]) -> None:
+    """The commands answer in time, or in that which they took while the server lived."""
+    times = _times(mounts)
+    slow = {line: took for line, took in times.items() if took >= max(ANSWER_S, SLOWER * alive[line])}
+    assert slow == {}, f"alive: {alive}"
+
+
+def _times(mounts: list[Mounted]) -> dict[str, float]:
+    """Run each command and return its seconds; each shows all mounts."""
+    times = {}
     for command in COMMANDS:
         started = time.monotonic()
         done = nfstuned(*command)
-        took = time.monotonic() - started
+        times[" ".join(command)] = time.monotonic() - started
         assert done.returncode == 0, done.stdout + done.stderr
-        if took >= ANSWER_S:
-            slow.append(f"nfstuned {' '.join(command)}: {took:.1f} s")
         if "json" in command:
             rows = json.loads(done.stdout)["mounts"]
             assert {row["mount_point"] for row in rows} == {str(mounted.point) for mounted in mounts}
-    assert slow == []
+    return times
 
 
 def _outlives_its_watchdog(daemon: Daemon, pid: int) -> None:
