@@ -81,7 +81,7 @@ def groups(facts: Facts) -> Groups:
         {group: tuple(members) for group, members in live.items()},
         mine,
         {group: tuple(alike) for group, alike in bare.items()},
-        _after(facts),
+        replaced(facts),
         _kerberos(facts),
     )
 
@@ -97,7 +97,7 @@ def _kerberos(facts: Facts) -> dict[Group, Target]:
     return found
 
 
-def _after(facts: Facts) -> dict[int, Target]:
+def replaced(facts: Facts) -> dict[int, Target]:
     """Return what a proposal makes of live mounts; of several lines for a mount point the first counts."""
     lines: dict[str, Target] = {}
     for target in facts.nfs:

@@ -13,6 +13,7 @@ from nfstuned.core.groups import (
     effective,
     groups,
     is_private,
+    replaced,
     requested,
     rivals,
     share,
@@ -97,7 +98,7 @@ def _azure_files(facts: Facts, *, private: bool) -> list[Target]:
 
     A live mount and the proposed line for it are one, and what another line replaces is none.
     """
-    after, mounted = groups(facts).after, {target.request for target in facts.nfs if target.live is not None}
+    after, mounted = replaced(facts), {target.request for target in facts.nfs if target.live is not None}
     return [
         target
         for target in facts.nfs

@@ -19,7 +19,7 @@ from nfstuned.core.endpoint import (
     provider_by_name,
     split_source,
 )
-from nfstuned.core.groups import groups
+from nfstuned.core.groups import replaced
 from nfstuned.core.intent import AZNFS, wants_tunnel
 from nfstuned.core.nfsoptions import aznfs_version, last_of, version
 from nfstuned.core.remedies import later, unmask
@@ -70,7 +70,7 @@ def mixed(facts: Facts) -> Iterator[Fault]:
     are a line and a mount that a proposal replaces.
     """
     yield from _in_the_clear(facts)
-    answers, replaced = facts.network.by_name, groups(facts).after
+    answers, after = facts.network.by_name, replaced(facts)
     clear: list[Target] = []
     encrypted: dict[str, list[Target]] = {}
     for target in facts.nfs:
@@ -81,7 +81,7 @@ def mixed(facts: Facts) -> Iterator[Fault]:
             clear.append(target)
     for target in clear:
         both = ((place, one) for place in _places(answers, target) for one in encrypted.get(place, ()))
-        place, other = next((pair for pair in both if _meet(target, pair[1], replaced)), ("", None))
+        place, other = next((pair for pair in both if _meet(target, pair[1], after)), ("", None))
         if other is None:
             continue
         yield Fault(
@@ -130,10 +130,10 @@ def _is_refused(target: Target) -> bool:
     return "notls" not in asked and aznfs_version(asked) not in {"3", "4.1"}
 
 
-def _meet(one: Target, other: Target, replaced: Container[int]) -> bool:
-    """Whether two mounts will be there at one time; `replaced` has ids of what a proposal replaces."""
+def _meet(one: Target, other: Target, after: Container[int]) -> bool:
+    """Whether two mounts will be there at one time; `after` has ids of what a proposal replaces."""
     live = [id(target) for target in (one, other) if target.live is not None]
-    before_and_after = len(live) == 1 and live[0] in replaced
+    before_and_after = len(live) == 1 and live[0] in after
     return one.point != other.point and not before_and_after
 
 
