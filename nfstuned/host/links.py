@@ -7,19 +7,18 @@ needs a right for any of it.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
-from ipaddress import ip_address
-from socket import AF_INET, AF_INET6
 from typing import Any
 
 from nfstuned.host.root import Root
+from nfstuned.host.rtnetlink import Rtnetlink
 from nfstuned.model.facts import Interface, Route
 from nfstuned.model.kernel import decimal
 
 FOLDER = "sys/class/net"
 _RTN_LOCAL = 2
-_USUAL_MTU, _NETVSC, _LOOPBACK = "1500", "hv_netvsc", "lo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,75 +35,38 @@ def observe_links(root: Root, addresses: Sequence[str]) -> Links:
     """Return the routes to `addresses`, and the interfaces. An address without a route is left out."""
     if not addresses:
         return Links()
-    from pyroute2 import IPRoute  # noqa: PLC0415 - 150 ms that only a check with a server pays
-    from pyroute2.netlink.exceptions import NetlinkError  # noqa: PLC0415
-
     try:
-        with IPRoute() as netlink:
-            links = {link["index"]: link for link in netlink.get_links()}
-            routes = tuple(_routes(netlink, addresses, links, NetlinkError))
-    except (OSError, NetlinkError) as error:
+        with closing(Rtnetlink()) as netlink:
+            links = netlink.links()
+            routes = tuple(_routes(netlink, addresses, links))
+    except OSError as error:
         return Links(unknown=(f"network interfaces and routes: {error}",))
     used = {route.interface for route in routes}
     interfaces = (_interface(root, link, links) for link in links.values() if _counts(link, used))
     return Links(routes, tuple(interfaces))
 
 
-def any_stands_out(root: Root) -> bool:
-    """Return whether some interface is one about which a rule may have something to say.
-
-    On most hosts none is. There nobody needs the routes, and pyroute2, which asks the kernel for them, takes
-    longer to load than all else that a check does. Where sysfs shows no device, it cannot tell.
-    """
-    drivers = {name: _driver(root, name) for name in root.names(FOLDER)}
-    devices = {name: driver for name, driver in drivers.items() if driver}
-    led = {posixpath.basename(root.link(f"{FOLDER}/{name}/master") or "") for name in devices}
-    if any(_odd_mtu(root, name, device=name in devices) for name in drivers):
-        return True
-    return not devices or any(
-        (driver == _NETVSC and name not in led) or (len(_queues(root, name)) == 1 and not _spread(root, name))
-        for name, driver in devices.items()
-    )
-
-
-def _odd_mtu(root: Root, name: str, *, device: bool) -> bool:
-    """Return whether an interface's MTU may not fit; a virtual one can only be too large (NFS508)."""
-    mtu = root.read_or_empty(f"{FOLDER}/{name}/mtu").strip()
-    if device:
-        return mtu != _USUAL_MTU
-    return name != _LOOPBACK and mtu.isascii() and mtu.isdigit() and int(mtu) > int(_USUAL_MTU)
-
-
 def _counts(link: Any, used: set[str]) -> bool:  # noqa: ANN401 - pyroute2 has no types
     return link.get_attr("IFLA_IFNAME") in used or link.get_nested("IFLA_LINKINFO", "IFLA_INFO_KIND") is None
 
 
-def _routes(
-    netlink: Any,  # noqa: ANN401 - as above
-    addresses: Iterable[str],
-    links: dict[int, Any],
-    refused: type[Exception],
-) -> Iterable[Route]:
+def _routes(netlink: Rtnetlink, addresses: Iterable[str], links: Mapping[int, Any]) -> Iterable[Route]:
     for text in addresses:
         address, _, scope = text.partition("%")
         if scope:  # a link-local address names its interface itself
             yield Route(text, scope)
             continue
-        family = AF_INET if ip_address(address).version == 4 else AF_INET6  # noqa: PLR2004 - IPv4
         try:
-            answer = netlink.route("get", dst=address, family=family)
-        except refused:  # unreachable, prohibited: no way leads there
+            route = netlink.route(address)
+        except OSError:  # unreachable, prohibited: no way leads there
             continue
-        for route in answer:
-            link = links.get(route.get_attr("RTA_OIF"))
-            if link is not None:
-                local = route["type"] == _RTN_LOCAL
-                yield Route(
-                    text, link.get_attr("IFLA_IFNAME"), local, route.get_nested("RTA_METRICS", "RTAX_MTU")
-                )
+        link = links.get(route.get_attr("RTA_OIF"))
+        if link is not None:
+            local, mtu = route["type"] == _RTN_LOCAL, route.get_nested("RTA_METRICS", "RTAX_MTU")
+            yield Route(text, link.get_attr("IFLA_IFNAME"), local, mtu)
 
 
-def _interface(root: Root, link: Any, links: dict[int, Any]) -> Interface:  # noqa: ANN401 - as above
+def _interface(root: Root, link: Any, links: Mapping[int, Any]) -> Interface:  # noqa: ANN401 - as above
     name = link.get_attr("IFLA_IFNAME")
     master = links.get(link.get_attr("IFLA_MASTER"))
     known = Interface(

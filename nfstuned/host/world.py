@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from nfstuned.host import azure
-from nfstuned.host.links import Links, any_stands_out, observe_links
+from nfstuned.host.links import observe_links
 from nfstuned.host.names import DNS_PORT, resolve
 from nfstuned.host.outside import Questions
 from nfstuned.host.reach import Place, reach
@@ -28,10 +28,10 @@ class LiveOutside:
     def ask(self, questions: Questions, *, offline: bool) -> tuple[Network, tuple[str, ...]]:
         """Return what was found out, and what could not be; `offline` asks the kernel only."""
         if offline:
-            links = self._links(questions, ())
+            links = observe_links(self.root, _addresses(questions, ()))
             return Network(routes=links.routes, interfaces=links.interfaces), links.unknown
         answers = resolve(self.root, questions.names, port=self.dns_port)
-        links = self._links(questions, answers)
+        links = observe_links(self.root, _addresses(questions, answers))
         groups = _places(questions, answers)
         reaches = reach(tuple(groups.values()))
         size, silent = azure.vm_size(self.metadata) if questions.azure else (None, "")
@@ -47,11 +47,6 @@ class LiveOutside:
             *filter(None, [silent]),
         )
         return Network(answers, reaches, links.routes, links.interfaces, size), unknown
-
-    def _links(self, questions: Questions, answers: Iterable[Answer]) -> Links:
-        if not questions.traffic and not any_stands_out(self.root):
-            return Links()
-        return observe_links(self.root, _addresses(questions, answers))
 
     def pause(self, seconds: float) -> None:
         """Let time pass between two looks."""

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from nfstuned.host.links import Links, any_stands_out, observe_links
+from nfstuned.host.links import Links, observe_links
 from nfstuned.host.measure import observe_traffic, traffic_between
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Interface, Route, Traffic
@@ -52,46 +51,6 @@ def device(root: Path, name: str, driver: str, queues: int = 2, rps: str = "0") 
     (folder / "statistics").mkdir()
     (folder / "statistics/rx_bytes").write_text("1000\n")
     (folder / "statistics/tx_bytes").write_text("2000\n")
-
-
-def test_an_ordinary_host_has_no_device_that_stands_out(tmp_path: Path) -> None:
-    ordinary(tmp_path)
-    assert not any_stands_out(Root(str(tmp_path)))
-
-
-@pytest.mark.parametrize("change", ["mtu", "queue", "netvsc", "nothing"])
-def test_a_device_that_a_rule_may_judge_stands_out(change: str, tmp_path: Path) -> None:
-    ordinary(tmp_path)
-    if change == "mtu":
-        (tmp_path / "sys/class/net/eth0/mtu").write_text("9000\n")
-    elif change == "queue":
-        shutil.rmtree(tmp_path / "sys/class/net/eth0/queues/rx-1")
-    elif change == "netvsc":
-        (tmp_path / "sys/class/net/enP1/master").unlink()
-    else:
-        shutil.rmtree(tmp_path / "sys/class/net")
-    assert any_stands_out(Root(str(tmp_path)))
-
-
-@pytest.mark.parametrize(("name", "mtu", "found"), [("bond0", 9000, True), ("wg0", 1420, False)])
-def test_a_virtual_interface_stands_out_by_a_large_mtu(
-    name: str, mtu: int, tmp_path: Path, *, found: bool
-) -> None:
-    ordinary(tmp_path)
-    (tmp_path / f"sys/class/net/{name}").mkdir()
-    (tmp_path / f"sys/class/net/{name}/mtu").write_text(f"{mtu}\n")
-    assert any_stands_out(Root(str(tmp_path))) is found
-
-
-def ordinary(root: Path) -> None:
-    """Write an Azure VM's two interfaces as they should be."""
-    device(root, "eth0", "hv_netvsc")
-    device(root, "enP1", "mlx5_core")
-    for name in ("eth0", "enP1"):
-        (root / f"sys/class/net/{name}/mtu").write_text("1500\n")
-    (root / "sys/class/net/enP1/master").symlink_to("../eth0")
-    (root / "sys/class/net/lo").mkdir()
-    (root / "sys/class/net/lo/mtu").write_text("65536\n")
 
 
 def test_this_hosts_own_address_is_local(tmp_path: Path) -> None:
@@ -146,7 +105,8 @@ def test_routes_are_the_kernels_own() -> None:
 def test_a_kernel_that_says_nothing_is_said_so() -> None:
     """Without a file descriptor left there is no netlink, as in a sandbox without that address family."""
     script = (
-        "import os, resource, pyroute2\n"
+        "import os, resource\n"
+        "from nfstuned.host import rtnetlink\n"
         "from nfstuned.host.links import observe_links\n"
         "from nfstuned.host.root import Root\n"
         "root = Root('/nowhere')\n"
