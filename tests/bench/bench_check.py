@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.check import hosts
+from tests.host.servers import dns_server
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,6 +96,13 @@ def check(tree: Path) -> list[str]:
     return [sys.executable, "-c", script]
 
 
+def check_names(tree: Path, port: int) -> list[str]:
+    """Return the command that checks a tree and asks a name server on the loopback."""
+    asks = "from functools import partial; from nfstuned.host import world; "
+    asks += f"world.LiveOutside = partial(world.LiveOutside, dns_port={port}); "
+    return [sys.executable, "-c", f"{COMMAND} {asks} sys.exit(main(['check'], R({str(tree)!r})))"]
+
+
 def main() -> None:
     """Measure a check, and two other programs that verify what people wrote, as a scale."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 9
@@ -105,7 +113,10 @@ def main() -> None:
         configured = hosts.load("clean").build(Path(folder) / "configured")
         (configured / "etc/nfstuned").mkdir(exist_ok=True)
         (configured / "etc/nfstuned/nfstuned.toml").write_text('[daemon]\nsample_interval = "5m"\n')
+        (ordinary / "etc/resolv.conf").write_text("nameserver 127.0.0.1\n")
         verdict = report("check: an ordinary host", check(ordinary), rounds)
+        with dns_server({"sa1.file.core.windows.net": (("A", "127.0.0.1"),)}) as port:
+            report("check: with names and a port to ask for", check_names(ordinary, port), rounds)
         report("check: with a configuration to validate", check(configured), rounds)
         whole = report(f"check: {MOUNTS} mounts, {MOUNTS} fstab entries", check(large), rounds)
         table = ["--verify", "--tab-file", str(large / "etc/fstab")]
