@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from nfstuned.model.kernel import Mount, MountStats, Options, Stanza
+from nfstuned.model.kernel import Mount, Options, Stanza
 from nfstuned.model.work import Snapshot
 
 
@@ -24,7 +24,7 @@ def transport_group(options: Options, source: str) -> str:
     return name if security in {None, "none"} else f"{name} {security}"
 
 
-def join(snapshot: Snapshot, stats: Iterable[MountStats | Stanza]) -> dict[int, MountStats | Stanza]:
+def join(snapshot: Snapshot, stats: Iterable[Stanza]) -> dict[int, Stanza]:
     """Map mount ids to their stanzas, by source and mount point: mountstats names no device."""
     shown = tuple(stats)
     known = {(stanza.source, stanza.point): stanza for stanza in shown}
@@ -35,23 +35,21 @@ def join(snapshot: Snapshot, stats: Iterable[MountStats | Stanza]) -> dict[int, 
     return _join_alike(mounts, shown)
 
 
-def _join_alike(
-    mounts: Sequence[Mount], stats: Sequence[MountStats | Stanza]
-) -> dict[int, MountStats | Stanza]:
+def _join_alike(mounts: Sequence[Mount], stats: Sequence[Stanza]) -> dict[int, Stanza]:
     """Join where several mounts or stanzas have one source and one mount point."""
     alike: defaultdict[tuple[str, str], list[Mount]] = defaultdict(list)
-    stanzas: defaultdict[tuple[str, str], list[MountStats | Stanza]] = defaultdict(list)
+    stanzas: defaultdict[tuple[str, str], list[Stanza]] = defaultdict(list)
     for mount in mounts:
         alike[mount.source, mount.point].append(mount)
     for stanza in stats:
         stanzas[stanza.source, stanza.point].append(stanza)
-    joined: dict[int, MountStats | Stanza] = {}
+    joined: dict[int, Stanza] = {}
     for key, same in alike.items():
         joined.update(_pair(same, stanzas.get(key, ())))
     return joined
 
 
-def _pair(alike: list[Mount], stanzas: Sequence[MountStats | Stanza]) -> dict[int, MountStats | Stanza]:
+def _pair(alike: list[Mount], stanzas: Sequence[Stanza]) -> dict[int, Stanza]:
     """Pair mounts of one source and point with the stanzas of the same; nothing when it is unclear.
 
     mountinfo was perhaps read in more mount namespaces than mountstats, so that the counts differ. It does

@@ -15,14 +15,13 @@ from nfstuned.core.differences import (
     elsewhere,
     operations,
     totals,
-    transports,
 )
 from nfstuned.core.join import join, transport_group
 from nfstuned.errors import ParseError
-from nfstuned.model.kernel import MountStats, Stanza, Transport
+from nfstuned.model.kernel import Stanza, Transport
 from nfstuned.model.samples import Counted, Look, OpRate, Sample, TransportRate
 from nfstuned.model.work import Snapshot
-from nfstuned.parse.mountstats import Row
+from nfstuned.parse.mountstats import Row, parse_transports
 
 MOST_BYTES_PER_S, MOST_OPS_PER_S = 1e14, 1e8
 """No machine does more. What seems to is a counter that began anew, and a wrap that cannot be one."""
@@ -55,7 +54,7 @@ class _Span(NamedTuple):
     most_ops: float
 
 
-def look(snapshot: Snapshot, stats: Iterable[MountStats | Stanza], time: float, monotonic_s: float) -> Look:
+def look(snapshot: Snapshot, stats: Iterable[Stanza], time: float, monotonic_s: float) -> Look:
     """Return the counters of every superblock that has a mount with statistics, each superblock once.
 
     mountstats names no device, so mounts and stanzas are joined by source and mount point. Where several
@@ -100,7 +99,7 @@ def rates(earlier: Look, later: Look) -> tuple[Sample, ...]:
     return tuple(samples)
 
 
-def _continues(before: MountStats | Stanza, now: MountStats | Stanza, seconds: float) -> bool:
+def _continues(before: Stanza, now: Stanza, seconds: float) -> bool:
     """Tell whether both are of one superblock, and whole: its age grew by the time between the looks.
 
     Ages are whole seconds, and each look takes a while: two seconds and a tenth are allowed for that. They
@@ -142,7 +141,7 @@ def _sample(pair: tuple[Counted, Counted], span: _Span, groups: dict[str, _Group
     )
 
 
-def _bytes(before: MountStats | Stanza, now: MountStats | Stanza, span: _Span) -> tuple[float, ...]:
+def _bytes(before: Stanza, now: Stanza, span: _Span) -> tuple[float, ...]:
     """Return the rates of the first six byte counters: programs' buffered and direct, then the server's."""
     old, new = totals(before, now)
     if old is new:
@@ -150,9 +149,7 @@ def _bytes(before: MountStats | Stanza, now: MountStats | Stanza, span: _Span) -
     return tuple(_grown(old[n], new[n], span.most_bytes, (64,)) / span.seconds for n in range(_BYTES))
 
 
-def _ops(
-    before: MountStats | Stanza, now: MountStats | Stanza, span: _Span, counted: Elsewhere
-) -> dict[str, OpRate]:
+def _ops(before: Stanza, now: Stanza, span: _Span, counted: Elsewhere) -> dict[str, OpRate]:
     """Return the rates of the operations that ended in the interval, but those that are counted elsewhere."""
     return {
         name: _op(old, new, span) for name, old, new in operations(before, now, counted) if new[:2] != old[:2]
@@ -181,7 +178,7 @@ def _op(old: Row, new: Row, span: _Span) -> OpRate:
 
 def _transport(before: Counted, now: Counted, span: _Span) -> TransportRate:
     """Return the figures of a group's connections (net/sunrpc/xprt.c, xprt_request_transmit)."""
-    old, new = transports(before.stats), transports(now.stats)
+    old, new = parse_transports(before.stats.transports), parse_transports(now.stats.transports)
     high = [line.max_slots for line in new if line.max_slots is not None]
     unknown = TransportRate(now.group, len(new), None, None, max_slots=max(high, default=None))
     if before.group != now.group or len(old) != len(new):

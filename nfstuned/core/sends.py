@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from nfstuned.core.differences import transports
 from nfstuned.errors import ParseError
 from nfstuned.model.samples import Look
+from nfstuned.parse.mountstats import parse_transports
 
 
 def sends_between(earlier: Look, later: Look) -> Mapping[str, tuple[int, ...]]:
@@ -21,8 +21,8 @@ def sends_between(earlier: Look, later: Look) -> Mapping[str, tuple[int, ...]]:
     for counted in later.superblocks:
         stats = known.get((counted.device, counted.bdi))
         try:
-            now = transports(counted.stats)
-            before = transports(stats) if stats is not None else ()
+            now = parse_transports(counted.stats.transports)
+            before = parse_transports(stats.transports) if stats is not None else ()
         except ParseError:
             continue
         if len(before) == len(now):

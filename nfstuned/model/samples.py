@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nfstuned.model.kernel import MountStats, Stanza
+from nfstuned.model.kernel import Stanza
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Counted:
     source: str
     group: str
     """The transport group that it shares with other mounts of its server: "v4.1 tcp 10.10.10.10:2049"."""
-    stats: MountStats | Stanza
+    stats: Stanza
 
 
 @dataclass(frozen=True, slots=True)

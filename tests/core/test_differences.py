@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nfstuned.core.differences import ResetError, operations, totals
 from nfstuned.core.rates import look, rates
 from nfstuned.core.samples import to_json
-from nfstuned.model.kernel import Mount, MountStats, Options
+from nfstuned.model.kernel import Mount, MountStats, OpCounters, Options, Stanza
 from nfstuned.model.samples import Look, Sample
 from nfstuned.model.work import Snapshot, Superblock
-from nfstuned.parse.mountstats import parse_mountstats
+from nfstuned.parse.mountstats import Row, parse_mountstats, parse_transports
 from nfstuned.parse.stanzas import cut_mountstats
 from tests.core.test_rates import figures
+from tests.core.written import cut
 from tests.parse.conftest import DATA
 from tests.parse.damage import damaged, tokens_damaged
 
@@ -64,14 +66,26 @@ def data(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
+def understood(file: bytes) -> tuple[Stanza, ...]:
+    """What the full parser understands of a file, written anew: each number once, and nothing else."""
+    return cut(*(stanza for stanza in parse_mountstats(file) if isinstance(stanza, MountStats)))
+
+
+def wholly_different(stanza: Stanza) -> Stanza:
+    """The same numbers in a text of which nothing is as before: one column and one line more."""
+    totals = stanza.totals + b"0" if stanza.totals is not None else None
+    return stanza._replace(totals=totals, operations=stanza.operations + b"\n")
+
+
 def looks(
     snapshot: Snapshot, texts: tuple[str, str], seconds: float, *, whole: bool = False
 ) -> tuple[Look, Look]:
     """Two looks: `whole` reads all of both files, else only what differs is read."""
     files = data(texts[0]), data(texts[1])
     if whole:
-        first, second = ([s for s in parse_mountstats(f) if isinstance(s, MountStats)] for f in files)
-        return look(snapshot, first, 0.0, 0.0), look(snapshot, second, seconds, seconds)
+        first, second = map(understood, files)
+        read = tuple(map(wholly_different, second))
+        return look(snapshot, first, 0.0, 0.0), look(snapshot, read, seconds, seconds)
     before = cut_mountstats(files[0])
     now = cut_mountstats(files[1], before)
     return look(snapshot, before, 0.0, 0.0), look(snapshot, now, seconds, seconds)
@@ -118,6 +132,59 @@ def files(draw: st.DrawFn) -> tuple[str, tuple[str, str]]:
     """A real kernel's file, and two looks at it with anything happening to either."""
     real = REAL[draw(st.sampled_from(sorted(REAL)))]
     return real, (draw(any_damage(real)), draw(grown(real).flatmap(any_damage)))
+
+
+Told = tuple[tuple[int, ...], dict[str, tuple[Row, Row]]]
+
+
+def row(counters: OpCounters | None) -> Row:
+    """The columns of an operation; sums of times without their sign, as the kernel prints them."""
+    columns = astuple(counters) if counters is not None else (0,) * 9
+    return tuple(column % 2**64 for column in columns if column is not None)
+
+
+def by_all(before: MountStats, now: MountStats) -> Told | None:
+    """By how much the bytes grew, and each operation that was used; None where it cannot be told."""
+    if before.bytes is None or now.bytes is None or not before.ops.keys() <= now.ops.keys():
+        return None
+    grown = tuple(b - a for a, b in zip(astuple(before.bytes), astuple(now.bytes), strict=True))
+    rows = {name: (row(before.ops.get(name)), row(new)) for name, new in now.ops.items()}
+    return grown, {name: pair for name, pair in rows.items() if pair[0][:2] != pair[1][:2]}
+
+
+def by_differences(before: Stanza, now: Stanza) -> Told | None:
+    """The same, of the text that differs."""
+    try:
+        old, new = totals(before, now)
+        rows = {name: pair for name, *pair in operations(before, now)}
+    except ResetError:
+        return None
+    unsigned = {name: [tuple(n % 2**64 for n in one) for one in pair] for name, pair in rows.items()}
+    used = {name: (a, b) for name, (a, b) in unsigned.items() if a[:2] != b[:2]}
+    return tuple(b - a for a, b in zip(old[:8], new[:8], strict=True)), used
+
+
+def readable(file: bytes) -> dict[str, MountStats]:
+    """The mounts that the full parser understands, by mount point."""
+    return {stats.point: stats for stats in parse_mountstats(file) if isinstance(stats, MountStats)}
+
+
+@unhurried
+@given(files())
+def test_the_text_that_differs_says_what_the_full_parser_understands(
+    written: tuple[str, tuple[str, str]],
+) -> None:
+    """Each mount is where and as old as the parser says, and its numbers differ as the parser's do."""
+    before, now = map(data, written[1])
+    first = {stanza.point: stanza for stanza in cut_mountstats(before)}
+    second = {stanza.point: stanza for stanza in cut_mountstats(now)}
+    understood_before, understood_now = readable(before), readable(now)
+    for point in understood_before.keys() & understood_now.keys():
+        pair, full = (first[point], second[point]), (understood_before[point], understood_now[point])
+        assert by_differences(*pair) == by_all(*full)
+        for stanza, stats in zip(pair, full, strict=True):
+            assert (stanza.age_s, stanza.whole) == (stats.age_s, stats.whole)
+            assert parse_transports(stanza.transports) == stats.transports
 
 
 @unhurried

@@ -16,6 +16,8 @@ from nfstuned.core.samples import KINDS, LEASE_OPS, WATCHING_OPS, is_idle, kinds
 from nfstuned.model.kernel import ByteCounters, Mount, MountStats, OpCounters, Options, Transport
 from nfstuned.model.samples import Counted, Look, OpRate, Sample, TransportRate
 from nfstuned.model.work import Snapshot, Superblock
+from nfstuned.parse.mountstats import operation_row
+from tests.core.written import cut
 
 MIB = 1 << 20
 GROUP = "v4.1 tcp 10.10.10.10:2049"
@@ -28,7 +30,8 @@ def op(
     ops: int = 0, rtt_ms: int = 0, transmissions: int | None = None, errors: int | None = 0, queue_ms: int = 0
 ) -> OpCounters:
     sent = ops if transmissions is None else transmissions
-    return OpCounters(ops, sent, 0, ops * 200, ops * 150, queue_ms, rtt_ms, queue_ms + rtt_ms, errors)
+    moved = ops * 200 % (1 << 64), ops * 150 % (1 << 64)
+    return OpCounters(ops, sent, 0, *moved, queue_ms, rtt_ms, queue_ms + rtt_ms, errors)
 
 
 def moved(
@@ -62,8 +65,9 @@ def stats(
 
 
 def counted(
-    stanza: MountStats, device: str = "0:43", group: str = GROUP, points: tuple[str, ...] = ("/mnt/data",)
+    stats: MountStats, device: str = "0:43", group: str = GROUP, points: tuple[str, ...] = ("/mnt/data",)
 ) -> Counted:
+    (stanza,) = cut(stats)
     return Counted(device, int(device[2:]), points, "server:/data", group, stanza)
 
 
@@ -90,66 +94,62 @@ def stanza(reads: int, point: str = "/mnt/data") -> MountStats:
     return replace(stats(READ=op(reads)), point=point)
 
 
-def reads_seen(seen: Look) -> dict[str, int]:
+def reads_seen(shown: Look) -> dict[str, int]:
     found = {}
-    for one_of_them in seen.superblocks:
-        assert isinstance(one_of_them.stats, MountStats)
-        found[one_of_them.device] = one_of_them.stats.ops["READ"].ops
+    for one_of_them in shown.superblocks:
+        ((_, row),) = filter(None, map(operation_row, one_of_them.stats.operations.split(b"\n")))
+        found[one_of_them.device] = row[0]
     return found
+
+
+def seen(snapshot: Snapshot, *stats: MountStats) -> Look:
+    """A look at a host whose mountstats has these mounts."""
+    return look(snapshot, cut(*stats), 0.0, 0.0)
 
 
 class TestLook:
     def test_bind_mounts_are_one_superblock(self) -> None:
-        snapshot = Snapshot(
-            (superblock(mount(30), mount(31, point="/srv/bound")),),
-            stats=(stanza(7), stanza(7, "/srv/bound")),
-        )
-        seen = look(snapshot, snapshot.stats, 5e8, 100.0)
-        assert seen == Look(
-            5e8,
-            100.0,
-            (Counted("0:43", 43, ("/mnt/data", "/srv/bound"), "server:/data", GROUP, stanza(7)),),
+        snapshot = Snapshot((superblock(mount(30), mount(31, point="/srv/bound")),))
+        points = ("/mnt/data", "/srv/bound")
+        assert look(snapshot, cut(stanza(7), stanza(7, "/srv/bound")), 5e8, 100.0) == Look(
+            5e8, 100.0, (counted(stanza(7), points=points),)
         )
 
     def test_statistics_are_joined_by_name_and_not_by_position(self) -> None:
-        snapshot = Snapshot(
-            (superblock(mount(30, "0:43", "/a")), superblock(mount(31, "0:44", "/b"))),
-            stats=(stanza(2, "/b"), stanza(1, "/a")),
-        )
-        assert reads_seen(look(snapshot, snapshot.stats, 0.0, 0.0)) == {"0:43": 1, "0:44": 2}
+        snapshot = Snapshot((superblock(mount(30, "0:43", "/a")), superblock(mount(31, "0:44", "/b"))))
+        assert reads_seen(seen(snapshot, stanza(2, "/b"), stanza(1, "/a"))) == {"0:43": 1, "0:44": 2}
 
     def test_a_superblock_without_statistics_is_left_out(self) -> None:
-        snapshot = Snapshot((superblock(mount(30)), Superblock("0:50", 50, 128)), stats=(stanza(1, "/else"),))
-        assert look(snapshot, snapshot.stats, 0.0, 0.0).superblocks == ()
+        snapshot = Snapshot((superblock(mount(30)), Superblock("0:50", 50, 128)))
+        assert seen(snapshot, stanza(1, "/else")).superblocks == ()
 
     def test_the_same_export_mounted_twice_on_one_point_is_one_superblock(self) -> None:
-        snapshot = Snapshot((superblock(mount(30), mount(31, parent=30)),), stats=(stanza(7), stanza(7)))
-        assert look(snapshot, snapshot.stats, 0.0, 0.0).superblocks == (counted(stanza(7)),)
+        snapshot = Snapshot((superblock(mount(30), mount(31, parent=30)),))
+        assert seen(snapshot, stanza(7), stanza(7)).superblocks == (counted(stanza(7)),)
 
     def test_superblocks_stacked_on_one_point_are_told_apart_by_what_lies_below(self) -> None:
         upper, lower = mount(29, "0:44", parent=30), mount(30, "0:43")
-        snapshot = Snapshot((superblock(upper), superblock(lower)), stats=(stanza(1), stanza(2)))
-        assert reads_seen(look(snapshot, snapshot.stats, 0.0, 0.0)) == {"0:43": 1, "0:44": 2}
+        snapshot = Snapshot((superblock(upper), superblock(lower)))
+        assert reads_seen(seen(snapshot, stanza(1), stanza(2))) == {"0:43": 1, "0:44": 2}
 
     @pytest.mark.parametrize("parents", [(1, 1), (30, 29)])
     def test_superblocks_on_one_point_that_cannot_be_told_apart_are_left_out(
         self, parents: tuple[int, int]
     ) -> None:
         ways = (mount(29, "0:44", parent=parents[0]), mount(30, "0:43", parent=parents[1]))
-        snapshot = Snapshot(tuple(map(superblock, ways)), stats=(stanza(1), stanza(2)))
-        assert look(snapshot, snapshot.stats, 0.0, 0.0).superblocks == ()
+        assert seen(Snapshot(tuple(map(superblock, ways))), stanza(1), stanza(2)).superblocks == ()
 
     def test_a_superblock_that_other_namespaces_show_at_the_same_point_is_not_lost(self) -> None:
-        snapshot = Snapshot((superblock(mount(30), mount(300), mount(301)),), stats=(stanza(7),))
-        assert look(snapshot, snapshot.stats, 0.0, 0.0).superblocks == (counted(stanza(7)),)
+        snapshot = Snapshot((superblock(mount(30), mount(300), mount(301)),))
+        assert seen(snapshot, stanza(7)).superblocks == (counted(stanza(7)),)
 
     def test_a_mount_that_appeared_between_the_two_files_is_not_guessed_at(self) -> None:
         for superblocks in (
             (superblock(mount(30)),),
             (superblock(mount(30)), superblock(mount(31, "0:44", parent=30)), superblock(mount(32, "0:45"))),
         ):
-            snapshot = Snapshot(superblocks, stats=(stanza(7), replace(stanza(1), age_s=0)))
-            assert look(snapshot, snapshot.stats, 0.0, 0.0).superblocks == ()
+            shown = seen(Snapshot(superblocks), stanza(7), replace(stanza(1), age_s=0))
+            assert shown.superblocks == ()
 
     @pytest.mark.parametrize(
         ("options", "group"),
@@ -172,8 +172,8 @@ class TestLook:
         self, options: dict[str, str], group: str
     ) -> None:
         shown = replace(mount(30), options=Options(tuple(options.items())))
-        snapshot = Snapshot((superblock(shown),), stats=(stanza(1),))
-        assert [counted.group for counted in look(snapshot, snapshot.stats, 0.0, 0.0).superblocks] == [group]
+        (found,) = seen(Snapshot((superblock(shown),)), stanza(1)).superblocks
+        assert found.group == group
 
 
 class TestRates:
@@ -242,7 +242,7 @@ class TestRates:
 
     @pytest.mark.parametrize("missing", [0, 1])
     def test_errors_are_unknown_where_the_kernel_does_not_count_them(self, missing: int) -> None:
-        before, now = (stats(READ=op(n, errors=None if n == missing else 0)) for n in (0, 1))
+        before, now = (stats(READ=op(n + 1, errors=None if n == missing else 0)) for n in (0, 1))
         assert one(before, now).ops["READ"].errors_per_s is None
 
     def test_a_sum_of_times_below_zero_leaves_the_mean_unknown(self) -> None:
@@ -344,11 +344,11 @@ class TestTime:
 
 def shares(earlier: tuple[MountStats, ...], later: tuple[MountStats, ...]) -> tuple[Sample, ...]:
     """Samples of several superblocks of one transport group, ten seconds apart."""
-    seen = [
+    before, now = (
         tuple(counted(replace(stanza, age_s=None), f"0:{40 + n}") for n, stanza in enumerate(stanzas))
         for stanzas in (earlier, later)
-    ]
-    return rates(Look(0.0, 0.0, seen[0]), Look(10.0, 10.0, seen[1]))
+    )
+    return rates(Look(0.0, 0.0, before), Look(10.0, 10.0, now))
 
 
 class TestTransport:
