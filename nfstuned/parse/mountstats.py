@@ -58,7 +58,10 @@ def parse_mountstats(text: str | bytes, file: str = FILE) -> tuple[MountStats | 
 
 def total_row(text: bytes) -> Row:
     """Return the numbers of a `bytes:` line, in the order of ByteCounters; ParseError for any damage."""
-    return _row("bytes", text.decode("utf-8", "surrogateescape"), _BYTES_COLUMNS)
+    try:
+        return tuple(counters("bytes", text.decode("utf-8", "surrogateescape"), _BYTES_COLUMNS))
+    except ValueError as error:
+        raise ParseError(FILE, 0, str(error)) from None
 
 
 def operation_row(line: bytes) -> tuple[str, Row] | None:
@@ -69,10 +72,11 @@ def operation_row(line: bytes) -> tuple[str, Row] | None:
     """
     if line.endswith(_IDLE_OP_BYTES):
         return None
-    name, separator, columns = line.decode("utf-8", "surrogateescape").partition(": ")
-    if not separator:
-        return None
-    return name.strip(), _row(name.strip(), columns, _OP_COLUMNS)[: _OP_COLUMNS + 1]
+    try:
+        found = _operation(line.decode("utf-8", "surrogateescape"))
+    except ValueError as error:
+        raise ParseError(FILE, 0, str(error)) from None
+    return (found[0], tuple(found[1])) if found is not None else None
 
 
 def parse_transports(text: bytes) -> tuple[Transport, ...]:
@@ -86,11 +90,13 @@ def parse_transports(text: bytes) -> tuple[Transport, ...]:
     return tuple(stanza.transports)
 
 
-def _row(what: str, text: str, least: int) -> Row:
-    try:
-        return tuple(counters(what, text, least))
-    except ValueError as error:
-        raise ParseError(FILE, 0, str(error)) from None
+def _operation(line: str) -> tuple[str, list[int]] | None:
+    """Return the name and the known columns of an operation's line; ValueError for any damage."""
+    name, separator, columns = line.partition(": ")
+    if not separator:
+        return None
+    name = name.strip()
+    return name, counters(name, columns, _OP_COLUMNS)[: _OP_COLUMNS + 1]
 
 
 def _mount(data: bytes, piece: Piece, errors: str, place: tuple[str, int]) -> MountStats:
@@ -188,15 +194,15 @@ class _Stanza:
         )
 
     def operation(self, line: str) -> None:
-        name, separator, columns = line.partition(": ")
-        if not separator:
+        found = _operation(line)
+        if found is None:
             return
-        values = counters(name.strip(), columns, _OP_COLUMNS)[: _OP_COLUMNS + 1]
+        name, values = found
         for column in (5, 6, 7):
             if values[column] >= _SIGN:
                 values[column] -= _WRAP
         if any(values):
-            self.operations[name.strip()] = OpCounters(*values)
+            self.operations[name] = OpCounters(*values)
 
     def mount(self, *, whole: bool) -> MountStats:
         source, point, fstype, version = self.names
