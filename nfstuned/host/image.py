@@ -9,7 +9,7 @@ from nfstuned.errors import ConfigError, ParseError
 from nfstuned.host.config import find_files
 from nfstuned.host.intent import observe_intent
 from nfstuned.host.root import Root
-from nfstuned.model.facts import ImageKernel, System
+from nfstuned.model.system import ImageKernel, System
 from nfstuned.model.work import Snapshot
 from nfstuned.parse.kernel import parse_os_release, parse_release
 from nfstuned.parse.modules import module_name, parse_kernel_config, parse_modules

@@ -8,7 +8,7 @@ from nfstuned.host.image import at_first_boot
 from nfstuned.host.root import Root
 from nfstuned.host.tls import observe_tls
 from nfstuned.host.unit import observe_unit
-from nfstuned.model.facts import KernelSetting, System
+from nfstuned.model.system import KernelSetting, System
 from nfstuned.parse.cpulist import parse_cpu_list
 from nfstuned.parse.modprobe import parse_modprobe
 from nfstuned.parse.slabinfo import parse_slabinfo

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from nfstuned.host.root import Root
 from nfstuned.host.unit import observe_unit
-from nfstuned.model.facts import AUTOFS, LOGINS, Override, Tls
+from nfstuned.model.system import AUTOFS, LOGINS, Override, Tls
 from nfstuned.parse.environment import parse_variable
 from nfstuned.parse.sockets import parse_listening
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Unit
+from nfstuned.model.system import Unit
 
 _FOLDERS = tuple(f"{folder}/systemd/system" for folder in ("etc", "run", "usr/local/lib", "usr/lib", "lib"))
 """The strongest first: a file hides those of its name in later ones."""

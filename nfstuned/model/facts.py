@@ -12,13 +12,9 @@ from nfstuned.model.intent import Asked, Setting
 from nfstuned.model.kernel import Mount, MountStats, Options
 from nfstuned.model.policy import Policy, Profile
 from nfstuned.model.samples import Sample
+from nfstuned.model.system import System
 from nfstuned.model.work import Decision, Endpoint, Request, Snapshot, Superblock
 
-NO_TEXTS: Mapping[str, str] = MappingProxyType({})
-AUTOFS = "autofs.service.d"
-"""The drop-ins of the automounter's service, which stand for all that sets its environment."""
-LOGINS = "logins"
-"""All that is started from a login, as pam_env sets its environment; systemd reads no /etc/environment."""
 NFS_TYPES = ("nfs", "nfs4", "aznfs")
 SMB_TYPES = ("cifs", "smb3")
 NFSRAHEAD, AZNFS, EFS_UTILS, TUNED = "nfsrahead", "aznfs", "efs-utils", "tuned"
@@ -153,16 +149,6 @@ class Network:
 
 
 @dataclass(frozen=True, slots=True)
-class KernelSetting:
-    """One parameter that modprobe.d or sysctl.d sets: "nfs.max_session_slots" (module, dot, parameter)."""
-
-    name: str
-    value: str
-    file: str
-    line: int
-
-
-@dataclass(frozen=True, slots=True)
 class UdevFile:
     """One udev rules file that is in force, or an empty one that masks others."""
 
@@ -170,42 +156,6 @@ class UdevFile:
     text: str
     hides: tuple[str, ...] = ()
     """The files of the same name, in weaker folders, that it masks."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """A service as far as the files tell, and where it runs also what the host tells."""
-
-    installed: bool = False
-    enabled: bool = False
-    """Something starts it at boot: a link in a .wants or .requires folder, or a preset at a first boot."""
-    active: bool | None = None
-    """None where no running system was asked."""
-    masked: bool = False
-    """systemctl can neither enable nor start it before it is unmasked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Override:
-    """One place that sets AZURE_ENDPOINT_OVERRIDE for mount.aznfs."""
-
-    value: str
-    """The suffix of a cloud's names, without a dot before it: "chinacloudapi.cn"."""
-    file: str
-    scope: str = ""
-    """The unit or the folder of drop-ins that has it ("mnt-a.mount.d", "autofs.service.d"), or LOGINS; "" for
-    all that systemd starts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tls:
-    """The TLS helper of Azure Files: its watchdog, and where its stunnels may listen."""
-
-    watchdog: Unit = Unit()
-    listening: frozenset[int] | None = None
-    """The TCP ports of this machine on which something listens; None where that cannot be told."""
-    overrides: tuple[Override, ...] = ()
-    """Of those with one scope the last counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,41 +185,6 @@ class SmbOps:
     """Creates (opens), closes, listings, and what asks for or sets attributes."""
     data: int
     """Reads and writes."""
-
-
-@dataclass(frozen=True, slots=True)
-class ImageKernel:
-    """One kernel that is installed in an image."""
-
-    release: str
-    modules: frozenset[str] = frozenset()
-    """Of nfs, nfsv3, nfsv4 and cifs: those that it has as a file or built in."""
-    config: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS)
-    """CONFIG_… = y or m, where the image has the file."""
-
-
-@dataclass(frozen=True, slots=True)
-class System:
-    """What of the host or the image is not about one mount."""
-
-    parameters: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS)
-    """What the running kernel has: "nfs.max_session_slots" -> "64"."""
-    settings: tuple[KernelSetting, ...] = ()
-    """What modprobe.d and sysctl.d will set, in the order in which they count: the last one wins."""
-    cmdline: str = ""
-    cpus: int | None = None
-    nfs_inodes: int | None = None
-    """How many inodes of NFS the running kernel holds; None where it does not say, or only root may ask."""
-    fips: bool = False
-    helpers: frozenset[str] = frozenset()
-    """The mount helpers that exist: mount.nfs, mount.nfs4, mount.aznfs, mount.cifs."""
-    daemon: Unit = Unit()
-    """nfstuned.service."""
-    tls: Tls = Tls()
-    config_problems: tuple[str, ...] = ()
-    """What is wrong with nfstuned's own configuration; the built-in profiles count then."""
-    kernels: tuple[ImageKernel, ...] = ()
-    """Of an image, the newest last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +225,7 @@ class Facts:
     the name is the path in sysfs, which may be a pattern.
     """
     network: Network = Network()
-    system: System = System()
+    system: System = field(default_factory=System)
     smb: tuple[SmbSession, ...] = ()
     measured: Measured | None = None
     proposal: str = ""

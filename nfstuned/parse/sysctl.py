@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nfstuned.model.facts import KernelSetting
+from nfstuned.model.system import KernelSetting
 
 _COMMENTS = ("#", ";")
 

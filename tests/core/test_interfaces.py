@@ -6,10 +6,11 @@ import pytest
 
 from nfstuned.core.rules import interfaces
 from nfstuned.core.vmsizes import egress, is_old
-from nfstuned.model.facts import Answer, Facts, Interface, Measured, Network, Route, System, Target, Traffic
+from nfstuned.model.facts import Answer, Facts, Interface, Measured, Network, Route, Target, Traffic
 from nfstuned.model.finding import Fault, Need
 from nfstuned.model.policy import Policy, Profile
 from nfstuned.model.samples import Sample, TransportRate
+from nfstuned.model.system import System
 from nfstuned.model.work import Endpoint, Snapshot
 
 ADDRESS = "10.10.10.10"

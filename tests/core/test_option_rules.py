@@ -11,10 +11,11 @@ from nfstuned.core.rules import host, options
 from nfstuned.core.targets import targets
 from nfstuned.host.configload import load
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Facts, KernelSetting, System
+from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Need
 from nfstuned.model.intent import Setting
 from nfstuned.model.kernel import KernelRelease, Mount, Options
+from nfstuned.model.system import KernelSetting, System
 from nfstuned.model.work import Maker, Request, Snapshot, Superblock
 from nfstuned.parse.fstab import parse_fstab
 from nfstuned.parse.kernel import parse_release

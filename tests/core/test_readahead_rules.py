@@ -8,12 +8,13 @@ import pytest
 
 from nfstuned.core.rules import readahead, udev
 from nfstuned.core.targets import targets
-from nfstuned.model.facts import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Facts, Measured, System, UdevFile, Unit
+from nfstuned.model.facts import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Facts, Measured, UdevFile
 from nfstuned.model.finding import Fault, Need
 from nfstuned.model.intent import Setting
 from nfstuned.model.kernel import KernelRelease, Mount, Options
 from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
 from nfstuned.model.samples import Sample, TransportRate
+from nfstuned.model.system import System, Unit
 from nfstuned.model.work import Request, Snapshot, Superblock
 from tests.core.test_udevfaults import ONE_LINE
 from tests.core.test_udevwriters import NFS_UTILS

@@ -9,24 +9,12 @@ from nfstuned.core.diagnose import diagnose
 from nfstuned.core.endpoint import as_address, provider_by_name
 from nfstuned.core.rules.endpoint import RULES
 from nfstuned.core.rules.tls import helper_down, wrong_cloud
-from nfstuned.model.facts import (
-    AUTOFS,
-    LOGINS,
-    Answer,
-    Facts,
-    Network,
-    Override,
-    Reach,
-    Reachable,
-    System,
-    Target,
-    Tls,
-    Unit,
-)
+from nfstuned.model.facts import Answer, Facts, Network, Reach, Reachable, Target
 from nfstuned.model.finding import Fault, Need
 from nfstuned.model.intent import Asked
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.policy import Policy, Profile
+from nfstuned.model.system import AUTOFS, LOGINS, Override, System, Tls, Unit
 from nfstuned.model.work import Endpoint, Maker, Request, Snapshot
 from nfstuned.parse.options import parse_options
 

@@ -9,10 +9,11 @@ import pytest
 from nfstuned.core.rules.smb import RULES, no_cache
 from nfstuned.core.smb import asked_channels, attribute_cache_s, multichannel_support, sessions_of
 from nfstuned.core.targets import targets
-from nfstuned.model.facts import Facts, Measured, SmbOps, SmbSession, System, Target
+from nfstuned.model.facts import Facts, Measured, SmbOps, SmbSession, Target
 from nfstuned.model.finding import Need
 from nfstuned.model.kernel import Distribution, KernelRelease, Mount
 from nfstuned.model.policy import Policy, Profile
+from nfstuned.model.system import System
 from nfstuned.model.work import Request, Snapshot
 from nfstuned.parse.kernel import parse_release
 from nfstuned.parse.options import parse_options

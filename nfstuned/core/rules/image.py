@@ -9,9 +9,10 @@ from nfstuned.core.kerneldefaults import knows_nconnect, read_ahead_is_small
 from nfstuned.core.nfsoptions import is_v3
 from nfstuned.core.remedies import unmask
 from nfstuned.errors import ParseError
-from nfstuned.model.facts import Facts, ImageKernel
+from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Fault, Need, Rule, Severity
 from nfstuned.model.kernel import KernelRelease
+from nfstuned.model.system import ImageKernel
 from nfstuned.parse.kernel import parse_release
 
 _NFS_HELPERS = frozenset({"mount.nfs", "mount.nfs4", "mount.aznfs"})
