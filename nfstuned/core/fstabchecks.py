@@ -11,6 +11,7 @@ from nfstuned.core.fstabmembers import Entry
 from nfstuned.core.fstabowners import is_cloud_inits
 from nfstuned.core.fstabtext import is_faithful, with_count
 from nfstuned.core.groups import addresses, is_azure_files, is_private, protocol, requested, version
+from nfstuned.core.nfsoptions import has_kerberos
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.work import Result
 
@@ -88,10 +89,10 @@ def _not_tcp(target: Target, facts: Facts) -> str:
 
 def _kerberos(target: Target, facts: Facts) -> str:
     del facts
-    security = target.wanted.get("sec") or target.options.get("sec") or ""
-    return (
-        f"sec={security}: Kerberos and several connections do not go together" if "krb5" in security else ""
-    )
+    options = target.wanted if target.wanted.get("sec") else target.options
+    if not has_kerberos(options):
+        return ""
+    return f"sec={options.get('sec')}: Kerberos and several connections do not go together"
 
 
 def _old_kernel(target: Target, facts: Facts) -> str:

@@ -90,7 +90,8 @@ def _kerberos(facts: Facts) -> dict[Group, Target]:
     """Return what is only asked for with Kerberos; not of Azure Files, which has none (NFS302)."""
     found: dict[Group, Target] = {}
     for target in facts.nfs:
-        if target.live is None and has_kerberos(target) and target.endpoint.provider != AZURE_FILES:
+        asking = target.live is None and nfsoptions.has_kerberos(target.options)
+        if asking and target.endpoint.provider != AZURE_FILES:
             group = _asked(target, facts)
             if group is not None:
                 found.setdefault(group, target)
@@ -167,11 +168,6 @@ def effective(target: Target, facts: Facts, known: Groups) -> int | None:
     if alike:
         return alike[0].options.number("nconnect") or 1
     return requested(target)
-
-
-def has_kerberos(target: Target) -> bool:
-    """Whether a mount has Kerberos, or asks for a list of flavours in which it is."""
-    return "krb5" in (target.options.get("sec") or "")
 
 
 def allowed(target: Target) -> int:

@@ -13,7 +13,6 @@ from nfstuned.core.groups import (
     allowed,
     awaited,
     effective,
-    has_kerberos,
     members,
     protocol,
     requested,
@@ -22,6 +21,7 @@ from nfstuned.core.groups import (
     was_recorded,
 )
 from nfstuned.core.intent import find
+from nfstuned.core.nfsoptions import has_kerberos
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.intent import Asked
 from nfstuned.model.work import Maker
@@ -83,7 +83,7 @@ def strictest(target: Target, facts: Facts, known: Groups) -> Target:
 
 def bound(target: Target) -> int:
     """Return the most connections that a mount is good for: with Kerberos it is one (NFS207)."""
-    return 1 if has_kerberos(target) else allowed(target)
+    return 1 if has_kerberos(target.options) else allowed(target)
 
 
 def planned(target: Target) -> int | None:

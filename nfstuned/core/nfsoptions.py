@@ -68,6 +68,11 @@ def version_text(found: Version) -> str:
     return f"{found[0]}" if found[1] is None else f"{found[0]}.{found[1]}"
 
 
+def has_kerberos(options: Options) -> bool:
+    """Whether options have Kerberos, or a list of flavours in which it is."""
+    return "krb5" in (options.get("sec") or "")
+
+
 def cache_times(options: Options) -> dict[str, int]:
     """Return the four attribute cache times that options come to, in seconds."""
     times, cached = dict(CACHE_DEFAULTS), True

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.core.nfsoptions import Version, cache_times, last_of, version, version_text
+from nfstuned.core.nfsoptions import Version, cache_times, has_kerberos, last_of, version, version_text
 from nfstuned.parse.options import parse_options
 
 
@@ -55,3 +55,11 @@ def test_cache_times_are_the_kernel_s_where_nothing_is_said(text: str, times: tu
 def test_the_last_of_opposites_counts() -> None:
     assert last_of(parse_options("hard,soft,rw"), "hard", "soft") == "soft"
     assert last_of(parse_options("rw"), "hard", "soft") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("", False), ("sec=sys", False), ("sec", False), ("sec=krb5p", True), ("sec=sys:krb5i", True)],
+)
+def test_a_list_of_flavours_with_kerberos_in_it_counts_as_kerberos(text: str, found: bool) -> None:  # noqa: FBT001 - an expected value
+    assert has_kerberos(parse_options(text)) is found

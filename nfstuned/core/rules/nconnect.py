@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nfstuned.core.backports import knows_nconnect
-from nfstuned.core.groups import Groups, effective, groups, has_kerberos, protocol, requested, version
+from nfstuned.core.groups import Groups, effective, groups, protocol, requested, version
 from nfstuned.core.inherited import bound, contradicted, decider, mend, planned, strictest
 from nfstuned.core.intent import find
+from nfstuned.core.nfsoptions import has_kerberos
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault, Rule, Severity
 from nfstuned.parse.utab import FILE as UTAB
@@ -113,7 +114,7 @@ def _granted(target: Target, facts: Facts, known: Groups) -> str:
         change = ""
     elif count < wanted:
         profile = f"the profile of {strict.point} allows no more"
-        why = f"{strict.point} asks for Kerberos" if has_kerberos(strict) else profile
+        why = f"{strict.point} asks for Kerberos" if has_kerberos(strict.options) else profile
         change = f"set nconnect={count}{_in_file(target)}, as {why}"
     else:
         change = f"put nconnect={count} into {target.origin}"
