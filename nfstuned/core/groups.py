@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from nfstuned.core import nfsoptions
 from nfstuned.core.addresses import Kind, kind
@@ -64,8 +65,9 @@ class Groups:
     """What is only asked for with Kerberos, one for each group that it would join, without the namespace."""
 
 
+@lru_cache(maxsize=1)
 def groups(facts: Facts) -> Groups:
-    """Return the transport groups that are live."""
+    """Return the transport groups that are live, worked out once for all rules that ask about one host."""
     spaces, mine = _Namespaces(), {}
     live: defaultdict[Group, list[Target]] = defaultdict(list)
     for target in facts.nfs:

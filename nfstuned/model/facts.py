@@ -208,9 +208,12 @@ class Measured:
     smb: tuple[SmbOps, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Facts:
-    """A host or an image at one moment, as the rules see it."""
+    """A host or an image at one moment, as the rules see it; equal to itself alone.
+
+    What one rule works out of them can so be kept for the next ones, without a look at each value.
+    """
 
     has: frozenset[Need]
     snapshot: Snapshot

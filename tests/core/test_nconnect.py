@@ -386,3 +386,12 @@ def test_no_mount_gets_more_than_the_profiles_of_its_group_allow() -> None:
         "set nconnect=4 in /etc/fstab:2, as the profile of /a allows no more, then "
         "sudo umount /b && sudo mount /b"
     )
+
+
+def test_groups_are_worked_out_once_for_a_host_and_anew_for_another() -> None:
+    found = facts(Made("/a"))
+    known = groups(found)
+    assert groups(found) is known
+    other = replace(found, targets=())
+    assert not groups(other).live
+    assert groups(found).live == known.live
