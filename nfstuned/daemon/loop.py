@@ -13,7 +13,7 @@ from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.sampler import Sampler
 from nfstuned.daemon.tuner import Tuner
 from nfstuned.errors import ConfigError
-from nfstuned.host.config import Child, start_load
+from nfstuned.host.configchild import Child, start_load
 from nfstuned.host.events import EventsLostError, KernelEvents, MountTable, UdevEvents
 from nfstuned.host.journal import Journal, Message, Priority
 from nfstuned.host.root import Root

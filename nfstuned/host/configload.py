@@ -6,7 +6,8 @@ import sys
 from importlib.resources import files
 
 from nfstuned.errors import ConfigError
-from nfstuned.host.config import INVALID, find_files
+from nfstuned.host.config import find_files
+from nfstuned.host.configchild import INVALID
 from nfstuned.host.root import Root
 from nfstuned.model.policy import Policy
 from nfstuned.parse.config import parse_config

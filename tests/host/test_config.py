@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from nfstuned.errors import ConfigError
-from nfstuned.host.config import find_files, start_load
+from nfstuned.host.config import find_files
+from nfstuned.host.configchild import start_load
 from nfstuned.host.configload import builtin_profiles, load, main
 from nfstuned.host.root import Root
 
