@@ -7,7 +7,6 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 
@@ -61,7 +60,7 @@ def _run(arguments: list[str], root: Root) -> int:
 def _prepare_streams() -> None:
     """Make the streams fit for all that will be written; raises OSError where there is no stdout."""
     if sys.stderr is None:
-        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - until the process ends
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - until the process ends
     if sys.stdout is None:
         raise OSError(errno.EBADF, "standard output is closed")
     for stream in (sys.stdout, sys.stderr):

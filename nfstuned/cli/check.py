@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from shutil import get_terminal_size
 
 import click
 
@@ -14,6 +13,7 @@ from nfstuned.cli import notes
 from nfstuned.cli.examine import Scope, examine
 from nfstuned.cli.policy import image_policy, usable_policy
 from nfstuned.cli.progress import Patient
+from nfstuned.cli.terminal import terminal_width
 from nfstuned.core.diagnose import diagnose, select
 from nfstuned.core.render import to_json
 from nfstuned.core.render_check import check_document
@@ -22,9 +22,10 @@ from nfstuned.core.text_check import Line, report_lines
 from nfstuned.host.outside import Outside
 from nfstuned.host.proposal import FSTAB, read_proposal
 from nfstuned.host.root import Root
-from nfstuned.model.finding import Need, Rule, Severity
+from nfstuned.model.finding import Need, Rule
 from nfstuned.model.policy import Policy
 from nfstuned.model.report import BROKEN, Report
+from nfstuned.model.severity import Severity
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.ADVICE: "cyan", Severity.INFO: "blue"}
 
@@ -125,7 +126,7 @@ def _print(report: Report, form: str) -> None:
 
 def _print_text(report: Report) -> None:
     terminal = sys.stdout.isatty()
-    width = get_terminal_size().columns if terminal else None
+    width = terminal_width() if terminal else None
     colour = terminal and not os.environ.get("NO_COLOR")
     for line in report_lines(report, width):
         sys.stdout.write((_coloured(line) if colour else line.lead + line.text) + "\n")

@@ -7,13 +7,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import StringIO
-from shutil import get_terminal_size
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from nfstuned.cli.terminal import terminal_width
 from nfstuned.core.render import shorten
 
 STYLES = {
@@ -54,7 +54,7 @@ def print_table(columns: Sequence[Column], rows: Rows, header: Sequence[str] | N
     terminal = sys.stdout.isatty()
     grid, width = rows, WIDE
     if terminal:
-        width = get_terminal_size().columns
+        width = terminal_width()
         grid = fit(columns, rows, header, width)
         # What still does not fit is for the terminal to wrap: nothing may be lost.
         width = max(width, _width(columns, grid, header))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from nfstuned.model.facts import Facts
-from nfstuned.model.finding import Diagnosis, Fault, Finding, Need, Rule, Severity
+from nfstuned.model.finding import Diagnosis, Fault, Finding, Need, Rule
+from nfstuned.model.severity import Severity
 
 CRASHED = Rule("NFS000", "rule-crashed", Severity.ERROR, lambda _: (), "")
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from nfstuned import __version__
 from nfstuned.core.render import Document
 from nfstuned.model.facts import Target
-from nfstuned.model.finding import Finding, Need, Rule, Severity
+from nfstuned.model.finding import Finding, Need, Rule
 from nfstuned.model.report import Report
+from nfstuned.model.severity import Severity
 
 FINDING_KEYS = ("rule", "name", "severity", "subject", "message", "observed", "expected", "remedy", "source")
 

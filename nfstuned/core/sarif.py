@@ -9,8 +9,9 @@ from nfstuned import __version__
 from nfstuned.core.catalogue import CATALOGUE
 from nfstuned.core.render import Document, printable
 from nfstuned.core.subject import place
-from nfstuned.model.finding import Finding, Rule, Severity
+from nfstuned.model.finding import Finding, Rule
 from nfstuned.model.report import BROKEN, Report
+from nfstuned.model.severity import Severity
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0-rtm.5.json"
 _LEVELS = {

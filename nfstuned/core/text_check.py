@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from textwrap import wrap
 
 from nfstuned.core.render import count, printable
-from nfstuned.model.finding import Finding, Need, Severity
+from nfstuned.model.finding import Finding, Need
 from nfstuned.model.report import Report
+from nfstuned.model.severity import Severity
 
 _SEVERITY, _RULE = 9, 8
 _MARGIN = 2
@@ -62,6 +62,8 @@ def _wrapped(text: str, width: int | None) -> list[str]:
     """Return the text's lines; a word is never broken, for it may be a command's."""
     if width is None:
         return [text]
+    from textwrap import wrap  # noqa: PLC0415 - only a terminal has a width
+
     return wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
 
 

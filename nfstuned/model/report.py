@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from nfstuned.errors import ParseError
 from nfstuned.model.facts import Facts
-from nfstuned.model.finding import Diagnosis, Finding, Rule, Severity
+from nfstuned.model.finding import Diagnosis, Finding, Rule
+from nfstuned.model.severity import Severity
 from nfstuned.model.work import FSTAB
 
 CLEAN, FOUND, BROKEN = 0, 1, 2

@@ -36,6 +36,8 @@ _MODE = re.compile("0*[0-7]{1,4}")
 
 @dataclass(frozen=True, slots=True)
 class _Key:
+    """What udev takes of one key."""
+
     operators: tuple[str, ...] = MATCHES
     """Those that count; others are assumed to be one of them, or invalid."""
     attribute: str = "none"

@@ -23,6 +23,8 @@ _SPECIFIER = re.compile(r"%([A-Za-z0-9%])")
 
 @dataclass
 class _Reader:
+    """What was read so far, and where."""
+
     file: str
     section: str | None = None
     items: list[UnitSetting | ParseError] = field(default_factory=list)

@@ -13,7 +13,7 @@ from nfstuned.core.rules import RULES
 from nfstuned.host.configload import load
 from nfstuned.host.imageroot import ImageRoot
 from nfstuned.host.root import Root
-from nfstuned.model.finding import Severity
+from nfstuned.model.severity import Severity
 from tests.check import hosts
 
 if TYPE_CHECKING:

@@ -24,7 +24,8 @@ from nfstuned.core import rules as catalogue
 from nfstuned.core.diagnose import CRASHED
 from nfstuned.host.root import WitnessRoot
 from nfstuned.model.facts import Facts, Network
-from nfstuned.model.finding import Fault, Need, Rule, Severity
+from nfstuned.model.finding import Fault, Need, Rule
+from nfstuned.model.severity import Severity
 from tests.check import hosts
 from tests.cli.conftest import Host, Run
 

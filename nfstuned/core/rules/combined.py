@@ -21,7 +21,8 @@ from nfstuned.core.groups import (
 from nfstuned.core.inherited import some
 from nfstuned.core.intent import find
 from nfstuned.model.facts import Facts, Target
-from nfstuned.model.finding import Fault, Rule, Severity
+from nfstuned.model.finding import Fault, Rule
+from nfstuned.model.severity import Severity
 from nfstuned.parse.utab import FILE as UTAB
 
 

@@ -19,7 +19,8 @@ from nfstuned.core.groups import is_azure_files
 from nfstuned.core.rules import tls
 from nfstuned.core.targets import server_name
 from nfstuned.model.facts import Answer, Facts, Reach, Reachable, Target
-from nfstuned.model.finding import Fault, Need, Rule, Severity
+from nfstuned.model.finding import Fault, Need, Rule
+from nfstuned.model.severity import Severity
 from nfstuned.model.work import Maker
 
 _LINK = "privatelink"

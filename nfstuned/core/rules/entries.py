@@ -10,8 +10,9 @@ from nfstuned.core.groups import is_azure_files
 from nfstuned.core.nfsoptions import last_of, version
 from nfstuned.core.optionvalues import NO_VALUE, wanted, wanted_by_smb, wanted_though_sloppy
 from nfstuned.model.facts import Facts, Target
-from nfstuned.model.finding import Fault, Rule, Severity
+from nfstuned.model.finding import Fault, Rule
 from nfstuned.model.kernel import Options, decimal
+from nfstuned.model.severity import Severity
 from nfstuned.model.work import Maker, Request
 from nfstuned.parse.fields import quoted
 from nfstuned.parse.fstab import SMB

@@ -10,8 +10,9 @@ from nfstuned.core.nfsoptions import is_v3
 from nfstuned.core.remedies import unmask
 from nfstuned.errors import ParseError
 from nfstuned.model.facts import Facts
-from nfstuned.model.finding import Fault, Need, Rule, Severity
+from nfstuned.model.finding import Fault, Need, Rule
 from nfstuned.model.kernel import KernelRelease
+from nfstuned.model.severity import Severity
 from nfstuned.model.system import ImageKernel
 from nfstuned.parse.kernel import parse_release
 

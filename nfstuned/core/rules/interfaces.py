@@ -9,7 +9,8 @@ from shlex import quote
 from nfstuned.core.endpoint import AZURE_FILES, NETAPP, as_address
 from nfstuned.core.vmsizes import egress, is_old
 from nfstuned.model.facts import Facts, Interface, Route, Target
-from nfstuned.model.finding import Fault, Need, Rule, Severity
+from nfstuned.model.finding import Fault, Need, Rule
+from nfstuned.model.severity import Severity
 
 NETVSC = "hv_netvsc"
 FUNCTIONS = ("mlx4", "mlx5", "mana")

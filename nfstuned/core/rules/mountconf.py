@@ -10,8 +10,9 @@ from nfstuned.core.optionnames import COMMON, NFS, RARE_NFS
 from nfstuned.core.optionvalues import NO_VALUE, wanted, wanted_though_sloppy
 from nfstuned.errors import ParseError
 from nfstuned.model.facts import NFS_TYPES, Facts
-from nfstuned.model.finding import Fault, Rule, Severity
+from nfstuned.model.finding import Fault, Rule
 from nfstuned.model.intent import Setting
+from nfstuned.model.severity import Severity
 from nfstuned.parse.fields import clean_path
 from nfstuned.parse.nfsmount import FILE, VENDOR_FILE
 from nfstuned.parse.options import parse_options

@@ -10,7 +10,8 @@ from nfstuned.core.inherited import bound, contradicted, decider, mend, planned,
 from nfstuned.core.intent import find
 from nfstuned.core.nfsoptions import has_kerberos
 from nfstuned.model.facts import Facts, Target
-from nfstuned.model.finding import Fault, Rule, Severity
+from nfstuned.model.finding import Fault, Rule
+from nfstuned.model.severity import Severity
 from nfstuned.parse.utab import FILE as UTAB
 
 

@@ -19,8 +19,9 @@ from nfstuned.core.nfsoptions import (
 from nfstuned.core.remedies import again, out_of_conf, where
 from nfstuned.core.rules import entries
 from nfstuned.model.facts import Facts, Target
-from nfstuned.model.finding import Fault, Rule, Severity
+from nfstuned.model.finding import Fault, Rule
 from nfstuned.model.kernel import Options
+from nfstuned.model.severity import Severity
 from nfstuned.parse.options import parse_options
 
 _MOUNTING = "https://learn.microsoft.com/en-us/azure/storage/files/storage-files-how-to-mount-nfs-shares"

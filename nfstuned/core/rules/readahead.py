@@ -9,9 +9,10 @@ from nfstuned.core.rivals import fits, names, profile_of, rivals, wanted_kb
 from nfstuned.core.rules.udev import BROKEN, CONTESTED, MASKED, OUTRUN
 from nfstuned.core.udevinforce import in_force, is_nfsrahead, reaches_all
 from nfstuned.model.facts import Facts, Target
-from nfstuned.model.finding import Fault, Need, Rule, Severity
+from nfstuned.model.finding import Fault, Need, Rule
 from nfstuned.model.policy import MOST_KB
 from nfstuned.model.samples import Sample
+from nfstuned.model.severity import Severity
 
 _OPTIMISED = (5, 4, 0)
 _KERNEL_KB = 128

@@ -23,7 +23,8 @@ from nfstuned.core.smb import (
     wanted_channels,
 )
 from nfstuned.model.facts import Facts, Target
-from nfstuned.model.finding import Fault, Need, Rule, Severity
+from nfstuned.model.finding import Fault, Need, Rule
+from nfstuned.model.severity import Severity
 
 AZURE, NETAPP = "azure-files-smb", "azure-netapp-files-smb"
 _PERFORMANCE = "https://learn.microsoft.com/en-us/azure/storage/files/smb-performance"

@@ -8,7 +8,8 @@ from nfstuned.core.backports import el8_build
 from nfstuned.core.groups import is_azure_files
 from nfstuned.core.rules.kernels import Wish, lasting, parameter
 from nfstuned.model.facts import Facts
-from nfstuned.model.finding import Fault, Need, Rule, Severity
+from nfstuned.model.finding import Fault, Need, Rule
+from nfstuned.model.severity import Severity
 
 _TROUBLE = "https://learn.microsoft.com/en-us/troubleshoot/azure/azure-storage/files/linux/files-troubleshoot-linux-nfs"
 _PERFORMANCE = (

@@ -24,7 +24,8 @@ from nfstuned.core.intent import AZNFS, wants_tunnel
 from nfstuned.core.nfsoptions import aznfs_version, last_of, version
 from nfstuned.core.remedies import later, unmask
 from nfstuned.model.facts import Answer, Facts, Target
-from nfstuned.model.finding import Fault, Rule, Severity
+from nfstuned.model.finding import Fault, Rule
+from nfstuned.model.severity import Severity
 from nfstuned.model.system import AUTOFS, LOGINS, Override
 from nfstuned.model.work import Maker, Request
 from nfstuned.parse.options import parse_options

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from nfstuned.core.groups import groups, is_azure_files, is_netapp, version
 from nfstuned.core.rules.kernels import Wish, lasting, parameter
 from nfstuned.model.facts import Facts, Target
-from nfstuned.model.finding import Fault, Need, Rule, Severity
+from nfstuned.model.finding import Fault, Need, Rule
 from nfstuned.model.kernel import decimal
 from nfstuned.model.samples import Sample
+from nfstuned.model.severity import Severity
 
 _BUSY_SENDS = 64
 """A connection that sent nothing meanwhile is left out: the kernel takes them in turn."""

@@ -8,7 +8,8 @@ from nfstuned.core.rivals import agrees, kind_of, names, nfsrahead_kb, rivals, w
 from nfstuned.core.udevfaults import find_broken, is_about_read_ahead
 from nfstuned.core.udevinforce import is_nfsrahead, reaches_all, rule_writers, unsure
 from nfstuned.model.facts import NFSRAHEAD, Facts, UdevFile
-from nfstuned.model.finding import Fault, Rule, Severity
+from nfstuned.model.finding import Fault, Rule
+from nfstuned.model.severity import Severity
 from nfstuned.model.udev import RuleWriter, UdevEvent
 
 _DISK = UdevEvent(kernel="8:0", read_ahead_kb="128")
