@@ -7,18 +7,22 @@ import select
 import signal
 import socket
 import time
+from collections.abc import Callable
 from types import FrameType
 
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.sampler import Sampler
 from nfstuned.daemon.tuner import Tuner
 from nfstuned.errors import ConfigError
+from nfstuned.host.builtin import builtin_policy
+from nfstuned.host.config import find_files
 from nfstuned.host.configchild import Child, start_load
 from nfstuned.host.events import EventsLostError, KernelEvents, MountTable, UdevEvents
 from nfstuned.host.journal import Journal, Message, Priority
 from nfstuned.host.root import Root
 from nfstuned.host.service import notify, reloading, watchdog_s
 from nfstuned.host.state import State
+from nfstuned.model.policy import Policy
 
 CONFIG_TIMEOUT_S = 60.0
 FOREVER_S = 1e6
@@ -66,19 +70,19 @@ class Daemon:
 
     def run(self) -> int:
         """Serve until told to stop; return the exit status."""
-        self._start_config()
+        self._guard(self._start_config)
         while not self._stopping:
-            self._guarded_cycle()
+            self._guard(self._cycle)
         self._stop()
         return 0
 
-    def _guarded_cycle(self) -> None:
-        """Run one cycle; whatever goes wrong in it is told, and the next one starts afresh.
+    def _guard(self, step: Callable[[], None]) -> None:
+        """Take one step; whatever goes wrong in it is told, and the next one starts afresh.
 
         The watchdog is only fed from a cycle that came to its end.
         """
         try:
-            self._cycle()
+            step()
         except Exception as error:  # noqa: BLE001 - the one place where the daemon outlives its own mistakes
             self._journal.send(
                 Message.CYCLE_FAILED, f"{type(error).__name__}: {error}", Priority.ERROR, reason=repr(error)
@@ -180,11 +184,15 @@ class Daemon:
         notify(f"STATUS={mounts}, {tuned} tuned{config}")
 
     def _start_config(self) -> None:
+        """Have the configuration validated by a child, unless there is none."""
         if self._config is not None:
             self._poll.unregister(self._config)
             self._config.kill()
             self._config = None
         try:
+            if not find_files(self._root):
+                self._take(builtin_policy())
+                return
             self._config = start_load(self._root, CONFIG_TIMEOUT_S)
         except ConfigError as error:
             self._config_invalid(error)
@@ -197,11 +205,13 @@ class Daemon:
             return
         self._poll.unregister(child)
         try:
-            self._tuner.policy = child.finish()
+            self._take(child.finish())
         except ConfigError as error:
             self._config_invalid(error)
-            return
-        self._reporter.config_loaded(self._tuner.policy)
+
+    def _take(self, policy: Policy) -> None:
+        self._tuner.policy = policy
+        self._reporter.config_loaded(policy)
         self._tuner.insist()
         self._ready()
 
