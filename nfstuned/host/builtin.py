@@ -7,7 +7,9 @@ import os
 from nfstuned.model.policy import Policy
 from nfstuned.parse.policyjson import policy_from_json
 
-FILE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data", "builtin.json")
+_DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data")
+PROFILES = os.path.join(_DATA, "profiles")
+FILE = os.path.join(_DATA, "builtin.json")
 """Made of data/profiles; tests/host/test_builtin.py holds both together."""
 
 

@@ -7,6 +7,8 @@ from nfstuned.host.root import Root
 
 MAIN = "etc/nfstuned/nfstuned.toml"
 DROP_INS = "etc/nfstuned/conf.d"
+INVALID = 2
+"""The exit status of a validation that found problems; its output then holds them, one a line."""
 
 
 def find_files(root: Root) -> tuple[str, ...]:

@@ -9,12 +9,11 @@ import sys
 import time
 
 from nfstuned.errors import ConfigError
+from nfstuned.host.config import INVALID
 from nfstuned.host.root import Root
 from nfstuned.model.policy import Policy
 from nfstuned.parse.policyjson import policy_from_json
 
-INVALID = 2
-"""The child's exit status when the configuration has problems; its output then holds them, one a line."""
 _BOOT = (
     "import sys; sys.path[:] = sys.argv.pop(1).split(':'); "
     "from nfstuned.host.configload import main; sys.exit(main(sys.argv[1]))"

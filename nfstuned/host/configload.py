@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from importlib.resources import files
 
 from nfstuned.errors import ConfigError
-from nfstuned.host.config import find_files
-from nfstuned.host.configchild import INVALID
+from nfstuned.host.builtin import PROFILES
+from nfstuned.host.config import INVALID, find_files
 from nfstuned.host.root import Root
 from nfstuned.model.policy import Policy
 from nfstuned.parse.config import parse_config
@@ -16,11 +16,8 @@ from nfstuned.parse.policyjson import policy_to_json
 
 def builtin_profiles() -> tuple[tuple[str, str], ...]:
     """Return the name and the text of each built-in profile's file, in the order of their names."""
-    folder = files("nfstuned") / "data" / "profiles"
-    found = sorted(
-        (file for file in folder.iterdir() if file.name.endswith(".toml")), key=lambda file: file.name
-    )
-    return tuple((f"built-in {file.name}", file.read_text(encoding="utf-8")) for file in found)
+    names = sorted(name for name in os.listdir(PROFILES) if name.endswith(".toml"))
+    return tuple((f"built-in {name}", _text(os.path.join(PROFILES, name))) for name in names)
 
 
 def load(root: Root) -> Policy:
@@ -50,6 +47,11 @@ def main(prefix: str) -> int:
     sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
     sys.stdout.flush()
     return status
+
+
+def _text(file: str) -> str:
+    with open(file, encoding="utf-8") as opened:
+        return opened.read()
 
 
 def _read(root: Root, name: str, problems: list[str]) -> str | None:

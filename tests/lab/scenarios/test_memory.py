@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.server import Server
 
 EVENTS = 5000
-CYCLES = 200
+CYCLES = 100
 MOST_GROWTH_KB = 2048
 MOST_KB = 30 * 1024
 MOUNTS = 50
