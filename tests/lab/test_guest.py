@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,8 +13,11 @@ from tests.lab import guest, image, outcomes
 from tests.lab.guest import Limits, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from concurrent.futures import Future
     from pathlib import Path
+
+    from tests.lab.guest import Result
 
 PANIC = "[   12.1] Kernel panic - not syncing: sysrq triggered crash\n"
 
@@ -89,25 +93,38 @@ def test_outcomes_name_scenario_test_and_trouble(tmp_path: Path) -> None:
     assert outcomes.of("test_b", found) == (found[2],)
 
 
+BAD = {
+    Verdict.SILENT: "sleep 1000",
+    Verdict.HUNG: "echo working; sleep 1000",
+    Verdict.DIED: "echo working; sleep 1; echo c >/proc/sysrq-trigger",
+    Verdict.LOST: 'read -r word <word; echo "@@lab-end $word 0"',
+}
+
+
+@pytest.fixture(scope="module")
+def boots(
+    lab_folder: Path, say: Callable[[str], None], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[Verdict, Future[Result]]]:
+    """Boot a guest for each script, two at a time: two of them are only waited for."""
+
+    def boot(verdict: Verdict) -> Result:
+        payload = tmp_path_factory.mktemp(verdict.name)
+        (payload / "start").write_text(f"{BAD[verdict]}\n")
+        limits = Limits(total_s=200, first_s=60, quiet_s=20)
+        return guest.boot(
+            image.release("newest"), payload, lab_folder / f"bad-{verdict.name.lower()}", say, limits
+        )
+
+    with ThreadPoolExecutor(2) as pool:
+        yield {verdict: pool.submit(boot, verdict) for verdict in BAD}
+
+
 @pytest.mark.lab
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    ("script", "verdict"),
-    [
-        ("echo working; sleep 1; echo c >/proc/sysrq-trigger", Verdict.DIED),
-        ("echo working; sleep 1000", Verdict.HUNG),
-        ("sleep 1000", Verdict.SILENT),
-        ('read -r word <word; echo "@@lab-end $word 0"', Verdict.LOST),
-    ],
-    ids=["panic", "hang", "silence", "no results"],
-)
+@pytest.mark.parametrize("verdict", BAD, ids=lambda verdict: verdict.name.lower())
 def test_a_real_guest_that_ends_badly_is_told_apart(
-    script: str, verdict: Verdict, lab_folder: Path, say: Callable[[str], None], tmp_path: Path
+    verdict: Verdict, boots: dict[Verdict, Future[Result]]
 ) -> None:
-    (tmp_path / "start").write_text(f"{script}\n")
-    limits = Limits(total_s=200, first_s=60, quiet_s=20)
-    result = guest.boot(
-        image.release("newest"), tmp_path, lab_folder / f"bad-{verdict.name.lower()}", say, limits
-    )
+    result = boots[verdict].result()
     assert result.verdict is verdict, result.explain()
     assert not result.passed
