@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from types import MappingProxyType
@@ -109,6 +110,24 @@ def to_json(sample: Sample) -> dict[str, object]:
         "ops": {name: asdict(op) for name, op in sample.ops.items()},
         "transport": asdict(sample.transport),
     }
+
+
+def to_line(sample: Sample) -> bytes:
+    """Return the sample as one line of JSON, with its line break; ASCII, stray bytes as lone surrogates."""
+    return json.dumps(to_json(sample), separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def to_fields(sample: Sample) -> dict[str, object]:
+    """Return every number of the sample by the name of its journal field, in lower case.
+
+    The transport's keys are fields of their own, `kinds`, `ops` and `mount_points` are JSON. `mount_point` is
+    the first of them, for `journalctl NFSTUNED_MOUNT_POINT=`. `parse/samples.py` reads it back.
+    """
+    document = to_json(sample)
+    nested = {name: json.dumps(document.pop(name)) for name in ("mount_points", "kinds", "ops")}
+    del document["schema"], document["transport"]
+    first = sample.mount_points[0] if sample.mount_points else None
+    return {"mount_point": first, **document, **asdict(sample.transport), **nested}
 
 
 def one_line(sample: Sample) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
-from dataclasses import asdict
 
 from nfstuned.core.rates import look, rates
-from nfstuned.core.samples import is_idle, one_line, to_json
+from nfstuned.core.samples import is_idle, one_line, to_fields
 from nfstuned.host.journal import Journal, Message, Priority
 from nfstuned.host.observe import observe_stanzas
 from nfstuned.host.root import Root
@@ -46,18 +44,10 @@ class Sampler:
 
     def _tell(self, sample: Sample) -> None:
         """Send one entry: a line for people, and every number of `nfstuned.sample/1` as a field."""
-        document = to_json(sample)
-        transport = asdict(sample.transport)
         self._journal.send(
             Message.SAMPLE,
             one_line(sample),
             Priority.INFO,
-            device=sample.device,
-            mount_point=sample.mount_points[0] if sample.mount_points else None,
-            source=sample.source,
-            **{name: value for name, value in document.items() if isinstance(value, float)},
-            **transport,
             sampling_ms=round(self.cost_s * 1e3, 3),
-            kinds=json.dumps(document["kinds"]),
-            ops=json.dumps(document["ops"]),
+            **to_fields(sample),
         )

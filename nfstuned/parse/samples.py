@@ -1,0 +1,214 @@
+"""`nfstuned.sample/1` back to a Sample, from a JSON line or a journal entry (docs/architecture.md).
+
+Keys that this version does not know are left alone: later ones may write more.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NoReturn
+
+from nfstuned.errors import ParseError
+from nfstuned.model.samples import OpRate, Sample, TransportRate
+from nfstuned.parse.fields import quoted
+
+SCHEMA = "nfstuned.sample/1"
+PREFIX = "NFSTUNED_"
+UNKNOWN = "unknown"
+"""What the journal holds for a mount point where there is none (host/journal.py)."""
+
+_RATES = (
+    "time",
+    "interval_s",
+    "read_bytes_per_s",
+    "write_bytes_per_s",
+    "server_read_bytes_per_s",
+    "server_write_bytes_per_s",
+)
+_LATER_RATES = ("direct_read_bytes_per_s", "direct_write_bytes_per_s")
+"""Keys with a default, which the earliest samples do not have; so are an operation's timeouts."""
+_WAITING = ("in_flight", "backlog", "sending", "pending", "connects_per_s")
+_FLOATS = (*_RATES, *_LATER_RATES, "over_fetch_ratio", *_WAITING)
+_INTEGERS = ("connections", "max_slots")
+
+Values = Mapping[str, object]
+
+
+def parse_line(line: bytes, file: str, number: int) -> Sample | ParseError:
+    """Return the sample of one JSON line; a line that holds none is its error."""
+    try:
+        return _known(json.loads(line.decode("utf-8")), line)
+    except UnicodeDecodeError:
+        return ParseError(file, number, f"not UTF-8: {_start(line)}")
+    except json.JSONDecodeError as error:
+        why = f"not JSON ({error.msg} at column {error.colno}): {_start(line)}"
+        return ParseError(file, number, why)
+    except RecursionError:
+        return ParseError(file, number, f"nested too deep: {_start(line)}")
+    except ValueError as error:
+        return ParseError(file, number, str(error))
+
+
+def _known(document: object, line: bytes) -> Sample:
+    if not isinstance(document, dict):
+        return _refuse(f"not a JSON object: {_start(line)}")
+    if document.get("schema") != SCHEMA:
+        raise ValueError(f"schema is {_shown(document.get('schema'))}, expected {SCHEMA}")
+    return _sample(document)
+
+
+def parse_entry(entry: Mapping[str, bytes | str], place: str) -> Sample | ParseError:
+    """Return the sample of a journal entry's NFSTUNED_ fields, or what is wrong with the entry at `place`."""
+    try:
+        return _sample(_document(entry))
+    except RecursionError:
+        return ParseError(place, 0, "nested too deep")
+    except ValueError as error:
+        return ParseError(place, 0, str(error))
+
+
+def _document(entry: Mapping[str, bytes | str]) -> dict[str, object]:
+    """Return the JSON object that an entry's fields stand for."""
+    fields = {
+        name[len(PREFIX) :].lower(): _text(value) for name, value in entry.items() if name.startswith(PREFIX)
+    }
+    document: dict[str, object] = dict(fields)
+    for names, kind in ((_FLOATS, float), (_INTEGERS, int)):
+        for name in names:
+            if name in fields:
+                document[name] = _converted(name, fields[name], kind)
+    document["ops"] = _json(fields, "ops")
+    if "mount_points" in fields:
+        document["mount_points"] = _json(fields, "mount_points")
+    else:
+        first = fields.get("mount_point", UNKNOWN)
+        document["mount_points"] = [] if first == UNKNOWN else [first]
+    document["transport"] = document
+    return document
+
+
+def _text(value: bytes | str) -> str:
+    return value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
+
+
+def _converted(name: str, text: str, kind: type[float | int]) -> float:
+    try:
+        return kind(text)
+    except ValueError:
+        raise ValueError(f"{name} is not a number: {quoted(text)}") from None
+
+
+def _json(fields: Mapping[str, str], name: str) -> object:
+    if name not in fields:
+        raise ValueError(f"{name} is missing")
+    try:
+        return json.loads(fields[name])
+    except ValueError:
+        raise ValueError(f"{name} is not JSON: {quoted(fields[name])}") from None
+
+
+def _sample(values: Values) -> Sample:
+    points = values.get("mount_points")
+    if not isinstance(points, list) or not all(isinstance(point, str) for point in points):
+        raise _wrong("mount_points", "a list of strings", points)
+    ops = _table(values, "ops")
+    return Sample(
+        device=_string(values, "device"),
+        mount_points=tuple(points),
+        source=_string(values, "source"),
+        over_fetch_ratio=_mean(values, "over_fetch_ratio"),
+        ops=MappingProxyType({name: _operation(ops, name) for name in ops}),
+        transport=_transport(_table(values, "transport")),
+        **{name: _rate(values, name) for name in _RATES},
+        **{name: _rate(values, name) for name in _LATER_RATES if name in values},
+    )
+
+
+def _operation(ops: Values, name: str) -> OpRate:
+    values = _table(ops, name)
+    try:
+        return OpRate(
+            per_s=_rate(values, "per_s"),
+            rtt_ms=_mean(values, "rtt_ms"),
+            queue_ms=_mean(values, "queue_ms"),
+            exe_ms=_mean(values, "exe_ms"),
+            retrans_per_s=_rate(values, "retrans_per_s"),
+            errors_per_s=_mean(values, "errors_per_s"),
+            timeouts_per_s=_rate(values, "timeouts_per_s") if "timeouts_per_s" in values else 0.0,
+        )
+    except ValueError as error:
+        raise ValueError(f"{quoted(name)}: {error}") from None
+
+
+def _transport(values: Values) -> TransportRate:
+    slots = values.get("max_slots")
+    return TransportRate(
+        group=_string(values, "group"),
+        connections=_integer(values, "connections"),
+        max_slots=None if slots is None else _integer(values, "max_slots"),
+        **{name: _mean(values, name) for name in _WAITING},
+    )
+
+
+def _table(values: Values, name: str) -> Values:
+    value = values.get(name)
+    if not isinstance(value, dict):
+        raise _wrong(_named(name), "an object", value)
+    return value
+
+
+def _string(values: Values, name: str) -> str:
+    value = values.get(name)
+    if not isinstance(value, str):
+        raise _wrong(name, "a string", value)
+    return value
+
+
+def _integer(values: Values, name: str) -> int:
+    value = values.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise _wrong(name, "a whole number from 0", value)
+    return value
+
+
+def _mean(values: Values, name: str) -> float | None:
+    return None if values.get(name) is None else _rate(values, name)
+
+
+def _rate(values: Values, name: str) -> float:
+    """Return a number that can be a rate, a time or a mean: finite, and not negative."""
+    value = values.get(name)
+    if isinstance(value, int) and not isinstance(value, bool):
+        try:
+            value = float(value)
+        except OverflowError:
+            raise _wrong(name, "a finite number", value) from None
+    if not isinstance(value, float):
+        raise _wrong(name, "a number", value)
+    if not math.isfinite(value) or value < 0:
+        raise ValueError(f"{name} is not a finite number from 0: {value}")
+    return value
+
+
+def _refuse(why: str) -> NoReturn:
+    raise ValueError(why)
+
+
+def _wrong(name: str, kind: str, value: object) -> ValueError:
+    return ValueError(f"{name} is not {kind}: {_shown(value)}")
+
+
+def _named(name: str) -> str:
+    return name if name.isidentifier() and name.isascii() else quoted(name)
+
+
+def _shown(value: object) -> str:
+    return "missing" if value is None else quoted(str(value))
+
+
+def _start(line: bytes) -> str:
+    """Return the beginning of a line for a message."""
+    return quoted(line.rstrip(b"\n").decode("utf-8", "replace"))

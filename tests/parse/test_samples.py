@@ -1,0 +1,187 @@
+"""Samples as they come back from a file of JSON lines and from the journal."""
+
+from __future__ import annotations
+
+import json
+import os
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfstuned.core.samples import to_fields, to_json, to_line
+from nfstuned.errors import ParseError
+from nfstuned.host.journal import Journal, Message, Priority
+from nfstuned.model.samples import OpRate, Sample, TransportRate
+from nfstuned.parse.samples import parse_entry, parse_line
+
+FILE = "/var/log/nfstuned/samples.jsonl"
+RATE = st.floats(min_value=0, allow_nan=False, allow_infinity=False)
+MEAN = st.none() | RATE
+NAME = st.binary(max_size=20).map(lambda name: os.fsdecode(name.replace(b"\0", b"")))
+"""Any bytes that the kernel can give for a name, which are surrogate escapes where they are not UTF-8."""
+SAMPLES = st.builds(
+    Sample,
+    time=RATE,
+    interval_s=RATE,
+    device=st.just("0:43"),
+    mount_points=st.lists(NAME.map(lambda name: "/" + name), max_size=3).map(tuple),
+    source=NAME,
+    read_bytes_per_s=RATE,
+    write_bytes_per_s=RATE,
+    server_read_bytes_per_s=RATE,
+    server_write_bytes_per_s=RATE,
+    over_fetch_ratio=MEAN,
+    ops=st.dictionaries(
+        st.sampled_from(["READ", "READ_PLUS", "WRITE", "GETATTR", "SEQUENCE"]),
+        st.builds(OpRate, RATE, MEAN, MEAN, MEAN, RATE, MEAN, RATE),
+    ).map(MappingProxyType),
+    transport=st.builds(
+        TransportRate,
+        NAME,
+        st.integers(0, 16),
+        MEAN,
+        MEAN,
+        MEAN,
+        MEAN,
+        st.none() | st.integers(0, 2**32),
+        MEAN,
+    ),
+    direct_read_bytes_per_s=RATE,
+    direct_write_bytes_per_s=RATE,
+)
+SAMPLE = Sample(
+    1795298159.25,
+    60.0,
+    "0:43",
+    ("/mnt/a", "/mnt/b"),
+    "server:/a",
+    8e6,
+    0.0,
+    8.8e6,
+    0.0,
+    1.1,
+    MappingProxyType({"READ": OpRate(8.0, 1.5, 0.1, 1.7, 0.0, 0.0)}),
+    TransportRate("v4.1 tcp 10.10.10.10:2049", 4, 1.5, 0.0),
+)
+
+
+def sent(sample: Sample) -> dict[str, bytes]:
+    """Return the fields of a sample's entry, as the journal gets them."""
+    written: list[bytes] = []
+    Journal(lambda *entry: written.extend(entry)).send(
+        Message.SAMPLE, "text", Priority.INFO, **to_fields(sample)
+    )
+    return {name.decode(): value for name, value in (field.split(b"=", 1) for field in written)}
+
+
+def damaged(change: Any) -> bytes:  # noqa: ANN401 - any function that spoils a document
+    document = to_json(SAMPLE)
+    change(document)
+    return json.dumps(document).encode()
+
+
+def problem(found: Sample | ParseError) -> str:
+    assert isinstance(found, ParseError)
+    return str(found)
+
+
+@given(SAMPLES)
+def test_what_was_written_to_a_file_comes_back_as_it_was(sample: Sample) -> None:
+    line = to_line(sample)
+    assert line.count(b"\n") == 1
+    assert line.endswith(b"\n")
+    assert parse_line(line, FILE, 1) == sample
+
+
+@given(SAMPLES)
+def test_what_was_sent_to_the_journal_comes_back_as_it_was(sample: Sample) -> None:
+    entry = sent(sample)
+    assert parse_entry(entry, "journal") == sample
+    decoded = {name: os.fsdecode(value) for name, value in entry.items()}
+    assert parse_entry(decoded, "journal") == sample
+
+
+@given(SAMPLES, st.data())
+def test_a_line_cut_off_anywhere_is_a_problem_with_its_place(sample: Sample, data: st.DataObject) -> None:
+    line = to_line(sample)[:-1]
+    cut = line[: data.draw(st.integers(0, len(line) - 1))]
+    assert problem(parse_line(cut, FILE, 7)).startswith(f"{FILE}:7: not JSON (")
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_sample_or_a_problem(line: bytes) -> None:
+    assert isinstance(parse_line(line, FILE, 1), ParseError)
+
+
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+)
+
+
+@given(st.sampled_from(sorted(to_json(SAMPLE))), JSON)
+def test_a_key_of_another_type_never_raises_and_never_makes_up_a_figure(key: str, value: object) -> None:
+    found = parse_line(damaged(lambda document: document.update({key: value})), FILE, 1)
+    if isinstance(found, Sample) and key != "kinds":
+        assert to_json(found)[key] == value or (value is None and key == "over_fetch_ratio")
+
+
+@given(st.sampled_from(sorted(sent(SAMPLE))), st.binary(max_size=30))
+def test_a_damaged_field_of_an_entry_never_raises(name: str, value: bytes) -> None:
+    found = parse_entry({**sent(SAMPLE), name: value}, "journal")
+    assert isinstance(found, Sample | ParseError)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b"[1]", "not a JSON object: '[1]'"),
+        (b"{}", "schema is missing, expected nfstuned.sample/1"),
+        (b'{"schema": "nfstuned.sample/2"}', "schema is 'nfstuned.sample/2', expected nfstuned.sample/1"),
+        (b'{"a": "\xff"}', "not UTF-8: "),
+        (b"[" * 100_000, "nested too deep: "),
+        (damaged(lambda d: d.pop("time")), "time is not a number: missing"),
+        (damaged(lambda d: d.update(read_bytes_per_s="8")), "read_bytes_per_s is not a number: '8'"),
+        (damaged(lambda d: d.update(interval_s=-1)), "interval_s is not a finite number from 0: -1.0"),
+        (damaged(lambda d: d.update(time=float("nan"))), "time is not a finite number from 0: nan"),
+        (damaged(lambda d: d.update(time=10**400)), "time is not a finite number: '1000"),
+        (damaged(lambda d: d.update(mount_points="/a")), "mount_points is not a list of strings: '/a'"),
+        (damaged(lambda d: d.update(source=None)), "source is not a string: missing"),
+        (damaged(lambda d: d["ops"]["READ"].pop("per_s")), "'READ': per_s is not a number: missing"),
+        (damaged(lambda d: d["ops"].update(READ=3)), "READ is not an object: '3'"),
+        (damaged(lambda d: d["transport"].update(connections=1.5)), "connections is not a whole number"),
+    ],
+)
+def test_a_damaged_line_says_what_is_wrong(line: bytes, said: str) -> None:
+    assert problem(parse_line(line, FILE, 3)).startswith(f"{FILE}:3: {said}")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("NFSTUNED_TIME", b"soon", "time is not a number: 'soon'"),
+        ("NFSTUNED_CONNECTIONS", b"1.5", "connections is not a number: '1.5'"),
+        ("NFSTUNED_OPS", b"{", "ops is not JSON: '{'"),
+        ("NFSTUNED_MOUNT_POINTS", b"7", "mount_points is not a list of strings: '7'"),
+    ],
+)
+def test_a_damaged_entry_says_what_is_wrong(field: str, value: bytes, said: str) -> None:
+    assert problem(parse_entry({**sent(SAMPLE), field: value}, "entry x")) == f"entry x: {said}"
+
+
+def test_a_key_of_a_later_version_is_left_alone() -> None:
+    assert parse_line(damaged(lambda d: d.update(cache_hits=3)), FILE, 1) == SAMPLE
+    assert parse_entry({**sent(SAMPLE), "NFSTUNED_CACHE_HITS": b"3"}, "journal") == SAMPLE
+
+
+def test_an_entry_without_all_of_its_mount_points_has_the_first() -> None:
+    """So were entries before the field NFSTUNED_MOUNT_POINTS."""
+    entry = sent(SAMPLE)
+    del entry["NFSTUNED_MOUNT_POINTS"]
+    found = parse_entry(entry, "journal")
+    assert isinstance(found, Sample)
+    assert found.mount_points == ("/mnt/a",)
+    assert parse_entry({**entry, "NFSTUNED_MOUNT_POINT": b"unknown"}, "journal").mount_points == ()  # type: ignore[union-attr]  # that it is a sample is shown
