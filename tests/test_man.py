@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.parse.config import parse_config, schema
+from nfstuned.parse.config import parse_config
+from nfstuned.parse.configtables import schema
 
 ROOT = Path(__file__).parents[1]
 PROFILES = ROOT / "nfstuned/data/profiles"

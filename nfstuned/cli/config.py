@@ -32,7 +32,7 @@ def check(root: Root) -> int:
 
 def print_schema() -> int:
     """Print the JSON Schema of a configuration file."""
-    from nfstuned.parse.config import schema  # noqa: PLC0415 - pydantic is slow to load
+    from nfstuned.parse.configtables import schema  # noqa: PLC0415 - pydantic is slow to load
 
     sys.stdout.write(to_json(schema()) + "\n")
     return VALID

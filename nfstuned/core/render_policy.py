@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from nfstuned.core.render import Document
 from nfstuned.model.policy import Assignment, Policy, Profile, Source
+from nfstuned.parse.configvalues import SIZE_UNITS
 
 _KEYS = ("nconnect", "nconnect_max", "rsize_max", "actimeo_min", "max_channels")
 _MATCH = ("server", "export", "mount_point")
@@ -60,8 +61,21 @@ def _tables(policy: Policy) -> dict[str, dict[str, object]]:
     interval = f"{policy.sample_interval_s:g}s" if policy.sample_interval_s else "0"
     return {
         "daemon": {"sample_interval": interval, "restore_on_stop": policy.restore_on_stop},
+        "samples": {
+            "file": policy.sample_file,
+            "max_size": _size(policy.sample_file_bytes),
+            "keep": policy.sample_files_kept,
+        },
         "nconnect": {"mode": policy.nconnect_mode},
     }
+
+
+def _size(number: int) -> str:
+    """Return a number of bytes as the configuration takes it."""
+    for unit, factor in SIZE_UNITS.items():
+        if number and number % factor == 0:
+            return f"{number // factor}{unit}"
+    return str(number)
 
 
 def _entry(entry: Assignment) -> dict[str, object]:

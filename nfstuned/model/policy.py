@@ -84,6 +84,12 @@ class Policy:
     """0 means that no samples are taken."""
     restore_on_stop: bool = False
     nconnect_mode: str = "advise"
+    sample_file: str = ""
+    """Where samples are kept as JSON lines, an absolute path; "" for nowhere but the journal."""
+    sample_file_bytes: int = 16 << 20
+    """The size at which the file is put aside; 0 leaves that to another program."""
+    sample_files_kept: int = 4
+    """How many files that were put aside are kept beside it."""
     files: tuple[str, ...] = field(default=())
     """The administrator's files that went into it, in order."""
 

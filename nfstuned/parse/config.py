@@ -9,146 +9,46 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import BaseModel, ValidationError
 
 from nfstuned.errors import ConfigError
-from nfstuned.model.policy import LEAST_KB, MOST_KB, Assignment, Match, Policy, Source
-from nfstuned.parse.configvalues import DURATION, TIMES_RSIZE, duration, globs, read_ahead, servers
+from nfstuned.model.policy import Assignment, Match, Policy, Source
+from nfstuned.parse.configtables import (
+    PROFILE_NAME,
+    ConfigFile,
+    DaemonTable,
+    MatchTable,
+    NconnectTable,
+    PolicyTable,
+    ProfileTable,
+    SamplesTable,
+    SourceTable,
+)
 from nfstuned.parse.inherit import Inheritance, Layer
 from nfstuned.parse.tomltext import Document, Path, parse_toml, suggestion
 
 Text = tuple[str, str]
 """A file's name and what is in it."""
 
-_PROFILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"
-
-
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class DaemonTable(_Table):
-    """How the daemon works."""
-
-    sample_interval: Annotated[
-        float, BeforeValidator(duration), WithJsonSchema({"type": "string", "pattern": DURATION})
-    ] = Field(
-        default_factory=float,
-        description='a duration such as "60s", "5m" or "1h", at most "24h"; "0" for no samples',
-    )
-    restore_on_stop: bool = Field(default=False, description="true or false")
-
-
-class NconnectTable(_Table):
-    """What is done about nconnect."""
-
-    mode: Literal["advise", "persist"] = Field(default="advise", description='"advise" or "persist"')
-
-
-_OneOrMore = WithJsonSchema(
-    {
-        "anyOf": [
-            {"type": "string", "minLength": 1},
-            {"type": "array", "minItems": 1, "items": {"type": "string"}},
-        ]
-    }
-)
-_Servers = Annotated[tuple[str, ...], BeforeValidator(servers), _OneOrMore]
-_Globs = Annotated[tuple[str, ...], BeforeValidator(globs), _OneOrMore]
-
-
-class MatchTable(_Table):
-    """Which mounts an entry means; all of what is given must match, and nothing given matches all."""
-
-    server: _Servers = Field(
-        default_factory=tuple, description="a glob, an address or a network, or a list of them"
-    )
-    export: _Globs = Field(default_factory=tuple, description='a glob such as "/vol1*", or a list of them')
-    mount_point: _Globs = Field(
-        default_factory=tuple, description='a glob such as "/data/*", or a list of them'
-    )
-
-
-class PolicyTable(_Table):
-    """Mounts that match get the profile."""
-
-    match: MatchTable = Field(description="a table with server, export or mount_point")
-    profile: str = Field(description="the name of a profile")
-
-
-class SourceTable(_Table):
-    """Who recommends the numbers of a profile."""
-
-    keys: _Globs = Field(description="a key of the profile, or a list of them")
-    title: str = Field(default_factory=str, description="a string")
-    url: str = Field(pattern=r"^https?://\S+$", description="an http or https address")
-    read: str = Field(
-        pattern=r"^\d{4}-\d{2}(-\d{2})?$", description='a date such as "2026-07-29" or "2026-07"'
-    )
-
-
-_ReadAheadKb = Annotated[
-    int | str,
-    BeforeValidator(read_ahead),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "integer", "minimum": LEAST_KB, "maximum": MOST_KB},
-                {"type": "string", "pattern": TIMES_RSIZE},
-            ]
-        }
-    ),
-]
-
-
-def _number(least: int, most: int, unit: str = "") -> Any:  # noqa: ANN401 - pydantic's Field is Any, too
-    return Field(default_factory=int, ge=least, le=most, description=f"a number from {least} to {most}{unit}")
-
-
-class ProfileTable(_Table):
-    """What one kind of server should get; what is not given is inherited, or no opinion."""
-
-    inherits: str = Field(default_factory=str, description="the name of another profile")
-    read_ahead_kb: _ReadAheadKb = Field(
-        default_factory=int, description=f'a number of KiB from {LEAST_KB} to {MOST_KB}, or "15*rsize"'
-    )
-    read_ahead_max_kb: int = _number(LEAST_KB, MOST_KB, " KiB")
-    lower: bool = Field(default=False, description="true or false")
-    nconnect: int = _number(1, 16)
-    nconnect_max: int = _number(1, 16)
-    rsize_max: int = _number(1024, 1048576, " bytes")
-    actimeo_min: int = _number(0, 3600, " seconds")
-    max_channels: int = _number(1, 16)
-    sources: list[SourceTable] = Field(default_factory=list, description="[[profile.NAME.sources]] tables")
-
-
-class ConfigFile(_Table):
-    """The whole of nfstuned.toml, or of one of its drop-ins."""
-
-    daemon: DaemonTable = Field(default_factory=DaemonTable)
-    nconnect: NconnectTable = Field(default_factory=NconnectTable)
-    policy: list[PolicyTable] = Field(default_factory=list)
-    profile: dict[Annotated[str, Field(pattern=_PROFILE_NAME)], ProfileTable] = Field(
-        default_factory=dict, json_schema_extra={"additionalProperties": False}
-    )
-
-
 _SETTINGS = {
     ("daemon", "sample_interval"): "sample_interval_s",
     ("daemon", "restore_on_stop"): "restore_on_stop",
+    ("samples", "file"): "sample_file",
+    ("samples", "max_size"): "sample_file_bytes",
+    ("samples", "keep"): "sample_files_kept",
     ("nconnect", "mode"): "nconnect_mode",
+}
+_TABLES: Mapping[str, type[BaseModel]] = {
+    "daemon": DaemonTable,
+    "samples": SamplesTable,
+    "nconnect": NconnectTable,
 }
 _NESTED: Mapping[tuple[type[BaseModel], str], type[BaseModel]] = {
     (PolicyTable, "match"): MatchTable,
     (ProfileTable, "sources"): SourceTable,
 }
-
-
-def schema() -> dict[str, Any]:
-    """Return the JSON schema (2020-12) of the file, for editors."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **ConfigFile.model_json_schema()}
 
 
 def parse_config(builtin: Iterable[Text], files: Iterable[Text]) -> Policy:
@@ -211,7 +111,7 @@ class _File:
             if key not in ConfigFile.model_fields:
                 problems.append(document.problem((key,), value, _unknown(key, ConfigFile)))
         check = _Checker(document, problems)
-        for table, model in (("daemon", DaemonTable), ("nconnect", NconnectTable)):
+        for table, model in _TABLES.items():
             for key, value in (check.table((table,), model, document.values.get(table, {})) or {}).items():
                 file.settings[_SETTINGS[table, key]] = value
         file.entries = check.entries()
@@ -267,7 +167,7 @@ class _Checker:
         return [self._layer(name, value) for name, value in values.items()]
 
     def _layer(self, name: str, value: object) -> Layer:
-        if not re.fullmatch(_PROFILE_NAME, name):
+        if not re.fullmatch(PROFILE_NAME, name):
             allowed = "allowed in a profile's name: letters, digits, _ and -"
             self.problems.append(self.document.problem(("profile", name), name, allowed))
         values = self.table(("profile", name), ProfileTable, value)

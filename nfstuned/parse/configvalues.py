@@ -13,6 +13,10 @@ from nfstuned.parse.tomltext import shown
 
 DURATION = r"^(0|[1-9][0-9]{0,4}[smh])$"
 _UNITS = {"s": 1, "m": 60, "h": 3600}
+SIZE = r"^(0|[1-9][0-9]{0,5}[KMG])$"
+SIZE_UNITS = {"G": 1 << 30, "M": 1 << 20, "K": 1 << 10}
+_LEAST_BYTES, _MOST_BYTES = 64 << 10, 64 << 30
+FILE = r"^/([^/\u0000-\u001f\u007f]+/)*[^/\u0000-\u001f\u007f]+$"
 _LONGEST_S = 86400
 TIMES_RSIZE = r"^[1-9][0-9]?\*rsize$"
 _NUMERIC = re.compile(r"[0-9.]+")
@@ -28,6 +32,25 @@ def duration(value: object) -> float:
     if seconds > _LONGEST_S:
         raise ValueError
     return float(seconds)
+
+
+def size(value: object) -> int:
+    """Return the bytes of "64K", "16M" or "1G" (powers of 1024), from 64 KiB to 64 GiB; "0" is 0."""
+    if not isinstance(value, str) or not re.fullmatch(SIZE, value):
+        raise ValueError
+    number = 0 if value == "0" else int(value[:-1]) * SIZE_UNITS[value[-1]]
+    if number and not _LEAST_BYTES <= number <= _MOST_BYTES:
+        raise ValueError
+    return number
+
+
+def file(value: object) -> str:
+    """Return the absolute path of a file, without `.` and `..`; "" for none."""
+    if isinstance(value, str):
+        named = re.fullmatch(FILE, value) and not {".", ".."} & set(value.split("/"))
+        if named or not value:
+            return value
+    raise ValueError
 
 
 def read_ahead(value: object) -> object:

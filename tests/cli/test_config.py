@@ -20,6 +20,9 @@ MakeHost = Callable[[str], Host]
 SITE = """\
 [daemon]
 sample_interval = "5m"
+[samples]
+file = "/var/log/nfstuned/samples.jsonl"
+max_size = "1M"
 [[policy]]
 match = { server = ["10.1.2.0/24", "*.example.com"], export = "/vol1*" }
 profile = "scratch"
@@ -47,6 +50,7 @@ def test_show_has_the_administrator_s_numbers_and_the_vendors_sources(host: Make
     text = here.run("config", "show").out
     tables = tomllib.loads(text)
     assert tables["daemon"]["sample_interval"] == "300s"
+    assert tables["samples"] == {"file": "/var/log/nfstuned/samples.jsonl", "max_size": "1M", "keep": 4}
     assert tables["profile"]["scratch"]["read_ahead_kb"] == 4096
     assert tables["profile"]["scratch"]["lower"] is True
     assert tables["profile"]["scratch"]["nconnect"] == 4

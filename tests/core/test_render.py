@@ -156,6 +156,12 @@ def test_a_long_name_loses_its_middle(width: int, short: str) -> None:
     assert len(shorten("server:/a", width)) <= width
 
 
+@pytest.mark.parametrize(("size", "text"), [(0, "0"), (65536, "64K"), (16 << 20, "16M"), (3 << 30, "3G")])
+def test_a_policy_names_the_size_of_its_file_as_its_own_file_would(size: int, text: str) -> None:
+    shown = policy_text(Policy(profiles=(), sample_file="/x", sample_file_bytes=size))
+    assert f'[samples]\nfile = "/x"\nmax_size = "{text}"\nkeep = 4\n' in shown
+
+
 def test_a_policy_without_samples_says_0() -> None:
     assert 'sample_interval = "0"' in policy_text(Policy(profiles=(), sample_interval_s=0.0))
 

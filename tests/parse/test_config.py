@@ -10,7 +10,8 @@ from jsonschema import Draft202012Validator
 
 from nfstuned.errors import ConfigError
 from nfstuned.model.policy import Match, Policy, ReadAhead
-from nfstuned.parse.config import parse_config, schema
+from nfstuned.parse.config import parse_config
+from nfstuned.parse.configtables import schema
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -128,6 +129,17 @@ class TestFormat:
     def test_a_duration_has_a_unit(self, text: str, seconds: float) -> None:
         assert parse(f'daemon.sample_interval = "{text}"').sample_interval_s == seconds
 
+    @pytest.mark.parametrize(
+        ("text", "size"), [("0", 0), ("64K", 65536), ("16M", 16 << 20), ("1G", 1 << 30), ("64G", 64 << 30)]
+    )
+    def test_a_size_has_a_unit(self, text: str, size: int) -> None:
+        assert parse(f'samples.max_size = "{text}"').sample_file_bytes == size
+
+    @pytest.mark.parametrize("path", ["", "/samples.jsonl", "/var/log/nfs tuned/s\u00e4mples.jsonl"])
+    def test_samples_may_go_to_a_file(self, path: str) -> None:
+        policy = parse(f'[samples]\nfile = "{path}"\nkeep = 9')
+        assert (policy.sample_file, policy.sample_files_kept) == (path, 9)
+
     def test_an_empty_match_means_every_mount(self) -> None:
         assert parse('[[policy]]\nmatch = {}\nprofile = "generic"').assignments[0].match == Match()
 
@@ -222,7 +234,11 @@ class TestProblems:
     @pytest.mark.parametrize(
         ("text", "line"),
         [
-            ("\nsmaple = 1", f"{MAIN}:2: smaple: 1: unknown key; allowed: daemon, nconnect, policy, profile"),
+            (
+                "\nsmaple = 1",
+                (f'{MAIN}:2: smaple: 1: unknown key; did you mean "samples"? '
+                "allowed: daemon, nconnect, policy, profile, samples"),
+            ),
             (
                 '[daemon]\nsample_intervall = "60s"',
                 (f'{MAIN}:2: daemon.sample_intervall: "60s": unknown key; did you mean "sample_interval"? '
@@ -271,6 +287,23 @@ class TestProblems:
     )
     def test_a_bad_duration_is_refused(self, value: str) -> None:
         assert "allowed: a duration such as" in problem(f"daemon.sample_interval = {value}")
+
+    @pytest.mark.parametrize(
+        "value", ["16", '"16"', '"63K"', '"65G"', '"16m"', '"16MB"', '"1.5M"', '"-1M"', '""', "true"]
+    )
+    def test_a_bad_size_is_refused(self, value: str) -> None:
+        assert 'allowed: a size such as "512K"' in problem(f"samples.max_size = {value}")
+
+    @pytest.mark.parametrize(
+        "value",
+        ['"samples.jsonl"', '"/var/log/"', '"/"', '"//x"', '"/a/../b"', '"/a/./b"', '"/a\\nb"', "3", "[]"],
+    )
+    def test_a_file_that_is_no_absolute_path_is_refused(self, value: str) -> None:
+        assert "allowed: the absolute path of a file such as" in problem(f"samples.file = {value}")
+
+    @pytest.mark.parametrize("value", ["-1", "100", "1.0", "true", '"4"'])
+    def test_a_bad_number_of_files_is_refused(self, value: str) -> None:
+        assert problem(f"samples.keep = {value}").endswith("allowed: a number from 0 to 99")
 
     @pytest.mark.parametrize(
         "value", ["63", "65537", "-1", "true", "1024.0", '"0*rsize"', '"x"', '"15 * rsize"', "[1]"]

@@ -17,6 +17,9 @@ FULL = Policy(
     sample_interval_s=0.0,
     restore_on_stop=True,
     nconnect_mode="persist",
+    sample_file="/var/log/x.jsonl",
+    sample_file_bytes=0,
+    sample_files_kept=9,
     files=("/etc/nfstuned/nfstuned.toml",),
 )
 
