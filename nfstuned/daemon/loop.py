@@ -169,9 +169,9 @@ class Daemon:
         # First of all: what fails below must not be the last that is done.
         self._tick_at = next_tick(now, (watchdog or 0.0) / 2, interval)
         self._look(deep=False)
-        if interval > 0:
+        if policy is not None and interval > 0:
             if now >= self._sampler.due_at(interval):
-                self._sampler.sample(self._tuner.snapshot)
+                self._sampler.sample(self._tuner.snapshot, policy)
             self._tick_at = min(self._tick_at, self._sampler.due_at(interval))
         notify("WATCHDOG=1")
         self._status()

@@ -1,4 +1,4 @@
-"""Throughput of each superblock between two ticks, to the journal."""
+"""Throughput of each superblock between two ticks, to the journal and to a file."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import time
 
 from nfstuned.core.rates import look, rates
 from nfstuned.core.samples import is_idle, one_line, to_fields
+from nfstuned.daemon.samplesink import SampleSink
 from nfstuned.host.journal import Journal, Message, Priority
 from nfstuned.host.observe import observe_stanzas
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import Stanza
+from nfstuned.model.policy import Policy
 from nfstuned.model.samples import Look, Sample
 from nfstuned.model.work import Snapshot
 
@@ -21,6 +23,7 @@ class Sampler:
     def __init__(self, root: Root, journal: Journal) -> None:
         self._root = root
         self._journal = journal
+        self._file = SampleSink(root, journal)
         self._before: Look | None = None
         self._stanzas: tuple[Stanza, ...] = ()
         self.cost_s = 0.0
@@ -30,7 +33,7 @@ class Sampler:
         """Return when the next look is due, in seconds of CLOCK_MONOTONIC: at once if there was none yet."""
         return self._before.monotonic_s + interval_s if self._before is not None else -math.inf
 
-    def sample(self, snapshot: Snapshot) -> None:
+    def sample(self, snapshot: Snapshot, policy: Policy) -> None:
         """Look at mountstats now; `snapshot` says which stanza belongs to which superblock."""
         started = time.thread_time()
         self._stanzas = observe_stanzas(self._root, self._stanzas)
@@ -38,9 +41,10 @@ class Sampler:
         samples = rates(self._before, now) if self._before is not None else ()
         self._before = now
         self.cost_s = time.thread_time() - started
-        for sample in samples:
-            if not is_idle(sample):
-                self._tell(sample)
+        used = [sample for sample in samples if not is_idle(sample)]
+        for sample in used:
+            self._tell(sample)
+        self._file.write(used, policy)
 
     def _tell(self, sample: Sample) -> None:
         """Send one entry: a line for people, and every number of `nfstuned.sample/1` as a field."""

@@ -64,6 +64,10 @@ class Message(Enum):
     """The kernel dropped events for want of room; everything was looked at again."""
     SAMPLE = ("ac33837b60f6443f856960df8ada06eb", _MOUNT)
     """What a superblock delivered over one interval."""
+    SAMPLES_UNWRITTEN = ("7dc1fade2dd640f8ae04b08f85f964c2", ("file", "reason"))
+    """Samples cannot be appended to their file; they are in the journal all the same."""
+    SAMPLES_WRITTEN = ("af067868f67f42a19fb9421a792f92b2", ("file", "lost"))
+    """Samples are appended to their file again; `lost` of them are not in it."""
     CYCLE_FAILED = ("4e73fad58dcc543bb45d3c7816196295", ("reason",))
     """A cycle of the daemon's loop failed; the next one starts afresh, but the watchdog is not fed by it."""
     POLICY_CONFLICT = (

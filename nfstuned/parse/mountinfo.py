@@ -47,6 +47,17 @@ def parse_mountinfo(text: str, file: str = FILE, family: Family = NFS) -> tuple[
     return tuple(found)
 
 
+def parse_mount_types(text: str) -> tuple[tuple[str, str], ...]:
+    """Return the mount point and the type of every mount, in the file's order; without damaged lines."""
+    found: list[tuple[str, str]] = []
+    for line in text.split("\n"):
+        before, _, after = line.partition(" - ")
+        fields = before.split(" ", _LEAST_BEFORE)
+        if after and len(fields) >= _LEAST_BEFORE:
+            found.append((unescape(fields[4]), after.partition(" ")[0]))
+    return tuple(found)
+
+
 def _mount(line: str, types: frozenset[str]) -> Mount | None:
     before, _, after = line.partition(" - ")
     fstype, *rest = after.split(" ")

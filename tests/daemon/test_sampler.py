@@ -10,7 +10,9 @@ from nfstuned.daemon.sampler import Sampler
 from nfstuned.host.journal import Journal, Message
 from nfstuned.host.observe import observe_superblocks
 from nfstuned.host.root import Root
+from nfstuned.model.policy import Policy
 
+POLICY = Policy(())
 CAPTURE = Path(__file__).parents[1] / "hosts/debian-13-6.12"
 
 
@@ -30,9 +32,9 @@ def entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, s
         target.write_text((CAPTURE / "proc/1" / name).read_text())
     root = Root(str(tmp_path))
     sampler = Sampler(root, Journal(write))
-    sampler.sample(observe_superblocks(root, deep=False))
+    sampler.sample(observe_superblocks(root, deep=False), POLICY)
     (tmp_path / "proc/1/mountstats").write_text(_later((CAPTURE / "proc/1/mountstats").read_text()))
-    sampler.sample(observe_superblocks(root, deep=False))
+    sampler.sample(observe_superblocks(root, deep=False), POLICY)
     return found
 
 
@@ -69,6 +71,13 @@ def test_an_entry_says_what_sampling_cost(entries: list[dict[str, str]]) -> None
     assert 0 < float(entry["NFSTUNED_SAMPLING_MS"]) < 10_000
 
 
+def test_without_a_file_in_the_configuration_nothing_is_written(
+    entries: list[dict[str, str]], tmp_path: Path
+) -> None:
+    assert entries
+    assert not (tmp_path / "var").exists()
+
+
 def test_a_look_is_due_an_interval_after_the_last_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,5 +86,5 @@ def test_a_look_is_due_an_interval_after_the_last_one(
     root = Root(str(tmp_path))
     sampler = Sampler(root, Journal(lambda *_: None))
     assert sampler.due_at(60.0) < 0
-    sampler.sample(observe_superblocks(root, deep=False))
+    sampler.sample(observe_superblocks(root, deep=False), POLICY)
     assert (sampler.due_at(60.0), sampler.due_at(2.0)) == (160.0, 102.0)

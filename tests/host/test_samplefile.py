@@ -1,0 +1,243 @@
+"""The file of samples, on real file systems: full, read-only, removed, moved, and cut short."""
+
+from __future__ import annotations
+
+import os
+import resource
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfstuned.host.root import Root
+from nfstuned.host.samplefile import append
+from nfstuned.model.samplefile import Appended, Target
+
+FILE = "/var/log/nfstuned/samples.jsonl"
+MOUNTS = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+LINE = b'{"number": %d}\n'
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    return tree(tmp_path)
+
+
+def tree(folder: Path, mounts: str = MOUNTS) -> Root:
+    (folder / "proc/self").mkdir(parents=True)
+    (folder / "proc/self/mountinfo").write_text(mounts)
+    (folder / "var/log/nfstuned").mkdir(parents=True)
+    return Root(str(folder))
+
+
+def file_of(root: Root) -> Path:
+    return Path(root.path(FILE.lstrip("/")))
+
+
+def write(root: Root, *numbers: int, most: int = 0, keep: int = 2) -> Appended:
+    return append(root, Target(FILE, most, keep), [LINE % number for number in numbers])
+
+
+def test_lines_are_appended_to_a_file_that_everybody_may_read(root: Root) -> None:
+    assert write(root, 1, 2) == Appended(2)
+    assert write(root, 3) == Appended(1)
+    assert file_of(root).read_bytes() == b"".join(LINE % number for number in (1, 2, 3))
+    assert stat.S_IMODE(file_of(root).stat().st_mode) == 0o644
+
+
+def test_each_line_is_one_write_to_the_end(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[bytes] = []
+    real = os.write
+
+    def watched(fd: int, text: bytes) -> int:
+        written.append(text)
+        return real(fd, text)
+
+    monkeypatch.setattr("nfstuned.host.samplefile.os.write", watched)
+    write(root, 1, 2)
+    assert written == [LINE % 1, LINE % 2]
+
+
+def test_a_file_that_was_moved_or_removed_is_made_again(root: Root) -> None:
+    write(root, 1)
+    moved = file_of(root).rename(file_of(root).with_suffix(".moved"))
+    write(root, 2)
+    file_of(root).unlink()
+    write(root, 3)
+    assert moved.read_bytes() == LINE % 1
+    assert file_of(root).read_bytes() == LINE % 3
+
+
+def test_a_file_that_was_emptied_in_its_place_begins_anew(root: Root) -> None:
+    """So does logrotate with copytruncate: there is no hole in front of the next line."""
+    write(root, 1, 2)
+    os.truncate(file_of(root), 0)
+    write(root, 3)
+    assert file_of(root).read_bytes() == LINE % 3
+
+
+@pytest.mark.parametrize("left", range(1, len(LINE % 1)))
+def test_a_line_that_a_crash_cut_short_never_touches_the_next(root: Root, left: int) -> None:
+    file_of(root).write_bytes(LINE % 1 + (LINE % 2)[:left])
+    write(root, 3, 4)
+    assert (
+        file_of(root).read_bytes() == LINE % 1 + (LINE % 2)[:left].rstrip(b"\n") + b"\n" + LINE % 3 + LINE % 4
+    )
+
+
+class TestRotation:
+    def test_the_file_is_put_aside_before_it_would_be_too_large(self, root: Root) -> None:
+        size = len(LINE % 1)
+        write(root, *range(1, 8), most=2 * size, keep=2)
+        contents = {path.name: path.read_bytes() for path in file_of(root).parent.iterdir()}
+        assert contents == {
+            "samples.jsonl": LINE % 7,
+            "samples.jsonl.1": LINE % 5 + LINE % 6,
+            "samples.jsonl.2": LINE % 3 + LINE % 4,
+        }
+
+    def test_with_none_to_keep_there_is_only_the_one(self, root: Root) -> None:
+        write(root, 1, 2, 3, most=len(LINE % 1), keep=0)
+        assert [path.name for path in file_of(root).parent.iterdir()] == ["samples.jsonl"]
+        assert file_of(root).read_bytes() == LINE % 3
+
+    def test_files_of_a_larger_keep_go_with_the_next_rotation(self, root: Root) -> None:
+        write(root, *range(8), most=len(LINE % 1), keep=6)
+        write(root, 8, most=len(LINE % 1), keep=1)
+        names = sorted(path.name for path in file_of(root).parent.iterdir())
+        assert names == ["samples.jsonl", "samples.jsonl.1"]
+
+    def test_a_line_larger_than_the_file_may_be_has_one_of_its_own(self, root: Root) -> None:
+        assert write(root, 1, 2, most=3) == Appended(2)
+        assert file_of(root).read_bytes() == LINE % 2
+
+    def test_the_next_file_has_the_mode_of_the_last(self, root: Root) -> None:
+        write(root, 1)
+        file_of(root).chmod(0o640)
+        write(root, 2, most=1)
+        assert stat.S_IMODE(file_of(root).stat().st_mode) == 0o640
+
+    def test_without_a_size_nothing_is_put_aside(self, root: Root) -> None:
+        write(root, *range(1000))
+        assert len(list(file_of(root).parent.iterdir())) == 1
+
+    @given(st.lists(st.binary(min_size=1, max_size=30), max_size=30), st.integers(30, 100), st.integers(0, 3))
+    def test_no_line_is_torn_and_the_disk_s_use_is_bounded(
+        self, tmp_path_factory: pytest.TempPathFactory, texts: list[bytes], most: int, keep: int
+    ) -> None:
+        root = tree(tmp_path_factory.mktemp("tree"))
+        lines = [text.hex().encode()[:29] + b"\n" for text in texts]
+        assert append(root, Target(FILE, most, keep), lines) == Appended(len(lines))
+        files = sorted(file_of(root).parent.iterdir(), reverse=True)
+        files = [*(f for f in files if f.suffix != ".jsonl"), file_of(root)]
+        assert len(files) <= keep + 1
+        assert all(file.stat().st_size <= most for file in files)
+        left = b"".join(file.read_bytes() for file in files)
+        assert b"".join(lines).endswith(left)
+
+
+class TestTrouble:
+    def test_a_folder_that_is_not_there_is_a_reason(self, root: Root) -> None:
+        file_of(root).parent.rmdir()
+        assert write(root, 1) == Appended(0, "No such file or directory")
+
+    def test_a_folder_that_may_not_be_written_is_a_reason(
+        self,
+        root: Root,
+        tmp_path: Path,
+        as_user: None,  # noqa: ARG002 - what a fixture does
+    ) -> None:
+        done = write(root, 1)
+        assert (done.lines, done.reason) == (0, "Permission denied"), tmp_path
+
+    @pytest.mark.parametrize("kind", ["folder", "fifo"])
+    def test_what_is_no_file_is_a_reason_and_no_wait(self, root: Root, kind: str) -> None:
+        if kind == "fifo":
+            os.mkfifo(file_of(root))
+        else:
+            file_of(root).mkdir()
+        said = {"fifo": "it is not a regular file", "folder": "Is a directory"}
+        assert write(root, 1) == Appended(0, said[kind])
+
+    @pytest.mark.parametrize("link", ["var/log/nfstuned/samples.jsonl", "var/log/nfstuned"])
+    def test_a_symbolic_link_is_not_followed(self, root: Root, tmp_path: Path, link: str) -> None:
+        place = tmp_path / link
+        if place.exists():
+            place.rmdir()
+        place.symlink_to(tmp_path)
+        assert write(root, 1) == Appended(0, f"/{link} is a symbolic link; name what it leads to")
+
+    @pytest.mark.parametrize(
+        ("point", "fstype"),
+        [("/var", "nfs4"), ("/var/log", "cifs"), ("/var/log/nfstuned", "fuse.sshfs"), (FILE, "nfs")],
+    )
+    def test_a_file_system_that_may_not_answer_is_not_touched(
+        self, tmp_path: Path, point: str, fstype: str
+    ) -> None:
+        root = tree(tmp_path, MOUNTS + f"30 22 0:40 / {point} rw - {fstype} server:/x rw\n")
+        done = write(root, 1)
+        assert done == Appended(0, f"{point} is on {fstype}, which may not answer; use a local folder")
+        assert not file_of(root).exists()
+
+    @pytest.mark.parametrize("point", ["/var/log/nfs", "/srv", "/var/log/nfstuned/samples.jsonl.d"])
+    def test_a_mount_beside_it_does_not_matter(self, tmp_path: Path, point: str) -> None:
+        root = tree(tmp_path, MOUNTS + f"30 22 0:40 / {point} rw - nfs4 server:/x rw\n")
+        assert write(root, 1) == Appended(1)
+
+    def test_a_local_mount_over_a_server_s_counts(self, tmp_path: Path) -> None:
+        both = "30 22 0:40 / /var rw - nfs4 server:/x rw\n31 30 0:41 / /var rw - tmpfs tmpfs rw\n"
+        assert write(tree(tmp_path, MOUNTS + both), 1) == Appended(1)
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Iterator[Root]:
+    """A root whose folder for samples is a file system of one page."""
+    root = tree(tmp_path)
+    folder = file_of(root).parent
+    command = ["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("cannot mount a tmpfs")
+    yield root
+    subprocess.run(["umount", folder], check=True)
+
+
+class TestFullDisk:
+    def test_only_whole_lines_are_left(self, full: Root) -> None:
+        done = write(full, *range(1000))
+        assert done.reason == "No space left on device"
+        assert file_of(full).read_bytes() == b"".join(LINE % number for number in range(done.lines))
+        assert 200 < done.lines < 300
+
+    def test_it_takes_up_again_where_there_is_room(self, full: Root) -> None:
+        write(full, *range(1000))
+        again = write(full, 10**30)
+        assert (again.lines, again.reason) == (0, "No space left on device")
+        os.truncate(file_of(full), 0)
+        assert write(full, 7) == Appended(1)
+        assert file_of(full).read_bytes() == LINE % 7
+
+    def test_a_rotation_makes_room(self, full: Root) -> None:
+        write(full, *range(1000))
+        assert write(full, 7, most=1, keep=0) == Appended(1)
+
+
+def test_a_limit_of_the_process_cuts_no_line(root: Root, tmp_path: Path) -> None:
+    script = (
+        "import sys; from nfstuned.host.root import Root; from tests.host.test_samplefile import write; "
+        "print(write(Root(sys.argv[1]), *range(100)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)),
+    )
+    assert "Appended(lines=7, reason='No space left on device')" in done.stdout
+    assert file_of(root).read_bytes() == b"".join(LINE % number for number in range(7))
