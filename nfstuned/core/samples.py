@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from types import MappingProxyType
 
 from nfstuned.model.samples import OpRate, Sample
@@ -32,6 +32,8 @@ KINDS: Mapping[str, frozenset[str]] = MappingProxyType({
 
 NFSv4.2 reads with READ_PLUS where the kernel was built with it, and READ then stays at 0.
 """
+
+_OF_OP = tuple(field.name for field in fields(OpRate))
 
 _TIMED = {"READ": "read", "WRITE": "write"}
 """The kinds whose round trips a person wants to know."""
@@ -90,6 +92,11 @@ def _mean(times: list[tuple[float, float | None]]) -> float | None:
     return sum(per_s * time for per_s, time in known) / often if often else None
 
 
+def _keys(op: OpRate) -> dict[str, float | None]:
+    """Return an operation's object; asdict() would copy each of its numbers as if it were a tree."""
+    return {name: getattr(op, name) for name in _OF_OP}
+
+
 def to_json(sample: Sample) -> dict[str, object]:
     """Return the sample as a JSON object of the schema `nfstuned.sample/1` (docs/architecture.md)."""
     return {
@@ -106,8 +113,8 @@ def to_json(sample: Sample) -> dict[str, object]:
         "direct_read_bytes_per_s": sample.direct_read_bytes_per_s,
         "direct_write_bytes_per_s": sample.direct_write_bytes_per_s,
         "over_fetch_ratio": sample.over_fetch_ratio,
-        "kinds": {kind: asdict(op) for kind, op in kinds(sample).items()},
-        "ops": {name: asdict(op) for name, op in sample.ops.items()},
+        "kinds": {kind: _keys(op) for kind, op in kinds(sample).items()},
+        "ops": {name: _keys(op) for name, op in sample.ops.items()},
         "transport": asdict(sample.transport),
     }
 
@@ -142,13 +149,13 @@ def one_line(sample: Sample) -> str:
     ]
     retrans = sum(op.retrans_per_s for op in sample.ops.values())
     if retrans:
-        parts.append(f"{_figure(retrans)} retransmissions/s")
+        parts.append(f"{figure(retrans)} retransmissions/s")
     connections = sample.transport.connections
     parts.append("1 connection" if connections == 1 else f"{connections} connections")
-    return f"{_place(sample)}: {', '.join(parts)}"
+    return f"{place(sample)}: {', '.join(parts)}"
 
 
-def _place(sample: Sample) -> str:
+def place(sample: Sample) -> str:
     """Name the superblock by its first mount point, with the octal escapes of the kernel's own files."""
     first = sample.mount_points[0] if sample.mount_points else sample.device
     others = len(sample.mount_points) - 1
@@ -165,20 +172,21 @@ def _latencies(sample: Sample) -> list[str]:
     """Name the mean round trips of READ (with READ_PLUS) and WRITE, or else the most frequent operation."""
     together = kinds(sample)
     timed = ((label, together[kind].rtt_ms) for label, kind in _TIMED.items() if kind in together)
-    parts = [f"{label} {_figure(rtt)} ms" for label, rtt in timed if rtt is not None]
+    parts = [f"{label} {figure(rtt)} ms" for label, rtt in timed if rtt is not None]
     if parts or not sample.ops:
         return parts
     name, op = max(sample.ops.items(), key=lambda item: item[1].per_s)
-    often = f"{_figure(op.per_s)} {name}/s"
-    return [often if op.rtt_ms is None else f"{often} of {_figure(op.rtt_ms)} ms"]
+    often = f"{figure(op.per_s)} {name}/s"
+    return [often if op.rtt_ms is None else f"{often} of {figure(op.rtt_ms)} ms"]
 
 
 def _both(programs: float, server: float) -> str:
-    asked, moved = _speed(programs), _speed(server)
+    asked, moved = speed(programs), speed(server)
     return asked if asked == moved else f"{asked} (server {moved})"
 
 
-def _speed(bytes_per_s: float) -> str:
+def speed(bytes_per_s: float) -> str:
+    """Return a throughput with its decimal unit, as in "8.0 MB/s"; "0" for none."""
     if not bytes_per_s:
         return "0"
     value, unit = bytes_per_s, "B/s"
@@ -186,10 +194,10 @@ def _speed(bytes_per_s: float) -> str:
         if value < _ROUNDS_TO_1000:
             break
         value, unit = value / 1000, larger
-    return f"{_figure(value)} {unit}"
+    return f"{figure(value)} {unit}"
 
 
-def _figure(value: float) -> str:
+def figure(value: float) -> str:
     """Round to a tenth below 100, to a whole number above; what is small keeps one digit."""
     if value >= _ROUNDS_TO_100:
         return f"{value:.0f}"

@@ -32,6 +32,9 @@ _LATER_RATES = ("direct_read_bytes_per_s", "direct_write_bytes_per_s")
 """Keys with a default, which the earliest samples do not have; so are an operation's timeouts."""
 _WAITING = ("in_flight", "backlog", "sending", "pending", "connects_per_s")
 _FLOATS = (*_RATES, *_LATER_RATES, "over_fetch_ratio", *_WAITING)
+_LARGEST = 1e100
+_MOST = {"time": 1e11, "interval_s": 1e10}
+"""In seconds: the year 5138, and three hundred years. Beyond, no calendar could show them."""
 _INTEGERS = ("connections", "max_slots")
 
 Values = Mapping[str, object]
@@ -179,17 +182,17 @@ def _mean(values: Values, name: str) -> float | None:
 
 
 def _rate(values: Values, name: str) -> float:
-    """Return a number that can be a rate, a time or a mean: finite, and not negative."""
+    """Return what can be a rate, a time or a mean: not negative, and so small that sums stay finite."""
     value = values.get(name)
+    most = _MOST.get(name, _LARGEST)
+    if type(value) is float and 0 <= value <= most:  # nearly always, and a day has millions of them
+        return value
     if isinstance(value, int) and not isinstance(value, bool):
-        try:
-            value = float(value)
-        except OverflowError:
-            raise _wrong(name, "a finite number", value) from None
+        value = float(value) if value <= _LARGEST else math.inf
     if not isinstance(value, float):
         raise _wrong(name, "a number", value)
-    if not math.isfinite(value) or value < 0:
-        raise ValueError(f"{name} is not a finite number from 0: {value}")
+    if not 0 <= value <= most:
+        raise ValueError(f"{name} is not a number from 0 to {most:g}: {value}")
     return value
 
 

@@ -51,6 +51,7 @@ def complete(*words: str) -> list[str]:
     ("words", "offered"),
     [
         (("nfstuned", "st"), ["status"]),
+        (("nfstuned", "sa"), ["samples"]),
         (("nfstuned", "co"), ["config", "completion"]),
         (("nfstuned", "config", ""), ["show", "check", "schema", "-h", "--help"]),
         (("nfstuned", "config", "show", "--f"), ["--format"]),
@@ -59,6 +60,8 @@ def complete(*words: str) -> list[str]:
         (("nfstuned", "status", "--format", "="), ["text", "json"]),
         (("nfstuned", "status", "--format", "=", "j"), ["json"]),
         (("nfstuned", "completion", "b"), ["bash"]),
+        (("nfstuned", "samples", "--format", ""), ["text", "json", "csv"]),
+        (("nfstuned", "samples", "--f"), ["--file", "--format"]),
         (("nfstuned", "nonsense", "x"), []),
         (("nfstuned", "explain", "NFS00"), ["NFS000"]),
         (("nfstuned", "check", "--select", "NFS00"), ["NFS000"]),

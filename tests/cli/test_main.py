@@ -20,6 +20,7 @@ COMMANDS = (
     ("check",),
     ("explain",),
     ("rules",),
+    ("samples",),
     ("daemon",),
     ("config", "show"),
     ("config", "check"),

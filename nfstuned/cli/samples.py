@@ -1,0 +1,149 @@
+"""`nfstuned samples`."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+from nfstuned.cli.notes import note
+from nfstuned.core.render import count, printable
+from nfstuned.core.render_samples import ASCII, BLOCKS, CSV_HEADER, csv_row, history_lines
+from nfstuned.core.samplehistory import History
+from nfstuned.core.samples import to_json
+from nfstuned.core.since import parse_since
+from nfstuned.errors import ParseError
+from nfstuned.host.root import Root
+from nfstuned.host.samplehistory import from_files, from_journal
+from nfstuned.model.samples import Sample
+from nfstuned.parse.fields import clean_path
+
+SHOWN, DAMAGED, UNREADABLE = 0, 1, 2
+A_DAY_S = 86400.0
+MOST_PROBLEMS = 10
+MOST_NAMES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What was asked for."""
+
+    since: str | None
+    mount: str | None
+    file: str | None
+    form: str
+
+
+class Selection:
+    """The samples that were asked for, one by one; what was wrong with others is told and counted."""
+
+    def __init__(self, found: Iterable[Sample | ParseError], mount: str | None) -> None:
+        self._found = found
+        self._mount = None if mount is None else clean_path(mount)
+        self.problems = 0
+        self.others: dict[str, None] = {}
+        """The mount points that were passed over."""
+
+    def __iter__(self) -> Iterator[Sample]:
+        for item in self._found:
+            if isinstance(item, ParseError):
+                self.problems += 1
+                if self.problems <= MOST_PROBLEMS:
+                    note(str(item))
+            elif self._mount is None or self._mount in item.mount_points:
+                yield item
+            else:
+                self.others.update(dict.fromkeys(item.mount_points))
+        if self.problems > MOST_PROBLEMS:
+            note(f"{self.problems - MOST_PROBLEMS} more problems of this kind")
+
+
+def show(root: Root, order: Order) -> int:
+    """Print the samples that were kept; raises OSError where reading fails on the way."""
+    try:
+        since_s = _since(order)
+        read = from_journal(root, since_s) if order.file is None else from_files(order.file, since_s)
+    except ValueError as error:
+        note(f"--since: {error}")
+        return UNREADABLE
+    except OSError as error:
+        note(f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror))
+        return UNREADABLE
+    selection = Selection(read, order.mount)
+    if order.form == "json":
+        shown = _print_json(selection)
+    elif order.form == "csv":
+        shown = _print_csv(selection)
+    else:
+        shown = _print_text(selection)
+    if not shown:
+        _explain(order, since_s, selection)
+    return DAMAGED if selection.problems else SHOWN
+
+
+def _since(order: Order) -> float | None:
+    """Return where to begin, in Unix seconds: of the journal a day ago, of a file at its beginning."""
+    if order.since is not None:
+        return parse_since(order.since, datetime.now(timezone.utc).astimezone())
+    return None if order.file is not None else time.time() - A_DAY_S
+
+
+def _print_json(samples: Iterable[Sample]) -> int:
+    """Print `nfstuned.samples/1`, a sample a line, as they come: a day of many mounts need not fit memory."""
+    shown = 0
+    sys.stdout.write('{"schema": "nfstuned.samples/1", "samples": [')
+    for sample in samples:
+        sys.stdout.write(("\n" if shown == 0 else ",\n") + json.dumps(to_json(sample)))
+        shown += 1
+    sys.stdout.write("\n]}\n" if shown else "]}\n")
+    return shown
+
+
+def _print_csv(samples: Iterable[Sample]) -> int:
+    shown = 0
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(CSV_HEADER)
+    for sample in samples:
+        writer.writerow(csv_row(sample))
+        shown += 1
+    return shown
+
+
+def _print_text(samples: Iterable[Sample]) -> int:
+    history = History()
+    shown = 0
+    for sample in samples:
+        history.add(sample)
+        shown += 1
+    axis = history.axis()
+    if axis is not None:
+        for line in history_lines(axis, history.mounts(axis), _bars()):
+            sys.stdout.write(line + "\n")
+    return shown
+
+
+def _bars() -> str:
+    """Return the bars that the output can show."""
+    try:
+        BLOCKS.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return ASCII
+    return BLOCKS
+
+
+def _explain(order: Order, since_s: float | None, selection: Selection) -> None:
+    """Say on stderr why there may be nothing."""
+    of = "" if order.mount is None else f" of {order.mount}"
+    after = (
+        "" if since_s is None else f" since {datetime.fromtimestamp(since_s).astimezone():%Y-%m-%d %H:%M:%S}"
+    )
+    note(f"no samples{of}{after}: nothing was in use, or the service did not run")
+    names = list(selection.others)
+    if names:
+        listed = ", ".join(printable(name) for name in names[:MOST_NAMES])
+        rest = f" and {count(len(names) - MOST_NAMES, 'other')}" if len(names) > MOST_NAMES else ""
+        note(f"there are samples of {listed}{rest}")

@@ -1,0 +1,156 @@
+"""Many samples as a few numbers: for each mount its throughput, over-fetch and round trips over the time."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from statistics import median
+
+from nfstuned.core.samples import KINDS, place
+from nfstuned.model.samples import Sample
+
+COLUMNS = 30
+"""The most points of time that a row has."""
+METRICS = ("read", "write", "over-fetch", "read RTT", "write RTT")
+_LEAST_PART = 0.1
+"""A sample counts for a column from this part of either on: intervals are not to the microsecond alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure of one mount: its means over each column while the mount was in use, and its extremes."""
+
+    name: str
+    means: tuple[float | None, ...]
+    least: float
+    median: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class MountHistory:
+    """One mount: how many samples it has, for how long it was in use, and its figures; not those unknown."""
+
+    place: str
+    source: str
+    samples: int
+    used_s: float
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The time that all mounts are shown over, in Unix seconds, in equal columns."""
+
+    start: float
+    end: float
+    columns: int
+
+    @property
+    def width_s(self) -> float:
+        """The seconds of one column."""
+        return (self.end - self.start) / self.columns
+
+
+def _numbers() -> array[float]:
+    return array("d")
+
+
+@dataclass(slots=True)
+class _Series:
+    """What is kept of a mount's samples: 56 bytes for each."""
+
+    time: array[float] = field(default_factory=_numbers)
+    interval_s: array[float] = field(default_factory=_numbers)
+    metrics: tuple[array[float], ...] = field(default_factory=lambda: tuple(_numbers() for _ in METRICS))
+    """Of METRICS; what is not known is NaN."""
+
+    def add(self, sample: Sample) -> None:
+        self.time.append(sample.time)
+        self.interval_s.append(sample.interval_s)
+        values = (
+            sample.read_bytes_per_s,
+            sample.write_bytes_per_s,
+            sample.over_fetch_ratio,
+            _rtt_ms(sample, "read"),
+            _rtt_ms(sample, "write"),
+        )
+        for series, value in zip(self.metrics, values, strict=True):
+            series.append(math.nan if value is None else value)
+
+
+class History:
+    """Takes samples one by one, in any order, and keeps of each only what is shown."""
+
+    def __init__(self) -> None:
+        self._series: dict[tuple[str, str], _Series] = {}
+
+    def add(self, sample: Sample) -> None:
+        """Take a sample; those of one source at one first mount point belong together."""
+        key = (place(sample), sample.source)
+        series = self._series.get(key)
+        if series is None:
+            series = self._series[key] = _Series()
+        series.add(sample)
+
+    def axis(self) -> Axis | None:
+        """Return the time that the samples are of; None when there are none."""
+        spans = [
+            (time - interval, time, interval)
+            for series in self._series.values()
+            for time, interval in zip(series.time, series.interval_s, strict=True)
+        ]
+        if not spans:
+            return None
+        start, end = min(span[0] for span in spans), max(span[1] for span in spans)
+        shortest = max(min(span[2] for span in spans), 1e-3)
+        # A column that is narrower than the interval between samples would tell nothing new.
+        return Axis(start, max(end, start + shortest), max(1, min(COLUMNS, round((end - start) / shortest))))
+
+    def mounts(self, axis: Axis) -> Iterator[MountHistory]:
+        """Yield each mount in the order of their names."""
+        for (point, source), series in sorted(self._series.items()):
+            yield MountHistory(
+                point, source, len(series.time), math.fsum(series.interval_s), tuple(_rows(series, axis))
+            )
+
+
+def _rows(series: _Series, axis: Axis) -> Iterator[Row]:
+    for name, values in zip(METRICS, series.metrics, strict=True):
+        known = [value for value in values if not math.isnan(value)]
+        if known:
+            means = tuple(_means(zip(series.time, series.interval_s, values, strict=True), axis))
+            yield Row(name, means, min(known), median(known), max(known))
+
+
+def _means(samples: Iterable[tuple[float, float, float]], axis: Axis) -> Iterator[float | None]:
+    """Yield the mean of each column, weighted by time; None where no sample says anything."""
+    sums, weights = [0.0] * axis.columns, [0.0] * axis.columns
+    width = axis.width_s
+    for time, interval_s, value in samples:
+        if math.isnan(value):
+            continue
+        end = time - axis.start
+        start = end - interval_s
+        first = max(0, int(start / width))
+        last = min(axis.columns - 1, int(end / width))
+        for column in range(first, last + 1):
+            overlap = min(end, (column + 1) * width) - max(start, column * width)
+            if overlap >= _LEAST_PART * min(width, interval_s) and overlap > 0:
+                sums[column] += value * overlap
+                weights[column] += overlap
+    for total, weight in zip(sums, weights, strict=True):
+        yield total / weight if weight else None
+
+
+def _rtt_ms(sample: Sample, kind: str) -> float | None:
+    """Return the mean round trip of the operations of a kind; None where none ended."""
+    total, often = 0.0, 0.0
+    for name in KINDS[kind]:
+        op = sample.ops.get(name)
+        if op is not None and op.rtt_ms is not None:
+            total += op.per_s * op.rtt_ms
+            often += op.per_s
+    return total / often if often else None

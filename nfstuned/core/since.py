@@ -1,0 +1,85 @@
+"""Points in time as people write them, as journalctl's --since takes them (systemd.time(7)).
+
+Not the whole of it: no `+2h` (the future), no weekdays, and no time zones but UTC, Z and offsets. A parser of
+dates from a library would take much else, and "1h ago" not at all.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone
+
+FORMS = '"1h ago", "-90min", today, yesterday, "14:30", "2026-07-29 14:30", "2026-07-29T14:30:00Z", @SECONDS'
+
+_UNITS = {
+    1: "s sec second seconds",
+    60: "m min minute minutes",
+    3600: "h hr hour hours",
+    86400: "d day days",
+    604800: "w week weeks",
+}
+_SECONDS = {name: seconds for seconds, names in _UNITS.items() for name in names.split()}
+_SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?([a-z]+) ?")
+_DAY_CLOCK = re.compile(r"(?:(\d{4}-\d{2}-\d{2})(?:[ T](?=\d)|$))?(\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?")
+_ZONE = re.compile(r" ?(Z|UTC|[+-]\d{2}:?\d{2})$")
+_DAYS = {"today": 0, "yesterday": -1}
+
+
+def parse_since(text: str, now: datetime) -> float:
+    """Return a point in time in Unix seconds; `now` has a time zone, which a time without one is in.
+
+    Raises ValueError, which names the forms, for anything else.
+    """
+    words = " ".join(text.split())
+    try:
+        return _moment(words, now).timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise ValueError(f"not a time: {text!r}; allowed: {FORMS}") from None
+
+
+def _moment(text: str, now: datetime) -> datetime:
+    if text == "now":
+        return now
+    if text in _DAYS:
+        midnight = datetime.combine(now.date() + timedelta(days=_DAYS[text]), datetime.min.time())
+        return _placed(midnight, now)
+    if text.startswith("@"):
+        return datetime.fromtimestamp(float(text[1:]), timezone.utc)
+    if text.endswith(" ago"):
+        return now - _span(text[: -len(" ago")])
+    if text.startswith("-"):
+        return now - _span(text[1:])
+    return _written(text, now)
+
+
+def _span(text: str) -> timedelta:
+    """Return "1h 30min" or "2 days" as a duration; ValueError for anything else."""
+    parts = list(_SPAN.finditer(text))
+    if not parts or "".join(part[0] for part in parts) != text or any(p[2] not in _SECONDS for p in parts):
+        raise ValueError
+    return timedelta(
+        seconds=sum(float(number) * _SECONDS[unit] for number, unit in (p.groups() for p in parts))
+    )
+
+
+def _written(text: str, now: datetime) -> datetime:
+    """Return a date, a time of today, or both, in the zone that is named, else in that of `now`."""
+    zone = _ZONE.search(text) if ":" in text else None
+    plain = text[: zone.start()] if zone else text
+    found = _DAY_CLOCK.fullmatch(plain)
+    if found is None or not plain:
+        raise ValueError
+    day = found[1] or now.date().isoformat()
+    clock = found[2] or "00:00"
+    layout = "%H:%M:%S.%f" if "." in clock else "%H:%M:%S" if clock.count(":") > 1 else "%H:%M"
+    moment = datetime.strptime(f"{day} {clock}", f"%Y-%m-%d {layout}")  # noqa: DTZ007 - the zone comes next
+    if zone is None:
+        return _placed(moment, now)
+    offset = "+0000" if zone[1] in {"Z", "UTC"} else zone[1].replace(":", "")
+    return moment.replace(tzinfo=datetime.strptime(offset, "%z").tzinfo)
+
+
+def _placed(moment: datetime, now: datetime) -> datetime:
+    """Return a moment of the wall clock of `now`; where that is the host's, with the offset of that day."""
+    local = now.astimezone().utcoffset() == now.utcoffset()
+    return moment.astimezone() if local else moment.replace(tzinfo=now.tzinfo)

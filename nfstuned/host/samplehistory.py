@@ -1,0 +1,162 @@
+"""Samples that were kept: entries of the journal, or files of JSON lines with those that were put aside."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import os
+import re
+import sys
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from datetime import datetime, timezone
+from typing import BinaryIO, cast
+
+from nfstuned.errors import ParseError
+from nfstuned.host.journal import Message
+from nfstuned.host.root import Root
+from nfstuned.model.samples import Sample
+from nfstuned.parse.samples import parse_entry, parse_line
+
+STDIN = "-"
+LONGEST = 4_000_000
+"""In bytes: a sample of a thousand mount points has a tenth of it. Longer is no line of ours."""
+JOURNALS = ("var/log/journal", "run/log/journal")
+_INSTEAD = "`nfstuned samples --file FILE` reads a file of samples"
+_LIBRARY = f"the Python library of systemd is not installed (python3-systemd, systemd-python); {_INSTEAD}"
+_NONE = f"there is no journal in /{JOURNALS[0]} or /{JOURNALS[1]}; {_INSTEAD}"
+_DENIED = (
+    "the journal of this host is not for this user to read: use sudo, "
+    "or add the user to the group systemd-journal"
+)
+_ASIDE = re.compile(r"(?:\.(?P<number>\d{1,4})|-(?P<date>\d{8,10}))(?:\.gz)?")
+_MAGIC = b"\x1f\x8b"
+"""Of gzip."""
+
+Found = Iterator[Sample | ParseError]
+
+
+def from_journal(root: Root, since_s: float | None) -> Found:
+    """Return the samples of the journal in its order, those since a Unix time, and what is wrong with others.
+
+    Only entries of root's processes count: any user may send one that looks like a sample. Raises OSError,
+    before the first, where the journal cannot be read.
+    """
+    try:
+        from systemd.journal import DEFAULT_CONVERTERS, Reader  # noqa: PLC0415 - what only this command needs, and may be absent
+    except ImportError:
+        raise OSError(errno.ENOPKG, _LIBRARY) from None
+    _demand_access(root)
+    raw = dict.fromkeys(DEFAULT_CONVERTERS, _as_it_is)
+    reader = Reader(converters=raw) if root.prefix == "/" else Reader(0, root.path(JOURNALS[0]), None, raw)
+    reader.data_threshold = 0  # no field is cut
+    reader.add_match(f"MESSAGE_ID={Message.SAMPLE.id}")
+    reader.add_match("_UID=0")
+    if since_s is None:
+        reader.seek_head()
+    else:
+        reader.seek_realtime(max(0.0, since_s))
+    return (_of_entry(entry) for entry in reader)
+
+
+def from_files(path: str, since_s: float | None) -> Found:
+    """Return the samples of a file and, before them, of those that were put aside from it, oldest first.
+
+    `path.2` and `path.1` are older files, and `path-20260729` of logrotate, also with `.gz`; "-" is stdin.
+    Raises OSError, before the first, where one cannot be read.
+    """
+    with ExitStack() as opened:
+        if path == STDIN:
+            if sys.stdin is None:
+                raise OSError(errno.EBADF, "standard input is closed")
+            files = [("standard input", cast("BinaryIO", sys.stdin.buffer))]
+        else:
+            # All are opened before the first is read: their names change when the daemon puts one aside.
+            files = [(name, opened.enter_context(open(name, "rb"))) for name in _with_older(path)]
+        return _since(_of_files(files, opened.pop_all()), since_s)
+
+
+def _of_entry(entry: Mapping[str, object]) -> Sample | ParseError:
+    fields = {name: value[0] if isinstance(value, list) else value for name, value in entry.items()}
+    moment = cast("int", fields.pop("__REALTIME_TIMESTAMP")) / 1e6
+    found = parse_entry(cast("Mapping[str, bytes | str]", fields), "")
+    if isinstance(found, Sample):
+        return found
+    when = datetime.fromtimestamp(moment, timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")
+    return ParseError(f"journal entry of {when} UTC", 0, found.message)
+
+
+def _as_it_is(value: object) -> object:
+    """Stand in for the library's converters: times and ids that nobody reads cost half of an entry's time."""
+    return value
+
+
+def _demand_access(root: Root) -> None:
+    """Raise OSError where there is no journal, or none that this user may read: the library tells neither."""
+    found, denied = 0, 0
+    for folder in JOURNALS:
+        for machine in root.names(folder):
+            try:
+                names = root.listing(f"{folder}/{machine}")
+            except PermissionError:
+                denied += 1
+                continue
+            except NotADirectoryError:
+                names = []
+            for name in names:
+                if name.startswith("system") and name.endswith(".journal"):
+                    allowed = os.access(root.path(f"{folder}/{machine}/{name}"), os.R_OK, effective_ids=True)
+                    found, denied = found + allowed, denied + (not allowed)
+    if not found:
+        raise OSError(errno.EACCES if denied else errno.ENOENT, _DENIED if denied else _NONE)
+
+
+def _with_older(path: str) -> list[str]:
+    """Return the path behind those that were put aside from it, oldest first."""
+    folder, name = os.path.split(path)
+    older: list[tuple[str, int, str]] = []
+    for other in os.listdir(folder or "."):
+        found = _ASIDE.fullmatch(other, len(name)) if other.startswith(name) else None
+        if found:
+            age = found["date"] or "9"  # names with a date are older than numbered ones
+            older.append((age, -int(found["number"] or 0), os.path.join(folder, other)))
+    files = [other for *_, other in sorted(older)]
+    # Between logrotate and the next sample there are only older ones.
+    return files if files and not os.path.lexists(path) else [*files, path]
+
+
+def _of_files(files: list[tuple[str, BinaryIO]], opened: ExitStack) -> Found:
+    with opened:
+        for name, file in files:
+            yield from _of_file(name, file)
+
+
+def _of_file(name: str, file: BinaryIO) -> Found:
+    try:
+        for number, line in enumerate(_lines(file), 1):
+            if len(line) > LONGEST:
+                yield ParseError(name, number, f"longer than {LONGEST} bytes")
+            elif line.strip():
+                yield parse_line(line, name, number)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        yield ParseError(name, 0, f"damaged gzip: {error}")
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yield lines; of one that is too long only the beginning, which is longer than LONGEST."""
+    reader = file
+    if file.seekable() and file.read(len(_MAGIC)) == _MAGIC:
+        reader = cast("BinaryIO", gzip.GzipFile(fileobj=file))
+    if file.seekable():
+        file.seek(0)
+    while line := reader.readline(LONGEST + 1):
+        yield line
+        while len(line) > LONGEST and not line.endswith(b"\n"):
+            line = reader.readline(LONGEST + 1) or b"\n"
+
+
+def _since(found: Found, since_s: float | None) -> Found:
+    for item in found:
+        if since_s is None or isinstance(item, ParseError) or item.time >= since_s:
+            yield item

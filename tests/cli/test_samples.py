@@ -1,0 +1,161 @@
+"""`nfstuned samples` over files, and over a journal that journald has written."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nfstuned.core.render_samples import CSV_HEADER
+from nfstuned.core.samples import to_json, to_line
+from nfstuned.model.samples import Sample
+from tests.cli.conftest import REPOSITORY, Host, Run
+from tests.host.journald import record, why_not
+from tests.parse.test_samples import SAMPLE
+
+MakeHost = Callable[[str], Host]
+NOW = time.time()
+OLD, NEW = (replace(SAMPLE, time=NOW - ago) for ago in (90_000, 600))
+OTHER = replace(NEW, mount_points=(os.fsdecode(b"/srv/\xff,x"),), source="other:/x")
+HOUR_AGO = ("--since", "1h ago")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file of three samples, the first of them put aside."""
+    (tmp_path / "samples.jsonl.1").write_bytes(to_line(OLD))
+    (tmp_path / "samples.jsonl").write_bytes(to_line(NEW) + to_line(OTHER))
+    return tmp_path / "samples.jsonl"
+
+
+@pytest.fixture
+def run(host: MakeHost, file: Path) -> Callable[..., Run]:
+    here = host("no-nfs")
+    return lambda *args: here.run("samples", "--file", str(file), *args)
+
+
+def listed(run: Run) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = run.document["samples"]
+    return found
+
+
+def json_of(*samples: Sample) -> list[dict[str, object]]:
+    return [to_json(sample) for sample in samples]
+
+
+def test_json_is_one_document_with_every_key_of_every_sample(run: Callable[..., Run]) -> None:
+    done = run("--format", "json")
+    assert (done.status, done.err) == (0, "")
+    assert listed(done) == json_of(OLD, NEW, OTHER)
+
+
+def test_since_and_mount_choose(run: Callable[..., Run]) -> None:
+    assert listed(run(*HOUR_AGO, "--format", "json")) == json_of(NEW, OTHER)
+    assert listed(run("--mount", "/mnt/b", "--format", "json")) == json_of(OLD, NEW)
+    assert listed(run("--mount", "/mnt//b/", *HOUR_AGO, "--format", "json")) == json_of(NEW)
+    assert listed(run("--mount", OTHER.mount_points[0], "--format", "json")) == json_of(OTHER)
+
+
+def test_csv_has_one_header_and_the_names_of_the_keys(run: Callable[..., Run]) -> None:
+    done = run("--format", "csv")
+    assert (done.status, done.err) == (0, "")
+    header, *rows = csv.reader(io.StringIO(done.out))
+    assert tuple(header) == CSV_HEADER
+    assert [row[header.index("mount_point")] for row in rows] == ["/mnt/a", "/mnt/a", "/srv/\\xff,x"]
+    assert float(rows[0][0]) == OLD.time
+    assert rows[0][header.index("write_rtt_ms")] == ""
+
+
+def test_text_has_a_block_for_each_mount(run: Callable[..., Run]) -> None:
+    done = run(*HOUR_AGO)
+    assert (done.status, done.err) == (0, "")
+    assert "\n/mnt/a and 1 more  server:/a\n  1 sample, in use for 60 s " in done.out
+    assert "\n/srv/\\377,x  other:/x\n" in done.out
+    assert "\n  read        █ " in done.out
+    assert "\x1b" not in done.out
+
+
+@pytest.mark.parametrize(("encoding", "bar"), [("ascii", "#"), ("utf-8", "█"), ("latin-1", "#")])
+def test_bars_are_those_that_the_output_can_show(file: Path, encoding: str, bar: str) -> None:
+    command = [sys.executable, "-m", "nfstuned", "samples", "--file", str(file)]
+    environ = {**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
+    done = subprocess.run(command, cwd=REPOSITORY, env=environ, capture_output=True, check=True)
+    assert f"  read        {bar}" in done.stdout.decode(encoding)
+
+
+def test_stdin_is_read(file: Path) -> None:
+    command = [sys.executable, "-m", "nfstuned", "samples", "--file", "-"]
+    done = subprocess.run(command, cwd=REPOSITORY, input=file.read_bytes(), capture_output=True, check=True)
+    assert b"/mnt/a and 1 more" in done.stdout
+
+
+@pytest.mark.parametrize("form", ["text", "json", "csv"])
+def test_damaged_lines_are_named_and_make_the_status_1(
+    run: Callable[..., Run], file: Path, form: str
+) -> None:
+    file.write_bytes(to_line(NEW) + b"{\n" * 12 + to_line(OTHER))
+    done = run("--format", form)
+    assert done.status == 1
+    errors = done.err.splitlines()
+    assert errors[0].startswith(f"{file}:2: not JSON (")
+    assert (len(errors), errors[-1]) == (11, "2 more problems of this kind")
+    assert "other:/x" in done.out
+
+
+@pytest.mark.parametrize(
+    ("form", "empty"),
+    [
+        ("text", ""),
+        ("json", '{"schema": "nfstuned.samples/1", "samples": []}\n'),
+        ("csv", ",".join(CSV_HEADER) + "\n"),
+    ],
+)
+def test_where_there_is_nothing_it_says_what_there_is(run: Callable[..., Run], form: str, empty: str) -> None:
+    done = run("--mount", "/absent", *HOUR_AGO, "--format", form)
+    assert (done.status, done.out) == (0, empty)
+    first, second = done.err.splitlines()
+    assert first.startswith("no samples of /absent since ")
+    assert second == "there are samples of /mnt/a, /mnt/b, /srv/\\xff,x"
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--since", "soon"), "--since: not a time: 'soon'; allowed: \"1h ago\", "),
+        (("--mount", "data"), "Usage: nfstuned samples "),
+        (("--file", "/nonexistent/x.jsonl"), "/nonexistent: No such file or directory\n"),
+    ],
+)
+def test_what_cannot_be_done_is_2(run: Callable[..., Run], args: tuple[str, str], said: str) -> None:
+    done = run(*args)
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith(said)
+
+
+class TestJournal:
+    @pytest.fixture
+    def here(self, host: MakeHost) -> Host:
+        reason = why_not()
+        if reason:
+            pytest.skip(reason)
+        return host("no-nfs")
+
+    def test_the_journal_is_read_where_no_file_is_named(self, here: Host) -> None:
+        record(here.tree / "var/log/journal", [NEW, OTHER])
+        done = here.run("samples", "--format", "json")
+        assert (done.status, done.err) == (0, "")
+        assert listed(done) == json_of(NEW, OTHER)
+        assert "/mnt/a and 1 more  server:/a\n" in here.run("samples", *HOUR_AGO).out
+
+    def test_a_host_without_a_journal_is_2(self, here: Host) -> None:
+        done = here.run("samples")
+        assert (done.status, done.out) == (2, "")
+        assert done.err.startswith("there is no journal in /var/log/journal or /run/log/journal; ")

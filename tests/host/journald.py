@@ -1,0 +1,96 @@
+"""A journal as systemd-journald writes it, of a day that never was: python -m tests.host.journald FOLDER.
+
+journald runs in a mount namespace of its own, over a /run of its own, and gets samples, which come as JSON
+lines on stdin, through its real socket from the code that the daemon uses. Root alone can have that.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from nfstuned.core.samples import one_line, to_fields, to_line
+from nfstuned.host.journal import Journal, Message, Priority
+from nfstuned.model.samples import Sample
+from nfstuned.parse.samples import parse_line
+
+ROOT = Path(__file__).parents[2]
+JOURNALD = Path("/lib/systemd/systemd-journald")
+CONFIG = (
+    "[Journal]\nStorage=volatile\nReadKMsg=no\nRateLimitIntervalSec=0\nRuntimeMaxUse=8G\nRuntimeKeepFree=0\n"
+)
+SETTLE_S = 30.0
+NOBODY = 65534
+
+
+def why_not() -> str:
+    """Return why there can be no journal here; "" where there can."""
+    if (
+        os.geteuid() != 0
+        or subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode
+    ):
+        return "a mount namespace needs root"
+    if not JOURNALD.exists():
+        return "systemd-journald is not installed"
+    if subprocess.run([sys.executable, "-c", "import systemd.journal"], check=False, cwd="/").returncode:
+        return "systemd-python is not installed"
+    return ""
+
+
+def record(folder: Path, samples: Iterable[Sample], forged: Iterable[Sample] = ()) -> None:
+    """Write a journal with the samples below `folder`, and those that a user without rights `forged`."""
+    command = ["unshare", "-m", sys.executable, "-m", "tests.host.journald", str(folder)]
+    text = b"".join(map(to_line, samples)) + b"\n" + b"".join(map(to_line, forged))
+    subprocess.run(command, input=text, cwd=ROOT, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+
+
+def _main(folder: Path) -> None:
+    run = Path(tempfile.mkdtemp(prefix="nfstuned-journal-"))
+    (run / "log/journal").mkdir(parents=True)
+    (run / "systemd/journald.conf.d").mkdir(parents=True)
+    (run / "systemd/journald.conf.d/test.conf").write_text(CONFIG)
+    for command in (["mount", "--make-rprivate", "/"], ["mount", "--bind", str(run), "/run"]):
+        subprocess.run(command, check=True)
+    journald = subprocess.Popen([JOURNALD])
+    try:
+        until = time.monotonic() + SETTLE_S
+        while not Path("/run/systemd/journal/socket").exists():
+            if time.monotonic() > until:
+                raise SystemExit("systemd-journald does not listen")
+            time.sleep(0.02)
+        child = os.fork()
+        if child == 0:
+            _send()
+            os._exit(0)
+        if os.waitpid(child, 0)[1]:
+            raise SystemExit("the samples could not be sent")
+        subprocess.run(["journalctl", "--sync"], check=True)
+    finally:
+        journald.terminate()
+        journald.wait()
+    shutil.copytree(run / "log/journal", folder, dirs_exist_ok=True)
+    shutil.rmtree(run)
+
+
+def _send() -> None:
+    from systemd.journal import sendv  # noqa: PLC0415 - why_not() says whether it is there
+
+    journal = Journal(sendv)
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        if line == b"\n":  # the rest is not root's
+            os.setuid(NOBODY)
+            continue
+        sample = parse_line(line, "stdin", number)
+        if not isinstance(sample, Sample):
+            raise sample
+        journal.send(Message.SAMPLE, one_line(sample), Priority.INFO, **to_fields(sample))
+
+
+if __name__ == "__main__":
+    _main(Path(sys.argv[1]))

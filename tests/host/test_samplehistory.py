@@ -1,0 +1,191 @@
+"""Samples read back from files as they are found on hosts, and from a journal that journald has written."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from nfstuned.core.samples import to_line
+from nfstuned.errors import ParseError
+from nfstuned.host.root import Root
+from nfstuned.host.samplefile import append
+from nfstuned.host.samplehistory import LONGEST, from_files, from_journal
+from nfstuned.model.samplefile import Target
+from nfstuned.model.samples import Sample
+from tests.host.journald import record, why_not
+from tests.parse.test_samples import SAMPLE
+
+LATIN = replace(SAMPLE, mount_points=(os.fsdecode(b"/srv/\xff a"),), time=SAMPLE.time + 60)
+
+
+def numbered(*numbers: int) -> list[Sample]:
+    return [replace(SAMPLE, time=float(number)) for number in numbers]
+
+
+def text(samples: Sequence[Sample]) -> bytes:
+    return b"".join(map(to_line, samples))
+
+
+def times(path: Path | str, since_s: float | None = None) -> list[float]:
+    found = list(from_files(str(path), since_s))
+    assert all(isinstance(item, Sample) for item in found)
+    return [item.time for item in found if isinstance(item, Sample)]
+
+
+def problems(path: Path) -> list[str]:
+    return [str(item) for item in from_files(str(path), None) if isinstance(item, ParseError)]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "samples.jsonl"
+
+
+class TestFiles:
+    def test_what_the_daemon_wrote_and_put_aside_comes_back_in_its_order(self, tmp_path: Path) -> None:
+        (tmp_path / "proc/self").mkdir(parents=True)
+        (tmp_path / "proc/self/mountinfo").write_text("22 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
+        samples = numbered(*range(1000, 1030))
+        target = Target("/samples.jsonl", 3 * len(to_line(samples[0])), 10)
+        assert append(Root(str(tmp_path)), target, [to_line(sample) for sample in samples]).lines == 30
+        assert (tmp_path / "samples.jsonl.9").exists()
+        assert list(from_files(str(tmp_path / "samples.jsonl"), None)) == samples
+
+    def test_what_logrotate_put_aside_counts_compressed_or_not(self, file: Path) -> None:
+        file.write_bytes(text(numbered(6)))
+        file.with_name("samples.jsonl.1").write_bytes(text(numbered(5)))
+        file.with_name("samples.jsonl.2.gz").write_bytes(gzip.compress(text(numbered(4))))
+        file.with_name("samples.jsonl.10.gz").write_bytes(gzip.compress(text(numbered(3))))
+        file.with_name("samples.jsonl-20260702").write_bytes(text(numbered(2)))
+        file.with_name("samples.jsonl-20260701.gz").write_bytes(gzip.compress(text(numbered(1))))
+        for other in ("samples.jsonl.bak", "samples.jsonl.1.swp", "other.jsonl.1", "samples.jsonl~"):
+            file.with_name(other).write_bytes(b"nonsense")
+        assert times(file) == [1, 2, 3, 4, 5, 6]
+        assert times(file.with_name("samples.jsonl.1")) == [5]
+
+    def test_the_file_itself_may_be_missing_where_there_are_older_ones(self, file: Path) -> None:
+        file.with_name("samples.jsonl.1").write_bytes(text(numbered(5)))
+        assert times(file) == [5]
+
+    def test_a_rotation_in_the_middle_loses_nothing(self, file: Path) -> None:
+        file.write_bytes(text(numbered(2)))
+        file.with_name("samples.jsonl.1").write_bytes(text(numbered(1)))
+        found = from_files(str(file), None)
+        first = next(found)
+        file.rename(file.with_name("samples.jsonl.1"))
+        file.write_bytes(text(numbered(3)))
+        assert [item.time for item in (first, *found) if isinstance(item, Sample)] == [1, 2]
+
+    def test_only_what_is_new_enough_counts(self, file: Path) -> None:
+        file.write_bytes(text(numbered(1, 2, 3)))
+        assert times(file, 2.0) == [2, 3]
+
+    def test_a_damaged_line_costs_itself_alone(self, file: Path) -> None:
+        file.write_bytes(
+            text(numbered(1)) + b'{"time": 3\n\n' + text(numbered(2)) + b"\xff\n" + to_line(SAMPLE)[:90]
+        )
+        assert times_of(file) == [1, 2]
+        first, second, third = problems(file)
+        assert first.startswith(f"{file}:2: not JSON (")
+        assert second.startswith(f"{file}:5: not UTF-8: ")
+        assert third.startswith(f"{file}:6: not JSON (")
+
+    def test_a_line_without_an_end_is_not_kept_in_memory(self, file: Path) -> None:
+        file.write_bytes(b"x" * (2 * LONGEST + 7) + b"\n" + text(numbered(1)))
+        assert problems(file) == [f"{file}:1: longer than {LONGEST} bytes"]
+        assert times_of(file) == [1]
+        file.write_bytes(b"x" * (LONGEST + 1))
+        assert problems(file) == [f"{file}:1: longer than {LONGEST} bytes"]
+
+    def test_a_gzip_that_was_cut_short_gives_what_it_has(self, file: Path) -> None:
+        whole = gzip.compress(
+            b"".join(to_line(s) + os.urandom(500).hex().encode() + b"\n" for s in numbered(1, 2))
+        )
+        file.with_name("samples.jsonl.1.gz").write_bytes(whole[: len(whole) // 2])
+        file.write_bytes(text(numbered(3)))
+        assert 3 in times_of(file)
+        assert any("samples.jsonl.1.gz: damaged gzip: " in problem for problem in problems(file))
+
+    def test_stdin_is_a_file(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text(numbered(1, 2)))))
+        assert times("-") == [1, 2]
+
+    @pytest.mark.parametrize("name", ["absent.jsonl", "absent/samples.jsonl", "."])
+    def test_what_cannot_be_read_is_an_os_error_at_once(self, tmp_path: Path, name: str) -> None:
+        with pytest.raises(OSError, match=r"No such file|Is a directory"):
+            from_files(str(tmp_path / name), None)
+
+
+@contextlib.contextmanager
+def _as_root() -> Iterator[None]:
+    """Be what the process really is, for what a user without rights cannot prepare."""
+    user = os.geteuid()
+    os.seteuid(os.getuid())
+    yield
+    os.seteuid(user)
+
+
+def times_of(file: Path) -> list[float]:
+    return [item.time for item in from_files(str(file), None) if isinstance(item, Sample)]
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tree with a real journal: two samples of root's, and one that a user without rights sent."""
+    reason = why_not()
+    if reason:
+        pytest.skip(reason)
+    tree = tmp_path_factory.mktemp("journal")
+    record(tree / "var/log/journal", [SAMPLE, LATIN], forged=[replace(SAMPLE, source="forged:/x")])
+    return tree
+
+
+class TestJournal:
+    def test_what_was_sent_comes_back(self, journal: Path) -> None:
+        assert list(from_journal(Root(str(journal)), None)) == [SAMPLE, LATIN]
+
+    def test_only_entries_that_are_new_enough_count(self, journal: Path) -> None:
+        assert list(from_journal(Root(str(journal)), time.time() - 3600)) == [SAMPLE, LATIN]
+        assert list(from_journal(Root(str(journal)), time.time() + 3600)) == []
+
+    @pytest.mark.usefixtures("as_user")
+    @pytest.mark.parametrize("closed", ["folder", "file"])
+    def test_a_journal_that_a_user_may_not_read_is_not_an_empty_one(self, closed: str) -> None:
+        with _as_root():
+            tree = Path(tempfile.mkdtemp(prefix="nfstuned-journal-"))
+            file = tree / "var/log/journal/3d1219c7/system.journal"
+            file.parent.mkdir(parents=True)
+            file.touch(0o600)
+            tree.chmod(0o755)
+            file.parent.chmod(0o700 if closed == "folder" else 0o755)
+        try:
+            with pytest.raises(OSError, match=r"sudo, or add the user to the group systemd-journal"):
+                from_journal(Root(str(tree)), None)
+        finally:
+            with _as_root():
+                shutil.rmtree(tree)
+
+    def test_a_host_without_a_journal_says_what_else_there_is(self, tmp_path: Path) -> None:
+        reason = why_not()
+        if reason:
+            pytest.skip(reason)
+        with pytest.raises(OSError, match=r"no journal in /var/log/journal .* --file FILE"):
+            from_journal(Root(str(tmp_path)), None)
+
+
+def test_without_the_library_its_packages_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "systemd.journal", None)
+    with pytest.raises(OSError, match=r"python3-systemd, systemd-python"):
+        from_journal(Root(str(tmp_path)), None)
