@@ -39,10 +39,11 @@ def test_every_page_of_ours_that_is_named_exists(referrer: Path) -> None:
 
 def test_the_configurations_page_names_every_key_and_its_example_is_right() -> None:
     page = (ROOT / "docs/man/nfstuned.toml.5").read_text()
-    example = page.partition("\n.EX\n")[2].partition("\n.EE\n")[0].replace(r"\[dq]", '"')
+    example = page.partition("\n.SH EXAMPLES\n.EX\n")[2].partition("\n.EE\n")[0].replace(r"\[dq]", '"')
     builtin = [(path.name, path.read_text()) for path in sorted(PROFILES.glob("*.toml"))]
     policy = parse_config(builtin, [("example", example)])
     assert policy.profile("scratch").lower
+    assert policy.sample_file == "/var/log/nfstuned/samples.jsonl"
     documented = set(re.findall(r"\b[a-z_]+\b", page))
     tables = schema()["$defs"].values()
     assert {key for table in tables for key in table["properties"]} <= documented

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -55,6 +56,40 @@ def test_no_unit_of_the_early_boot_is_waited_for() -> None:
     assert given["DefaultDependencies"] == "no"
     assert given["After"] == "systemd-udevd.service"
     assert "remote-fs-pre.target" in given["Before"].split()
+
+
+def verified(folder: Path, drop_in: str) -> str:
+    """Return what systemd-analyze says of the unit with a drop-in, on a host with /var on NFS."""
+    (folder / f"{UNIT.name}.d").mkdir()
+    (folder / UNIT.name).write_text(UNIT.read_text().replace("/usr/bin/nfstuned ", "/usr/bin/true "))
+    (folder / f"{UNIT.name}.d/samples.conf").write_text(drop_in)
+    (folder / "var.mount").write_text("[Mount]\nWhat=server:/var\nWhere=/var\nType=nfs\n")
+    command = ["systemd-analyze", "verify", "--man=no", str(folder / UNIT.name)]
+    environ = {**os.environ, "SYSTEMD_UNIT_PATH": f"{folder}:"}
+    return subprocess.run(command, env=environ, capture_output=True, text=True, check=False).stderr
+
+
+def test_the_unit_itself_waits_for_no_mount_that_waits_for_it(tmp_path: Path) -> None:
+    """LogsDirectory= would: nobody needs it who keeps no file of samples, or keeps it elsewhere."""
+    assert verified(tmp_path, "") == ""
+    waiting = {"LogsDirectory", "StateDirectory", "CacheDirectory", "RequiresMountsFor", "WorkingDirectory"}
+    assert not waiting & dict(settings()).keys()
+
+
+def test_a_folder_for_samples_with_var_on_nfs_is_an_ordering_cycle_as_the_manual_says(tmp_path: Path) -> None:
+    assert "Found ordering cycle" in verified(tmp_path, "[Service]\nLogsDirectory=nfstuned\n")
+
+
+@pytest.mark.parametrize("setting", ["LogsDirectory=nfstuned", "ReadWritePaths=/srv/samples"])
+def test_the_drop_ins_that_the_manual_names_are_right(tmp_path: Path, setting: str) -> None:
+    manual = (ROOT / "docs/man/nfstuned.toml.5").read_text()
+    assert f"\n{setting}\n" in manual
+    (tmp_path / f"{UNIT.name}.d").mkdir()
+    unit = tmp_path / UNIT.name
+    unit.write_text(UNIT.read_text().replace("/usr/bin/nfstuned ", "/usr/bin/true "))
+    (tmp_path / f"{UNIT.name}.d/samples.conf").write_text(f"[Service]\n{setting}\n")
+    done = run("systemd-analyze", "verify", "--man=no", unit)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_the_catalog_explains_exactly_the_messages_of_the_code() -> None:
