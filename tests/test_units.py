@@ -80,10 +80,10 @@ def test_a_folder_for_samples_with_var_on_nfs_is_an_ordering_cycle_as_the_manual
     assert "Found ordering cycle" in verified(tmp_path, "[Service]\nLogsDirectory=nfstuned\n")
 
 
-@pytest.mark.parametrize("setting", ["LogsDirectory=nfstuned", "ReadWritePaths=/srv/samples"])
+@pytest.mark.parametrize("setting", ["LogsDirectory=nfstuned", "ReadWritePaths=-/srv/samples"])
 def test_the_drop_ins_that_the_manual_names_are_right(tmp_path: Path, setting: str) -> None:
     manual = (ROOT / "docs/man/nfstuned.toml.5").read_text()
-    assert f"\n{setting}\n" in manual
+    assert f"\n{setting}\n" in manual.replace("\\-", "-")
     (tmp_path / f"{UNIT.name}.d").mkdir()
     unit = tmp_path / UNIT.name
     unit.write_text(UNIT.read_text().replace("/usr/bin/nfstuned ", "/usr/bin/true "))

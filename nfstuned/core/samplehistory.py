@@ -6,6 +6,7 @@ import math
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from operator import itemgetter, sub
 from statistics import median
 
 from nfstuned.core.samples import KINDS, place
@@ -62,12 +63,15 @@ def _numbers() -> array[float]:
 class _Series:
     """What is kept of a mount's samples: 56 bytes for each."""
 
+    place: str = ""
+    """As the latest of them has it: bind mounts come and go."""
     time: array[float] = field(default_factory=_numbers)
     interval_s: array[float] = field(default_factory=_numbers)
     metrics: tuple[array[float], ...] = field(default_factory=lambda: tuple(_numbers() for _ in METRICS))
     """Of METRICS; what is not known is NaN."""
 
     def add(self, sample: Sample) -> None:
+        self.place = place(sample)
         self.time.append(sample.time)
         self.interval_s.append(sample.interval_s)
         values = (
@@ -89,7 +93,7 @@ class History:
 
     def add(self, sample: Sample) -> None:
         """Take a sample; those of one source at one first mount point belong together."""
-        key = (place(sample), sample.source)
+        key = (sample.mount_points[0] if sample.mount_points else sample.device, sample.source)
         series = self._series.get(key)
         if series is None:
             series = self._series[key] = _Series()
@@ -97,24 +101,20 @@ class History:
 
     def axis(self) -> Axis | None:
         """Return the time that the samples are of; None when there are none."""
-        spans = [
-            (time - interval, time, interval)
-            for series in self._series.values()
-            for time, interval in zip(series.time, series.interval_s, strict=True)
-        ]
-        if not spans:
+        every = self._series.values()
+        if not every:
             return None
-        start, end = min(span[0] for span in spans), max(span[1] for span in spans)
-        shortest = max(min(span[2] for span in spans), 1e-3)
+        start = min(min(map(sub, series.time, series.interval_s)) for series in every)
+        end = max(max(series.time) for series in every)
+        shortest = max(min(min(series.interval_s) for series in every), 1e-3)
         # A column that is narrower than the interval between samples would tell nothing new.
         return Axis(start, max(end, start + shortest), max(1, min(COLUMNS, round((end - start) / shortest))))
 
     def mounts(self, axis: Axis) -> Iterator[MountHistory]:
         """Yield each mount in the order of their names."""
-        for (point, source), series in sorted(self._series.items()):
-            yield MountHistory(
-                point, source, len(series.time), math.fsum(series.interval_s), tuple(_rows(series, axis))
-            )
+        for (_, source), series in sorted(self._series.items(), key=itemgetter(0)):
+            used_s = math.fsum(series.interval_s)
+            yield MountHistory(series.place, source, len(series.time), used_s, tuple(_rows(series, axis)))
 
 
 def _rows(series: _Series, axis: Axis) -> Iterator[Row]:

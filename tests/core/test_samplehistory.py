@@ -113,6 +113,11 @@ def test_mounts_are_apart_by_place_and_source_and_share_the_time() -> None:
     assert axis == Axis(START, START + 600, 10)
 
 
+def test_a_bind_mount_that_comes_makes_no_other_mount_of_it() -> None:
+    _, (mount,) = history([at(0, 1.0), replace(at(1, 1.0), mount_points=("/mnt/a", "/b", "/c"))])
+    assert (mount.place, mount.samples) == ("/mnt/a and 2 more", 2)
+
+
 def test_the_text_says_what_it_shows() -> None:
     ops = MappingProxyType({"READ": OpRate(8.0, 1.5, 0.1, 1.7, 0.0, 0.0)})
     samples = [replace(at(step, 1e6 * (step + 1)), ops=ops, over_fetch_ratio=1.25) for step in range(8)]

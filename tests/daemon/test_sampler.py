@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,14 +13,25 @@ from nfstuned.host.journal import Journal, Message
 from nfstuned.host.observe import observe_superblocks
 from nfstuned.host.root import Root
 from nfstuned.model.policy import Policy
+from nfstuned.model.samples import Sample
+from nfstuned.parse.samples import parse_entry, parse_line
 
 POLICY = Policy(())
 CAPTURE = Path(__file__).parents[1] / "hosts/debian-13-6.12"
 
 
 @pytest.fixture
-def entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
-    """The entries of two looks ten seconds apart, between which /mnt/2 read 80 MB more."""
+def entries(looks: Callable[[Policy], list[dict[str, str]]]) -> list[dict[str, str]]:
+    return looks(POLICY)
+
+
+@pytest.fixture
+def looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Policy], list[dict[str, str]]]:
+    """What looks twice, ten seconds apart, between which /mnt/2 read 80 MB more, and returns the entries."""
+    return lambda policy: two_looks(tmp_path, monkeypatch, policy)
+
+
+def two_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: Policy) -> list[dict[str, str]]:
     found: list[dict[str, str]] = []
 
     def write(*fields: bytes) -> None:
@@ -32,9 +45,9 @@ def entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, s
         target.write_text((CAPTURE / "proc/1" / name).read_text())
     root = Root(str(tmp_path))
     sampler = Sampler(root, Journal(write))
-    sampler.sample(observe_superblocks(root, deep=False), POLICY)
+    sampler.sample(observe_superblocks(root, deep=False), policy)
     (tmp_path / "proc/1/mountstats").write_text(_later((CAPTURE / "proc/1/mountstats").read_text()))
-    sampler.sample(observe_superblocks(root, deep=False), POLICY)
+    sampler.sample(observe_superblocks(root, deep=False), policy)
     return found
 
 
@@ -69,6 +82,19 @@ def test_the_numbers_are_fields_of_their_own(entries: list[dict[str, str]]) -> N
 def test_an_entry_says_what_sampling_cost(entries: list[dict[str, str]]) -> None:
     (entry,) = entries
     assert 0 < float(entry["NFSTUNED_SAMPLING_MS"]) < 10_000
+
+
+def test_what_the_journal_gets_is_a_line_of_the_file_as_well(
+    tmp_path: Path, looks: Callable[[Policy], list[dict[str, str]]]
+) -> None:
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/mountinfo").write_text("22 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
+    (entry,) = looks(replace(POLICY, sample_file="/samples.jsonl"))
+    (line,) = (tmp_path / "samples.jsonl").read_bytes().splitlines(keepends=True)
+    sample = parse_line(line, "samples.jsonl", 1)
+    assert isinstance(sample, Sample)
+    assert sample == parse_entry(entry, "journal")
+    assert sample.read_bytes_per_s == 8_000_000
 
 
 def test_without_a_file_in_the_configuration_nothing_is_written(

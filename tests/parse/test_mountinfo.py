@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Mount
-from nfstuned.parse.mountinfo import SMB, parse_mountinfo
+from nfstuned.parse.mountinfo import SMB, parse_mount_types, parse_mountinfo
 from tests.parse.conftest import DATA, Captured
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
@@ -17,6 +17,16 @@ LINE = "61 24 0:43 / /mnt/2 rw,relatime shared:106 - nfs4 sa1:/a rw,vers=4.1,nco
 def only(text: str) -> Mount | ParseError:
     (entry,) = parse_mountinfo(text)
     return entry
+
+
+def test_the_type_of_every_mount_is_known_under_its_decoded_name() -> None:
+    text = (
+        "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+        "nonsense - \n"
+        "30 22 0:40 / /mnt/a\\040b rw shared:2 master:3 - fuse.sshfs me@there: rw\n"
+        "31 22 0:41 / /mnt/c"
+    )
+    assert parse_mount_types(text) == (("/", "ext4"), ("/mnt/a b", "fuse.sshfs"))
 
 
 def test_only_nfs_mounts_are_taken(captured: Captured) -> None:
