@@ -32,7 +32,9 @@ class DaemonTable(_Table):
 class SamplesTable(_Table):
     """Where samples go beside the journal."""
 
-    file: Annotated[str, BeforeValidator(configvalues.file)] = Field(
+    file: Annotated[
+        str, BeforeValidator(configvalues.file), WithJsonSchema({"type": "string", "pattern": "^(/.*[^/])?$"})
+    ] = Field(
         default_factory=str,
         description='the absolute path of a file such as "/var/log/nfstuned/samples.jsonl"; "" for none',
     )

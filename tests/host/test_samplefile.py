@@ -221,6 +221,17 @@ class TestFullDisk:
         assert write(full, 7) == Appended(1)
         assert file_of(full).read_bytes() == LINE % 7
 
+    def test_a_file_system_that_became_read_only_is_a_reason_until_it_can_be_written_again(
+        self, full: Root
+    ) -> None:
+        write(full, 1)
+        folder = str(file_of(full).parent)
+        subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
+        assert write(full, 2) == Appended(0, "Read-only file system")
+        subprocess.run(["mount", "-o", "remount,rw", folder], check=True)
+        assert write(full, 3) == Appended(1)
+        assert file_of(full).read_bytes() == LINE % 1 + LINE % 3
+
     def test_a_rotation_makes_room(self, full: Root) -> None:
         write(full, *range(1000))
         assert write(full, 7, most=1, keep=0) == Appended(1)
