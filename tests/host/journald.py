@@ -22,25 +22,31 @@ from nfstuned.parse.samples import parse_line
 
 ROOT = Path(__file__).parents[2]
 JOURNALD = Path("/lib/systemd/systemd-journald")
-CONFIG = (
-    "[Journal]\nStorage=volatile\nReadKMsg=no\nRateLimitIntervalSec=0\nRuntimeMaxUse=8G\nRuntimeKeepFree=0\n"
-)
+CONFIG = """\
+[Journal]
+Storage=volatile
+ReadKMsg=no
+Audit=
+RateLimitIntervalSec=0
+RuntimeMaxUse=8G
+RuntimeKeepFree=0
+"""
+"""Neither the kernel's messages nor its auditing are touched, and no entry is dropped."""
 SETTLE_S = 30.0
 NOBODY = 65534
 
 
 def why_not() -> str:
     """Return why there can be no journal here; "" where there can."""
-    if (
-        os.geteuid() != 0
-        or subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode
-    ):
-        return "a mount namespace needs root"
     if not JOURNALD.exists():
         return "systemd-journald is not installed"
-    if subprocess.run([sys.executable, "-c", "import systemd.journal"], check=False, cwd="/").returncode:
-        return "systemd-python is not installed"
-    return ""
+    if os.geteuid() != 0 or not _works("unshare", "-m", "true"):
+        return "a mount namespace needs root"
+    return "" if _works(sys.executable, "-c", "import systemd.journal") else "systemd-python is not installed"
+
+
+def _works(*command: str) -> bool:
+    return subprocess.run(command, cwd="/", capture_output=True, check=False).returncode == 0
 
 
 def record(folder: Path, samples: Iterable[Sample], forged: Iterable[Sample] = ()) -> None:
