@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
+import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +21,7 @@ from nfstuned.host.root import Root
 from nfstuned.host.samplefile import append
 from nfstuned.model.samplefile import Appended, Target
 
+NOBODY = 65534
 FILE = "/var/log/nfstuned/samples.jsonl"
 MOUNTS = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
 LINE = b'{"number": %d}\n'
@@ -141,19 +145,37 @@ class TestRotation:
         assert b"".join(lines).endswith(left)
 
 
+@pytest.fixture
+def readable() -> Iterator[Path]:
+    """A folder that every user may look into, which tmp_path is not."""
+    folder = Path(tempfile.mkdtemp(prefix="nfstuned-test-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@contextlib.contextmanager
+def _as_nobody() -> Iterator[None]:
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(NOBODY)
+    yield
+    if root:
+        os.seteuid(0)
+
+
 class TestTrouble:
     def test_a_folder_that_is_not_there_is_a_reason(self, root: Root) -> None:
         file_of(root).parent.rmdir()
         assert write(root, 1) == Appended(0, "No such file or directory")
 
-    def test_a_folder_that_may_not_be_written_is_a_reason(
-        self,
-        root: Root,
-        tmp_path: Path,
-        as_user: None,  # noqa: ARG002 - what a fixture does
-    ) -> None:
-        done = write(root, 1)
-        assert (done.lines, done.reason) == (0, "Permission denied"), tmp_path
+    def test_a_folder_that_may_not_be_written_is_a_reason(self, readable: Path) -> None:
+        root = tree(readable)
+        file_of(root).parent.chmod(0o555)
+        with _as_nobody():
+            assert write(root, 1) == Appended(0, "Permission denied")
+        file_of(root).parent.chmod(0o755)
+        assert write(root, 1) == Appended(1)
 
     @pytest.mark.parametrize("kind", ["folder", "fifo"])
     def test_what_is_no_file_is_a_reason_and_no_wait(self, root: Root, kind: str) -> None:

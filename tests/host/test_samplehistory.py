@@ -167,14 +167,15 @@ class TestJournal:
             tree = Path(tempfile.mkdtemp(prefix="nfstuned-journal-"))
             file = tree / "var/log/journal/3d1219c7/system.journal"
             file.parent.mkdir(parents=True)
-            file.touch(0o600)
+            file.touch()
             tree.chmod(0o755)
-            file.parent.chmod(0o700 if closed == "folder" else 0o755)
+            (file.parent if closed == "folder" else file).chmod(0)
         try:
             with pytest.raises(OSError, match=r"sudo, or add the user to the group systemd-journal"):
                 from_journal(Root(str(tree)), None)
         finally:
             with _as_root():
+                file.parent.chmod(0o700)
                 shutil.rmtree(tree)
 
     def test_a_host_without_a_journal_says_what_else_there_is(self, tmp_path: Path) -> None:
