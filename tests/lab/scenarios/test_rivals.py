@@ -58,6 +58,7 @@ def test_nfs_utils_rule_at_its_default_is_outdone_and_named(mount: Mounts, runni
     assert {one["NFSTUNED_WRITER"] for one in fights} <= {str(rivals.SHIPPED_NFSRAHEAD)}, fights
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("quiet_udev")
 def test_a_rival_is_outdone_three_times_in_a_minute_and_then_left_alone(
     mount: Mounts, running_daemon: Daemon, rival: Path
@@ -126,6 +127,7 @@ read_ahead_kb = 256
 """
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("quiet_udev")
 def test_only_lower_true_lowers_and_every_value_is_within_the_bounds(
     mount: Mounts, running_daemon: Daemon

@@ -28,6 +28,7 @@ def test_a_mount_is_tuned(daemon: Daemon, mount: Mounts) -> None:
     wait_for("15360 KiB", lambda: mounted.read_ahead_kb == 15360)
 
 
+@pytest.mark.long
 def test_a_configured_value_is_used_after_a_reload(daemon: Daemon, mount: Mounts) -> None:
     daemon.configure("[profile.azure-files]\nread_ahead_kb = 4096\n")
     daemon.reload()
@@ -35,18 +36,21 @@ def test_a_configured_value_is_used_after_a_reload(daemon: Daemon, mount: Mounts
     wait_for("4096 KiB", lambda: mounted.read_ahead_kb == 4096)
 
 
+@pytest.mark.long
 def test_the_service_comes_back_after_a_kill(daemon: Daemon) -> None:
     before = daemon.pid
     daemon.signal("KILL")
     wait_for("another process", lambda: daemon.pid not in {0, before} and daemon.active, 60)
 
 
+@pytest.mark.long
 def test_a_stopped_service_is_gone(daemon: Daemon) -> None:
     daemon.stop()
     assert not daemon.active
     assert daemon.pid == 0
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("stopped_daemon")
 def test_the_command_answers_without_the_service(mount: Mounts) -> None:
     mounted = mount("a")
