@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from tests.lab.kit.mounts import Mounts
 
 PATIENCE_S = 5.0
+STALL_MS = 25.0
+"""A first look takes 5 ms to come. One that took so long came from a guest that stood still meanwhile."""
+MOST_STALLS = 3
 NEVER = float("inf")
 
 
@@ -36,6 +39,8 @@ class Race:
     """Several mounts, one after the other."""
 
     tries: tuple[Try, ...]
+    stalled: tuple[Try, ...] = ()
+    """Those in which the guest stood still: they tell nothing of the race, and were made again."""
 
     @property
     def first_looks(self) -> int:
@@ -57,15 +62,26 @@ class Race:
 
     def __str__(self) -> str:
         late = " ".join(f"{one.right_ms:.1f}" for one in self.tries if one.right_ms) or "-"
-        return (
-            f"{self.first_looks} of {len(self.tries)} at the first look (after {self.look_ms:.1f} ms); "
-            f"the others after {late} ms"
-        )
+        text = f"{self.first_looks} of {len(self.tries)} at the first look (after {self.look_ms:.1f} ms)"
+        again = "".join(f"; made again: {one}" for one in self.stalled)
+        return f"{text}; the others after {late} ms{again}"
 
 
 def race(mount: Mounts, options: str, wanted_kb: int, shares: Iterable[str]) -> Race:
-    """Mount and unmount the shares one after the other; return when each had its read-ahead."""
-    return Race(tuple(_try(mount, options, wanted_kb, share) for share in shares))
+    """Mount and unmount the shares one after the other; return when each had its read-ahead.
+
+    A first look that came late would find the value too easily, and a guest that stood still has no right to
+    be called slow: such a mount is made again, as long as there are no more than MOST_STALLS of them.
+    """
+    tries: list[Try] = []
+    stalled: list[Try] = []
+    for share in shares:
+        found = _try(mount, options, wanted_kb, share)
+        while found.first_look_ms > STALL_MS and len(stalled) < MOST_STALLS:
+            stalled.append(found)
+            found = _try(mount, options, wanted_kb, share)
+        tries.append(found)
+    return Race(tuple(tries), tuple(stalled))
 
 
 def _try(mount: Mounts, options: str, wanted_kb: int, share: str) -> Try:
