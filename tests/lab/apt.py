@@ -39,10 +39,12 @@ class Index:
         for part in ("lists/partial", "cache/archives/partial"):
             (folder / part).mkdir(parents=True, exist_ok=True)
         self._mirror = mirror()
-        suites = sorted({series.suite for series in recipe.SERIES} | {recipe.USERLAND})
+        suites = {series.suite for series in recipe.SERIES} | {recipe.USERLAND}
+        if (codename := host()) in recipe.EMULATORS:
+            suites.add(recipe.EMULATORS[codename])
         # A suite that is no longer changed keeps a Release file that has expired; its signature still counts.
         options = f"[signed-by={keyring()} check-valid-until=no]"
-        lines = [f"deb {options} {self._mirror} {suite} main\n" for suite in suites]
+        lines = [f"deb {options} {self._mirror} {suite} main\n" for suite in sorted(suites)]
         (folder / "sources.list").write_text("".join(lines))
         self._options = (
             f"-oDir::State::Lists={folder}/lists",
@@ -117,13 +119,18 @@ def mirror() -> str:
     chosen = os.environ.get("NFSTUNED_LAB_MIRROR")
     if chosen:
         return chosen
-    system = dict(re.findall(r'^(\w+)="?([^"\n]*)', Path("/etc/os-release").read_text(), re.MULTILINE))
-    suites = {system.get("VERSION_CODENAME", ""), "stable", recipe.USERLAND}
+    suites = {host(), "stable", recipe.USERLAND}
     for line in run("apt-get", "indextargets", "--format", _FORMAT, "Created-By: Packages").splitlines():
         suite, component, uri = line.split(" ", 2)
         if suite in suites and component == "main":
             return uri.rstrip("/")
     raise AptError("apt is configured with no Debian mirror: set NFSTUNED_LAB_MIRROR to its address")
+
+
+def host() -> str:
+    """Return the code name of this machine's distribution; "" where it has none."""
+    system = dict(re.findall(r'^(\w+)="?([^"\n]*)', Path("/etc/os-release").read_text(), re.MULTILINE))
+    return str(system.get("VERSION_CODENAME", ""))
 
 
 def run(*argv: str, cwd: Path | None = None) -> str:

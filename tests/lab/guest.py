@@ -198,7 +198,7 @@ def _machine(release: str) -> list[str]:
     options = "rw console=ttyS0 loglevel=4 systemd.show_status=0 mitigations=off audit=0 oops=panic panic=-1"
     return [
         *(
-            "qemu-system-x86_64",
+            *image.emulator(),
             "-accel",
             "tcg,thread=multi,tb-size=1024",
             "-cpu",

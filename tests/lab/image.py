@@ -42,6 +42,20 @@ def disk() -> Path:
     return folder() / "lab.img"
 
 
+def emulator() -> tuple[str, ...]:
+    """Return the emulator and where its firmware is: the machine's own QEMU, or the one beside the image."""
+    own = _emulator_folder(folder())
+    if not own.exists():
+        return ("qemu-system-x86_64",)
+    firmware = (str(own / f"usr/share/{name}") for name in ("qemu", "seabios"))
+    return (str(own / "usr/bin/qemu-system-x86_64"), *(part for path in firmware for part in ("-L", path)))
+
+
+def _emulator_folder(image: Path) -> Path:
+    """Its libraries are the machine's: another release needs another one."""
+    return image / f"emulator-{apt.host()}"
+
+
 def kernels() -> tuple[str, ...]:
     """Return the releases of the built kernels, oldest first; none before the first build."""
     names = (p.name.removeprefix("vmlinuz-") for p in (folder() / "boot").glob("vmlinuz-*"))
@@ -118,6 +132,9 @@ def _build(say: Say) -> None:
     for kernel in picked.values():
         step(f"adding {kernel.release}")
         _add_kernel(index, kernel, work)
+    if suite := recipe.EMULATORS.get(apt.host()):
+        step(f"adding the emulator of {suite}")
+        index.unpack(tuple(f"{name}/{suite}" for name in recipe.EMULATOR), _emulator_folder(work))
     _furnish(root)
     step("writing the disk")
     image = work / "lab.img"

@@ -31,6 +31,10 @@ SERIES = (
 )
 USERLAND = "trixie"
 
+EMULATORS = {"bookworm": "bookworm-backports"}
+"""Hosts whose own QEMU is slow, and the suite with a better one: 10.0 takes 0.78 of the CPU time of 7.2."""
+EMULATOR = ("qemu-system-x86", "qemu-system-common", "qemu-system-data", "seabios")
+
 SYSTEM = (
     "systemd-sysv",
     "udev",
@@ -137,6 +141,8 @@ def key() -> str:
     parts = (
         SERIES,
         USERLAND,
+        EMULATORS,
+        EMULATOR,
         PACKAGES,
         BOOT_MODULES,
         INIT,
