@@ -9,7 +9,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-NOBODY = 65534
+from tests.users import NOBODY, rights_of
+
 TIERS = ("none", "short", "ci", "all")
 
 
@@ -57,9 +58,5 @@ def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
 @pytest.fixture
 def as_user() -> Iterator[None]:
     """Run the test without root's rights."""
-    root = os.geteuid() == 0
-    if root:
-        os.seteuid(NOBODY)
-    yield
-    if root:
-        os.seteuid(0)
+    with rights_of(NOBODY):
+        yield

@@ -41,7 +41,7 @@ def app() -> None:
 
 
 @app.command()
-@format_option
+@format_option()
 @click.pass_obj
 def status(root: Root, form: str) -> int:
     """Show what every NFS mount has and should have.
@@ -69,7 +69,7 @@ def status(root: Root, form: str) -> int:
 @click.option("--fstab", is_flag=True, help="Let the NFS entries of /etc/fstab ask for nconnect instead.")
 @click.option("--yes", is_flag=True, help="Change /etc/fstab without a question.")
 @click.option("--follow-symlink", "follow", is_flag=True, help="Change the file that /etc/fstab leads to.")
-@format_option
+@format_option()
 @click.pass_obj
 def apply(root: Root, /, *, fstab: bool, dry_run: bool, form: str, **wish: bool) -> int:
     """Set the read-ahead of every NFS mount.
@@ -108,7 +108,7 @@ def apply(root: Root, /, *, fstab: bool, dry_run: bool, form: str, **wish: bool)
 
 
 @app.command()
-@format_option
+@format_option()
 @click.pass_obj
 def undo(root: Root, form: str) -> int:
     """Put back every value that nfstuned changed.
@@ -157,7 +157,7 @@ def config() -> None:
 
 
 @config.command("show")
-@format_option
+@format_option()
 @click.pass_obj
 def config_show(root: Root, form: str) -> int:
     """Print the configuration that is in effect.

@@ -49,14 +49,7 @@ from nfstuned.model.severity import Severity
     show_default=True,
     help="The least severity that makes the exit status 1.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "junit", "sarif"]),
-    default="text",
-    show_default=True,
-    help="Print for people, or for programs.",
-)
+@format_option("junit", "sarif")
 @click.pass_obj
 def check(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Order has the types
     """Say what is wrong with NFS and SMB mounts.
@@ -108,7 +101,7 @@ def explain(rule: str) -> int:
 
 
 @click.command()
-@format_option
+@format_option()
 def rules(form: str) -> int:
     """List the rules of `nfstuned check`.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from nfstuned.cli.options import format_option
 from nfstuned.host.root import Root
 
 
@@ -22,14 +23,7 @@ from nfstuned.host.root import Root
     metavar="FILE|-",
     help="Read JSON lines instead of the journal, with the older files beside it; - is stdin.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "csv"]),
-    default="text",
-    show_default=True,
-    help="Print for people, or for programs.",
-)
+@format_option("csv")
 @click.pass_obj
 def samples(root: Root, /, *, since: str | None, mount: str | None, file: str | None, form: str) -> int:
     """Show what mounts delivered in the past.

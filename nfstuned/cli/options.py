@@ -16,14 +16,14 @@ class RuleName(click.types.StringParamType):
     name = "rule"
 
 
-def format_option(command: F) -> F:
-    """Add --format text|json."""
-    option = click.option(
+def format_option(*more: str) -> Callable[[F], F]:
+    """Add --format text|json, and `more` of them."""
+    programs = "for programs" if more else "one JSON document for programs"
+    return click.option(
         "--format",
         "form",
-        type=click.Choice(["text", "json"]),
+        type=click.Choice(["text", "json", *more]),
         default="text",
         show_default=True,
-        help="Print for people, or one JSON document for programs.",
+        help=f"Print for people, or {programs}.",
     )
-    return option(command)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter, sub
 from statistics import median
 
-from nfstuned.core.samples import KINDS, place
+from nfstuned.core.samples import KINDS, mean, place
 from nfstuned.model.samples import Sample
 
 COLUMNS = 30
@@ -147,10 +147,4 @@ def _means(samples: Iterable[tuple[float, float, float]], axis: Axis) -> Iterato
 
 def _rtt_ms(sample: Sample, kind: str) -> float | None:
     """Return the mean round trip of the operations of a kind; None where none ended."""
-    total, often = 0.0, 0.0
-    for name in KINDS[kind]:
-        op = sample.ops.get(name)
-        if op is not None and op.rtt_ms is not None:
-            total += op.per_s * op.rtt_ms
-            often += op.per_s
-    return total / often if often else None
+    return mean([(op.per_s, op.rtt_ms) for name in KINDS[kind] if (op := sample.ops.get(name)) is not None])

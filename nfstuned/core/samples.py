@@ -76,16 +76,16 @@ def _together(ops: list[OpRate]) -> OpRate:
     errors = [op.errors_per_s for op in ops if op.errors_per_s is not None]
     return OpRate(
         per_s=sum(op.per_s for op in ops),
-        rtt_ms=_mean([(op.per_s, op.rtt_ms) for op in ops]),
-        queue_ms=_mean([(op.per_s, op.queue_ms) for op in ops]),
-        exe_ms=_mean([(op.per_s, op.exe_ms) for op in ops]),
+        rtt_ms=mean([(op.per_s, op.rtt_ms) for op in ops]),
+        queue_ms=mean([(op.per_s, op.queue_ms) for op in ops]),
+        exe_ms=mean([(op.per_s, op.exe_ms) for op in ops]),
         retrans_per_s=sum(op.retrans_per_s for op in ops),
         errors_per_s=sum(errors) if errors else None,
         timeouts_per_s=sum(op.timeouts_per_s for op in ops),
     )
 
 
-def _mean(times: list[tuple[float, float | None]]) -> float | None:
+def mean(times: list[tuple[float, float | None]]) -> float | None:
     """Return the mean of times, each as often as it came; None where none is known."""
     known = [(per_s, time) for per_s, time in times if time is not None]
     often = sum(per_s for per_s, _ in known)

@@ -19,6 +19,7 @@ from nfstuned.core.samples import one_line, to_fields, to_line
 from nfstuned.host.journal import Journal, Message, Priority
 from nfstuned.model.samples import Sample
 from nfstuned.parse.samples import parse_line
+from tests.users import NOBODY
 
 ROOT = Path(__file__).parents[2]
 JOURNALD = Path("/lib/systemd/systemd-journald")
@@ -33,7 +34,6 @@ RuntimeKeepFree=0
 """
 """Neither the kernel's messages nor its auditing are touched, and no entry is dropped."""
 SETTLE_S = 30.0
-NOBODY = 65534
 
 
 def why_not() -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import resource
 import shutil
@@ -20,8 +19,8 @@ from hypothesis import strategies as st
 from nfstuned.host.root import Root
 from nfstuned.host.samplefile import append
 from nfstuned.model.samplefile import Appended, Target
+from tests.users import NOBODY, rights_of
 
-NOBODY = 65534
 FILE = "/var/log/nfstuned/samples.jsonl"
 MOUNTS = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
 LINE = b'{"number": %d}\n'
@@ -154,16 +153,6 @@ def readable() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-@contextlib.contextmanager
-def _as_nobody() -> Iterator[None]:
-    root = os.geteuid() == 0
-    if root:
-        os.seteuid(NOBODY)
-    yield
-    if root:
-        os.seteuid(0)
-
-
 class TestTrouble:
     def test_a_folder_that_is_not_there_is_a_reason(self, root: Root) -> None:
         file_of(root).parent.rmdir()
@@ -172,7 +161,7 @@ class TestTrouble:
     def test_a_folder_that_may_not_be_written_is_a_reason(self, readable: Path) -> None:
         root = tree(readable)
         file_of(root).parent.chmod(0o555)
-        with _as_nobody():
+        with rights_of(NOBODY):
             assert write(root, 1) == Appended(0, "Permission denied")
         file_of(root).parent.chmod(0o755)
         assert write(root, 1) == Appended(1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import io
 import os
@@ -10,7 +9,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,6 +25,7 @@ from nfstuned.model.samplefile import Target
 from nfstuned.model.samples import Sample
 from tests.host.journald import record, why_not
 from tests.parse.test_samples import SAMPLE
+from tests.users import ROOT, rights_of
 
 LATIN = replace(SAMPLE, mount_points=(os.fsdecode(b"/srv/\xff a"),), time=SAMPLE.time + 60)
 
@@ -128,15 +128,6 @@ class TestFiles:
             from_files(str(tmp_path / name), None)
 
 
-@contextlib.contextmanager
-def _as_root() -> Iterator[None]:
-    """Be what the process really is, for what a user without rights cannot prepare."""
-    user = os.geteuid()
-    os.seteuid(os.getuid())
-    yield
-    os.seteuid(user)
-
-
 def times_of(file: Path) -> list[float]:
     return [item.time for item in from_files(str(file), None) if isinstance(item, Sample)]
 
@@ -163,7 +154,7 @@ class TestJournal:
     @pytest.mark.usefixtures("as_user")
     @pytest.mark.parametrize("closed", ["folder", "file"])
     def test_a_journal_that_a_user_may_not_read_is_not_an_empty_one(self, closed: str) -> None:
-        with _as_root():
+        with rights_of(ROOT):
             tree = Path(tempfile.mkdtemp(prefix="nfstuned-journal-"))
             file = tree / "var/log/journal/3d1219c7/system.journal"
             file.parent.mkdir(parents=True)
@@ -174,7 +165,7 @@ class TestJournal:
             with pytest.raises(OSError, match=r"sudo, or add the user to the group systemd-journal"):
                 from_journal(Root(str(tree)), None)
         finally:
-            with _as_root():
+            with rights_of(ROOT):
                 file.parent.chmod(0o700)
                 shutil.rmtree(tree)
 

@@ -1,0 +1,26 @@
+"""Tests under another user's rights, where they run as root."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT, NOBODY = 0, 65534
+
+
+@contextlib.contextmanager
+def rights_of(user: int) -> Iterator[None]:
+    """Have a user's rights while the block runs; who is not root has no choice."""
+    if os.getuid() != ROOT:
+        yield
+        return
+    before = os.geteuid()
+    os.seteuid(user)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
