@@ -32,10 +32,14 @@ class Run:
 
 def folder() -> Path:
     """Return a new folder for results, below the cache or where NFSTUNED_LAB_RESULTS says."""
-    chosen = os.environ.get("NFSTUNED_LAB_RESULTS")
-    new = Path(chosen) if chosen else recipe.cache() / "results" / time.strftime("%Y%m%d-%H%M%S")
-    new.mkdir(parents=True, exist_ok=True)
-    return new
+    if chosen := os.environ.get("NFSTUNED_LAB_RESULTS"):
+        new = Path(chosen)
+        new.mkdir(parents=True, exist_ok=True)
+        return new
+    parent = recipe.cache() / "results"
+    parent.mkdir(parents=True, exist_ok=True)
+    # Two that start in the same second must not write over each other.
+    return Path(tempfile.mkdtemp(prefix=time.strftime("%Y%m%d-%H%M%S-"), dir=parent))
 
 
 def run(kernel: str, pytest: tuple[str, ...], target: Path, say: Callable[[str], None]) -> Run:
