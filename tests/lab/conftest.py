@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,8 +28,8 @@ collect_ignore = ["scenarios", "kit"]
 class Lab:
     """The boots of one session, made when first asked for.
 
-    A guest seldom keeps a processor busy, so there are as many at a time as processors; but while mounts race
-    the daemon in one, it is alone.
+    There are as many guests at a time as processors, each with one of its own: with two each, emulated ones
+    wait for each other's locks, and all take longer. While mounts race the daemon in one, it is alone.
     """
 
     def __init__(self, wanted: tuple[Choice, ...], folder: Path, say: Callable[[str], None]) -> None:
@@ -67,7 +68,8 @@ class Lab:
         self._say(f"booting {kernel} for {len(together)} files of {length.value} scenarios: {target}")
         arguments = results.arguments(length, together)
         name = f"{kernel} {length.value}"
-        return results.run(kernel, arguments, target, lambda line: self._say(f"{name:>12} | {line}"))
+        limits = replace(results.LIMITS, processors=2 if length is Length.RACE else 1)
+        return results.run(kernel, arguments, target, lambda line: self._say(f"{name:>12} | {line}"), limits)
 
 
 @pytest.fixture(scope="session")

@@ -45,13 +45,15 @@ class Verdict(enum.Enum):
 class Limits:
     """In seconds: how long a boot may take, how long until its first word, and how long without another.
 
-    `retries` is how often to boot again when a guest ends before its first word.
+    `retries` is how often to boot again when a guest ends before its first word. `processors` is how many the
+    guest has.
     """
 
     total_s: float = 900
     first_s: float = 120
     quiet_s: float = 300
     retries: int = 0
+    processors: int = 2
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,8 @@ def _boot_once(
         packed = _pack(payload, Path(folder) / "payload.tar", word)
         with results.open("wb") as file:
             file.truncate(int(_RESULT_DISK.rstrip("M")) << 20)
-        argv = [*_machine(release), *_disks(packed, results), "-serial", f"file:{console}", *_terminal()]
+        machine = _machine(release, limits.processors)
+        argv = [*machine, *_disks(packed, results), "-serial", f"file:{console}", *_terminal()]
         errors = target / "qemu.txt"
         with errors.open("w") as stderr:
             follower = _Follower(argv, stderr.fileno(), limits, say)
@@ -133,7 +136,7 @@ def shell(release: str, payload: Path) -> int:
         results = Path(folder) / "results"
         results.write_bytes(bytes(1 << 20))
         argv = [
-            *_machine(release),
+            *_machine(release, Limits().processors),
             *_disks(packed, results),
             "-serial",
             f"file:{folder}/console",
@@ -185,7 +188,7 @@ def _as_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
     return member
 
 
-def _machine(release: str) -> list[str]:
+def _machine(release: str, processors: int) -> list[str]:
     """Emulate: nested KVM hangs stock kernels on many cloud machines.
 
     cmpxchg16b is taken away: QEMU 7.2 emulates it wrongly, and kernels from 6.12 on corrupt their slabs.
@@ -204,7 +207,7 @@ def _machine(release: str) -> list[str]:
             "-cpu",
             "max,cx16=off,la57=off,avx=off,avx2=off,fma=off,f16c=off",
             "-smp",
-            "2",
+            str(processors),
             "-m",
             "2048",
         ),

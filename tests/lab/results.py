@@ -42,12 +42,18 @@ def folder() -> Path:
     return Path(tempfile.mkdtemp(prefix=time.strftime("%Y%m%d-%H%M%S-"), dir=parent))
 
 
-def run(kernel: str, pytest: tuple[str, ...], target: Path, say: Callable[[str], None]) -> Run:
+def run(
+    kernel: str,
+    pytest: tuple[str, ...],
+    target: Path,
+    say: Callable[[str], None],
+    limits: guest.Limits = LIMITS,
+) -> Run:
     """Boot one kernel, run pytest with these arguments in it, and return what came back."""
     release = image.release(kernel)
     with tempfile.TemporaryDirectory() as temporary:
         packed = payload.assemble(Path(temporary), payload.Order(pytest=pytest))
-        boot = guest.boot(release, packed, target, say, LIMITS)
+        boot = guest.boot(release, packed, target, say, limits)
     try:
         found = outcomes.read(boot.files / "junit.xml") if boot.files else ()
     except (OSError, ET.ParseError):
