@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.lab.kit.journal import Entry, Journal
-from tests.lab.kit.shell import COMMAND_S, attempt, run, wait_for
+from tests.lab.kit.shell import COMMAND_S, PATIENCE_S, attempt, run, wait_for
 
 UNIT = "nfstuned.service"
 ETC = Path("/etc/nfstuned")
@@ -77,7 +77,7 @@ class Daemon:
             f"_SYSTEMD_UNIT={UNIT}", *(f"{name}={value}" for name, value in fields.items())
         )
 
-    def wait_for_entry(self, seconds: float = 10.0, **fields: str) -> Entry:
+    def wait_for_entry(self, seconds: float = PATIENCE_S, **fields: str) -> Entry:
         """Wait for such an entry and return the first."""
         wait_for(f"a journal entry with {fields}", lambda: bool(self.entries(**fields)), seconds)
         return self.entries(**fields)[0]

@@ -5,23 +5,26 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, TypeVar
 
+from tests.lab.kit.shell import PATIENCE_S, pause
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.lab.kit.mounts import Mounted
 
 T = TypeVar("T")
-_STEP_S = 0.02
 
 
-def becomes(expected: T, seen: Callable[[], T], seconds: float = 10.0) -> None:
+def becomes(expected: T, seen: Callable[[], T], seconds: float = PATIENCE_S) -> None:
     """Wait until `seen()` returns what is expected; say the last value if it never does."""
-    end = time.monotonic() + seconds
+    asked = time.monotonic()
+    end = asked + seconds
     while (last := seen()) != expected:
         assert time.monotonic() < end, f"after {seconds} s it is {last!r} and not {expected!r}"
-        time.sleep(_STEP_S)
+        pause(asked)
+        asked = time.monotonic()
 
 
-def tuned(kb: int, *mounts: Mounted, seconds: float = 10.0) -> None:
+def tuned(kb: int, *mounts: Mounted, seconds: float = PATIENCE_S) -> None:
     """Wait until each of the mounts has this read-ahead."""
     becomes([kb] * len(mounts), lambda: [mounted.read_ahead_kb for mounted in mounts], seconds)

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 COMMAND_S = 60.0
+PATIENCE_S = 30.0
+"""For what takes no time on a machine of its own: in emulation a daemon's child starts in 5 to 10 s."""
 _STEP_S = 0.02
 
 
@@ -30,11 +32,17 @@ def attempt(*argv: str, timeout: float = COMMAND_S, stdin: str = "") -> subproce
     return subprocess.run(argv, check=False, capture_output=True, text=True, timeout=timeout, input=stdin)
 
 
-def wait_for(what: str, holds: Callable[[], bool], seconds: float = 10.0) -> float:
+def wait_for(what: str, holds: Callable[[], bool], seconds: float = PATIENCE_S) -> float:
     """Return after how many seconds `holds()` did; raise AssertionError naming `what` if it never does."""
-    started = time.monotonic()
+    started = asked = time.monotonic()
     while not holds():
         if time.monotonic() - started > seconds:
             raise AssertionError(f"not within {seconds} s: {what}")
-        time.sleep(_STEP_S)
+        pause(asked)
+        asked = time.monotonic()
     return time.monotonic() - started
+
+
+def pause(asked: float) -> None:
+    """Sleep before asking again: twice as long as asking took, or what is waited for would wait."""
+    time.sleep(max(_STEP_S, 2 * (time.monotonic() - asked)))

@@ -13,13 +13,23 @@ from tests.lab.kit.mounts import Mounts
 from tests.lab.kit.server import Server
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("long") is None and item.get_closest_marker("race") is None:
             item.add_marker(pytest.mark.short)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Print why a test failed at once: a boot goes on for half an hour, and may not come to its end."""
+    report = yield
+    terminal = item.config.pluginmanager.getplugin("terminalreporter")
+    if report.failed and terminal is not None:
+        terminal.write_line(f"\n{report.longreprtext}")
+    return report
 
 
 @pytest.fixture(scope="session")
