@@ -23,6 +23,7 @@ RECORDS = STATE / "read-ahead"
 OFTEN = '[daemon]\nsample_interval = "1s"\n'
 RESTORING = "[daemon]\nrestore_on_stop = true\n"
 DEAD = "[Service]\nRestart=no\n"
+UNWATCHED = "[Service]\nWatchdogSec=0\n"
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quiet_udev")]
 
 
@@ -92,14 +93,15 @@ def test_an_undone_superblock_is_tuned_again_when_it_is_mounted_again(daemon: Da
 
 
 def test_restore_on_stop_puts_the_values_back(stopped_daemon: Daemon, mount: Mounts) -> None:
-    stopped_daemon.configure(RESTORING)
-    stopped_daemon.start()
-    mounts, changed = [mount("a"), mount("b", V3)], mount("c")
-    tuned(15360, *mounts, changed)
-    # While it is still to look at udev's event, it would set its value again.
-    let_rest(stopped_daemon)
-    set_read_ahead_kb(changed.device, 4096)
-    stopped_daemon.stop()
+    # Its next look, by itself or at udev's event, would take the value written below for a rival's.
+    stopped_daemon.configure(f'{RESTORING}sample_interval = "0"\n')
+    with override(UNWATCHED):
+        stopped_daemon.start()
+        mounts, changed = [mount("a"), mount("b", V3)], mount("c")
+        tuned(15360, *mounts, changed)
+        let_rest(stopped_daemon)
+        set_read_ahead_kb(changed.device, 4096)
+        stopped_daemon.stop()
     assert [mounted.read_ahead_kb for mounted in (*mounts, changed)] == [128, 128, 4096]
     told = stopped_daemon.entries(MESSAGE_ID=Message.READ_AHEAD_RESTORED.id)
     assert {entry["NFSTUNED_DEVICE"] for entry in told} == {mounted.device for mounted in mounts}
