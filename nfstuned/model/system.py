@@ -92,3 +92,30 @@ class System:
     """What is wrong with nfstuned's own configuration; the built-in profiles count then."""
     kernels: tuple[ImageKernel, ...] = ()
     """Of an image, the newest last."""
+
+
+@dataclass(frozen=True, slots=True)
+class NfsUtils:
+    """What the installed mount.nfs does with nfsmount.conf, which hangs on its version."""
+
+    version: tuple[int, ...] | None = None
+    """None where the program does not tell."""
+    drop_ins: bool = False
+    """It reads /etc/nfsmount.conf.d."""
+
+    @property
+    def keeps_sections_apart(self) -> bool:
+        """Whether each [ Server ] section has its own value of an option; before, the last one had the only.
+
+        "conffile: ... remove configurations ... the 'arg' argument" came with nfs-utils 2.8.3-rc1. A
+        distribution may have taken it into an older one, which nothing tells.
+        """
+        return self.version is not None and self.version >= APART_SINCE
+
+    @property
+    def name(self) -> str:
+        """The program and its version, for people."""
+        return f"mount.nfs {'.'.join(map(str, self.version))}" if self.version else "mount.nfs"
+
+
+APART_SINCE = (2, 8, 3)
