@@ -58,7 +58,7 @@ def _one(
     there = {one.name for one in known if one.fate is not Fate.DROP and one.names == 1}
     may = [name for name in held if name in there or name not in names]
     may.sort(key=lambda name: name not in names)
-    may += [one.name for one in known if one.fate is Fate.WRITE and one.names == 1]
+    may += [one.name for one in sorted(known, key=_is_spare) if one.fate is Fate.WRITE and one.names == 1]
     if not may:
         two = f"{why}, and this server is mounted by several names"
         return _none(known, held, f"{two}: put nconnect into the options of the mounts instead")
@@ -77,8 +77,14 @@ def _but(known: Sequence[Verdict], held: Sequence[str], kept: str, reason: str) 
 
 def _without(one: Verdict, held: Sequence[str], reason: str) -> Verdict:
     """Return the verdict without a section; what was against it before stays the reason, but for its end."""
-    own = one.fate is Fate.DROP or (one.fate is Fate.KEEP and one.name not in held)
-    return one if own else replace(one, fate=Fate.DROP, reason=reason)
+    if one.fate is Fate.DROP or (one.fate is Fate.KEEP and one.name not in held):
+        return one
+    # Where each mount asks for it by itself, nobody lacks the section.
+    return replace(one, fate=Fate.DROP, reason=reason, number=one.number if one.needed else None)
+
+
+def _is_spare(one: Verdict) -> bool:
+    return not one.needed
 
 
 def _is_ours(name: str) -> bool:

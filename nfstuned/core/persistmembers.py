@@ -14,13 +14,13 @@ from nfstuned.core.endpoint import as_address, is_loopback
 from nfstuned.core.fstabmembers import as_target, ids, what_servers_say, with_provider
 from nfstuned.core.groups import addresses
 from nfstuned.core.intent import find, mounted_source, options, requested
-from nfstuned.core.persisttext import FILE
 from nfstuned.core.sharing import Id, united
 from nfstuned.core.targets import targets
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.intent import Asked, Setting
 from nfstuned.model.policy import Policy
 from nfstuned.model.work import Maker, Request, Snapshot
+from nfstuned.parse.nfsmount import PERSISTED
 
 MOUNTPOINT = "mountpoint"
 _NAME = re.compile(r"[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_.])?")
@@ -62,7 +62,7 @@ class Uses:
 
 def uses(snapshot: Snapshot, policy: Policy) -> Uses:
     """Return what is mounted, what files ask for, and servers that the policy names one by one."""
-    settings = tuple(setting for setting in snapshot.settings if setting.file != FILE)
+    settings = tuple(setting for setting in snapshot.settings if setting.file != PERSISTED)
     known = replace(snapshot, settings=settings)
     facts = Facts(frozenset(), known, policy, targets(known, policy))
     said = what_servers_say(facts)

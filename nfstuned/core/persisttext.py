@@ -7,9 +7,8 @@ import re
 from collections.abc import Mapping
 
 from nfstuned.model.intent import Setting
-from nfstuned.parse.nfsmount import parse_nfsmount
+from nfstuned.parse.nfsmount import PERSISTED, parse_nfsmount
 
-FILE = "/etc/nfsmount.conf.d/50-nfstuned.conf"
 _MARK = re.compile(r"# nfstuned wrote this, sha256 ([0-9a-f]{64})\n")
 _HEAD = """\
 # Do not edit it: `nfstuned apply --persist` refuses a file that is not as nfstuned wrote it.
@@ -32,7 +31,7 @@ def sections(text: str) -> dict[str, int] | None:
     if mark is None or mark[1] != _hash(text[mark.end() :]):
         return None
     found: dict[str, int] = {}
-    for item in parse_nfsmount(text, FILE):
+    for item in parse_nfsmount(text, PERSISTED):
         if not (isinstance(item, Setting) and item.argument and item.value.isdecimal()):
             return None
         found[item.argument] = int(item.value)

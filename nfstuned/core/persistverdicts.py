@@ -36,6 +36,8 @@ class Verdict:
     """What comes of a section that is not written: FAILED where nothing tells whether it should be."""
     names: int = 1
     """How many names of its server need a section."""
+    needed: bool = True
+    """A mount of its server would ask for nothing without it."""
 
 
 def verdicts(found: Uses, facts: Facts) -> tuple[Verdict, ...]:
@@ -59,9 +61,10 @@ def _of_server(server: tuple[Use, ...], facts: Facts) -> Iterator[Verdict]:
             yield replace(refused, name=name)
         return
     missing = sum(1 for one in said.values() if one is None)
+    needed = any(use.asked is None for use in server)
     for name, asked in said.items():
         if asked is None:
-            yield Verdict(name, count, Fate.WRITE, _why(server, count), names=missing)
+            yield Verdict(name, count, Fate.WRITE, _why(server, count), names=missing, needed=needed)
         else:
             yield Verdict(name, None, Fate.DROP, f"{asked.origin} says it already")
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from nfstuned.core.persistmembers import Uses, uses
 from nfstuned.core.persistplan import Held, Plan, plan_persist
-from nfstuned.core.persisttext import FILE
 from nfstuned.model.facts import Network
 from nfstuned.model.intent import Setting
 from nfstuned.model.policy import Policy
 from nfstuned.model.system import NfsUtils
 from nfstuned.model.work import FSTAB, Request, Result, Snapshot
+from nfstuned.parse.nfsmount import PERSISTED
 from tests.core.fstabs import NETWORK, POLICY, SNAPSHOT
 
 SA1, SA2 = "sa1.file.core.windows.net", "sa2.file.core.windows.net"
@@ -45,7 +45,7 @@ def conf(section: str, argument: str | None, value: str, file: str = "/etc/nfsmo
 def ours(sections: Mapping[str, int]) -> tuple[Setting, ...]:
     """Return what mount.nfs and observe read in nfstuned's file."""
     return tuple(
-        Setting("server", name, "nconnect", str(count), FILE, number)
+        Setting("server", name, "nconnect", str(count), PERSISTED, number)
         for number, (name, count) in enumerate(sorted(sections.items()), 9)
     )
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from nfstuned.core.intent import find, requested
 from nfstuned.core.persistmembers import uses
-from nfstuned.core.persisttext import FILE
 from nfstuned.model.system import NfsUtils
 from nfstuned.model.work import Result, Snapshot
+from nfstuned.parse.nfsmount import PERSISTED
 from tests.core.fstabs import POLICY
 from tests.core.persisted import (
     ANF,
@@ -81,7 +81,7 @@ def test_the_file_gives_what_it_says_and_changes_no_other_mount(
             assert now == before
         elif use.name in then:
             assert now is not None
-            assert (now.file, now.value) == (FILE, str(then[use.name]))
+            assert (now.file, now.value) == (PERSISTED, str(then[use.name]))
         else:
             assert now is None
 

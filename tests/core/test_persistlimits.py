@@ -32,6 +32,18 @@ def test_a_server_that_does_not_need_it_does_not_keep_others_from_it() -> None:
     assert after(planned(host(f"{SA1}:/sa1/a /a nconnect=2", VOL), utils=OLD)) == {ANF: 8}
 
 
+def test_a_server_whose_mounts_all_ask_by_themselves_lacks_nothing() -> None:
+    asking = f"{SA1}:/sa1/a /a nconnect=4"
+    plan = planned(host(asking, VOL), utils=OLD)
+    assert said(plan) == [(ANF, None, 8, Result.PLANNED)]
+    assert said(planned(host(asking, VOL, VOL2), utils=OLD)) == [
+        (ANF, None, 8, Result.PLANNED),
+        (ANF2, None, 8, Result.SKIPPED),
+    ]
+    assert after(planned(host(asking), utils=OLD)) == {SA1: 4}
+    assert planned(host(asking), utils=OLDEST).changes == ()
+
+
 def test_sections_that_a_newer_one_had_are_taken_out_but_for_one() -> None:
     held = {ANF: 8, SA1: 4, "gone": 2}
     plan = planned(host(A, VOL), held, OLD)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.persisttext import FILE, sections, with_sections
+from nfstuned.core.persisttext import sections, with_sections
 from nfstuned.errors import ParseError
 from nfstuned.model.intent import Setting
-from nfstuned.parse.nfsmount import parse_nfsmount
+from nfstuned.parse.nfsmount import PERSISTED, parse_nfsmount
 
 NAMES = st.from_regex(r"[a-z0-9_](?:[a-z0-9._-]{0,20}[a-z0-9_])?", fullmatch=True)
 SECTIONS = st.dictionaries(NAMES, st.integers(1, 16), max_size=5)
@@ -23,7 +23,7 @@ def test_what_is_written_is_read_back(wanted: dict[str, int]) -> None:
 
 @given(SECTIONS)
 def test_mount_nfs_reads_one_assignment_in_each_section_and_nothing_else(wanted: dict[str, int]) -> None:
-    items = parse_nfsmount(with_sections(wanted), FILE)
+    items = parse_nfsmount(with_sections(wanted), PERSISTED)
     assert not any(isinstance(item, ParseError) for item in items)
     found = [(one.section, one.argument, one.name, one.value) for one in items if isinstance(one, Setting)]
     assert found == [("server", name, "nconnect", str(count)) for name, count in sorted(wanted.items())]
