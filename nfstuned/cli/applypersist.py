@@ -27,7 +27,7 @@ from nfstuned.model.work import Result
 from nfstuned.parse.nfsmount import PERSISTED
 
 _NEXT = (
-    f"They are in {PERSISTED}.\nA server has the new number when it is mounted anew, after every mount of it "
+    f"Written to {PERSISTED}.\nA server has the new number when it is mounted anew, after every mount of it "
     "was unmounted: see nfstuned check.\n"
 )
 _FOREIGN = (
