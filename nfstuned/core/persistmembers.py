@@ -105,6 +105,11 @@ def unmatched(use: Use, facts: Facts) -> str:
     return unnamed(use.name)
 
 
+def section_name(source: str) -> str:
+    """Return what mount.nfs looks for, which cuts at the first colon, in lower case."""
+    return source.partition(":")[0].lower()
+
+
 def unnamed(name: str) -> str:
     """Return why there is no section of that name; "" where there may be one."""
     if name.startswith("["):
@@ -124,7 +129,7 @@ def _use(target: Target, settings: Sequence[Setting]) -> Use | None:
     """Return a mount as it will be made; None where its server is not known before it is."""
     request = target.request
     likely = request or Request(target.source, target.point, "", "", fstype=target.fstype)
-    name = mounted_source(likely).partition(":")[0].lower()
+    name = section_name(mounted_source(likely))
     if not name or (likely.wildcard and _KEY in name):
         return None
     asked = requested(likely, settings)
