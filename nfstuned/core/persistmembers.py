@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from nfstuned.core.endpoint import as_address, is_loopback
 from nfstuned.core.fstabmembers import as_target, ids, what_servers_say, with_provider
-from nfstuned.core.groups import addresses
+from nfstuned.core.groups import addresses, is_azure_files, is_private
 from nfstuned.core.intent import find, mounted_source, options, requested
 from nfstuned.core.sharing import Id, united
 from nfstuned.core.targets import targets
@@ -81,8 +81,14 @@ def unsettled(found: Uses) -> tuple[str, ...]:
     """Return the names whose addresses tell which mounts have one server, and whether it is private."""
     if all(use.target.profile.nconnect is None for use in found.all):
         return ()
-    names = (use.target.endpoint.host for use in found.all)
+    names = (use.target.endpoint.host for use in found.all if _is_open(use.target, found.facts))
     return tuple(dict.fromkeys(name for name in names if name and as_address(name) is None))
+
+
+def _is_open(target: Target, facts: Facts) -> bool:
+    """Return whether a server's address, or what the name says about it, is not known from a live mount."""
+    unknown = target.endpoint.address is None
+    return unknown or (is_azure_files(target) and not is_private(target, facts))
 
 
 def servers(found: Uses, facts: Facts) -> Sequence[tuple[Use, ...]]:

@@ -264,3 +264,19 @@ def test_a_user_may_look_and_is_told_what_it_takes(host: Callable[[str], Host]) 
     (action,) = actions(run)
     assert action["outcome"] == "failed"
     assert action["reason"].endswith("Permission denied, so that it is as it was; run it as root")
+
+
+def test_status_then_names_the_file_as_who_asks(host: Callable[[str], Host]) -> None:
+    here = host("debian-13-6.12")
+    (here.tree / "usr/sbin").mkdir(parents=True)
+    install(here, b"2.8.3")
+    run = here.run("apply", "--persist", "--format", "json")
+    assert [(one["target"], one["new"], one["outcome"]) for one in actions(run)] == [
+        ("10.10.10.10", 4, "done"),
+        (AZURE, 4, "done"),
+    ]
+    rows = {row["mount_point"]: row for row in here.run("status", "--format", "json").document["mounts"]}
+    asked = {point: (row["nconnect_requested"], row["nconnect"]) for point, row in rows.items()}
+    assert (asked["/mnt/2"], asked["/mnt/3"]) == ((4, 4), (None, 1))
+    line = drop_in(here).read_text().splitlines().index(f'[ Server "{AZURE}" ]') + 2
+    assert rows["/mnt/2"]["nconnect_requested_by"] == f"{PERSISTED}:{line}"

@@ -280,4 +280,17 @@ def test_a_mount_that_utab_knows_is_judged_by_its_line() -> None:
 def test_nothing_is_asked_where_nobody_has_an_opinion() -> None:
     assert unsettled(uses(host("nas:/x /x rw"), POLICY)) == ()
     assert unsettled(uses(host(A, VOL), POLICY)) == (SA1,)
+
+
+@pytest.mark.parametrize(("at", "asked"), [("10.10.10.10", ()), ("52.239.238.8", (SA1,))])
+def test_a_live_mount_tells_the_address_but_not_whose_a_public_one_is(
+    at: str, asked: tuple[str, ...]
+) -> None:
+    snapshot = facts(Made("/a", source=f"{SA1}:/sa1/a", at=at)).snapshot
+    assert unsettled(uses(snapshot, POLICY)) == asked
+    network = Network(answers=(Answer(SA1, (at,), (f"{SA1}".replace(".", ".privatelink.", 1),)),))
+    assert after(planned(snapshot, network=network)) == {SA1: 4}
+
+
+def test_only_the_servers_of_the_host_get_one() -> None:
     assert ANF2 not in after(planned(host(A, VOL)))
