@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from nfstuned.core.endpoint import as_address, is_loopback
+from nfstuned.core.endpoint import as_address, is_loopback, section_name
 from nfstuned.core.fstabmembers import as_target, ids, what_servers_say, with_provider
 from nfstuned.core.groups import addresses, is_azure_files, is_private
 from nfstuned.core.intent import find, mounted_source, options, requested
@@ -109,11 +109,6 @@ def unmatched(use: Use, facts: Facts) -> str:
     if by_address and len(found) > 1:
         return f"automount(8) mounts {use.name}, which has {len(found)} addresses, by one of them"
     return unnamed(use.name)
-
-
-def section_name(source: str) -> str:
-    """Return what mount.nfs looks for, which cuts at the first colon, in lower case."""
-    return source.partition(":")[0].lower()
 
 
 def unnamed(name: str) -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 
 from nfstuned.model.intent import Setting
+from nfstuned.model.kernel import decimal
 from nfstuned.parse.nfsmount import PERSISTED, parse_nfsmount
 
 _MARK = re.compile(r"# nfstuned wrote this, sha256 ([0-9a-f]{64})\n")
@@ -32,9 +33,10 @@ def sections(text: str) -> dict[str, int] | None:
         return None
     found: dict[str, int] = {}
     for item in parse_nfsmount(text, PERSISTED):
-        if not (isinstance(item, Setting) and item.argument and item.value.isdecimal()):
+        count = decimal(item.value) if isinstance(item, Setting) else None
+        if not isinstance(item, Setting) or item.argument is None or count is None:
             return None
-        found[item.argument] = int(item.value)
+        found[item.argument] = count
     return found
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+APART_SINCE = (2, 8, 3)
+"""The first nfs-utils that keeps sections of different names apart."""
 NO_TEXTS: Mapping[str, str] = MappingProxyType({})
 AUTOFS = "autofs.service.d"
 """The drop-ins of the automounter's service, which stand for all that sets its environment."""
@@ -71,30 +73,6 @@ class ImageKernel:
 
 
 @dataclass(frozen=True, slots=True)
-class System:
-    """What of the host or the image is not about one mount."""
-
-    parameters: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS)
-    """What the running kernel has: "nfs.max_session_slots" -> "64"."""
-    settings: tuple[KernelSetting, ...] = ()
-    """What modprobe.d and sysctl.d will set, in the order in which they count: the last one wins."""
-    cmdline: str = ""
-    cpus: int | None = None
-    nfs_inodes: int | None = None
-    """How many inodes of NFS the running kernel holds; None where it does not say, or only root may ask."""
-    fips: bool = False
-    helpers: frozenset[str] = frozenset()
-    """The mount helpers that exist: mount.nfs, mount.nfs4, mount.aznfs, mount.cifs."""
-    daemon: Unit = Unit()
-    """nfstuned.service."""
-    tls: Tls = Tls()
-    config_problems: tuple[str, ...] = ()
-    """What is wrong with nfstuned's own configuration; the built-in profiles count then."""
-    kernels: tuple[ImageKernel, ...] = ()
-    """Of an image, the newest last."""
-
-
-@dataclass(frozen=True, slots=True)
 class NfsUtils:
     """What the installed mount.nfs does with nfsmount.conf, which hangs on its version."""
 
@@ -118,4 +96,27 @@ class NfsUtils:
         return f"mount.nfs {'.'.join(map(str, self.version))}" if self.version else "mount.nfs"
 
 
-APART_SINCE = (2, 8, 3)
+@dataclass(frozen=True, slots=True)
+class System:
+    """What of the host or the image is not about one mount."""
+
+    parameters: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS)
+    """What the running kernel has: "nfs.max_session_slots" -> "64"."""
+    settings: tuple[KernelSetting, ...] = ()
+    """What modprobe.d and sysctl.d will set, in the order in which they count: the last one wins."""
+    cmdline: str = ""
+    cpus: int | None = None
+    nfs_inodes: int | None = None
+    """How many inodes of NFS the running kernel holds; None where it does not say, or only root may ask."""
+    fips: bool = False
+    helpers: frozenset[str] = frozenset()
+    """The mount helpers that exist: mount.nfs, mount.nfs4, mount.aznfs, mount.cifs."""
+    daemon: Unit = Unit()
+    """nfstuned.service."""
+    tls: Tls = Tls()
+    nfs_utils: NfsUtils | None = None
+    """What mount.nfs tells of itself; None where there is none, or it may not be read."""
+    config_problems: tuple[str, ...] = ()
+    """What is wrong with nfstuned's own configuration; the built-in profiles count then."""
+    kernels: tuple[ImageKernel, ...] = ()
+    """Of an image, the newest last."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nfstuned.core.backports import knows_nconnect
+from nfstuned.core.endpoint import section_name
 from nfstuned.core.fstabchecks import against
 from nfstuned.core.groups import Groups, effective, groups, protocol, requested, version
 from nfstuned.core.inherited import bound, contradicted, decider, mend, planned, strictest
 from nfstuned.core.intent import find
 from nfstuned.core.nfsoptions import has_kerberos
-from nfstuned.core.persistmembers import section_name, unnamed
+from nfstuned.core.persistmembers import unnamed
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault, Rule
 from nfstuned.model.severity import Severity

@@ -10,18 +10,21 @@ import pytest
 from nfstuned.model.kernel import MountStats
 from nfstuned.parse.mountstats import parse_mountstats
 from tests.lab.kit.daemon import nfstuned, nfstuned_json
-from tests.lab.kit.server import AZURE
+from tests.lab.kit.server import AZURE, GENERIC
 from tests.lab.kit.shell import attempt, run, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.lab.kit.daemon import Daemon
     from tests.lab.kit.mounts import Mounts
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quiet_udev", "stopped_daemon")]
 
 FSTAB, DROP_IN = Path("/etc/fstab"), Path("/etc/nfsmount.conf.d/50-nfstuned.conf")
 SECTION = f'\n[ Server "{AZURE}" ]\nnconnect=4\n'
+REQUEST, PERSIST = Path("/run/nfstuned/persist"), "nfstuned-persist.service"
+RUN_S = 60.0
 EXPIRY_S = 60.0
 """systemd looks every second; the rest is for a slow guest."""
 
@@ -83,6 +86,50 @@ def test_an_automount_has_it_again_after_it_expired(mount: Mounts) -> None:
     finally:
         attempt("systemctl", "stop", f"{unit}.automount")
         attempt("systemctl", "stop", f"{unit}.mount")
+
+
+@pytest.mark.usefixtures("_files")
+def test_the_service_has_it_written_for_a_server_that_it_sees(stopped_daemon: Daemon, mount: Mounts) -> None:
+    stopped_daemon.configure('[nconnect]\nmode = "persist"\n')
+    stopped_daemon.start()
+    # Without a server there is nothing to write; the unit ran all the same, and took the request away.
+    wait_for("the first run of the unit", lambda: not REQUEST.exists() and _ended(), RUN_S)
+    assert not DROP_IN.exists()
+    first = mount("a", "vers=4.1")
+    wait_for("the drop-in", DROP_IN.exists, RUN_S)
+    wait_for("the end of the unit", _ended, RUN_S)
+    assert DROP_IN.read_text().endswith(SECTION)
+    inode = DROP_IN.stat().st_ino
+    mount.umount(first)
+    again = mount("a", "vers=4.1")
+    assert again.options["nconnect"] == "4"
+    # A server of which it has told before is told no more, and a reload finds the file as it should be.
+    assert not REQUEST.exists()
+    before = _shown("InvocationID")
+    stopped_daemon.reload()
+    wait_for("the run after the reload", lambda: _shown("InvocationID") != before and _ended(), RUN_S)
+    assert DROP_IN.stat().st_ino == inode
+    # The sandbox lets it replace the file, too.
+    with FSTAB.open("a") as file:
+        file.write(f"{GENERIC}:/srv/c {mount.new_point()} nfs vers=3,noauto 0 0\n")
+    stopped_daemon.configure(
+        f'[nconnect]\nmode = "persist"\n[[policy]]\nmatch = {{ server = "{GENERIC}" }}\nprofile = "two"\n'
+        "[profile.two]\nnconnect = 2\n"
+    )
+    stopped_daemon.reload()
+    wait_for("a section for a server of fstab", lambda: f'"{GENERIC}"' in DROP_IN.read_text(), RUN_S)
+    wait_for("the end of the unit", _ended, RUN_S)
+    assert _shown("Result") == "success"
+    assert [path.name for path in DROP_IN.parent.glob("*nfstuned*")] == [DROP_IN.name]
+
+
+def _ended() -> bool:
+    """Whether the unit does not run now."""
+    return _shown("ActiveState") in {"inactive", "failed"}
+
+
+def _shown(name: str) -> str:
+    return run("systemctl", "show", f"--property={name}", "--value", PERSIST).strip()
 
 
 def _rows() -> list[dict[str, object]]:
