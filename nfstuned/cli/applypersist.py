@@ -14,10 +14,11 @@ from nfstuned.core.persistmembers import Uses, unsettled, uses
 from nfstuned.core.persistplan import Held, Plan, plan_persist
 from nfstuned.core.persisttext import sections, with_sections
 from nfstuned.core.render import section_cells, sections_document, summary, to_json
+from nfstuned.host.lock import LOCK
 from nfstuned.host.nfsutils import observe_nfs_utils
 from nfstuned.host.observe import observe
 from nfstuned.host.outside import Outside, Questions
-from nfstuned.host.persist import load_persisted, write_persisted
+from nfstuned.host.persist import PATH, load_persisted, write_persisted
 from nfstuned.host.replace import Original
 from nfstuned.host.root import Root, WitnessRoot
 from nfstuned.model.change import SectionChange
@@ -51,7 +52,7 @@ def persist(root: Root, wish: Wish, outside: Outside | None = None) -> int:
     if policy is None:
         return COULD_NOT_TRY
     try:
-        original = load_persisted(root)
+        original = load_persisted(root.path(PATH))
     except OSError as error:
         notes.note(f"{PERSISTED}: {error.strerror}")
         return COULD_NOT_TRY
@@ -88,7 +89,8 @@ def _asked(found: Uses, outside: Outside) -> Network:
 
 
 def _carry_out(root: Root, original: Original | None, plan: Plan, held: Held, wish: Wish) -> int:
-    problem = write_persisted(root, original, with_sections(plan.sections(held)))
+    text = with_sections(plan.sections(held))
+    problem = write_persisted(root.path(PATH), original, text, root.path(LOCK))
     result = Result.FAILED if problem else Result.DONE
     settled = tuple(
         replace(one, result=result, reason=problem or one.reason) if one.result is Result.PLANNED else one

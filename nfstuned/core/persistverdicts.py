@@ -105,7 +105,8 @@ def _contrary(use: Use, count: int) -> str:
 
 def _of_one(use: Use, reason: str, server: Sequence[Use]) -> str:
     """Say which mount it is where there are several."""
-    return reason if len(server) == 1 else f"{use.subject}: {reason}"
+    alone = len(server) == 1 or reason.startswith(use.subject)
+    return reason if alone else f"{use.subject}: {reason}"
 
 
 def _number(asked: Asked) -> int | None:

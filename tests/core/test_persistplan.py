@@ -162,8 +162,7 @@ def test_a_line_that_asks_for_less_is_named_and_nothing_is_written() -> None:
     plan = planned(host(VOL, f"{ANF}:/w /w nconnect=2"))
     assert after(plan) == {}
     assert told(plan)[ANF] == (
-        "/etc/fstab:2: /etc/fstab:2 asks for nconnect=2, and all mounts of a server should ask for one "
-        "number, here 8"
+        "/etc/fstab:2 asks for nconnect=2, and all mounts of a server should ask for one number, here 8"
     )
 
 

@@ -17,7 +17,6 @@ import pytest
 
 from nfstuned.core.persisttext import sections, with_sections
 from nfstuned.host.persist import PATH, load_persisted, write_persisted
-from nfstuned.host.root import Root
 from tests.host.replacing import BEGIN, END, PROJECT
 
 OLD, NEW = with_sections({"old": 4}), with_sections({"new": 8, "other": 4})
@@ -25,10 +24,9 @@ _PROGRAM = f"""\
 import os, sys
 sys.path[:0] = sys.argv[1].split(os.pathsep)
 from nfstuned.host.persist import load_persisted, write_persisted
-from nfstuned.host.root import Root
-root = Root(sys.argv[2])
+path, lock, text = sys.argv[2:]
 os.access("{BEGIN}", os.F_OK)
-problem = write_persisted(root, load_persisted(root), bytes.fromhex(sys.argv[3]).decode())
+problem = write_persisted(path, load_persisted(path), bytes.fromhex(text).decode(), lock)
 os.access("{END}", os.F_OK)
 os.write(2, problem.encode())
 os._exit(bool(problem))
@@ -58,7 +56,8 @@ def make(tree: Path, text: str | None) -> Path:
 
 def command(tree: Path) -> list[str]:
     paths = os.pathsep.join([str(PROJECT), *(path for path in sys.path if "site-packages" in path)])
-    return [sys.executable, "-S", "-E", "-B", "-c", _PROGRAM, paths, str(tree), NEW.encode().hex()]
+    arguments = [paths, str(tree / PATH), str(tree / "lock"), NEW.encode().hex()]
+    return [sys.executable, "-S", "-E", "-B", "-c", _PROGRAM, *arguments]
 
 
 def calls(tree: Path) -> Iterator[Call]:
@@ -98,12 +97,12 @@ def test_a_kill_at_any_call_leaves_one_whole_file_or_none(tmp_path: Path, old: s
 
 def check(tree: Path) -> str | None:
     """Return which text a killed write left; the next one goes on from there."""
-    file, root = tree / PATH, Root(str(tree))
+    file, lock = tree / PATH, str(tree / "lock")
     text = file.read_text() if file.exists() else None
     counting = [path.name for path in file.parent.glob("[!.]*.conf")] if file.parent.exists() else []
     assert counting == ([] if text is None else [file.name])
     assert text is None or sections(text) is not None
-    assert write_persisted(root, load_persisted(root), with_sections({"again": 2})) == ""
+    assert write_persisted(str(file), load_persisted(str(file)), with_sections({"again": 2}), lock) == ""
     assert sections(file.read_text()) == {"again": 2}
     assert not list(file.parent.glob(".*"))
     return text
