@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.core.intent import find, requested
 from nfstuned.core.persistmembers import uses
+from nfstuned.core.persisttext import sections, with_sections
 from nfstuned.model.system import NfsUtils
-from nfstuned.model.work import Result, Snapshot
+from nfstuned.model.work import FSTAB, Maker, Request, Result, Snapshot
 from nfstuned.parse.nfsmount import PERSISTED
-from tests.core.fstabs import POLICY
+from tests.core.fstabs import EVERYWHERE, POLICY
 from tests.core.persisted import (
     ANF,
     ANF2,
@@ -105,3 +108,23 @@ def test_every_share_of_a_server_gets_the_same(snapshot: Snapshot, held: dict[st
             found = find(requested(use.target.request, settings), "nconnect")
             assert found is not None
             assert found.value == str(written[use.name])
+
+
+@given(
+    sources=st.lists(
+        st.one_of(st.text(max_size=12), st.builds("{}:/x".format, st.text(max_size=12))), max_size=3
+    ),
+    options=st.text(max_size=12),
+    maker=st.sampled_from(Maker),
+    wildcard=st.booleans(),
+)
+def test_whatever_stands_in_a_file_only_names_become_sections(
+    *, sources: list[str], options: str, maker: Maker, wildcard: bool
+) -> None:
+    requests = tuple(
+        Request(source, f"/{n}", options, FSTAB, n, wildcard=wildcard, maker=maker)
+        for n, source in enumerate(sources, 1)
+    )
+    then = after(planned(host(requests=requests), policy=EVERYWHERE))
+    assert sections(with_sections(then)) == then
+    assert all(re.fullmatch("[a-z0-9_.-]+", name) for name in then)
