@@ -91,6 +91,11 @@ class NfsUtils:
         return self.version is not None and self.version >= APART_SINCE
 
     @property
+    def mixes_sections(self) -> bool:
+        """Whether it is known to have one value of an option for all sections of a kind."""
+        return self.drop_ins and self.version is not None and not self.keeps_sections_apart
+
+    @property
     def name(self) -> str:
         """The program and its version, for people."""
         return f"mount.nfs {'.'.join(map(str, self.version))}" if self.version else "mount.nfs"

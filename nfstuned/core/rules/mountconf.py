@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from shlex import quote
 
 from nfstuned.core.intent import GLOBAL, as_option, effective, is_version
@@ -67,21 +67,20 @@ def ineffective(facts: Facts) -> Iterator[Fault]:
             yield _fault(setting.file, setting.line, *why)
         if unmatched is not None:
             told.add(section)
-    yield from _overtaken(counting, facts)
+    yield from _overtaken(facts)
 
 
-def _overtaken(counting: AbstractSet[Setting], facts: Facts) -> Iterator[Fault]:
+def _overtaken(facts: Facts) -> Iterator[Fault]:
     """Yield options that an older mount.nfs drops for the sake of another section's; see NfsUtils."""
     utils = facts.system.nfs_utils
-    if utils is None or utils.version is None or not utils.drop_ins or utils.keeps_sections_apart:
+    if utils is None or not utils.mixes_sections:
         return
-    last: dict[tuple[str, str], Setting] = {}
-    for setting in facts.snapshot.settings:
-        last[setting.section, setting.name.lower()] = setting
-    for setting in facts.snapshot.settings:
+    settings = [replace(setting, alone=False) for setting in facts.snapshot.settings]
+    elsewhere = set(effective(settings))
+    last = {(setting.section, setting.name.lower()): setting for setting in settings}
+    for setting in settings:
         winner = last[setting.section, setting.name.lower()]
-        named = setting.section in _NAMED and setting.argument is not None
-        if named and setting in counting and setting is not winner:
+        if setting.section in _NAMED and setting.argument and setting in elsewhere and setting != winner:
             yield _fault(
                 setting.file,
                 setting.line,
