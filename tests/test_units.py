@@ -12,9 +12,13 @@ from pathlib import Path
 import pytest
 
 from nfstuned.host.journal import Message
+from nfstuned.host.lock import LOCK
+from nfstuned.host.request import FILE
+from nfstuned.parse.nfsmount import PERSISTED
 
 ROOT = Path(__file__).parents[1]
 UNIT = ROOT / "systemd/nfstuned.service"
+PERSIST, WATCH = ROOT / "systemd/nfstuned-persist.service", ROOT / "systemd/nfstuned-persist.path"
 CATALOG = ROOT / "systemd/nfstuned.catalog"
 RULES = ROOT / "udev/99-nfstuned.rules"
 HEADER = "NV SERVER   PORT DEV          FSID                              FSC\n"
@@ -25,8 +29,8 @@ def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
 
 
-def settings() -> list[tuple[str, str]]:
-    lines = (line for line in UNIT.read_text().splitlines() if "=" in line and not line.startswith("#"))
+def settings(unit: Path = UNIT) -> list[tuple[str, str]]:
+    lines = (line for line in unit.read_text().splitlines() if "=" in line and not line.startswith("#"))
     return [(name, value) for name, _, value in (line.partition("=") for line in lines)]
 
 
@@ -37,9 +41,37 @@ def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_the_sandbox_is_as_tight_as_promised() -> None:
-    done = run("systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", UNIT)
+def test_systemd_finds_nothing_wrong_with_all_of_them_together(tmp_path: Path) -> None:
+    for unit in (UNIT, PERSIST, WATCH):
+        (tmp_path / unit.name).write_text(unit.read_text().replace("/usr/bin/nfstuned ", "/usr/bin/true "))
+    done = run(
+        "systemd-analyze", "verify", "--man=no", *(tmp_path / one.name for one in (UNIT, WATCH, PERSIST))
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize(("unit", "tenths"), [(UNIT, 20), (PERSIST, 25)], ids=["daemon", "persist"])
+def test_the_sandbox_is_as_tight_as_promised(unit: Path, tenths: int) -> None:
+    done = run("systemd-analyze", "security", "--offline=true", f"--threshold={tenths}", "--no-pager", unit)
     assert done.returncode == 0, done.stdout
+
+
+def test_the_daemon_and_the_units_name_the_same_file() -> None:
+    assert dict(settings(WATCH))["PathExists"] == f"/{FILE}"
+    assert dict(settings(PERSIST))["ExecStartPre"] == f"/bin/rm -f /{FILE}"
+    assert dict(settings(WATCH))["Unit"] == PERSIST.name
+    assert ("Wants", WATCH.name) in settings()
+
+
+def test_the_service_may_write_what_the_command_writes() -> None:
+    given = settings(PERSIST)
+    assert dict(given)["ExecStart"] == "/usr/bin/nfstuned apply --persist"
+    assert ("ReadWritePaths", "/etc") in given
+    assert PERSISTED.startswith("/etc/")
+    # A new text keeps its owner (fchown), which @privileged would forbid; a later line counts.
+    filters = [value for name, value in given if name == "SystemCallFilter"]
+    assert filters[-1] == "@chown"
+    assert LOCK.startswith(f"run/{dict(given)['RuntimeDirectory']}/")
 
 
 def test_the_sandbox_hides_no_mount_and_no_kernel_file_that_the_daemon_reads() -> None:

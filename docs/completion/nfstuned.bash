@@ -33,7 +33,7 @@ _nfstuned() {
         *) case "$place" in
             "nfstuned") words="status apply undo daemon config completion check explain rules samples --version -h --help" ;;
             "nfstuned status") words="--format -h --help" ;;
-            "nfstuned apply") words="--dry-run --fstab --yes --follow-symlink --format -h --help" ;;
+            "nfstuned apply") words="--dry-run --fstab --yes --follow-symlink --persist --prune --format -h --help" ;;
             "nfstuned undo") words="--format -h --help" ;;
             "nfstuned daemon") words="-h --help" ;;
             "nfstuned config") words="show check schema -h --help" ;;

@@ -20,6 +20,8 @@ complete -c nfstuned -n '__fish_seen_subcommand_from apply' -l dry-run -d 'Only 
 complete -c nfstuned -n '__fish_seen_subcommand_from apply' -l fstab -d 'Let the NFS entries of /etc/fstab ask for nconnect instead'
 complete -c nfstuned -n '__fish_seen_subcommand_from apply' -l yes -d 'Change /etc/fstab without a question'
 complete -c nfstuned -n '__fish_seen_subcommand_from apply' -l follow-symlink -d 'Change the file that /etc/fstab leads to'
+complete -c nfstuned -n '__fish_seen_subcommand_from apply' -l persist -d 'Let mount.nfs ask for nconnect by itself instead'
+complete -c nfstuned -n '__fish_seen_subcommand_from apply' -l prune -d 'Of --persist - drop the servers that nothing uses any more'
 complete -c nfstuned -n '__fish_seen_subcommand_from apply' -l format -x -a 'text json' -d 'Print for people, or one JSON document for programs'
 complete -c nfstuned -n '__fish_seen_subcommand_from apply' -s h -d 'Show this message and exit'
 complete -c nfstuned -n '__fish_seen_subcommand_from apply' -l help -d 'Show this message and exit'

@@ -69,9 +69,13 @@ def status(root: Root, form: str) -> int:
 @click.option("--fstab", is_flag=True, help="Let the NFS entries of /etc/fstab ask for nconnect instead.")
 @click.option("--yes", is_flag=True, help="Change /etc/fstab without a question.")
 @click.option("--follow-symlink", "follow", is_flag=True, help="Change the file that /etc/fstab leads to.")
+@click.option(
+    "--persist", "persisted", is_flag=True, help="Let mount.nfs ask for nconnect by itself instead."
+)
+@click.option("--prune", is_flag=True, help="Of --persist: drop the servers that nothing uses any more.")
 @format_option()
 @click.pass_obj
-def apply(root: Root, /, *, fstab: bool, dry_run: bool, form: str, **wish: bool) -> int:
+def apply(root: Root, /, *, fstab: bool, persisted: bool, dry_run: bool, form: str, **wish: bool) -> int:
     """Set the read-ahead of every NFS mount.
 
     Each mount gets what its profile asks for, see `nfstuned config show`. Nothing is unmounted or
@@ -84,6 +88,11 @@ def apply(root: Root, /, *, fstab: bool, dry_run: bool, form: str, **wish: bool)
     changes as a diff and asks; without a terminal it changes nothing unless --yes is given. The old file
     stays beside the new one as /etc/fstab.nfstuned-backup.
 
+    With --persist it writes /etc/nfsmount.conf.d/50-nfstuned.conf instead, a file of its own: mount.nfs then
+    asks for the nconnect of the profile with every mount of a server that says none itself, also with those
+    of units, of the automounter and by hand. A server that is mounted, that a file asks for, or that a
+    policy names has a section there. What a mount or your own nfsmount.conf says is never contradicted.
+
     \b
     Examples:
       nfstuned apply --dry-run
@@ -91,6 +100,8 @@ def apply(root: Root, /, *, fstab: bool, dry_run: bool, form: str, **wish: bool)
       sudo nfstuned apply --format json
       nfstuned apply --fstab --dry-run
       sudo nfstuned apply --fstab
+      nfstuned apply --persist --dry-run
+      sudo nfstuned apply --persist --prune
 
     \b
     Exit status:
@@ -98,12 +109,21 @@ def apply(root: Root, /, *, fstab: bool, dry_run: bool, form: str, **wish: bool)
       1  something was refused or failed; the reason is shown
       2  could not try: the configuration is invalid, nobody could be asked, or wrong usage
     """
+    prune = wish.pop("prune")
+    if fstab and persisted:
+        raise click.UsageError("--fstab and --persist change two files: run one after the other")
+    if any(wish.values()) and not fstab:
+        raise click.UsageError("--yes and --follow-symlink go with --fstab")
+    if prune and not persisted:
+        raise click.UsageError("--prune goes with --persist")
     if fstab:
         from nfstuned.cli.applyfstab import Wish, edit_fstab  # noqa: PLC0415 - what only --fstab needs
 
         return edit_fstab(root, Wish(form, dry_run, **wish))
-    if any(wish.values()):
-        raise click.UsageError("--yes and --follow-symlink go with --fstab")
+    if persisted:
+        from nfstuned.cli import applypersist  # noqa: PLC0415 - what only --persist needs
+
+        return applypersist.persist(root, applypersist.Wish(form, dry_run, prune))
     return preview(root, form) if dry_run else carry_out(root, form)
 
 

@@ -61,6 +61,14 @@ def split_source(source: str) -> tuple[str, str]:
     return host.partition(",")[0], export
 
 
+def section_name(source: str) -> str:
+    """Return what mount.nfs compares with the names of [ Server ] sections, in lower case.
+
+    It cuts the source at its first colon: an IPv6 address in brackets is "[" and its first group.
+    """
+    return source.partition(":")[0].lower()
+
+
 def asked_port(source: str, options: Options) -> int:
     """Return the port that options name; that of the source's protocol where they name none that exists."""
     standard = SMB_PORT if source.startswith(("//", "\\\\")) else NFS_PORT

@@ -11,6 +11,7 @@ from nfstuned.core.fstabowners import ansible_lines
 from nfstuned.core.groups import addresses, protocol
 from nfstuned.core.intent import mounted_source
 from nfstuned.core.match import matcher, subject
+from nfstuned.core.sharing import Id, united
 from nfstuned.core.targets import targets
 from nfstuned.model.facts import NFS_TYPES, Facts, Target
 from nfstuned.model.policy import Policy
@@ -19,8 +20,6 @@ from nfstuned.parse.fields import clean_path
 from nfstuned.parse.fstab import parse_fstab
 from nfstuned.parse.units import unit_name
 from nfstuned.parse.utab import FILE as UTAB
-
-_Id = tuple[str, int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +60,6 @@ class Mounts:
 class Server:
     """What shares connections, whatever its version, and who uses it."""
 
-    ids: frozenset[_Id]
-    """Its names and addresses, each with the port and the protocol."""
     entries: tuple[Entry, ...]
     others: tuple[Target, ...]
 
@@ -73,16 +70,21 @@ def mounts(text: str, snapshot: Snapshot, policy: Policy) -> Mounts:
     A server that says by a live mount what it is (Azure NetApp Files) is that for all its mounts.
     """
     facts = Facts(frozenset(), snapshot, policy, targets(snapshot, policy))
-    said = {
+    said = what_servers_say(facts)
+    found = tuple(
+        replace(entry, target=with_provider(entry.target, said, policy))
+        for entry in _entries(text, snapshot, policy)
+    )
+    return Mounts(found, tuple(with_provider(one, said, policy) for one in _others(found, facts)), facts)
+
+
+def what_servers_say(facts: Facts) -> Mapping[str, str]:
+    """Return the providers that live mounts show, by host."""
+    return {
         target.endpoint.host: target.endpoint.provider
         for target in facts.nfs
         if target.live is not None and target.endpoint.provider != GENERIC
     }
-    found = tuple(
-        replace(entry, target=_known(entry.target, said, policy))
-        for entry in _entries(text, snapshot, policy)
-    )
-    return Mounts(found, tuple(_known(one, said, policy) for one in _others(found, facts)), facts)
 
 
 def unsettled(found: Mounts) -> tuple[str, ...]:
@@ -101,27 +103,22 @@ def servers(found: Mounts, facts: Facts) -> Sequence[Server]:
 
     Two that have a name or one of their addresses in common are one.
     """
-    single = (
-        *(Server(_ids(entry.target, facts), (entry,), ()) for entry in found.entries),
-        *(Server(_ids(target, facts), (), (target,)) for target in found.others),
+    users: list[tuple[frozenset[Id], Entry | Target]] = [
+        *((ids(entry.target, facts), entry) for entry in found.entries),
+        *((ids(target, facts), target) for target in found.others),
+    ]
+    groups = (
+        Server(
+            tuple(one for one in group if isinstance(one, Entry)),
+            tuple(one for one in group if isinstance(one, Target)),
+        )
+        for group in united(users)
     )
-    known: list[Server] = []
-    for one in single:
-        same = [server for server in known if server.ids & one.ids]
-        known = [server for server in known if not server.ids & one.ids]
-        known.append(_joined([*same, one]))
-    return [server for server in known if server.entries]
+    return [server for server in groups if server.entries]
 
 
-def _joined(same: Sequence[Server]) -> Server:
-    return Server(
-        frozenset[_Id]().union(*(one.ids for one in same)),
-        tuple(entry for one in same for entry in one.entries),
-        tuple(target for one in same for target in one.others),
-    )
-
-
-def _ids(target: Target, facts: Facts) -> frozenset[_Id]:
+def ids(target: Target, facts: Facts) -> frozenset[Id]:
+    """Return the names and addresses of a mount's server, each with the port and the protocol."""
     names = {target.endpoint.host, *addresses(target, facts)} - {""}
     return frozenset((name, target.endpoint.port, protocol(target)) for name in names)
 
@@ -134,7 +131,7 @@ def _entries(text: str, snapshot: Snapshot, policy: Policy) -> Iterator[Entry]:
             continue
         decider = decides.get(unit_name(request.point), request)
         elsewhere = "" if decider.file == request.file else f"{decider.file}:{decider.line}"
-        target = _target(decider if elsewhere else request, snapshot, policy)
+        target = as_target(decider if elsewhere else request, snapshot, policy)
         yield Entry(target, lines[request.line - 1], request.line, request.line in blocks, elsewhere)
 
 
@@ -191,12 +188,13 @@ def _is_in(request: Request | None, units: AbstractSet[str]) -> bool:
     )
 
 
-def _target(request: Request, snapshot: Snapshot, policy: Policy) -> Target:
+def as_target(request: Request, snapshot: Snapshot, policy: Policy) -> Target:
+    """Return the mount that a request makes where it is the only one."""
     alone = replace(snapshot, superblocks=(), requests=(request,))
     return targets(alone, policy, (), request.file)[0]
 
 
-def _known(target: Target, said: Mapping[str, str], policy: Policy) -> Target:
+def with_provider(target: Target, said: Mapping[str, str], policy: Policy) -> Target:
     """Return a mount with the provider and the profile that a live mount of its server shows."""
     place = target.endpoint
     if place.provider != GENERIC or place.host not in said:

@@ -7,7 +7,7 @@ of fstab changes count like shares that stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from nfstuned.core.fstabchecks import Refusal, contrary, refusal
@@ -73,19 +73,21 @@ def _name(target: Target) -> str:
 
 
 def _count(server: Server) -> int:
-    """Return the number for all shares of a server.
+    """Return the number for all shares of a server."""
+    targets = [*(entry.target for entry in server.entries), *server.others]
+    wanted = (entry.target.profile.nconnect for entry in server.entries)
+    return common(targets, wanted, (target.wanted.number("nconnect") for target in targets))
+
+
+def common(targets: Iterable[Target], wanted: Iterable[int | None], asked: Iterable[int | None]) -> int:
+    """Return the number for all mounts of a server; one of `wanted` must be there.
 
     It is the most that a profile recommends or that a mount asks for of itself, within what every profile
     allows: more than that is lowered, as NFS202 asks.
     """
-    targets = [*(entry.target for entry in server.entries), *server.others]
     most = min(allowed(target) for target in targets)
-    wanted = [
-        one.target.profile.nconnect for one in server.entries if one.target.profile.nconnect is not None
-    ]
-    numbers = (target.wanted.number("nconnect") for target in targets)
-    asked = [number for number in numbers if number is not None and number <= most]
-    return min(most, max([*wanted, *asked]))
+    own = (number for number in asked if number is not None and number <= most)
+    return min(most, max((*(number for number in wanted if number is not None), *own)))
 
 
 def _why(entry: Entry, server: Server, count: int) -> str:

@@ -20,14 +20,13 @@ from nfstuned.core.groups import (
     version,
     was_recorded,
 )
-from nfstuned.core.intent import find
+from nfstuned.core.intent import find, options
+from nfstuned.core.intent import requested as next_asked
 from nfstuned.core.nfsoptions import has_kerberos
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.intent import Asked
 from nfstuned.model.work import Maker
-from nfstuned.parse.options import parse_options
 from nfstuned.parse.units import unit_name
-from nfstuned.parse.utab import FILE as UTAB
 
 _FSTAB = "/etc/fstab"
 _RELOAD = "sudo systemctl daemon-reload"
@@ -86,13 +85,12 @@ def bound(target: Target) -> int:
     return 1 if has_kerberos(target.options) else allowed(target)
 
 
-def planned(target: Target) -> int | None:
-    """Return the nconnect that a mount's next making asks for: its line may be newer than what it had."""
-    line = parse_options(target.request.options).number("nconnect") if target.request else None
-    asked = find(target.asked, "nconnect")
-    if line is None and target.request and (asked is None or asked.file == UTAB):
-        return 1
-    return requested(target) if line is None else line
+def planned(target: Target, facts: Facts) -> int | None:
+    """Return the nconnect that a mount's next making asks for: its files may be newer than what it had."""
+    if target.request is None:
+        return requested(target)
+    asked = find(next_asked(target.request, facts.snapshot.settings), "nconnect")
+    return 1 if asked is None else options([asked]).number("nconnect")
 
 
 def mend(target: Target, facts: Facts, known: Groups, count: int) -> str:
@@ -114,7 +112,8 @@ def mend(target: Target, facts: Facts, known: Groups, count: int) -> str:
         *([_RELOAD] if units else []),
         *dict.fromkeys(made),
     ]
-    return _agree(others, count) + _put([chief, *others], facts) + _sequence(steps) + _held(live, facts)
+    before = _agree(others, count, facts) + _put([chief, *others], facts)
+    return before + _sequence(steps) + _held(live, facts)
 
 
 def _going(target: Target, facts: Facts, known: Groups, count: int) -> list[Target]:
@@ -143,9 +142,9 @@ def _depth(target: Target) -> tuple[int, str]:
     return (posixpath.normpath(target.point).count("/") if target.point != "/" else 0, target.point)
 
 
-def _agree(others: Iterable[Target], count: int) -> str:
+def _agree(others: Iterable[Target], count: int, facts: Facts) -> str:
     """Name the lines that must say the same, or the next boot decides anew."""
-    lines = dict.fromkeys(one.origin for one in others if one.origin and planned(one) != count)
+    lines = dict.fromkeys(one.origin for one in others if one.origin and planned(one, facts) != count)
     return f"put nconnect={count} also into {some(list(lines))}, then " if lines else ""
 
 

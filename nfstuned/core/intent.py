@@ -1,9 +1,9 @@
 """What a mount asks for, and which line of which file decides that.
 
-As mount.nfs of nfs-utils 2.8.3 does it: conf_get_mntopts and conf_parse_mntopts in utils/mount/configfile.c,
-conf_set_now and conf_get_section in support/nfs/conffile.c. What utab keeps already has what nfsmount.conf
-added: mount_main of utils/mount/mount_libmount.c merges it before try_mount, whose options
-store_mount_options writes down.
+As mount.nfs of nfs-utils 2.8.3 does it, or an older one (Setting.alone): conf_get_mntopts and
+conf_parse_mntopts in utils/mount/configfile.c, conf_set_now and conf_get_section in support/nfs/conffile.c.
+What utab keeps already has what nfsmount.conf added: mount_main of utils/mount/mount_libmount.c merges it
+before try_mount, whose options store_mount_options writes down.
 """
 
 from __future__ import annotations
@@ -217,10 +217,14 @@ def is_version(name: str) -> bool:
 
 
 def _replaces(setting: Setting, known: Setting) -> bool:
-    """Return whether conf_remove_now removes `known`: without an argument it takes any section."""
+    """Return whether conf_remove_now removes `known`: without an argument it takes any section.
+
+    Before nfs-utils 2.8.3 it did so with one, too.
+    """
+    any_section = setting.alone or setting.argument is None
     return (
         setting.section == known.section
-        and (setting.argument is None or _same(setting.argument, known.argument))
+        and (any_section or _same(setting.argument, known.argument))
         and setting.name.lower() == known.name.lower()
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from nfstuned.model.change import Change
+from nfstuned.model.change import Change, SectionChange
 from nfstuned.model.status import StatusRow
 from nfstuned.model.work import Outcome, Result
 
@@ -52,6 +52,22 @@ def changes_document(changes: Sequence[Change]) -> Document:
             "kind": change.kind,
             "target": change.target,
             "mount_point": change.point,
+            "old": change.old,
+            "new": change.new,
+            "outcome": change.result.value,
+            "reason": change.reason,
+        }
+        for change in changes
+    ]
+    return {"schema": "nfstuned.apply/1", "actions": actions}
+
+
+def sections_document(changes: Sequence[SectionChange]) -> Document:
+    """Return `nfstuned.apply/1` of sections of nfstuned's own drop-in."""
+    actions = [
+        {
+            "kind": "persist",
+            "target": change.server,
             "old": change.old,
             "new": change.new,
             "outcome": change.result.value,
@@ -147,7 +163,14 @@ def change_cells(change: Change) -> tuple[str, ...]:
     return printable(change.target), what, change.result.value, f"({printable(change.reason)})"
 
 
-def summary(outcomes: Sequence[Outcome | Change]) -> str:
+def section_cells(change: SectionChange) -> tuple[str, ...]:
+    """Return a section's line, in the columns of `outcome_cells`."""
+    old, new = ("none" if number is None else number for number in (change.old, change.new))
+    what = NONE if change.old == change.new else f"nconnect {old} -> {new}"
+    return printable(change.server), what, change.result.value, f"({printable(change.reason)})"
+
+
+def summary(outcomes: Sequence[Outcome | Change | SectionChange]) -> str:
     """Return the counts of outcomes in one line: "2 done, 1 failed"."""
     numbers = {result: sum(1 for outcome in outcomes if outcome.result is result) for result in Result}
     return ", ".join(f"{number} {result.value}" for result, number in numbers.items() if number)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from types import FrameType
 
+from nfstuned.daemon.persister import Persister
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.sampler import Sampler
 from nfstuned.daemon.tuner import Tuner
@@ -49,6 +50,7 @@ class Daemon:
         self._tuner = Tuner(root, self._reporter, time.monotonic)
         self._tuner.between = self._drain_kernel
         self._sampler = Sampler(root, journal)
+        self._persister = Persister(root, journal)
         self._stopping = False
         self._reason = ""
         self._config: Child | None = None
@@ -155,6 +157,7 @@ class Daemon:
             self._deep_at = None
             self._events_lost = False
         self._tuner.look(deep=deep)
+        self._persister.offer(self._tuner.snapshot, self._tuner.policy)
         ended = time.monotonic()
         self._look_after = ended + min(REST * (ended - started), REST_MOST_S)
         # Events that were lost during the look have set it already.
@@ -213,6 +216,7 @@ class Daemon:
         self._tuner.policy = policy
         self._reporter.config_loaded(policy)
         self._tuner.insist()
+        self._persister.insist()
         self._ready()
 
     def _config_invalid(self, error: ConfigError) -> None:

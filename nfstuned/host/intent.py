@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from nfstuned.host.automaps import AutoMaps
 from nfstuned.host.found import Found
 from nfstuned.host.mountconf import MountConf
 from nfstuned.host.mountunits import STRONG, WEAK, MountUnits
+from nfstuned.host.nfsutils import observe_nfs_utils
 from nfstuned.host.root import Root
 
 
@@ -18,9 +20,17 @@ def observe_intent(root: Root, mounted: Sequence[str]) -> Found:
     """
     found = Found()
     MountConf(root, mounted, found).read()
+    _mix(root, found)
     units = MountUnits(root, found)
     units.read(STRONG)
     units.read_fstab()
     units.read(WEAK)
     AutoMaps(root, mounted, found).read()
     return found
+
+
+def _mix(root: Root, found: Found) -> None:
+    """Mark the settings where the installed mount.nfs does not keep the sections of different names apart."""
+    utils = observe_nfs_utils(root) if found.settings else None
+    if utils is not None and utils.mixes_sections:
+        found.settings = [replace(setting, alone=True) for setting in found.settings]

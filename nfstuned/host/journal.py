@@ -68,6 +68,8 @@ class Message(Enum):
     """Samples cannot be appended to their file; they are in the journal all the same."""
     SAMPLES_WRITTEN = ("af067868f67f42a19fb9421a792f92b2", ("file", "lost"))
     """Samples are appended to their file again; `lost` of them are not in it."""
+    PERSIST_UNASKED = ("db5b6cd3f88a4bffa80c8814a2a8e7cd", ("file", "reason"))
+    """nfstuned-persist.service could not be asked to write what mounts of a new server ask for."""
     CYCLE_FAILED = ("4e73fad58dcc543bb45d3c7816196295", ("reason",))
     """A cycle of the daemon's loop failed; the next one starts afresh, but the watchdog is not fed by it."""
     POLICY_CONFLICT = (

@@ -18,8 +18,8 @@ from nfstuned.host.exchange import exchange
 from nfstuned.host.lock import locked
 from nfstuned.host.root import demand_text
 
-_NEW = ".nfstuned-new"
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+NEW = ".nfstuned-new"
+CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _MEASURED = frozenset({"security.ima", "security.evm"})
 """What the kernel computes of a file's content; those of the old text would make the new one unreadable."""
 _ACCESS_LIST = "system.posix_acl_access"
@@ -95,7 +95,7 @@ def replace(
     except BlockingIOError:
         return Replaced(f"another nfstuned is changing a file: try again ({lock} is locked)")
     except OSError as error:
-        return Replaced(_said(error, original.path, lock))
+        return Replaced(said(error, original.path, lock))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class _Job:
     @property
     def new(self) -> str:
         """The name of the new text until it counts; mount.nfs reads no drop-in that begins with a dot."""
-        return f".{self.name}{_NEW}"
+        return f".{self.name}{NEW}"
 
 
 def _replace(job: _Job, data: bytes, wrong: Callable[[str], str] | None) -> Replaced:
@@ -154,11 +154,9 @@ def _half(error: OSError | KeyboardInterrupt, path: str, backup: str) -> str:
 
 def _write(job: _Job, data: bytes) -> None:
     """Make the new file with all that belongs to the old one but its text."""
-    fd = os.open(job.new, _CREATE, 0o600, dir_fd=job.place)
+    fd = os.open(job.new, CREATE, 0o600, dir_fd=job.place)
     try:
-        written = 0
-        while written < len(data):
-            written += os.write(fd, data[written:])
+        write_all(fd, data)
         status = job.original.status
         # In this order: a change of owner takes mode bits away, and with the access list that the folder
         # gives to new files the mode would let in whom that list names.
@@ -169,6 +167,13 @@ def _write(job: _Job, data: bytes) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write all of the data. Raises OSError."""
+    written = 0
+    while written < len(data):
+        written += os.write(fd, data[written:])
 
 
 def _drop_access_list(fd: int) -> None:
@@ -233,7 +238,7 @@ def _switch(job: _Job) -> str:
     return problem
 
 
-def _said(error: OSError, path: str, lock: str) -> str:
+def said(error: OSError, path: str, lock: str) -> str:
     """Return what was refused, and what to do about it."""
     code = error.errno or 0
     hint = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from nfstuned.host.image import at_first_boot
+from nfstuned.host.nfsutils import observe_nfs_utils
 from nfstuned.host.root import Root
 from nfstuned.host.tls import observe_tls
 from nfstuned.host.unit import observe_unit
@@ -35,6 +36,7 @@ def observe_system(root: Root, *, image: bool) -> System:
         helpers=frozenset(helpers),
         daemon=observe_unit(root, "nfstuned.service", image=image),
         tls=observe_tls(root, image=image),
+        nfs_utils=observe_nfs_utils(root),
     )
     if image:
         return at_first_boot(root, found)
@@ -48,6 +50,7 @@ def observe_system(root: Root, *, image: bool) -> System:
         helpers=found.helpers,
         daemon=found.daemon,
         tls=found.tls,
+        nfs_utils=found.nfs_utils,
     )
 
 

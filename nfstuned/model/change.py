@@ -22,3 +22,17 @@ class Change:
     result: Result
     reason: str
     line: int
+
+
+@dataclass(frozen=True, slots=True)
+class SectionChange:
+    """One [ Server ] section of nfstuned's own drop-in of nfsmount.conf."""
+
+    server: str
+    """Its name, as mounts name it."""
+    old: int | None
+    """The nconnect that the file has; None without a section."""
+    new: int | None
+    """The one that it should have; None where the section goes."""
+    result: Result
+    reason: str

@@ -21,6 +21,8 @@ class Setting:
     value: str
     file: str
     line: int
+    alone: bool = False
+    """It takes away what sections of other names say before it: the installed mount.nfs is an older one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+APART_SINCE = (2, 8, 3)
+"""The first nfs-utils that keeps sections of different names apart."""
 NO_TEXTS: Mapping[str, str] = MappingProxyType({})
 AUTOFS = "autofs.service.d"
 """The drop-ins of the automounter's service, which stand for all that sets its environment."""
@@ -71,6 +73,35 @@ class ImageKernel:
 
 
 @dataclass(frozen=True, slots=True)
+class NfsUtils:
+    """What the installed mount.nfs does with nfsmount.conf, which hangs on its version."""
+
+    version: tuple[int, ...] | None = None
+    """None where the program does not tell."""
+    drop_ins: bool = False
+    """It reads /etc/nfsmount.conf.d."""
+
+    @property
+    def keeps_sections_apart(self) -> bool:
+        """Whether each [ Server ] section has its own value of an option; before, the last one had the only.
+
+        "conffile: ... remove configurations ... the 'arg' argument" came with nfs-utils 2.8.3-rc1. A
+        distribution may have taken it into an older one, which nothing tells.
+        """
+        return self.version is not None and self.version >= APART_SINCE
+
+    @property
+    def mixes_sections(self) -> bool:
+        """Whether it is known to have one value of an option for all sections of a kind."""
+        return self.drop_ins and self.version is not None and not self.keeps_sections_apart
+
+    @property
+    def name(self) -> str:
+        """The program and its version, for people."""
+        return f"mount.nfs {'.'.join(map(str, self.version))}" if self.version else "mount.nfs"
+
+
+@dataclass(frozen=True, slots=True)
 class System:
     """What of the host or the image is not about one mount."""
 
@@ -88,6 +119,8 @@ class System:
     daemon: Unit = Unit()
     """nfstuned.service."""
     tls: Tls = Tls()
+    nfs_utils: NfsUtils | None = None
+    """What mount.nfs tells of itself; None where there is none, or it may not be read."""
     config_problems: tuple[str, ...] = ()
     """What is wrong with nfstuned's own configuration; the built-in profiles count then."""
     kernels: tuple[ImageKernel, ...] = ()

@@ -18,6 +18,8 @@ from nfstuned.parse.versions import in_version_order
 FILE = "/etc/nfsmount.conf"
 VENDOR_FILE = "/usr/etc/nfsmount.conf"
 """Read first, and forgotten with its folder of drop-ins where FILE exists (conf_init_file)."""
+PERSISTED = f"{FILE}.d/50-nfstuned.conf"
+"""nfstuned's own drop-in (`nfstuned apply --persist`)."""
 _BLANK = " \t"
 _SPACE = " \t\n\v\f\r"
 _NAMED = ("server", "mountpoint")

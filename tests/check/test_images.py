@@ -12,6 +12,10 @@ from typing import Any
 
 import pytest
 
+from nfstuned.core.persisttext import with_sections
+from nfstuned.host.nfsutils import observe_nfs_utils
+from nfstuned.host.root import Root
+from nfstuned.parse.nfsmount import PERSISTED
 from tests.lab import roots
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
@@ -129,3 +133,35 @@ def test_an_invalid_configuration_is_found_and_the_image_is_judged_all_the_same(
         "NFS704 /etc/nfstuned/nfstuned.toml:2",
         f"NFS703 kernel {release(image)}",
     ]
+
+
+def asked(image: Path, server: str) -> str:
+    """Return the options with which mount.nfs itself would mount: `-f` mounts nothing."""
+    command = [
+        "chroot",
+        str(image),
+        "/usr/sbin/mount.nfs",
+        f"{server}:/x",
+        "/mnt",
+        "-f",
+        "-v",
+        "-o",
+        "vers=4.1",
+    ]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    (line,) = [line for line in (done.stdout + done.stderr).splitlines() if "text-based options" in line]
+    return line.partition("'")[2]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may chroot")
+def test_mount_nfs_asks_for_what_nfstuneds_drop_in_says_and_an_old_one_for_one_server(image: Path) -> None:
+    utils = observe_nfs_utils(Root(str(image)))
+    assert utils is not None
+    assert utils.drop_ins
+    assert utils.version is not None
+    servers = ("10.1.2.4", "10.1.2.5")
+    put(image, PERSISTED[1:], with_sections({servers[0]: 8}))
+    assert ["nconnect=8" in asked(image, server) for server in servers] == [True, False]
+    put(image, PERSISTED[1:], with_sections(dict.fromkeys(servers, 8)))
+    found = ["nconnect=8" in asked(image, server) for server in servers]
+    assert found == [utils.keeps_sections_apart, True]

@@ -164,6 +164,15 @@ FSTAB = Request("nas:/a/", "/mnt/a/", "rw,nconnect=8", "/etc/fstab", 7)
 WILD = Request("nas:/home/&", "/home/*/x", "nconnect=3,x=&", "/etc/auto.home", 2, wildcard=True)
 
 
+def test_an_older_mount_nfs_has_one_value_for_all_servers_the_last_one() -> None:
+    both = settings('[ Server "nas" ]\nnconnect=4\nrsize=8k\n[ Server "other" ]\nnconnect=8\n')
+    for server, apart, mixed in (("nas", "4", None), ("other", "8", "8"), ("third", None, None)):
+        request = Request(f"{server}:/a", POINT, "rw", "/etc/fstab", 1)
+        for alone, number in ((False, apart), (True, mixed)):
+            asked = find(requested(request, [replace(one, alone=alone) for one in both]), "nconnect")
+            assert (asked and asked.value) == number, (server, alone)
+
+
 def nconnect(*requests: Request, text: str = "", of: Mount | None = None) -> Asked | None:
     return find(Intents(requests, settings(text)).of(of or mount()), "nconnect")
 

@@ -8,9 +8,13 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from nfstuned.core.targets import targets
 from nfstuned.model.finding import Fault
+from nfstuned.model.intent import Setting
+from nfstuned.model.policy import Assignment, Match
+from nfstuned.parse.nfsmount import PERSISTED
 from nfstuned.parse.options import parse_options
-from tests.core.nconnect_hosts import AZURE, NAS, Made, answered, facts, faults
+from tests.core.nconnect_hosts import AZURE, NAS, NAS_ADDRESS, POLICY, Made, answered, facts, faults
 
 RULES = ("NFS201", "NFS202", "NFS204", "NFS205", "NFS207")
 FLAGS = ("ro", "nosuid", "nodev", "noexec", "noatime", "nodiratime", "nosymfollow", "sync", "dirsync")
@@ -54,7 +58,7 @@ class Host:
         ):
             self._mount(again[1], ",".join([again[2], *self.made[again[1]].flags.split(",")]))
         else:
-            assert step == "put nconnect=4 into the options"
+            assert step == "sudo nfstuned apply --persist"
 
     def _write(self, line: int, count: str) -> None:
         point = list(self.made)[line - 1]
@@ -171,3 +175,34 @@ def test_nothing_beside_kerberos_is_told_to_have_several_connections() -> None:
         (facts(lines=(f"{line}krb5", f"{NAS}:/y /y vers=4.1"), network=network), []),
     ):
         assert [fault.subject for fault in faults("NFS201", host)] == told
+
+
+def test_what_nfstuneds_own_file_asks_for_only_has_to_be_mounted_again() -> None:
+    made = Made("/a", asked="rw", source=f"{AZURE}:/sa1/s", fstab="vers=4.1")
+    host = facts(made)
+    settings = (Setting("server", AZURE, "nconnect", "4", PERSISTED, 7),)
+    snapshot = replace(host.snapshot, settings=settings)
+    (fault,) = faults("NFS201", replace(host, snapshot=snapshot, targets=targets(snapshot, host.policy)))
+    assert fault.remedy == "sudo umount /a && sudo mount /a"
+
+
+@pytest.mark.parametrize(
+    ("source", "at", "said"),
+    [
+        (f"{AZURE}:/sa1/s", NAS_ADDRESS, "sudo nfstuned apply --persist, then "),
+        (f"{AZURE}:/sa1/s", "52.239.238.8", "put nconnect=4 into the options, then "),
+        ("10.9.0.5:/v", "10.9.0.5", "sudo nfstuned apply --persist, then "),
+        ("[fd00::5]:/v", "fd00::5", "put nconnect=8 into the options, then "),
+    ],
+)
+def test_a_mount_by_hand_gets_it_from_nfstuneds_own_file_where_that_can_say_it(
+    source: str, at: str, said: str
+) -> None:
+    host = facts(Made("/a", asked="rw", source=source, at=at))
+    policy = replace(
+        POLICY,
+        assignments=(Assignment(Match(server=("10.9.0.0/16", "fd00::/8")), "azure-netapp-files", "p"),),
+    )
+    found = replace(host, policy=policy, targets=targets(host.snapshot, policy))
+    (fault,) = faults("NFS201", found)
+    assert fault.remedy.startswith(f"{said}sudo umount /a && sudo mount -t nfs4 -o ")

@@ -10,7 +10,7 @@ from nfstuned.model.facts import Facts, Measured
 from nfstuned.model.finding import Need
 from nfstuned.model.intent import Setting
 from nfstuned.model.samples import OpRate, Sample, TransportRate
-from nfstuned.model.system import KernelSetting, System
+from nfstuned.model.system import KernelSetting, NfsUtils, System
 from tests.core.nconnect_hosts import AZURE, NAS, Made, facts, faults, subjects
 
 
@@ -165,6 +165,33 @@ def test_sloppy_passes_over_names_and_what_is_no_number_but_not_over_a_bound(
 def test_a_setting_that_a_later_one_replaces_refuses_nothing() -> None:
     pair = ("server", "nas", "nconnect")
     assert not faults("NFS214", _configured((*pair, "99"), (*pair, "4")))
+
+
+@pytest.mark.parametrize(
+    ("utils", "told"),
+    [
+        (None, []),
+        (NfsUtils(), []),
+        (NfsUtils((2, 3, 3)), []),
+        (NfsUtils((2, 6, 2), drop_ins=True), [1, 3]),
+        (NfsUtils((2, 8, 3), drop_ins=True), []),
+    ],
+)
+def test_an_older_mount_nfs_has_one_value_for_all_servers_the_last_one(
+    utils: NfsUtils | None, told: list[int]
+) -> None:
+    lines = (
+        ("server", "nas", "nconnect", "4"),
+        ("server", "nas", "retrans", "4"),
+        ("mountpoint", "/a", "timeo", "600"),
+        ("server", "other", "Nconnect", "8"),
+        ("mountpoint", "/b", "timeo", "700"),
+        ("nfsmount_global_options", None, "nconnect", "2"),
+    )
+    found = replace(_configured(*lines), system=System(nfs_utils=utils))
+    assert subjects("NFS214", found) == [f"/etc/nfsmount.conf:{line}" for line in told]
+    for fault in faults("NFS214", found):
+        assert "mount.nfs 2.6.2 has one " in fault.message
 
 
 def test_a_section_that_no_mount_can_be_in_is_told_once() -> None:

@@ -137,6 +137,25 @@ def test_nfsmount_conf_is_read_in_the_order_of_mount_nfs(tmp_path: Path, write: 
     assert [file for _, file in settings(tmp_path)] == ["/etc/nfsmount.conf", *drops]
 
 
+@pytest.mark.parametrize(
+    ("program", "alone"),
+    [
+        ("(linux nfs-utils 2.6.2)\nconf_init_dir: scandir\n", True),
+        ("(linux nfs-utils 2.8.3)\nconf_init_dir: scandir\n", False),
+        ("(linux nfs-utils 2.3.3)\n", False),
+        ("#!/bin/sh\n", False),
+        (None, False),
+    ],
+)
+def test_settings_are_marked_where_mount_nfs_has_one_for_all_sections(
+    tmp_path: Path, write: Write, program: str | None, *, alone: bool
+) -> None:
+    write("etc/nfsmount.conf", '[ Server "nas" ]\nnconnect=4\n')
+    if program is not None:
+        write("usr/sbin/mount.nfs", program)
+    assert [one.alone for one in observe_intent(Root(str(tmp_path)), ()).settings] == [alone]
+
+
 def test_included_files_stand_where_they_are_named(tmp_path: Path, write: Write) -> None:
     conf = (
         "[s]\na=1\ninclude=more\ninclude=-absent\ninclude=gone\ninclude=/nfs/x\ninclude=nfsmount.conf\nb=3\n"

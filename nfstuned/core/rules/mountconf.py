@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from shlex import quote
 
 from nfstuned.core.intent import GLOBAL, as_option, effective, is_version
@@ -22,7 +23,8 @@ _FIXED = ("nconnect", "rsize", "wsize")
 _DEFAULT, _DEFAULTS = "default", ("vers", "proto")
 """mount.nfs takes what begins with the word out, and reads two of them (default_value in configfile.c)."""
 _VARIABLES = "environment"
-_KNOWN = ("server", "mountpoint", _VARIABLES, GLOBAL)
+_NAMED = {"server": "Server", "mountpoint": "MountPoint"}
+_KNOWN = (*_NAMED, _VARIABLES, GLOBAL)
 
 
 def remount(facts: Facts) -> Iterator[Fault]:
@@ -65,6 +67,28 @@ def ineffective(facts: Facts) -> Iterator[Fault]:
             yield _fault(setting.file, setting.line, *why)
         if unmatched is not None:
             told.add(section)
+    yield from _overtaken(facts)
+
+
+def _overtaken(facts: Facts) -> Iterator[Fault]:
+    """Yield options that an older mount.nfs drops for the sake of another section's; see NfsUtils."""
+    utils = facts.system.nfs_utils
+    if utils is None or not utils.mixes_sections:
+        return
+    settings = [replace(setting, alone=False) for setting in facts.snapshot.settings]
+    elsewhere = set(effective(settings))
+    last = {(setting.section, setting.name.lower()): setting for setting in settings}
+    for setting in settings:
+        winner = last[setting.section, setting.name.lower()]
+        if setting.section in _NAMED and setting.argument and setting in elsewhere and setting != winner:
+            yield _fault(
+                setting.file,
+                setting.line,
+                f"{setting.name} for {setting.argument} counts for no mount: {utils.name} has one "
+                f"{setting.name} for all [ {_NAMED[setting.section]} ] sections, that of "
+                f"{winner.file}:{winner.line}",
+                "put it into the options of the mounts, or update nfs-utils to 2.8.3 or later",
+            )
 
 
 def _is_ours(problem: ParseError) -> bool:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nfstuned.core.backports import knows_nconnect
+from nfstuned.core.endpoint import section_name
+from nfstuned.core.fstabchecks import against
 from nfstuned.core.groups import Groups, effective, groups, protocol, requested, version
 from nfstuned.core.inherited import bound, contradicted, decider, mend, planned, strictest
 from nfstuned.core.intent import find
 from nfstuned.core.nfsoptions import has_kerberos
+from nfstuned.core.persistmembers import unnamed
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault, Rule
 from nfstuned.model.severity import Severity
@@ -54,7 +57,7 @@ def above_policy(facts: Facts) -> Iterator[Fault]:
         if contradicted(target, facts, known) and (requested(target) or 0) <= most:
             continue
         wanted = min(target.profile.nconnect or most, bound(strictest(target, facts, known)))
-        change = "" if planned(target) == wanted else f"set nconnect={wanted}{_in_file(target)}"
+        change = "" if planned(target, facts) == wanted else f"set nconnect={wanted}{_in_file(target)}"
         yield Fault(
             target.subject,
             f"nconnect={got} is more than the {most} that {target.profile.name} allows: nothing is gained "
@@ -111,7 +114,7 @@ def _granted(target: Target, facts: Facts, known: Groups) -> str:
     """Return how a mount gets what it asks for, or as much of it as its group is good for."""
     wanted, strict = requested(target) or 1, strictest(target, facts, known)
     count = min(wanted, bound(strict))
-    if planned(target) == count:
+    if planned(target, facts) == count:
         change = ""
     elif count < wanted:
         profile = f"the profile of {strict.point} allows no more"
@@ -130,13 +133,20 @@ def _may_have_more(target: Target, facts: Facts) -> bool:
 
 
 def _raise(target: Target, wanted: int, facts: Facts, known: Groups) -> str:
-    """Return how a mount gets more connections: a new line in its file where that does not ask for enough."""
-    line = planned(target)
+    """Return how a mount gets more connections: a new line in its file where that does not ask for enough.
+
+    One that was made by hand has no file; nfstuned's own can let the next one ask for it.
+    """
+    line = planned(target, facts)
     if target.live is None:
         return f"put nconnect={wanted} into the options{_in_file(target)}"
     if line is not None and wanted <= line <= bound(strictest(target, facts, known)):
         return mend(target, facts, known, line)
-    change = f"put nconnect={wanted} into the options{_in_file(target)}"
+    by_hand = not target.origin and wanted == target.profile.nconnect
+    if by_hand and not against(target, facts) and not unnamed(section_name(target.source)):
+        change = "sudo nfstuned apply --persist"
+    else:
+        change = f"put nconnect={wanted} into the options{_in_file(target)}"
     return _then(change, mend(target, facts, known, wanted))
 
 

@@ -22,6 +22,7 @@ install() {
 	DEB_PYTHON_INSTALL_LAYOUT=deb python3 -m pip --quiet --disable-pip-version-check install --no-deps --no-index \
 		--break-system-packages --root-user-action=ignore wheel/*.whl || return 1
 	copy systemd '*.service' /usr/lib/systemd/system
+	copy systemd '*.path' /usr/lib/systemd/system
 	copy systemd '*.socket' /usr/lib/systemd/system
 	copy systemd '*.timer' /usr/lib/systemd/system
 	copy systemd '*.preset' /usr/lib/systemd/system-preset

@@ -1,0 +1,282 @@
+"""`nfstuned apply --persist`: what it says, what it writes, and what it refuses."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nfstuned.cli.applypersist import Wish, persist
+from nfstuned.core.persisttext import with_sections
+from nfstuned.host.root import WitnessRoot
+from nfstuned.model.facts import Answer, Network
+from nfstuned.parse.nfsmount import PERSISTED
+from tests.check.hosts import Told
+from tests.cli.conftest import Host, Run
+
+CONFIG = '[[policy]]\nmatch = { server = "10.1.2.0/24" }\nprofile = "azure-netapp-files"\n'
+FSTAB = "10.1.2.4:/vol1 /mnt/vol1 nfs vers=4.1,hard 0 0\n10.1.2.4:/vol2 /mnt/vol2 nfs vers=4.1 0 0\n"
+MOUNT_NFS = b"\x7fELF\0%%s: (linux nfs-utils %s)\n\0conf_init_dir: scandir %%s: %%s\0"
+AZURE = "sa1.file.core.windows.net"
+NOTHING = f"Nothing to do: {PERSISTED} is as the profiles ask.\n"
+
+
+@pytest.fixture
+def here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Host:
+    (tmp_path / "etc/nfstuned").mkdir(parents=True)
+    (tmp_path / "proc/sys/kernel").mkdir(parents=True)
+    (tmp_path / "proc/sys/kernel/osrelease").write_text("6.12.43+deb13-amd64\n")
+    (tmp_path / "usr/sbin").mkdir(parents=True)
+    made = Host(tmp_path, capsys)
+    made.configure(CONFIG)
+    install(made, b"2.8.3")
+    (tmp_path / "etc/fstab").write_text(FSTAB)
+    return made
+
+
+def install(here: Host, version: bytes) -> None:
+    (here.tree / "usr/sbin/mount.nfs").write_bytes(MOUNT_NFS % version)
+
+
+def drop_in(here: Host) -> Path:
+    return here.tree / PERSISTED[1:]
+
+
+def names(here: Host) -> set[str]:
+    return {path.name for path in drop_in(here).parent.iterdir()}
+
+
+def actions(run: Run) -> list[dict[str, Any]]:
+    return list(run.document["actions"])
+
+
+def test_a_dry_run_says_what_it_would_do_and_does_nothing(here: Host) -> None:
+    run = here.run("apply", "--persist", "--dry-run")
+    assert (run.status, run.err) == (0, "")
+    assert run.out == (
+        "10.1.2.4  nconnect none -> 8  planned  (azure-netapp-files asks for nconnect=8)\n1 planned\n"
+    )
+    assert not drop_in(here).parent.exists()
+
+
+def test_it_writes_the_file_and_says_when_that_counts(here: Host) -> None:
+    old = os.umask(0o077)
+    try:
+        run = here.run("apply", "--persist")
+    finally:
+        os.umask(old)
+    assert (run.status, run.err) == (0, "")
+    assert run.out == (
+        "10.1.2.4  nconnect none -> 8  done  (azure-netapp-files asks for nconnect=8)\n"
+        "1 done\n"
+        "Written to /etc/nfsmount.conf.d/50-nfstuned.conf.\n"
+        "A server has the new number when it is mounted anew, after every mount of it was unmounted: see "
+        "nfstuned check.\n"
+    )
+    assert drop_in(here).read_text() == with_sections({"10.1.2.4": 8})
+    assert stat.S_IMODE(drop_in(here).stat().st_mode) == 0o644
+    assert stat.S_IMODE(drop_in(here).parent.stat().st_mode) == 0o755
+    assert names(here) == {"50-nfstuned.conf"}
+
+
+def test_a_second_time_there_is_nothing_to_do(here: Host) -> None:
+    here.run("apply", "--persist")
+    before = drop_in(here).stat()
+    run = here.run("apply", "--persist")
+    assert (run.status, run.out, run.err) == (0, NOTHING, "")
+    assert drop_in(here).stat() == before
+
+
+def test_what_changes_later_is_changed_in_it_and_no_backups_pile_up(here: Host) -> None:
+    here.run("apply", "--persist")
+    here.edit("etc/fstab", FSTAB, FSTAB + "10.1.2.9:/vol /mnt/vol nfs rw,nconnect=16 0 0\n")
+    run = here.run("apply", "--persist", "--format", "json")
+    assert [(one["target"], one["old"], one["new"], one["outcome"]) for one in actions(run)] == [
+        ("10.1.2.9", None, 16, "done")
+    ]
+    assert drop_in(here).read_text() == with_sections({"10.1.2.4": 8, "10.1.2.9": 16})
+    assert names(here) == {"50-nfstuned.conf"}
+
+
+def test_json_is_the_document_of_every_apply(here: Host) -> None:
+    run = here.run("apply", "--persist", "--format", "json")
+    assert (run.status, run.err) == (0, "")
+    assert actions(run) == [
+        {
+            "kind": "persist",
+            "target": "10.1.2.4",
+            "old": None,
+            "new": 8,
+            "outcome": "done",
+            "reason": "azure-netapp-files asks for nconnect=8",
+        }
+    ]
+    assert actions(here.run("apply", "--persist", "--format", "json")) == []
+
+
+def test_what_it_wrote_is_what_fstab_and_status_then_know(here: Host) -> None:
+    here.run("apply", "--persist")
+    run = here.run("apply", "--fstab", "--dry-run")
+    assert run.out.startswith("Nothing to do")
+
+
+def test_a_server_that_is_gone_stays_until_it_is_pruned(here: Host) -> None:
+    here.run("apply", "--persist")
+    (here.tree / "etc/fstab").write_text("")
+    run = here.run("apply", "--persist")
+    assert (run.status, run.out) == (0, NOTHING)
+    assert run.err == f"{PERSISTED}: nothing here uses 10.1.2.4; --prune takes its section out\n"
+    run = here.run("apply", "--persist", "--prune", "--format", "json")
+    assert (run.status, run.err) == (0, "")
+    (action,) = actions(run)
+    assert (action["old"], action["new"], action["outcome"]) == (8, None, "done")
+    assert drop_in(here).read_text() == with_sections({})
+    assert here.run("apply", "--persist", "--prune").out == NOTHING
+
+
+def test_pruning_says_what_goes(here: Host) -> None:
+    here.run("apply", "--persist")
+    (here.tree / "etc/fstab").write_text("")
+    run = here.run("apply", "--persist", "--prune", "--dry-run")
+    assert run.out == "10.1.2.4  nconnect 8 -> none  planned  (nothing here uses it)\n1 planned\n"
+
+
+@pytest.mark.parametrize("text", ["# mine\n", "", with_sections({"10.1.2.4": 8}).replace("=8", "=2")])
+@pytest.mark.parametrize("more", [[], ["--dry-run"], ["--prune"]])
+def test_a_file_that_somebody_edited_is_refused(here: Host, text: str, more: list[str]) -> None:
+    drop_in(here).parent.mkdir()
+    drop_in(here).write_text(text)
+    run = here.run("apply", "--persist", *more, "--format", "json")
+    assert run.status == 1
+    (action,) = actions(run)
+    assert (action["target"], action["outcome"]) == (PERSISTED, "failed")
+    assert "move what was added to a file of another name" in action["reason"]
+    assert drop_in(here).read_text() == text
+    assert names(here) == {"50-nfstuned.conf"}
+    run = here.run("apply", "--persist", *more)
+    assert run.out.startswith(f"{PERSISTED}  -  failed  (it is not as nfstuned wrote it: ")
+
+
+def test_a_link_in_its_place_is_not_followed(here: Host) -> None:
+    drop_in(here).parent.mkdir()
+    drop_in(here).symlink_to("../elsewhere")
+    run = here.run("apply", "--persist")
+    assert (run.status, run.out) == (2, "")
+    assert run.err == f"{PERSISTED}: is a symbolic link to ../elsewhere\n"
+    assert not (here.tree / "etc/elsewhere").exists()
+
+
+def test_what_is_no_file_cannot_be_tried(here: Host) -> None:
+    drop_in(here).parent.mkdir()
+    os.mkfifo(drop_in(here))
+    run = here.run("apply", "--persist")
+    assert (run.status, run.out) == (2, "")
+    assert run.err == f"{PERSISTED}: a fifo where a file should be: not read\n"
+
+
+def test_with_debian_12_the_second_server_is_refused_with_the_reason(here: Host) -> None:
+    install(here, b"2.6.2")
+    here.edit("etc/fstab", FSTAB, FSTAB + "10.1.2.9:/vol /mnt/vol nfs rw 0 0\n")
+    run = here.run("apply", "--persist")
+    assert run.status == 0
+    assert run.out.startswith(
+        "10.1.2.4  nconnect none -> 8  done     (azure-netapp-files asks for nconnect=8)\n"
+        "10.1.2.9  nconnect none -> 8  skipped  (mount.nfs 2.6.2 has one nconnect for all [ Server ] "
+        "sections, and 10.1.2.4 has it: put nconnect into the options of the mounts instead)\n"
+        "1 done, 1 skipped\n"
+    )
+    assert drop_in(here).read_text() == with_sections({"10.1.2.4": 8})
+
+
+def test_without_mount_nfs_it_says_so(here: Host) -> None:
+    (here.tree / "usr/sbin/mount.nfs").unlink()
+    run = here.run("apply", "--persist", "--format", "json")
+    assert run.status == 1
+    assert "there is no mount.nfs here" in actions(run)[0]["reason"]
+    assert not drop_in(here).parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome", "status"),
+    [
+        (Answer(AZURE, ("10.0.0.4",), ("sa1.privatelink.file.core.windows.net",)), "planned", 0),
+        (Answer(AZURE, ("52.239.238.8",)), "skipped", 0),
+        (Answer(AZURE, error="no answer within 3 s", final=False), "failed", 1),
+    ],
+)
+def test_the_name_servers_decide_about_azure_files(
+    here: Host, answer: Answer, outcome: str, status: int
+) -> None:
+    (here.tree / "etc/fstab").write_text(f"{AZURE}:/sa1/a /mnt/a nfs vers=4.1 0 0\n")
+    root = WitnessRoot(str(here.tree))
+    ended = persist(root, Wish("json", dry_run=True), Told(Network(answers=(answer,))))
+    out, err = here.capture.readouterr()
+    (action,) = actions(Run(ended, out, err))
+    assert (ended, action["outcome"], action["new"]) == (status, outcome, 4)
+
+
+def test_the_administrators_own_number_is_named(here: Host) -> None:
+    (here.tree / "etc/nfsmount.conf").write_text('[ Server "10.1.2.4" ]\nnconnect=2\n')
+    (action,) = actions(here.run("apply", "--persist", "--format", "json"))
+    assert (action["outcome"], action["reason"]) == (
+        "skipped",
+        "/etc/nfsmount.conf:2 says nconnect=2: that counts",
+    )
+    assert not drop_in(here).exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--fstab", "--persist"], "one after the other"),
+        (["--prune"], "--prune goes with --persist"),
+        (["--fstab", "--prune"], "--prune goes with --persist"),
+        (["--persist", "--yes"], "--yes and --follow-symlink go with --fstab"),
+    ],
+)
+def test_what_does_not_go_together_says_so(here: Host, arguments: list[str], words: str) -> None:
+    run = here.run("apply", *arguments)
+    assert (run.status, run.out) == (2, "")
+    assert words in run.err
+
+
+def test_an_invalid_configuration_is_no_try(here: Host) -> None:
+    here.configure("[")
+    assert (here.run("apply", "--persist").status, drop_in(here).parent.exists()) == (2, False)
+
+
+@pytest.mark.usefixtures("as_user")
+def test_a_user_may_look_and_is_told_what_it_takes(host: Callable[[str], Host]) -> None:
+    here = host("no-nfs")
+    (here.tree / "usr/sbin").mkdir(parents=True)
+    (here.tree / "etc").mkdir(exist_ok=True)
+    install(here, b"2.8.3")
+    (here.tree / "etc/fstab").write_text(FSTAB)
+    here.configure(CONFIG)
+    (here.tree / "etc").chmod(0o555)
+    assert here.run("apply", "--persist", "--dry-run").status == 0
+    run = here.run("apply", "--persist", "--format", "json")
+    assert run.status == 1
+    (action,) = actions(run)
+    assert action["outcome"] == "failed"
+    assert action["reason"].endswith("Permission denied, so that it is as it was; run it as root")
+
+
+def test_status_then_names_the_file_as_who_asks(host: Callable[[str], Host]) -> None:
+    here = host("debian-13-6.12")
+    (here.tree / "usr/sbin").mkdir(parents=True)
+    install(here, b"2.8.3")
+    run = here.run("apply", "--persist", "--format", "json")
+    assert [(one["target"], one["new"], one["outcome"]) for one in actions(run)] == [
+        ("10.10.10.10", 4, "done"),
+        (AZURE, 4, "done"),
+    ]
+    rows = {row["mount_point"]: row for row in here.run("status", "--format", "json").document["mounts"]}
+    asked = {point: (row["nconnect_requested"], row["nconnect"]) for point, row in rows.items()}
+    assert (asked["/mnt/2"], asked["/mnt/3"]) == ((4, 4), (None, 1))
+    line = drop_in(here).read_text().splitlines().index(f'[ Server "{AZURE}" ]') + 2
+    assert rows["/mnt/2"]["nconnect_requested_by"] == f"{PERSISTED}:{line}"

@@ -1,0 +1,130 @@
+"""Whatever the host is: a second run has nothing to do, and mount.nfs gives servers what the file says."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfstuned.core.intent import find, requested
+from nfstuned.core.persistmembers import uses
+from nfstuned.core.persisttext import sections, with_sections
+from nfstuned.model.system import NfsUtils
+from nfstuned.model.work import FSTAB, Maker, Request, Result, Snapshot
+from nfstuned.parse.nfsmount import PERSISTED
+from tests.core.fstabs import EVERYWHERE, POLICY
+from tests.core.persisted import (
+    ANF,
+    ANF2,
+    NEW,
+    OLD,
+    OLDEST,
+    PUBLIC,
+    SA1,
+    SA2,
+    after,
+    conf,
+    host,
+    ours,
+    planned,
+)
+
+NAMES = (SA1, SA1.upper(), SA2, PUBLIC, ANF, ANF2, "nas", "[fd00::10]", "127.0.0.1", "unknown.example.org")
+OPTIONS = (
+    "rw",
+    "nconnect=2",
+    "nconnect=4",
+    "nconnect=8",
+    "nconnect=16",
+    "nconnect=x",
+    "sec=krb5",
+    "proto=rdma",
+)
+LINES = st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(OPTIONS)), max_size=5).map(
+    lambda found: tuple(f"{name}:/x{n} /p{n} {options}" for n, (name, options) in enumerate(found))
+)
+SETTINGS = st.lists(
+    st.one_of(
+        st.builds(conf, st.just("server"), st.sampled_from((*NAMES, "gone")), st.sampled_from("248")),
+        st.builds(conf, st.just("mountpoint"), st.sampled_from(("/p0", "/p1")), st.sampled_from("248")),
+        st.builds(conf, st.just("nfsmount_global_options"), st.none(), st.sampled_from("248")),
+    ),
+    max_size=2,
+).map(tuple)
+HELD = st.dictionaries(
+    st.sampled_from((SA1, SA2, PUBLIC, ANF, ANF2, "nas", "gone")), st.integers(1, 16), max_size=3
+)
+UTILS = st.sampled_from((NEW, OLD, OLDEST, NfsUtils(), None))
+HOSTS = st.builds(lambda lines, settings: host(*lines, settings=settings), LINES, SETTINGS)
+
+
+@given(snapshot=HOSTS, held=HELD, utils=UTILS, prune=st.booleans())
+def test_a_second_run_has_nothing_to_do(
+    *, snapshot: Snapshot, held: dict[str, int], utils: NfsUtils | None, prune: bool
+) -> None:
+    first = planned(snapshot, held, utils, prune=prune)
+    then = after(first, held)
+    second = planned(snapshot, then, utils, prune=prune)
+    assert after(second, then) == then
+    assert not [one for one in second.changes if one.result is Result.PLANNED]
+
+
+@given(snapshot=HOSTS, held=HELD, prune=st.booleans())
+def test_the_file_gives_what_it_says_and_changes_no_other_mount(
+    *, snapshot: Snapshot, held: dict[str, int], prune: bool
+) -> None:
+    then = after(planned(snapshot, held, NEW, prune=prune), held)
+    for use in uses(snapshot, POLICY).all:
+        request = use.target.request
+        assert request is not None
+        before = find(requested(request, snapshot.settings), "nconnect")
+        now = find(requested(request, (*snapshot.settings, *ours(then))), "nconnect")
+        if before is not None:
+            assert now == before
+        elif use.name in then:
+            assert now is not None
+            assert (now.file, now.value) == (PERSISTED, str(then[use.name]))
+        else:
+            assert now is None
+
+
+@given(snapshot=HOSTS, held=HELD, prune=st.booleans())
+def test_an_old_mount_nfs_never_has_two_sections(
+    *, snapshot: Snapshot, held: dict[str, int], prune: bool
+) -> None:
+    then = after(planned(snapshot, held, OLD, prune=prune), held)
+    others = [one for one in snapshot.settings if one.section == "server"]
+    assert len(then) <= (0 if others else 1)
+
+
+@given(HOSTS, HELD)
+def test_every_share_of_a_server_gets_the_same(snapshot: Snapshot, held: dict[str, int]) -> None:
+    plan = planned(snapshot, held, NEW)
+    written = {one.server: one.new for one in plan.changes if one.result is Result.PLANNED and one.new}
+    settings = (*snapshot.settings, *ours(after(plan, held)))
+    for use in uses(snapshot, POLICY).all:
+        if use.name in written and use.target.request is not None:
+            found = find(requested(use.target.request, settings), "nconnect")
+            assert found is not None
+            assert found.value == str(written[use.name])
+
+
+@given(
+    sources=st.lists(
+        st.one_of(st.text(max_size=12), st.builds("{}:/x".format, st.text(max_size=12))), max_size=3
+    ),
+    options=st.text(max_size=12),
+    maker=st.sampled_from(Maker),
+    wildcard=st.booleans(),
+)
+def test_whatever_stands_in_a_file_only_names_become_sections(
+    *, sources: list[str], options: str, maker: Maker, wildcard: bool
+) -> None:
+    requests = tuple(
+        Request(source, f"/{n}", options, FSTAB, n, wildcard=wildcard, maker=maker)
+        for n, source in enumerate(sources, 1)
+    )
+    then = after(planned(host(requests=requests), policy=EVERYWHERE))
+    assert sections(with_sections(then)) == then
+    assert all(re.fullmatch("[a-z0-9_.-]+", name) for name in then)

@@ -1,0 +1,106 @@
+"""Mode persist: when the daemon asks for nfstuned-persist.service, and that it does so only when told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nfstuned.daemon import persister
+from nfstuned.daemon.persister import Persister
+from nfstuned.host.journal import Journal, Message
+from nfstuned.host.request import FILE
+from nfstuned.host.root import Root
+from nfstuned.model.policy import Policy
+from nfstuned.model.work import Snapshot
+from tests.core.nconnect_hosts import Made, facts
+
+WANTED = Policy((), nconnect_mode="persist")
+
+
+class Host:
+    """A persister, the file that it makes, and what it tells the journal."""
+
+    def __init__(self, tree: Path) -> None:
+        self.file = tree / FILE
+        self.entries: list[dict[bytes, bytes]] = []
+        self.persister = Persister(Root(str(tree)), Journal(self._write))
+
+    def _write(self, *fields: bytes) -> None:
+        self.entries.append(dict(field.split(b"=", 1) for field in fields))
+
+    def asks(self, snapshot: Snapshot, policy: Policy | None = WANTED) -> bool:
+        """Return whether the service is asked for; as systemd does, take the file away then."""
+        self.persister.offer(snapshot, policy)
+        asked = self.file.exists()
+        if asked:
+            self.file.unlink()
+        return asked
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Host:
+    (tmp_path / "run/nfstuned").mkdir(parents=True)
+    return Host(tmp_path)
+
+
+def mounted(*sources: str) -> Snapshot:
+    return facts(*(Made(f"/{n}", source=source) for n, source in enumerate(sources))).snapshot
+
+
+@pytest.mark.parametrize("policy", [None, replace(WANTED, nconnect_mode="advise")])
+def test_nothing_is_asked_in_another_mode(here: Host, policy: Policy | None) -> None:
+    assert not here.asks(mounted("nas:/a"), policy)
+
+
+def test_a_new_configuration_is_told_also_without_a_server(here: Host) -> None:
+    assert here.asks(mounted())
+    assert not here.asks(mounted())
+    here.persister.insist()
+    assert here.asks(mounted())
+
+
+def test_a_new_server_is_told_once(here: Host) -> None:
+    assert here.asks(mounted())
+    assert here.asks(mounted("nas:/a"))
+    assert not here.asks(mounted("nas:/a"))
+    assert not here.asks(mounted("nas:/a", "NAS:/b"))
+    assert here.asks(mounted("nas:/a", "other:/a"))
+
+
+def test_a_server_that_comes_and_goes_is_no_news(here: Host) -> None:
+    """Automounts expire; each would start a service."""
+    assert here.asks(mounted("nas:/a"))
+    assert not here.asks(mounted())
+    assert not here.asks(mounted("nas:/a"))
+
+
+def test_once_more_before_it_was_served_is_the_same(here: Host) -> None:
+    here.persister.offer(mounted("nas:/a"), WANTED)
+    here.persister.offer(mounted("nas:/a", "other:/a"), WANTED)
+    assert here.file.exists()
+    assert here.entries == []
+
+
+def test_what_is_remembered_has_a_bound(here: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(persister, "REMEMBERED", 2)
+    assert here.asks(mounted("a:/x", "b:/x"))
+    assert here.asks(mounted("c:/x"))
+    assert not here.asks(mounted("c:/x"))
+    assert here.asks(mounted("a:/x", "c:/x"))
+
+
+def test_what_is_in_the_way_is_told_once_and_tried_again(here: Host) -> None:
+    here.file.mkdir()
+    for _ in range(3):
+        here.persister.offer(mounted("nas:/a"), WANTED)
+    (entry,) = here.entries
+    assert entry[b"MESSAGE_ID"] == Message.PERSIST_UNASKED.id.encode()
+    assert entry[b"NFSTUNED_FILE"] == str(here.file).encode()
+    assert entry[b"NFSTUNED_REASON"] == b"Is a directory"
+    here.file.rmdir()
+    assert here.asks(mounted("nas:/a"))
+    here.file.symlink_to("/nowhere")
+    here.persister.offer(mounted("other:/a"), WANTED)
+    assert [one[b"NFSTUNED_REASON"] for one in here.entries[1:]] == [b"Too many levels of symbolic links"]

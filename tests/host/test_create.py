@@ -1,0 +1,83 @@
+"""A file that was not there: what it is made with, what is refused, and what a refusal leaves."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from nfstuned.host.create import create
+from tests.host.replacing import lock
+
+TEXT = b"the text\n" * 50
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "conf.d" / "50-x.conf"
+
+
+def test_it_is_made_with_its_folder_for_everyone_to_read(file: Path) -> None:
+    old = os.umask(0o077)
+    try:
+        assert create(str(file), TEXT, lock(file)) == ""
+    finally:
+        os.umask(old)
+    assert file.read_bytes() == TEXT
+    assert stat.S_IMODE(file.stat().st_mode) == 0o644
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o755
+    assert os.listdir(file.parent) == ["50-x.conf"]
+
+
+def test_a_folder_that_is_there_stays_as_it_is(file: Path) -> None:
+    file.parent.mkdir(mode=0o700)
+    assert create(str(file), TEXT, lock(file)) == ""
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+
+
+def test_the_folder_above_is_not_made(file: Path) -> None:
+    far = file.parent / "more" / "x.conf"
+    assert create(str(far), TEXT, f"{file.parent.parent}/lock") == (
+        f"{far}: No such file or directory, so that it is as it was"
+    )
+    assert not file.parent.exists()
+
+
+@pytest.mark.parametrize("other", ["file", "link", "folder"])
+def test_what_somebody_else_made_meanwhile_stays(file: Path, other: str) -> None:
+    file.parent.mkdir()
+    if other == "file":
+        file.write_bytes(b"mine\n")
+    elif other == "link":
+        file.symlink_to("/nowhere")
+    else:
+        file.mkdir()
+    before = file.lstat()
+    assert create(str(file), TEXT, lock(file)) == f"{file} was made meanwhile: look again"
+    assert file.lstat() == before
+    assert os.listdir(file.parent) == ["50-x.conf"]
+
+
+def test_what_a_killed_one_left_is_taken_away(file: Path) -> None:
+    file.parent.mkdir()
+    (file.parent / ".50-x.conf.nfstuned-new").write_bytes(b"half")
+    assert create(str(file), TEXT, lock(file)) == ""
+    assert os.listdir(file.parent) == ["50-x.conf"]
+
+
+def test_two_at_once_do_not_mix(file: Path) -> None:
+    fd = os.open(lock(file), os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    try:
+        assert "another nfstuned" in create(str(file), TEXT, lock(file))
+    finally:
+        os.close(fd)
+    assert not file.parent.exists()
+
+
+def test_a_folder_that_leads_nowhere_is_said(file: Path) -> None:
+    file.parent.symlink_to("/nowhere/at/all")
+    assert "No such file or directory" in create(str(file), TEXT, lock(file))
