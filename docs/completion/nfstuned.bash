@@ -15,6 +15,7 @@ _nfstuned() {
     done
     case "$place $prev" in
         "nfstuned status --format") words="text json" ;;
+        "nfstuned apply --remount") words="" ;;
         "nfstuned apply --format") words="text json" ;;
         "nfstuned undo --format") words="text json" ;;
         "nfstuned config show --format") words="text json" ;;
@@ -33,7 +34,7 @@ _nfstuned() {
         *) case "$place" in
             "nfstuned") words="status apply undo daemon config completion check explain rules samples --version -h --help" ;;
             "nfstuned status") words="--format -h --help" ;;
-            "nfstuned apply") words="--dry-run --fstab --yes --follow-symlink --format -h --help" ;;
+            "nfstuned apply") words="--dry-run --fstab --remount --yes --follow-symlink --format -h --help" ;;
             "nfstuned undo") words="--format -h --help" ;;
             "nfstuned daemon") words="-h --help" ;;
             "nfstuned config") words="show check schema -h --help" ;;

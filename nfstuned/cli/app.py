@@ -67,11 +67,16 @@ def status(root: Root, form: str) -> int:
 @app.command()
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @click.option("--fstab", is_flag=True, help="Let the NFS entries of /etc/fstab ask for nconnect instead.")
-@click.option("--yes", is_flag=True, help="Change /etc/fstab without a question.")
+@click.option(
+    "--remount",
+    metavar="MOUNT|--all",
+    help="Unmount all mounts of this mount's server (or of every server) and mount them again instead.",
+)
+@click.option("--yes", is_flag=True, help="Change /etc/fstab, or mount again, without a question.")
 @click.option("--follow-symlink", "follow", is_flag=True, help="Change the file that /etc/fstab leads to.")
 @format_option()
 @click.pass_obj
-def apply(root: Root, /, *, fstab: bool, dry_run: bool, form: str, **wish: bool) -> int:
+def apply(root: Root, /, *, fstab: bool, remount: str | None, dry_run: bool, form: str, **wish: bool) -> int:
     """Set the read-ahead of every NFS mount.
 
     Each mount gets what its profile asks for, see `nfstuned config show`. Nothing is unmounted or
@@ -84,6 +89,11 @@ def apply(root: Root, /, *, fstab: bool, dry_run: bool, form: str, **wish: bool)
     changes as a diff and asks; without a terminal it changes nothing unless --yes is given. The old file
     stays beside the new one as /etc/fstab.nfstuned-backup.
 
+    With --remount it gives mounts that exist the nconnect of their profiles. The first mount of a server
+    decides for all of them, so all are unmounted and mounted again in the right order; not lazily, not by
+    force, not while something uses one of them, and not where the server does not answer. It shows the
+    commands and asks; without a terminal it does nothing unless --yes is given.
+
     \b
     Examples:
       nfstuned apply --dry-run
@@ -91,6 +101,8 @@ def apply(root: Root, /, *, fstab: bool, dry_run: bool, form: str, **wish: bool)
       sudo nfstuned apply --format json
       nfstuned apply --fstab --dry-run
       sudo nfstuned apply --fstab
+      sudo nfstuned apply --remount /data --dry-run
+      sudo nfstuned apply --remount --all
 
     \b
     Exit status:
@@ -98,12 +110,18 @@ def apply(root: Root, /, *, fstab: bool, dry_run: bool, form: str, **wish: bool)
       1  something was refused or failed; the reason is shown
       2  could not try: the configuration is invalid, nobody could be asked, or wrong usage
     """
+    if remount is not None:
+        from nfstuned.cli import applyremount  # noqa: PLC0415 - what only --remount needs
+
+        if fstab or wish.pop("follow"):
+            raise click.UsageError("--fstab and --follow-symlink do not go with --remount")
+        return applyremount.remount(root, applyremount.Wish(remount, form, dry_run, **wish))
     if fstab:
         from nfstuned.cli.applyfstab import Wish, edit_fstab  # noqa: PLC0415 - what only --fstab needs
 
         return edit_fstab(root, Wish(form, dry_run, **wish))
     if any(wish.values()):
-        raise click.UsageError("--yes and --follow-symlink go with --fstab")
+        raise click.UsageError("--yes goes with --fstab or --remount, --follow-symlink with --fstab")
     return preview(root, form) if dry_run else carry_out(root, form)
 
 
