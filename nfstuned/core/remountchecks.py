@@ -51,6 +51,11 @@ def _invisible(case: Case) -> str:
     return f"another mount namespace has a mount of the same connections at {some(found)}" if found else ""
 
 
+def _foreign(case: Case) -> str:
+    found = [one.point for one in case.parts if one.live and one.live.device not in case.sight.volumes]
+    return f"{some(found)} was mounted over another network namespace than this one" if found else ""
+
+
 def _root(case: Case) -> str:
     return "the root file system cannot be unmounted" if any(one.point == "/" for one in case.parts) else ""
 
@@ -134,6 +139,6 @@ _Check = Callable[[Case], str]
 APART: tuple[_Check, ...] = (_autofs, _kerberos)
 """What is left alone on purpose."""
 AGAINST: tuple[_Check, ...] = (
-    *(_root, _invisible, _unfit, _tunnelled, _stacked, _unknown, _nested, _units),
+    *(_root, _invisible, _foreign, _unfit, _tunnelled, _stacked, _unknown, _nested, _units),
     *(users, elsewhere, hidden),
 )

@@ -97,7 +97,7 @@ def _ended(part: Part, run: _Run) -> Ended:
         reason = f"not mounted now: {why}"
         return Ended(part.point, plan.old, plan.new, Result.FAILED, reason, mounted=False, way=way)
     count = run.hands.nconnect(part.point)
-    if count == plan.new and not run.problem:
+    if count == plan.new and not own:
         return Ended(part.point, plan.old, plan.new, Result.DONE, plan.reason)
     again = "it is mounted, with the options from before" if own else "it is mounted"
     why = own or run.problem or "another mount of the server came first"

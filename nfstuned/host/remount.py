@@ -15,13 +15,14 @@ from types import FrameType
 from nfstuned.host.bdi import identity
 from nfstuned.host.command import run
 from nfstuned.host.holders import Holders, path_uses
-from nfstuned.host.observe import observe_servers
+from nfstuned.host.observe import observe_servers, observe_volumes
 from nfstuned.host.reach import Place, reach
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Reachable
-from nfstuned.model.kernel import Mount
+from nfstuned.model.kernel import Mount, Volume
 from nfstuned.model.remount import RELOAD, Connections, Hands, Node, Part, Plan, Sight, UnitState, Way
 from nfstuned.parse.mountinfo import parse_mountinfo, parse_nodes
+from nfstuned.parse.nfsfs import parse_volumes
 from nfstuned.parse.systemctl import PROPERTIES, parse_units
 
 LOCK = "run/nfstuned/remount.lock"
@@ -67,6 +68,7 @@ class LiveGround:
             spaces=holders.spaces(),
             uses=holders.uses(devices),
             paths=path_uses(self._root, nodes),
+            volumes=_volumes(self._root),
             systemd=systemd,
             units=_units(units) if systemd and units else {},
         )
@@ -81,6 +83,11 @@ def _number(root: Root, name: str) -> int:
         return os.stat(root.path(name)).st_ino
     except OSError:
         return 0
+
+
+def _volumes(root: Root) -> frozenset[str]:
+    rows = parse_volumes(observe_volumes(root))
+    return frozenset(row.device for row in rows if isinstance(row, Volume))
 
 
 def _units(names: Sequence[str]) -> dict[str, UnitState]:

@@ -91,6 +91,8 @@ class Sight:
     spaces: tuple[Space, ...] = ()
     uses: tuple[Use, ...] = ()
     paths: tuple[PathUse, ...] = ()
+    volumes: frozenset[str] = frozenset()
+    """The superblocks of this network namespace: only these can be mounted again from here."""
     systemd: bool = False
     units: Mapping[str, UnitState] = field(default_factory=lambda: NO_UNITS)
 

@@ -51,7 +51,8 @@ class Ground:
     def sight(self, devices: frozenset[str], units: Sequence[str]) -> Sight:
         self.before_looking()
         self.asked.append((devices, tuple(units)))
-        return Sight(nodes=self.nodes(), uses=self.uses, systemd=True, units=dict.fromkeys(units, UNIT))
+        known = dict.fromkeys(units, UNIT)
+        return Sight(self.nodes(), uses=self.uses, volumes=devices, systemd=True, units=known)
 
     def hands(self, places: Sequence[tuple[str, int]], signals: Sequence[int]) -> Hands:
         assert not signals

@@ -257,4 +257,4 @@ class TestUsage:
         here.configure("[")
         run = here.run("apply", "--remount", "--all", "--yes")
         assert (run.status, run.out) == (2, "")
-        assert run.err.startswith("/etc/nfstuned/nfstuned.toml:")
+        assert "etc/nfstuned/nfstuned.toml:1: " in run.err

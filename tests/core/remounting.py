@@ -37,7 +37,8 @@ def sight(found: Facts, *, systemd: bool = True, **changes: object) -> Sight:
         for target in found.nfs
         if target.request is not None
     }
-    seen = Sight(nodes=tree(found), systemd=systemd, units=units)
+    volumes = frozenset(block.device for block in found.snapshot.superblocks if block.volume is not None)
+    seen = Sight(nodes=tree(found), volumes=volumes, systemd=systemd, units=units)
     return replace(seen, **changes)  # type: ignore[arg-type]  # keyword arguments of any field
 
 
@@ -84,6 +85,8 @@ class Kernel:
     count: int = 1
     """The connections of the group as long as there is a mount."""
     calls: list[str] = field(default_factory=list)
+    kept: bool = False
+    """Something that no mount shows holds the connections."""
 
     def __post_init__(self) -> None:
         first = parse_options(next(iter(self.made.values())).shown).number("nconnect") or 1
@@ -113,7 +116,9 @@ class Kernel:
 
     def held(self, plan: Plan) -> str:
         del plan
-        return self._step("held", "", lambda: None) or ("something holds it" if self.mounts else "")
+        said = self._step("held", "", lambda: None)
+        self.kept = self.kept or bool(said)
+        return said or ("something holds it" if self.mounts else "")
 
     def nconnect(self, point: str) -> int | None:
         return self.mounts.get(point)
@@ -126,7 +131,7 @@ class Kernel:
         return "" if how in {"", "silent"} else f"{step} refused"
 
     def _make(self, point: str, options: str) -> None:
-        if not self.mounts:
+        if not self.mounts and not self.kept:
             self.count = parse_options(options).number("nconnect") or 1
         self.mounts[point] = self.count
 

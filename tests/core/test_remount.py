@@ -292,6 +292,11 @@ class TestNamespaces:
         nodes = (replace(ROOT, shared=None), *ours.nodes[1:])
         assert why(A, B, seen=replace(ours, nodes=nodes)).startswith("in use: podman (77)")
 
+    def test_a_mount_over_another_network_namespace_cannot_be_made_from_here(self) -> None:
+        assert why(A, B, seen=seen(A, B, volumes=frozenset({DEVICE}))) == (
+            "/b was mounted over another network namespace than this one"
+        )
+
     def test_a_mount_that_only_another_namespace_has(self) -> None:
         ours = sight(facts(A, B))
         nodes = tuple(node for node in ours.nodes if node.point != "/a")

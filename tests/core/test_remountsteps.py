@@ -62,7 +62,7 @@ def test_a_mount_that_is_refused_leaves_no_other_one_away() -> None:
     ended = by_point(carry_out(the_plan(A, B), kernel))
     assert kernel.mounts == {"/b": 4}
     assert (ended["/a"].mounted, str(ended["/a"].way)) == (False, "mount -t nfs4 -o vers=4.1 nas:/srv /a")
-    assert ended["/b"].mounted
+    assert (ended["/b"].mounted, ended["/b"].result) == (True, Result.DONE)
     assert "mount refused" in ended["/a"].reason
 
 

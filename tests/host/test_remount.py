@@ -193,3 +193,10 @@ class TestSystemd:
         seen = ground.sight(frozenset(), ["a.mount"])
         assert seen.units == {"a.mount": UnitState(loaded=True, fragment="/run/x")}
         assert [node.point for node in seen.nodes] == ["/a"]
+
+    def test_superblocks_of_this_network_namespace_are_known(self, tree: Path) -> None:
+        (tree / "proc/1/net/nfsfs/volumes").write_text(
+            "NV SERVER   PORT DEV          FSID                              FSC\n"
+            "v4 7f000001  801 0:50         0:0                               no \n"
+        )
+        assert LiveGround(Root(str(tree))).sight(frozenset(), []).volumes == {"0:50"}
