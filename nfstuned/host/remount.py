@@ -16,6 +16,7 @@ from nfstuned.host.bdi import identity
 from nfstuned.host.command import run
 from nfstuned.host.holders import Holders, path_uses
 from nfstuned.host.observe import observe_servers, observe_volumes
+from nfstuned.host.ping import ping
 from nfstuned.host.reach import Place, reach
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Reachable
@@ -35,6 +36,8 @@ GONE_S = 10.0
 """Requests under way hold a superblock for a moment longer than its last mount."""
 PATIENCE_S = 10.0
 """How long a server that stopped to answer is waited for, once for all mounts."""
+ANSWER_S = 5.0
+"""A server that takes longer for a request that does nothing is as good as dead to whoever waits for it."""
 _STEP_S = 0.1
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
@@ -120,7 +123,11 @@ def _unusable(name: str, states: Mapping[str, UnitState]) -> str:
 
 
 class LiveHands:
-    """The tools of this host. It does nothing where one of the server's `places` does not open."""
+    """The tools of this host. They do nothing where the server says nothing.
+
+    Of its `places` the first must answer as an NFS server; where that is the end of a tunnel, the others
+    must open.
+    """
 
     def __init__(self, root: Root, places: Sequence[Place], signals: Sequence[int]) -> None:
         self._root = root
@@ -190,7 +197,7 @@ class LiveHands:
             if one is None or one.state is not Reachable.OPEN:
                 why = "not tried" if one is None else one.detail or one.state.value
                 return f"{place[0]} port {place[1]}: {why}"
-        return ""
+        return ping(self._places[0], ANSWER_S) if self._places else ""
 
     def _mount(self, point: str) -> Mount | None:
         text = self._root.read_or_empty(f"{self._root.view}/mountinfo")

@@ -23,10 +23,29 @@ ROW = "v4 7f000001  801   2 nas\n"
 NOTHING = Connections(0, "", 0, 0, ())
 
 
+def answer(listening: socket.socket) -> None:
+    """Answer each call of RPC with its own number, until the socket is closed."""
+    while True:
+        try:
+            sock, _ = listening.accept()
+        except OSError:
+            return
+        with sock:
+            call = sock.recv(4096)
+            sock.sendall(b"\x80\0\0\x08" + call[4:8] + b"\0\0\0\x01" if call else b"")
+
+
+def serve(place: tuple[str, int] = ("127.0.0.1", 0)) -> socket.socket:
+    listening = socket.create_server(place)
+    threading.Thread(target=answer, args=(listening,), daemon=True).start()
+    return listening
+
+
 @pytest.fixture
 def server() -> Iterator[tuple[str, int]]:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    with serve() as listening:
         yield listening.getsockname()
+        listening.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.fixture
@@ -85,12 +104,22 @@ def test_a_silent_server_keeps_it_from_doing_anything(tree: Path, monkeypatch: p
 def test_it_waits_a_moment_for_a_server_that_comes_back(tree: Path) -> None:
     place = closed()
     listening: list[socket.socket] = []
-    timer = threading.Timer(0.5, lambda: listening.append(socket.create_server(place)))
+    timer = threading.Timer(0.5, lambda: listening.append(serve(place)))
     timer.start()
     assert hands(tree, place).mount(part(tree).leave) == ""
     timer.join()
+    listening[0].shutdown(socket.SHUT_RDWR)
     listening[0].close()
     assert (tree / "ran").exists()
+
+
+def test_a_port_that_opens_is_no_answer(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remount, "ANSWER_S", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        place = listening.getsockname()
+        said = hands(tree, place).unmount(part(tree))
+    assert said == f"127.0.0.1 port {place[1]}: no answer within 0.3 s"
+    assert not (tree / "ran").exists()
 
 
 @pytest.mark.parametrize("lines", [(), (LINE.format(id=61, point="/a", more=""),)])
