@@ -1,6 +1,7 @@
 """`apply --remount` over a host of tests/hosts, whose mounts are made again by a model of the kernel.
 
-`python -m tests.cli.remounting TREE HOST FORMAT` runs it in a process of its own, for a terminal.
+`python -m tests.cli.remounting TREE HOST FORMAT` runs it in a process of its own, for a terminal. With one
+word more, somebody mounts something anew while it asks.
 """
 
 from __future__ import annotations
@@ -96,5 +97,15 @@ def existing(name: str, tree: Path, fails: Callable[[str, str], str] = nothing) 
     return Remounting(tree, Ground(tree, Kernel(made, fails)), load(name).network)
 
 
+def _mounted_anew(host: Remounting) -> None:
+    """Let a mount have another number when the host is looked at for the second time."""
+    if host.ground.asked:
+        table = host.tree / "proc/1/mountinfo"
+        table.write_text(table.read_text().replace("\n69 27 ", "\n99 27 "))
+
+
 if __name__ == "__main__":
-    sys.exit(existing(sys.argv[2], Path(sys.argv[1])).run(form=sys.argv[3]))
+    here = existing(sys.argv[2], Path(sys.argv[1]))
+    if len(sys.argv) > len(("program", "TREE", "HOST", "FORMAT")):
+        here.ground.before_looking = lambda: _mounted_anew(here)
+    sys.exit(here.run(form=sys.argv[3]))

@@ -155,13 +155,11 @@ def test_without_a_terminal_nothing_is_done_unasked(
     assert here.ground.kernel.calls == []
 
 
-@pytest.mark.parametrize(
-    ("answer", "status", "outcome"), [(b"y\n", 0, "done"), (b"n\n", 1, "skipped"), (b"\n", 1, "skipped")]
-)
-def test_on_a_terminal_it_asks(here: Remounting, answer: bytes, status: int, outcome: str) -> None:
+def on_a_terminal(tree: Path, answer: bytes, *more: str) -> tuple[int, list[dict[str, Any]], str]:
+    """Run it on a terminal that answers; return its status, its actions, and what it said."""
     main, side = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.cli.remounting", str(here.tree), NAME, "json"],
+        [sys.executable, "-m", "tests.cli.remounting", str(tree), NAME, "json", *more],
         stdin=side,
         stdout=subprocess.PIPE,
         stderr=side,
@@ -172,10 +170,26 @@ def test_on_a_terminal_it_asks(here: Remounting, answer: bytes, status: int, out
     out, _ = process.communicate(timeout=60)
     talk = os.read(main, 1 << 16).decode().replace("\r\n", "\n")
     os.close(main)
-    assert process.returncode == status
-    assert {one["outcome"] for one in actions(out.decode())} == {outcome}
+    return process.returncode, actions(out.decode()), talk
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "outcome"), [(b"y\n", 0, "done"), (b"n\n", 1, "skipped"), (b"\n", 1, "skipped")]
+)
+def test_on_a_terminal_it_asks(here: Remounting, answer: bytes, status: int, outcome: str) -> None:
+    returned, done, talk = on_a_terminal(here.tree, answer)
+    assert returned == status
+    assert {one["outcome"] for one in done} == {outcome}
     assert "Unmount them and mount them again? [y/N]" in talk
     assert PLAN in talk
+
+
+def test_what_has_changed_while_it_asked_is_left(here: Remounting) -> None:
+    returned, done, _ = on_a_terminal(here.tree, b"y\n", "changing")
+    assert returned == 1
+    assert {one["reason"] for one in done} == {
+        "the host has changed since this was shown: nothing was done; try again"
+    }
 
 
 def test_while_another_one_is_at_it_nothing_is_done(

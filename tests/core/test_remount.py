@@ -65,6 +65,11 @@ class TestCommands:
             "mount -t nfs4 -o vers=4.1,nconnect=4 nas:/srv /b",
         ]
 
+    def test_what_utab_does_not_know_comes_back_as_its_line_says_or_not_at_all(self) -> None:
+        plan = the_plan(A, replace(B, asked=None))
+        (part,) = [one for one in plan.coming if one.point == "/b"]
+        assert argv(part.back) == ["systemctl start b.mount"]
+
     def test_the_outer_one_goes_last_and_comes_first(self) -> None:
         outer, inner = replace(B, point="/x"), replace(B, point="/x/y", fstab="vers=4.1")
         plan = the_plan(inner, outer)

@@ -106,6 +106,8 @@ def test_nothing_is_opened_or_asked_for_on_the_mounts(file: Path, tmp_path: Path
     named = re.findall(r'^\d+ +(\w+)\((?:AT_FDCWD, )?"([^"]*)"', log.read_text(), re.MULTILINE)
     assert named
     assert [call for call in named if call[1].startswith(str(SHM))] == []
+    followed = [name for name, path in named if re.fullmatch(r"/proc/\d+/(cwd|root|exe|fd/\d+)", path)]
+    assert set(followed) == {"readlink"}
 
 
 def test_another_mount_namespace_is_seen_through_its_process() -> None:

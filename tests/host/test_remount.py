@@ -16,6 +16,7 @@ from nfstuned.host import remount
 from nfstuned.host.remount import LiveGround, LiveHands, uninterrupted
 from nfstuned.host.root import Root
 from nfstuned.model.remount import Connections, Part, Plan, UnitState, Way
+from tests.users import NOBODY, ROOT, rights_of
 
 LINE = "{id} 27 0:50 / {point} rw shared:9 - nfs4 nas:/srv rw,vers=4.1{more},addr=127.0.0.1\n"
 SERVERS = "NV SERVER   PORT USE HOSTNAME\n"
@@ -184,6 +185,19 @@ def test_connections_are_held_as_long_as_the_client_is_there(
     assert hands(tree).held(plan(known)) == "something still uses the connections to 127.0.0.1 port 2049"
     servers.write_text(SERVERS + ROW)
     assert hands(tree).held(plan(known)) == ""
+
+
+def test_only_root_on_the_host_itself_unmounts(tree: Path) -> None:
+    ground = LiveGround(Root(str(tree)))
+    with rights_of(NOBODY):
+        assert ground.obstacle().startswith("only root can unmount")
+    if os.geteuid() != ROOT:
+        return
+    assert ground.obstacle() == ""
+    for process in ("1", "self"):
+        (tree / f"proc/{process}/ns").mkdir(parents=True)
+        (tree / f"proc/{process}/ns/net").touch()
+    assert ground.obstacle().startswith("process 1 has other connections than this one")
 
 
 class TestSystemd:
