@@ -1,4 +1,4 @@
-"""Which transport groups are to be mounted again, in which order and by which commands (DESIGN, nconnect).
+"""Which transport groups are to be mounted again, in which order and by which commands.
 
 The first mount of a group decides the number of connections for all of them, so that all must go first. A
 group of which anything is not certain is left as it is, as a whole.
@@ -76,7 +76,6 @@ def _plan(case: Case, chief: Target) -> Plan:
         going=tuple(parts[id(target)] for target in reversed(outermost)),
         coming=tuple(parts[id(target)] for target in making(chief, others)),
         connections=_connections(case),
-        devices=case.devices,
         reload=any(unit is not None and (unit.stale or not unit.fragment) for unit in units),
     )
 

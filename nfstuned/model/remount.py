@@ -143,7 +143,7 @@ class Connections:
     clients: int
     """Rows of /proc/fs/nfsfs/servers with these three: groups of other minor versions have theirs beside."""
     superblocks: tuple[tuple[str, int], ...]
-    """Device numbers with the inodes of their bdi."""
+    """Device numbers with the inodes of their bdi, also of what the kernel mounts and unmounts by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +158,6 @@ class Plan:
     coming: tuple[Part, ...]
     """The same in the order of mounting: the first one decides."""
     connections: Connections
-    devices: frozenset[str] = frozenset()
-    """Of every superblock that must go, with those that the kernel mounts and unmounts by itself."""
     reload: bool = False
     """systemd has not read its files since they were changed."""
 

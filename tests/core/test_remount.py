@@ -222,7 +222,7 @@ class TestAgainst:
         inner = Made("/a/sub", None, BARE, "nas:/srv/sub")
         plan = the_plan(A, B, inner)
         assert [part.point for part in plan.coming] == ["/b", "/a"]
-        assert plan.devices == {"0:50", "0:51", "0:52"}
+        assert {device for device, _ in plan.connections.superblocks} == {"0:50", "0:51", "0:52"}
         uses = (Use("0:52", "vim (12) has /a/sub/x open"),)
         assert why(A, B, inner, seen=seen(A, B, inner, uses=uses)) == "in use: vim (12) has /a/sub/x open"
 
