@@ -50,7 +50,8 @@ def _servers(target: Target) -> Iterator[Server]:
     if target.live is None:
         return
     volume = target.superblock.volume if target.superblock else None
-    address = volume.address if volume else target.live.options.get("addr") or target.endpoint.address
+    # nfsfs has no scope of a link-local address, which the options have.
+    address = target.live.options.get("addr") or (volume.address if volume else target.endpoint.address)
     port = (volume.port if volume else 0) or target.live.options.number("port") or NFS_PORT
     if address:
         yield address, port

@@ -324,6 +324,9 @@ class TestServers:
         case = self.case(A, B)
         assert (servers(case), names(case)) == (((NAS_ADDRESS, 2049),), ())
 
+    def test_a_link_local_address_keeps_its_scope(self) -> None:
+        assert servers(self.case(replace(B, at="fe80::1%eth0"))) == (("fe80::1%eth0", 2049),)
+
     def test_both_ends_of_a_tunnel_are_asked(self) -> None:
         made = Made("/t", "port=20049", f"{BARE},port=20049", "127.0.0.1:/sa1/s", at="127.0.0.1")
         case = self.case(made, tunnel=True)
