@@ -15,6 +15,7 @@ _nfstuned() {
     done
     case "$place $prev" in
         "nfstuned status --format") words="text json" ;;
+        "nfstuned apply --remount") words="" ;;
         "nfstuned apply --format") words="text json" ;;
         "nfstuned undo --format") words="text json" ;;
         "nfstuned config show --format") words="text json" ;;

@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 from nfstuned import __version__
+from nfstuned.cli.app_apply import apply
 from nfstuned.cli.app_check import check, explain, rules
 from nfstuned.cli.app_samples import samples
-from nfstuned.cli.apply import carry_out, preview, take_back
+from nfstuned.cli.apply import take_back
 from nfstuned.cli.config import check as check_config
 from nfstuned.cli.config import print_schema
 from nfstuned.cli.config import show as show_config
@@ -62,69 +63,6 @@ def status(root: Root, form: str) -> int:
       2  the configuration is invalid (the mounts are shown, without targets), or wrong usage
     """
     return show_status(root, form)
-
-
-@app.command()
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@click.option("--fstab", is_flag=True, help="Let the NFS entries of /etc/fstab ask for nconnect instead.")
-@click.option("--yes", is_flag=True, help="Change /etc/fstab without a question.")
-@click.option("--follow-symlink", "follow", is_flag=True, help="Change the file that /etc/fstab leads to.")
-@click.option(
-    "--persist", "persisted", is_flag=True, help="Let mount.nfs ask for nconnect by itself instead."
-)
-@click.option("--prune", is_flag=True, help="Of --persist: drop the servers that nothing uses any more.")
-@format_option()
-@click.pass_obj
-def apply(root: Root, /, *, fstab: bool, persisted: bool, dry_run: bool, form: str, **wish: bool) -> int:
-    """Set the read-ahead of every NFS mount.
-
-    Each mount gets what its profile asks for, see `nfstuned config show`. Nothing is unmounted or
-    interrupted: a read-ahead counts for files opened afterwards. Values are only raised, unless the profile
-    says `lower = true`. What `nfstuned undo` put back is set again. The values before are remembered until
-    the next boot.
-
-    With --fstab it changes /etc/fstab instead, for the next time that something is mounted: entries whose
-    profile names an nconnect get it among their options, all shares of a server the same. It shows the
-    changes as a diff and asks; without a terminal it changes nothing unless --yes is given. The old file
-    stays beside the new one as /etc/fstab.nfstuned-backup.
-
-    With --persist it writes /etc/nfsmount.conf.d/50-nfstuned.conf instead, a file of its own: mount.nfs then
-    asks for the nconnect of the profile with every mount of a server that says none itself, also with those
-    of units, of the automounter and by hand. A server that is mounted, that a file asks for, or that a
-    policy names has a section there. What a mount or your own nfsmount.conf says is never contradicted.
-
-    \b
-    Examples:
-      nfstuned apply --dry-run
-      sudo nfstuned apply
-      sudo nfstuned apply --format json
-      nfstuned apply --fstab --dry-run
-      sudo nfstuned apply --fstab
-      nfstuned apply --persist --dry-run
-      sudo nfstuned apply --persist --prune
-
-    \b
-    Exit status:
-      0  all done, or nothing to do
-      1  something was refused or failed; the reason is shown
-      2  could not try: the configuration is invalid, nobody could be asked, or wrong usage
-    """
-    prune = wish.pop("prune")
-    if fstab and persisted:
-        raise click.UsageError("--fstab and --persist change two files: run one after the other")
-    if any(wish.values()) and not fstab:
-        raise click.UsageError("--yes and --follow-symlink go with --fstab")
-    if prune and not persisted:
-        raise click.UsageError("--prune goes with --persist")
-    if fstab:
-        from nfstuned.cli.applyfstab import Wish, edit_fstab  # noqa: PLC0415 - what only --fstab needs
-
-        return edit_fstab(root, Wish(form, dry_run, **wish))
-    if persisted:
-        from nfstuned.cli import applypersist  # noqa: PLC0415 - what only --persist needs
-
-        return applypersist.persist(root, applypersist.Wish(form, dry_run, prune))
-    return preview(root, form) if dry_run else carry_out(root, form)
 
 
 @app.command()
@@ -259,5 +197,5 @@ def completion_(shell: str) -> int:
     return 0
 
 
-for command in (check, explain, rules, samples):
+for command in (apply, check, explain, rules, samples):
     app.add_command(command)

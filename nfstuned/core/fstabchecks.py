@@ -48,6 +48,12 @@ def contrary(target: Target, count: int, facts: Facts) -> Refusal | None:
 
 def against(target: Target, facts: Facts) -> Refusal | None:
     """Return why a mount should not have several connections, or no other number; None where it may."""
+    reason = _no_opinion(target)
+    return Refusal(reason) if reason else unfit(target, facts)
+
+
+def unfit(target: Target, facts: Facts) -> Refusal | None:
+    """Return why a mount should not have several connections, whoever asks for them; None where it may."""
     found = next((found for check in _CHECKS if (found := check(target, facts))), None)
     return Refusal(found) if isinstance(found, str) else found
 
@@ -73,8 +79,7 @@ def _unfaithful(entry: Entry, count: int) -> Refusal | None:
     return Refusal("its options cannot be changed safely (a quote that does not close?): change it by hand")
 
 
-def _no_opinion(target: Target, facts: Facts) -> str:
-    del facts
+def _no_opinion(target: Target) -> str:
     profile = target.profile
     if profile.nconnect is not None:
         return ""
@@ -135,4 +140,4 @@ def _open(target: Target, facts: Facts) -> Refusal:
     )
 
 
-_CHECKS: tuple[_Check, ...] = (_no_opinion, _not_tcp, _kerberos, _old_kernel, _public)
+_CHECKS: tuple[_Check, ...] = (_not_tcp, _kerberos, _old_kernel, _public)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import posixpath
 import shlex
 from collections.abc import Iterable, Sequence
 
@@ -23,6 +22,7 @@ from nfstuned.core.groups import (
 from nfstuned.core.intent import find, options
 from nfstuned.core.intent import requested as next_asked
 from nfstuned.core.nfsoptions import has_kerberos
+from nfstuned.core.remaking import depth, lies_in, making, options_again
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.intent import Asked
 from nfstuned.model.work import Maker
@@ -32,10 +32,6 @@ _FSTAB = "/etc/fstab"
 _RELOAD = "sudo systemctl daemon-reload"
 _BY_HAND = "mount "
 """How a step begins that is no command."""
-_OWN = ("addr", "clientaddr")
-"""What mount.nfs adds by itself."""
-_GENERIC = ("ro", "nosuid", "nodev", "noexec", "noatime", "nodiratime", "nosymfollow", "sync", "dirsync")
-"""What mount(8) makes flags of, which utab does not keep."""
 
 
 def contradicted(target: Target, facts: Facts, known: Groups) -> Asked | None:
@@ -104,8 +100,7 @@ def mend(target: Target, facts: Facts, known: Groups, count: int) -> str:
         return ""
     chief = known.after.get(id(target), target)
     others = [one for one in (known.after.get(id(one), one) for one in live) if one is not chief]
-    above = [one for one in others if _lies_in(chief, one)]
-    made = [_command(one, count) for one in (*above, chief, *others)]
+    made = [_command(one, count) for one in making(chief, others)]
     units = any(step.startswith("sudo systemctl start ") for step in made)
     steps = [
         "sudo umount " + " ".join(shlex.quote(one.point) for one in reversed(live)),
@@ -123,23 +118,15 @@ def _going(target: Target, facts: Facts, known: Groups, count: int) -> list[Targ
     """
     if effective(target, facts, known) == count:
         recorded = target.live is not None and was_recorded(target, facts)
-        inner = (one for one in members(target, facts, known) if one is target or _lies_in(one, target))
-        return sorted(inner, key=_depth) if recorded else []
+        inner = (one for one in members(target, facts, known) if one is target or lies_in(one, target))
+        return sorted(inner, key=depth) if recorded else []
     group = {id(one): one for one in (*members(target, facts, known), *_before(target, facts, known))}
-    return sorted(group.values(), key=_depth)
-
-
-def _lies_in(inner: Target, outer: Target) -> bool:
-    return inner.point.startswith(outer.point.rstrip("/") + "/")
+    return sorted(group.values(), key=depth)
 
 
 def _before(target: Target, facts: Facts, known: Groups) -> list[Target]:
     """Return the live mount in whose place a proposed line would be mounted."""
     return [one for one in facts.nfs if known.after.get(id(one)) is target]
-
-
-def _depth(target: Target) -> tuple[int, str]:
-    return (posixpath.normpath(target.point).count("/") if target.point != "/" else 0, target.point)
 
 
 def _agree(others: Iterable[Target], count: int, facts: Facts) -> str:
@@ -190,18 +177,8 @@ def _command(target: Target, count: int) -> str:
     point = shlex.quote(target.point)
     if not target.asked:
         return f"{_BY_HAND}{point} again with nconnect={count} and otherwise the options that it had"
-    own = (one for one in target.asked if one.name not in {*_OWN, *_GENERIC, "nconnect"})
-    words = [one.name if one.value is None else f"{one.name}={one.value}" for one in own]
-    options = ",".join([*words, *_flags(target), f"nconnect={count}"])
-    return f"sudo mount -t {target.fstype} -o {shlex.quote(options)} {shlex.quote(target.source)} {point}"
-
-
-def _flags(target: Target) -> list[str]:
-    """Return the generic options that a live mount has, by itself or with its superblock."""
-    if target.live is None:
-        return []
-    flags = target.live.flags.split(",")
-    return [name for name in _GENERIC if name in flags or name in target.live.options]
+    options = shlex.quote(options_again(target, count))
+    return f"sudo mount -t {target.fstype} -o {options} {shlex.quote(target.source)} {point}"
 
 
 def _as_requested(point: str, maker: Maker) -> str:

@@ -29,7 +29,7 @@ STATUS_KEYS = (
 STATUS_HEADER = ("MOUNT", "SERVER", "PROFILE", "READ-AHEAD KiB", "", "NCONNECT", "", "CONN")
 """Read-ahead is now/target, nconnect requested/now/target; the column after each says how that is."""
 NONE = "-"
-_FIRST = "which only the first mount of a server sets"
+_FIRST = "which only the first mount of a server sets: sudo nfstuned apply --remount --all"
 _FIRST_BYTE, _LAST_BYTE = 0xDC80, 0xDCFF
 """How a byte that is not UTF-8 looks in a string (PEP 383)."""
 

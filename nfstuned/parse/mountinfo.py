@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nfstuned.errors import ParseError
-from nfstuned.model.kernel import Mount
+from nfstuned.model.kernel import Mount, decimal
+from nfstuned.model.remount import Node
 from nfstuned.parse.bdi import is_device_number
 from nfstuned.parse.fields import number, quoted, unescape
 from nfstuned.parse.options import parse_kernel_options
@@ -56,6 +58,44 @@ def parse_mount_types(text: str) -> tuple[tuple[str, str], ...]:
         if after and len(fields) >= _LEAST_BEFORE:
             found.append((unescape(fields[4]), after.partition(" ")[0]))
     return tuple(found)
+
+
+def parse_nodes(text: str) -> tuple[Node, ...]:
+    """Return every mount with its place in the tree and its peer groups; without damaged lines.
+
+    The optional fields are described in Documentation/filesystems/sharedsubtree.rst.
+    """
+    return tuple(node for line in text.split("\n") if (node := _node(line)) is not None)
+
+
+def node_at(path: str, nodes: Sequence[Node]) -> Node | None:
+    """Return the mount that a path is on, by its name; of several at one place the last is on top."""
+    found: Node | None = None
+    for node in nodes:
+        holds = path == node.point or path.startswith(node.point.rstrip("/") + "/")
+        if holds and (found is None or len(node.point) >= len(found.point)):
+            found = node
+    return found
+
+
+def _node(line: str) -> Node | None:
+    before, _, after = line.partition(" - ")
+    fields, rest = before.split(" "), after.split(" ")
+    numbers = (decimal(fields[0]), decimal(fields[1])) if len(fields) >= _LEAST_BEFORE else (None, None)
+    if numbers[0] is None or numbers[1] is None or len(rest) != 1 + _AFTER:
+        return None
+    groups = dict(field.partition(":")[::2] for field in fields[_LEAST_BEFORE:])
+    return Node(
+        mount_id=numbers[0],
+        parent_id=numbers[1],
+        device=fields[2],
+        point=unescape(fields[4]),
+        fstype=rest[0],
+        source=unescape(rest[1]),
+        options=rest[2],
+        shared=decimal(groups.get("shared")),
+        master=decimal(groups.get("master")),
+    )
 
 
 def _mount(line: str, types: frozenset[str]) -> Mount | None:

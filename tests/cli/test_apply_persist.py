@@ -235,7 +235,7 @@ def test_the_administrators_own_number_is_named(here: Host) -> None:
         (["--fstab", "--persist"], "one after the other"),
         (["--prune"], "--prune goes with --persist"),
         (["--fstab", "--prune"], "--prune goes with --persist"),
-        (["--persist", "--yes"], "--yes and --follow-symlink go with --fstab"),
+        (["--persist", "--yes"], "--yes goes with --fstab or --remount"),
     ],
 )
 def test_what_does_not_go_together_says_so(here: Host, arguments: list[str], words: str) -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Mount
-from nfstuned.parse.mountinfo import SMB, parse_mount_types, parse_mountinfo
+from nfstuned.parse.mountinfo import SMB, node_at, parse_mount_types, parse_mountinfo, parse_nodes
 from tests.parse.conftest import DATA, Captured
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
@@ -27,6 +27,59 @@ def test_the_type_of_every_mount_is_known_under_its_decoded_name() -> None:
         "31 22 0:41 / /mnt/c"
     )
     assert parse_mount_types(text) == (("/", "ext4"), ("/mnt/a b", "fuse.sshfs"))
+
+
+def test_the_tree_of_mounts_has_their_peer_groups() -> None:
+    text = (
+        "27 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+        "nonsense - \n"
+        "30 27 0:40 / /mnt/a\\040b rw shared:2 master:3 propagate_from:4 - nfs4 sa1:/a\\040b rw,vers=4.1\n"
+        "31 x 0:41 / /mnt/d rw - nfs4 sa1:/a rw\n"
+        "32 27 0:42 / /private rw - tmpfs tmpfs rw\n"
+        "33 27 0:43 / /mnt/c"
+    )
+    assert [
+        (node.mount_id, node.parent_id, node.device, node.point, node.fstype, node.source)
+        for node in parse_nodes(text)
+    ] == [
+        (27, 1, "8:1", "/", "ext4", "/dev/sda1"),
+        (30, 27, "0:40", "/mnt/a b", "nfs4", "sa1:/a b"),
+        (32, 27, "0:42", "/private", "tmpfs", "tmpfs"),
+    ]
+    assert [(node.shared, node.master) for node in parse_nodes(text)] == [(1, None), (2, 3), (None, None)]
+
+
+def test_the_tree_of_mounts_has_every_mount_of_real_kernels(captured: Captured) -> None:
+    text = captured("mountinfo")
+    nodes = {node.mount_id: node for node in parse_nodes(text)}
+    assert len(nodes) == len(text.strip().split("\n"))
+    for entry in parse_mountinfo(text):
+        assert isinstance(entry, Mount)
+        node = nodes[entry.mount_id]
+        assert (node.point, node.source, node.device) == (entry.point, entry.source, entry.device)
+
+
+def test_a_path_is_on_the_mount_on_top() -> None:
+    nodes = parse_nodes(
+        "1 0 8:1 / / rw - ext4 /dev/a rw\n"
+        "2 1 0:40 / /mnt rw - nfs4 s:/ rw\n"
+        "3 2 0:41 / /mnt rw - nfs4 s:/b rw\n"
+        "4 3 0:42 / /mnt/x rw - nfs4 s:/x rw\n"
+    )
+    found = {path: node_at(path, nodes) for path in ("/mnt", "/mnt/y", "/mnt/x/y", "/mntx", "/")}
+    assert {path: node and node.mount_id for path, node in found.items()} == {
+        "/mnt": 3,
+        "/mnt/y": 3,
+        "/mnt/x/y": 4,
+        "/mntx": 1,
+        "/": 1,
+    }
+    assert node_at("relative", nodes[1:]) is None
+
+
+@given(damaged(REAL))
+def test_a_damaged_tree_is_no_accident(text: str) -> None:
+    assert len(parse_nodes(text)) <= len(text.split("\n"))
 
 
 def test_only_nfs_mounts_are_taken(captured: Captured) -> None:

@@ -1,0 +1,100 @@
+"""The command that changes something, as click knows it."""
+
+from __future__ import annotations
+
+import click
+
+from nfstuned.cli.apply import carry_out, preview
+from nfstuned.cli.options import format_option
+from nfstuned.host.root import Root
+
+_CHANGES = ("fstab", "persist", "remount")
+"""What can be changed instead of the read-ahead."""
+_OF = {"yes": ("fstab", "remount"), "follow_symlink": ("fstab",), "prune": ("persist",)}
+"""Of which changes an option is."""
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--fstab", is_flag=True, help="Let the NFS entries of /etc/fstab ask for nconnect instead.")
+@click.option("--persist", is_flag=True, help="Let mount.nfs ask for nconnect by itself instead.")
+@click.option(
+    "--remount",
+    metavar="MOUNT|--all",
+    help="Unmount all mounts of this mount's server (or of every server) and mount them again instead.",
+)
+@click.option("--yes", is_flag=True, help="Of --fstab and --remount: change without a question.")
+@click.option("--follow-symlink", is_flag=True, help="Of --fstab: change the file that /etc/fstab leads to.")
+@click.option("--prune", is_flag=True, help="Of --persist: drop the servers that nothing uses any more.")
+@format_option()
+@click.pass_obj
+def apply(root: Root, /, *, dry_run: bool, form: str, **wish: bool | str | None) -> int:
+    """Set the read-ahead of every NFS mount.
+
+    Each mount gets what its profile asks for, see `nfstuned config show`. Nothing is unmounted or
+    interrupted: a read-ahead counts for files opened afterwards. Values are only raised, unless the profile
+    says `lower = true`. What `nfstuned undo` put back is set again. The values before are remembered until
+    the next boot.
+
+    With --fstab it changes /etc/fstab instead, for the next time that something is mounted: entries whose
+    profile names an nconnect get it among their options, all shares of a server the same. It shows the
+    changes as a diff and asks; without a terminal it changes nothing unless --yes is given. The old file
+    stays beside the new one as /etc/fstab.nfstuned-backup.
+
+    With --persist it writes /etc/nfsmount.conf.d/50-nfstuned.conf instead, a file of its own: mount.nfs then
+    asks for the nconnect of the profile with every mount of a server that says none itself, also with those
+    of units, of the automounter and by hand. A server that is mounted, that a file asks for, or that a
+    policy names has a section there. What a mount or your own nfsmount.conf says is never contradicted.
+
+    With --remount it gives mounts that exist the nconnect of their profiles. The first mount of a server
+    decides for all of them, so all are unmounted and mounted again in the right order; not lazily, not by
+    force, not while something uses one of them, and not where the server does not answer. It shows the
+    commands and asks; without a terminal it does nothing unless --yes is given.
+
+    \b
+    Examples:
+      nfstuned apply --dry-run
+      sudo nfstuned apply
+      sudo nfstuned apply --format json
+      nfstuned apply --fstab --dry-run
+      sudo nfstuned apply --fstab
+      nfstuned apply --persist --dry-run
+      sudo nfstuned apply --persist --prune
+      sudo nfstuned apply --remount /data --dry-run
+      sudo nfstuned apply --remount --all
+
+    \b
+    Exit status:
+      0  all done, or nothing to do
+      1  something was refused or failed; the reason is shown
+      2  could not try: the configuration is invalid, nobody could be asked, or wrong usage
+    """
+    change = _change({name for name, value in wish.items() if value not in (None, False)})
+    yes = bool(wish["yes"])
+    if change == "fstab":
+        from nfstuned.cli import applyfstab  # noqa: PLC0415 - what only --fstab needs
+
+        return applyfstab.edit_fstab(
+            root, applyfstab.Wish(form, dry_run, yes, bool(wish["follow_symlink"]))
+        )
+    if change == "persist":
+        from nfstuned.cli import applypersist  # noqa: PLC0415 - what only --persist needs
+
+        return applypersist.persist(root, applypersist.Wish(form, dry_run, bool(wish["prune"])))
+    if change == "remount":
+        from nfstuned.cli import applyremount  # noqa: PLC0415 - what only --remount needs
+
+        return applyremount.remount(root, applyremount.Wish(str(wish["remount"]), form, dry_run, yes))
+    return preview(root, form) if dry_run else carry_out(root, form)
+
+
+def _change(given: set[str]) -> str:
+    """Return the change that the options ask for, "" for the read-ahead. Raises click.UsageError."""
+    changes = [f"--{name}" for name in _CHANGES if name in given]
+    if len(changes) > 1:
+        raise click.UsageError(f"{' and '.join(changes)} change different things: run one after the other")
+    for name, changes_of in _OF.items():
+        if name in given and not given & set(changes_of):
+            which = " or ".join(f"--{change}" for change in changes_of)
+            raise click.UsageError(f"--{name.replace('_', '-')} goes with {which}")
+    return next((name for name in _CHANGES if name in given), "")

@@ -1,0 +1,73 @@
+"""Run a tool of the system as a child, and end it with all its children when its time is over."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+GRACE_S = 2.0
+"""A child that waits in the kernel for a server is killed at once, or not at all."""
+_LARGEST = 1_000_000
+"""In bytes: no tool says more that anybody wants to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of a command: its output, and why it failed, "" where it did not."""
+
+    output: str = ""
+    problem: str = ""
+
+
+def run(argv: Sequence[str], seconds: float) -> Done:
+    """Run a command for so long at most. It raises nothing.
+
+    It has a session of its own: ^C is not for it, and what it started ends with it (mount.nfs goes on
+    trying for minutes after mount(8) was killed). Its output goes to memory and not through a pipe, which a
+    service that it starts would hold open.
+    """
+    streams = [os.memfd_create(name) for name in ("output", "errors")]
+    try:
+        problem = _run(argv, seconds, streams)
+        output, errors = (_text(stream) for stream in streams)
+    finally:
+        for stream in streams:
+            os.close(stream)
+    said = "; ".join(line.strip() for line in errors.splitlines() if line.strip())
+    return Done(output, "; ".join(part for part in (said, problem) if part) if problem else "")
+
+
+def _run(argv: Sequence[str], seconds: float, streams: Sequence[int]) -> str:
+    try:
+        process = subprocess.Popen(  # noqa: S603 - no shell sees the words, which are paths and options
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=streams[0],
+            stderr=streams[1],
+            start_new_session=True,
+            env={**os.environ, "LC_ALL": "C", "SYSTEMD_COLORS": "0", "SYSTEMD_PAGER": ""},
+        )
+    except OSError as error:
+        return f"{argv[0]}: {error.strerror}"
+    try:
+        status = process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return _end(process, seconds)
+    return f"{argv[0]} ended with status {status}" if status else ""
+
+
+def _end(process: subprocess.Popen[bytes], seconds: float) -> str:
+    """Kill a child's whole session; return what to say of it. One that does not die is left behind."""
+    os.killpg(process.pid, signal.SIGKILL)
+    try:
+        process.wait(GRACE_S)
+    except subprocess.TimeoutExpired:
+        return f"no end within {seconds:g} s, and it cannot be killed: it waits in the kernel"
+    return f"no end within {seconds:g} s"
+
+
+def _text(stream: int) -> str:
+    return os.pread(stream, _LARGEST, 0).decode("utf-8", "surrogateescape")

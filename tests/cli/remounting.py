@@ -1,0 +1,111 @@
+"""`apply --remount` over a host of tests/hosts, whose mounts are made again by a model of the kernel.
+
+`python -m tests.cli.remounting TREE HOST FORMAT` runs it in a process of its own, for a terminal. With one
+word more, somebody mounts something anew while it asks.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nfstuned.cli.applyremount import ALL, Wish, remount
+from nfstuned.host.root import WitnessRoot
+from nfstuned.model.facts import Network
+from nfstuned.model.kernel import Mount
+from nfstuned.model.remount import Hands, Node, Sight, UnitState, Use
+from nfstuned.model.work import Request
+from nfstuned.parse.fstab import parse_fstab
+from nfstuned.parse.mountinfo import parse_mountinfo, parse_nodes
+from tests.check.hosts import Told, load
+from tests.core.nconnect_hosts import Made
+from tests.core.remounting import Kernel
+
+UNIT = UnitState(loaded=True, fragment="/run/systemd/generator/x.mount")
+
+
+def nothing(_step: str, _point: str) -> str:
+    """Let no step fail."""
+    return ""
+
+
+@dataclass
+class Ground:
+    """What a host is beyond its files."""
+
+    tree: Path
+    kernel: Kernel
+    refusal: str = ""
+    uses: tuple[Use, ...] = ()
+    before_looking: Callable[[], None] = lambda: None
+    asked: list[tuple[frozenset[str], tuple[str, ...]]] = field(default_factory=list)
+    places: list[tuple[str, int]] = field(default_factory=list)
+
+    def obstacle(self) -> str:
+        return self.refusal
+
+    def nodes(self) -> tuple[Node, ...]:
+        return parse_nodes((self.tree / "proc/1/mountinfo").read_text())
+
+    def sight(self, devices: frozenset[str], units: Sequence[str]) -> Sight:
+        self.before_looking()
+        self.asked.append((devices, tuple(units)))
+        known = dict.fromkeys(units, UNIT)
+        return Sight(self.nodes(), uses=self.uses, volumes=devices, systemd=True, units=known)
+
+    def hands(self, places: Sequence[tuple[str, int]], signals: Sequence[int]) -> Hands:
+        assert not signals
+        self.places.extend(places)
+        return self.kernel
+
+
+@dataclass
+class Remounting:
+    """A host on disk, its ground, and what the network says."""
+
+    tree: Path
+    ground: Ground
+    network: Network
+
+    def run(self, point: str = ALL, form: str = "text", *, dry_run: bool = False, yes: bool = False) -> int:
+        """Run the command; return its exit status."""
+        wish = Wish(point, form, dry_run, yes)
+        return remount(WitnessRoot(str(self.tree)), wish, self.ground, Told(self.network))
+
+
+def prepare(name: str, tree: Path, fails: Callable[[str, str], str] = nothing) -> Remounting:
+    """Build a host and the model of its kernel."""
+    case = load(name)
+    return existing(name, case.build(tree), fails)
+
+
+def existing(name: str, tree: Path, fails: Callable[[str, str], str] = nothing) -> Remounting:
+    """Return a host that was built already."""
+    rows = parse_fstab((tree / "etc/fstab").read_text())
+    lines = {row.point: row.options for row in rows if isinstance(row, Request)}
+    mounts = [
+        one for one in parse_mountinfo((tree / "proc/1/mountinfo").read_text()) if isinstance(one, Mount)
+    ]
+    made = {
+        one.point: Made(
+            one.point, shown=f"nconnect={one.options.number('nconnect') or 1}", fstab=lines.get(one.point)
+        )
+        for one in mounts
+    }
+    return Remounting(tree, Ground(tree, Kernel(made, fails)), load(name).network)
+
+
+def _mounted_anew(host: Remounting) -> None:
+    """Let a mount have another number when the host is looked at for the second time."""
+    if host.ground.asked:
+        table = host.tree / "proc/1/mountinfo"
+        table.write_text(table.read_text().replace("\n69 27 ", "\n99 27 "))
+
+
+if __name__ == "__main__":
+    here = existing(sys.argv[2], Path(sys.argv[1]))
+    if len(sys.argv) > len(("program", "TREE", "HOST", "FORMAT")):
+        here.ground.before_looking = lambda: _mounted_anew(here)
+    sys.exit(here.run(form=sys.argv[3]))

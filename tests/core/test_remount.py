@@ -1,0 +1,363 @@
+"""Which groups are mounted again, by which commands, and what is against it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from nfstuned.core.remount import cases, members, plan_remount
+from nfstuned.core.remountcase import Case
+from nfstuned.core.remountgoal import Goal
+from nfstuned.core.remountservers import names, places, servers, silent
+from nfstuned.core.targets import targets
+from nfstuned.model.facts import Answer, Facts, Network, Reach, Reachable
+from nfstuned.model.intent import Setting
+from nfstuned.model.kernel import Volume
+from nfstuned.model.remount import Left, Node, PathUse, Plan, Sight, Space, UnitState, Use
+from nfstuned.model.work import Maker, Request, Result, Superblock, Tunnel
+from tests.core.nconnect_hosts import AZURE, NAS, NAS_ADDRESS, POLICY, Made, answered, facts
+from tests.core.remounting import ROOT, argv, only, planned, sight, the_plan, tree, why
+
+BARE, FOUR = "vers=4.1,proto=tcp", "vers=4.1,proto=tcp,nconnect=4"
+A = Made("/a", "vers=4.1,clientaddr=10.0.0.9,addr=10.0.0.5,_netdev", BARE, age_s=9)
+B = Made("/b", "vers=4.1,nconnect=4", BARE, fstab="vers=4.1,nconnect=4", age_s=5)
+STOP = "systemctl stop --job-mode=ignore-dependencies"
+DEVICE = "0:50"
+
+
+def seen(*made: Made, **changes: object) -> Sight:
+    return sight(facts(*made), **changes)  # type: ignore[arg-type]  # keyword arguments of any field
+
+
+def asked_by(found: Facts, maker: Maker) -> Facts:
+    """Return the same host with what fstab asks for asked for by something else."""
+    snapshot = found.snapshot
+    requests = tuple(
+        replace(one, maker=maker) if one.file == "/etc/fstab" else one for one in snapshot.requests
+    )
+    snapshot = replace(snapshot, requests=requests)
+    return replace(found, snapshot=snapshot, targets=targets(snapshot, POLICY))
+
+
+class TestCommands:
+    def test_units_are_systemds_and_what_was_made_by_hand_gets_its_own_options(self) -> None:
+        plan = the_plan(A, B)
+        assert argv(plan.commands) == [
+            f"{STOP} b.mount",
+            "umount -c /a",
+            "systemctl start b.mount",
+            "mount -t nfs4 -o vers=4.1,_netdev,nconnect=4 nas:/srv /a",
+        ]
+        assert (plan.old, plan.new, plan.reload) == (1, 4, False)
+        assert plan.reason == "/etc/fstab:2 asks for nconnect=4"
+
+    def test_without_systemd_fstab_is_for_mount(self) -> None:
+        plan = the_plan(A, B, seen=seen(A, B, systemd=False))
+        assert argv(plan.commands)[:3] == ["umount -c /b", "umount -c /a", "mount /b"]
+
+    def test_what_it_was_before_is_kept_for_the_way_back(self) -> None:
+        odd = replace(A, asked="vers=4.1,hard", flags="ro,nosuid,relatime")
+        parts = {part.point: part for part in the_plan(odd, B).coming}
+        assert argv(parts["/a"].back) == ["mount -t nfs4 -o vers=4.1,hard,ro,nosuid nas:/srv /a"]
+        assert argv(parts["/b"].back) == [
+            "systemctl start b.mount",
+            "mount -t nfs4 -o vers=4.1,nconnect=4 nas:/srv /b",
+        ]
+
+    def test_what_utab_does_not_know_comes_back_as_its_line_says_or_not_at_all(self) -> None:
+        plan = the_plan(A, replace(B, asked=None))
+        (part,) = [one for one in plan.coming if one.point == "/b"]
+        assert argv(part.back) == ["systemctl start b.mount"]
+
+    def test_the_outer_one_goes_last_and_comes_first(self) -> None:
+        outer, inner = replace(B, point="/x"), replace(B, point="/x/y", fstab="vers=4.1")
+        plan = the_plan(inner, outer)
+        assert [part.point for part in plan.going] == ["/x/y", "/x"]
+        assert [part.point for part in plan.coming] == ["/x", "/x/y"]
+
+    def test_a_point_with_a_space_is_named_as_systemd_escapes_it(self) -> None:
+        plan = the_plan(replace(B, point="/srv/my data-1"))
+        assert plan.commands[0].argv[-1] == r"srv-my\x20data\x2d1.mount"
+
+    @pytest.mark.parametrize(
+        "state", [UnitState(loaded=True, fragment="/x", stale=True), UnitState(loaded=True)]
+    )
+    def test_systemd_reads_its_files_first_where_it_has_not(self, state: UnitState) -> None:
+        plan = the_plan(A, B, seen=seen(A, B, units={"b.mount": state}))
+        assert str(plan.commands[0]) == "systemctl daemon-reload"
+
+    def test_the_group_is_known_again_by_its_superblocks_and_its_clients(self) -> None:
+        known = the_plan(A, B).connections
+        assert known.superblocks == (("0:50", 0), ("0:51", 1))
+        assert (known.version, known.address, known.port, known.clients) == (4, NAS_ADDRESS, 2049, 1)
+
+
+class TestGoal:
+    def test_mounts_that_have_what_they_ask_for_are_left_alone(self) -> None:
+        assert planned(facts(replace(A, shown=FOUR), replace(B, shown=FOUR))) == []
+
+    def test_mounts_that_nobody_asks_anything_for_are_left_alone(self) -> None:
+        assert planned(facts(A, replace(A, point="/c", shown=BARE))) == []
+        assert planned(facts(replace(A, shown=FOUR), replace(A, point="/c", shown=FOUR))) == []
+
+    def test_the_profile_is_reached_with_what_was_made_by_hand(self) -> None:
+        plan = the_plan(replace(A, source=f"{AZURE}:/sa1/s", at="10.1.1.1"))
+        assert str(plan.coming[0].make).endswith(f"nconnect=4 {AZURE}:/sa1/s /a")
+        assert plan.reason == "azure-files asks for nconnect=4"
+
+    def test_what_the_profile_does_not_allow_is_taken_away(self) -> None:
+        eight = Made("/a", "nconnect=8", f"{BARE},nconnect=8", f"{AZURE}:/sa1/s", at="10.1.1.1")
+        plan = the_plan(eight)
+        assert (plan.old, plan.new) == (8, 4)
+
+    def test_a_line_that_was_edited_since_counts(self) -> None:
+        plan = the_plan(replace(B, asked="vers=4.1"))
+        assert (plan.old, plan.new) == (1, 4)
+
+    def test_what_nfsmount_conf_adds_counts(self) -> None:
+        found = facts(replace(B, asked="vers=4.1", fstab="vers=4.1"))
+        setting = Setting("server", NAS, "nconnect", "4", "/etc/nfsmount.conf.d/50-nfstuned.conf", 2)
+        snapshot = replace(found.snapshot, settings=(setting,))
+        (plan,) = planned(replace(found, snapshot=snapshot, targets=targets(snapshot, POLICY)))
+        assert isinstance(plan, Plan)
+        assert (plan.old, plan.new) == (1, 4)
+
+    def test_lines_that_say_otherwise_are_named(self) -> None:
+        other = replace(B, point="/c", asked="vers=4.1", fstab="vers=4.1")
+        plan = the_plan(B, other)
+        assert plan.reason.endswith("; put it also into /etc/fstab:2, or the next boot decides anew")
+
+    def test_where_no_line_asks_for_it_the_line_is_to_be_changed_first(self) -> None:
+        made = Made("/a", "vers=4.1", BARE, f"{AZURE}:/sa1/s", at="10.1.1.1", fstab="vers=4.1")
+        assert why(made) == (
+            "no mount of the server would be made with nconnect=4: put it into /etc/fstab:1 "
+            "(sudo nfstuned apply --fstab)"
+        )
+
+    def test_an_outer_mount_that_asks_otherwise_cannot_come_second(self) -> None:
+        outer = Made("/x", "vers=4.1", BARE, fstab="vers=4.1")
+        assert "no mount of the server would be made with nconnect=4" in why(outer, replace(B, point="/x/y"))
+
+    def test_one_mount_can_be_asked_for_alone(self) -> None:
+        other = Made("/o", "nconnect=4", BARE, "other:/x", at="10.0.0.7")
+        found = facts(A, B, other)
+        (plan,) = planned(found, point="/o")
+        assert isinstance(plan, Plan)
+        assert [part.point for part in plan.coming] == ["/o"]
+        assert len(planned(found)) == 2
+        assert [one.point for one in members(found, sight(found), "/a")] == ["/a", "/b"]
+        assert members(found, sight(found), "/nowhere") == ()
+
+
+class TestLeftAlone:
+    def test_automount_is_left_alone_on_purpose(self) -> None:
+        found = asked_by(facts(A, B), Maker.AUTOFS)
+        (left,) = planned(found)
+        assert isinstance(left, Left)
+        assert (left.result, left.points) == (Result.SKIPPED, ("/a", "/b"))
+        assert left.reason.startswith("automount(8) makes /b")
+
+    def test_a_mount_in_an_autofs_is_automounts_unless_that_is_systemds(self) -> None:
+        found = facts(A, B)
+        ours = sight(found)
+        for source, expected in (("systemd-1", Plan), ("/etc/auto.nfs", Left)):
+            trigger = Node(90, 27, "0:90", "/b", "autofs", source, "rw", shared=190)
+            nodes = [replace(one, parent_id=90) if one.point == "/b" else one for one in ours.nodes]
+            (plan,) = planned(found, replace(ours, nodes=(*nodes, trigger)))
+            assert isinstance(plan, expected)
+
+    def test_beside_kerberos_one_connection_is_right(self) -> None:
+        assert planned(facts(A, B, replace(A, point="/k", shown=f"{BARE},sec=krb5p"))) == []
+
+    def test_kerberos_that_has_too_many_is_left_alone_on_purpose(self) -> None:
+        left = only(Made("/k", "sec=krb5,nconnect=1", f"{FOUR},sec=krb5", at="10.9.0.5"))
+        assert isinstance(left, Left)
+        assert (left.result, left.new) == (Result.SKIPPED, 1)
+        assert "Kerberos" in left.reason
+
+
+class TestAgainst:
+    def test_a_process_is_named(self) -> None:
+        uses = (Use(DEVICE, "tail (4711) has /a/log open"), Use("0:99", "nobody"))
+        assert why(A, B, seen=seen(A, B, uses=uses)) == "in use: tail (4711) has /a/log open"
+
+    def test_of_many_processes_some_are_named(self) -> None:
+        uses = tuple(Use(DEVICE, f"tail ({number}) has /a/log open") for number in range(9))
+        assert why(A, B, seen=seen(A, B, uses=uses)).endswith("tail (4) has /a/log open; and 4 more")
+
+    def test_a_path_counts_where_it_is_on_one_of_the_mounts(self) -> None:
+        paths = (
+            PathUse("/a/swapfile", "/a/swapfile is swapped to"),
+            PathUse("/ab", "no"),
+            PathUse("/x", "no"),
+        )
+        assert why(A, B, seen=seen(A, B, paths=paths)) == "in use: /a/swapfile is swapped to"
+
+    def test_a_path_below_another_mount_does_not(self) -> None:
+        ours = sight(facts(A, B))
+        inner = Node(91, 27, "8:2", "/a", "ext4", "/dev/vdb", "rw")
+        paths = (PathUse("/a/swapfile", "/a/swapfile is swapped to"),)
+        assert isinstance(only(A, B, seen=replace(ours, nodes=(*ours.nodes, inner), paths=paths)), Plan)
+
+    @pytest.mark.parametrize("point", ["/a", "/a/deep/er"])
+    def test_what_else_is_mounted_there(self, point: str) -> None:
+        ours = sight(facts(A, B))
+        between = Node(91, 60, "8:2", point, "ext4", "/dev/vdb", "rw")
+        expected = f"{point} (ext4) is mounted there, within or on top: unmount it first"
+        assert why(A, B, seen=replace(ours, nodes=(*ours.nodes, between))) == expected
+
+    def test_a_bind_mount(self) -> None:
+        found = facts(A, B)
+        snapshot = found.snapshot
+        block = snapshot.superblocks[0]
+        bind = replace(block.mounts[0], mount_id=95, point="/bind")
+        blocks = (replace(block, mounts=(*block.mounts, bind)), *snapshot.superblocks[1:])
+        snapshot = replace(snapshot, superblocks=blocks)
+        (left,) = planned(replace(found, snapshot=snapshot, targets=targets(snapshot, POLICY)))
+        assert isinstance(left, Left)
+        assert left.reason.startswith("nothing tells with which options /bind was mounted")
+
+    def test_what_the_kernel_mounted_within_goes_by_itself(self) -> None:
+        inner = Made("/a/sub", None, BARE, "nas:/srv/sub")
+        plan = the_plan(A, B, inner)
+        assert [part.point for part in plan.coming] == ["/b", "/a"]
+        assert {device for device, _ in plan.connections.superblocks} == {"0:50", "0:51", "0:52"}
+        uses = (Use("0:52", "vim (12) has /a/sub/x open"),)
+        assert why(A, B, inner, seen=seen(A, B, inner, uses=uses)) == "in use: vim (12) has /a/sub/x open"
+
+    def test_mounts_on_top_of_each_other(self) -> None:
+        assert "lie on top of each other at /a" in why(A, B, replace(A, age_s=1))
+
+    def test_a_lazily_unmounted_superblock(self) -> None:
+        found = facts(A, B)
+        volume = Volume(4, NAS_ADDRESS, 2049, "0:77", "0:0")
+        hidden = Superblock("0:77", 77, 128, (), volume, found.snapshot.superblocks[0].servers)
+        blocks = (*found.snapshot.superblocks, hidden)
+        (left,) = planned(replace(found, snapshot=replace(found.snapshot, superblocks=blocks)))
+        assert isinstance(left, Left)
+        assert left.reason.startswith("0:77 of the same server is still in use without a mount")
+
+    def test_the_root_file_system(self) -> None:
+        assert why(replace(B, point="/")) == "the root file system cannot be unmounted"
+
+    def test_a_public_endpoint(self) -> None:
+        made = Made("/a", "vers=4.1", BARE, f"{AZURE}:/sa1/s", at="52.239.238.8")
+        assert f"/a: {AZURE} is a public endpoint" in why(made)
+
+    @pytest.mark.parametrize(
+        ("state", "said"),
+        [
+            (UnitState(loaded=True, fragment="/x", lazy=True), "b.mount has LazyUnmount=yes"),
+            (UnitState(loaded=True, fragment="/x", force=True), "b.mount has ForceUnmount=yes"),
+            (
+                UnitState(loaded=True, fragment="/x", bound_by=("db.service",)),
+                "b.mount would take db.service along",
+            ),
+        ],
+    )
+    def test_a_unit_that_does_more(self, state: UnitState, said: str) -> None:
+        assert why(A, B, seen=seen(A, B, units={"b.mount": state})).startswith(said)
+
+    def test_a_unit_of_which_systemd_says_nothing(self) -> None:
+        assert why(A, B, seen=seen(A, B, units={})) == "systemd says nothing of b.mount"
+
+    def test_a_tunnels_mount_by_hand(self) -> None:
+        made = Made("/t", "port=20049", f"{BARE},port=20049", "127.0.0.1:/sa1/s", at="127.0.0.1")
+        found = facts(made)
+        tunnel = Tunnel(20049, AZURE, 2049, "azure-files", "/etc/stunnel/x.conf")
+        snapshot = replace(found.snapshot, tunnels=(tunnel,))
+        network = answered(AZURE, "10.1.1.1")
+        host = replace(found, snapshot=snapshot, targets=targets(snapshot, POLICY), network=network)
+        (left,) = planned(host)
+        assert isinstance(left, Left)
+        assert left.reason == "/t goes through a tunnel of a mount helper: use that to mount it again"
+
+
+class TestNamespaces:
+    def inside(self, **outer: int | None) -> Space:
+        root = Node(200, 199, "8:1", "/", "ext4", "/dev/vda1", "rw", **outer)
+        return Space("podman (77)", (root, Node(201, 200, DEVICE, "/a", "nfs4", "nas:/srv", "rw")))
+
+    def test_a_copy_that_follows_ours_goes_with_it(self) -> None:
+        for outer in ({"master": 1}, {"shared": 1}, {"shared": 300, "master": 1}):
+            assert isinstance(only(A, B, seen=seen(A, B, spaces=(self.inside(**outer),))), Plan)
+
+    def test_a_copy_of_a_copy_goes_too(self) -> None:
+        spaces = (self.inside(shared=300, master=1), self.inside(master=300))
+        assert isinstance(only(A, B, seen=seen(A, B, spaces=spaces)), Plan)
+
+    def test_a_copy_of_its_own_keeps_the_connections(self) -> None:
+        for outer in ({}, {"master": 44}, {"shared": 45}):
+            said = why(A, B, seen=seen(A, B, spaces=(self.inside(**outer),)))
+            assert said == "in use: podman (77) has /a in a mount namespace of its own"
+
+    def test_where_ours_is_private_every_copy_keeps_them(self) -> None:
+        ours = sight(facts(A, B), spaces=(self.inside(master=1),))
+        nodes = (replace(ROOT, shared=None), *ours.nodes[1:])
+        assert why(A, B, seen=replace(ours, nodes=nodes)).startswith("in use: podman (77)")
+
+    def test_a_mount_over_another_network_namespace_cannot_be_made_from_here(self) -> None:
+        assert why(A, B, seen=seen(A, B, volumes=frozenset({DEVICE}))) == (
+            "/b was mounted over another network namespace than this one"
+        )
+
+    def test_a_mount_that_only_another_namespace_has(self) -> None:
+        ours = sight(facts(A, B))
+        nodes = tuple(node for node in ours.nodes if node.point != "/a")
+        assert why(A, B, seen=replace(ours, nodes=nodes)) == (
+            "another mount namespace has a mount of the same connections at /a"
+        )
+
+
+class TestServers:
+    def case(self, *made: Made, tunnel: bool = False) -> Case:
+        found = facts(*made)
+        if tunnel:
+            tunnels = (Tunnel(20049, AZURE, 2049, "azure-files", "/etc/stunnel/x.conf"),)
+            snapshot = replace(found.snapshot, tunnels=tunnels)
+            found = replace(found, snapshot=snapshot, targets=targets(snapshot, POLICY))
+        group = tuple(one for one in found.nfs if one.live)
+        return Case(found, Sight(nodes=tree(found)), group, group, (), Goal(1, 4, "x"))
+
+    def test_the_address_of_the_connections_is_asked(self) -> None:
+        case = self.case(A, B)
+        assert (servers(case), names(case)) == (((NAS_ADDRESS, 2049),), ())
+
+    def test_a_link_local_address_keeps_its_scope(self) -> None:
+        assert servers(self.case(replace(B, at="fe80::1%eth0"))) == (("fe80::1%eth0", 2049),)
+
+    def test_both_ends_of_a_tunnel_are_asked(self) -> None:
+        made = Made("/t", "port=20049", f"{BARE},port=20049", "127.0.0.1:/sa1/s", at="127.0.0.1")
+        case = self.case(made, tunnel=True)
+        assert servers(case) == (("127.0.0.1", 20049), (AZURE, 2049))
+        assert names(case) == (AZURE,)
+        network = Network(
+            (Answer(AZURE, ("10.1.1.1",)),),
+            (Reach("127.0.0.1", 20049, Reachable.OPEN), Reach("10.1.1.1", 2049, Reachable.TIMEOUT, "late")),
+        )
+        assert "(10.1.1.1 port 2049: late)" in silent(case, network)
+        opened = replace(network, reaches=(network.reaches[0], Reach("10.1.1.1", 2049, Reachable.OPEN)))
+        assert silent(case, opened) == ""
+        assert places(case, opened) == (("127.0.0.1", 20049), ("10.1.1.1", 2049))
+
+    def test_a_server_that_nobody_could_ask_does_not_answer(self) -> None:
+        assert "no attempt came to an end" in silent(self.case(A, B), Network())
+
+    def test_a_silent_server_is_a_reason(self) -> None:
+        found = facts(A, B)
+        (case,) = cases(found, sight(found))
+        left = plan_remount(case, "it is dead")
+        assert isinstance(left, Left)
+        assert (left.reason, left.result) == ("it is dead", Result.FAILED)
+
+
+def test_requests_of_the_same_place_are_one_mount() -> None:
+    found = facts(B)
+    again = Request(
+        "nas:/srv", "/b", "vers=4.1,nconnect=8", "/etc/systemd/system/b.mount", 3, maker=Maker.UNIT
+    )
+    snapshot = replace(found.snapshot, requests=(*found.snapshot.requests, again))
+    (plan,) = planned(replace(found, snapshot=snapshot, targets=targets(snapshot, POLICY)))
+    assert isinstance(plan, Plan)
+    assert plan.new == 4

@@ -1,0 +1,58 @@
+"""Tools as children: what they say, and that nothing of them outlives their time."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from nfstuned.host.command import Done, run
+
+
+def test_the_output_of_a_tool_is_returned() -> None:
+    assert run(["sh", "-c", "echo one; echo noise >&2"], 30) == Done("one\n", "")
+
+
+def test_a_failure_is_what_the_tool_said_in_one_line() -> None:
+    done = run(["sh", "-c", "echo half; echo ' first' >&2; echo second >&2; exit 32"], 30)
+    assert done == Done("half\n", "first; second; sh ended with status 32")
+
+
+def test_a_tool_that_is_missing_is_a_failure() -> None:
+    assert run(["/no/such/tool"], 30).problem == "/no/such/tool: No such file or directory"
+
+
+def test_a_tool_has_a_session_of_its_own_and_no_input() -> None:
+    program = "import os, sys; print(os.getsid(0) == os.getpid(), repr(sys.stdin.read()))"
+    assert run([sys.executable, "-c", program], 30).output == "True ''\n"
+
+
+def test_what_takes_too_long_ends_with_all_that_it_started(tmp_path: Path) -> None:
+    file = tmp_path / "pid"
+    started = time.monotonic()
+    done = run(["sh", "-c", f"echo trying >&2; sleep 300 & echo $! >{file}; wait"], 0.7)
+    assert time.monotonic() - started < 20
+    assert done.problem == "trying; no end within 0.7 s"
+    assert _ends(int(file.read_text()))
+
+
+def test_what_a_tool_leaves_running_is_not_waited_for() -> None:
+    started = time.monotonic()
+    done = run(["sh", "-c", "sleep 30 & echo $!"], 25)
+    assert time.monotonic() - started < 20
+    os.kill(int(done.output), 9)
+    assert done.problem == ""
+
+
+def _ends(pid: int) -> bool:
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.02)
+    return False

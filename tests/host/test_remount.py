@@ -1,0 +1,245 @@
+"""The hands of a remount: commands with a deadline, and mountinfo for the truth."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nfstuned.host import remount
+from nfstuned.host.remount import LiveGround, LiveHands, uninterrupted
+from nfstuned.host.root import Root
+from nfstuned.model.remount import Connections, Part, Plan, UnitState, Way
+from tests.users import NOBODY, ROOT, rights_of
+
+LINE = "{id} 27 0:50 / {point} rw shared:9 - nfs4 nas:/srv rw,vers=4.1{more},addr=127.0.0.1\n"
+SERVERS = "NV SERVER   PORT USE HOSTNAME\n"
+ROW = "v4 7f000001  801   2 nas\n"
+NOTHING = Connections(0, "", 0, 0, ())
+
+
+def answer(listening: socket.socket) -> None:
+    """Answer each call of RPC with its own number, until the socket is closed."""
+    while True:
+        try:
+            sock, _ = listening.accept()
+        except OSError:
+            return
+        with sock:
+            call = sock.recv(4096)
+            sock.sendall(b"\x80\0\0\x08" + call[4:8] + b"\0\0\0\x01" if call else b"")
+
+
+def serve(place: tuple[str, int] = ("127.0.0.1", 0)) -> socket.socket:
+    listening = socket.create_server(place)
+    threading.Thread(target=answer, args=(listening,), daemon=True).start()
+    return listening
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[str, int]]:
+    with serve() as listening:
+        yield listening.getsockname()
+        listening.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for folder in ("proc/1/net/nfsfs", "sys/class/bdi/0:50"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "sys/class/bdi/0:50/read_ahead_kb").write_text("128\n")
+    mounted(tmp_path, LINE.format(id=60, point="/a", more=""))
+    return tmp_path
+
+
+def mounted(tree: Path, *lines: str) -> None:
+    (tree / "proc/1/mountinfo").write_text("".join(lines))
+
+
+def part(tree: Path, mount_id: int = 60) -> Part:
+    """Return a mount whose unmounting leaves a file behind, for want of a mount."""
+    return Part("/a", mount_id, Way(("touch", str(tree / "ran"))), Way(("true",)), None)
+
+
+def plan(known: Connections = NOTHING, *parts: Part) -> Plan:
+    return Plan(1, 4, "x", parts, parts, known, reload=True)
+
+
+def hands(tree: Path, *places: tuple[str, int], signals: tuple[int, ...] = ()) -> LiveHands:
+    return LiveHands(Root(str(tree)), places, signals)
+
+
+def closed() -> tuple[str, int]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        place: tuple[str, int] = listening.getsockname()
+    return place
+
+
+def test_it_runs_the_command_where_the_server_answers(tree: Path, server: tuple[str, int]) -> None:
+    assert hands(tree, server).unmount(part(tree)) == ""
+    assert (tree / "ran").exists()
+
+
+def test_it_says_what_the_command_said(tree: Path) -> None:
+    failing = Way(("sh", "-c", "echo umount: /a: target is busy. >&2; exit 32"))
+    one = Part("/a", 60, failing, failing, None)
+    assert hands(tree).unmount(one) == "umount: /a: target is busy.; sh ended with status 32"
+    assert "busy" in hands(tree).mount(failing)
+
+
+def test_a_silent_server_keeps_it_from_doing_anything(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remount, "PATIENCE_S", 0.0)
+    place = closed()
+    one = hands(tree, place)
+    for said in (one.unmount(part(tree)), one.mount(part(tree).leave)):
+        assert said == f"127.0.0.1 port {place[1]}: Connection refused"
+    assert not (tree / "ran").exists()
+
+
+def test_it_waits_a_moment_for_a_server_that_comes_back(tree: Path) -> None:
+    place = closed()
+    listening: list[socket.socket] = []
+    timer = threading.Timer(0.5, lambda: listening.append(serve(place)))
+    timer.start()
+    assert hands(tree, place).mount(part(tree).leave) == ""
+    timer.join()
+    listening[0].shutdown(socket.SHUT_RDWR)
+    listening[0].close()
+    assert (tree / "ran").exists()
+
+
+def test_a_port_that_opens_is_no_answer(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remount, "ANSWER_S", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        place = listening.getsockname()
+        said = hands(tree, place).unmount(part(tree))
+    assert said == f"127.0.0.1 port {place[1]}: no answer within 0.3 s"
+    assert not (tree / "ran").exists()
+
+
+@pytest.mark.parametrize("lines", [(), (LINE.format(id=61, point="/a", more=""),)])
+def test_another_mount_in_its_place_is_not_unmounted(tree: Path, lines: tuple[str, ...]) -> None:
+    mounted(tree, *lines)
+    assert hands(tree).unmount(part(tree)) == "it is not the mount any more that was there"
+    assert not (tree / "ran").exists()
+
+
+def test_after_a_signal_nothing_more_is_unmounted_and_everything_is_mounted(tree: Path) -> None:
+    one = hands(tree, signals=(signal.SIGTERM,))
+    assert one.unmount(part(tree)) == "interrupted by SIGTERM"
+    assert not (tree / "ran").exists()
+    assert one.mount(part(tree).leave) == ""
+    assert (tree / "ran").exists()
+
+
+def test_signals_are_noted_and_then_as_before() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with uninterrupted() as signals:
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGINT)
+        end = time.monotonic() + 10
+        while len(signals) < 2 and time.monotonic() < end:
+            time.sleep(0.01)
+        assert sorted(signals) == [signal.SIGINT, signal.SIGTERM]
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_what_is_mounted_is_what_mountinfo_says(tree: Path) -> None:
+    one = hands(tree)
+    assert (one.mounted("/a"), one.nconnect("/a"), one.mounted("/b"), one.nconnect("/b")) == (
+        True,
+        1,
+        False,
+        None,
+    )
+    mounted(tree, LINE.format(id=60, point="/a", more=""), LINE.format(id=61, point="/a", more=",nconnect=4"))
+    assert one.nconnect("/a") == 4
+
+
+def test_connections_are_held_as_long_as_a_superblock_is_there(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remount, "GONE_S", 0.2)
+    file = tree / "sys/class/bdi/0:50/read_ahead_kb"
+    known = Connections(0, "", 0, 0, (("0:50", file.stat().st_ino),))
+    assert hands(tree).held(plan(known)) == "something still uses 0:50, and with it the connections"
+    other = file.with_name("other")
+    other.write_text("128\n")
+    other.rename(file)  # the number is another superblock's by now
+    assert hands(tree).held(plan(known)) == ""
+
+
+def test_connections_are_held_as_long_as_the_client_is_there(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remount, "GONE_S", 0.2)
+    servers = tree / "proc/1/net/nfsfs/servers"
+    known = Connections(4, "127.0.0.1", 2049, 2, ())
+    servers.write_text(SERVERS + ROW + ROW)
+    assert hands(tree).held(plan(known)) == "something still uses the connections to 127.0.0.1 port 2049"
+    servers.write_text(SERVERS + ROW)
+    assert hands(tree).held(plan(known)) == ""
+
+
+def test_only_root_on_the_host_itself_unmounts(tree: Path) -> None:
+    ground = LiveGround(Root(str(tree)))
+    with rights_of(NOBODY):
+        assert ground.obstacle().startswith("only root can unmount")
+    if os.geteuid() != ROOT:
+        return
+    assert ground.obstacle() == ""
+    for process in ("1", "self"):
+        (tree / f"proc/{process}/ns").mkdir(parents=True)
+        (tree / f"proc/{process}/ns/net").touch()
+    assert ground.obstacle().startswith("process 1 has other connections than this one")
+
+
+class TestSystemd:
+    @pytest.fixture
+    def systemctl(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """A systemctl that writes down how it is called, and prints a file."""
+        folder = tmp_path / "bin"
+        folder.mkdir()
+        said = tmp_path / "said"
+        script = folder / "systemctl"
+        script.write_text(f'#!/bin/sh\necho "$@" >>{tmp_path}/calls\n[ "$1" = show ] && cat {said}\nexit 0\n')
+        script.chmod(0o755)
+        monkeypatch.setenv("PATH", str(folder), prepend=":")
+        return said
+
+    def unit(self, tree: Path) -> Part:
+        return Part("/a", 60, part(tree).leave, Way(("true",)), None, "a.mount", from_file=True)
+
+    def test_after_a_reload_the_unit_is_looked_at_again(self, tree: Path, systemctl: Path) -> None:
+        systemctl.write_text("Id=a.mount\nLoadState=loaded\nFragmentPath=/run/x\n")
+        one = plan(NOTHING, self.unit(tree))
+        assert hands(tree).reload(one) == ""
+        calls = (tree / "calls").read_text().splitlines()
+        assert calls[0] == "daemon-reload"
+        assert calls[1].endswith("-- a.mount")
+        systemctl.write_text("Id=a.mount\nLoadState=loaded\nFragmentPath=/run/x\nLazyUnmount=yes\n")
+        assert hands(tree).reload(one).startswith("a.mount has LazyUnmount=yes")
+        systemctl.write_text("Id=a.mount\nLoadState=not-found\nFragmentPath=\n")
+        assert hands(tree).reload(one) == "a.mount: systemd makes no unit of what asks for it"
+
+    def test_a_host_with_systemd_tells_of_its_units(self, tree: Path, systemctl: Path) -> None:
+        systemctl.write_text("Id=a.mount\nLoadState=loaded\nFragmentPath=/run/x\n")
+        ground = LiveGround(Root(str(tree)))
+        assert ground.sight(frozenset(), ["a.mount"]).units == {}
+        (tree / "run/systemd/system").mkdir(parents=True)
+        seen = ground.sight(frozenset(), ["a.mount"])
+        assert seen.units == {"a.mount": UnitState(loaded=True, fragment="/run/x")}
+        assert [node.point for node in seen.nodes] == ["/a"]
+
+    def test_superblocks_of_this_network_namespace_are_known(self, tree: Path) -> None:
+        (tree / "proc/1/net/nfsfs/volumes").write_text(
+            "NV SERVER   PORT DEV          FSID                              FSC\n"
+            "v4 7f000001  801 0:50         0:0                               no \n"
+        )
+        assert LiveGround(Root(str(tree))).sight(frozenset(), []).volumes == {"0:50"}

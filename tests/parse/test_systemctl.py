@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from nfstuned.model.remount import UnitState
+from nfstuned.parse.systemctl import parse_units
+
+TEXT = """\
+LazyUnmount=no
+ForceUnmount=no
+Id=srv-vol1.mount
+BoundBy=
+LoadState=loaded
+FragmentPath=/run/systemd/generator/srv-vol1.mount
+NeedDaemonReload=yes
+
+Id=mnt-a\\x20b.mount
+BoundBy=db.service web.service
+LoadState=loaded
+FragmentPath=
+NeedDaemonReload=no
+LazyUnmount=yes
+ForceUnmount=yes
+"""
+
+
+def test_each_unit_has_its_block() -> None:
+    assert parse_units(TEXT) == {
+        "srv-vol1.mount": UnitState(
+            loaded=True, fragment="/run/systemd/generator/srv-vol1.mount", stale=True
+        ),
+        "mnt-a\\x20b.mount": UnitState(
+            loaded=True, lazy=True, force=True, bound_by=("db.service", "web.service")
+        ),
+    }
+
+
+def test_nothing_is_known_of_what_is_not_said() -> None:
+    assert parse_units("") == {}
+    assert parse_units("Id=x.mount\n") == {"x.mount": UnitState()}
+
+
+def test_what_a_unit_would_do_beside_is_said() -> None:
+    states = parse_units(TEXT)
+    assert states["srv-vol1.mount"].against == ""
+    assert "LazyUnmount=yes" in states["mnt-a\\x20b.mount"].against
