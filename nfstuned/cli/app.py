@@ -6,7 +6,7 @@ import click
 
 from nfstuned import __version__
 from nfstuned.cli.app_check import check, explain, rules
-from nfstuned.cli.app_samples import samples
+from nfstuned.cli.app_samples import samples, top
 from nfstuned.cli.apply import carry_out, preview, take_back
 from nfstuned.cli.config import check as check_config
 from nfstuned.cli.config import print_schema
@@ -31,6 +31,7 @@ def app() -> None:
     Start here:
       nfstuned status            what every NFS mount has, and what it should have
       nfstuned check             what is wrong on this host, why, and what to do about it
+      nfstuned top               what the mounts deliver now
       nfstuned samples           what the mounts delivered during the last day
       nfstuned apply --dry-run   what would be changed
       sudo nfstuned apply        change it, without disturbing a mount
@@ -239,5 +240,5 @@ def completion_(shell: str) -> int:
     return 0
 
 
-for command in (check, explain, rules, samples):
+for command in (check, explain, rules, samples, top):
     app.add_command(command)

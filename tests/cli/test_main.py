@@ -21,6 +21,7 @@ COMMANDS = (
     ("explain",),
     ("rules",),
     ("samples",),
+    ("top",),
     ("daemon",),
     ("config", "show"),
     ("config", "check"),
