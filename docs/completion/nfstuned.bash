@@ -10,7 +10,7 @@ _nfstuned() {
     fi
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         case "$place $word" in
-            "nfstuned status" | "nfstuned apply" | "nfstuned undo" | "nfstuned daemon" | "nfstuned config" | "nfstuned config show" | "nfstuned config check" | "nfstuned config schema" | "nfstuned completion" | "nfstuned check" | "nfstuned explain" | "nfstuned rules" | "nfstuned samples" | "nfstuned top") place="$place $word" ;;
+            "nfstuned status" | "nfstuned apply" | "nfstuned undo" | "nfstuned daemon" | "nfstuned config" | "nfstuned config show" | "nfstuned config check" | "nfstuned config schema" | "nfstuned completion" | "nfstuned check" | "nfstuned explain" | "nfstuned rules" | "nfstuned samples" | "nfstuned top" | "nfstuned report") place="$place $word" ;;
         esac
     done
     case "$place $prev" in
@@ -33,8 +33,12 @@ _nfstuned() {
         "nfstuned top --interval") words="" ;;
         "nfstuned top --sort") words="total read write over-fetch ops read-rtt write-rtt connections queue in-flight retrans server-read server-write name" ;;
         "nfstuned top --count") words="" ;;
+        "nfstuned report --since") words="" ;;
+        "nfstuned report --mount") words="" ;;
+        "nfstuned report --file") words="" ;;
+        "nfstuned report --output") words="" ;;
         *) case "$place" in
-            "nfstuned") words="status apply undo daemon config completion check explain rules samples top --version -h --help" ;;
+            "nfstuned") words="status apply undo daemon config completion check explain rules samples top report --version -h --help" ;;
             "nfstuned status") words="--format -h --help" ;;
             "nfstuned apply") words="--dry-run --fstab --yes --follow-symlink --format -h --help" ;;
             "nfstuned undo") words="--format -h --help" ;;
@@ -49,6 +53,7 @@ _nfstuned() {
             "nfstuned rules") words="--format -h --help" ;;
             "nfstuned samples") words="--since --mount --file --format -h --help" ;;
             "nfstuned top") words="--interval --sort --count -h --help" ;;
+            "nfstuned report") words="--since --mount --file --output --offline --samples-only -h --help" ;;
         esac ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import click
@@ -30,21 +31,32 @@ class Seconds(click.FloatRange):
         return number
 
 
-@click.command()
-@click.option(
+_since = click.option(
     "--since",
     metavar="TIME",
     help="Begin here: 1h ago, today, 14:30, 2026-07-29 14:30 (default: of the journal 24h ago).",
 )
-@click.option(
+_mount = click.option(
     "--mount", metavar="PATH", help="Only the mount at this mount point, also one that is gone by now."
 )
-@click.option(
+_file = click.option(
     "--file",
     type=click.Path(),
     metavar="FILE|-",
     help="Read JSON lines instead of the journal, with the older files beside it; - is stdin.",
 )
+
+
+def _demand_whole_path(mount: str | None) -> None:
+    """Raise click.BadParameter for what can be no mount point."""
+    if mount is not None and not mount.startswith("/"):
+        raise click.BadParameter("give the whole path, as in /mnt/data", param_hint="--mount")
+
+
+@click.command()
+@_since
+@_mount
+@_file
 @format_option("csv")
 @click.pass_obj
 def samples(root: Root, /, *, since: str | None, mount: str | None, file: str | None, form: str) -> int:
@@ -76,9 +88,53 @@ def samples(root: Root, /, *, since: str | None, mount: str | None, file: str | 
     """
     from nfstuned.cli.samples import Order, show  # noqa: PLC0415 - no other command needs it
 
-    if mount is not None and not mount.startswith("/"):
-        raise click.BadParameter("give the whole path, as in /mnt/data", param_hint="--mount")
+    _demand_whole_path(mount)
     return show(root, Order(since, mount, file, form))
+
+
+@click.command()
+@_since
+@_mount
+@_file
+@click.option(
+    "--output",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write the page to this file, as a whole or not at all (default: stdout).",
+)
+@click.option("--offline", is_flag=True, help="Send nothing over the network to judge this host.")
+@click.option(
+    "--samples-only",
+    is_flag=True,
+    help="Neither judge this host nor say what its service did, as for a file of another host.",
+)
+@click.pass_obj
+def report(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Order has the types
+    """Write what mounts delivered as one HTML page.
+
+    It has charts of each mount's throughput, over-fetch, times, operations and connections, what `nfstuned
+    check` says of this host now, and what the service did. It needs nothing but a browser: it loads nothing
+    and runs no script. The samples are those of `nfstuned samples`. Where there are more than 400 points of
+    time, a point is the mean of several samples; the page says of how long.
+
+    \b
+    Examples:
+      sudo nfstuned report --output report.html
+      sudo nfstuned report --since "7d ago" --mount /data > data.html
+      nfstuned report --file samples.jsonl --samples-only --output report.html
+
+    \b
+    Exit status:
+      0  written, even where there was nothing to show
+      1  written, but without damaged samples, or without the check or the journal; stderr says why
+      2  could not read the samples or write the page, or wrong usage
+    """
+    from nfstuned.cli.report import Order, write  # noqa: PLC0415 - no other command needs it
+
+    _demand_whole_path(options["mount"])
+    if options["output"] is None and sys.stdout.isatty():
+        raise click.UsageError("a page is not for a terminal: give --output FILE")
+    return write(root, Order(**options))
 
 
 @click.command()

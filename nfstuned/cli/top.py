@@ -27,7 +27,7 @@ _ENDED = 128
 _SGR = {
     Style.PLAIN: "",
     Style.TITLE: "\x1b[1m",
-    Style.HEADER: "\x1b[7m",
+    Style.HEADER: "\x1b[1;4m",
     Style.SELECTED: "\x1b[1;7m",
     Style.IDLE: "\x1b[2m",
 }

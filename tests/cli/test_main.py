@@ -22,6 +22,7 @@ COMMANDS = (
     ("rules",),
     ("samples",),
     ("top",),
+    ("report",),
     ("daemon",),
     ("config", "show"),
     ("config", "check"),
