@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
 import socket
 import termios
-import tty
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType, TracebackType
@@ -18,6 +18,8 @@ _ENTER = b"\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[H\x1b[2J"
 xterm's ctlseqs)."""
 _LEAVE = b"\x1b[?7h\x1b[?25h\x1b[?1049l"
 _KEYS_MOST = 1024
+_LOCAL, _CONTROL = 3, 6
+"""Where a list of modes has the local ones and the control characters (the termios module)."""
 SIGNALS = (
     signal.SIGINT,
     signal.SIGTERM,
@@ -74,16 +76,46 @@ class Tty:
         self._sender.close()
 
     def take(self) -> None:
-        """Have keys one by one and a screen of our own; again after somebody else had the terminal."""
-        tty.setcbreak(self._keyboard, termios.TCSADRAIN)
+        """Have keys one by one and a screen of our own; again after somebody else had the terminal.
+
+        In the background the kernel stops the program here until it is in the foreground.
+        """
+        modes = [*self._found[:_CONTROL], [*self._found[_CONTROL]]]
+        modes[_LOCAL] &= ~(termios.ECHO | termios.ICANON)
+        modes[_CONTROL][termios.VMIN], modes[_CONTROL][termios.VTIME] = 1, 0
+        self._set(modes)
         self._write(_ENTER)
 
     def give_back(self) -> None:
-        """Leave the terminal as it was found."""
+        """Leave the terminal as it was found.
+
+        A shell that took it while this program stops has modes of its own by now, which stay.
+        """
         try:
             self._write(_LEAVE)
         finally:
-            termios.tcsetattr(self._keyboard, termios.TCSADRAIN, self._found)
+            if self._in_foreground():
+                self._set(self._found)
+
+    def _in_foreground(self) -> bool:
+        try:
+            return os.tcgetpgrp(self._keyboard) == os.getpgrp()
+        except OSError:  # a terminal that controls nobody
+            return True
+
+    def _set(self, modes: list[Any]) -> None:
+        """Set the terminal's modes; a signal in the middle of it, such as SIGCONT, is no failure."""
+        while not self._are_set(modes):
+            pass
+
+    def _are_set(self, modes: list[Any]) -> bool:
+        try:
+            termios.tcsetattr(self._keyboard, termios.TCSADRAIN, modes)
+        except termios.error as error:
+            if error.args[0] != errno.EINTR:
+                raise
+            return False
+        return True
 
     def size(self) -> tuple[int, int]:
         """Return columns and rows; 80 and 24 where the terminal does not tell."""

@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import signal
 import struct
 import subprocess
@@ -43,7 +44,10 @@ def read_more(tree: Path, megabytes: int = 80, seconds: int = 10) -> None:
     )
     normal, *others = rest.split(" ")
     others[3] = str(int(others[3]) + megabytes * 1_100_000)
-    file.write_text(head + mine + " ".join([str(int(normal) + megabytes * 1_000_000), *others]))
+    # Whoever reads meanwhile gets the one or the other, as from the kernel.
+    new = file.with_suffix(".new")
+    new.write_text(head + mine + " ".join([str(int(normal) + megabytes * 1_000_000), *others]))
+    new.replace(file)
 
 
 class TestBlocks:
@@ -120,7 +124,6 @@ class TestCommand:
 class Person:
     """Who sits at a terminal on which it runs."""
 
-    tree: Path
     process: subprocess.Popen[bytes]
     end: int
     terminal: int
@@ -155,21 +158,25 @@ def resize(terminal: int, columns: int, rows: int) -> None:
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
 
+def top_of(tree: Path, script: str = SCRIPT) -> list[str]:
+    return [sys.executable, "-c", script, str(tree), "top", "--interval", "0.2"]
+
+
 @contextmanager
-def at_terminal(tree: Path, script: str = SCRIPT) -> Iterator[Person]:
-    """Run it at a terminal of 80 columns."""
+def at_terminal(command: list[str], *, session: bool = True) -> Iterator[Person]:
+    """Run it at a terminal of 80 columns, in a session of its own unless it makes one."""
     end, terminal = pty.openpty()
     resize(terminal, 80, 24)
     process = subprocess.Popen(
-        [sys.executable, "-c", script, str(tree), "top", "--interval", "0.2"],
+        command,
         cwd=REPOSITORY,
         env={**os.environ, "TERM": "xterm", "PYTHONUTF8": "1"},
         stdin=terminal,
         stdout=terminal,
         stderr=terminal,
-        start_new_session=True,
+        start_new_session=session,
     )
-    someone = Person(tree, process, end, terminal)
+    someone = Person(process, end, terminal)
     try:
         yield someone
     finally:
@@ -182,7 +189,7 @@ def at_terminal(tree: Path, script: str = SCRIPT) -> Iterator[Person]:
 @pytest.fixture
 def person(host: MakeHost) -> Iterator[Person]:
     """A person at a terminal, on a host with mounts that nobody uses yet."""
-    with at_terminal(host(TREE).tree) as someone:
+    with at_terminal(top_of(host(TREE).tree)) as someone:
         yield someone
 
 
@@ -209,11 +216,13 @@ class TestScreen:
         assert person.ends() == 0
         assert person.shown.endswith(b"\x1b[?1049l")
 
-    def test_what_a_mount_reads_is_on_the_screen(self, person: Person) -> None:
-        person.sees("0 in use, mean of")
-        read_more(person.tree, seconds=0)
-        person.sees("1 in use, mean of")
-        person.sees("/mnt/2 and 1 more")
+    def test_what_a_mount_reads_is_on_the_screen(self, host: MakeHost) -> None:
+        tree = host(TREE).tree
+        with at_terminal(top_of(tree)) as person:
+            person.sees("0 in use, mean of")
+            read_more(tree, seconds=0)
+            person.sees("1 in use, mean of")
+            person.sees("/mnt/2 and 1 more")
 
     @pytest.mark.parametrize(
         ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
@@ -242,9 +251,22 @@ class TestScreen:
         assert person.ends() == 0
         assert termios.tcgetattr(person.terminal) == before
 
+    def test_a_shell_that_stops_it_has_the_terminal_and_fg_gives_it_back(self, host: MakeHost) -> None:
+        """Job control as a person has it: the shell's own session, and a group in the foreground."""
+        top = " ".join(map(shlex.quote, top_of(host(TREE).tree)))
+        script = f"set -m; {top}; stty -a | grep -ow -- '-*icanon'; fg >/dev/null; echo ended $?"
+        with at_terminal(["setsid", "--ctty", "bash", "-c", script], session=False) as person:
+            person.sees("rates follow")
+            person.type(b"\x1a")
+            person.sees("\x1b[?1049h")
+            assert b"\r\nicanon\r\n" in person.shown.partition(b"\x1b[?1049l")[2]
+            person.sees("6 NFS superblocks")
+            person.type(b"q")
+            person.sees("ended 0")
+
     def test_a_mistake_of_its_own_gives_it_back(self, host: MakeHost) -> None:
         confused = f"import nfstuned.cli.top; nfstuned.cli.top.press = None; {SCRIPT}"
-        with at_terminal(host(TREE).tree, confused) as person:
+        with at_terminal(top_of(host(TREE).tree, confused)) as person:
             before = termios.tcgetattr(person.terminal)
             person.sees("rates follow")
             person.type(b"x")
