@@ -15,7 +15,7 @@ from nfstuned.core.render import count
 from nfstuned.core.reportpage import Page, Told, page_lines
 from nfstuned.core.series import Series
 from nfstuned.host.journalreader import changes
-from nfstuned.host.outputfile import write_file
+from nfstuned.host.outputfile import demand_place, write_file
 from nfstuned.host.outside import Outside
 from nfstuned.host.root import Root
 from nfstuned.host.samplehistory import STDIN
@@ -40,7 +40,7 @@ class Order:
 def write(root: Root, order: Order, outside: Outside | None = None) -> int:
     """Write the page; a test answers for the world `outside`. Raises OSError of stdout."""
     asked = samples.Order(order.since, order.mount, order.file)
-    opened = samples.select(root, asked)
+    opened = samples.select(root, asked) if _has_place(order.output) else None
     if opened is None:
         return FAILED
     selection, since_s = opened
@@ -103,6 +103,17 @@ def _with_events(told: Told, root: Root, since_s: float) -> Told:
         why = f"Not known: {error.strerror or error}"
         note(f"what the service did is not on the page: {error.strerror or error}")
         return replace(told, no_events=why)
+
+
+def _has_place(output: str | None) -> bool:
+    """Return whether the page can be written, or say why not: a week of samples takes a while to read."""
+    try:
+        if output is not None:
+            demand_place(output)
+    except OSError as error:
+        note(f"{output}: {error.strerror or error}")
+        return False
+    return True
 
 
 def _print(page: Page, output: str | None) -> bool:

@@ -128,7 +128,7 @@ def _samples(page: Page) -> Iterator[str]:
         "Where there is no line, the mount was not in use, or the service did not run. "
         "Peaks are of single samples. Read and Written are what programs asked for and got.</p>"
     )
-    yield '<div class="scroll"><table><thead><tr>'
+    yield '<div class="scroll"><table class="mounts"><thead><tr>'
     yield "".join(f'<th class="{kind}">{name}</th>' for name, kind in _HEADINGS)
     yield "</tr></thead><tbody>"
     drawn = {id(mount): number for number, mount in enumerate(_drawn(page), 1)}

@@ -36,6 +36,7 @@ table { border-collapse: collapse; width: 100%; margin: .5rem 0 1rem; font-varia
 th, td { padding: .35rem .75rem .35rem 0; text-align: left; vertical-align: top; }
 th { color: var(--faint); font-size: .8rem; font-weight: 600; border-bottom: 1px solid var(--rule); }
 td { border-bottom: 1px solid var(--grid); overflow-wrap: anywhere; }
+.mounts td:nth-child(-n+2) { min-width: 11rem; }
 .number { text-align: right; white-space: nowrap; overflow-wrap: normal; }
 .when { white-space: nowrap; overflow-wrap: normal; }
 .charts {

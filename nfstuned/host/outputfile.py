@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterable
@@ -33,6 +34,19 @@ def write_file(path: str, lines: Iterable[str]) -> None:
         with suppress(OSError):
             os.unlink(aside)
         raise
+
+
+def demand_place(path: str) -> None:
+    """Raise OSError where no file of this name can be written, before anybody works for it."""
+    if _is_special(path):
+        if os.path.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        return
+    folder = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    if not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
 
 def _is_special(path: str) -> bool:

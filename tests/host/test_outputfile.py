@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.outputfile import write_file
+from nfstuned.host.outputfile import demand_place, write_file
 
 
 @pytest.fixture
@@ -71,3 +71,17 @@ def test_what_cannot_be_written_is_an_os_error(tmp_path: Path, name: str) -> Non
     with pytest.raises(OSError, match="directory"):
         write_file(str(tmp_path / name), ["line"])
     assert names(tmp_path) == []
+
+
+def test_a_place_that_cannot_be_is_told_before(file: Path) -> None:
+    demand_place(str(file))
+    assert names(file.parent) == []
+    for name in (str(file.parent), f"{file}/page.html"):
+        with pytest.raises(OSError, match="directory"):
+            demand_place(name)
+
+
+@pytest.mark.usefixtures("as_user")
+def test_a_folder_of_somebody_else_is_told_before() -> None:
+    with pytest.raises(PermissionError):
+        demand_place("/etc/page.html")
