@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from datetime import datetime, timedelta, tzinfo
+from itertools import takewhile
 
 _LEAST = 1e-6
 """A scale of less shows nothing that anybody could want to know."""
@@ -41,10 +42,9 @@ def time_ticks(start: float, end: float, zone: tzinfo | None, most: int = 8) -> 
         step_s = _DAY * math.ceil((end - start) / most / _DAY)
     form = _form(step_s, end - start)
     found: list[tuple[float, str]] = []
-    for wall in _walls(datetime.fromtimestamp(start, zone).replace(tzinfo=None), step_s):
-        moment = wall.replace(tzinfo=zone).timestamp()
-        if moment > end:
-            break
+    walls = _walls(datetime.fromtimestamp(start, zone).replace(tzinfo=None), step_s)
+    moments = ((wall.replace(tzinfo=zone).timestamp(), wall) for wall in walls)
+    for moment, wall in takewhile(lambda one: one[0] <= end, moments):
         if moment >= start and (not found or moment > found[-1][0]):
             found.append((moment, _label(wall, form, step_s)))
     return tuple(found)

@@ -152,6 +152,14 @@ def test_without_samples_it_says_so_and_has_the_rest() -> None:
     assert "Not known: no journal" in words
 
 
+def test_a_host_without_findings_has_a_verdict_and_no_table() -> None:
+    clean = replace(REPORT, diagnosis=Diagnosis((), ()))
+    words = said(page([], Told(report=clean)))
+    assert "Nothing to report: 0 mounts, 0 rules" in words
+    assert "Severity" not in words
+    assert "The journal has nothing about it in this time." in words
+
+
 def test_of_many_mounts_those_that_moved_most_have_charts() -> None:
     many = [replace(at(0, float(n)), mount_points=(f"/m{n:03}",)) for n in range(MOST_MOUNTS + 3)]
     shown = page(many, Told())
