@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 # Debian's own Python, not one that a version manager put first: only it has python3-systemd.
 PYTHON=/usr/bin/python3
 PYTHON_PACKAGES="python3 python3-venv python3-systemd libudev1 ca-certificates"
-TEST_PACKAGES="systemd udev mandoc zsh fish strace"
+TEST_PACKAGES="systemd udev mandoc zsh fish strace tzdata"
 LAB_PACKAGES="qemu-system-x86 mmdebstrap debian-archive-keyring busybox-static kmod cpio e2fsprogs zstd"
 
 step() { echo "setup: $*" >&2; }

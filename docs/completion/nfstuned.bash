@@ -10,7 +10,7 @@ _nfstuned() {
     fi
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         case "$place $word" in
-            "nfstuned status" | "nfstuned apply" | "nfstuned undo" | "nfstuned daemon" | "nfstuned config" | "nfstuned config show" | "nfstuned config check" | "nfstuned config schema" | "nfstuned completion" | "nfstuned check" | "nfstuned explain" | "nfstuned rules" | "nfstuned samples") place="$place $word" ;;
+            "nfstuned status" | "nfstuned apply" | "nfstuned undo" | "nfstuned daemon" | "nfstuned config" | "nfstuned config show" | "nfstuned config check" | "nfstuned config schema" | "nfstuned completion" | "nfstuned check" | "nfstuned explain" | "nfstuned rules" | "nfstuned samples" | "nfstuned top" | "nfstuned report") place="$place $word" ;;
         esac
     done
     case "$place $prev" in
@@ -31,8 +31,15 @@ _nfstuned() {
         "nfstuned samples --mount") words="" ;;
         "nfstuned samples --file") words="" ;;
         "nfstuned samples --format") words="text json csv" ;;
+        "nfstuned top --interval") words="" ;;
+        "nfstuned top --sort") words="total read write over-fetch ops read-rtt write-rtt connections queue in-flight retrans server-read server-write name" ;;
+        "nfstuned top --count") words="" ;;
+        "nfstuned report --since") words="" ;;
+        "nfstuned report --mount") words="" ;;
+        "nfstuned report --file") words="" ;;
+        "nfstuned report --output") words="" ;;
         *) case "$place" in
-            "nfstuned") words="status apply undo daemon config completion check explain rules samples --version -h --help" ;;
+            "nfstuned") words="status apply undo daemon config completion check explain rules samples top report --version -h --help" ;;
             "nfstuned status") words="--format -h --help" ;;
             "nfstuned apply") words="--dry-run --fstab --yes --follow-symlink --persist --prune --format -h --help" ;;
             "nfstuned undo") words="--format -h --help" ;;
@@ -46,6 +53,8 @@ _nfstuned() {
             "nfstuned explain") words="NFS000 NFS101 NFS102 NFS103 NFS104 NFS105 NFS106 NFS107 NFS108 NFS109 NFS110 NFS201 NFS202 NFS203 NFS204 NFS205 NFS206 NFS207 NFS208 NFS209 NFS210 NFS211 NFS212 NFS213 NFS214 NFS301 NFS302 NFS303 NFS304 NFS305 NFS306 NFS307 NFS308 NFS309 NFS310 NFS401 NFS402 NFS403 NFS404 NFS405 NFS406 NFS407 NFS408 NFS409 NFS501 NFS502 NFS503 NFS504 NFS505 NFS506 NFS507 NFS508 NFS509 NFS510 NFS511 NFS701 NFS702 NFS703 NFS704 SMB601 SMB602 SMB603 SMB604 SMB605 SMB606 SMB607 SMB608 SMB609 SMB610 SMB611 -h --help" ;;
             "nfstuned rules") words="--format -h --help" ;;
             "nfstuned samples") words="--since --mount --file --format -h --help" ;;
+            "nfstuned top") words="--interval --sort --count -h --help" ;;
+            "nfstuned report") words="--since --mount --file --output --offline --samples-only -h --help" ;;
         esac ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")

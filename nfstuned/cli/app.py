@@ -7,7 +7,7 @@ import click
 from nfstuned import __version__
 from nfstuned.cli.app_apply import apply
 from nfstuned.cli.app_check import check, explain, rules
-from nfstuned.cli.app_samples import samples
+from nfstuned.cli.app_samples import report, samples, top
 from nfstuned.cli.apply import take_back
 from nfstuned.cli.config import check as check_config
 from nfstuned.cli.config import print_schema
@@ -32,7 +32,8 @@ def app() -> None:
     Start here:
       nfstuned status            what every NFS mount has, and what it should have
       nfstuned check             what is wrong on this host, why, and what to do about it
-      nfstuned samples           what the mounts delivered during the last day
+      nfstuned top               what the mounts deliver now
+      nfstuned samples           what the mounts delivered during the last day; `report` draws it
       nfstuned apply --dry-run   what would be changed
       sudo nfstuned apply        change it, without disturbing a mount
       sudo nfstuned undo         put everything back
@@ -197,5 +198,5 @@ def completion_(shell: str) -> int:
     return 0
 
 
-for command in (apply, check, explain, rules, samples):
+for command in (apply, check, explain, rules, samples, top, report):
     app.add_command(command)

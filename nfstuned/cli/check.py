@@ -52,13 +52,24 @@ def judge(root: Root, order: Order, outside: Outside | None = None) -> int:
     if policy is None:
         return BROKEN
     report = _judge(root, policy, rules, order, Patient(outside or _world(root)))
+    _tell_doubts(root, report)
+    _print(report, order.form)
+    return report.exit_code
+
+
+def examined(root: Root, policy: Policy, outside: Outside | None, *, offline: bool) -> Report:
+    """Return what is wrong with a host, by every rule; what could not be found out is on stderr."""
+    report = _judge(root, policy, RULES, Order(offline=offline), Patient(outside or _world(root)))
+    _tell_doubts(root, report)
+    return report
+
+
+def _tell_doubts(root: Root, report: Report) -> None:
     for doubt in report.doubts:
         notes.note(doubt)
     # Where process 1's may not be read, one's own has the same superblocks.
     complete = bool(report.facts.snapshot.stats or not report.facts.snapshot.superblocks)
     notes.denied(root, harmless=(f"{root.view}/mountstats",) if complete else ())
-    _print(report, order.form)
-    return report.exit_code
 
 
 def _judge(root: Root, policy: Policy, rules: Sequence[Rule], order: Order, outside: Outside) -> Report:

@@ -35,7 +35,7 @@ class Order:
     since: str | None
     mount: str | None
     file: str | None
-    form: str
+    form: str = "text"
 
 
 class Selection:
@@ -64,16 +64,10 @@ class Selection:
 
 def show(root: Root, order: Order) -> int:
     """Print the samples that were kept; raises OSError where reading fails on the way."""
-    try:
-        since_s = _since(order)
-        read = from_journal(root, since_s) if order.file is None else from_files(order.file, since_s)
-    except ValueError as error:
-        note(f"--since: {error}")
+    opened = select(root, order)
+    if opened is None:
         return UNREADABLE
-    except OSError as error:
-        note(f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror))
-        return UNREADABLE
-    selection = Selection(read, order.mount)
+    selection, since_s = opened
     if order.form == "json":
         shown = _print_json(selection)
     elif order.form == "csv":
@@ -81,8 +75,22 @@ def show(root: Root, order: Order) -> int:
     else:
         shown = _print_text(selection)
     if not shown:
-        _explain(order, since_s, selection)
+        explain(order, since_s, selection)
     return DAMAGED if selection.problems else SHOWN
+
+
+def select(root: Root, order: Order) -> tuple[Selection, float | None] | None:
+    """Return the samples that were asked for, and from when on; None after saying why there can be none."""
+    try:
+        since_s = _since(order)
+        read = from_journal(root, since_s) if order.file is None else from_files(order.file, since_s)
+    except ValueError as error:
+        note(f"--since: {error}")
+        return None
+    except OSError as error:
+        note(f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror))
+        return None
+    return Selection(read, order.mount), since_s
 
 
 def _since(order: Order) -> float | None:
@@ -135,7 +143,7 @@ def _bars() -> str:
     return BLOCKS
 
 
-def _explain(order: Order, since_s: float | None, selection: Selection) -> None:
+def explain(order: Order, since_s: float | None, selection: Selection) -> None:
     """Say on stderr why there may be nothing."""
     of = "" if order.mount is None else f" of {order.mount}"
     after = (

@@ -93,7 +93,7 @@ class History:
 
     def add(self, sample: Sample) -> None:
         """Take a sample; those of one source at one first mount point belong together."""
-        key = (sample.mount_points[0] if sample.mount_points else sample.device, sample.source)
+        key = identity(sample)
         series = self._series.get(key)
         if series is None:
             series = self._series[key] = _Series()
@@ -117,6 +117,22 @@ class History:
             yield MountHistory(series.place, source, len(series.time), used_s, tuple(_rows(series, axis)))
 
 
+def identity(sample: Sample) -> tuple[str, str]:
+    """Return what samples of one mount have in common, unmounted or not: its first place, and its source."""
+    return sample.mount_points[0] if sample.mount_points else sample.device, sample.source
+
+
+def parts(start: float, end: float, width: float) -> Iterator[tuple[int, float]]:
+    """Yield the columns of a width that a time lies in, and how much of it, in seconds.
+
+    Times count from the left of column 0. Of a column that it hardly touches it is no part.
+    """
+    for column in range(math.floor(start / width), math.floor(end / width) + 1):
+        overlap = min(end, (column + 1) * width) - max(start, column * width)
+        if overlap >= _LEAST_PART * min(width, end - start) and overlap > 0:
+            yield column, overlap
+
+
 def _rows(series: _Series, axis: Axis) -> Iterator[Row]:
     for name, values in zip(METRICS, series.metrics, strict=True):
         known = [value for value in values if not math.isnan(value)]
@@ -133,12 +149,8 @@ def _means(samples: Iterable[tuple[float, float, float]], axis: Axis) -> Iterato
         if math.isnan(value):
             continue
         end = time - axis.start
-        start = end - interval_s
-        first = max(0, int(start / width))
-        last = min(axis.columns - 1, int(end / width))
-        for column in range(first, last + 1):
-            overlap = min(end, (column + 1) * width) - max(start, column * width)
-            if overlap >= _LEAST_PART * min(width, interval_s) and overlap > 0:
+        for column, overlap in parts(end - interval_s, end, width):
+            if 0 <= column < axis.columns:
                 sums[column] += value * overlap
                 weights[column] += overlap
     for total, weight in zip(sums, weights, strict=True):

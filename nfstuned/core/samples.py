@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from types import MappingProxyType
 
-from nfstuned.model.samples import OpRate, Sample
+from nfstuned.model.samples import Counted, OpRate, Sample
 
 LEASE_OPS = frozenset({"NULL", "RENEW", "SEQUENCE"})
 """What a client sends by itself, and for as long as the mount exists, whether anybody uses it or not."""
@@ -69,10 +69,11 @@ def kinds(sample: Sample) -> dict[str, OpRate]:
     for name, op in sample.ops.items():
         kind = next((kind for kind, names in KINDS.items() if name in names), "other")
         found.setdefault(kind, []).append(op)
-    return {kind: _together(found[kind]) for kind in (*KINDS, "other") if kind in found}
+    return {kind: together(found[kind]) for kind in (*KINDS, "other") if kind in found}
 
 
-def _together(ops: list[OpRate]) -> OpRate:
+def together(ops: list[OpRate]) -> OpRate:
+    """Return several operations as one: rates are sums, times are means over all that have one."""
     errors = [op.errors_per_s for op in ops if op.errors_per_s is not None]
     return OpRate(
         per_s=sum(op.per_s for op in ops),
@@ -143,8 +144,8 @@ def one_line(sample: Sample) -> str:
     The server's part is left out where it is the programs' own figure. The times are round trips.
     """
     parts = [
-        "read " + _both(sample.read_bytes_per_s, sample.server_read_bytes_per_s),
-        "write " + _both(sample.write_bytes_per_s, sample.server_write_bytes_per_s),
+        "read " + both(sample.read_bytes_per_s, sample.server_read_bytes_per_s),
+        "write " + both(sample.write_bytes_per_s, sample.server_write_bytes_per_s),
         *_latencies(sample),
     ]
     retrans = sum(op.retrans_per_s for op in sample.ops.values())
@@ -155,23 +156,23 @@ def one_line(sample: Sample) -> str:
     return f"{place(sample)}: {', '.join(parts)}"
 
 
-def place(sample: Sample) -> str:
+def place(shown: Sample | Counted) -> str:
     """Name the superblock by its first mount point, with the octal escapes of the kernel's own files."""
-    first = sample.mount_points[0] if sample.mount_points else sample.device
-    others = len(sample.mount_points) - 1
-    shown = "".join(
+    first = shown.mount_points[0] if shown.mount_points else shown.device
+    others = len(shown.mount_points) - 1
+    name = "".join(
         char
         if char.isprintable()
         else "".join(f"\\{byte:03o}" for byte in char.encode("utf-8", "surrogateescape"))
         for char in first
     )
-    return f"{shown} and {others} more" if others > 0 else shown
+    return f"{name} and {others} more" if others > 0 else name
 
 
 def _latencies(sample: Sample) -> list[str]:
     """Name the mean round trips of READ (with READ_PLUS) and WRITE, or else the most frequent operation."""
-    together = kinds(sample)
-    timed = ((label, together[kind].rtt_ms) for label, kind in _TIMED.items() if kind in together)
+    of_kind = kinds(sample)
+    timed = ((label, of_kind[kind].rtt_ms) for label, kind in _TIMED.items() if kind in of_kind)
     parts = [f"{label} {figure(rtt)} ms" for label, rtt in timed if rtt is not None]
     if parts or not sample.ops:
         return parts
@@ -180,7 +181,8 @@ def _latencies(sample: Sample) -> list[str]:
     return [often if op.rtt_ms is None else f"{often} of {figure(op.rtt_ms)} ms"]
 
 
-def _both(programs: float, server: float) -> str:
+def both(programs: float, server: float) -> str:
+    """Return a throughput as programs saw it, with the server's part where that differs."""
     asked, moved = speed(programs), speed(server)
     return asked if asked == moved else f"{asked} (server {moved})"
 

@@ -46,7 +46,7 @@ def report_lines(report: Report, width: int | None = None) -> Iterator[Line]:
         for finding in findings:
             yield from _finding(finding, width)
         yield Line("")
-    for text in _verdict(report):
+    for text in verdict(report):
         yield from (Line(piece) for piece in _wrapped(text, width))
 
 
@@ -67,7 +67,8 @@ def _wrapped(text: str, width: int | None) -> list[str]:
     return wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
 
 
-def _verdict(report: Report) -> Iterator[str]:
+def verdict(report: Report) -> Iterator[str]:
+    """Yield what came of a check in one or two lines."""
     findings = report.diagnosis.findings
     judged = len(report.rules) - len(report.skipped)
     scope = f"{count(len(report.facts.targets), 'mount')}, {count(judged, 'rule')}"

@@ -8,13 +8,14 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from typing import BinaryIO, cast
 
 from nfstuned.errors import ParseError
 from nfstuned.host.journal import Message
+from nfstuned.host.journalreader import Entry, entries, fields, moment
 from nfstuned.host.root import Root
 from nfstuned.model.samples import Sample
 from nfstuned.parse.samples import parse_entry, parse_line
@@ -22,14 +23,6 @@ from nfstuned.parse.samples import parse_entry, parse_line
 STDIN = "-"
 LONGEST = 4_000_000
 """In bytes: a sample of a thousand mount points has a tenth of it. Longer is no line of ours."""
-JOURNALS = ("var/log/journal", "run/log/journal")
-_INSTEAD = "`nfstuned samples --file FILE` reads a file of samples"
-_LIBRARY = f"the Python library of systemd is not installed (python3-systemd, systemd-python); {_INSTEAD}"
-_NONE = f"there is no journal in /{JOURNALS[0]} or /{JOURNALS[1]}; {_INSTEAD}"
-_DENIED = (
-    "the journal of this host is not for this user to read: use sudo, "
-    "or add the user to the group systemd-journal"
-)
 _ASIDE = re.compile(r"(?:\.(?P<number>\d{1,4})|-(?P<date>\d{8,10}))(?:\.gz)?")
 _MAGIC = b"\x1f\x8b"
 """Of gzip."""
@@ -40,24 +33,9 @@ Found = Iterator[Sample | ParseError]
 def from_journal(root: Root, since_s: float | None) -> Found:
     """Return the samples of the journal in its order, those since a Unix time, and what is wrong with others.
 
-    Only entries of root's processes count: any user may send one that looks like a sample. Raises OSError,
-    before the first, where the journal cannot be read.
+    Raises OSError, before the first, where the journal cannot be read.
     """
-    try:
-        from systemd.journal import DEFAULT_CONVERTERS, Reader  # noqa: PLC0415 - what only this command needs, and may be absent
-    except ImportError:
-        raise OSError(errno.ENOPKG, _LIBRARY) from None
-    _demand_access(root)
-    raw = dict.fromkeys(DEFAULT_CONVERTERS, _as_it_is)
-    reader = Reader(converters=raw) if root.prefix == "/" else Reader(0, root.path(JOURNALS[0]), None, raw)
-    reader.data_threshold = 0  # no field is cut
-    reader.add_match(f"MESSAGE_ID={Message.SAMPLE.id}")
-    reader.add_match("_UID=0")
-    if since_s is None:
-        reader.seek_head()
-    else:
-        reader.seek_realtime(max(0.0, since_s))
-    return (_of_entry(entry) for entry in reader)
+    return (_of_entry(entry) for entry in entries(root, (Message.SAMPLE,), since_s))
 
 
 def from_files(path: str, since_s: float | None) -> Found:
@@ -77,39 +55,12 @@ def from_files(path: str, since_s: float | None) -> Found:
         return _since(_of_files(files, opened.pop_all()), since_s)
 
 
-def _of_entry(entry: Mapping[str, object]) -> Sample | ParseError:
-    fields = {name: value[0] if isinstance(value, list) else value for name, value in entry.items()}
-    moment = cast("int", fields.pop("__REALTIME_TIMESTAMP")) / 1e6
-    found = parse_entry(cast("Mapping[str, bytes | str]", fields), "")
+def _of_entry(entry: Entry) -> Sample | ParseError:
+    found = parse_entry(fields(entry), "")
     if isinstance(found, Sample):
         return found
-    when = datetime.fromtimestamp(moment, timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")
+    when = datetime.fromtimestamp(moment(entry), timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")
     return ParseError(f"journal entry of {when} UTC", 0, found.message)
-
-
-def _as_it_is(value: object) -> object:
-    """Stand in for the library's converters: times and ids that nobody reads cost half of an entry's time."""
-    return value
-
-
-def _demand_access(root: Root) -> None:
-    """Raise OSError where there is no journal, or none that this user may read: the library tells neither."""
-    found, denied = 0, 0
-    for folder in JOURNALS:
-        for machine in root.names(folder):
-            try:
-                names = root.listing(f"{folder}/{machine}")
-            except PermissionError:
-                denied += 1
-                continue
-            except NotADirectoryError:
-                names = []
-            for name in names:
-                if name.startswith("system") and name.endswith(".journal"):
-                    allowed = os.access(root.path(f"{folder}/{machine}/{name}"), os.R_OK, effective_ids=True)
-                    found, denied = found + allowed, denied + (not allowed)
-    if not found:
-        raise OSError(errno.EACCES if denied else errno.ENOENT, _DENIED if denied else _NONE)
 
 
 def _with_older(path: str) -> list[str]:

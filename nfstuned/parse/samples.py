@@ -76,7 +76,9 @@ def parse_entry(entry: Mapping[str, bytes | str], place: str) -> Sample | ParseE
 def _document(entry: Mapping[str, bytes | str]) -> dict[str, object]:
     """Return the JSON object that an entry's fields stand for."""
     fields = {
-        name[len(PREFIX) :].lower(): _text(value) for name, value in entry.items() if name.startswith(PREFIX)
+        name[len(PREFIX) :].lower(): text_of(value)
+        for name, value in entry.items()
+        if name.startswith(PREFIX)
     }
     document: dict[str, object] = dict(fields)
     for names, kind in ((_FLOATS, float), (_INTEGERS, int)):
@@ -93,7 +95,8 @@ def _document(entry: Mapping[str, bytes | str]) -> dict[str, object]:
     return document
 
 
-def _text(value: bytes | str) -> str:
+def text_of(value: bytes | str) -> str:
+    """Return a field's text; bytes that are not UTF-8 become surrogate escapes."""
     return value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
 
 

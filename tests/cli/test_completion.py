@@ -62,6 +62,8 @@ def complete(*words: str) -> list[str]:
         (("nfstuned", "completion", "b"), ["bash"]),
         (("nfstuned", "samples", "--format", ""), ["text", "json", "csv"]),
         (("nfstuned", "samples", "--f"), ["--file", "--format"]),
+        (("nfstuned", "top", "--sort", "over"), ["over-fetch"]),
+        (("nfstuned", "top", "--"), ["--interval", "--sort", "--count", "--help"]),
         (("nfstuned", "nonsense", "x"), []),
         (("nfstuned", "explain", "NFS00"), ["NFS000"]),
         (("nfstuned", "check", "--select", "NFS00"), ["NFS000"]),

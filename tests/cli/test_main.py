@@ -21,6 +21,8 @@ COMMANDS = (
     ("explain",),
     ("rules",),
     ("samples",),
+    ("top",),
+    ("report",),
     ("daemon",),
     ("config", "show"),
     ("config", "check"),

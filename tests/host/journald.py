@@ -6,13 +6,14 @@ lines on stdin, through its real socket from the code that the daemon uses. Root
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from nfstuned.core.samples import one_line, to_fields, to_line
@@ -34,6 +35,7 @@ RuntimeKeepFree=0
 """
 """Neither the kernel's messages nor its auditing are touched, and no entry is dropped."""
 SETTLE_S = 30.0
+Told = tuple[str, str, Mapping[str, object]]
 
 
 def why_not() -> str:
@@ -49,10 +51,16 @@ def _works(*command: str) -> bool:
     return subprocess.run(command, cwd="/", capture_output=True, check=False).returncode == 0
 
 
-def record(folder: Path, samples: Iterable[Sample], forged: Iterable[Sample] = ()) -> None:
-    """Write a journal with the samples below `folder`, and those that a user without rights `forged`."""
+def record(
+    folder: Path, samples: Iterable[Sample], forged: Iterable[Sample] = (), told: Iterable[Told] = ()
+) -> None:
+    """Write a journal with the samples below `folder`, those that a user without rights `forged`, and events.
+
+    What the service `told` are names of messages, their texts and their fields; they come before the samples.
+    """
     command = ["unshare", "-m", sys.executable, "-m", "tests.host.journald", str(folder)]
-    text = b"".join(map(to_line, samples)) + b"\n" + b"".join(map(to_line, forged))
+    events = b"".join(json.dumps(event).encode() + b"\n" for event in told)
+    text = events + b"".join(map(to_line, samples)) + b"\n" + b"".join(map(to_line, forged))
     subprocess.run(command, input=text, cwd=ROOT, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
 
 
@@ -91,6 +99,10 @@ def _send() -> None:
     for number, line in enumerate(sys.stdin.buffer, 1):
         if line == b"\n":  # the rest is not root's
             os.setuid(NOBODY)
+            continue
+        if line.startswith(b"["):
+            name, text, fields = json.loads(line)
+            journal.send(Message[name], text, Priority.INFO, **fields)
             continue
         sample = parse_line(line, "stdin", number)
         if not isinstance(sample, Sample):

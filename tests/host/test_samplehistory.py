@@ -18,12 +18,13 @@ import pytest
 
 from nfstuned.core.samples import to_line
 from nfstuned.errors import ParseError
+from nfstuned.host.journalreader import changes
 from nfstuned.host.root import Root
 from nfstuned.host.samplefile import append
 from nfstuned.host.samplehistory import LONGEST, from_files, from_journal
 from nfstuned.model.samplefile import Target
 from nfstuned.model.samples import Sample
-from tests.host.journald import record, why_not
+from tests.host.journald import Told, record, why_not
 from tests.parse.test_samples import SAMPLE
 from tests.users import ROOT, rights_of
 
@@ -181,3 +182,22 @@ def test_without_the_library_its_packages_are_named(tmp_path: Path, monkeypatch:
     monkeypatch.setitem(sys.modules, "systemd.journal", None)
     with pytest.raises(OSError, match=r"python3-systemd, systemd-python"):
         from_journal(Root(str(tmp_path)), None)
+
+
+def test_changes_are_told_with_what_they_are_about(tmp_path: Path) -> None:
+    reason = why_not()
+    if reason:
+        pytest.skip(reason)
+    told: list[Told] = [
+        ("STARTED", "nfstuned 1", {"version": "1"}),
+        ("READ_AHEAD_SET", "changed", {"device": "0:43", "mount_point": "/srv/a b"}),
+        ("EVENTS_LOST", "not a change", {"reason": "x"}),
+    ]
+    record(tmp_path / "var/log/journal", [SAMPLE], told=told)
+    found = list(changes(Root(str(tmp_path)), None))
+    assert [(event.name, event.text, event.device, event.mount_point) for event in found] == [
+        ("STARTED", "nfstuned 1", "", ""),
+        ("READ_AHEAD_SET", "changed", "0:43", "/srv/a b"),
+    ]
+    assert all(abs(event.time - time.time()) < 3600 for event in found)
+    assert list(changes(Root(str(tmp_path)), time.time() + 3600)) == []

@@ -32,7 +32,12 @@ START_S = 30.0
 WATCHDOG_S = 20
 WATCHED = f"[Service]\nWatchdogSec={WATCHDOG_S}\n"
 OFTEN = '[daemon]\nsample_interval = "2s"\n'
-COMMANDS = (("status",), ("status", "--format", "json"), ("apply", "--dry-run"))
+COMMANDS = (
+    ("status",),
+    ("status", "--format", "json"),
+    ("apply", "--dry-run"),
+    ("top", "--interval", "0.1", "--count", "1"),
+)
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quiet_udev")]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,6 +63,10 @@ def test_the_file_and_the_journal_have_the_same_samples_and_show_what_fio_wrote(
     assert f"{used.point}  {used.source}" in said.stdout
     rows = nfstuned("samples", "--file", str(FILE), "--format", "csv").stdout.splitlines()
     assert len(rows) == 1 + len(kept)
+    page = FOLDER / "page.html"
+    done = nfstuned("report", "--offline", "--since", since, "--output", str(page))
+    assert done.returncode == 0, done.stderr
+    assert f">{used.point}</h2>" in page.read_text()
     assert stopped_daemon.entries(MESSAGE_ID=Message.SAMPLES_UNWRITTEN.id) == []
 
 
@@ -82,6 +87,21 @@ def test_without_a_drop_in_the_sandbox_refuses_and_the_journal_says_it_once(
     assert "Read-only file system" in entry["MESSAGE"]
     assert len(stopped_daemon.entries(MESSAGE_ID=Message.SAMPLE.id)) >= 2
     assert not FILE.exists()
+
+
+def test_top_shows_what_is_read_beside_it_and_needs_no_service(mount: Mounts) -> None:
+    Path("/srv/a/load").write_bytes(os.urandom(SIZE))
+    used = mount("a", "vers=4.1,nconnect=2")
+    command = ["nfstuned", "top", "--interval", "10", "--count", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as top:
+        # It needs seconds to start here: whenever its two looks are, something is read between them.
+        while top.poll() is None:
+            fio(used, Job("read", "1M", direct=True, size="4M"))
+        said = top.stdout.read() if top.stdout is not None else ""
+    assert top.returncode == 0
+    (row,) = [line for line in said.splitlines() if line.startswith(f"{used.point} ")]
+    assert float(row.split()[1]) > 0, said
+    assert "\x1b" not in said
 
 
 def test_a_path_on_an_nfs_mount_is_refused(stopped_daemon: Daemon, mount: Mounts) -> None:

@@ -1,0 +1,132 @@
+"""`nfstuned report`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import dataclass, replace
+
+from nfstuned.cli import samples
+from nfstuned.cli.check import examined
+from nfstuned.cli.notes import note
+from nfstuned.cli.policy import usable_policy
+from nfstuned.core.render import count
+from nfstuned.core.reportpage import Page, Told, page_lines
+from nfstuned.core.series import Series
+from nfstuned.host.journalreader import changes
+from nfstuned.host.outputfile import demand_place, write_file
+from nfstuned.host.outside import Outside
+from nfstuned.host.root import Root
+from nfstuned.host.samplehistory import STDIN
+
+WRITTEN, INCOMPLETE, FAILED = 0, 1, 2
+_LEFT_OUT = "Not asked for: this page is about samples only."
+_INVALID = "Not judged: the configuration is invalid, see nfstuned config check."
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What was asked for."""
+
+    since: str | None
+    mount: str | None
+    file: str | None
+    output: str | None
+    offline: bool
+    samples_only: bool
+
+
+def write(root: Root, order: Order, outside: Outside | None = None) -> int:
+    """Write the page; a test answers for the world `outside`. Raises OSError of stdout."""
+    asked = samples.Order(order.since, order.mount, order.file)
+    opened = samples.select(root, asked) if _has_place(order.output) else None
+    if opened is None:
+        return FAILED
+    selection, since_s = opened
+    series = Series()
+    for sample in selection:
+        series.add(sample)
+    if series.span is None:
+        samples.explain(asked, since_s, selection)
+    now = time.time()
+    start, end = _span(order, since_s, series.span, now)
+    told = replace(_told(root, order, start, outside), damaged=selection.problems)
+    page = Page(_title(order), now, start, end, series.axis(), tuple(series.mounts()), told)
+    if not _print(page, order.output):
+        return FAILED
+    return INCOMPLETE if selection.problems or _incomplete(told, order) else WRITTEN
+
+
+def _span(
+    order: Order, since_s: float | None, found: tuple[float, float] | None, now: float
+) -> tuple[float, float]:
+    """Return what the charts show: from the time that was asked for to now, or to the end of a file.
+
+    All samples are in it. What a file holds may be long ago; a journal goes on until now.
+    """
+    first, last = found or (now, now)
+    start = first if since_s is None else min(first, since_s)
+    return start, last if order.file is not None and found is not None else max(last, now)
+
+
+def _told(root: Root, order: Order, since_s: float, outside: Outside | None) -> Told:
+    """Return what the page says beside the samples."""
+    told = Told(no_report=_LEFT_OUT, no_events=_LEFT_OUT)
+    if order.samples_only:
+        return told
+    return _with_events(_with_findings(told, root, order, outside), root, since_s)
+
+
+def _title(order: Order) -> str:
+    """Return whose mounts they are; of a file alone nobody knows."""
+    if order.file is not None and order.samples_only:
+        return f"NFS mounts in {'standard input' if order.file == STDIN else order.file}"
+    return f"NFS mounts of {os.uname().nodename or 'localhost'}"
+
+
+def _incomplete(told: Told, order: Order) -> bool:
+    return not order.samples_only and (told.report is None or bool(told.no_events))
+
+
+def _with_findings(told: Told, root: Root, order: Order, outside: Outside | None) -> Told:
+    policy = usable_policy(root)
+    if policy is None:
+        return replace(told, no_report=_INVALID)
+    return replace(told, report=examined(root, policy, outside, offline=order.offline))
+
+
+def _with_events(told: Told, root: Root, since_s: float) -> Told:
+    try:
+        return replace(told, events=tuple(changes(root, since_s)), no_events="")
+    except OSError as error:
+        why = f"Not known: {error.strerror or error}"
+        note(f"what the service did is not on the page: {error.strerror or error}")
+        return replace(told, no_events=why)
+
+
+def _has_place(output: str | None) -> bool:
+    """Return whether the page can be written, or say why not: a week of samples takes a while to read."""
+    try:
+        if output is not None:
+            demand_place(output)
+    except OSError as error:
+        note(f"{output}: {error.strerror or error}")
+        return False
+    return True
+
+
+def _print(page: Page, output: str | None) -> bool:
+    """Write the page and return whether that could be done; what stdout does not take raises OSError."""
+    if output is None:
+        # Whatever the locale says: the page names its own encoding.
+        for line in page_lines(page):
+            sys.stdout.buffer.write(line.encode("utf-8", "backslashreplace") + b"\n")
+        return True
+    try:
+        write_file(output, page_lines(page))
+    except OSError as error:
+        note(f"{output}: {error.strerror or error}")
+        return False
+    note(f"{output}: {count(len(page.mounts), 'mount')}")
+    return True

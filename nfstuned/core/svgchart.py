@@ -1,0 +1,174 @@
+"""Lines over the time as SVG: axes with units, gaps where nothing is known, nothing outside of the plot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from html import escape
+
+from nfstuned.core.render import printable
+from nfstuned.core.samplehistory import Axis
+from nfstuned.core.ticks import number_ticks, time_ticks
+
+HEIGHT = 200
+_LEFT, _RIGHT, _TOP, _BOTTOM = 78, 10, 10, 26
+_SPARK_WIDTH, _SPARK_HEIGHT = 160, 28
+_LABEL_WIDTH = 90
+"""About how wide the label of a time is, with room around it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line: a value for each column of the axis, None where nothing is known."""
+
+    name: str
+    style: str
+    """The class that colours it: "s1", or "s1 dashed"."""
+    values: Sequence[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """What one chart shows."""
+
+    title: str
+    lines: tuple[Line, ...]
+    label: Callable[[float], str]
+    """How a number of the scale is written, with its unit."""
+    width: int = 640
+    reference: float | None = None
+    """A value that is marked by a line of its own."""
+    marks: tuple[tuple[float, str], ...] = ()
+    """Moments in Unix seconds, and what happened then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The time that charts show, in Unix seconds, and the columns that their lines have in it."""
+
+    start: float
+    end: float
+    axis: Axis
+    zone: tzinfo | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Plot:
+    """The area in which lines are, in the units of the picture, and what it shows."""
+
+    frame: Frame
+    left: int
+    right: int
+    ceiling: int
+    floor: int
+    top: float
+    """The greatest number of the scale."""
+
+    def x(self, moment: float) -> float:
+        """Return where a moment is; what is outside of the frame is at its edge."""
+        part = (moment - self.frame.start) / (self.frame.end - self.frame.start)
+        return self.left + min(1.0, max(0.0, part)) * (self.right - self.left)
+
+    def y(self, value: float) -> float:
+        """Return where a number is."""
+        return self.floor - min(1.0, max(0.0, value / self.top)) * (self.floor - self.ceiling)
+
+
+def esc(text: str) -> str:
+    r"""Return any text as HTML and XML can hold it: control characters and stray bytes as `\x0a`."""
+    return escape(printable(text), quote=True)
+
+
+def svg(chart: Chart, frame: Frame) -> str:
+    """Return the chart as one `<svg>` element; colours come from the page's style sheet."""
+    known = [value for line in chart.lines for value in line.values if value is not None]
+    if chart.reference is not None:
+        known.append(chart.reference)
+    ticks = number_ticks(max(known, default=0.0))
+    plot = _Plot(frame, _LEFT, chart.width - _RIGHT, _TOP, HEIGHT - _BOTTOM, ticks[-1])
+    label = esc(f"{chart.title}: {', '.join(line.name for line in chart.lines)}")
+    parts = [
+        f'<svg viewBox="0 0 {chart.width} {HEIGHT}" role="img" aria-label="{label}">',
+        *_scale(chart, plot, ticks),
+        *_times(plot),
+        *_marks(chart, plot),
+        *_paths(chart.lines, plot),
+        "</svg>",
+    ]
+    return "\n".join(parts)
+
+
+def _scale(chart: Chart, plot: _Plot, ticks: Sequence[float]) -> Iterator[str]:
+    for tick in ticks:
+        y = plot.y(tick)
+        yield f'<line class="grid" x1="{plot.left}" x2="{plot.right}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        yield f'<text class="y" x="{plot.left - 6}" y="{y + 4:.1f}">{esc(chart.label(tick))}</text>'
+    if chart.reference is not None:
+        y = plot.y(chart.reference)
+        yield f'<line class="reference" x1="{plot.left}" x2="{plot.right}" y1="{y:.1f}" y2="{y:.1f}"/>'
+
+
+def _times(plot: _Plot) -> Iterator[str]:
+    most = max(2, (plot.right - plot.left) // _LABEL_WIDTH)
+    bottom = plot.floor
+    for moment, label in time_ticks(plot.frame.start, plot.frame.end, plot.frame.zone, most):
+        x = plot.x(moment)
+        yield f'<line class="tick" x1="{x:.1f}" x2="{x:.1f}" y1="{bottom}" y2="{bottom + 4}"/>'
+        yield f'<text class="x" x="{x:.1f}" y="{HEIGHT - 8}">{esc(label)}</text>'
+
+
+def _marks(chart: Chart, plot: _Plot) -> Iterator[str]:
+    for moment, text in chart.marks:
+        if plot.frame.start <= moment <= plot.frame.end:
+            x = plot.x(moment)
+            place = f'x1="{x:.1f}" x2="{x:.1f}" y1="{plot.ceiling}" y2="{plot.floor}"'
+            yield f'<line class="mark" {place}><title>{esc(text)}</title></line>'
+
+
+def _paths(lines: Iterable[Line], plot: _Plot) -> Iterator[str]:
+    for line in lines:
+        path = _path(line, plot)
+        if path:
+            yield f'<path class="line {line.style}" d="{path}"/>'
+
+
+def _path(line: Line, plot: _Plot) -> str:
+    """Return the line through the middles of its columns, interrupted where a column has no value.
+
+    A value without neighbours is as wide as its column: a point alone would not be seen.
+    """
+    axis, pieces = plot.frame.axis, []
+    for first, values in _runs(line.values):
+        start = axis.start + first * axis.width_s
+        if len(values) == 1:
+            left, right, y = plot.x(start), plot.x(start + axis.width_s), plot.y(values[0])
+            pieces.append(f"M{left:.1f} {y:.1f}H{right:.1f}")
+            continue
+        points = (
+            f"{plot.x(start + (number + 0.5) * axis.width_s):.1f} {plot.y(value):.1f}"
+            for number, value in enumerate(values)
+        )
+        pieces.append("M" + "L".join(points))
+    return "".join(pieces)
+
+
+def _runs(values: Sequence[float | None]) -> Iterator[tuple[int, list[float]]]:
+    """Yield where each run of known values begins, and the values."""
+    run: list[float] = []
+    for column, value in enumerate(values):
+        if value is not None:
+            run.append(value)
+        elif run:
+            yield column - len(run), run
+            run = []
+    if run:
+        yield len(values) - len(run), run
+
+
+def spark(lines: Sequence[Line], frame: Frame) -> str:
+    """Return lines without axes, for a cell of a table; all of them have one scale."""
+    top = max((value for line in lines for value in line.values if value is not None), default=0.0)
+    plot = _Plot(frame, 0, _SPARK_WIDTH, 2, _SPARK_HEIGHT - 2, top or 1.0)
+    size = f'viewBox="0 0 {_SPARK_WIDTH} {_SPARK_HEIGHT}" width="{_SPARK_WIDTH}" height="{_SPARK_HEIGHT}"'
+    return f'<svg class="spark" {size} aria-hidden="true">{"".join(_paths(lines, plot))}</svg>'

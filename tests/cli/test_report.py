@@ -1,0 +1,170 @@
+"""`nfstuned report` over a tree of kernel files, a file of samples, and a journal of journald's own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nfstuned.cli.report import Order, write
+from nfstuned.core.samples import to_line
+from nfstuned.host.root import WitnessRoot
+from tests.check import hosts
+from tests.cli.conftest import REPOSITORY, Host
+from tests.host.journald import Told, record, why_not
+from tests.parse.test_samples import SAMPLE
+
+MakeHost = Callable[[str], Host]
+TREE = "read-ahead-128"
+NOW = time.time()
+OLD, NEW = (replace(SAMPLE, time=NOW - ago, mount_points=("/mnt/share",)) for ago in (3 * 86400, 600))
+OTHER = replace(NEW, mount_points=(os.fsdecode(b"/srv/\xff<b>"),), source="other:/x")
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """An Azure file share on a kernel that nobody has tuned."""
+    return hosts.load(TREE).build(tmp_path / "host")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    found = tmp_path / "samples.jsonl"
+    found.write_bytes(to_line(OLD) + to_line(NEW) + to_line(OTHER))
+    return found
+
+
+def words(page: str) -> str:
+    """Return what a browser shows of a page, which must be well-formed."""
+    root = ET.fromstring(page.partition("\n")[2])  # noqa: S314 - our own text
+    return re.sub(r"\s+", " ", " ".join(root.itertext()))
+
+
+def order(**more: object) -> Order:
+    return replace(Order(None, None, None, None, offline=False, samples_only=False), **more)  # type: ignore[arg-type]
+
+
+def written(tree: Path, asked: Order) -> tuple[int, str]:
+    """Write a page to a file; return the exit status and its words."""
+    output = tree.parent / "page.html"
+    status = write(
+        WitnessRoot(str(tree)), replace(asked, output=str(output)), hosts.Told(hosts.load(TREE).network)
+    )
+    return status, words(output.read_text())
+
+
+def test_a_file_of_another_host_is_shown_and_this_host_is_not(tree: Path, file: Path) -> None:
+    status, said = written(tree, order(file=str(file), samples_only=True))
+    assert status == 0
+    assert f"NFS mounts in {file}" in said
+    assert "/srv/\\377<b>" in said
+    assert said.count("Not asked for: this page is about samples only.") == 2
+    assert "NFS101" not in said
+
+
+def test_what_is_wrong_with_this_host_is_on_the_page(
+    tree: Path, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, said = written(tree, order(file=str(file)))
+    assert status == 1  # there is no journal, which the page says
+    assert "NFS101" in said
+    assert "read-ahead is 128 KiB and the profile azure-files asks for 15360 KiB" in said
+    assert "Not known: " in said
+    assert "what the service did is not on the page: " in capsys.readouterr().err
+
+
+def test_since_and_mount_choose(tree: Path, file: Path) -> None:
+    _, said = written(tree, order(file=str(file), samples_only=True, since="1h ago"))
+    assert "1 sample, in use for 60 s" in said
+    _, said = written(tree, order(file=str(file), samples_only=True, mount="/mnt/share"))
+    assert "2 samples, in use for 2 min" in said
+    assert "/srv/" not in said
+
+
+def test_damaged_lines_are_on_the_page_and_make_the_status_1(tree: Path, file: Path) -> None:
+    file.write_bytes(to_line(NEW) + b"{\n{\n")
+    status, said = written(tree, order(file=str(file), samples_only=True))
+    assert status == 1
+    assert "2 damaged samples could not be read." in said
+
+
+def test_an_invalid_configuration_costs_the_findings_alone(
+    tree: Path, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tree / "etc/nfstuned").mkdir(parents=True)
+    (tree / "etc/nfstuned/nfstuned.toml").write_text("nonsense = 1\n")
+    status, said = written(tree, order(file=str(file)))
+    assert status == 1
+    assert "Not judged: the configuration is invalid, see nfstuned config check." in said
+    assert "/mnt/share" in said
+    assert "nonsense" in capsys.readouterr().err
+
+
+class TestCommand:
+    def test_a_page_goes_to_stdout_as_bytes(self, file: Path) -> None:
+        command = [sys.executable, "-m", "nfstuned", "report", "--file", str(file), "--samples-only"]
+        environ = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+        done = subprocess.run(command, cwd=REPOSITORY, env=environ, capture_output=True, check=True)
+        assert "/srv/\\377<b>" in words(done.stdout.decode("utf-8"))
+        assert done.stderr == b""
+
+    def test_a_file_without_samples_has_its_page_and_a_word(self, host: MakeHost, tmp_path: Path) -> None:
+        (tmp_path / "empty.jsonl").touch()
+        run = host("no-nfs").run("report", "--file", str(tmp_path / "empty.jsonl"), "--samples-only")
+        assert run.status == 0
+        assert "There are no samples of this time" in words(run.out)
+        assert run.err == "no samples: nothing was in use, or the service did not run\n"
+
+    @pytest.mark.parametrize(
+        ("args", "said"),
+        [
+            (("--since", "soon"), "--since: not a time: 'soon'; allowed: "),
+            (("--mount", "data"), "Usage: nfstuned report "),
+            (("--file", "/nonexistent/x.jsonl"), "/nonexistent: No such file or directory\n"),
+            (
+                ("--file", os.devnull, "--output", "/nonexistent/x.html"),
+                "/nonexistent/x.html: No such file or directory\n",
+            ),
+            (("--file", os.devnull, "--output", "/"), "/: Is a directory\n"),
+        ],
+    )
+    def test_what_cannot_be_done_is_2(self, host: MakeHost, args: tuple[str, str], said: str) -> None:
+        run = host("no-nfs").run("report", "--samples-only", *args)
+        assert (run.status, run.out) == (2, "")
+        assert run.err.startswith(said)
+
+    def test_a_terminal_gets_no_page(self, host: MakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+        here = host("no-nfs")
+        monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+        run = here.run("report")
+        assert (run.status, run.out) == (2, "")
+        assert "give --output FILE" in run.err
+
+
+class TestJournal:
+    def test_samples_and_what_the_service_did_come_from_the_journal(self, tree: Path) -> None:
+        reason = why_not()
+        if reason:
+            pytest.skip(reason)
+        fields: dict[str, object] = {"device": "0:43", "mount_point": "/mnt/share", "old_kb": 128}
+        told: list[Told] = [
+            ("STARTED", "nfstuned 1", {"version": "1"}),
+            ("READ_AHEAD_SET", "/mnt/share: read-ahead 128 -> 15360 KiB", fields),
+            ("UNREADABLE", "of no interest", {"file": "/x"}),
+        ]
+        record(tree / "var/log/journal", [NEW, OTHER], told=told)
+        status, said = written(tree, order())
+        assert status == 0
+        assert "nfstuned 1" in said
+        # Once as a row of the table, once as a mark in the mount's chart.
+        assert said.count("/mnt/share: read-ahead 128 -> 15360 KiB") == 2
+        assert "of no interest" not in said
+        assert "1 sample, in use for 60 s" in said

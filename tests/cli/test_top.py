@@ -1,0 +1,279 @@
+"""`nfstuned top` over trees of kernel files: blocks of text, and a screen on a pseudo-terminal."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import shlex
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from nfstuned.cli.top import Clock, Order, show
+from nfstuned.host.root import Root
+from tests.cli.conftest import REPOSITORY, Host
+
+MakeHost = Callable[[str], Host]
+TREE = "debian-13-6.12"
+SCRIPT = (
+    "import sys; from nfstuned.cli import main; from nfstuned.host.root import WitnessRoot; "
+    "sys.exit(main(sys.argv[2:], WitnessRoot(sys.argv[1])))"
+)
+SETTLE_S = 60.0
+"""Far more than it takes: other tests may have the machine."""
+
+
+def read_more(tree: Path, megabytes: int = 80, seconds: int = 10) -> None:
+    """Have /mnt/2 read, and its server send a tenth more than that, while time passes for all."""
+    file = tree / "proc/1/mountstats"
+    aged = re.sub(r"\tage:\t(\d+)", lambda age: f"\tage:\t{int(age[1]) + seconds}", file.read_text())
+    head, mine, rest = re.split(
+        r"(device \S+ mounted on /mnt/2 .*?bytes:\t)", aged, maxsplit=1, flags=re.DOTALL
+    )
+    normal, *others = rest.split(" ")
+    others[3] = str(int(others[3]) + megabytes * 1_100_000)
+    # Whoever reads meanwhile gets the one or the other, as from the kernel.
+    new = file.with_suffix(".new")
+    new.write_text(head + mine + " ".join([str(int(normal) + megabytes * 1_000_000), *others]))
+    new.replace(file)
+
+
+class TestBlocks:
+    def blocks(self, here: Host, order: Order) -> tuple[list[list[str]], list[float]]:
+        """Run it with a clock that lets ten seconds pass at each sleep; return what it prints and slept."""
+        passed: list[float] = []
+
+        def sleep(seconds: float) -> None:
+            passed.append(seconds)
+            read_more(here.tree)
+
+        clock = Clock(lambda: 1.785e9 + 10 * len(passed), lambda: 100.0 + 10 * len(passed), sleep)
+        here.capture.readouterr()
+        assert show(Root(str(here.tree)), order, clock) == 0
+        out, err = here.capture.readouterr()
+        assert err == ""
+        return [block.splitlines() for block in out.split("\n\n")], passed
+
+    def test_there_is_one_for_each_interval(self, host: MakeHost) -> None:
+        blocks, passed = self.blocks(host(TREE), Order(10.0, "total", 3))
+        assert passed == [10.0, 10.0, 10.0]
+        assert len(blocks) == 3
+        for title, sums, header, used in blocks:
+            assert ", 6 NFS superblocks, 1 in use, mean of 10 s, by total" in title
+            assert sums == "read 8.0 MB/s (server 8.8 MB/s), write 0"
+            assert header.split()[:3] == ["MOUNT", "READ", "WRITE"]
+            assert used.split()[:7] == ["/mnt/2", "and", "1", "more", "8.0", "MB/s", "0"]
+
+    def test_there_is_no_control_code_in_it(self, host: MakeHost) -> None:
+        (block,), _ = self.blocks(host(TREE), Order(10.0, "name", 1))
+        assert all(line.isprintable() for line in block)
+
+    def test_a_host_without_nfs_has_its_block(self, host: MakeHost) -> None:
+        here = host("no-nfs")
+        here.capture.readouterr()
+        assert show(Root(str(here.tree)), Order(10.0, "total", 1), Clock(sleep=lambda _: None)) == 0
+        assert ", 0 NFS superblocks, " in here.capture.readouterr().out
+
+
+class TestCommand:
+    def test_one_block_of_the_host_it_runs_on(self, host: MakeHost) -> None:
+        run = host(TREE).run("top", "--interval", "0.1", "--count", "1")
+        assert (run.status, run.err) == (0, "")
+        assert ", 6 NFS superblocks, 0 in use, mean of 0.1" in run.out
+
+    @pytest.mark.parametrize(
+        "args", [("--interval", "0"), ("--count", "0"), ("--sort", "speed"), ("--interval", "nan")]
+    )
+    def test_what_makes_no_sense_is_2(self, host: MakeHost, args: tuple[str, ...]) -> None:
+        run = host("no-nfs").run("top", *args)
+        assert (run.status, run.out) == (2, "")
+        assert "Usage: nfstuned top" in run.err
+
+    def test_a_reader_that_leaves_ends_it_without_a_word(self, host: MakeHost) -> None:
+        command = f"{sys.executable} -c '{SCRIPT}' {host(TREE).tree} top --interval 0.1 | head -1"
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=REPOSITORY, capture_output=True, text=True, check=True
+        )
+        assert (done.stdout.count("\n"), done.stderr) == (1, "")
+
+    def test_an_interrupt_ends_it_without_a_word(self, host: MakeHost) -> None:
+        # A test run in the background hands down that SIGINT is ignored.
+        script = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler); {SCRIPT}"
+        command = [sys.executable, "-c", script, str(host(TREE).tree), "top", "--interval", "0.1"]
+        process = subprocess.Popen(
+            command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=SETTLE_S)[1] == ""
+        assert process.returncode == 130
+
+
+@dataclass
+class Person:
+    """Who sits at a terminal on which it runs."""
+
+    process: subprocess.Popen[bytes]
+    end: int
+    terminal: int
+    shown: bytes = b""
+
+    def type(self, keys: bytes) -> None:
+        """Press keys; what was shown before is forgotten."""
+        self.shown = b""
+        os.write(self.end, keys)
+
+    def sees(self, text: str) -> None:
+        """Wait until the text is on the screen."""
+        until = time.monotonic() + SETTLE_S
+        while text.encode() not in self.shown:
+            assert time.monotonic() < until, self.shown.decode(errors="replace")[-3000:]
+            if select.select([self.end], [], [], 0.1)[0]:
+                self.shown += os.read(self.end, 1 << 16)
+
+    def ends(self) -> int:
+        """Wait for its end; return its exit status."""
+        until = time.monotonic() + SETTLE_S
+        while self.process.poll() is None:
+            assert time.monotonic() < until
+            if select.select([self.end], [], [], 0.05)[0]:
+                self.shown += os.read(self.end, 1 << 16)
+        while select.select([self.end], [], [], 0.05)[0]:
+            self.shown += os.read(self.end, 1 << 16)
+        return self.process.returncode
+
+
+def resize(terminal: int, columns: int, rows: int) -> None:
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+def top_of(tree: Path, script: str = SCRIPT) -> list[str]:
+    return [sys.executable, "-c", script, str(tree), "top", "--interval", "0.2"]
+
+
+@contextmanager
+def at_terminal(command: list[str], *, session: bool = True) -> Iterator[Person]:
+    """Run it at a terminal of 80 columns, in a session of its own unless it makes one."""
+    end, terminal = pty.openpty()
+    resize(terminal, 80, 24)
+    process = subprocess.Popen(
+        command,
+        cwd=REPOSITORY,
+        env={**os.environ, "TERM": "xterm", "PYTHONUTF8": "1"},
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        start_new_session=session,
+    )
+    someone = Person(process, end, terminal)
+    try:
+        yield someone
+    finally:
+        process.kill()
+        process.wait()
+        os.close(end)
+        os.close(terminal)
+
+
+@pytest.fixture
+def person(host: MakeHost) -> Iterator[Person]:
+    """A person at a terminal, on a host with mounts that nobody uses yet."""
+    with at_terminal(top_of(host(TREE).tree)) as someone:
+        yield someone
+
+
+class TestScreen:
+    def test_it_is_shown_at_once_opened_resized_and_left(self, person: Person) -> None:
+        person.sees("rates follow after the first interval")
+        assert b"\x1b[?1049h" in person.shown
+        person.sees("6 NFS superblocks, 0 in use, mean of 0.")
+        person.type(b"h")
+        person.sees("Any key takes this away.")
+        person.type(b"x")
+        person.sees("MOUNT")
+        person.type(b"<")
+        person.sees("*MOUNT")
+        person.type(b"\x1b[B\r")
+        person.sees("sa1.file.core.windows.net:/a  0:46  read-ahead 128 KiB")
+        person.sees("v4.1 tcp 10.10.10.10:2049: 4 connections")
+        resize(person.terminal, 120, 30)
+        person.process.send_signal(signal.SIGWINCH)
+        person.sees("RETR/s")
+        person.type(b"p")
+        person.sees("PAUSED")
+        person.type(b"q")
+        assert person.ends() == 0
+        assert person.shown.endswith(b"\x1b[?1049l")
+
+    def test_what_a_mount_reads_is_on_the_screen(self, host: MakeHost) -> None:
+        tree = host(TREE).tree
+        with at_terminal(top_of(tree)) as person:
+            person.sees("0 in use, mean of")
+            read_more(tree, seconds=0)
+            person.sees("1 in use, mean of")
+            person.sees("/mnt/2 and 1 more")
+
+    @pytest.mark.parametrize(
+        ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
+    )
+    def test_a_signal_gives_the_terminal_back(self, person: Person, number: int, status: int) -> None:
+        before = termios.tcgetattr(person.terminal)
+        person.sees("rates follow")
+        assert termios.tcgetattr(person.terminal) != before
+        person.process.send_signal(number)
+        assert person.ends() == status
+        assert person.shown.endswith(b"\x1b[?1049l")
+        assert termios.tcgetattr(person.terminal) == before
+
+    def test_a_stop_gives_it_back_and_going_on_takes_it_again(self, person: Person) -> None:
+        before = termios.tcgetattr(person.terminal)
+        person.sees("rates follow")
+        taken = termios.tcgetattr(person.terminal)
+        person.process.send_signal(signal.SIGTSTP)
+        person.sees("\x1b[?1049l")
+        person.shown = b""
+        person.process.send_signal(signal.SIGCONT)
+        person.sees("\x1b[?1049h")
+        person.sees("6 NFS superblocks")
+        assert termios.tcgetattr(person.terminal) == taken
+        person.type(b"q")
+        assert person.ends() == 0
+        assert termios.tcgetattr(person.terminal) == before
+
+    def test_a_shell_that_stops_it_has_the_terminal_and_fg_gives_it_back(self, host: MakeHost) -> None:
+        """Job control as a person has it: the shell's own session, and a group in the foreground."""
+        top = " ".join(map(shlex.quote, top_of(host(TREE).tree)))
+        script = f"set -m; {top}; stty -a | grep -ow -- '-*icanon'; fg >/dev/null; echo ended $?"
+        with at_terminal(["setsid", "--ctty", "bash", "-c", script], session=False) as person:
+            person.sees("rates follow")
+            person.type(b"\x1a")
+            person.sees("\x1b[?1049h")
+            assert b"\r\nicanon\r\n" in person.shown.partition(b"\x1b[?1049l")[2]
+            person.sees("6 NFS superblocks")
+            person.type(b"q")
+            person.sees("ended 0")
+
+    def test_a_mistake_of_its_own_gives_it_back(self, host: MakeHost) -> None:
+        confused = f"import nfstuned.cli.top; nfstuned.cli.top.press = None; {SCRIPT}"
+        with at_terminal(top_of(host(TREE).tree, confused)) as person:
+            before = termios.tcgetattr(person.terminal)
+            person.sees("rates follow")
+            person.type(b"x")
+            person.sees("\x1b[?1049l")
+            assert person.ends() == 2
+            assert b"\x1b[?1049l" in person.shown
+            assert b"nfstuned: TypeError: " in person.shown.partition(b"\x1b[?1049l")[2]
+            assert termios.tcgetattr(person.terminal) == before

@@ -1,0 +1,134 @@
+"""The screen of `nfstuned top` and its plain text, with golden files for 80 and 120 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timezone
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from nfstuned.core.render_top import KEYS, Line, Size, Style, plain_lines, screen
+from nfstuned.core.top import SORTS, Entry, Frame, State, frame
+from nfstuned.model.samples import Sample
+from tests.core.tops import empty_frame, first_frame, looks, second_frame, snapshot
+from tests.parse.test_samples import SAMPLES
+
+GOLDEN = Path(__file__).parents[1] / "data/top"
+FRAME = second_frame()
+DATA, HOME, FAR, NEW = (entry.identity for entry in FRAME.entries)
+Golden = Callable[[Path, str], None]
+
+
+def drawn(shown: Frame, state: State, size: Size) -> tuple[Line, ...]:
+    return screen(shown, state, size, timezone.utc).lines
+
+
+def text(lines: tuple[Line, ...]) -> str:
+    """Return a screen as a file: what a person sees, and at the end of each line how it stands out."""
+    return "".join(f"{line.text}|{line.style.value}\n" for line in lines)
+
+
+def plain(shown: Frame, state: State, columns: int | None) -> list[str]:
+    return list(plain_lines(shown, state, columns, timezone.utc))
+
+
+@pytest.mark.parametrize("columns", [80, 120, 160])
+@pytest.mark.parametrize(
+    ("name", "shown", "state"),
+    [
+        ("first", first_frame(), State()),
+        ("rates", FRAME, State()),
+        ("opened", FRAME, State(sort="read-rtt", selected=DATA, opened=frozenset({DATA}))),
+        ("empty", empty_frame(), State(paused=True)),
+        ("help", FRAME, State(help=True)),
+    ],
+)
+def test_the_screen_is_the_golden_one(
+    name: str, shown: Frame, state: State, columns: int, golden: Golden
+) -> None:
+    golden(GOLDEN / f"{name}-{columns}.txt", text(drawn(shown, state, Size(columns, 24))))
+
+
+@pytest.mark.parametrize("columns", [80, None])
+def test_the_plain_text_is_the_golden_one(columns: int | None, golden: Golden) -> None:
+    lines = plain(FRAME, State(sort="over-fetch"), columns)
+    golden(GOLDEN / f"plain-{columns or 'piped'}.txt", "".join(f"{line}\n" for line in lines))
+
+
+def test_plain_text_has_what_was_in_use_with_its_whole_name() -> None:
+    lines = plain(FRAME, State(), None)
+    assert [line.split()[0] for line in lines[3:]] == ["/data", "/srv/\\377"]
+    assert any("a-very-long-name-of-a-mount-point  " in line for line in lines)
+    assert len(plain(first_frame(), State(), None)) == 2
+
+
+def test_the_keys_fit_80_columns() -> None:
+    assert len(KEYS) <= 80
+
+
+@pytest.mark.parametrize("rows", [3, 5, 6, 8, 12])
+@pytest.mark.parametrize("selected", [DATA, HOME, FAR, NEW])
+def test_the_selected_line_is_always_on_the_screen(rows: int, selected: tuple[str, int]) -> None:
+    state = State(selected=selected, opened=frozenset({DATA, FAR}))
+    for offset in (0, 3, 7, 100):
+        lines = drawn(FRAME, replace(state, offset=offset), Size(80, rows))
+        chosen = [line for line in lines if line.style is Style.SELECTED]
+        assert len(chosen) == (1 if rows > 4 else 0)
+
+
+def test_what_does_not_fit_is_counted() -> None:
+    state = State(opened=frozenset({DATA}))
+    whole = drawn(FRAME, state, Size(80, 40))
+    lines = [line.text for line in whole[3:-1] if line.text.strip()]
+    few = drawn(FRAME, state, Size(80, 10))
+    assert few[8].text.rstrip() == f"  and {len(lines) - 5} lines more"
+
+
+def test_scrolling_keeps_the_offset_while_the_selection_is_in_sight() -> None:
+    state = State(selected=FAR, opened=frozenset({DATA}), offset=2)
+    shown = screen(FRAME, state, Size(80, 16), timezone.utc)
+    assert shown.offset == 2
+    assert screen(FRAME, replace(state, selected=DATA), Size(80, 16), timezone.utc).offset == 0
+
+
+@given(
+    st.integers(1, 200),
+    st.integers(1, 50),
+    st.sampled_from(SORTS),
+    st.frozensets(st.sampled_from([DATA, HOME, FAR, NEW])),
+    st.integers(0, 100),
+)
+def test_every_line_is_as_wide_as_the_screen(
+    columns: int, rows: int, sort: str, opened: frozenset[tuple[str, int]], offset: int
+) -> None:
+    for shown in (FRAME, first_frame(), empty_frame()):
+        state = State(sort=sort, opened=opened, offset=offset)
+        lines = drawn(shown, state, Size(columns, rows))
+        assert len(lines) == rows
+        assert {cell_len(line.text) for line in lines} == {columns}
+
+
+@given(st.lists(SAMPLES, max_size=4))
+def test_no_sample_makes_a_line_too_wide_or_moves_the_cursor(samples: list[Sample]) -> None:
+    shown = _frame_of(samples)
+    state = State(opened=frozenset(entry.identity for entry in shown.entries))
+    for line in drawn(shown, state, Size(80, 60)):
+        assert line.text.isprintable()
+        assert cell_len(line.text) == 80
+    assert all(line.isprintable() for line in plain(shown, State(), None))
+
+
+def _frame_of(samples: list[Sample]) -> Frame:
+    """Return a frame in which superblocks delivered what these samples say."""
+    _, now = looks()
+    entries: list[Entry] = []
+    for number, sample in enumerate(samples):
+        like = FRAME.entries[number]
+        counted = replace(like.counted, mount_points=sample.mount_points, source=sample.source)
+        entries.append(replace(like, counted=counted, sample=sample))
+    return replace(frame(None, now, snapshot(now)), seconds=10.0, entries=tuple(entries))

@@ -1,0 +1,210 @@
+"""The report's page: a golden file, well-formed, self-contained, and safe with any name."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from types import MappingProxyType
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nfstuned import __version__
+from nfstuned.core.reportpage import MOST_EVENTS, MOST_MOUNTS, Page, Told, amount, page_lines, zone_name
+from nfstuned.core.series import Series
+from nfstuned.model.event import Event
+from nfstuned.model.facts import Facts
+from nfstuned.model.finding import Diagnosis, Finding
+from nfstuned.model.policy import Policy
+from nfstuned.model.report import Report
+from nfstuned.model.samples import OpRate, Sample
+from nfstuned.model.severity import Severity
+from nfstuned.model.work import Snapshot
+from tests.core.test_samplehistory import START, at
+from tests.parse.test_samples import SAMPLES
+
+GOLDEN = Path(__file__).parents[1] / "data/report/page.html"
+OPS = MappingProxyType({
+    "READ": OpRate(8.0, 1.5, 0.1, 1.7, 0.1, 0.0),
+    "WRITE": OpRate(2.0, 5.5, 0.5, 6.0, 0.0, 0.0),
+    "GETATTR": OpRate(1.0, 0.4, 0.0, 0.4, 0.0, 1.0),
+})  # fmt: skip
+FINDING = Finding(
+    "NFS101",
+    "read-ahead-below-policy",
+    Severity.WARNING,
+    "/mnt/<a>",
+    "read-ahead is 128 KiB & the profile asks for 15360 KiB",
+    "128",
+    "15360",
+    "sudo nfstuned apply",
+    "https://learn.microsoft.com/azure",
+)
+REPORT = Report("/", Facts(frozenset(), Snapshot(), Policy(())), (), Diagnosis((FINDING,), ()))
+SET = Event(START + 150, "READ_AHEAD_SET", "/mnt/a: read-ahead 128 -> 15360 KiB", "0:43", "/mnt/a")
+STOPPED = Event(START + 300, "STOPPED", "stopped <by> \x1b[31msomebody")
+
+
+def page(samples: Sequence[Sample], told: Told, **more: object) -> Page:
+    series = Series()
+    for sample in samples:
+        series.add(sample)
+    first, last = series.span or (START, START)
+    shown = Page(
+        title="NFS mounts of client<1>",
+        made=START + 900,
+        start=min(START, first),
+        end=max(START + 600, last),
+        axis=series.axis(),
+        mounts=tuple(series.mounts()),
+        told=told,
+        zone=timezone.utc,
+    )
+    return replace(shown, **more)  # type: ignore[arg-type]
+
+
+def used(step: int) -> Sample:
+    return replace(at(step, 1e6 * (step + 1)), ops=OPS, over_fetch_ratio=1.25, server_read_bytes_per_s=1.25e6)
+
+
+def text(shown: Page) -> str:
+    return "".join(f"{line}\n" for line in page_lines(shown))
+
+
+def parsed(shown: Page) -> ET.Element:
+    return ET.fromstring(text(shown).partition("\n")[2])  # noqa: S314 - our own text
+
+
+def said(shown: Page) -> str:
+    """Return the words of the page, as a browser shows them."""
+    return re.sub(r"\s+", " ", " ".join(parsed(shown).itertext()))
+
+
+SMALL = page(
+    [used(0), used(1), used(4), replace(at(2, 3e6), mount_points=("/srv/\udcff & \x07",), source="far:/<x>")],
+    Told(report=REPORT, events=(SET, STOPPED), damaged=2),
+)
+
+
+def test_the_page_is_the_golden_one(golden: Callable[[Path, str], None]) -> None:
+    golden(GOLDEN, text(SMALL).replace(f"nfstuned {__version__}", "nfstuned VERSION"))
+
+
+def test_it_is_well_formed_and_loads_nothing() -> None:
+    root = parsed(SMALL)
+    tags = {element.tag.rpartition("}")[2] for element in root.iter()}
+    assert not tags & {"script", "link", "img", "iframe", "object", "embed", "base", "use", "image"}
+    for element in root.iter():
+        assert not {"src", "srcset", "onclick", "style", "background"} & element.attrib.keys()
+        if "href" in element.attrib:
+            assert element.attrib["href"].startswith(("#", "https://learn.microsoft.com/"))
+    assert not re.search(r"url\(|@import|javascript:", text(SMALL))
+
+
+def test_every_link_inside_of_it_leads_somewhere() -> None:
+    root = parsed(SMALL)
+    ids = [element.attrib["id"] for element in root.iter() if "id" in element.attrib]
+    links = [e.attrib["href"][1:] for e in root.iter() if e.attrib.get("href", "").startswith("#")]
+    assert len(ids) == len(set(ids))
+    assert links == ["m1", "m2"]
+    assert set(links) <= set(ids)
+
+
+def test_names_of_others_are_shown_and_do_nothing() -> None:
+    words = said(SMALL)
+    assert "/srv/\\377 & \\007" in words
+    assert "far:/<x>" in words
+    assert "stopped <by> \\x1b[31msomebody" in words
+    assert "NFS mounts of client<1>" in words
+
+
+def test_it_says_what_it_is_about() -> None:
+    words = said(SMALL)
+    assert "2026-07-25 17:20:00 to 2026-07-25 17:30:00, UTC (UTC+00:00)" in words
+    assert "Each point of a line is the mean of 60 s" in words
+    assert "2 damaged samples could not be read." in words
+    assert "read-ahead is 128 KiB & the profile asks for 15360 KiB" in words
+    assert "2026-07-25 17:22:30 /mnt/a: read-ahead 128 -> 15360 KiB" in words
+
+
+def test_a_change_is_marked_in_the_charts_of_its_mount_alone() -> None:
+    marks = [e for e in parsed(SMALL).iter() if e.attrib.get("class") == "mark"]
+    # What explains it, and the line in the chart.
+    assert [e.tag.rpartition("}")[2] for e in marks] == ["path", "line"]
+
+
+def test_a_table_has_what_was_moved_in_all() -> None:
+    words = said(SMALL)
+    assert "480 MB" in words  # (1 + 2 + 5) MB/s for 60 s each
+    assert "5.0 MB/s" in words
+
+
+def test_without_samples_it_says_so_and_has_the_rest() -> None:
+    words = said(page([], Told(no_report="Not asked for.", no_events="Not known: no journal")))
+    assert "There are no samples of this time" in words
+    assert "Not asked for." in words
+    assert "Not known: no journal" in words
+
+
+def test_a_host_without_findings_has_a_verdict_and_no_table() -> None:
+    clean = replace(REPORT, diagnosis=Diagnosis((), ()))
+    words = said(page([], Told(report=clean)))
+    assert "Nothing to report: 0 mounts, 0 rules" in words
+    assert "Severity" not in words
+    assert "The journal has nothing about it in this time." in words
+
+
+def test_of_many_mounts_those_that_moved_most_have_charts() -> None:
+    many = [replace(at(0, float(n)), mount_points=(f"/m{n:03}",)) for n in range(MOST_MOUNTS + 3)]
+    shown = page(many, Told())
+    root = parsed(shown)
+    headings = [e.attrib["id"] for e in root.iter() if re.fullmatch(r"m\d+", e.attrib.get("id", ""))]
+    assert len(headings) == MOST_MOUNTS
+    words = said(shown)
+    assert f"Charts are of the {MOST_MOUNTS} mounts that moved most; 3 more are in the table." in words
+    assert "/m002" in words
+
+
+def test_of_many_events_the_last_are_told() -> None:
+    events = [replace(SET, time=START + n, text=f"event{n}.") for n in range(MOST_EVENTS + 5)]
+    words = said(page([used(0)], Told(events=events)))
+    assert f"The last {MOST_EVENTS} entries; 5 earlier ones are in the journal." in words
+    assert "event4." not in words
+    assert f"event{MOST_EVENTS + 4}." in words
+
+
+def test_a_zone_has_its_name_and_both_where_it_changed() -> None:
+    berlin = ZoneInfo("Europe/Berlin")
+    winter, summer = (datetime(2026, month, 1, tzinfo=timezone.utc).timestamp() for month in (1, 7))
+    assert zone_name(winter, winter, berlin) == "CET (UTC+01:00)"
+    assert zone_name(winter, summer, berlin) == "CET (UTC+01:00) to CEST (UTC+02:00)"
+    assert zone_name(winter, winter, ZoneInfo("Asia/Kolkata")) == "IST (UTC+05:30)"
+
+
+@pytest.mark.parametrize(("number", "told"), [(0, "0"), (1234, "1.2 kB"), (3.6e12, "3.6 TB")])
+def test_an_amount_has_the_unit_of_its_size(number: float, told: str) -> None:
+    assert amount(number) == told
+
+
+@settings(max_examples=10)
+@given(st.lists(SAMPLES, min_size=1, max_size=2), st.text(max_size=20))
+def test_any_samples_make_a_page_without_a_number_that_is_none(samples: list[Sample], name: str) -> None:
+    shown = page(samples, Told(events=(replace(SET, text=name),)), title=name)
+    parsed(shown)
+    assert not re.search(r'"[^"]*\b(nan|inf)\b[^"]*"/>', text(shown))
+
+
+def test_a_week_of_fifty_mounts_is_of_a_size_that_a_browser_takes() -> None:
+    """Seven days of a sample every half hour have as many points as of one every minute."""
+    week = [
+        replace(used(30 * step), interval_s=1800.0, mount_points=(f"/mnt/share{mount}",))
+        for step in range(336)
+        for mount in range(2)
+    ]
+    assert len(text(page(week, Told()))) / 2 * 50 < 8e6

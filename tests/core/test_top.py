@@ -1,0 +1,157 @@
+"""What `nfstuned top` knows, its order, and its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfstuned.core.rates import rates
+from nfstuned.core.top import NAME, SORTS, Entry, Identity, List, State, arranged, frame, press
+from tests.core.tops import first_frame, looks, second_frame, snapshot
+
+FRAME = second_frame()
+DATA, HOME, FAR, NEW = (entry.identity for entry in FRAME.entries)
+ROWS = List((DATA, FAR, HOME, NEW), 2)
+KEYS = ("up", "down", "page up", "page down", "home", "end", "enter", *"qhpirs<>?kjgG xQ")
+
+
+def after(*keys: str, state: State | None = None) -> State:
+    state = state or State()
+    for key in keys:
+        state = press(state, key, ROWS)
+    return state
+
+
+def order(state: State, entries: Iterable[Entry] = FRAME.entries) -> list[Identity]:
+    return [entry.identity for entry in arranged(entries, state)]
+
+
+class TestFrame:
+    def test_it_is_the_samples_that_the_service_takes(self) -> None:
+        before, now = looks()
+        samples = [entry.sample for entry in FRAME.entries if entry.sample is not None]
+        assert samples == list(rates(before, now))
+        assert (FRAME.seconds, FRAME.time) == (10.0, now.time)
+
+    def test_a_first_look_has_every_superblock_and_no_rate(self) -> None:
+        first = first_frame()
+        assert first.seconds is None
+        assert [entry.identity for entry in first.entries] == [DATA, HOME, FAR]
+        assert not any(entry.sample or entry.figures or entry.sends for entry in first.entries)
+
+    def test_a_superblock_that_is_new_has_no_rate_and_is_shown(self) -> None:
+        (new,) = [entry for entry in FRAME.entries if entry.sample is None]
+        assert (new.identity, new.used) == (NEW, False)
+
+    def test_what_mountstats_does_not_show_is_counted(self) -> None:
+        assert FRAME.silent == 1
+
+    def test_figures_are_those_of_the_sample(self) -> None:
+        data = FRAME.entries[0]
+        mib = 1 << 20
+        assert data.figures["read"] == pytest.approx(70 * mib)
+        assert data.figures["total"] == pytest.approx(74 * mib)
+        assert data.figures["over-fetch"] == pytest.approx(8 / 7)
+        assert data.figures["ops"] == pytest.approx(93.1)
+        assert (data.figures["read-rtt"], data.figures["write-rtt"]) == (30.0, 50.0)
+        assert data.figures["retrans"] == pytest.approx(0.1)
+        assert data.sends == (200, 200)
+        assert data.read_ahead_kb == 15360
+        assert set(SORTS) - {NAME} == data.figures.keys()
+
+    def test_what_is_not_known_has_no_figure(self) -> None:
+        assert "write-rtt" not in FRAME.entries[2].figures
+        assert "over-fetch" not in FRAME.entries[1].figures
+
+    def test_a_look_at_another_host_has_nothing(self) -> None:
+        _, now = looks()
+        before = replace(now, superblocks=())
+        assert all(entry.sample is None for entry in frame(before, now, snapshot(now)).entries)
+
+
+class TestOrder:
+    @pytest.mark.parametrize(
+        ("sort", "order_"),
+        [
+            ("total", [DATA, FAR, HOME, NEW]),
+            ("over-fetch", [FAR, DATA, HOME, NEW]),
+            ("read-rtt", [DATA, FAR, HOME, NEW]),
+            ("write-rtt", [DATA, FAR, HOME, NEW]),
+            ("name", [DATA, HOME, NEW, FAR]),
+        ],
+    )
+    def test_the_greatest_comes_first_and_the_unknown_last(self, sort: str, order_: list[Identity]) -> None:
+        assert order(State(sort=sort)) == order_
+
+    def test_reversed_the_unknown_still_comes_last(self) -> None:
+        assert order(State(sort="over-fetch", reverse=True)) == [DATA, FAR, HOME, NEW]
+        assert order(State(sort="name", reverse=True)) == [FAR, NEW, HOME, DATA]
+
+    def test_idle_ones_can_be_left_out(self) -> None:
+        assert order(State(used_only=True)) == [DATA, FAR]
+
+    @pytest.mark.parametrize("sort", SORTS)
+    def test_no_superblock_is_lost_whatever_comes_first(self, sort: str) -> None:
+        for reverse in (False, True):
+            assert sorted(order(State(sort=sort, reverse=reverse))) == sorted([DATA, HOME, FAR, NEW])
+
+    def test_the_order_does_not_depend_on_the_kernels(self) -> None:
+        assert order(State(sort="connections"), FRAME.entries[::-1]) == order(State(sort="connections"))
+
+
+class TestKeys:
+    def test_the_selection_moves_and_stays_in_the_list(self) -> None:
+        assert after("down").selected == FAR
+        assert after("j", "j").selected == HOME
+        assert after("down", "up", "k").selected == DATA
+        assert after("end").selected == after("G", "down").selected == NEW
+        assert after("G", "home").selected == after("G", "g").selected == DATA
+        assert after("page down").selected == HOME
+        assert after("page down", "page down", "page up").selected == FAR
+
+    def test_a_line_opens_and_closes_and_keeps_the_selection(self) -> None:
+        opened = after("down", "enter")
+        assert opened.selected == FAR
+        assert opened.opened == {FAR}
+        assert after(" ", state=opened).opened == frozenset()
+        assert after("enter").opened == {DATA}
+
+    def test_a_selection_that_is_gone_begins_anew_at_the_top(self) -> None:
+        assert after("down", state=State(selected=("0:9", 9))).selected == FAR
+
+    def test_keys_over_nothing_do_nothing(self) -> None:
+        for key in ("down", "enter", "end", "page up"):
+            assert press(State(), key, List((), 5)) == State()
+
+    def test_the_columns_are_gone_through_both_ways(self) -> None:
+        assert after("s").sort == after(">").sort == SORTS[1]
+        assert after("<").sort == SORTS[-1]
+        assert after(*["s"] * len(SORTS)).sort == SORTS[0]
+        assert after("r", "s").reverse is False
+
+    def test_switches_switch_back(self) -> None:
+        for key in "rpi":
+            assert after(key) != State()
+            assert after(key, key) == State()
+
+    def test_the_help_is_left_with_any_key_and_hides_what_it_would_do(self) -> None:
+        assert after("h").help
+        assert after("?", "down") == State()
+        assert after("h", "q").done
+
+    def test_q_ends_it(self) -> None:
+        assert after("q").done
+
+    @given(st.lists(st.sampled_from(KEYS), max_size=30), st.integers(1, 50))
+    def test_whatever_is_typed_the_selection_is_one_of_the_list(self, keys: list[str], page: int) -> None:
+        state = State()
+        rows = replace(ROWS, page=page)
+        for key in keys:
+            state = press(state, key, rows)
+        assert state.selected in {None, *ROWS.shown}
+        assert state.opened <= set(ROWS.shown)
+        assert state.sort in SORTS
