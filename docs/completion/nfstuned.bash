@@ -10,7 +10,7 @@ _nfstuned() {
     fi
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         case "$place $word" in
-            "nfstuned status" | "nfstuned apply" | "nfstuned undo" | "nfstuned daemon" | "nfstuned config" | "nfstuned config show" | "nfstuned config check" | "nfstuned config schema" | "nfstuned completion" | "nfstuned check" | "nfstuned explain" | "nfstuned rules" | "nfstuned samples") place="$place $word" ;;
+            "nfstuned status" | "nfstuned apply" | "nfstuned undo" | "nfstuned daemon" | "nfstuned config" | "nfstuned config show" | "nfstuned config check" | "nfstuned config schema" | "nfstuned completion" | "nfstuned check" | "nfstuned explain" | "nfstuned install-files" | "nfstuned rules" | "nfstuned samples") place="$place $word" ;;
         esac
     done
     case "$place $prev" in
@@ -25,13 +25,14 @@ _nfstuned() {
         "nfstuned check --ignore") words="NFS000 NFS101 NFS102 NFS103 NFS104 NFS105 NFS106 NFS107 NFS108 NFS109 NFS110 NFS201 NFS202 NFS203 NFS204 NFS205 NFS206 NFS207 NFS208 NFS209 NFS210 NFS211 NFS212 NFS213 NFS214 NFS301 NFS302 NFS303 NFS304 NFS305 NFS306 NFS307 NFS308 NFS309 NFS310 NFS401 NFS402 NFS403 NFS404 NFS405 NFS406 NFS407 NFS408 NFS409 NFS501 NFS502 NFS503 NFS504 NFS505 NFS506 NFS507 NFS508 NFS509 NFS510 NFS511 NFS701 NFS702 NFS703 NFS704 SMB601 SMB602 SMB603 SMB604 SMB605 SMB606 SMB607 SMB608 SMB609 SMB610 SMB611" ;;
         "nfstuned check --fail-on") words="error warning advice info" ;;
         "nfstuned check --format") words="text json junit sarif" ;;
+        "nfstuned install-files --root") words="" ;;
         "nfstuned rules --format") words="text json" ;;
         "nfstuned samples --since") words="" ;;
         "nfstuned samples --mount") words="" ;;
         "nfstuned samples --file") words="" ;;
         "nfstuned samples --format") words="text json csv" ;;
         *) case "$place" in
-            "nfstuned") words="status apply undo daemon config completion check explain rules samples --version -h --help" ;;
+            "nfstuned") words="status apply undo daemon config completion check explain install-files rules samples --version -h --help" ;;
             "nfstuned status") words="--format -h --help" ;;
             "nfstuned apply") words="--dry-run --fstab --yes --follow-symlink --format -h --help" ;;
             "nfstuned undo") words="--format -h --help" ;;
@@ -43,6 +44,7 @@ _nfstuned() {
             "nfstuned completion") words="bash fish zsh -h --help" ;;
             "nfstuned check") words="--root --fstab --offline --sample --select --ignore --fail-on --format -h --help" ;;
             "nfstuned explain") words="NFS000 NFS101 NFS102 NFS103 NFS104 NFS105 NFS106 NFS107 NFS108 NFS109 NFS110 NFS201 NFS202 NFS203 NFS204 NFS205 NFS206 NFS207 NFS208 NFS209 NFS210 NFS211 NFS212 NFS213 NFS214 NFS301 NFS302 NFS303 NFS304 NFS305 NFS306 NFS307 NFS308 NFS309 NFS310 NFS401 NFS402 NFS403 NFS404 NFS405 NFS406 NFS407 NFS408 NFS409 NFS501 NFS502 NFS503 NFS504 NFS505 NFS506 NFS507 NFS508 NFS509 NFS510 NFS511 NFS701 NFS702 NFS703 NFS704 SMB601 SMB602 SMB603 SMB604 SMB605 SMB606 SMB607 SMB608 SMB609 SMB610 SMB611 -h --help" ;;
+            "nfstuned install-files") words="--root --dry-run --remove -h --help" ;;
             "nfstuned rules") words="--format -h --help" ;;
             "nfstuned samples") words="--since --mount --file --format -h --help" ;;
         esac ;;

@@ -6,6 +6,7 @@ import click
 
 from nfstuned import __version__
 from nfstuned.cli.app_check import check, explain, rules
+from nfstuned.cli.app_install import install_files
 from nfstuned.cli.app_samples import samples
 from nfstuned.cli.apply import carry_out, preview, take_back
 from nfstuned.cli.config import check as check_config
@@ -239,5 +240,5 @@ def completion_(shell: str) -> int:
     return 0
 
 
-for command in (check, explain, rules, samples):
+for command in (check, explain, install_files, rules, samples):
     app.add_command(command)
