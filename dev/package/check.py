@@ -19,12 +19,16 @@ Build = Callable[[Release, Path], Sequence[Path]]
 
 LARGEST_DEB = 8_000_000
 _SCRIPTS = PROJECT / "dev/package"
+_NEWEST = roots.SUITES[-1]
 _TOOLS = ("createrepo-c", "dnf", "lintian", "python3", "rpm", "rpmlint", "shellcheck")
-_LINT = """
+_DEBIAN = "sh /root/deb.sh /root/{} /root/{}"
+_LINT_AND_DNF = """
 cd /root
-shellcheck nfstuned python.sh compile postinst prerm postrm rtupdate deb.sh rpm.sh
-lintian --allow-root --fail-on error,warning,info --display-info nfstuned_*.deb 2>&1
-rpmlint --config rpmlint.toml nfstuned-*.rpm 2>&1
+shellcheck -x -P SCRIPTDIR nfstuned python.sh compile postinst prerm postrm rtupdate deb.sh rpm.sh
+lintian --allow-root --fail-on error,warning,info --display-info {0} 2>&1
+rpmlint --config rpmlint.toml {1} >lint 2>&1 || {{ cat lint; exit 1; }}
+tail -n 1 lint
+sh rpm.sh {1} {2}
 """
 
 
@@ -39,9 +43,8 @@ def check(made: Sequence[Path], what: Release, build: Build) -> None:
             raise BuildError(f"{made[1].name} has {size} bytes, more than {LARGEST_DEB}")
         _, deb, rpm = build(replace(what, revision=what.revision + 1), newer)
         for suite in roots.SUITES:
-            _say(suite, _in_root(suite, "sh /root/deb.sh /root/{} /root/{}", (made[1], deb)))
-        _say("lintian, rpmlint, shellcheck", _in_root(roots.SUITES[-1], _LINT, made[1:], _TOOLS))
-        _say("dnf", _in_root(roots.SUITES[-1], "sh /root/rpm.sh /root/{} /root/{}", (made[2], rpm), _TOOLS))
+            _say(suite, _in_root(suite, _DEBIAN, (made[1], deb)))
+        _say("lintian, rpmlint, shellcheck, dnf", _in_root(_NEWEST, _LINT_AND_DNF, (*made[1:], rpm), _TOOLS))
 
 
 @contextmanager

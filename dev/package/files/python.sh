@@ -1,5 +1,5 @@
 # Sourced: sets $python to the interpreter for nfstuned, or to nothing where there is none.
-# shellcheck shell=sh disable=SC2034
+# shellcheck shell=sh disable=SC2034,SC3013  # -ef is in POSIX since 2024, and was in dash and bash before
 # The libraries in /usr/lib/nfstuned/vendor are compiled for these versions.
 versions="3.14 3.13 3.12 3.11 3.10"
 python=
