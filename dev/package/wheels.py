@@ -127,4 +127,4 @@ def _source(metadata: Message) -> str:
     """Return the address of a library's home page."""
     links = dict(line.split(", ", 1) for line in metadata.get_all("Project-URL", []))
     chosen = next((links[name] for name in ("Homepage", "Home", "Source", "homepage") if name in links), "")
-    return str(metadata["Home-page"] or chosen or f"https://pypi.org/project/{metadata['Name']}/")
+    return str(metadata["Home-page"] or chosen or "without a home page")
