@@ -398,6 +398,11 @@ class TestDebiansScripts:
             done = debian.run(script, *arguments)
             assert (done.returncode, done.stderr) == (0, "nfstuned: its Python files could not be compiled\n")
 
+    def test_a_removal_succeeds_where_somebody_has_removed_the_files(self, debian: Machine) -> None:
+        (debian.lib / "compile").unlink()
+        assert self.call(debian, "prerm", "remove") == []
+        assert self.call(debian, "postrm", "remove") == []
+
     def test_another_default_python_is_compiled_for_once(self, debian: Machine) -> None:
         calls = [
             self.call(debian, "rtupdate", step, "3.11", "3.13")
