@@ -2,6 +2,8 @@
 #   setup_python   the virtual environment .venv with the project and its tools, on the system's own Python
 #   setup_tests    the tools that the tests hold the manual, the unit and the completions against
 #   setup_lab      the packages that build the lab's image and boot it
+#   setup_build    what dev/build builds with
+#   setup_check    what dev/build --check tries the packages with
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -10,6 +12,8 @@ PYTHON=/usr/bin/python3
 PYTHON_PACKAGES="python3 python3-venv python3-systemd libudev1 ca-certificates"
 TEST_PACKAGES="systemd udev mandoc zsh fish strace tzdata"
 LAB_PACKAGES="qemu-system-x86 mmdebstrap debian-archive-keyring busybox-static kmod cpio e2fsprogs zstd"
+BUILD_PACKAGES="python3 python3-venv dpkg rpm git ca-certificates"
+CHECK_PACKAGES="mmdebstrap debian-archive-keyring"
 
 step() { echo "setup: $*" >&2; }
 
@@ -63,4 +67,22 @@ setup_tests() {
 setup_lab() {
 	# shellcheck disable=SC2086
 	packages $LAB_PACKAGES
+}
+
+# What builds the packages: rpmbuild, and a virtual environment with exactly what dev/package/build.lock pins.
+setup_build() {
+	# shellcheck disable=SC2086
+	packages $BUILD_PACKAGES
+	wanted=$($PYTHON -V && cat dev/package/build.lock && pwd)
+	[ "$(cat build/venv/ready 2>/dev/null)" != "$wanted" ] || return 0
+	step "making build/venv"
+	quietly $PYTHON -m venv --clear build/venv
+	quietly build/venv/bin/python -m pip install --quiet --disable-pip-version-check --only-binary=:all: \
+		--no-deps --require-hashes -r dev/package/build.lock
+	printf '%s\n' "$wanted" >build/venv/ready
+}
+
+setup_check() {
+	# shellcheck disable=SC2086
+	packages $CHECK_PACKAGES
 }

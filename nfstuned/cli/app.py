@@ -7,6 +7,7 @@ import click
 from nfstuned import __version__
 from nfstuned.cli.app_apply import apply
 from nfstuned.cli.app_check import check, explain, rules
+from nfstuned.cli.app_install import install_files
 from nfstuned.cli.app_samples import report, samples, top
 from nfstuned.cli.apply import take_back
 from nfstuned.cli.config import check as check_config
@@ -198,5 +199,5 @@ def completion_(shell: str) -> int:
     return 0
 
 
-for command in (apply, check, explain, rules, samples, top, report):
+for command in (apply, check, explain, install_files, rules, samples, top, report):
     app.add_command(command)

@@ -47,7 +47,7 @@ class ImageRoot(WitnessRoot):
     def exists(self, name: str) -> bool:
         """Return whether there is anything of this name, also a link to nowhere."""
         try:
-            with self._place(name, last=False) as (folder, part):
+            with self.place(name, last=False) as (folder, part):
                 os.stat(part, dir_fd=folder, follow_symlinks=False)
         except OSError:
             return False
@@ -56,14 +56,14 @@ class ImageRoot(WitnessRoot):
     def link(self, name: str) -> str | None:
         """Return where a symbolic link leads, as it is written; None where there is none."""
         try:
-            with self._place(name, last=False) as (folder, part):
+            with self.place(name, last=False) as (folder, part):
                 return os.readlink(part, dir_fd=folder)
         except OSError:
             return None
 
     def listing(self, folder: str) -> list[str]:
         """Return the sorted names in a folder. Raises OSError."""
-        with self._place(folder) as (parent, part):
+        with self.place(folder) as (parent, part):
             fd = os.open(part, _FILE | os.O_DIRECTORY, dir_fd=parent)
             try:
                 return sorted(os.listdir(fd))
@@ -71,12 +71,12 @@ class ImageRoot(WitnessRoot):
                 os.close(fd)
 
     def _open(self, name: str) -> int:
-        with self._place(name) as (folder, part):
+        with self.place(name) as (folder, part):
             demand_text(os.stat(part, dir_fd=folder, follow_symlinks=False), name)
             return os.open(part, _FILE, dir_fd=folder)
 
     def _status(self, name: str) -> os.stat_result:
-        with self._place(name) as (folder, part):
+        with self.place(name) as (folder, part):
             return os.stat(part, dir_fd=folder, follow_symlinks=False)
 
     def _readable(self, name: str) -> bool:
@@ -85,7 +85,7 @@ class ImageRoot(WitnessRoot):
         return False
 
     @contextmanager
-    def _place(self, name: str, *, last: bool = True) -> Iterator[tuple[int, str]]:
+    def place(self, name: str, *, last: bool = True) -> Iterator[tuple[int, str]]:
         """Yield a folder's descriptor and the name in it that `name` leads to, which is no link.
 
         With `last` False a link at the end is not followed. Raises OSError.

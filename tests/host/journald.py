@@ -1,7 +1,8 @@
 """A journal as systemd-journald writes it, of a day that never was: python -m tests.host.journald FOLDER.
 
 journald runs in a mount namespace of its own, over a /run of its own, and gets samples, which come as JSON
-lines on stdin, through its real socket from the code that the daemon uses. Root alone can have that.
+lines on stdin, through its real socket from the code that the daemon uses: in turn with systemd's library and
+as without it. Root alone can have that.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from nfstuned.core.samples import one_line, to_fields, to_line
-from nfstuned.host.journal import Journal, Message, Priority
+from nfstuned.host.journal import Journal, Message, Priority, send_by_socket
 from nfstuned.model.samples import Sample
 from nfstuned.parse.samples import parse_line
 from tests.users import NOBODY
@@ -95,7 +96,7 @@ def _main(folder: Path) -> None:
 def _send() -> None:
     from systemd.journal import sendv  # noqa: PLC0415 - why_not() says whether it is there
 
-    journal = Journal(sendv)
+    journals = (Journal(sendv), Journal(send_by_socket))
     for number, line in enumerate(sys.stdin.buffer, 1):
         if line == b"\n":  # the rest is not root's
             os.setuid(NOBODY)
@@ -107,6 +108,7 @@ def _send() -> None:
         sample = parse_line(line, "stdin", number)
         if not isinstance(sample, Sample):
             raise sample
+        journal = journals[number % len(journals)]
         journal.send(Message.SAMPLE, one_line(sample), Priority.INFO, **to_fields(sample))
 
 

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import fcntl
 import os
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from nfstuned.host.journal import Journal, Message, Priority, connected
+from nfstuned.host import journal
+from nfstuned.host.journal import Journal, Message, Priority, connected, send_by_socket
 
 ROOT = Path(__file__).parents[2]
 
@@ -58,6 +62,44 @@ def test_a_journal_that_refuses_is_no_reason_to_stop(capfd: pytest.CaptureFixtur
 
     Journal(refuse).send(Message.STARTED, "started", Priority.INFO)
     assert "started (not in the journal: [Errno 105] No buffer space available)" in capfd.readouterr().err
+
+
+@pytest.fixture
+def journald(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """Return the socket on which a journal listens."""
+    monkeypatch.setattr(journal, "SOCKET", str(tmp_path / "socket"))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+        sock.bind(journal.SOCKET)
+        sock.setblocking(False)
+        yield sock
+
+
+def test_without_the_library_an_entry_is_one_datagram_of_the_journals_protocol(
+    journald: socket.socket,
+) -> None:
+    send_by_socket(b"MESSAGE=one", b"PATH=/a=b", b"TEXT=two\nlines")
+    length = b"\x09\0\0\0\0\0\0\0"
+    assert journald.recv(4096) == b"MESSAGE=one\nPATH=/a=b\nTEXT\n" + length + b"two\nlines\n"
+
+
+def test_an_entry_that_is_too_large_for_a_datagram_comes_as_a_sealed_file(journald: socket.socket) -> None:
+    value = b"x" * 3_000_000
+    send_by_socket(b"MESSAGE=" + value)
+    text, ancillary, _, _ = journald.recvmsg(4096, socket.CMSG_SPACE(4))
+    ((_, kind, data),) = ancillary
+    assert (text, kind) == (b"", socket.SCM_RIGHTS)
+    with open(int.from_bytes(data, sys.byteorder), "rb") as file:
+        assert fcntl.fcntl(file, fcntl.F_GET_SEALS) & fcntl.F_SEAL_WRITE
+        file.seek(0)
+        assert file.read() == b"MESSAGE=" + value + b"\n"
+
+
+def test_a_journal_that_does_not_listen_is_an_error_for_the_sender(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "SOCKET", str(tmp_path / "absent"))
+    with pytest.raises(FileNotFoundError):
+        send_by_socket(b"MESSAGE=one")
 
 
 def test_only_the_journals_own_stderr_counts_as_connected() -> None:

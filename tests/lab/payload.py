@@ -59,6 +59,9 @@ def assemble(folder: Path, order: Order) -> Path:
     for name in (*_BESIDE, *_TESTS):
         if (PROJECT / name).is_dir():
             shutil.copytree(PROJECT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for package in (PROJECT / "dist").glob("nfstuned_*.deb"):
+        (folder / "dist").mkdir(exist_ok=True)
+        shutil.copy(package, folder / "dist")
     shutil.copy(PROJECT / "tests/lab/kit/start.sh", folder / "start")
     (folder / "pytest.ini").write_text(_PYTEST)
     (folder / "mode").write_text(f"{order.mode}\n")

@@ -1,0 +1,44 @@
+"""Which release is packed, and by whom."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+
+from dev.package.run import PROJECT, BuildError, run
+
+MAINTAINER = "nfstuned maintainers <maintainers@nfstuned.invalid>"
+"""The project has no address for mail; `.invalid` says so (RFC 2606)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What the names and the times of packages come from."""
+
+    version: str
+    revision: int
+    """Counts the packages of one version: another one for newer libraries."""
+    time: int
+    """That of the commit, in seconds since 1970: every file has it, whenever it is built."""
+
+    @property
+    def full(self) -> str:
+        """The version of the package."""
+        return f"{self.version}-{self.revision}"
+
+
+def release(revision: int) -> Release:
+    """Return the release that this tree is. Raises BuildError where nothing says when it was made."""
+    found = re.search(r'__version__ = "([^"]+)"', (PROJECT / "nfstuned/__init__.py").read_text())
+    if found is None:
+        raise BuildError("nfstuned/__init__.py: no __version__")
+    time = os.environ.get("SOURCE_DATE_EPOCH") or _time_of_commit()
+    return Release(found[1], revision, int(time))
+
+
+def _time_of_commit() -> str:
+    try:
+        return run("git", "log", "-1", "--format=%ct").strip()
+    except BuildError:
+        raise BuildError("this is no checkout of git: set SOURCE_DATE_EPOCH to the release's time") from None

@@ -1,0 +1,142 @@
+"""The pinned libraries, with the hash of each file: reading a lock, fetching what it names, renewing it.
+
+A lock is a file of requirements that pip understands (--require-hashes), without markers: what it names is
+taken for every version of Python.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from dev.package.run import PROJECT, BuildError, run
+
+PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
+"""The versions for which the packages carry compiled libraries; pyproject.toml has the same."""
+PLATFORM = "manylinux2014_x86_64"
+"""Needs glibc 2.17, which is older than any system on which the packages run."""
+VENDOR = PROJECT / "dev/package/vendor.lock"
+TOOLS = PROJECT / "dev/package/build.lock"
+_TOOLS = ("build", "hatchling")
+_NOT_VENDORED = "systemd-python"
+"""There is no wheel of it: Debian's package depends on python3-systemd, and nfstuned does without."""
+_WHEELS = ("--only-binary=:all:", f"--platform={PLATFORM}", "--implementation=cp")
+_HEAD = {
+    VENDOR: "# What the packages carry in /usr/lib/nfstuned/vendor, with the hash of every wheel.\n",
+    TOOLS: "# What builds the wheel.\n",
+}
+_REMARK = "# Written by `sh dev/build --lock`, which docs/contributing.md explains.\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """One library: its version, and the SHA-256 of each of its files that is used."""
+
+    name: str
+    version: str
+    hashes: tuple[str, ...]
+
+
+def parse_lock(text: str) -> tuple[Pin, ...]:
+    """Return what a lock pins. Raises BuildError for a line that pins nothing, or not by its hash."""
+    pins = []
+    joined = text.replace("\\\n", " ")
+    for line in joined.splitlines():
+        if not line or line.startswith("#"):
+            continue
+        found = re.fullmatch(r"([A-Za-z0-9._-]+)==(\S+)((?:\s+--hash=sha256:[0-9a-f]{64})+)\s*", line)
+        if found is None:
+            raise BuildError(f"a lock pins with == and --hash=sha256: alone, not with {line!r}")
+        pins.append(Pin(found[1], found[2], tuple(re.findall(r"sha256:([0-9a-f]{64})", found[3]))))
+    return tuple(pins)
+
+
+def render_lock(head: str, pins: tuple[Pin, ...]) -> str:
+    """Return the text of a lock; `parse_lock` reads it back."""
+    lines = [head]
+    for pin in sorted(pins, key=lambda pin: pin.name):
+        hashes = [f"    --hash=sha256:{value}" for value in sorted(pin.hashes)]
+        lines.append(" \\\n".join([f"{pin.name}=={pin.version}", *hashes]) + "\n")
+    return "".join(lines)
+
+
+def fetch(lock: Path, folder: Path) -> tuple[Path, ...]:
+    """Return the wheels that a lock names, below `folder`; what is there already needs no network.
+
+    Raises BuildError where one cannot be had, or has another hash.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = {value for pin in parse_lock(lock.read_text()) for value in pin.hashes}
+    if not wanted <= _there(folder).keys():
+        for python in PYTHONS:
+            _pip("download", "--no-deps", "--require-hashes", *_for(python), f"--dest={folder}", f"-r{lock}")
+    there = _there(folder)
+    if missing := wanted - there.keys():
+        raise BuildError(f"{lock.name} names files that no version of Python takes: {sorted(missing)}")
+    return tuple(sorted(there[value] for value in wanted))
+
+
+def renew() -> None:
+    """Resolve all libraries anew, to their newest versions, and write both locks. Raises BuildError."""
+    wanted = [line.partition(";") for line in requirements() if not line.startswith(_NOT_VENDORED)]
+    oldest = _resolve((*_for(PYTHONS[0]), *(name for name, _, _ in wanted)))
+    # A condition is always that Python is old.
+    old = {re.split("[<>=]", name, maxsplit=1)[0] for name, _, condition in wanted if condition}
+    exact = [f"{pin.name}=={pin.version}" for pin in oldest if pin.name not in old]
+    pins = _merged([oldest, *(_resolve(("--no-deps", *_for(python), *exact)) for python in PYTHONS[1:])])
+    VENDOR.write_text(render_lock(_HEAD[VENDOR] + _REMARK, pins))
+    TOOLS.write_text(render_lock(_HEAD[TOOLS] + _REMARK, _resolve(("--only-binary=:all:", *_TOOLS))))
+
+
+def requirements() -> list[str]:
+    """Return the project's dependencies as pyproject.toml has them."""
+    text = (PROJECT / "pyproject.toml").read_text()
+    block = text.partition("\ndependencies = [\n")[2].partition("\n]\n")[0]
+    return re.findall(r'^ *"([^"]+)"', block, re.MULTILINE)
+
+
+def _for(python: str) -> tuple[str, ...]:
+    return (*_WHEELS, f"--python-version={python}")
+
+
+def _resolve(arguments: tuple[str, ...]) -> tuple[Pin, ...]:
+    """Return what pip would install."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        options = ("--dry-run", "--ignore-installed", f"--target={folder}/none", f"--report={report}")
+        _pip("install", *options, *arguments)
+        chosen = json.loads(report.read_text())["install"]
+    return tuple(
+        Pin(
+            one["metadata"]["name"].lower().replace("_", "-"),
+            one["metadata"]["version"],
+            (one["download_info"]["archive_info"]["hashes"]["sha256"],),
+        )
+        for one in chosen
+    )
+
+
+def _merged(resolved: list[tuple[Pin, ...]]) -> tuple[Pin, ...]:
+    """Return each library once, with the files of every version of Python."""
+    hashes: dict[tuple[str, str], set[str]] = {}
+    for pin in (pin for pins in resolved for pin in pins):
+        hashes.setdefault((pin.name, pin.version), set()).update(pin.hashes)
+    return tuple(Pin(name, version, tuple(values)) for (name, version), values in hashes.items())
+
+
+def _there(folder: Path) -> dict[str, Path]:
+    return {digest(path): path for path in folder.glob("*.whl")}
+
+
+def digest(file: Path) -> str:
+    """Return the SHA-256 of a file, as a lock has it."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _pip(*arguments: str) -> None:
+    run(sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments)

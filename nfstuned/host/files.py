@@ -1,0 +1,180 @@
+"""The files beside the program: where this installation has them, and writing them where the system looks."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import stat
+import sys
+import sysconfig
+from collections.abc import Iterable
+from contextlib import suppress
+
+from nfstuned.host.imageroot import ImageRoot
+from nfstuned.host.root import UnusableError
+from nfstuned.model.files import FILES, SERVICES
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_INSTALLED = os.path.join(_PACKAGE, "data", "install")
+_CHECKOUT = os.path.dirname(_PACKAGE)
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+_NEW = ".nfstuned-new"
+_EXEC_START = "ExecStart=/usr/bin/nfstuned "
+_PLAIN = re.compile(r"[\w/.+@~-]+", re.ASCII)
+"""What needs no quotes in a unit (systemd.syntax(7))."""
+
+
+def contents(prefix: str, command: str) -> dict[str, bytes]:
+    """Return the text of each file by its path below the root; the units start `command`.
+
+    Raises OSError where this installation has none of its own, as that of a package.
+    """
+    texts = {f"{prefix}/{place}": _source(name) for name, place in FILES.items()}
+    for unit in (f"{prefix}/{FILES[name]}" for name in SERVICES):
+        texts[unit] = texts[unit].replace(_EXEC_START.encode(), f"ExecStart={command} ".encode())
+    return texts
+
+
+def own_command(root: ImageRoot) -> str:
+    """Return the command of this installation as the host or image of `root` knows it. Raises OSError.
+
+    Root will run it at each boot: so nobody else may have written it.
+    """
+    path = os.path.realpath(_called())
+    top = os.path.realpath(root.prefix)
+    inside = path.removeprefix(top.rstrip("/")) if path.startswith(top.rstrip("/") + "/") else path
+    if not _PLAIN.fullmatch(inside):
+        raise OSError(
+            errno.EINVAL, "a unit cannot name it: install nfstuned in a folder with a plain name", path
+        )
+    if not root.executable(inside.lstrip("/")):
+        reason = f"{root.prefix} has no such command: install nfstuned there, at the same place"
+        raise OSError(errno.ENOENT, reason, inside)
+    status = os.stat(path)
+    if status.st_uid not in {0, os.geteuid()} or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        reason = "another user could change what root would then run: install nfstuned as root"
+        raise OSError(errno.EPERM, reason, path)
+    return inside
+
+
+def digest(data: bytes) -> str:
+    """Return the SHA-256 of a file's text."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def digest_at(root: ImageRoot, path: str) -> str | None:
+    """Return the SHA-256 of a file; None where there is nothing, "" for what is no regular file."""
+    try:
+        with root.place(path, last=False) as (folder, name):
+            kind = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+        return digest(root.read_bytes(path)) if stat.S_ISREG(kind) else ""
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except UnusableError:
+        return ""
+
+
+def missing_folders(root: ImageRoot, paths: Iterable[str]) -> tuple[str, ...]:
+    """Return the folders that must be made for these files, each before the ones in it."""
+    found: dict[str, None] = {}
+    for path in paths:
+        parts = path.split("/")[:-1]
+        for count in range(1, len(parts) + 1):
+            folder = "/".join(parts[:count])
+            if not root.exists(folder):
+                found[folder] = None
+    return tuple(found)
+
+
+def put(root: ImageRoot, path: str, data: bytes, before: str | None) -> None:
+    """Write a file, whole or not at all, in the place of one whose digest is `before`. Raises OSError.
+
+    Its folders are made where they are missing. A kill may leave a file beside it that ends with
+    ".nfstuned-new", which the next call takes away.
+    """
+    try:
+        for folder in missing_folders(root, [path]):
+            with root.place(folder, last=False) as (above, name):
+                os.mkdir(name, dir_fd=above)
+                os.chmod(name, 0o755, dir_fd=above)  # noqa: S103 - whatever the umask is, as its neighbours
+        _put(root, path, data, before)
+    except OSError as error:
+        # The names in it are those below some folder.
+        raise OSError(error.errno, error.strerror, root.path(path)) from None
+
+
+def _put(root: ImageRoot, path: str, data: bytes, before: str | None) -> None:
+    with root.place(path, last=False) as (place, name):
+        new = f".{name}{_NEW}"
+        with suppress(FileNotFoundError):
+            os.unlink(new, dir_fd=place)
+        try:
+            _write(place, new, data)
+            if before is None:
+                # A link, unlike a rename, takes no name that somebody else has got meanwhile.
+                os.link(new, name, src_dir_fd=place, dst_dir_fd=place, follow_symlinks=False)
+            elif digest_at(root, path) == before:
+                os.rename(new, name, src_dir_fd=place, dst_dir_fd=place)
+            else:
+                raise OSError(errno.EBUSY, "was changed meanwhile: look again", path)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(new, dir_fd=place)
+        _sync(root, path)
+
+
+def take(root: ImageRoot, path: str) -> None:
+    """Remove a file; it is no error when it is gone. Raises OSError."""
+    with suppress(FileNotFoundError), root.place(path, last=False) as (folder, name):
+        os.unlink(name, dir_fd=folder)
+
+
+def take_folders(root: ImageRoot, folders: Iterable[str]) -> None:
+    """Remove those of the folders that are empty, the inner ones first."""
+    for folder in reversed(tuple(folders)):
+        with suppress(OSError), root.place(folder, last=False) as (above, name):
+            os.rmdir(name, dir_fd=above)
+
+
+def _source(name: str) -> bytes:
+    """Return a file of this installation: in the package as it is installed, or in a checkout."""
+    installed = os.path.join(_INSTALLED, os.path.basename(name))
+    path = installed if os.path.isdir(_INSTALLED) else os.path.join(_CHECKOUT, name)
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        reason = (
+            "this installation has no files to install: where a package brought it, it has done that itself"
+        )
+        raise OSError(errno.ENOENT, reason, path) from None
+
+
+def _called() -> str:
+    """Return the path of the command that runs; of `python -m nfstuned` the one beside that Python."""
+    name = sys.argv[0]
+    if os.path.basename(name) == "nfstuned" and "/" in name:
+        return name
+    return os.path.join(sysconfig.get_path("scripts"), "nfstuned")
+
+
+def _write(place: int, name: str, data: bytes) -> None:
+    fd = os.open(name, _CREATE, 0o644, dir_fd=place)
+    with open(fd, "wb", buffering=0) as file:
+        os.fchmod(fd, 0o644)
+        written = 0
+        while written < len(data):
+            written += file.write(data[written:])
+        os.fsync(fd)
+
+
+def _sync(root: ImageRoot, path: str) -> None:
+    """Let the name of a file outlive a power failure."""
+    with root.place(path, last=False) as (folder, _):
+        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)

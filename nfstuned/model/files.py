@@ -1,0 +1,59 @@
+"""What belongs into folders of the system beside the program itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+
+FILES = MappingProxyType(
+    {
+        "systemd/nfstuned.service": "lib/systemd/system/nfstuned.service",
+        "systemd/nfstuned-persist.path": "lib/systemd/system/nfstuned-persist.path",
+        "systemd/nfstuned-persist.service": "lib/systemd/system/nfstuned-persist.service",
+        "systemd/90-nfstuned.preset": "lib/systemd/system-preset/90-nfstuned.preset",
+        "systemd/nfstuned.catalog": "lib/systemd/catalog/nfstuned.catalog",
+        "docs/man/nfstuned.1": "share/man/man1/nfstuned.1",
+        "docs/man/nfstuned.toml.5": "share/man/man5/nfstuned.toml.5",
+        "docs/man/nfstuned.8": "share/man/man8/nfstuned.8",
+        "docs/completion/nfstuned.bash": "share/bash-completion/completions/nfstuned",
+        "docs/completion/_nfstuned": "share/zsh/site-functions/_nfstuned",
+        "docs/completion/nfstuned.fish": "share/fish/vendor_completions.d/nfstuned.fish",
+    }
+)
+"""By the name in the repository: the place below /usr or /usr/local, both of which systemd and man read."""
+SERVICES = tuple(name for name in FILES if name.endswith(".service"))
+"""The units that start the program."""
+
+
+class Step(Enum):
+    """What becomes of one file; the words that people read."""
+
+    WRITE = "write"
+    SAME = "unchanged"
+    REMOVE = "remove"
+    REFUSE = "refused"
+    """It is not one that was written here: nothing at all is changed."""
+    KEEP = "kept"
+    """It was written here, but somebody has changed it since."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """One file, and what becomes of it."""
+
+    path: str
+    """Below the root, without a leading slash."""
+    step: Step
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What was written, so that exactly this can be taken back."""
+
+    digests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By path: the SHA-256 of what was written; two of them when a change of the file was cut short."""
+    folders: tuple[str, ...] = ()
+    """Those that had to be made, each before the ones in it."""

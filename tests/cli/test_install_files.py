@@ -1,0 +1,270 @@
+"""`nfstuned install-files` over trees, as an installation by pip would run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import sys
+import sysconfig
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nfstuned.cli.installfiles import LIST
+from nfstuned.host import files
+from nfstuned.host.files import contents
+from nfstuned.model.files import FILES
+from tests.cli.conftest import REPOSITORY, Host
+from tests.users import NOBODY, rights_of
+
+MakeHost = Callable[[str], Host]
+UNIT = "usr/local/lib/systemd/system/nfstuned.service"
+MANUAL = "usr/local/share/man/man8/nfstuned.8"
+COMMAND = "opt/nfstuned/bin/nfstuned"
+
+
+@pytest.fixture
+def venv(host: MakeHost, monkeypatch: pytest.MonkeyPatch) -> Host:
+    """Return a host with nfstuned in /opt, which is the one that runs."""
+    made = host("no-nfs")
+    command = made.tree / COMMAND
+    command.parent.mkdir(parents=True)
+    command.write_text("#!/opt/nfstuned/bin/python\n")
+    command.chmod(0o755)
+    monkeypatch.setattr(sys, "argv", [str(command), "install-files"])
+    return made
+
+
+def everything(tree: Path) -> dict[str, tuple[str, bytes]]:
+    """Return all that is below a folder: kind, permissions and content of each name."""
+    found = {}
+    for path in sorted(tree.rglob("*")):
+        status = path.lstat()
+        data = path.read_bytes() if stat.S_ISREG(status.st_mode) else b""
+        found[str(path.relative_to(tree))] = (stat.filemode(status.st_mode), data)
+    return found
+
+
+def words(out: str) -> set[str]:
+    return {line.split()[0] for line in out.splitlines() if "  /" in line}
+
+
+def test_every_file_is_put_where_the_system_looks_and_the_unit_starts_this_command(venv: Host) -> None:
+    run = venv.run("install-files")
+    assert (run.status, run.err) == (0, "")
+    for source, place in FILES.items():
+        written = (venv.tree / "usr/local" / place).read_text()
+        original = (REPOSITORY / source).read_text()
+        assert written == original.replace("=/usr/bin/nfstuned ", f"=/{COMMAND} ")
+        assert f"/usr/local/{place}\n" in run.out
+    assert f"\nExecStart=/{COMMAND} daemon\n" in (venv.tree / UNIT).read_text()
+    assert "systemctl enable --now nfstuned" in run.out
+
+
+def test_what_it_writes_is_for_everyone_to_read_whatever_the_umask(venv: Host) -> None:
+    before = os.umask(0o077)
+    try:
+        assert venv.run("install-files").status == 0
+    finally:
+        os.umask(before)
+    for path in (venv.tree / "usr/local").rglob("*"):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o755 if path.is_dir() else 0o644), path
+
+
+def test_a_second_run_changes_nothing(venv: Host) -> None:
+    venv.run("install-files")
+    before, times = everything(venv.tree), (venv.tree / LIST).stat().st_mtime_ns
+    run = venv.run("install-files")
+    assert (run.status, words(run.out)) == (0, {"unchanged"})
+    assert "systemctl" not in run.out
+    assert everything(venv.tree) == before
+    assert (venv.tree / LIST).stat().st_mtime_ns == times
+
+
+def test_a_dry_run_says_the_same_and_changes_nothing(venv: Host) -> None:
+    before = everything(venv.tree)
+    dry = venv.run("install-files", "--dry-run")
+    assert (dry.status, everything(venv.tree)) == (0, before)
+    assert venv.run("install-files").out.startswith(dry.out)
+
+
+def test_removal_leaves_the_tree_as_it_was(venv: Host) -> None:
+    before = everything(venv.tree)
+    venv.run("install-files")
+    assert venv.run("install-files", "--remove", "--dry-run").status == 0
+    assert (venv.tree / UNIT).exists()
+    run = venv.run("install-files", "--remove")
+    assert (run.status, words(run.out)) == (0, {"remove"})
+    assert everything(venv.tree) == before
+    again = venv.run("install-files", "--remove")
+    assert (again.status, again.out) == (0, "Nothing to do: no file of install-files is here.\n")
+
+
+def test_a_folder_that_was_there_or_holds_something_else_stays(venv: Host) -> None:
+    (venv.tree / "usr/local/share").mkdir(parents=True)
+    venv.run("install-files")
+    (venv.tree / "usr/local/lib/systemd/system/other.service").write_text("[Unit]\n")
+    assert venv.run("install-files", "--remove").status == 0
+    left = {name for name in everything(venv.tree) if name.startswith("usr/local/")}
+    assert left == {
+        "usr/local/lib",
+        "usr/local/lib/systemd",
+        "usr/local/lib/systemd/system",
+        "usr/local/lib/systemd/system/other.service",
+        "usr/local/share",
+    }
+
+
+def put_text(path: Path) -> None:
+    path.write_text("somebody else's\n")
+
+
+def put_link(path: Path) -> None:
+    path.symlink_to("/dev/null")
+
+
+@pytest.mark.parametrize("put", [put_text, put_link, Path.mkdir])
+def test_what_somebody_else_put_there_is_not_touched_and_then_nothing_is(
+    put: Callable[[Path], None], venv: Host
+) -> None:
+    (venv.tree / MANUAL).parent.mkdir(parents=True)
+    put(venv.tree / MANUAL)
+    before = everything(venv.tree)
+    run = venv.run("install-files")
+    assert run.status == 1
+    assert re.search(rf"^refused +/{MANUAL}  \(it was not written by install-files", run.out, re.MULTILINE)
+    assert run.err == "nothing was changed\n"
+    assert everything(venv.tree) == before
+
+
+def test_a_file_that_the_administrator_changed_is_kept_by_both(venv: Host) -> None:
+    venv.run("install-files")
+    venv.edit(UNIT, "Nice=-10", "Nice=-5")
+    before = everything(venv.tree)
+    refused = venv.run("install-files")
+    assert (refused.status, everything(venv.tree)) == (1, before)
+    assert "changed after install-files had written it" in refused.out
+    removed = venv.run("install-files", "--remove")
+    assert (removed.status, words(removed.out)) == (1, {"kept", "remove"})
+    assert "Nice=-5" in (venv.tree / UNIT).read_text()
+    assert not (venv.tree / MANUAL).exists()
+
+
+@pytest.fixture
+def older(venv: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
+    """Return a host on which an older version wrote its files: another unit, and one more file."""
+
+    def then(prefix: str, command: str) -> dict[str, bytes]:
+        texts = contents(prefix, command)
+        return {**texts, UNIT: b"[Service]\n", "usr/local/share/man/man7/nfstuned.7": b".TH\n"}
+
+    with monkeypatch.context() as past:
+        past.setattr("nfstuned.cli.installfiles.contents", then)
+        assert venv.run("install-files").status == 0
+    return venv
+
+
+def test_a_newer_version_replaces_its_own_files_and_drops_what_it_does_not_have(older: Host) -> None:
+    run = older.run("install-files")
+    assert (run.status, words(run.out)) == (0, {"write", "unchanged", "remove"})
+    assert f"\nExecStart=/{COMMAND} daemon\n" in (older.tree / UNIT).read_text()
+    assert not (older.tree / "usr/local/share/man/man7/nfstuned.7").exists()
+    assert len(json.loads((older.tree / LIST).read_text())["files"]) == len(FILES)
+    assert older.run("install-files", "--remove").status == 0
+    assert not (older.tree / "usr").exists()
+
+
+@pytest.mark.parametrize("write", range(3))
+def test_a_disk_that_is_full_at_any_write_leaves_nothing_that_cannot_be_taken_back(
+    write: int, older: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three are written: the list, what differs (the unit alone), and the list without what was."""
+    calls = iter(range(100))
+
+    def full(place: int, name: str, data: bytes) -> None:
+        if next(calls) == write:
+            raise OSError(28, "No space left on device", name)
+        real(place, name, data)
+
+    real = files._write  # noqa: SLF001 - the one place where a disk can be full
+    with monkeypatch.context() as broken:
+        broken.setattr(files, "_write", full)
+        run = older.run("install-files")
+    assert (run.status, run.out) == (1, "")
+    assert re.match(r"/usr/local/lib/\S+: No space left on device: run it again", run.err)
+    assert not list((older.tree / "usr").rglob("*.nfstuned-new"))
+    assert older.run("install-files", "--remove").status == 0
+    assert not (older.tree / "usr").exists()
+
+
+def test_an_image_is_given_by_its_folder_and_links_do_not_lead_out_of_it(venv: Host, host: MakeHost) -> None:
+    (venv.tree / "srv/local").mkdir(parents=True)
+    (venv.tree / "usr").mkdir(exist_ok=True)
+    (venv.tree / "usr/local").symlink_to("/srv/local")
+    run = host("read-ahead-128").run("install-files", "--root", str(venv.tree))
+    assert run.status == 0
+    assert (venv.tree / "srv/local/share/man/man8/nfstuned.8").exists()
+
+
+def test_python_m_nfstuned_finds_the_command_beside_its_python(
+    venv: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["/opt/nfstuned/lib/python3/site-packages/nfstuned/__main__.py"])
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: str((venv.tree / COMMAND).parent))
+    assert venv.run("install-files").status == 0
+    assert f"\nExecStart=/{COMMAND} daemon\n" in (venv.tree / UNIT).read_text()
+
+
+def test_an_image_without_the_command_gets_no_unit_that_could_not_start(venv: Host, tmp_path: Path) -> None:
+    run = venv.run("install-files", "--root", str(tmp_path))
+    assert (run.status, run.out) == (2, "")
+    assert "has no such command: install nfstuned there" in run.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_command_that_others_may_change_is_not_started_as_root(venv: Host) -> None:
+    (venv.tree / COMMAND).chmod(0o777)
+    run = venv.run("install-files")
+    assert run.status == 2
+    assert "another user could change what root would then run" in run.err
+
+
+def test_a_command_that_a_unit_cannot_name_is_refused(venv: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    strange = venv.tree / "opt/my tools/nfstuned"
+    strange.parent.mkdir()
+    (venv.tree / COMMAND).rename(strange)
+    monkeypatch.setattr(sys, "argv", [str(strange)])
+    run = venv.run("install-files")
+    assert run.status == 2
+    assert "a unit cannot name it" in run.err
+
+
+def test_a_package_has_no_files_to_install(
+    venv: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_CHECKOUT", str(tmp_path))
+    run = venv.run("install-files")
+    assert run.status == 2
+    assert "where a package brought it, it has done that itself" in run.err
+
+
+def test_a_damaged_list_is_not_followed(venv: Host) -> None:
+    venv.run("install-files")
+    (venv.tree / LIST).write_text('{"schema": "nfstuned.installed/1", "files": {"etc/passwd": [')
+    before = everything(venv.tree)
+    for arguments in (("install-files",), ("install-files", "--remove")):
+        run = venv.run(*arguments)
+        assert run.status == 2
+        assert f"{LIST}: is damaged" in run.err
+    assert everything(venv.tree) == before
+
+
+def test_without_root_it_says_so(venv: Host) -> None:
+    venv.tree.chmod(0o555)
+    with rights_of(NOBODY):
+        run = venv.run("install-files")
+    assert (run.status, run.out) == (2, "")
+    assert run.err.endswith("run it as root\n")

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import pytest
+
+from nfstuned.core.placement import plan_files, plan_removal
+from nfstuned.model.files import Installed, Step
+
+OLD, NEW, OTHER = "0" * 64, "1" * 64, "2" * 64
+UNIT = "usr/local/lib/systemd/system/nfstuned.service"
+
+
+def known(*digests: str) -> Installed:
+    return Installed({UNIT: digests} if digests else {})
+
+
+@pytest.mark.parametrize(
+    ("found", "ours", "step"),
+    [
+        (None, (), Step.WRITE),
+        (None, (OLD,), Step.WRITE),
+        (NEW, (), Step.SAME),
+        (NEW, (NEW,), Step.SAME),
+        (OLD, (OLD,), Step.WRITE),
+        (OLD, (NEW, OLD), Step.WRITE),
+        (OLD, (), Step.REFUSE),
+        ("", (), Step.REFUSE),
+        (OTHER, (OLD,), Step.REFUSE),
+        ("", (OLD,), Step.REFUSE),
+    ],
+)
+def test_only_what_is_missing_or_still_as_it_was_written_is_written(
+    found: str | None, ours: tuple[str, ...], step: Step
+) -> None:
+    (one,) = plan_files({UNIT: NEW}, {UNIT: found}, known(*ours))
+    assert one.step is step
+    assert bool(one.reason) is (step is Step.REFUSE)
+
+
+def test_a_refusal_says_whether_the_file_ever_was_ours() -> None:
+    (foreign,) = plan_files({UNIT: NEW}, {UNIT: OTHER}, known())
+    (edited,) = plan_files({UNIT: NEW}, {UNIT: OTHER}, known(OLD))
+    assert "not written by install-files" in foreign.reason
+    assert "changed after" in edited.reason
+
+
+@pytest.mark.parametrize(
+    ("found", "steps"),
+    [(OLD, [Step.REMOVE]), (OTHER, [Step.KEEP]), ("", [Step.KEEP]), (None, [])],
+)
+def test_only_what_is_still_as_it_was_written_is_removed(found: str | None, steps: list[Step]) -> None:
+    assert [one.step for one in plan_removal({UNIT: found}, known(OLD))] == steps
+
+
+def test_a_file_that_a_newer_version_does_not_have_is_removed_by_it() -> None:
+    steps = plan_files({"usr/local/new": NEW}, {"usr/local/new": None, UNIT: OLD}, known(OLD))
+    assert [(one.path, one.step) for one in steps] == [("usr/local/new", Step.WRITE), (UNIT, Step.REMOVE)]

@@ -1,0 +1,503 @@
+"""dev/package: what the packages hold and what their scripts do, with wheels of a few bytes.
+
+`sh dev/build --check` builds the real ones, and installs, upgrades and removes them in fresh systems.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shutil
+import subprocess
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from dev.package import deb, lock, rpm
+from dev.package.about import Release
+from dev.package.run import BuildError
+from dev.package.tree import HOME, File, tree
+from dev.package.wheels import libraries, unpack
+from nfstuned.model.files import FILES
+
+ROOT = Path(__file__).parents[1]
+OWN = ROOT / "dev/package"
+SPEC = OWN / "rpm/nfstuned.spec"
+PYPROJECT = (ROOT / "pyproject.toml").read_text()
+RELEASE = Release("0.1.0", 1, 1_700_000_000)
+SCRIPTS = [*sorted((OWN / "deb").glob("p*")), OWN / "deb/rtupdate", *sorted((OWN / "prove").iterdir())]
+SCRIPTS += [OWN / "files/nfstuned", OWN / "files/python.sh", OWN / "files/compile", ROOT / "dev/build"]
+METADATA = """Metadata-Version: 2.4
+Name: {name}
+Version: 1.0
+License-Expression: {terms}
+Project-URL: Homepage, https://example.org/{name}
+"""
+MIT = "MIT License\n\nCopyright (c) 2020 Somebody\n\nPermission is hereby granted\n"
+
+
+def wheel(folder: Path, name: str, files: Mapping[str, str], terms: str = "MIT") -> Path:
+    """Make a wheel; the part of its name before the first - is the library's."""
+    path, library = folder / f"{name}.whl", name.partition("-")[0]
+    info = f"{library}-1.0.dist-info"
+    about = METADATA.format(name=library, terms=terms)
+    with zipfile.ZipFile(path, "w") as archive:
+        for member, text in {
+            **files,
+            f"{info}/METADATA": about,
+            f"{info}/licenses/LICENSE": MIT,
+            f"{info}/RECORD": name,
+        }.items():
+            archive.writestr(member, text)
+    return path
+
+
+@pytest.fixture
+def wheels(tmp_path: Path) -> list[Path]:
+    """Return two wheels of one compiled library, and one of another that is not compiled."""
+    start = {"core/__init__.py": "from core._core import *\n"}
+    return [
+        wheel(tmp_path, "core-1.0-cp310", {**start, "core/_core.cpython-310-x86_64-linux-gnu.so": "310"}),
+        wheel(tmp_path, "core-1.0-cp314", {**start, "core/_core.cpython-314-x86_64-linux-gnu.so": "314"}),
+        wheel(tmp_path, "plain-1.0-py3", {"plain.py": "x = 1\n"}, "GPL-2.0-or-later OR Apache-2.0"),
+    ]
+
+
+@pytest.fixture
+def files(tmp_path: Path, wheels: list[Path]) -> dict[str, File]:
+    """Return what all packages have."""
+    (tmp_path / "own").mkdir()
+    own = wheel(
+        tmp_path / "own",
+        "nfstuned-0.1.0-py3",
+        {"nfstuned/__init__.py": "", "nfstuned/data/install/nfstuned.1": "", "nfstuned/data/rules/X.md": ""},
+    )
+    return tree(own, unpack(wheels))
+
+
+class TestTheLock:
+    def test_it_is_read_back_as_it_was_written(self) -> None:
+        pins = (lock.Pin("a", "1", ("0" * 64,)), lock.Pin("b-c", "2.0", ("1" * 64, "2" * 64)))
+        assert lock.parse_lock(lock.render_lock("# why\n", pins)) == pins
+
+    @pytest.mark.parametrize(
+        "line",
+        ["click==8.5.1", "click>=8 --hash=sha256:" + "0" * 64, "click==8 --hash=md5:" + "0" * 32, "-r other"],
+    )
+    def test_what_is_not_pinned_by_its_hash_is_refused(self, line: str) -> None:
+        with pytest.raises(BuildError, match="a lock pins with =="):
+            lock.parse_lock(line + "\n")
+
+    def test_everything_that_the_project_needs_is_pinned(self) -> None:
+        needed = {re.split("[<>=;]", line, maxsplit=1)[0] for line in lock.requirements()}
+        pinned = {pin.name for pin in lock.parse_lock(lock.VENDOR.read_text())}
+        assert needed - pinned == {"systemd-python"}
+
+    def test_a_compiled_library_has_a_file_for_each_version_of_python_or_one_for_all(self) -> None:
+        counts = {len(pin.hashes) for pin in lock.parse_lock(lock.VENDOR.read_text())}
+        assert counts == {1, len(lock.PYTHONS)}
+
+    def test_what_builds_the_wheel_is_pinned_too(self) -> None:
+        assert {"build", "hatchling"} <= {pin.name for pin in lock.parse_lock(lock.TOOLS.read_text())}
+
+    def test_wheels_that_are_there_need_no_network(self, tmp_path: Path, wheels: list[Path]) -> None:
+        pins = [lock.Pin(path.stem, "1.0", (lock.digest(path),)) for path in wheels]
+        file = tmp_path / "lock"
+        file.write_text(lock.render_lock("", tuple(pins)))
+        assert set(lock.fetch(file, tmp_path)) == set(wheels)
+
+
+class TestTheLibraries:
+    def test_wheels_for_several_versions_of_python_share_a_folder(self, wheels: list[Path]) -> None:
+        assert set(unpack(wheels)) == {
+            "core-1.0.dist-info/METADATA",
+            "core/__init__.py",
+            "core/_core.cpython-310-x86_64-linux-gnu.so",
+            "core/_core.cpython-314-x86_64-linux-gnu.so",
+            "plain-1.0.dist-info/METADATA",
+            "plain.py",
+        }
+
+    @pytest.mark.parametrize(
+        ("member", "reason"),
+        [
+            ("core/__init__.py", "another wheel has another core/__init__.py"),
+            ("core/_core.so", "does not say for which Python it is"),
+            ("core-1.0.data/scripts/core", "belongs outside"),
+        ],
+    )
+    def test_what_cannot_share_a_folder_is_refused(
+        self, member: str, reason: str, tmp_path: Path, wheels: list[Path]
+    ) -> None:
+        strange = wheel(tmp_path, "core-1.0-cp312", {member: "other"})
+        with pytest.raises(BuildError, match=reason):
+            unpack([*wheels, strange])
+
+    def test_each_has_its_authors_its_terms_and_their_text(self, wheels: list[Path]) -> None:
+        core, plain = libraries(wheels)
+        assert (core.name, core.version, core.license) == ("core", "1.0", "MIT")
+        assert core.authors == ("Copyright (c) 2020 Somebody",)
+        assert core.texts == (("LICENSE", MIT),)
+        assert (core.folders, core.source) == (("core",), "https://example.org/core")
+        assert (plain.license, plain.folders) == ("Apache-2.0", ("plain.py",))
+
+    def test_terms_that_nobody_can_name_are_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(BuildError, match="its metadata name no licence"):
+            libraries([wheel(tmp_path, "odd-1.0", {}, "see LICENSE file")])
+
+
+class TestTheTree:
+    def test_it_has_nothing_outside_of_usr_and_no_compiled_python(self, files: dict[str, File]) -> None:
+        assert all(path.startswith("usr/") for path in files)
+        assert not [path for path in files if path.endswith(".pyc")]
+
+    def test_systemd_man_and_the_shells_find_their_files(self, files: dict[str, File]) -> None:
+        for source, place in FILES.items():
+            data = (ROOT / source).read_bytes()
+            if place.startswith("share/man/"):
+                assert gzip.decompress(files[f"usr/{place}.gz"].data) == data
+            else:
+                assert files[f"usr/{place}"].data == data
+
+    def test_the_wheel_carries_the_same_files_for_pip_which_the_packages_do_not(
+        self, files: dict[str, File]
+    ) -> None:
+        for source in FILES:
+            target = f"nfstuned/data/install/{Path(source).name}"
+            assert f'"{source}" = "{target}"\n' in PYPROJECT
+        assert not [path for path in files if "data/install" in path]
+        assert f"{HOME}/nfstuned/data/rules/X.md" in files
+
+    def test_the_unit_starts_the_launcher(self, files: dict[str, File]) -> None:
+        unit = files["usr/lib/systemd/system/nfstuned.service"].data.decode()
+        assert "\nExecStart=/usr/bin/nfstuned daemon\n" in unit
+        assert files["usr/bin/nfstuned"].executable
+
+    def test_the_udev_rule_is_an_example_that_is_not_in_effect(self, files: dict[str, File]) -> None:
+        rules = [path for path in files if path.endswith(".rules")]
+        assert rules == ["usr/share/doc/nfstuned/examples/99-nfstuned.rules"]
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_a_shell_script_is_right(script: Path) -> None:
+    subprocess.run(["sh", "-n", script], check=True)
+    if shutil.which("shellcheck"):
+        done = subprocess.run(
+            ["shellcheck", "-x", "-P", "SCRIPTDIR", "--exclude=SC1091", script],
+            check=False,
+            capture_output=True,
+        )
+        assert done.stdout.decode() == ""
+
+
+class TestTheVersionsOfPython:
+    def test_all_files_that_name_them_agree(self) -> None:
+        classified = re.findall(r"Programming Language :: Python :: (3\.\d+)", PYPROJECT)
+        assert list(lock.PYTHONS) == classified
+        versions = re.search(r'^versions="([^"]*)"', (OWN / "files/python.sh").read_text(), re.MULTILINE)
+        assert versions
+        assert versions[1].split() == classified[::-1]
+        after = f"3.{int(classified[-1].removeprefix('3.')) + 1}"
+        control = (OWN / "deb/control").read_text()
+        assert f"python3 (>= {classified[0]}), python3 (<< {after})" in control
+        assert rpm.interpreters() == f"({' or '.join(f'/usr/bin/python{one}' for one in classified[::-1])})"
+
+
+class Machine:
+    """A folder in the place of /usr/bin, /usr/lib/nfstuned and /run, in which scripts run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.top = folder
+        self.bin, self.lib, self.log = folder / "bin", folder / "lib", folder / "log"
+        for path in (self.bin, self.lib):
+            path.mkdir()
+        self.log.touch()
+        for name in ("python.sh", "nfstuned", "compile"):
+            self.install(OWN / "files" / name, self.lib / name)
+
+    def install(self, source: Path, target: Path) -> Path:
+        """Put a script here, with the paths of here."""
+        return self.put(target, source.read_text())
+
+    def put(self, target: Path, text: str) -> Path:
+        """Write a script, with the paths of here."""
+        for old, new in {
+            "/usr/bin": self.bin,
+            "/usr/lib/nfstuned": self.lib,
+            "/run/": f"{self.top}/run/",
+        }.items():
+            text = text.replace(old, str(new))
+        for old in ("/etc/nfstuned", "/var/log/nfstuned"):
+            text = text.replace(old, f"{self.top}{old}")
+        target.write_text(text)
+        target.chmod(0o755)
+        return target
+
+    def command(self, name: str, text: str = "") -> None:
+        """Make a command that notes how it was called."""
+        self.put(self.bin / name, f'#!/bin/sh\necho "{name} $*" >>{self.log}\n{text}\n')
+
+    def boot(self) -> None:
+        """Let systemd run."""
+        (self.top / "run/systemd/system").mkdir(parents=True)
+
+    def run(self, script: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+        path = f"{self.bin}:/usr/bin:/bin"
+        command = ["sh", str(script), *arguments]
+        return subprocess.run(command, check=False, capture_output=True, text=True, env={"PATH": path})
+
+    def called(self) -> list[str]:
+        """Return how commands were called since the last time."""
+        lines = self.log.read_text().splitlines()
+        self.log.write_text("")
+        return lines
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    folder = tmp_path / "machine"
+    folder.mkdir()
+    return Machine(folder)
+
+
+class TestTheLauncher:
+    @pytest.mark.parametrize(
+        ("there", "default", "chosen"),
+        [
+            (["3.11"], "3.11", "3.11"),
+            (["3.10", "3.14"], "3.10", "3.10"),
+            (["3.9", "3.11", "3.12"], "3.9", "3.12"),
+            (["3.6", "3.11"], "3.6", "3.11"),
+            (["3.13", "3.15"], "3.15", "3.13"),
+            (["3.14"], None, "3.14"),
+        ],
+    )
+    def test_it_takes_the_distributions_python_or_else_the_newest_that_has_libraries(
+        self, there: list[str], default: str | None, chosen: str, machine: Machine
+    ) -> None:
+        for version in there:
+            machine.command(f"python{version}")
+        if default:
+            (machine.bin / "python3").symlink_to(f"python{default}")
+        done = machine.run(machine.lib / "nfstuned", "check", "--root", "a b")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert machine.called() == [f"python{chosen} -sE {machine.lib}/__main__.py check --root a b"]
+
+    @pytest.mark.parametrize("there", [[], ["3.9"], ["3.15"]])
+    def test_without_one_it_says_what_it_needs_and_could_not_check(
+        self, there: list[str], machine: Machine
+    ) -> None:
+        for version in there:
+            machine.command(f"python{version}")
+        done = machine.run(machine.lib / "nfstuned", "check")
+        assert (done.returncode, done.stdout, machine.called()) == (2, "", [])
+        assert "3.14 3.13 3.12 3.11 3.10" in done.stderr
+
+
+class TestCompiling:
+    @pytest.fixture
+    def python(self, machine: Machine) -> str:
+        """Return the version of a Python that is there: the one of Debian that runs the tests."""
+        real = Path("/usr/bin/python3").resolve()
+        if real.name.removeprefix("python") not in lock.PYTHONS:
+            pytest.skip(f"{real} is none that the packages know")
+        (machine.bin / real.name).symlink_to(real)
+        (machine.lib / "vendor").mkdir()
+        (machine.lib / "vendor/module.py").write_text("x = 1\n")
+        return real.name.removeprefix("python")
+
+    def test_it_leaves_what_the_chosen_interpreter_takes_and_nothing_else(
+        self, python: str, machine: Machine
+    ) -> None:
+        cache = machine.lib / "vendor/__pycache__"
+        cache.mkdir()
+        (cache / "module.cpython-39.pyc").touch()
+        assert machine.run(machine.lib / "compile").returncode == 0
+        assert [path.name for path in cache.iterdir()] == [f"module.cpython-{python.replace('.', '')}.pyc"]
+
+    def test_it_takes_all_of_it_away_again(self, python: str, machine: Machine) -> None:
+        del python
+        before = sorted(machine.lib.rglob("*"))
+        machine.run(machine.lib / "compile")
+        assert machine.run(machine.lib / "compile", "--clean").returncode == 0
+        assert sorted(machine.lib.rglob("*")) == before
+
+    def test_without_an_interpreter_there_is_nothing_to_do(self, machine: Machine) -> None:
+        assert machine.run(machine.lib / "compile").returncode == 0
+
+
+class TestDebiansScripts:
+    @pytest.fixture
+    def debian(self, machine: Machine) -> Machine:
+        for name in ("systemctl", "deb-systemd-invoke", "deb-systemd-helper"):
+            machine.command(name)
+        machine.put(machine.lib / "compile", f'#!/bin/sh\necho "compile $*" >>{machine.log}\n')
+        return machine
+
+    def call(self, debian: Machine, name: str, *arguments: str) -> list[str]:
+        script = debian.install(OWN / "deb" / name, debian.top / name)
+        done = debian.run(script, *arguments)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        return debian.called()
+
+    def test_in_an_image_nothing_asks_systemd(self, debian: Machine) -> None:
+        enabled = [
+            "compile ",
+            "deb-systemd-helper --quiet was-enabled nfstuned.service",
+            "deb-systemd-helper enable nfstuned.service",
+        ]
+        assert self.call(debian, "postinst", "configure", "") == enabled
+        assert self.call(debian, "postinst", "configure", "0.1.0-1") == enabled
+        assert self.call(debian, "prerm", "remove") == ["compile --clean"]
+        assert self.call(debian, "postrm", "remove") == []
+
+    def test_an_installation_starts_the_service_and_an_upgrade_only_restarts_one_that_runs(
+        self, debian: Machine
+    ) -> None:
+        debian.boot()
+        assert self.call(debian, "postinst", "configure", "")[3:] == [
+            "systemctl --system daemon-reload",
+            "deb-systemd-invoke start nfstuned.service",
+        ]
+        assert self.call(debian, "prerm", "upgrade", "0.2.0-1") == ["compile --clean"]
+        assert self.call(debian, "postrm", "upgrade", "0.2.0-1") == []
+        assert self.call(debian, "postinst", "configure", "0.1.0-1")[3:] == [
+            "systemctl --system daemon-reload",
+            "deb-systemd-invoke try-restart nfstuned.service",
+        ]
+
+    def test_what_the_administrator_disabled_stays_disabled(self, debian: Machine) -> None:
+        debian.command("deb-systemd-helper", 'test "$2" != was-enabled')
+        calls = self.call(debian, "postinst", "configure", "0.1.0-1")
+        assert "deb-systemd-helper enable nfstuned.service" not in calls
+        assert "deb-systemd-helper update-state nfstuned.service" in calls
+
+    def test_a_removal_stops_the_service_and_a_purge_takes_what_it_wrote(self, debian: Machine) -> None:
+        debian.boot()
+        kept = [debian.top / "etc/nfstuned", debian.top / "run/nfstuned", debian.top / "var/log/nfstuned"]
+        for folder in kept:
+            folder.mkdir(parents=True)
+            (folder / "file").touch()
+        assert self.call(debian, "prerm", "remove") == [
+            "deb-systemd-invoke stop nfstuned.service",
+            "compile --clean",
+        ]
+        assert self.call(debian, "postrm", "remove") == ["systemctl --system daemon-reload"]
+        assert all(folder.exists() for folder in kept)
+        assert self.call(debian, "postrm", "purge") == ["deb-systemd-helper purge nfstuned.service"]
+        assert not any(folder.exists() for folder in kept)
+
+    def test_a_failure_to_compile_fails_no_installation_and_no_upgrade_of_python(
+        self, debian: Machine
+    ) -> None:
+        debian.put(debian.lib / "compile", "#!/bin/sh\nexit 1\n")
+        for name, arguments in (("postinst", ("configure", "")), ("rtupdate", ("rtupdate", "3.11", "3.13"))):
+            script = debian.install(OWN / "deb" / name, debian.top / name)
+            done = debian.run(script, *arguments)
+            assert (done.returncode, done.stderr) == (0, "nfstuned: its Python files could not be compiled\n")
+
+    def test_a_removal_succeeds_where_somebody_has_removed_the_files(self, debian: Machine) -> None:
+        (debian.lib / "compile").unlink()
+        assert self.call(debian, "prerm", "remove") == []
+        assert self.call(debian, "postrm", "remove") == []
+
+    def test_another_default_python_is_compiled_for_once(self, debian: Machine) -> None:
+        calls = [
+            self.call(debian, "rtupdate", step, "3.11", "3.13")
+            for step in ("pre-rtupdate", "rtupdate", "post-rtupdate")
+        ]
+        assert calls == [[], ["compile "], []]
+
+
+class TestDebiansPackage:
+    def test_it_is_the_same_whenever_and_by_whomever_it_is_built(
+        self, files: dict[str, File], wheels: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        made = []
+        for place, zone in (("one", "UTC"), ("two", "Pacific/Kiritimati")):
+            (tmp_path / place).mkdir()
+            monkeypatch.setenv("TZ", zone)
+            made.append(deb.build(files, libraries(wheels), RELEASE, tmp_path / place))
+            files = dict(reversed(files.items()))
+        assert made[0].name == "nfstuned_0.1.0-1_amd64.deb"
+        assert made[0].read_bytes() == made[1].read_bytes()
+
+    def test_dpkg_reads_it(self, files: dict[str, File], wheels: list[Path], tmp_path: Path) -> None:
+        made = deb.build(files, libraries(wheels), RELEASE, tmp_path)
+        fields = ["dpkg-deb", "--show", "--showformat=${Package} ${Version} ${Architecture}", str(made)]
+        assert subprocess.check_output(fields, text=True) == "nfstuned 0.1.0-1 amd64"
+        listed = subprocess.check_output(["dpkg-deb", "--contents", made], text=True, env={"TZ": "UTC"})
+        assert {line.split()[1] for line in listed.splitlines()} == {"root/root"}
+        assert {" ".join(line.split()[3:5]) for line in listed.splitlines()} == {"2023-11-14 22:13"}
+        assert {line[:10] for line in listed.splitlines()} == {"drwxr-xr-x", "-rwxr-xr-x", "-rw-r--r--"}
+        assert "./usr/share/zsh/vendor-completions/_nfstuned" in listed
+        subprocess.run(["dpkg-deb", "--raw-extract", made, tmp_path / "raw"], check=True)
+        sums = ["md5sum", "--check", "--quiet", "DEBIAN/md5sums"]
+        subprocess.run(sums, check=True, cwd=tmp_path / "raw")
+        scripts = {path.name for path in (tmp_path / "raw/DEBIAN").iterdir()}
+        assert scripts == {"control", "md5sums", "postinst", "prerm", "postrm"}
+
+    def test_the_copyright_file_names_every_library_with_its_terms(self, wheels: list[Path]) -> None:
+        stanzas = deb.copyright_file(libraries(wheels)).split("\n\n")
+        assert stanzas[0].startswith("Format: https://www.debian.org/")
+        assert [stanza.splitlines()[0] for stanza in stanzas[1:]] == [
+            "Files: *",
+            f"Files: {HOME}/vendor/core/*",
+            f"Files: {HOME}/vendor/plain.py",
+        ]
+        assert "Copyright: Copyright (c) 2020 Somebody\nLicense: MIT\n MIT License\n .\n" in stanzas[2]
+        assert "/usr/share/common-licenses/Apache-2.0" in stanzas[3]
+
+
+class TestTheRpm:
+    def test_it_owns_its_own_folders_and_no_others(self, files: dict[str, File], wheels: list[Path]) -> None:
+        listed = rpm.file_list(rpm.files(files, libraries(wheels)))
+        folders = re.findall(r'^%dir "/(.*)"$', listed, re.MULTILINE)
+        assert {f"{HOME}", f"{HOME}/vendor", "usr/share/doc/nfstuned"} <= set(folders)
+        assert all("nfstuned" in folder for folder in folders)
+        assert '%attr(0755,root,root) "/usr/bin/nfstuned"' in listed
+        assert '%license %attr(0644,root,root) "/usr/share/licenses/nfstuned/core/LICENSE"' in listed
+
+    def test_its_licence_is_an_expression_of_all(self, wheels: list[Path]) -> None:
+        assert rpm.terms(libraries(wheels)) == "Apache-2.0 AND MIT"
+
+    @pytest.mark.parametrize("argument", ["0", "1", "2"])
+    @pytest.mark.parametrize("section", ["post", "preun", "postun"])
+    def test_its_scripts_restart_nothing_but_a_service_that_runs(
+        self, section: str, argument: str, machine: Machine
+    ) -> None:
+        machine.boot()
+        machine.command("systemctl")
+        machine.put(machine.lib / "compile", f'#!/bin/sh\necho "compile $*" >>{machine.log}\n')
+        found = re.search(rf"^%{section}\n(.*?)(?=^%\w)", SPEC.read_text(), re.MULTILINE | re.DOTALL)
+        assert found
+        script = machine.put(machine.top / section, "set -e\n" + found[1])
+        assert machine.run(script, argument).returncode == 0
+        assert machine.called() == {
+            ("post", "1"): [
+                "compile ",
+                "systemctl --no-reload preset nfstuned.service",
+                "systemctl daemon-reload",
+            ],
+            ("post", "2"): ["compile ", "systemctl daemon-reload", "systemctl try-restart nfstuned.service"],
+            ("preun", "0"): [
+                "systemctl --no-reload disable nfstuned.service",
+                "systemctl stop nfstuned.service",
+                "compile --clean",
+            ],
+            ("postun", "0"): ["systemctl daemon-reload"],
+            ("post", "0"): ["compile ", "systemctl daemon-reload", "systemctl try-restart nfstuned.service"],
+        }.get((section, argument), [])
+
+    @pytest.mark.skipif(shutil.which("rpmbuild") is None, reason="rpmbuild is not installed")
+    def test_it_is_the_same_whenever_it_is_built(
+        self, files: dict[str, File], wheels: list[Path], tmp_path: Path
+    ) -> None:
+        made = []
+        for place in ("one", "two"):
+            (tmp_path / place).mkdir()
+            made.append(rpm.build(files, libraries(wheels), RELEASE, tmp_path / place))
+        assert made[0].name == "nfstuned-0.1.0-1.x86_64.rpm"
+        assert made[0].read_bytes() == made[1].read_bytes()
