@@ -29,7 +29,9 @@ STATUS_KEYS = (
 STATUS_HEADER = ("MOUNT", "SERVER", "PROFILE", "READ-AHEAD KiB", "", "NCONNECT", "", "CONN")
 """Read-ahead is now/target, nconnect requested/now/target; the column after each says how that is."""
 NONE = "-"
-_FIRST = "which only the first mount of a server sets: sudo nfstuned apply --remount --all"
+_AGAIN = "sudo nfstuned apply --remount --all"
+_FIRST = f"which only the first mount of a server sets: {_AGAIN}"
+_NOBODY = f"which nothing asks for: sudo nfstuned apply --persist (or --fstab), then {_AGAIN}"
 _FIRST_BYTE, _LAST_BYTE = 0xDC80, 0xDCFF
 """How a byte that is not UTF-8 looks in a string (PEP 383)."""
 
@@ -137,12 +139,15 @@ def hints(rows: Sequence[StatusRow], unseen: Sequence[str]) -> tuple[str, ...]:
     """Return what to do about what is not as it should be, one line each."""
     wrong = sum(1 for row in rows if read_ahead_mark(row) in {"low", "high"})
     undone = sum(1 for row in rows if read_ahead_mark(row) == "undone")
-    few = sum(1 for row in rows if nconnect_mark(row) == "low")
+    few = [row for row in rows if nconnect_mark(row) == "low"]
+    unasked = sum(1 for row in few if (row.nconnect_requested or 1) < (row.nconnect_target or 1))
+    asked = len(few) - unasked
     ignored = sum(1 for row in rows if nconnect_mark(row) == "ignored")
     lines = (
         (wrong, f"{count(wrong, 'mount')} off the profile's read-ahead: sudo nfstuned apply"),
         (undone, f"{count(undone, 'mount')} undone by the administrator; to tune again: sudo nfstuned apply"),
-        (few, f"{count(few, 'mount')} below the profile's nconnect, {_FIRST}"),
+        (unasked, f"{count(unasked, 'mount')} below the profile's nconnect, {_NOBODY}"),
+        (asked, f"{count(asked, 'mount')} below the profile's nconnect, {_FIRST}"),
         (ignored, f"{count(ignored, 'mount')} without the nconnect that was asked for, {_FIRST}"),
         (len(unseen), f"{count(len(unseen), 'file system')} without a visible mount: {', '.join(unseen)}"),
     )
