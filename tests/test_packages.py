@@ -393,7 +393,7 @@ class TestDebiansScripts:
         assert [path.name for path in shared.iterdir()] == ["file"]
 
     @pytest.mark.parametrize("owned", [True, False])
-    def test_a_purge_leaves_a_folder_that_another_package_has(self, debian: Machine, owned: bool) -> None:
+    def test_a_purge_leaves_a_folder_that_another_package_has(self, debian: Machine, *, owned: bool) -> None:
         folder = debian.top / "etc/nfsmount.conf.d"
         folder.mkdir(parents=True)
         (folder / "50-nfstuned.conf").touch()
