@@ -166,9 +166,7 @@ def _of_wishes(wanted: Wanted, by_path: Mapping[str, Placement], result: Result)
         if change.result is not Result.PLANNED:
             yield change
             continue
-        one = by_path.get(change.path)
-        if one is None:
-            continue
+        one = by_path[change.path]
         if one.step is Step.REFUSE:
             yield replace(change, result=Result.FAILED, reason=one.reason)
         elif one.step is Step.WRITE:
