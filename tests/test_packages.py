@@ -20,7 +20,7 @@ from dev.package.about import Release
 from dev.package.run import BuildError
 from dev.package.tree import HOME, File, tree
 from dev.package.wheels import libraries, unpack
-from nfstuned.model.files import FILES
+from nfstuned.model.files import FILES, RULE
 
 ROOT = Path(__file__).parents[1]
 OWN = ROOT / "dev/package"
@@ -167,6 +167,7 @@ class TestTheTree:
         for source in FILES:
             target = f"nfstuned/data/install/{Path(source).name}"
             assert f'"{source}" = "{target}"\n' in PYPROJECT
+        assert f'"{RULE}" = "nfstuned/data/bake/{Path(RULE).name}"\n' in PYPROJECT
         assert not [path for path in files if "data/install" in path]
         assert f"{HOME}/nfstuned/data/rules/X.md" in files
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from nfstuned.model.bake import ImageChange, Kind
 from nfstuned.model.change import Change, SectionChange
 from nfstuned.model.status import StatusRow
 from nfstuned.model.work import Outcome, Result
@@ -96,6 +97,23 @@ def apply_document(outcomes: Sequence[Outcome]) -> Document:
     return {"schema": "nfstuned.apply/1", "actions": actions}
 
 
+def bake_document(root: str, changes: Sequence[ImageChange]) -> Document:
+    """Return `nfstuned.bake/1` (docs/schema/nfstuned.bake.1.json)."""
+    actions = [
+        {
+            "kind": change.kind.value,
+            "target": change.target,
+            "path": change.path or None,
+            "old": change.old,
+            "new": change.new,
+            "outcome": change.result.value,
+            "reason": change.reason,
+        }
+        for change in changes
+    ]
+    return {"schema": "nfstuned.bake/1", "root": root, "actions": actions}
+
+
 def read_ahead_mark(row: StatusRow) -> str:
     """Return in a word how the read-ahead is: ok, low, high, undone, unknown, or "-" without a target."""
     now, target = row.read_ahead_kb, row.read_ahead_target_kb
@@ -175,7 +193,21 @@ def section_cells(change: SectionChange) -> tuple[str, ...]:
     return printable(change.server), what, change.result.value, f"({printable(change.reason)})"
 
 
-def summary(outcomes: Sequence[Outcome | Change | SectionChange]) -> str:
+def image_cells(change: ImageChange) -> tuple[str, ...]:
+    """Return a change's line, in the columns of `outcome_cells`: the file, what it is about, and so on."""
+    if change.kind is Kind.FILE:
+        what = text(change.new)
+    elif change.old == change.new:
+        what = f"{change.kind.value} {change.target}"
+    else:
+        old = "none" if change.old is None else change.old
+        new = "none" if change.new is None else change.new
+        what = f"{change.kind.value} {change.target} {old} -> {new}"
+    path = printable(change.path) or NONE
+    return path, printable(what), change.result.value, f"({printable(change.reason)})"
+
+
+def summary(outcomes: Sequence[Outcome | Change | SectionChange | ImageChange]) -> str:
     """Return the counts of outcomes in one line: "2 done, 1 failed"."""
     numbers = {result: sum(1 for outcome in outcomes if outcome.result is result) for result in Result}
     return ", ".join(f"{number} {result.value}" for result, number in numbers.items() if number)
