@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nfstuned.core.backports import knows_nconnect
+from nfstuned.core.carrying import carrying
 from nfstuned.core.endpoint import section_name
 from nfstuned.core.fstabchecks import against
 from nfstuned.core.groups import Groups, effective, groups, protocol, requested, version
@@ -27,7 +28,7 @@ def below_policy(facts: Facts) -> Iterator[Fault]:
     """
     known = groups(facts)
     for target in facts.nfs:
-        wanted, got = target.profile.nconnect, effective(target, facts, known)
+        wanted, got = target.profile.nconnect, carrying(target) or effective(target, facts, known)
         if wanted is None or got is None or got >= wanted or not _may_have_more(target, facts):
             continue
         if contradicted(target, facts, known) and (requested(target) or 0) >= wanted:
