@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nfstuned.core.endpoint import NFS_PORT
-from nfstuned.core.livechecks import AGAINST, Sought
+from nfstuned.core.groups import Groups, members
+from nfstuned.core.livechecks import AGAINST, BY_OPTIONS, Sought
 from nfstuned.core.remountcase import Case
+from nfstuned.core.remountgoal import goal
 from nfstuned.core.remountservers import servers
 from nfstuned.errors import ParseError
-from nfstuned.model.facts import Target
+from nfstuned.model.facts import Facts, Target
 from nfstuned.model.live import LivePlan, Spot, SwitchSeen
-from nfstuned.model.remount import Left
+from nfstuned.model.remount import Left, Sight
 
 Switches = Mapping[str, SwitchSeen | ParseError | None]
 """By the device number of a superblock."""
@@ -35,6 +37,16 @@ def plan_live(case: Case, switches: Switches, silent: str = "") -> LivePlan | Le
         switch=sought.switch,
         place=next(iter(servers(case)), ("", NFS_PORT)),
     )
+
+
+def promising(target: Target, facts: Facts, known: Groups) -> bool:
+    """Return whether nothing in the options of a live mount's group is against it: the rest is tried."""
+    group = members(target, facts, known) if target.live is not None else ()
+    found = goal(group, facts, known) if group else None
+    if found is None:
+        return False
+    sought = Sought(Case(facts, Sight(), group, group, (), found), ())
+    return not any(check(sought) for check in BY_OPTIONS)
 
 
 def _points(case: Case) -> tuple[str, ...]:

@@ -96,13 +96,16 @@ def _unseen(sought: Sought) -> str:
     return f"its superblocks use different connections ({', '.join(sorted(names))})" if len(names) > 1 else ""
 
 
+def _trunkable(sought: Sought) -> str:
+    found = _those(sought, lambda one: (one.options.number("max_connect") or 1) > 1)
+    return f"{found} has max_connect: nobody showed it to be safe with several addresses" if found else ""
+
+
 def _trunked(sought: Sought) -> str:
-    most = _those(sought, lambda one: (one.options.number("max_connect") or 1) > 1)
-    addresses = sought.switch.info.unique_addresses
-    if not most and addresses == 1:
+    found = sought.switch.info.unique_addresses
+    if found == 1:
         return ""
-    which = f"{most} has max_connect" if most else f"{addresses} are in use"
-    return f"its connections may lead to several addresses ({which}): nobody showed it to be safe there"
+    return f"its connections lead to {found} addresses: nobody showed it to be safe there"
 
 
 def _other(sought: Sought) -> str:
@@ -153,8 +156,11 @@ def _those(sought: Sought, wrong: Callable[[Target], bool]) -> str:
     return some([one.point for one in sought.case.group if wrong(one)])
 
 
-AGAINST: tuple[Callable[[Sought], str], ...] = (
-    *(_fewer, _kernel, _single, _resvport, _version, _tls, _unfit),
+_Check = Callable[[Sought], str]
+
+BY_OPTIONS: tuple[_Check, ...] = (*(_fewer, _kernel, _single, _resvport, _version, _tls, _trunkable, _unfit),)
+"""These need not see the connections."""
+AGAINST: tuple[_Check, ...] = (
+    *BY_OPTIONS,
     *(_unseen, _trunked, _other, _fixed, _few, _many, _reserved),
 )
-"""The ones after _unseen need the connections."""

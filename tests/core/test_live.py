@@ -14,8 +14,21 @@ from nfstuned.model.kernel import KernelRelease, Switch
 from nfstuned.model.live import LivePlan, SwitchSeen, Xprt
 from nfstuned.model.remount import Left
 from nfstuned.model.work import Result
-from tests.core.living import FIXED, FOUR, MADE, SHOWN, drawn, host, seen, the_plan, why, xprt
-from tests.core.nconnect_hosts import Made, facts, subjects
+from tests.core.living import (
+    FIXED,
+    FOUR,
+    MADE,
+    NETAPP,
+    SHOWN,
+    drawn,
+    host,
+    on_kernel,
+    seen,
+    the_plan,
+    why,
+    xprt,
+)
+from tests.core.nconnect_hosts import Made, facts, faults, subjects
 from tests.core.remounting import sight
 
 
@@ -85,7 +98,7 @@ def test_a_kernel_with_it_is_not(release: KernelRelease) -> None:
         ("vers=4.1,proto=tcp,nconnect=2", "/a was made without noresvport: "),
         ("vers=4.0,proto=tcp,noresvport,nconnect=2", "/a is not NFS 3, 4.1 or 4.2: "),
         (f"{SHOWN},xprtsec=tls", "/a is encrypted on its way: "),
-        (f"{SHOWN},max_connect=4", "its connections may lead to several addresses (/a has max_connect)"),
+        (f"{SHOWN},max_connect=4", "/a has max_connect: "),
         (SHOWN.replace("tcp", "rdma"), "/a: proto=rdma: nconnect is for TCP"),
     ],
 )
@@ -118,7 +131,7 @@ def test_idle_connections_have_no_port_and_are_no_reason() -> None:
     [
         (ParseError("/x", 2, "damaged"), "its connections are not understood: /x:2: damaged"),
         (seen(grows=False), "the kernel has no add_xprt for switch-3"),
-        (seen(info=Switch(2, 2, 2, 0)), "its connections may lead to several addresses (2 are in use)"),
+        (seen(info=Switch(2, 2, 2, 0)), "its connections lead to 2 addresses: "),
         (seen(info=Switch(2, 1, 1, 0)), "nconnect=2 is shown and 1 connection exists: "),
         (seen(info=Switch(4, 4, 1, 0)), "it has 4 connections already, though not all of them carried"),
         (seen(xprts=(Xprt("xprt-0-tcp-tls", "tcp-tls"),)), "its connections are tcp-tls, and not plain TCP"),
@@ -186,5 +199,38 @@ class TestCarrying:
         for rule in ("NFS201", "NFS204"):
             assert subjects(rule, host(replace(raised, connections=8))) == []
         assert subjects("NFS204", host(raised)) == ["/a"]
+        assert subjects("NFS204", host(replace(MADE, asked=SHOWN.replace("=2", "=1")))) == ["/a"]
         assert subjects("NFS201", host(MADE)) == ["/a"]
         assert subjects("NFS201", host(replace(MADE, connections=6))) == ["/a"]
+
+
+class TestRemedies:
+    HOW = "; or, while everything stays mounted: sudo nfstuned apply --live /a"
+
+    def test_both_rules_name_it_where_the_options_allow_it(self) -> None:
+        for rule, made in (("NFS201", MADE), ("NFS204", replace(MADE, asked=SHOWN.replace("=2", "=8")))):
+            (fault,) = faults(rule, host(made))
+            assert fault.remedy.endswith(self.HOW)
+
+    @pytest.mark.parametrize(
+        ("made", "kernel"),
+        [
+            (MADE, kernel(6, 12)),
+            (MADE, None),
+            (replace(MADE, shown="vers=4.1,proto=tcp,nconnect=2"), FIXED),
+            (replace(MADE, shown="vers=4.1,proto=tcp,noresvport"), FIXED),
+            (replace(MADE, shown=f"{SHOWN},max_connect=2"), FIXED),
+        ],
+    )
+    def test_nowhere_else(self, made: Made, kernel: KernelRelease | None) -> None:
+        (fault,) = faults("NFS201", host(made, kernel=kernel))
+        assert "--live" not in fault.remedy
+
+    def test_one_mount_of_the_group_is_enough_to_forbid_it(self) -> None:
+        other = replace(MADE, point="/b", shown="vers=4.1,proto=tcp,nconnect=2")
+        assert not any("--live" in fault.remedy for fault in faults("NFS201", host(MADE, other)))
+
+    def test_what_is_not_mounted_has_no_such_way(self) -> None:
+        found = on_kernel(facts(lines=(f"{NETAPP}:/vol1 /a nconnect=2,noresvport,vers=4.1",)), FIXED)
+        (fault,) = faults("NFS201", found)
+        assert "--live" not in fault.remedy
