@@ -47,7 +47,7 @@ def observe_switch(root: Root, device: str) -> SwitchSeen | None:
     return SwitchSeen(
         name,
         parse_switch_info(text, root.shown(file)),
-        tuple(_xprt(root, folder, one) for one in names if one != posixpath.basename(file)),
+        tuple(_xprt(root, folder, one) for one in names),
         grows=root.exists(f"{folder}/add_xprt"),
     )
 
