@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 import pytest
+import yaml
 
 from nfstuned.cli.app import app
 from nfstuned.parse.config import parse_config
@@ -36,7 +37,6 @@ def name(path: Path) -> str:
 
 
 def documents(path: Path) -> list[Any]:
-    yaml = pytest.importorskip("yaml")
     return [one for one in yaml.safe_load_all(path.read_text()) if one is not None]
 
 
