@@ -25,9 +25,11 @@ def dns_server(zone: Zone) -> Iterator[int]:
         thread = Thread(target=_serve, args=(sock, zone), daemon=True)
         thread.start()
         port = sock.getsockname()[1]
-        yield port
-        sock.sendto(b"", ("127.0.0.1", port))  # the end
-        thread.join(5)
+        try:
+            yield port
+        finally:
+            sock.sendto(b"", ("127.0.0.1", port))  # the end, after all questions that are waiting
+            thread.join(60)
 
 
 def _serve(sock: socket.socket, zone: Zone) -> None:
