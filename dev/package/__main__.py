@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from pathlib import Path
 
-from dev.package import deb, lock, rpm
+from dev.package import deb, lock, own, rpm
 from dev.package.about import Release, release
 from dev.package.check import check
-from dev.package.run import PROJECT, BuildError, run
+from dev.package.run import PROJECT, BuildError
 from dev.package.tree import tree
 from dev.package.wheels import libraries, unpack
-
-_CACHE = PROJECT / "build/wheels"
 
 
 def main() -> int:
@@ -43,25 +40,14 @@ def main() -> int:
 def build(what: Release, into: Path) -> list[Path]:
     """Build everything into a folder, and return what was made. Raises BuildError."""
     into.mkdir(parents=True, exist_ok=True)
-    wheels = lock.fetch(lock.VENDOR, _CACHE)
+    wheels = lock.fetch(lock.VENDOR, lock.CACHE)
     vendored = libraries(wheels)
-    wheel = _wheel(what, into)
+    wheel = own.wheel(what, into)
     files = tree(wheel, unpack(wheels))
     made = [wheel, deb.build(files, vendored, what, into), rpm.build(files, vendored, what, into)]
     for path in made:
         print(f"{path}: {path.stat().st_size} bytes", flush=True)
     return made
-
-
-def _wheel(what: Release, into: Path) -> Path:
-    """Build the project's wheel without a network."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = (sys.executable, "-m", "build", "--wheel", "--no-isolation", f"--outdir={folder}", ".")
-        run(*command, env={"SOURCE_DATE_EPOCH": str(what.time)})
-        (made,) = Path(folder).glob("*.whl")
-        target = into / made.name
-        target.write_bytes(made.read_bytes())
-    return target
 
 
 if __name__ == "__main__":

@@ -30,11 +30,16 @@ class Release:
 
 def release(revision: int) -> Release:
     """Return the release that this tree is. Raises BuildError where nothing says when it was made."""
+    time = os.environ.get("SOURCE_DATE_EPOCH") or _time_of_commit()
+    return Release(version(), revision, int(time))
+
+
+def version() -> str:
+    """Return the version that the tree says it is. Raises BuildError where it says none."""
     found = re.search(r'__version__ = "([^"]+)"', (PROJECT / "nfstuned/__init__.py").read_text())
     if found is None:
         raise BuildError("nfstuned/__init__.py: no __version__")
-    time = os.environ.get("SOURCE_DATE_EPOCH") or _time_of_commit()
-    return Release(found[1], revision, int(time))
+    return found[1]
 
 
 def _time_of_commit() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from email.utils import formatdate
 from pathlib import Path
 from string import Template
@@ -22,19 +22,23 @@ _MOVED = {"usr/share/zsh/site-functions/_nfstuned": "usr/share/zsh/vendor-comple
 _COMMON = {"Apache-2.0": "Apache-2.0", "LGPL-2.1-or-later": "LGPL-2.1"}
 """Licences that every Debian system has in /usr/share/common-licenses."""
 _FORMAT = "https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/"
-_LEVEL = 6
-"""It finds what five compiled libraries have in common; more only takes memory where it is installed."""
+SMALL = ("-Zxz", "-z6", "--threads-max=1")
+"""Level 6 finds what five compiled libraries have in common; more only takes memory where it is installed."""
+PLAIN = ("-Znone",)
+"""For whoever packs often and unpacks in emulation."""
 
 
-def build(common: Tree, libraries: Iterable[Library], release: Release, into: Path) -> Path:
+def build(
+    common: Tree, libraries: Iterable[Library], release: Release, into: Path, packing: Sequence[str] = SMALL
+) -> Path:
     """Write the package into a folder and return its path; the same bytes each time. Raises BuildError."""
     target = into / f"nfstuned_{release.full}_amd64.deb"
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "root"
         root.mkdir()
         write(files(common, libraries, release), root, release.time)
-        options = ("--root-owner-group", "-Zxz", f"-z{_LEVEL}", "--threads-max=1")
-        run("dpkg-deb", *options, "--build", root, target, env={"SOURCE_DATE_EPOCH": str(release.time)})
+        epoch = {"SOURCE_DATE_EPOCH": str(release.time)}
+        run("dpkg-deb", "--root-owner-group", *packing, "--build", root, target, env=epoch)
     return target
 
 

@@ -22,6 +22,8 @@ PLATFORM = "manylinux2014_x86_64"
 """Needs glibc 2.17, which is older than any system on which the packages run."""
 VENDOR = PROJECT / "dev/package/vendor.lock"
 TOOLS = PROJECT / "dev/package/build.lock"
+CACHE = PROJECT / "build/wheels"
+"""Where what has been fetched stays."""
 _TOOLS = ("build", "hatchling")
 _NOT_VENDORED = "systemd-python"
 """There is no wheel of it: Debian's package depends on python3-systemd, and nfstuned does without."""

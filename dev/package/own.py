@@ -1,0 +1,21 @@
+"""The project's own wheel, of which every package is made."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from dev.package.about import Release
+from dev.package.run import run
+
+
+def wheel(what: Release, into: Path) -> Path:
+    """Build the project's wheel without a network, and return it. Raises BuildError."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = (sys.executable, "-m", "build", "--wheel", "--no-isolation", f"--outdir={folder}", ".")
+        run(*command, env={"SOURCE_DATE_EPOCH": str(what.time)})
+        (made,) = Path(folder).glob("*.whl")
+        target = into / made.name
+        target.write_bytes(made.read_bytes())
+    return target
