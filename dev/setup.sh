@@ -1,7 +1,7 @@
 # Sourced by the scripts of dev/. Makes a bare Debian 12 or 13 ready, as root or with sudo; quick when it is.
 #   setup_python   the virtual environment .venv with the project and its tools, on the system's own Python
 #   setup_tests    the tools that the tests hold the manual, the unit and the completions against
-#   setup_lab      the packages that build the lab's image and boot it
+#   setup_lab      the packages that build the lab's image and boot it; the .deb that guests install needs no more
 #   setup_build    what dev/build builds with
 #   setup_check    what dev/build --check tries the packages with
 set -eu

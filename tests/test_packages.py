@@ -318,6 +318,18 @@ class TestCompiling:
         assert machine.run(machine.lib / "compile").returncode == 0
         assert [path.name for path in cache.iterdir()] == [f"module.cpython-{python.replace('.', '')}.pyc"]
 
+    def test_it_leaves_out_what_no_command_imports(self, python: str, machine: Machine) -> None:
+        del python
+        vendor = machine.lib / "vendor"
+        used = ["pygments/lexers/_mapping.py", "pyroute2/netlink/rtnl/ifinfmsg/plugins/bond.py"]
+        unused = ["pygments/lexers/java.py", "pyroute2/ndb/main.py"]
+        for name in (*used, *unused):
+            (vendor / name).parent.mkdir(parents=True, exist_ok=True)
+            (vendor / name).touch()
+        assert machine.run(machine.lib / "compile").returncode == 0
+        made = {path.name.partition(".")[0] for path in vendor.rglob("*.pyc")}
+        assert made == {"module", "_mapping", "bond"}
+
     def test_it_takes_all_of_it_away_again(self, python: str, machine: Machine) -> None:
         del python
         before = sorted(machine.lib.rglob("*"))

@@ -24,8 +24,8 @@ _COMMON = {"Apache-2.0": "Apache-2.0", "LGPL-2.1-or-later": "LGPL-2.1"}
 _FORMAT = "https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/"
 SMALL = ("-Zxz", "-z6", "--threads-max=1")
 """Level 6 finds what five compiled libraries have in common; more only takes memory where it is installed."""
-PLAIN = ("-Znone",)
-"""For whoever packs often and unpacks in emulation."""
+QUICK = ("-Zzstd", "-z3")
+"""For whoever packs after each change and unpacks in emulation: a 40th of the time, and twice the size."""
 
 
 def build(

@@ -15,7 +15,7 @@ from nfstuned.model.files import FILES
 HOME = "usr/lib/nfstuned"
 DOC = "usr/share/doc/nfstuned"
 _OWN = PROJECT / "dev/package/files"
-_DOCUMENTS = {
+DOCUMENTS = {
     "README.md": "README.md",
     "docs/architecture.md": "architecture.md",
     "docs/kernel-facts.md": "kernel-facts.md",
@@ -53,7 +53,7 @@ def tree(wheel: Path, libraries: Mapping[str, bytes]) -> dict[str, File]:
         data = (PROJECT / source).read_bytes()
         packed = place.startswith("share/man/")
         files[f"usr/{place}{'.gz' if packed else ''}"] = File(compressed(data) if packed else data)
-    for source, place in _DOCUMENTS.items():
+    for source, place in DOCUMENTS.items():
         files[f"{DOC}/{place}"] = File((PROJECT / source).read_bytes())
     return files
 

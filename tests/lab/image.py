@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.lab import apt, initrd, recipe
+from tests.lab import apt, initrd, package, recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -89,6 +89,7 @@ def ensure(say: Say) -> None:
 
 
 def _ensure_as_root(say: Say) -> None:
+    package.fetched()  # what root fetches would be root's
     say("building the image needs root: asking sudo")
     kept = {name: value for name, value in os.environ.items() if name == "NFSTUNED_LAB_MIRROR"}
     kept |= {"NFSTUNED_LAB_CACHE": str(recipe.cache()), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -135,6 +136,8 @@ def _build(say: Say) -> None:
     if suite := recipe.EMULATORS.get(apt.host()):
         step(f"adding the emulator of {suite}")
         index.unpack(tuple(f"{name}/{suite}" for name in recipe.EMULATOR), _emulator_folder(work))
+    step("compiling what the package carries")
+    package.precompile(root)
     _furnish(root)
     step("writing the disk")
     image = work / "lab.img"
@@ -179,6 +182,8 @@ def _furnish(root: Path) -> None:
         for wanted in units.glob("*.wants"):
             (wanted / unit).unlink(missing_ok=True)
     (root / "lab").mkdir()
+    # Else each installation of a package with a manual reads all manuals anew.
+    (root / "var/lib/man-db/auto-update").unlink()
     # Without an identity this would be a first boot, which enables every unit that a preset names.
     (root / "etc/machine-id").write_text(f"{secrets.token_hex(16)}\n")
     (root / "etc/hostname").write_text("lab\n")

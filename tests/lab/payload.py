@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.lab import package
+
 PROJECT = Path(__file__).parents[2]
 SCENARIOS = PROJECT / "tests/lab/scenarios"
-# Folders of the tree that a package installs beside the wheel, and the parts of tests that run in the guest.
+# What a person may want to see in the guest's shell, and the parts of tests that run in the guest.
 _BESIDE = ("systemd", "udev", "docs/man", "docs/completion")
 _TESTS = ("tests/lab/kit", "tests/lab/scenarios", "tests/lab/golden", "tests/bench")
 _PYTEST = """[pytest]
-pythonpath = .
+pythonpath = . /usr/lib/nfstuned /usr/lib/nfstuned/vendor
 addopts = --strict-markers --import-mode=importlib -p no:cacheprovider --color=no --no-header -v -rfEsx
     --durations=5
 xfail_strict = true
@@ -44,24 +44,12 @@ class Order:
         return "module" if self.module else "pytest"
 
 
-def wheel(into: Path) -> Path:
-    """Build the project's wheel without a network; return it."""
-    argv = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(into), str(PROJECT)]
-    done = subprocess.run(argv, check=False, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"the wheel does not build:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return next(into.glob("*.whl"))
-
-
 def assemble(folder: Path, order: Order) -> Path:
-    """Fill `folder` with everything that a boot needs; return it."""
-    wheel(folder / "wheel")
+    """Fill `folder` with everything that a boot needs; return it. Raises BuildError without a package."""
     for name in (*_BESIDE, *_TESTS):
-        if (PROJECT / name).is_dir():
-            shutil.copytree(PROJECT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for package in (PROJECT / "dist").glob("nfstuned_*.deb"):
-        (folder / "dist").mkdir(exist_ok=True)
-        shutil.copy(package, folder / "dist")
+        shutil.copytree(PROJECT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "package").mkdir()
+    shutil.copy(package.deb(), folder / "package")
     shutil.copy(PROJECT / "tests/lab/kit/start.sh", folder / "start")
     (folder / "pytest.ini").write_text(_PYTEST)
     (folder / "mode").write_text(f"{order.mode}\n")

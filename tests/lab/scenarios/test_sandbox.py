@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import time
 from dataclasses import dataclass
@@ -93,15 +92,13 @@ def test_a_restart_tunes_what_came_meanwhile(daemon: Daemon, mount: Mounts) -> N
 
 def test_it_orders_the_boot_without_a_cycle(fstab: Fstab) -> None:
     fstab.add("nas.lab.internal:/srv/a /srv/data nfs defaults 0 0")
-    with _enabled():
-        assert _cycles() == []
+    assert _cycles() == []
 
 
 def test_it_is_in_no_cycle_of_the_boot_of_a_host_with_var_on_nfs(fstab: Fstab) -> None:
     """Units of systemd and of nfs-utils make some there by themselves, and which is found first is chance."""
     fstab.add("nas.lab.internal:/srv/a /var nfs defaults 0 0")
-    with _enabled():
-        assert [line for line in _cycles() if "nfstuned" in line] == []
+    assert [line for line in _cycles() if "nfstuned" in line] == []
 
 
 def test_its_exposure_is_at_most_two() -> None:
@@ -129,15 +126,6 @@ def fstab() -> Iterator[Fstab]:
     before = found.file.read_text() if found.file.exists() else ""
     yield found
     found.file.write_text(before)
-
-
-@contextlib.contextmanager
-def _enabled() -> Iterator[None]:
-    run("systemctl", "enable", "--quiet", UNIT)
-    try:
-        yield
-    finally:
-        run("systemctl", "disable", "--quiet", UNIT)
 
 
 def _cycles() -> list[str]:
