@@ -6,6 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from dev.package.run import BuildError
 from tests.lab import guest, image, payload, recipe, results
 
 USAGE = """usage: sh dev/lab KERNEL [SCENARIO|EXPRESSION]   run scenarios, all short ones by default
@@ -26,7 +27,11 @@ def main(arguments: list[str]) -> int:
     except image.NoKernelError as error:
         _say(str(error))
         return 2
-    return _shell(release) if arguments[1:] == ["shell"] else _scenarios(release, arguments[1:])
+    try:
+        return _shell(release) if arguments[1:] == ["shell"] else _scenarios(release, arguments[1:])
+    except BuildError as error:
+        _say(f"nfstuned's package does not build: {error}")
+        return 2
 
 
 def _scenarios(release: str, wanted: list[str]) -> int:

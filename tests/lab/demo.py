@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dev.package.run import BuildError
 from tests.lab import guest, image, payload, results
 
 USAGE = "usage: sh dev/demo [KERNEL]   (5.10, 6.1, 6.12, last-6 or newest, the default)"
@@ -64,7 +65,11 @@ def main(arguments: list[str]) -> int:
         _progress(str(error))
         return 2
     started = time.monotonic()
-    status = _demonstrate(release)
+    try:
+        status = _demonstrate(release)
+    except BuildError as error:
+        _progress(f"nfstuned's package does not build: {error}")
+        return 2
     if status == 0:
         _progress(f"done in {time.monotonic() - started:.0f} s")
         _own_mounts()
@@ -76,7 +81,7 @@ def _demonstrate(release: str) -> int:
     printer = Printer(colour, guest.stdout_line, _progress)
     printer(f"@heading nfstuned on Linux {release}, with an NFS server and client in one guest")
     target = results.folder() / f"demo-{release}"
-    _progress("packing nfstuned")
+    _progress("building nfstuned's package, unless it is there: half a minute at first, then seconds")
     with tempfile.TemporaryDirectory() as folder:
         packed = payload.assemble(Path(folder), payload.Order(module=MODULE))
         _progress("booting the guest in emulation: about 15 s")
