@@ -11,6 +11,7 @@ from itertools import compress
 from operator import ne
 from typing import NamedTuple
 
+from nfstuned.core.growth import ResetError
 from nfstuned.model.kernel import Stanza
 from nfstuned.parse.mountstats import Row, operation_row, total_row
 
@@ -36,10 +37,6 @@ class Elsewhere(NamedTuple):
 
 
 NOTHING_ELSEWHERE = Elsewhere(frozenset())
-
-
-class ResetError(Exception):
-    """A counter fell, or grew beyond reason, or is not there: it is not the one that was seen before."""
 
 
 def totals(before: Stanza, now: Stanza) -> tuple[Row, Row]:
