@@ -48,6 +48,12 @@ def totals(before: Stanza, now: Stanza) -> tuple[Row, Row]:
     return total_row(before.totals), total_row(now.totals)
 
 
+def unused(stats: Stanza) -> Stanza:
+    """Return the superblock as it was before anything was counted."""
+    zeros = None if stats.totals is None else b" ".join([b"0"] * len(_NOTHING))
+    return stats._replace(totals=zeros, transports=b"", operations=b"")
+
+
 def elsewhere(before: Stanza, now: Stanza, names: frozenset[str]) -> Elsewhere:
     """Return that these operations were counted at this superblock, and how their lines changed here."""
     old, new = before.operations.split(b"\n"), now.operations.split(b"\n")
