@@ -108,10 +108,12 @@ def connected(had: GroupTotals, lines: tuple[Transport, ...], now_s: float) -> G
     """Return the group with what its connections did since its last look, by their order.
 
     A connection with smaller numbers than before is another one, and counted from its own zero, as one more
-    than before is. When there are fewer, nobody can say which went: nothing is counted in this look.
+    than ever before is. When there are fewer, nobody can say which went: nothing is counted in this look,
+    and of those that come back nothing of before.
     """
     span = Span.of(now_s - had.looked_s) if had.lines else UNBOUNDED
-    known = [*had.lines, *[None] * (len(lines) - len(had.lines))]
+    back = lines[len(had.lines) : had.most_lines]
+    known = [*had.lines, *back, *[None] * (len(lines) - len(had.lines) - len(back))]
     pairs = zip(known, lines, strict=True) if len(known) == len(lines) else ()
     growth = [_line(old, new, span) for old, new in pairs]
     sums = [sum(column) for column in zip(*growth, strict=True)] or [0, 0, 0, 0]
@@ -119,6 +121,7 @@ def connected(had: GroupTotals, lines: tuple[Transport, ...], now_s: float) -> G
         had,
         looked_s=now_s,
         lines=lines,
+        most_lines=max(had.most_lines, len(lines)),
         sends=had.sends + sums[0],
         connects=had.connects + sums[1],
         in_flight_sum=had.in_flight_sum + sums[2],

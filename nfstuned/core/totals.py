@@ -36,6 +36,8 @@ class _Counting:
     look: Look
     superblocks: dict[Place, SuperblockTotals]
     groups: dict[str, GroupTotals]
+    known: frozenset[tuple[str, int | None]] = frozenset()
+    """Device and bdi of what the look before showed, wherever it was mounted."""
     present: list[Place] = field(default_factory=list)
     taken: dict[str, Elsewhere] = field(default_factory=dict)
     """The groups whose own operations were counted in this look."""
@@ -63,7 +65,8 @@ def count(
     counted = dict.fromkeys(place for place in before.present if place in places)
     ordered = list(counted | dict.fromkeys(places))[:most]
     left_out = frozenset(places.keys() - set(ordered))
-    counting = _Counting(before, look, dict(before.superblocks), dict(before.groups))
+    known = frozenset((place.device, before.superblocks[place].counted.bdi) for place in before.present)
+    counting = _Counting(before, look, dict(before.superblocks), dict(before.groups), known)
     for place in ordered:
         _add(counting, place, places[place], contests.get(place.device, 0))
         between()
@@ -103,7 +106,8 @@ def _added(
     last_s = counting.before.looked_s if had is None else had.looked_s
     span = UNBOUNDED if last_s is None else Span.of(counting.look.monotonic_s - last_s)
     fresh = had is None or _anew(had.counted, now)
-    born = fresh and last_s is not None and _born_within(now, span.seconds)
+    moved = had is None and (now.device, now.bdi) in counting.known
+    born = fresh and last_s is not None and not moved and _born_within(now, span.seconds)
     growth = Growth()
     if born:
         growth = _grow(counting, now, unused(now.stats), UNBOUNDED, fresh=True)

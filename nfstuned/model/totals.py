@@ -57,6 +57,8 @@ class GroupTotals:
 
     looked_s: float
     lines: tuple[Transport, ...] = ()
+    most_lines: int = 0
+    """How many connections were ever listed at once."""
     sends: int = 0
     connects: int = 0
     in_flight_sum: int = 0

@@ -130,6 +130,14 @@ class TestSuperblock:
         totals = counts(look(0.0, superblock(aged(10, READ=5))), look(10.0, superblock(aged(900, READ=800))))
         assert totals.superblocks[PLACE].kinds == {}
 
+    def test_one_that_is_seen_under_another_mount_point_now_is_not_counted_again(self) -> None:
+        """Its first mount went and a bind mount of it stays: what it did is in the numbers of the first."""
+        first, bound = superblock(aged(1, READ=5)), superblock(aged(3, READ=7), point="/bind")
+        totals = counts(look(-9.0), look(0.0, first), look(2.0, bound))
+        assert totals.superblocks[PLACE].kinds["read"].ops == 5
+        assert totals.superblocks[Place("0:43", "/bind")].kinds == {}
+        assert totals.present == (Place("0:43", "/bind"),)
+
     def test_contests_only_grow(self) -> None:
         totals = Totals()
         for at, number in enumerate((2, 3, 0, 1)):
@@ -174,6 +182,12 @@ class TestGroup:
         seen = [superblock(stats(1000 + 10 * n, lines=each)) for n, each in enumerate(lines)]
         totals = [counts(*(look(10.0 * n, each) for n, each in enumerate(seen[:end]))) for end in (2, 3, 4)]
         assert [each.groups[GROUP].sends for each in totals] == [8, 8, 10]
+
+    def test_connections_that_were_not_listed_for_a_while_do_not_come_back_with_all_they_did(self) -> None:
+        lines = ((line(5000), line(4000)), (), (line(5001), line(4001)), (line(5003), line(4004), line(6)))
+        seen = [replace(stats(1000 + 10 * n), transports=each) for n, each in enumerate(lines)]
+        totals = counts(*(look(10.0 * n, superblock(each)) for n, each in enumerate(seen)))
+        assert totals.groups[GROUP].sends == 2 + 3 + 6
 
 
 class TestRoom:

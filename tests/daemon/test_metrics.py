@@ -36,6 +36,9 @@ class Host:
         self.folder = folder / "root"
         shutil.copytree(CAPTURE, self.folder, symlinks=True)
         (self.folder / "run/nfstuned").mkdir(parents=True, exist_ok=True)
+        # The service's own mount namespace, in which it writes.
+        (self.folder / "proc/self").mkdir()
+        shutil.copy(self.folder / "proc/1/mountinfo", self.folder / "proc/self")
         self.entries: list[dict[str, str]] = []
         root, journal = Root(str(self.folder)), Journal(self._keep)
         reporter = Reporter(journal)

@@ -43,15 +43,19 @@ loop.Daemon(Root(sys.argv[1]), Journal()).run()
 """
 
 
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
 class Service:
     """A daemon with metrics, and what it says."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "root"
         shutil.copytree(CAPTURE, self.folder, symlinks=True)
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.port = int(probe.getsockname()[1])
-        self.configure(f'[daemon]\nsample_interval = "1s"\n[prometheus]\nlisten = "127.0.0.1:{self.port}"\n')
+        self.port = free_port()
+        self.configure(self.listening())
         self.log = folder / "log"
         with self.log.open("wb") as log:
             command = [sys.executable, "-c", RUN, str(self.folder)]
@@ -59,6 +63,10 @@ class Service:
             for name in ("NOTIFY_SOCKET", "JOURNAL_STREAM", "WATCHDOG_USEC"):
                 environment.pop(name, None)
             self.process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+
+    def listening(self, keys: str = "") -> str:
+        """Return a configuration with metrics on the port."""
+        return f'[daemon]\nsample_interval = "1s"\n[prometheus]\nlisten = "127.0.0.1:{self.port}"\n{keys}'
 
     def configure(self, text: str) -> None:
         file = self.folder / "etc/nfstuned/nfstuned.toml"
@@ -131,6 +139,18 @@ def test_a_reload_takes_the_metrics_away_and_brings_them_back(service: Service) 
     assert "nfstuned_mount_info{" in service.scrape()
 
 
+def test_a_reload_that_changes_only_how_many_or_where_goes_on_being_served(service: Service) -> None:
+    service.scrape()
+    for port, keys in ((service.port, "max_mounts = 1\n"), (free_port(), "max_mounts = 2\n")):
+        service.port = port
+        service.configure(service.listening(keys))
+        service.process.send_signal(signal.SIGHUP)
+        end = time.monotonic() + 20
+        while service.scrape().count("\nnfstuned_mount_info{") != int(keys.split()[-1]):
+            assert time.monotonic() < end
+            time.sleep(0.1)
+
+
 def test_scrapers_that_read_nothing_do_not_delay_the_loop(service: Service) -> None:
     """SIGHUP stands for an event: its answer, a validated configuration, takes as long as without them."""
     service.scrape()
@@ -153,8 +173,7 @@ def test_scrapers_that_read_nothing_do_not_delay_the_loop(service: Service) -> N
 @needs_prometheus
 def test_a_real_prometheus_scrapes_it(service: Service, tmp_path: Path) -> None:
     service.scrape()
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = int(probe.getsockname()[1])
+    port = free_port()
     config = tmp_path / "prometheus.yml"
     config.write_text(
         "global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: nfstuned\n"
