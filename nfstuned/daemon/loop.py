@@ -224,9 +224,13 @@ class Daemon:
     def _take(self, policy: Policy) -> None:
         self._tuner.policy = policy
         self._reporter.config_loaded(policy)
-        self._configure_metrics(policy.prometheus)
-        self._tuner.insist()
-        self._ready()
+        try:
+            # Before the mounts of the boot begin: to load the library holds up the loop.
+            self._configure_metrics(policy.prometheus)
+        finally:
+            # Whatever is wrong with metrics, the boot goes on.
+            self._tuner.insist()
+            self._ready()
 
     def _configure_metrics(self, meant: Prometheus) -> None:
         """Load what metrics need only where somebody wants them: the daemon is small without."""
@@ -238,6 +242,8 @@ class Daemon:
             parts = (self._journal, self._reporter, self._tuner, self._sampler)
             self._metrics = Metrics(self._root, parts)
         self._metrics.configure(meant)
+        # What was closed is forgotten before anything is opened: descriptors get the same numbers again.
+        self._watch_metrics()
         self._update_metrics()
 
     def _serve_metrics(self, ready: Container[int], now: float) -> None:

@@ -51,7 +51,11 @@ def free_port() -> int:
 class Service:
     """A daemon with metrics, and what it says."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *first: str) -> None:
+        """Start it, with modules of the folders `first` before all others.
+
+        `is_ready` is to be asked then: nobody may listen who does not read, or the service waits.
+        """
         self.folder = folder / "root"
         shutil.copytree(CAPTURE, self.folder, symlinks=True)
         self.port = free_port()
@@ -59,9 +63,13 @@ class Service:
         self.log = folder / "log"
         with self.log.open("wb") as log:
             command = [sys.executable, "-c", RUN, str(self.folder)]
-            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*first, *sys.path])}
             for name in ("NOTIFY_SOCKET", "JOURNAL_STREAM", "WATCHDOG_USEC"):
                 environment.pop(name, None)
+            self.notified = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            if first:
+                self.notified.settimeout(20)
+                self.notified.bind(environment.setdefault("NOTIFY_SOCKET", str(folder / "notify")))
             self.process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
 
     def listening(self, keys: str = "") -> str:
@@ -92,8 +100,17 @@ class Service:
             time.sleep(0.005)
         return time.monotonic() - began
 
+    def is_ready(self) -> bool:
+        """Wait until it says so to the service manager."""
+        with suppress(TimeoutError):
+            while self.notified.recv(4096) != b"READY=1":
+                pass
+            return True
+        return False
+
     def close(self) -> int:
         self.process.send_signal(signal.SIGTERM)
+        self.notified.close()
         return self.process.wait(10)
 
 
@@ -119,6 +136,18 @@ def test_the_loop_serves_what_each_sample_counted(service: Service) -> None:
         assert time.monotonic() < end
         time.sleep(0.1)
     assert service.close() == 0
+
+
+def test_a_library_that_cannot_even_be_loaded_does_not_hold_up_the_boot(tmp_path: Path) -> None:
+    broken = tmp_path / "broken/prometheus_client"
+    broken.mkdir(parents=True)
+    (broken / "__init__.py").write_text("raise RuntimeError('broken')\n")
+    service = Service(tmp_path, str(broken.parent))
+    try:
+        service.says("RuntimeError: broken")
+        assert service.is_ready()
+    finally:
+        service.close()
 
 
 def test_a_reload_takes_the_metrics_away_and_brings_them_back(service: Service) -> None:
