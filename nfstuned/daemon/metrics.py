@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -30,7 +31,6 @@ from nfstuned.model.work import Snapshot
 
 FINDINGS = "run/nfstuned/findings.prom"
 """What nfstuned-check.service leaves for the daemon."""
-_FINDINGS_MOST = 1 << 16
 _AT_A_TIME = 20
 
 
@@ -47,12 +47,16 @@ class Metrics:
         self._meant = Prometheus()
         self._exposition: Exposition | None = None
         self._server: ScrapeServer | None = None
-        self._writer: TextfileWriter | None = None
+        self._writer = TextfileWriter()
+        self._written = ""
+        """Where the last write went."""
         self._writes_failed = 0
         self._told: set[tuple[str, str]] = set()
         self._totals = Totals()
         self._seen: tuple[Snapshot, Policy, Service] | None = None
         self._text: bytes | None = None
+        self._findings: tuple[str, bytes] = ("", b"")
+        """The text of FINDINGS, and what is served of it."""
 
     def configure(self, meant: Prometheus) -> None:
         """Give what the configuration asks for, and stop what it does not; what was counted stays."""
@@ -61,7 +65,6 @@ class Metrics:
         self.close()
         self._meant = meant
         self._told.clear()
-        self._writer = TextfileWriter(meant.textfile) if meant.textfile else None
         if not meant.wanted:
             return
         try:
@@ -92,6 +95,7 @@ class Metrics:
         counts = {device: contest.count for device, contest in contests.items()}
         self._totals = count(self._totals, look, counts, self._meant.max_mounts, self._tuner.between)
         self._reap()
+        self._read_findings(self._exposition)
         service = Service(
             version=__version__,
             started=self._started,
@@ -122,10 +126,11 @@ class Metrics:
         if path != meant and (why := self._remote(dirname(path))):
             self._fail("listen", f"{meant}: {why}")
             return
+        address = meant if path == meant else f"unix:{self._root.path(path[1:])}"
         try:
-            self._server = ScrapeServer(meant, lambda: self._rendered(self._tuner.between))
+            self._server = ScrapeServer(address, lambda: self._rendered(self._tuner.between))
         except OSError as error:
-            self._fail("listen", f"{meant}: {error.strerror or error}")
+            self._fail("listen", f"{meant}: {_said(error)}")
 
     def _rendered(self, between: Callable[[], None]) -> bytes | None:
         """Return the metrics of the last sample, written out once for all who ask; None before the first."""
@@ -138,7 +143,7 @@ class Metrics:
             return b""
         _, _, service = self._seen
         found = families(self._totals, self._rows(between), service)
-        return exposition.render(found, between) + self._findings(exposition)
+        return exposition.render(found, between) + self._findings[1]
 
     def _rows(self, between: Callable[[], None]) -> list[StatusRow]:
         """Return what is wanted of the superblocks that have metrics, a few at a time."""
@@ -153,43 +158,47 @@ class Metrics:
             between()
         return rows
 
-    def _findings(self, exposition: Exposition) -> bytes:
+    def _read_findings(self, exposition: Exposition) -> None:
+        """Take over what the last check found; not in the child that writes the file: it has no journal."""
         text = self._root.read_or_empty(FINDINGS)
-        if len(text) > _FINDINGS_MOST:
-            self._reporter.unreadable(ParseError("/" + FINDINGS, 0, f"longer than {_FINDINGS_MOST} bytes"))
-            return b""
+        if text == self._findings[0]:
+            return
+        shown = b""
         try:
-            return exposition.findings(text) if text else b""
+            shown = exposition.findings(text) if text else b""
         except ValueError as error:
             self._reporter.unreadable(ParseError("/" + FINDINGS, 0, str(error)))
-            return b""
+        self._findings = (text, shown)
 
     def _write(self) -> None:
         """Let a child write the file, with its own writing out: this process has no time for a disk."""
-        exposition, writer, path = self._exposition, self._writer, self._meant.textfile
-        if exposition is None or writer is None:
+        exposition, path = self._exposition, self._meant.textfile
+        if exposition is None or not path:
             return
+        if self._writer.finished() is None:
+            return
+        self._written = path
         if why := self._remote(dirname(path)):
-            self._fail("textfile", f"{path}: {why}")
-        elif writer.finished() is not None:
-            try:
-                writer.write(lambda: self._text or self._render(exposition, nothing))
-            except OSError as error:
-                self._failed_write(f"{path}: {error.strerror}")
+            self._failed_write(why)
+            return
+        try:
+            self._writer.write(
+                self._root.path(path[1:]), lambda: self._text or self._render(exposition, nothing)
+            )
+        except OSError as error:
+            self._failed_write(error.strerror or str(error))
 
     def _reap(self) -> None:
         """See what came of the last write; one that still goes on after a whole interval hangs."""
-        if self._writer is None:
-            return
         reason = self._writer.finished()
         if reason is None:
-            self._failed_write(f"{self._meant.textfile}: the last write still goes on: is its disk well?")
+            self._failed_write("the last write still goes on: is its disk well?")
         elif reason:
             self._failed_write(reason)
 
     def _failed_write(self, reason: str) -> None:
         self._writes_failed += 1
-        self._fail("textfile", reason)
+        self._fail("textfile", f"{self._written}: {reason}")
 
     def _fail(self, key: str, reason: str) -> None:
         if (key, reason) not in self._told:
@@ -201,5 +210,13 @@ class Metrics:
         try:
             demand_local(self._root, path)
         except OSError as error:
-            return error.strerror
+            return error.strerror or str(error)
         return ""
+
+
+def _said(error: OSError) -> str:
+    """Return what the kernel said, and the remedy where it is the sandbox that says no."""
+    text = error.strerror or str(error)
+    if error.errno == errno.EAFNOSUPPORT:
+        text += "; the service's sandbox needs nfstuned-metrics.conf, see nfstuned(8)"
+    return text

@@ -15,6 +15,8 @@ from nfstuned.model.metrics import Family, Kind, Point
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 REMEDY = "install python3-prometheus-client, or pip install 'nfstuned[prometheus]'"
 FINDINGS = frozenset({"nfstuned_findings", "nfstuned_findings_timestamp_seconds"})
+_FINDINGS_MOST = 1 << 16
+"""A line for each of a few dozen rules has a tenth of it."""
 _PIECE = 100
 """Series that are written at a time: half a millisecond."""
 
@@ -44,8 +46,10 @@ class Exposition(NamedTuple):
     def findings(self, text: str) -> bytes:
         """Return the findings of `nfstuned check --format prometheus`, and nothing else that is in the text.
 
-        Raises ValueError where it is not the text format.
+        Raises ValueError where it is not the text format, or longer than any that is.
         """
+        if len(text) > _FINDINGS_MOST:
+            raise ValueError(f"longer than {_FINDINGS_MOST} characters")
         try:
             known = [metric for metric in self.parse(text) if metric.name in FINDINGS]
         except (KeyError, IndexError) as error:  # what the library's parser lets slip

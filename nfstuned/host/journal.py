@@ -90,7 +90,7 @@ class Journal:
     """
 
     def __init__(self, write: Callable[..., object] | None = None) -> None:
-        self.counts: dict[str, int] = {}
+        self.counts: dict[str, int] = {message.name.lower(): 0 for message in Message}
         """How many entries of each message were sent, by its name in lower case."""
         self._write = write or (sendv if sendv is not None and connected(os.environ) else _to_stderr)
 
@@ -100,7 +100,7 @@ class Journal:
         A promised field that is missing says "unknown". Paths may hold surrogate escapes: they arrive as
         the bytes that the kernel gave. Never raises: a full or absent journal must not stop the work.
         """
-        self.counts[message.name.lower()] = self.counts.get(message.name.lower(), 0) + 1
+        self.counts[message.name.lower()] += 1
         known = {name: value for name, value in fields.items() if value is not None}
         promised = dict.fromkeys(message.fields, UNKNOWN)
         entry: dict[str, object] = {

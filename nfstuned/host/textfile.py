@@ -9,29 +9,37 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import traceback
 from collections.abc import Callable
 
-_FIRST_FD = 3
+_STDERR, _FIRST_FD = 2, 3
 _MOST_FDS = 4096
 NEW = ".nfstuned-new"
 """What the file is called until it is whole: node_exporter reads only what ends with .prom."""
+_MISTAKE = 255
+"""The status of a child that failed by an error of nfstuned's own, which it prints: no errno is so large."""
 
 
 class TextfileWriter:
-    """Replaces one file again and again, one child at a time."""
+    """Replaces a file again and again, one child at a time."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self) -> None:
         self._child = 0
 
-    def write(self, make: Callable[[], bytes]) -> None:
-        """Start to write what `make` returns, in a child. Raises OSError where no child can be had."""
+    def write(self, path: str, make: Callable[[], bytes]) -> None:
+        """Start to write what `make` returns, in a child; the last write must be `finished`.
+
+        Raises OSError where no child can be had.
+        """
         self._child = os.fork()
         if self._child == 0:
-            _run(self._path, make)
+            _run(path, make)
 
     def finished(self) -> str | None:
-        """Return "" when the last write succeeded (or none began), why it failed, None while it goes on."""
+        """Return "" when the last write succeeded (or none began), why it failed, None while it goes on.
+
+        It must be asked after each write, or the child that ended stays a zombie.
+        """
         if self._child == 0:
             return ""
         try:
@@ -42,18 +50,22 @@ class TextfileWriter:
             return None
         self._child = 0
         code = os.waitstatus_to_exitcode(status)
-        return "" if code == 0 else _reason(code, self._path)
+        return "" if code == 0 else _reason(code)
 
 
-def _reason(code: int, path: str) -> str:
+def _reason(code: int) -> str:
     if code < 0:
-        return f"{path}: the process that wrote it was ended by signal {-code}"
-    return f"{path}: {os.strerror(code)}"
+        return f"the process that wrote it was ended by signal {-code}"
+    if code == _MISTAKE:
+        return "an error in nfstuned; please report what the process that wrote it printed"
+    if code == errno.EROFS:
+        return f"{os.strerror(code)}; the service's sandbox needs nfstuned-metrics.conf, see nfstuned(8)"
+    return os.strerror(code)
 
 
 def _run(path: str, make: Callable[[], bytes]) -> None:
     """Be the child: write, and end with the error's number."""
-    code = errno.EIO
+    code = _MISTAKE
     try:
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -65,7 +77,11 @@ def _run(path: str, make: Callable[[], bytes]) -> None:
     except OSError as error:
         code = error.errno or errno.EIO
     finally:
-        os._exit(code)
+        try:
+            if code == _MISTAKE:
+                os.write(_STDERR, traceback.format_exc().encode("utf-8", "backslashreplace"))
+        finally:
+            os._exit(code)
 
 
 def replace_file(path: str, data: bytes) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import socket
+import stat
 import sys
 import threading
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +81,20 @@ class Host:
         status, kind, text = found
         return status, kind, text
 
+    def file(self, name: str) -> str:
+        """Wait for a file, and return it."""
+        path, end = self.folder / name, time.monotonic() + 20
+        while not path.exists() and time.monotonic() < end:
+            time.sleep(0.01)
+        return path.read_text()
+
     def _keep(self, *fields: bytes) -> None:
         self.entries.append(dict(field.decode().split("=", 1) for field in fields))
+
+
+def children() -> set[str]:
+    """Return the processes that this one started and did not ask after since, zombies among them."""
+    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
 
 
 def free_port() -> int:
@@ -230,30 +245,75 @@ def test_without_the_library_there_is_a_message_with_the_remedy_and_all_else_goe
     assert host.sampler.last is not None
 
 
-def test_the_file_for_node_exporter_is_what_a_scraper_gets(
-    listening: tuple[Host, str], tmp_path: Path
-) -> None:
+def test_the_file_for_node_exporter_is_what_a_scraper_gets(listening: tuple[Host, str]) -> None:
     host, address = listening
-    path = tmp_path / "nfstuned.prom"
-    host.metrics.configure(Prometheus(address, textfile=str(path)))
+    host.metrics.configure(Prometheus(address, textfile="/srv/nfstuned.prom"))
+    (host.folder / "srv").mkdir()
     host.sample()
-    end = time.monotonic() + 20
-    while not path.exists() and time.monotonic() < end:
-        time.sleep(0.01)
-    assert path.read_text() == host.scrape(address)[2]
+    assert host.file("srv/nfstuned.prom") == host.scrape(address)[2]
 
 
-def test_a_file_that_cannot_be_written_is_told_once_and_counted(
-    listening: tuple[Host, str], tmp_path: Path
-) -> None:
+def test_a_file_that_cannot_be_written_is_told_once_and_counted(listening: tuple[Host, str]) -> None:
     host, address = listening
-    path = tmp_path / "absent/nfstuned.prom"
-    host.metrics.configure(Prometheus(address, textfile=str(path)))
+    host.metrics.configure(Prometheus(address, textfile="/absent/nfstuned.prom"))
     for _ in range(3):
         host.sample()
         time.sleep(0.5)
-    assert host.messages() == [f"prometheus.textfile: {path}: No such file or directory"]
+    assert host.messages() == ["prometheus.textfile: /absent/nfstuned.prom: No such file or directory"]
     assert total(host.scrape(address)[2], "nfstuned_textfile_failures_total") >= 1
+
+
+def test_no_child_is_left_over_however_often_the_configuration_changes(host: Host) -> None:
+    (host.folder / "srv").mkdir()
+    before = children()
+    for number in range(5):
+        host.metrics.configure(Prometheus(textfile=f"/srv/{number}.prom"))
+        host.sample()
+        host.file(f"srv/{number}.prom")
+        time.sleep(0.1)
+    assert len(children() - before) <= 1
+
+
+def test_findings_that_are_damaged_are_told_also_where_only_a_file_is_written(host: Host) -> None:
+    host.metrics.configure(Prometheus(textfile="/srv/nfstuned.prom"))
+    (host.folder / "srv").mkdir()
+    (host.folder / FINDINGS).write_text("nfstuned_findings{")
+    host.sample()
+    host.file("srv/nfstuned.prom")
+    (unreadable,) = [e for e in host.entries if e["MESSAGE_ID"] == Message.UNREADABLE.id]
+    assert unreadable["NFSTUNED_FILE"] == "/run/nfstuned/findings.prom"
+
+
+def test_a_unix_socket_serves_the_same_and_is_gone_afterwards(host: Host) -> None:
+    pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
+    host.metrics.configure(Prometheus("unix:/run/nfstuned/m.sock"))
+    host.sample()
+    path = host.folder / "run/nfstuned/m.sock"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(path))
+        client.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+        client.setblocking(False)
+        received = b""
+        end = time.monotonic() + 20
+        while b"nfstuned_transport_upkeep" not in received and time.monotonic() < end:
+            host.metrics.serve()
+            with suppress(BlockingIOError):
+                received += client.recv(1 << 16)
+    assert received.startswith(b"HTTP/1.1 200 OK\r\n")
+    host.metrics.configure(Prometheus())
+    assert not path.exists()
+
+
+def test_every_message_has_its_series_before_it_is_sent_for_the_first_time(
+    listening: tuple[Host, str],
+) -> None:
+    """increase() sees nothing of a counter that begins with its first event."""
+    host, address = listening
+    family = parsed(host.scrape(address)[2])["nfstuned_journal_messages"]
+    shown = {sample.labels["message"]: sample.value for sample in family.samples}
+    assert shown.keys() == {message.name.lower() for message in Message}
+    assert shown["cycle_failed"] == 0
 
 
 def test_nothing_is_ever_put_on_an_nfs_mount(listening: tuple[Host, str]) -> None:

@@ -5,6 +5,8 @@ import stat
 import time
 from pathlib import Path
 
+import pytest
+
 from nfstuned.host.textfile import NEW, TextfileWriter
 
 
@@ -21,10 +23,10 @@ def written(writer: TextfileWriter) -> str:
 def test_a_file_is_replaced_whole_and_everybody_may_read_it(tmp_path: Path) -> None:
     path = tmp_path / "nfstuned.prom"
     path.write_text("old")
-    writer = TextfileWriter(str(path))
+    writer = TextfileWriter()
     data = b"nfstuned_mounts 1\n" * 100_000
     umask = os.umask(0o077)
-    writer.write(lambda: data)
+    writer.write(str(path), lambda: data)
     os.umask(umask)
     assert written(writer) == ""
     assert path.read_bytes() == data
@@ -34,18 +36,18 @@ def test_a_file_is_replaced_whole_and_everybody_may_read_it(tmp_path: Path) -> N
 
 def test_a_folder_that_is_not_there_is_the_reason(tmp_path: Path) -> None:
     path = tmp_path / "absent/nfstuned.prom"
-    writer = TextfileWriter(str(path))
-    writer.write(lambda: b"x")
-    assert written(writer) == f"{path}: No such file or directory"
+    writer = TextfileWriter()
+    writer.write(str(path), lambda: b"x")
+    assert written(writer) == "No such file or directory"
 
 
 def test_a_link_in_the_place_of_the_new_file_is_not_followed(tmp_path: Path) -> None:
     path, victim = tmp_path / "nfstuned.prom", tmp_path / "victim"
     victim.write_text("mine")
     Path(str(path) + NEW).symlink_to(victim)
-    writer = TextfileWriter(str(path))
-    writer.write(lambda: b"x")
-    assert written(writer).startswith(f"{path}: ")
+    writer = TextfileWriter()
+    writer.write(str(path), lambda: b"x")
+    assert written(writer) == "Too many levels of symbolic links"
     assert victim.read_text() == "mine"
 
 
@@ -54,9 +56,9 @@ def test_a_write_that_hangs_holds_nobody_up_and_goes_on_being_one(tmp_path: Path
     path = tmp_path / "nfstuned.prom"
     fifo = str(path) + NEW
     os.mkfifo(fifo)
-    writer = TextfileWriter(str(path))
+    writer = TextfileWriter()
     began = time.monotonic()
-    writer.write(lambda: b"x")
+    writer.write(str(path), lambda: b"x")
     assert writer.finished() is None
     assert time.monotonic() - began < 1
     with open(fifo, "rb") as reader:  # it wakes up
@@ -64,10 +66,13 @@ def test_a_write_that_hangs_holds_nobody_up_and_goes_on_being_one(tmp_path: Path
     written(writer)
 
 
-def test_a_mistake_in_what_is_to_be_written_is_a_failure_and_leaves_the_old_file(tmp_path: Path) -> None:
+def test_a_mistake_in_what_is_to_be_written_is_called_one_and_leaves_the_old_file(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "nfstuned.prom"
     path.write_text("old")
-    writer = TextfileWriter(str(path))
-    writer.write(lambda: bytes(1 // int("0")))
-    assert written(writer) == f"{path}: Input/output error"
+    writer = TextfileWriter()
+    writer.write(str(path), lambda: bytes(1 // int("0")))
+    assert written(writer).startswith("an error in nfstuned; ")
+    assert "ZeroDivisionError" in capfd.readouterr().err
     assert path.read_text() == "old"
