@@ -57,6 +57,7 @@ TOOLS = (
     "nftables",
     "dnsmasq-base",
     "prometheus",
+    "prometheus-node-exporter",
     "samba",
     "stunnel4",
     "man-db",

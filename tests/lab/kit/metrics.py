@@ -1,4 +1,4 @@
-"""What the service's metrics say, and a real Prometheus that scrapes them."""
+"""What the service's metrics say, and a real Prometheus that scrapes them and a real node_exporter."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.lab.kit.alerts import RULES, shortened
 from tests.lab.kit.shell import wait_for
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 SOCKET = "/run/nfstuned/metrics.sock"
 ADDRESS = "127.0.0.1:9814"
-RULES = Path("/lab/docs/prometheus/nfstuned.rules.yml")
-_PROMETHEUS = "127.0.0.1:9090"
+TEXTFILE = Path("/var/lib/prometheus/node-exporter/nfstuned.prom")
+_PROMETHEUS, _NODE_EXPORTER = "127.0.0.1:9090", "127.0.0.1:9100"
 _TIMEOUT_S = 20.0
 
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -84,23 +85,55 @@ def storm(address: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def prometheus() -> Iterator[None]:
-    """Scrape ADDRESS each second with Debian's Prometheus and the project's own alert rules."""
-    configuration = {
-        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
-        "scrape_configs": [{"job_name": "nfstuned", "static_configs": [{"targets": [ADDRESS]}]}],
-        "rule_files": [str(RULES)],
-    }
-    with tempfile.TemporaryDirectory(prefix="lab-prometheus-") as name:
-        file = Path(name) / "prometheus.yml"
-        file.write_text(json.dumps(configuration))  # which is YAML
-        argv = ["prometheus", f"--config.file={file}", f"--storage.tsdb.path={name}/data"]
-        argv += [f"--web.listen-address={_PROMETHEUS}", "--log.level=warn"]
-        with subprocess.Popen(argv) as process:
-            try:
-                wait_for("Prometheus answers", _ready, 60)
-                yield
-            finally:
-                process.terminate()
+    """Run Debian's Prometheus and node_exporter, with the project's alert rules as `shortened` makes them.
+
+    Prometheus scrapes ADDRESS as the job "nfstuned", and as "node" what node_exporter shows of TEXTFILE.
+    """
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lab-prometheus-")))
+        rules, file = folder / "rules.yml", folder / "prometheus.yml"
+        rules.write_text(shortened(RULES.read_text()))
+        file.write_text(json.dumps(_configuration(rules)))  # which is YAML
+        argv = ["prometheus-node-exporter", "--collector.disable-defaults", "--collector.textfile"]
+        argv += [f"--collector.textfile.directory={TEXTFILE.parent}"]
+        stack.enter_context(_running(*argv, f"--web.listen-address={_NODE_EXPORTER}", "--log.level=warn"))
+        argv = ["prometheus", f"--config.file={file}", f"--storage.tsdb.path={folder}/data"]
+        stack.enter_context(_running(*argv, f"--web.listen-address={_PROMETHEUS}", "--log.level=warn"))
+        wait_for("Prometheus scrapes both", lambda: _ready() and len(query("up == 1")) == len(_JOBS), 120)
+        yield
+
+
+_JOBS = {"nfstuned": ADDRESS, "node": _NODE_EXPORTER}
+
+
+def _configuration(rules: Path) -> Mapping[str, object]:
+    # A guest that stands still for a moment must not look as if the service were down.
+    often = {"scrape_interval": "2s", "evaluation_interval": "1s"}
+    jobs = [{"job_name": job, "static_configs": [{"targets": [address]}]} for job, address in _JOBS.items()]
+    return {"global": often, "scrape_configs": jobs, "rule_files": [str(rules)]}
+
+
+@contextlib.contextmanager
+def _running(*argv: str) -> Iterator[None]:
+    with subprocess.Popen(argv) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
+
+
+def fired() -> set[str]:
+    """Return the names of all alerts that have fired since Prometheus began."""
+    found = query('count by (alertname) (count_over_time(ALERTS{alertstate="firing"}[1h]))')
+    return {one["metric"]["alertname"] for one in found}
+
+
+@contextlib.contextmanager
+def fires(alert: str) -> Iterator[None]:
+    """Hold the block to be why an alert fires: it never did before, and does at the end or soon after."""
+    assert alert not in fired()
+    yield
+    wait_for(f"{alert} fires", lambda: alert in fired(), 60)
 
 
 def query(expression: str) -> list[Mapping[str, Any]]:
