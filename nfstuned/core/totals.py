@@ -102,7 +102,8 @@ def _added(
     """Return the superblock with what it grew by, and count its group; raises ParseError for damage."""
     if not now.stats.whole:
         raise ParseError("/proc/self/mountstats", 0, f"the stanza of {now.source} is cut off")
-    lines = parse_transports(now.stats.transports)
+    # All superblocks of a group show the same connections: the first that can is asked.
+    lines = () if now.group in counting.connected else parse_transports(now.stats.transports)
     last_s = counting.before.looked_s if had is None else had.looked_s
     span = UNBOUNDED if last_s is None else Span.of(counting.look.monotonic_s - last_s)
     fresh = had is None or _anew(had.counted, now)

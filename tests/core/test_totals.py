@@ -159,6 +159,14 @@ class TestGroup:
         assert [each.kinds["read"].ops for each in totals.superblocks.values()] == [3, 3]
         assert all("other" not in each.kinds for each in totals.superblocks.values())
 
+    def test_the_connections_are_read_of_one_superblock_and_not_of_each(self) -> None:
+        def both(age: int, reads: int) -> list[Counted]:
+            first, second = (superblock(aged(age, READ=reads), n, f"/mnt/{n}") for n in (43, 44))
+            return [first, replace(second, stats=second.stats._replace(transports=b"\txprt:\ttcp damaged"))]
+
+        totals = counts(look(0.0, *both(100, 5)), look(10.0, *both(110, 8)))
+        assert [each.kinds["read"].ops for each in totals.superblocks.values()] == [3, 3]
+
     def test_a_new_superblock_does_not_bring_what_its_group_did_before(self) -> None:
         old = aged(100, SEQUENCE=1000, READ=1)
         new = aged(2, SEQUENCE=1004, READ=3)
