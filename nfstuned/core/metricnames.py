@@ -156,7 +156,8 @@ SUPERBLOCK = (
 
 TUNING = (
     Meaning(
-        "nfstuned_mount_read_ahead_bytes", Kind.GAUGE, "The read-ahead.",
+        "nfstuned_mount_read_ahead_bytes", Kind.GAUGE,
+        "The read-ahead as it was found; where another program changed it, before it was set again.",
         _one(lambda row: _bytes(row.read_ahead_kb)),
     ),
     Meaning(

@@ -84,7 +84,7 @@ def test_counters_are_what_fio_moved_also_through_a_remount_and_beside_a_storm_o
     fio(used, Job("write", "1M", direct=True, size="4M"))
     fio(used, Job("read", "1M", direct=True, size="4M"))
     after = before[0] + SIZE, before[1] + SIZE
-    becomes(after, lambda: (of(used, "written"), of(used, "read")))
+    becomes(after, lambda: (of(used, "written"), of(used, "read")), seconds=20)
     text = scrape(UNIX)
     checked = attempt("promtool", "check", "metrics", stdin=text)
     assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
@@ -98,7 +98,7 @@ def test_counters_are_what_fio_moved_also_through_a_remount_and_beside_a_storm_o
     fio(again, Job("write", "1M", direct=True, size="4M"))
     # Series are of a place and a device number; with another number it would be another series.
     kept = after[0] if again.device == used.device else 0
-    becomes(kept + SIZE, lambda: of(again, "written"))
+    becomes(kept + SIZE, lambda: of(again, "written"), seconds=20)
 
     with storm(UNIX):
         for share in "bcd":
