@@ -60,6 +60,11 @@ def is_idle(sample: Sample) -> bool:
     return sample.ops.keys() <= LEASE_OPS | WATCHING_OPS and watched < WATCHING_MOST_PER_S
 
 
+def kind_of(name: str) -> str:
+    """Return what an operation is about: read, write, metadata or other."""
+    return next((kind for kind, names in KINDS.items() if name in names), "other")
+
+
 def kinds(sample: Sample) -> dict[str, OpRate]:
     """Return the operations of each kind as one: read, write, metadata, other; without kinds not used.
 
@@ -67,8 +72,7 @@ def kinds(sample: Sample) -> dict[str, OpRate]:
     """
     found: dict[str, list[OpRate]] = {}
     for name, op in sample.ops.items():
-        kind = next((kind for kind, names in KINDS.items() if name in names), "other")
-        found.setdefault(kind, []).append(op)
+        found.setdefault(kind_of(name), []).append(op)
     return {kind: together(found[kind]) for kind in (*KINDS, "other") if kind in found}
 
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nfstuned.core.differences import ResetError, operations, totals
+from nfstuned.core.differences import operations, totals
+from nfstuned.core.growth import ResetError
 from nfstuned.core.rates import look, rates
 from nfstuned.core.samples import to_json
 from nfstuned.model.kernel import Mount, MountStats, OpCounters, Options, Stanza

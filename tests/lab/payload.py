@@ -11,7 +11,7 @@ from pathlib import Path
 PROJECT = Path(__file__).parents[2]
 SCENARIOS = PROJECT / "tests/lab/scenarios"
 # Folders of the tree that a package installs beside the wheel, and the parts of tests that run in the guest.
-_BESIDE = ("systemd", "udev", "docs/man", "docs/completion")
+_BESIDE = ("systemd", "udev", "docs/man", "docs/completion", "docs/prometheus")
 _TESTS = ("tests/lab/kit", "tests/lab/scenarios", "tests/lab/golden", "tests/bench")
 _PYTEST = """[pytest]
 pythonpath = .
