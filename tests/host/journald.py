@@ -103,7 +103,7 @@ def _send() -> None:
             continue
         if line.startswith(b"["):
             name, text, fields = json.loads(line)
-            journal.send(Message[name], text, Priority.INFO, **fields)
+            journals[0].send(Message[name], text, Priority.INFO, **fields)
             continue
         sample = parse_line(line, "stdin", number)
         if not isinstance(sample, Sample):
