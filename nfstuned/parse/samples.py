@@ -175,8 +175,8 @@ def _string(values: Values, name: str) -> str:
 
 def _integer(values: Values, name: str) -> int:
     value = values.get(name)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise _wrong(name, "a whole number from 0", value)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _LARGEST:
+        raise _wrong(name, f"a whole number from 0 to {_LARGEST:g}", value)
     return value
 
 

@@ -153,6 +153,7 @@ def test_a_damaged_field_of_an_entry_never_raises(name: str, value: bytes) -> No
         (damaged(lambda d: d["ops"]["READ"].pop("per_s")), "'READ': per_s is not a number: missing"),
         (damaged(lambda d: d["ops"].update(READ=3)), "READ is not an object: '3'"),
         (damaged(lambda d: d["transport"].update(connections=1.5)), "connections is not a whole number"),
+        (damaged(lambda d: d["transport"].update(connections=10**400)), "connections is not a whole number"),
     ],
 )
 def test_a_damaged_line_says_what_is_wrong(line: bytes, said: str) -> None:
