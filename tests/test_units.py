@@ -73,6 +73,7 @@ def test_the_service_may_write_what_the_command_writes() -> None:
     assert filters[-1] == "@chown"
     assert LOCK.startswith(f"run/{dict(given)['RuntimeDirectory']}/")
 
+
 @pytest.mark.parametrize("name", ["nfstuned-check.service", "nfstuned-check.timer"])
 def test_systemd_finds_nothing_wrong_with_the_check_s_units(name: str, tmp_path: Path) -> None:
     for unit in (ROOT / "systemd").glob("nfstuned-check.*"):

@@ -74,9 +74,7 @@ def apply(root: Root, /, *, dry_run: bool, form: str, **wish: bool | str | None)
     if change == "fstab":
         from nfstuned.cli import applyfstab  # noqa: PLC0415 - what only --fstab needs
 
-        return applyfstab.edit_fstab(
-            root, applyfstab.Wish(form, dry_run, yes, bool(wish["follow_symlink"]))
-        )
+        return applyfstab.edit_fstab(root, applyfstab.Wish(form, dry_run, yes, bool(wish["follow_symlink"])))
     if change == "persist":
         from nfstuned.cli import applypersist  # noqa: PLC0415 - what only --persist needs
 
