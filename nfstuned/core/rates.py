@@ -57,7 +57,18 @@ def look(snapshot: Snapshot, stats: Iterable[Stanza], time: float, monotonic_s: 
             if counters is not None:
                 points = tuple(dict.fromkeys([mount.point for mount in superblock.mounts]))
                 group = transport_group(shown.options, shown.source)
-                seen.append(Counted(superblock.device, superblock.bdi, points, shown.source, group, counters))
+                seen.append(
+                    Counted(
+                        superblock.device,
+                        superblock.bdi,
+                        points,
+                        shown.source,
+                        group,
+                        counters,
+                        superblock.read_ahead_kb,
+                        shown.options.number("rsize"),
+                    )
+                )
                 break
     return Look(time, monotonic_s, tuple(seen))
 
@@ -113,6 +124,8 @@ def _sample(pair: tuple[Counted, Counted], span: Span, groups: dict[str, _Group]
         transport=group.rate,
         direct_read_bytes_per_s=direct_read,
         direct_write_bytes_per_s=direct_written,
+        read_ahead_kb=now.read_ahead_kb if now.read_ahead_kb == before.read_ahead_kb else None,
+        rsize_bytes=now.rsize_bytes,
     )
 
 

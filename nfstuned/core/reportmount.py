@@ -21,6 +21,9 @@ def mount_section(mount: MountSeries, frame: Frame, events: Iterable[Event], num
     """Yield a mount's heading and charts; those of what was never known are left out."""
     yield f'<h2 id="m{number}">{esc(mount.place)}</h2>'
     yield f'<p class="meta"><code>{esc(mount.source)}</code>, {esc(_told(mount))}</p>'
+    for verdict in mount.read_ahead:
+        text = str(verdict)
+        yield f"<p>{esc(text[0].upper() + text[1:])}.</p>"
     yield '<div class="charts">'
     for chart in charts(mount, events):
         yield from figure_of(chart, frame)

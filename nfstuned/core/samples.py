@@ -118,6 +118,8 @@ def to_json(sample: Sample) -> dict[str, object]:
         "direct_read_bytes_per_s": sample.direct_read_bytes_per_s,
         "direct_write_bytes_per_s": sample.direct_write_bytes_per_s,
         "over_fetch_ratio": sample.over_fetch_ratio,
+        "read_ahead_kb": sample.read_ahead_kb,
+        "rsize_bytes": sample.rsize_bytes,
         "kinds": {kind: _keys(op) for kind, op in kinds(sample).items()},
         "ops": {name: _keys(op) for name, op in sample.ops.items()},
         "transport": asdict(sample.transport),
@@ -201,6 +203,11 @@ def speed(bytes_per_s: float) -> str:
             break
         value, unit = value / 1000, larger
     return f"{figure(value)} {unit}"
+
+
+def amount(number_of_bytes: float) -> str:
+    """Return an amount of data with its decimal unit: "1.2 TB"."""
+    return speed(number_of_bytes).removesuffix("/s")
 
 
 def figure(value: float) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from nfstuned.core.readaheaduse import Tally, Verdict
 from nfstuned.core.samplehistory import Axis, identity, parts
 from nfstuned.core.samples import kinds, place, together
 from nfstuned.model.samples import Sample
@@ -56,6 +57,8 @@ class MountSeries:
     """The greatest of single samples; 0 where nothing was known."""
     means: Mapping[str, float]
     """Over all samples, weighted by time."""
+    read_ahead: tuple[Verdict, ...] = ()
+    """What its reads tell of each read-ahead that it had."""
 
 
 def _values(sample: Sample) -> list[tuple[int, float]]:
@@ -91,6 +94,7 @@ class _Sums:
     bins: dict[int, array[float]] = field(default_factory=dict)
     every: array[float] = field(default_factory=_row)
     most: array[float] = field(default_factory=lambda: array("d", bytes(8 * len(NAMES))))
+    tally: Tally = field(default_factory=Tally)
 
     def add(self, sample: Sample, columns: list[tuple[int, float]]) -> None:
         """Take a sample, which has these parts in these columns."""
@@ -98,6 +102,7 @@ class _Sums:
         self.keys.update((*sample.mount_points, sample.device))
         self.samples += 1
         self.used_s += sample.interval_s
+        self.tally.add(sample)
         values = _values(sample)
         for index, value in values:
             self.most[index] = max(self.most[index], value)
@@ -137,6 +142,7 @@ class _Sums:
                     if (mean := _mean(self.every, index)) is not None
                 }
             ),
+            read_ahead=self.tally.verdicts(),
         )
 
 
