@@ -154,6 +154,12 @@ def test_a_mount_says_what_its_reads_tell_of_its_read_ahead() -> None:
     assert "read-ahead of" not in said(page([used(0)], Told()))
 
 
+def test_means_are_counted_and_called_so() -> None:
+    words = said(page([used(0), used(1)], Told()))
+    assert "Means of intervals are no percentiles of latency" in words
+    assert "Samples by the mean" not in said(page([replace(at(0, 1.0), ops={})], Told()))
+
+
 def test_without_samples_it_says_so_and_has_the_rest() -> None:
     words = said(page([], Told(no_report="Not asked for.", no_events="Not known: no journal")))
     assert "There are no samples of this time" in words
