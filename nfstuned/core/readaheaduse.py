@@ -126,7 +126,7 @@ class Verdict:
         times = f"{reads.ratio or 0.0:.2f} times what programs read"
         begin = f"a read-ahead of {reads.read_ahead_kb} KiB {self.use.value}: the server sent {sent}, {times}"
         if self.use is Use.WASTED:
-            return begin
+            return f"{begin}, unless they map files, which is not counted"
         size = f"{begin}, in READs of {reads.request_bytes / 1024:.0f} KiB"
         room = f", where rsize allows {(reads.rsize_bytes or 0) // 1024} KiB"
         return size + room if self.use is Use.TOO_SMALL else size

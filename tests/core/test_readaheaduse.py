@@ -119,9 +119,11 @@ def test_each_read_ahead_has_its_own_verdict_with_the_numbers() -> None:
     assert narrow == f"a read-ahead of 128 KiB is too small: {sent}, where rsize allows 1024 KiB"
     sent = "the server sent 1.1 GB, 1.02 times what programs read, in READs of 1012 KiB"
     assert wide == f"a read-ahead of 15360 KiB helps: {sent}"
-    assert verdicts(sample(3.0, 512, 1024)) == [
-        "a read-ahead of 15360 KiB is wasted: the server sent 537 MB, 3.00 times what programs read"
-    ]
+    sent = "the server sent 537 MB, 3.00 times what programs read"
+    (wasted,) = verdicts(sample(3.0, 512, 1024))
+    assert (
+        wasted == f"a read-ahead of 15360 KiB is wasted: {sent}, unless they map files, which is not counted"
+    )
 
 
 def test_more_than_half_of_what_was_sent_must_say_the_same() -> None:
