@@ -14,11 +14,13 @@ from nfstuned.core.rates import look, rates
 from nfstuned.core.readaheaduse import Use, judge, reads_of
 from nfstuned.host.observe import observe_stanzas, observe_superblocks
 from nfstuned.host.root import Root
+from nfstuned.model.kernel import MountStats
+from nfstuned.parse.mountstats import parse_mountstats
 from tests.lab.kit.mounts import set_read_ahead_kb
 from tests.lab.kit.shell import run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from nfstuned.core.readaheaduse import Reads
     from nfstuned.model.samples import Look
@@ -28,6 +30,8 @@ pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quiet_udev", "stopped_d
 SIZE = 48 << 20
 KIB = 1 << 10
 RSIZE = 256 * KIB
+READPAGES = 9
+"""Of the events; nfsiostat calls it vfsreadpages."""
 
 
 def seen() -> Look:
@@ -37,16 +41,37 @@ def seen() -> Look:
     )
 
 
+def read_ahead() -> tuple[int, int]:
+    """How often the kernel's read-ahead called NFS, and the pages that were read (fs/nfs/read.c)."""
+    (one,) = parse_mountstats(Path("/proc/self/mountstats").read_bytes())
+    assert isinstance(one, MountStats), one
+    assert one.bytes is not None
+    return one.events[READPAGES], one.bytes.pages_read
+
+
 def during(work: Callable[[], None]) -> Reads:
     """What the superblock's counters say of a time; nothing of the file is cached before."""
     Path("/proc/sys/vm/drop_caches").write_text("3\n")
-    before = seen()
+    before, (calls, pages) = seen(), read_ahead()
     work()
     (sample,) = rates(before, seen())
     reads = reads_of(sample)
     assert reads is not None, sample
-    print(f"{judge(reads)}: {reads}, {reads.request_bytes / KIB:.0f} KiB a READ")
+    calls, pages = read_ahead()[0] - calls, read_ahead()[1] - pages
+    print(
+        f"{judge(reads)}: {reads.ratio} times what was read, {reads.request_bytes / KIB:.0f} KiB a READ, "
+        f"{pages} pages in {calls} calls of read-ahead"
+    )
     return reads
+
+
+@pytest.fixture(autouse=True)
+def _shown(capsys: pytest.CaptureFixture[str]) -> Iterator[None]:
+    """Show what was seen, also where it was as it should be."""
+    yield
+    said = capsys.readouterr().out
+    with capsys.disabled():
+        print(f"\n{said}", flush=True)
 
 
 def test_a_verdict_is_what_was_done_and_none_is_given_where_the_counters_do_not_tell(mount: Mounts) -> None:
