@@ -20,7 +20,7 @@ from dev.package.about import Release
 from dev.package.run import BuildError
 from dev.package.tree import HOME, File, tree
 from dev.package.wheels import libraries, unpack
-from nfstuned.model.files import FILES
+from nfstuned.model.files import FILES, RULE
 
 ROOT = Path(__file__).parents[1]
 OWN = ROOT / "dev/package"
@@ -167,6 +167,7 @@ class TestTheTree:
         for source in FILES:
             target = f"nfstuned/data/install/{Path(source).name}"
             assert f'"{source}" = "{target}"\n' in PYPROJECT
+        assert f'"{RULE}" = "nfstuned/data/bake/{Path(RULE).name}"\n' in PYPROJECT
         assert not [path for path in files if "data/install" in path]
         assert f"{HOME}/nfstuned/data/rules/X.md" in files
 
@@ -229,7 +230,7 @@ class Machine:
             "/run/": f"{self.top}/run/",
         }.items():
             text = text.replace(old, str(new))
-        for old in ("/etc/nfstuned", "/var/log/nfstuned"):
+        for old in ("/etc/nfstuned", "/etc/nfsmount.conf.d", "/var/log/nfstuned"):
             text = text.replace(old, f"{self.top}{old}")
         target.write_text(text)
         target.chmod(0o755)
@@ -377,17 +378,29 @@ class TestDebiansScripts:
     def test_a_removal_stops_the_service_and_a_purge_takes_what_it_wrote(self, debian: Machine) -> None:
         debian.boot()
         kept = [debian.top / "etc/nfstuned", debian.top / "run/nfstuned", debian.top / "var/log/nfstuned"]
-        for folder in kept:
+        shared = debian.top / "etc/nfsmount.conf.d"
+        for folder in (*kept, shared):
             folder.mkdir(parents=True)
             (folder / "file").touch()
+        (shared / "50-nfstuned.conf").touch()
         assert self.call(debian, "prerm", "remove") == [
             "deb-systemd-invoke stop nfstuned.service",
             "compile --clean",
         ]
         assert self.call(debian, "postrm", "remove") == ["systemctl --system daemon-reload"]
-        assert all(folder.exists() for folder in kept)
+        assert all(folder.exists() for folder in (*kept, shared / "50-nfstuned.conf"))
         assert self.call(debian, "postrm", "purge") == ["deb-systemd-helper purge nfstuned.service"]
         assert not any(folder.exists() for folder in kept)
+        assert [path.name for path in shared.iterdir()] == ["file"]
+
+    @pytest.mark.parametrize("owned", [True, False])
+    def test_a_purge_leaves_a_folder_that_another_package_has(self, debian: Machine, *, owned: bool) -> None:
+        folder = debian.top / "etc/nfsmount.conf.d"
+        folder.mkdir(parents=True)
+        (folder / "50-nfstuned.conf").touch()
+        debian.command("dpkg-query", f"exit {0 if owned else 1}")
+        self.call(debian, "postrm", "purge")
+        assert folder.exists() is owned
 
     def test_a_failure_to_compile_fails_no_installation_and_no_upgrade_of_python(
         self, debian: Machine

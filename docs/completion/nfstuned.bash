@@ -10,7 +10,7 @@ _nfstuned() {
     fi
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         case "$place $word" in
-            "nfstuned status" | "nfstuned undo" | "nfstuned daemon" | "nfstuned config" | "nfstuned config show" | "nfstuned config check" | "nfstuned config schema" | "nfstuned completion" | "nfstuned apply" | "nfstuned check" | "nfstuned explain" | "nfstuned install-files" | "nfstuned rules" | "nfstuned samples" | "nfstuned top" | "nfstuned report") place="$place $word" ;;
+            "nfstuned status" | "nfstuned undo" | "nfstuned daemon" | "nfstuned config" | "nfstuned config show" | "nfstuned config check" | "nfstuned config schema" | "nfstuned completion" | "nfstuned apply" | "nfstuned bake" | "nfstuned check" | "nfstuned explain" | "nfstuned install-files" | "nfstuned rules" | "nfstuned samples" | "nfstuned top" | "nfstuned report") place="$place $word" ;;
         esac
     done
     case "$place $prev" in
@@ -18,7 +18,10 @@ _nfstuned() {
         "nfstuned undo --format") words="text json" ;;
         "nfstuned config show --format") words="text json" ;;
         "nfstuned apply --remount") words="" ;;
+        "nfstuned apply --live") words="" ;;
         "nfstuned apply --format") words="text json" ;;
+        "nfstuned bake --root") words="" ;;
+        "nfstuned bake --format") words="text json" ;;
         "nfstuned check --root") words="" ;;
         "nfstuned check --fstab") words="" ;;
         "nfstuned check --sample") words="" ;;
@@ -40,7 +43,7 @@ _nfstuned() {
         "nfstuned report --file") words="" ;;
         "nfstuned report --output") words="" ;;
         *) case "$place" in
-            "nfstuned") words="status undo daemon config completion apply check explain install-files rules samples top report --version -h --help" ;;
+            "nfstuned") words="status undo daemon config completion apply bake check explain install-files rules samples top report --version -h --help" ;;
             "nfstuned status") words="--format -h --help" ;;
             "nfstuned undo") words="--format -h --help" ;;
             "nfstuned daemon") words="-h --help" ;;
@@ -49,7 +52,8 @@ _nfstuned() {
             "nfstuned config check") words="-h --help" ;;
             "nfstuned config schema") words="-h --help" ;;
             "nfstuned completion") words="bash fish zsh -h --help" ;;
-            "nfstuned apply") words="--dry-run --fstab --persist --remount --yes --follow-symlink --prune --format -h --help" ;;
+            "nfstuned apply") words="--dry-run --fstab --persist --remount --live --yes --follow-symlink --prune --format -h --help" ;;
+            "nfstuned bake") words="--root --daemonless --undo --dry-run --format -h --help" ;;
             "nfstuned check") words="--root --fstab --offline --sample --select --ignore --fail-on --format -h --help" ;;
             "nfstuned explain") words="NFS000 NFS101 NFS102 NFS103 NFS104 NFS105 NFS106 NFS107 NFS108 NFS109 NFS110 NFS201 NFS202 NFS203 NFS204 NFS205 NFS206 NFS207 NFS208 NFS209 NFS210 NFS211 NFS212 NFS213 NFS214 NFS301 NFS302 NFS303 NFS304 NFS305 NFS306 NFS307 NFS308 NFS309 NFS310 NFS401 NFS402 NFS403 NFS404 NFS405 NFS406 NFS407 NFS408 NFS409 NFS501 NFS502 NFS503 NFS504 NFS505 NFS506 NFS507 NFS508 NFS509 NFS510 NFS511 NFS701 NFS702 NFS703 NFS704 SMB601 SMB602 SMB603 SMB604 SMB605 SMB606 SMB607 SMB608 SMB609 SMB610 SMB611 -h --help" ;;
             "nfstuned install-files") words="--root --dry-run --remove -h --help" ;;

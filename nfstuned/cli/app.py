@@ -6,6 +6,7 @@ import click
 
 from nfstuned import __version__
 from nfstuned.cli.app_apply import apply
+from nfstuned.cli.app_bake import bake
 from nfstuned.cli.app_check import check, explain, rules
 from nfstuned.cli.app_install import install_files
 from nfstuned.cli.app_samples import report, samples, top
@@ -199,5 +200,5 @@ def completion_(shell: str) -> int:
     return 0
 
 
-for command in (apply, check, explain, install_files, rules, samples, top, report):
+for command in (apply, bake, check, explain, install_files, rules, samples, top, report):
     app.add_command(command)

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import itertools
+
 import click
 
 from nfstuned.cli.apply import carry_out, preview
 from nfstuned.cli.options import format_option
 from nfstuned.host.root import Root
 
-_CHANGES = ("fstab", "persist", "remount")
+_CHANGES = ("fstab", "persist", "remount", "live")
 """What can be changed instead of the read-ahead."""
-_OF = {"yes": ("fstab", "remount"), "follow_symlink": ("fstab",), "prune": ("persist",)}
+_OF = {"yes": ("fstab", "remount", "live"), "follow_symlink": ("fstab",), "prune": ("persist",)}
 """Of which changes an option is."""
 
 
-@click.command()
+class _Apply(click.Command):
+    """A command whose --live may stand alone; click's own way to that differs between its releases."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Say "--all" where --live stands alone, or before another option."""
+        filled = []
+        for word, following in itertools.zip_longest(args, args[1:]):
+            filled.append(word)
+            if word == "--live" and (
+                following is None or (following.startswith("-") and following != "--all")
+            ):
+                filled.append("--all")
+        return super().parse_args(ctx, filled)
+
+
+@click.command(cls=_Apply)
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @click.option("--fstab", is_flag=True, help="Let the NFS entries of /etc/fstab ask for nconnect instead.")
 @click.option("--persist", is_flag=True, help="Let mount.nfs ask for nconnect by itself instead.")
@@ -23,7 +40,12 @@ _OF = {"yes": ("fstab", "remount"), "follow_symlink": ("fstab",), "prune": ("per
     metavar="MOUNT|--all",
     help="Unmount all mounts of this mount's server (or of every server) and mount them again instead.",
 )
-@click.option("--yes", is_flag=True, help="Of --fstab and --remount: change without a question.")
+@click.option(
+    "--live",
+    metavar="[MOUNT]",
+    help="Add connections to this mount's server (or to every server) while it is mounted instead.",
+)
+@click.option("--yes", is_flag=True, help="Of --fstab, --remount and --live: change without a question.")
 @click.option("--follow-symlink", is_flag=True, help="Of --fstab: change the file that /etc/fstab leads to.")
 @click.option("--prune", is_flag=True, help="Of --persist: drop the servers that nothing uses any more.")
 @format_option()
@@ -51,6 +73,11 @@ def apply(root: Root, /, *, dry_run: bool, form: str, **wish: bool | str | None)
     force, not while something uses one of them, and not where the server does not answer. It shows the
     commands and asks; without a terminal it does nothing unless --yes is given.
 
+    With --live it adds the connections that are missing while everything stays mounted. That is only done
+    where it was proven to be safe: Linux 7.1.13 or later, mounts that were made with nconnect of at least 2
+    and with noresvport. Everywhere else it says why not, and changes nothing. Each connection must carry
+    requests before the next one comes; where one does not, all are taken back. It asks as --remount does.
+
     \b
     Examples:
       nfstuned apply --dry-run
@@ -62,6 +89,7 @@ def apply(root: Root, /, *, dry_run: bool, form: str, **wish: bool | str | None)
       sudo nfstuned apply --persist --prune
       sudo nfstuned apply --remount /data --dry-run
       sudo nfstuned apply --remount --all
+      sudo nfstuned apply --live /data --dry-run
 
     \b
     Exit status:
@@ -83,6 +111,10 @@ def apply(root: Root, /, *, dry_run: bool, form: str, **wish: bool | str | None)
         from nfstuned.cli import applyremount  # noqa: PLC0415 - what only --remount needs
 
         return applyremount.remount(root, applyremount.Wish(str(wish["remount"]), form, dry_run, yes))
+    if change == "live":
+        from nfstuned.cli import applylive  # noqa: PLC0415 - what only --live needs
+
+        return applylive.live(root, applylive.Wish(str(wish["live"]), form, dry_run, yes))
     return preview(root, form) if dry_run else carry_out(root, form)
 
 

@@ -12,7 +12,7 @@ from nfstuned.cli.policy import usable_policy
 from nfstuned.cli.progress import Patient
 from nfstuned.core.persistmembers import Uses, unsettled, uses
 from nfstuned.core.persistplan import Held, Plan, plan_persist
-from nfstuned.core.persisttext import sections, with_sections
+from nfstuned.core.persisttext import FOREIGN, sections, with_sections
 from nfstuned.core.render import section_cells, sections_document, summary, to_json
 from nfstuned.host.lock import LOCK
 from nfstuned.host.nfsutils import observe_nfs_utils
@@ -30,10 +30,6 @@ from nfstuned.parse.nfsmount import PERSISTED
 _NEXT = (
     f"Written to {PERSISTED}.\nA server has the new number when it is mounted anew, after every mount of it "
     "was unmounted: see nfstuned check.\n"
-)
-_FOREIGN = (
-    "it is not as nfstuned wrote it: move what was added to a file of another name in that folder, delete "
-    "it, and run this again"
 )
 
 
@@ -58,7 +54,7 @@ def persist(root: Root, wish: Wish, outside: Outside | None = None) -> int:
         return COULD_NOT_TRY
     has = {} if original is None else sections(original.data.decode("utf-8", "surrogateescape"))
     if has is None:
-        return _end((SectionChange(PERSISTED, None, None, Result.FAILED, _FOREIGN),), wish)
+        return _end((SectionChange(PERSISTED, None, None, Result.FAILED, FOREIGN),), wish)
     held = Held(has, wish.prune)
     plan = _planned(root, policy, held, Patient(outside or _world(root)))
     _say_unused(plan)

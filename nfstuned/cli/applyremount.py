@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -12,11 +12,10 @@ import click
 
 from nfstuned.cli import notes
 from nfstuned.cli.apply import ALL_DONE, COULD_NOT_TRY, REFUSED, print_outcomes
+from nfstuned.cli.groupwork import NOBODY, ask_servers, can_ask, facts_of, live_outside, show
 from nfstuned.cli.policy import usable_policy
-from nfstuned.cli.progress import Patient
 from nfstuned.core.remount import cases, members, plan_remount
-from nfstuned.core.remountcase import Case
-from nfstuned.core.remountservers import names, places, servers, silent
+from nfstuned.core.remountservers import places, silent
 from nfstuned.core.remountsteps import carry_out
 from nfstuned.core.render import to_json
 from nfstuned.core.render_remount import (
@@ -28,15 +27,11 @@ from nfstuned.core.render_remount import (
     remount_document,
     remount_summary,
 )
-from nfstuned.core.targets import targets
 from nfstuned.host.lock import locked
-from nfstuned.host.observe import observe
-from nfstuned.host.outside import Outside, Questions
+from nfstuned.host.outside import Outside
 from nfstuned.host.reach import Place
 from nfstuned.host.remount import LOCK, LiveGround, uninterrupted
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Facts, Network
-from nfstuned.model.finding import Need
 from nfstuned.model.policy import Policy
 from nfstuned.model.remount import Ended, Hands, Left, Node, Plan, Sight
 from nfstuned.model.work import Result
@@ -109,7 +104,7 @@ def remount(root: Root, wish: Wish, ground: Ground | None = None, outside: Outsi
     policy = usable_policy(root)
     if policy is None:
         return COULD_NOT_TRY
-    world = _World(root, policy, ground or LiveGround(root), outside or _live(root))
+    world = _World(root, policy, ground or LiveGround(root), outside or live_outside(root))
     obstacle = world.ground.obstacle()
     if obstacle:
         notes.note(obstacle if wish.dry_run else f"nothing was changed: {obstacle}")
@@ -127,13 +122,13 @@ def _look(world: _World, wish: Wish) -> _Found | None:
 
     Servers are asked before processes are looked at: one that waits for a dead server can hold up the reader.
     """
-    facts, sight = _facts(world), Sight(nodes=world.ground.nodes())
+    facts, sight = facts_of(world.root, world.policy), Sight(nodes=world.ground.nodes())
     if wish.place is not None and not members(facts, sight, wish.place):
         return None
     found = cases(facts, sight, wish.place)
     if not found:
         return _Found((), ())
-    network = _asked(world, found)
+    network = ask_servers(world.outside, found)
     alive = [case for case in found if not silent(case, network)]
     if alive:
         devices = frozenset[str]().union(*(case.devices for case in alive))
@@ -148,35 +143,17 @@ def _look(world: _World, wish: Wish) -> _Found | None:
     )
 
 
-def _facts(world: _World) -> Facts:
-    snapshot = observe(world.root)
-    notes.unreadable_lines(snapshot.problems)
-    return Facts(frozenset({Need.LIVE}), snapshot, world.policy, targets(snapshot, world.policy))
-
-
-def _asked(world: _World, found: Sequence[Case]) -> Network:
-    """Return whether the servers answer."""
-    wanted = Questions(
-        names=tuple(dict.fromkeys(name for case in found for name in names(case))),
-        servers=tuple(dict.fromkeys(server for case in found for server in servers(case))),
-    )
-    network, unknown = Patient(world.outside).ask(wanted, offline=False)
-    for line in unknown:
-        notes.note(line)
-    return network
-
-
 def _settle(world: _World, found: _Found, wish: Wish) -> int:
     """Show the plans, and carry them out where that is wanted; return the exit status."""
     lefts = [ended for one in found.lefts for ended in left(one)]
     before = [ended for plan, _ in found.plans for ended in planned(plan)]
-    _show((line for plan, _ in found.plans for line in plan_lines(plan)), wish)
+    show((line for plan, _ in found.plans for line in plan_lines(plan)), wish.form)
     if wish.dry_run or not found.plans:
         return _end([*before, *lefts], wish)
     if wish.yes:
         return _do(world, found, lefts, wish)
-    if not _can_ask(wish):
-        notes.note("nothing was changed: there is no terminal to ask on; --yes does it without a question")
+    if not can_ask(wish.form):
+        notes.note(NOBODY)
         return _end([*before, *lefts], wish, COULD_NOT_TRY)
     if not click.confirm("Unmount them and mount them again?", err=True):
         return _end([*_unchanged(found, Result.SKIPPED, "not wanted"), *lefts], wish, REFUSED)
@@ -208,25 +185,6 @@ def _do(world: _World, found: _Found, lefts: Sequence[Ended], wish: Wish) -> int
 
 def _unchanged(found: _Found, result: Result, reason: str) -> list[Ended]:
     return [ended for plan, _ in found.plans for ended in planned(plan, result, reason)]
-
-
-def _can_ask(wish: Wish) -> bool:
-    """Return whether somebody sees the plan and the question, and can answer."""
-    seen = sys.stderr.isatty() and (wish.form == "json" or sys.stdout.isatty())
-    return seen and sys.stdin.isatty()
-
-
-def _live(root: Root) -> Outside:
-    from nfstuned.host.world import LiveOutside  # noqa: PLC0415 - with the names to ask for
-
-    return LiveOutside(root)
-
-
-def _show(lines: Iterable[str], wish: Wish) -> None:
-    stream = sys.stderr if wish.form == "json" else sys.stdout
-    for line in lines:
-        stream.write(line + "\n")
-    stream.flush()
 
 
 def _end(ended: Sequence[Ended], wish: Wish, status: int = ALL_DONE) -> int:

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from nfstuned.core.backports import V4_0_SINCE
+from nfstuned.core.carrying import carrying
 from nfstuned.core.groups import (
     Groups,
     allowed,
@@ -47,6 +48,8 @@ def contradicted(target: Target, facts: Facts, known: Groups) -> Asked | None:
         effective(target, facts, known),
     )
     if asked is None or wanted is None or got in {None, wanted} or _ignored(target, facts):
+        return None
+    if (got or 1) < wanted <= (carrying(target) or 0):
         return None
     if target.live is None or was_recorded(target, facts):
         return asked

@@ -10,6 +10,11 @@ from nfstuned.model.intent import Setting
 from nfstuned.model.kernel import decimal
 from nfstuned.parse.nfsmount import PERSISTED, parse_nfsmount
 
+FOREIGN = (
+    "it is not as nfstuned wrote it: move what was added to a file of another name in that folder, delete "
+    "it, and run this again"
+)
+"""Why a file is not replaced that is none of these texts."""
 _MARK = re.compile(r"# nfstuned wrote this, sha256 ([0-9a-f]{64})\n")
 _HEAD = """\
 # Do not edit it: `nfstuned apply --persist` refuses a file that is not as nfstuned wrote it.

@@ -60,7 +60,7 @@ def _root(case: Case) -> str:
     return "the root file system cannot be unmounted" if any(one.point == "/" for one in case.parts) else ""
 
 
-def _unfit(case: Case) -> str:
+def unfit_part(case: Case) -> str:
     """Return why one of them should not have several connections; fewer are always possible."""
     if case.goal.new < case.goal.old:
         return ""
@@ -108,13 +108,14 @@ def _unknown(case: Case) -> str:
 
 def _tunnelled(case: Case) -> str:
     """Return what only a helper can mount again: it makes and watches the tunnel."""
-    found = [one.point for one in case.parts if one.request is None and _is_tunnel(one)]
+    found = [one.point for one in case.parts if one.request is None and is_tunnel(one)]
     if not found:
         return ""
     return f"{some(found)} goes through a tunnel of a mount helper: use that to mount it again"
 
 
-def _is_tunnel(target: Target) -> bool:
+def is_tunnel(target: Target) -> bool:
+    """Whether a mount goes to this machine's end of a tunnel."""
     host, _ = split_source(target.source)
     return is_loopback(host) and not is_loopback(target.endpoint.address or target.endpoint.host)
 
@@ -139,6 +140,6 @@ _Check = Callable[[Case], str]
 APART: tuple[_Check, ...] = (_autofs, _kerberos)
 """What is left alone on purpose."""
 AGAINST: tuple[_Check, ...] = (
-    *(_root, _invisible, _foreign, _unfit, _tunnelled, _stacked, _unknown, _nested, _units),
+    *(_root, _invisible, _foreign, unfit_part, _tunnelled, _stacked, _unknown, _nested, _units),
     *(users, elsewhere, hidden),
 )

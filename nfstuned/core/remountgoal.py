@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nfstuned.core import intent
-from nfstuned.core.groups import Groups, awaited, effective
+from nfstuned.core.carrying import carrying
+from nfstuned.core.groups import Groups, awaited
 from nfstuned.core.inherited import bound
 from nfstuned.model.facts import Facts, Target
 
@@ -26,7 +27,7 @@ def goal(group: Sequence[Target], facts: Facts, known: Groups) -> Goal | None:
     As for fstab (core/fstabplan.py): the most that a profile recommends or that a mount asks for, within
     what every profile allows. More than was asked for is only taken away where a mount asked for a number.
     """
-    old = effective(group[0], facts, known) or 1
+    old = max([carrying(one) or 1 for one in group])
     waiting = [line for target in group for line in awaited(target, facts, known)]
     most = min(bound(target) for target in (*group, *waiting))
     asked = [(number, _asker(one)) for one in group if (number := wanted(one, facts)) and number <= most]

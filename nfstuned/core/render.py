@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from nfstuned.model.bake import ImageChange, Kind
 from nfstuned.model.change import Change, SectionChange
 from nfstuned.model.status import StatusRow
 from nfstuned.model.work import Outcome, Result
@@ -29,7 +30,9 @@ STATUS_KEYS = (
 STATUS_HEADER = ("MOUNT", "SERVER", "PROFILE", "READ-AHEAD KiB", "", "NCONNECT", "", "CONN")
 """Read-ahead is now/target, nconnect requested/now/target; the column after each says how that is."""
 NONE = "-"
-_FIRST = "which only the first mount of a server sets: sudo nfstuned apply --remount --all"
+_AGAIN = "sudo nfstuned apply --remount --all"
+_FIRST = f"which only the first mount of a server sets: {_AGAIN}"
+_NOBODY = f"which nothing asks for: sudo nfstuned apply --persist (or --fstab), then {_AGAIN}"
 _FIRST_BYTE, _LAST_BYTE = 0xDC80, 0xDCFF
 """How a byte that is not UTF-8 looks in a string (PEP 383)."""
 
@@ -94,6 +97,23 @@ def apply_document(outcomes: Sequence[Outcome]) -> Document:
     return {"schema": "nfstuned.apply/1", "actions": actions}
 
 
+def bake_document(root: str, changes: Sequence[ImageChange]) -> Document:
+    """Return `nfstuned.bake/1` (docs/schema/nfstuned.bake.1.json)."""
+    actions = [
+        {
+            "kind": change.kind.value,
+            "target": change.target,
+            "path": change.path or None,
+            "old": change.old,
+            "new": change.new,
+            "outcome": change.result.value,
+            "reason": change.reason,
+        }
+        for change in changes
+    ]
+    return {"schema": "nfstuned.bake/1", "root": root, "actions": actions}
+
+
 def read_ahead_mark(row: StatusRow) -> str:
     """Return in a word how the read-ahead is: ok, low, high, undone, unknown, or "-" without a target."""
     now, target = row.read_ahead_kb, row.read_ahead_target_kb
@@ -137,12 +157,15 @@ def hints(rows: Sequence[StatusRow], unseen: Sequence[str]) -> tuple[str, ...]:
     """Return what to do about what is not as it should be, one line each."""
     wrong = sum(1 for row in rows if read_ahead_mark(row) in {"low", "high"})
     undone = sum(1 for row in rows if read_ahead_mark(row) == "undone")
-    few = sum(1 for row in rows if nconnect_mark(row) == "low")
+    few = [row for row in rows if nconnect_mark(row) == "low"]
+    unasked = sum(1 for row in few if (row.nconnect_requested or 1) < (row.nconnect_target or 1))
+    asked = len(few) - unasked
     ignored = sum(1 for row in rows if nconnect_mark(row) == "ignored")
     lines = (
         (wrong, f"{count(wrong, 'mount')} off the profile's read-ahead: sudo nfstuned apply"),
         (undone, f"{count(undone, 'mount')} undone by the administrator; to tune again: sudo nfstuned apply"),
-        (few, f"{count(few, 'mount')} below the profile's nconnect, {_FIRST}"),
+        (unasked, f"{count(unasked, 'mount')} below the profile's nconnect, {_NOBODY}"),
+        (asked, f"{count(asked, 'mount')} below the profile's nconnect, {_FIRST}"),
         (ignored, f"{count(ignored, 'mount')} without the nconnect that was asked for, {_FIRST}"),
         (len(unseen), f"{count(len(unseen), 'file system')} without a visible mount: {', '.join(unseen)}"),
     )
@@ -170,7 +193,21 @@ def section_cells(change: SectionChange) -> tuple[str, ...]:
     return printable(change.server), what, change.result.value, f"({printable(change.reason)})"
 
 
-def summary(outcomes: Sequence[Outcome | Change | SectionChange]) -> str:
+def image_cells(change: ImageChange) -> tuple[str, ...]:
+    """Return a change's line, in the columns of `outcome_cells`: the file, what it is about, and so on."""
+    if change.kind is Kind.FILE:
+        what = text(change.new)
+    elif change.old == change.new:
+        what = f"{change.kind.value} {change.target}"
+    else:
+        old = "none" if change.old is None else change.old
+        new = "none" if change.new is None else change.new
+        what = f"{change.kind.value} {change.target} {old} -> {new}"
+    path = printable(change.path) or NONE
+    return path, printable(what), change.result.value, f"({printable(change.reason)})"
+
+
+def summary(outcomes: Sequence[Outcome | Change | SectionChange | ImageChange]) -> str:
     """Return the counts of outcomes in one line: "2 done, 1 failed"."""
     numbers = {result: sum(1 for outcome in outcomes if outcome.result is result) for result in Result}
     return ", ".join(f"{number} {result.value}" for result, number in numbers.items() if number)

@@ -20,11 +20,11 @@ def left(found: Left) -> tuple[Ended, ...]:
     return tuple(Ended(point, found.old, found.new, found.result, found.reason) for point in found.points)
 
 
-def remount_document(ended: Sequence[Ended]) -> Document:
-    """Return `nfstuned.apply/1` of mounts that were, or are to be, mounted again."""
+def remount_document(ended: Sequence[Ended], kind: str = KIND) -> Document:
+    """Return `nfstuned.apply/1` of mounts that were, or are to be, mounted again, or changed otherwise."""
     actions = [
         {
-            "kind": KIND,
+            "kind": kind,
             "target": one.point,
             "old": one.old,
             "new": one.new,

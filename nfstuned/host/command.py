@@ -22,8 +22,8 @@ class Done:
     problem: str = ""
 
 
-def run(argv: Sequence[str], seconds: float) -> Done:
-    """Run a command for so long at most. It raises nothing.
+def run(argv: Sequence[str], seconds: float, keep: Sequence[int] = ()) -> Done:
+    """Run a command for so long at most; it has the descriptors of `keep`. It raises nothing.
 
     It has a session of its own: ^C is not for it, and what it started ends with it (mount.nfs goes on
     trying for minutes after mount(8) was killed). Its output goes to memory and not through a pipe, which a
@@ -31,7 +31,7 @@ def run(argv: Sequence[str], seconds: float) -> Done:
     """
     streams = [os.memfd_create(name) for name in ("output", "errors")]
     try:
-        problem = _run(argv, seconds, streams)
+        problem = _run(argv, seconds, streams, keep)
         output, errors = (_text(stream) for stream in streams)
     finally:
         for stream in streams:
@@ -40,7 +40,7 @@ def run(argv: Sequence[str], seconds: float) -> Done:
     return Done(output, "; ".join(part for part in (said, problem) if part) if problem else "")
 
 
-def _run(argv: Sequence[str], seconds: float, streams: Sequence[int]) -> str:
+def _run(argv: Sequence[str], seconds: float, streams: Sequence[int], keep: Sequence[int]) -> str:
     try:
         process = subprocess.Popen(  # noqa: S603 - no shell sees the words, which are paths and options
             argv,
@@ -48,6 +48,7 @@ def _run(argv: Sequence[str], seconds: float, streams: Sequence[int]) -> str:
             stdout=streams[0],
             stderr=streams[1],
             start_new_session=True,
+            pass_fds=keep,
             env={**os.environ, "LC_ALL": "C", "SYSTEMD_COLORS": "0", "SYSTEMD_PAGER": ""},
         )
     except OSError as error:

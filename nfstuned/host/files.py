@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import re
 import stat
@@ -14,10 +13,13 @@ from contextlib import suppress
 
 from nfstuned.host.imageroot import ImageRoot
 from nfstuned.host.root import UnusableError
-from nfstuned.model.files import FILES, SERVICES
+from nfstuned.model.files import FILES, RULE, SERVICES, Content, Link
+from nfstuned.parse.installed import digest
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _INSTALLED = os.path.join(_PACKAGE, "data", "install")
+_BAKED = os.path.join(_PACKAGE, "data", "bake")
+"""Unlike the files to install it is in packages as well."""
 _CHECKOUT = os.path.dirname(_PACKAGE)
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _NEW = ".nfstuned-new"
@@ -59,21 +61,30 @@ def own_command(root: ImageRoot) -> str:
     return inside
 
 
-def digest(data: bytes) -> str:
-    """Return the SHA-256 of a file's text."""
-    return hashlib.sha256(data).hexdigest()
+def daemonless_rule() -> bytes:
+    """Return the text of the udev rule that does without the service. Raises OSError."""
+    name = os.path.basename(RULE) if os.path.isdir(_BAKED) else RULE
+    with open(os.path.join(_BAKED if os.path.isdir(_BAKED) else _CHECKOUT, name), "rb") as file:
+        return file.read()
 
 
 def digest_at(root: ImageRoot, path: str) -> str | None:
-    """Return the SHA-256 of a file; None where there is nothing, "" for what is no regular file."""
+    """Return the digest of a file or a link; None where there is nothing, "" for anything else.
+
+    Raises OSError where it cannot be told, as with folders that this user may not enter.
+    """
     try:
         with root.place(path, last=False) as (folder, name):
             kind = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+            if stat.S_ISLNK(kind):
+                return digest(Link(os.readlink(name, dir_fd=folder)))
         return digest(root.read_bytes(path)) if stat.S_ISREG(kind) else ""
     except (FileNotFoundError, NotADirectoryError):
         return None
     except UnusableError:
         return ""
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, root.path(path)) from None
 
 
 def missing_folders(root: ImageRoot, paths: Iterable[str]) -> tuple[str, ...]:
@@ -88,7 +99,7 @@ def missing_folders(root: ImageRoot, paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def put(root: ImageRoot, path: str, data: bytes, before: str | None) -> None:
+def put(root: ImageRoot, path: str, content: Content, before: str | None) -> None:
     """Write a file, whole or not at all, in the place of one whose digest is `before`. Raises OSError.
 
     Its folders are made where they are missing. A kill may leave a file beside it that ends with
@@ -99,19 +110,22 @@ def put(root: ImageRoot, path: str, data: bytes, before: str | None) -> None:
             with root.place(folder, last=False) as (above, name):
                 os.mkdir(name, dir_fd=above)
                 os.chmod(name, 0o755, dir_fd=above)  # noqa: S103 - whatever the umask is, as its neighbours
-        _put(root, path, data, before)
+        _put(root, path, content, before)
     except OSError as error:
         # The names in it are those below some folder.
         raise OSError(error.errno, error.strerror, root.path(path)) from None
 
 
-def _put(root: ImageRoot, path: str, data: bytes, before: str | None) -> None:
+def _put(root: ImageRoot, path: str, content: Content, before: str | None) -> None:
     with root.place(path, last=False) as (place, name):
         new = f".{name}{_NEW}"
         with suppress(FileNotFoundError):
             os.unlink(new, dir_fd=place)
         try:
-            _write(place, new, data)
+            if isinstance(content, Link):
+                os.symlink(content.target, new, dir_fd=place)
+            else:
+                _write(place, new, content)
             if before is None:
                 # A link, unlike a rename, takes no name that somebody else has got meanwhile.
                 os.link(new, name, src_dir_fd=place, dst_dir_fd=place, follow_symlinks=False)
@@ -129,6 +143,13 @@ def take(root: ImageRoot, path: str) -> None:
     """Remove a file; it is no error when it is gone. Raises OSError."""
     with suppress(FileNotFoundError), root.place(path, last=False) as (folder, name):
         os.unlink(name, dir_fd=folder)
+
+
+def sweep(root: ImageRoot, path: str) -> None:
+    """Remove what a kill left beside a file while it was written. Raises OSError."""
+    folder, _, name = path.rpartition("/")
+    with suppress(NotADirectoryError):
+        take(root, f"{folder}/.{name}{_NEW}")
 
 
 def take_folders(root: ImageRoot, folders: Iterable[str]) -> None:

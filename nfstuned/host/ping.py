@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
+from contextlib import ExitStack
 
 _CALL = struct.Struct(">10I")
 """xid, CALL, RPC version, program, version, procedure, and two empty credentials of AUTH_NONE."""
@@ -22,21 +23,43 @@ _LEAST = 8
 
 def ping(place: tuple[str, int], seconds: float) -> str:
     """Return why the server at this address and port gave no answer; "" where it gave one."""
+    return pings(place, 1, seconds)
+
+
+def pings(place: tuple[str, int], count: int, seconds: float) -> str:
+    """Return why the server did not answer on each of `count` connections that are open at the same time.
+
+    They come from ordinary ports, above 1023. All of it takes so many seconds at most.
+    """
     end = time.monotonic() + seconds
+    with ExitStack() as opened:
+        for number in range(1, count + 1):
+            try:
+                left = max(end - time.monotonic(), 0.001)
+                answered = _ask(opened.enter_context(socket.create_connection(place, left)), end)
+            except TimeoutError:
+                return _said(place, number, f"no answer within {seconds:g} s")
+            except OSError as error:
+                return _said(place, number, error.strerror or str(error))
+            if not answered:
+                return _said(place, number, "what answers there is no NFS server")
+    return ""
+
+
+def _said(place: tuple[str, int], number: int, why: str) -> str:
+    further = f", connection {number} at a time" if number > 1 else ""
+    return f"{place[0]} port {place[1]}{further}: {why}"
+
+
+def _ask(sock: socket.socket, end: float) -> bool:
+    """Return whether an NFS server answers. Raises OSError, TimeoutError at the end."""
     xid = time.monotonic_ns() & 0xFFFFFFFF
     body = _CALL.pack(xid, 0, 2, _NFS, _VERSION, 0, 0, 0, 0, 0)
-    try:
-        with socket.create_connection(place, seconds) as sock:
-            sock.settimeout(max(end - time.monotonic(), 0.001))
-            sock.sendall(_MARK.pack(_LAST | len(body)) + body)
-            head = _read(sock, _MARK.size + _LEAST, end)
-    except TimeoutError:
-        return f"{place[0]} port {place[1]}: no answer within {seconds:g} s"
-    except OSError as error:
-        return f"{place[0]} port {place[1]}: {error.strerror or error}"
-    if len(head) < _MARK.size + _LEAST or struct.unpack_from(">II", head, _MARK.size) != (xid, _REPLY):
-        return f"{place[0]} port {place[1]}: what answers there is no NFS server"
-    return ""
+    sock.settimeout(max(end - time.monotonic(), 0.001))
+    sock.sendall(_MARK.pack(_LAST | len(body)) + body)
+    head = _read(sock, _MARK.size + _LEAST, end)
+    whole = len(head) == _MARK.size + _LEAST
+    return whole and struct.unpack_from(">II", head, _MARK.size) == (xid, _REPLY)
 
 
 def _read(sock: socket.socket, size: int, end: float) -> bytes:

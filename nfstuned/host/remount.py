@@ -52,11 +52,7 @@ class LiveGround:
         """Return why nothing can be unmounted from here, whatever is asked for; "" where it can."""
         if os.geteuid() != 0:
             return "only root can unmount, and see all that uses a mount"
-        for name, what in (("mnt", "mounts"), ("net", "connections")):
-            own, inits = (_number(self._root, f"proc/{pid}/ns/{name}") for pid in ("self", "1"))
-            if own != inits:
-                return f"process 1 has other {what} than this one (a container?): run it on the host itself"
-        return ""
+        return container(self._root)
 
     def nodes(self) -> tuple[Node, ...]:
         """Return all mounts of this mount namespace."""
@@ -79,6 +75,15 @@ class LiveGround:
     def hands(self, places: Sequence[Place], signals: Sequence[int]) -> Hands:
         """Return who carries out a plan; `places` must open, and `signals` grows when it is to end."""
         return LiveHands(self._root, places, signals)
+
+
+def container(root: Root) -> str:
+    """Return why mounts and connections of the host cannot be changed from here; "" where they can."""
+    for name, what in (("mnt", "mounts"), ("net", "connections")):
+        own, inits = (_number(root, f"proc/{pid}/ns/{name}") for pid in ("self", "1"))
+        if own != inits:
+            return f"process 1 has other {what} than this one (a container?): run it on the host itself"
+    return ""
 
 
 def _number(root: Root, name: str) -> int:

@@ -26,6 +26,12 @@ def observe_unit(root: Root, name: str, *, image: bool) -> Unit:
     )
 
 
+def unit_file(root: Root, name: str) -> tuple[str, str]:
+    """Return the path and the text of the unit file that counts where it is not masked; "" for none."""
+    places = (f"{folder}/{name}" for folder in _FOLDERS)
+    return next(((place, text) for place in places if (text := root.read_or_empty(place))), ("", ""))
+
+
 def _wanted(root: Root, folder: str, name: str) -> bool:
     groups = (group for group in root.names(folder) if group.endswith((".wants", ".requires")))
     return any(name in root.names(f"{folder}/{group}") for group in groups)

@@ -23,8 +23,20 @@ FILES = MappingProxyType(
     }
 )
 """By the name in the repository: the place below /usr or /usr/local, both of which systemd and man read."""
+RULE = "udev/99-nfstuned.rules"
+"""The udev rule that does without the service: installed where somebody asks for it only."""
 SERVICES = tuple(name for name in FILES if name.endswith(".service"))
 """The units that start the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A symbolic link, which stands where another file would have its bytes."""
+
+    target: str
+
+
+Content = bytes | Link
 
 
 class Step(Enum):
@@ -54,6 +66,21 @@ class Installed:
     """What was written, so that exactly this can be taken back."""
 
     digests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By path: the SHA-256 of what was written; two of them when a change of the file was cut short."""
+    """By path: the SHA-256 of what was written, or "-> " and where a link leads; two of them when a change of
+    the file was cut short."""
     folders: tuple[str, ...] = ()
     """Those that had to be made, each before the ones in it."""
+    before: Mapping[str, str] = field(default_factory=dict)
+    """By path: the text that was in the place of what was written, and that goes back there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is to be done to files."""
+
+    steps: tuple[Placement, ...]
+    contents: Mapping[str, Content]
+    """What each file should be."""
+    found: Mapping[str, str | None]
+    """What each of them, and of those that were written before, is now: a digest, None for nothing."""
+    known: Installed

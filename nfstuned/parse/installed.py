@@ -1,15 +1,32 @@
-"""The list of files that `nfstuned install-files` wrote: a JSON document that it keeps beside them."""
+"""The list of files that `nfstuned install-files` or `nfstuned bake` wrote: a JSON document beside them."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 
 from nfstuned.errors import ParseError
-from nfstuned.model.files import Installed
+from nfstuned.model.files import Content, Installed, Link
 
 SCHEMA = "nfstuned.installed/1"
-_DIGEST = re.compile(r"[0-9a-f]{64}")
+_LINK = "-> "
+_DIGEST = re.compile(rf"[0-9a-f]{{64}}|{_LINK}.+", re.DOTALL)
+
+
+def digest(content: Content) -> str:
+    """Return what tells a file from others: the SHA-256 of its bytes; of a link "-> " and where it leads."""
+    return f"{_LINK}{content.target}" if isinstance(content, Link) else hashlib.sha256(content).hexdigest()
+
+
+def is_file(found: str | None) -> bool:
+    """Return whether a digest is that of a regular file."""
+    return bool(found) and not str(found).startswith(_LINK)
+
+
+def encoded(text: str) -> bytes:
+    """Return the bytes of a text that was read; what was not UTF-8 is what it was."""
+    return text.encode("utf-8", "surrogateescape")
 
 
 def parse_installed(text: str, file: str) -> Installed:
@@ -20,18 +37,27 @@ def parse_installed(text: str, file: str) -> Installed:
             raise ParseError(file, 0, f"its schema is {document['schema']!r}, not {SCHEMA!r}")
         digests = {str(path): _digests(values) for path, values in document["files"].items()}
         folders = tuple(str(folder) for folder in document["folders"])
+        before = {str(path): _text(value) for path, value in document.get("before", {}).items()}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ParseError(
             file, 0, f"is damaged ({type(error).__name__}: {error}): remove it, and the files"
         ) from None
-    return Installed(digests, folders)
+    return Installed(digests, folders, before)
 
 
 def render_installed(installed: Installed) -> str:
     """Return the text of a list; `parse_installed` reads it back."""
     files = {path: list(digests) for path, digests in sorted(installed.digests.items())}
-    document = {"schema": SCHEMA, "files": files, "folders": list(installed.folders)}
+    document: dict[str, object] = {"schema": SCHEMA, "files": files, "folders": list(installed.folders)}
+    if installed.before:
+        document["before"] = dict(sorted(installed.before.items()))
     return json.dumps(document, indent=1) + "\n"
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"no text: {value!r}")
+    return value
 
 
 def _digests(values: object) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from nfstuned.core.persisttext import with_sections
 from nfstuned.host.nfsutils import observe_nfs_utils
 from nfstuned.host.root import Root
 from nfstuned.parse.nfsmount import PERSISTED
+from tests.cli.baked import everything
 from tests.lab import roots
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
@@ -25,6 +26,7 @@ SHARE = (
     "sa1.file.core.windows.net:/sa1/share /mnt/share nfs "
     "vers=4,minorversion=1,sec=sys,nconnect=4,actimeo=30,_netdev,nofail 0 0\n"
 )
+POLICY = '[[policy]]\nmatch = { server = "10.1.2.0/24" }\nprofile = "azure-netapp-files"\n'
 MACHINE_ID = "9f3a4b2c1d0e8f7a6b5c4d3e2f1a0b9c\n"
 
 
@@ -133,6 +135,44 @@ def test_an_invalid_configuration_is_found_and_the_image_is_judged_all_the_same(
         "NFS704 /etc/nfstuned/nfstuned.toml:2",
         f"NFS703 kernel {release(image)}",
     ]
+
+
+def bake(image: Path, *words: str) -> list[tuple[str, str]]:
+    """Return the kinds and outcomes of what `nfstuned bake` did."""
+    command = (sys.executable, "-m", "nfstuned", "bake", "--root", str(image), "--format", "json", *words)
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=PROJECT)
+    assert done.stderr == ""
+    return [(one["kind"], one["outcome"]) for one in json.loads(done.stdout)["actions"]]
+
+
+def test_what_bake_does_systemctl_sees_and_check_agrees_and_its_undo_leaves_no_trace(image: Path) -> None:
+    install_daemon(image)
+    put(image, "etc/machine-id", MACHINE_ID)
+    put(image, "etc/nfstuned/nfstuned.toml", POLICY)
+    put(image, "etc/fstab", "10.1.2.4:/vol1 /mnt/vol1 nfs vers=4.1,hard,_netdev,nofail 0 0\n")
+    before = everything(image)
+    assert {"NFS701 nfstuned.service", "NFS211 /etc/fstab:1"} <= set(findings(image, "NFS2", "NFS7"))
+    assert bake(image) == [("service", "done"), ("nconnect", "done"), ("parameter", "done")]
+    systemctl(image, "is-enabled", "nfstuned.service")
+    assert findings(image, "NFS2", "NFS7") == [f"NFS703 kernel {release(image)}"]
+    assert bake(image) == []
+    assert bake(image, "--daemonless") == [("udev-rule", "done"), ("file", "done")]
+    assert findings(image, "NFS1", "NFS701") == []
+    bake(image, "--undo")
+    assert everything(image) == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may chroot")
+def test_mount_nfs_and_modprobe_take_what_bake_writes(image: Path) -> None:
+    install_daemon(image)
+    put(image, "etc/nfstuned/nfstuned.toml", POLICY)
+    put(image, "etc/fstab", "10.1.2.4:/vol1 /mnt/vol1 nfs vers=4.1,hard,_netdev,nofail 0 0\n")
+    assert "nconnect" not in asked(image, "10.1.2.4")
+    bake(image)
+    assert "nconnect=8" in asked(image, "10.1.2.4")
+    command = ["chroot", str(image), "/sbin/modprobe", "--showconfig"]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert "options nfs max_session_slots=180" in shown.splitlines()
 
 
 def asked(image: Path, server: str) -> str:

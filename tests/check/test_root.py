@@ -1,4 +1,4 @@
-"""`nfstuned check --root DIR` opens nothing outside of DIR: strace(1) watches it."""
+"""`nfstuned check --root DIR` and `bake` open nothing outside of DIR: strace(1) watches them."""
 
 from __future__ import annotations
 
@@ -98,20 +98,46 @@ def image(tmp_path: Path) -> Path:
     return folder
 
 
+def watched(log: Path, image: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command about the image under strace."""
+    watch = ("strace", "-f", "-y", "-s", "4096", "-e", "trace=file", "-o", str(log))
+    command = (sys.executable, "-s", "-m", "nfstuned", words[0], "--root", str(image), *words[1:])
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(
+        (*watch, *command, "--format", "json"),
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=PROJECT,
+        env=environment,
+    )
+
+
 def test_nothing_outside_the_image_is_looked_at(image: Path, tmp_path: Path) -> None:
     log = tmp_path / "strace"
-    watched = ("strace", "-f", "-y", "-s", "4096", "-e", "trace=file", "-o", str(log))
-    check = (sys.executable, "-s", "-m", "nfstuned", "check", "--root", str(image), "--format", "json")
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        (*watched, *check), check=False, capture_output=True, text=True, cwd=PROJECT, env=environment
-    )
+    done = watched(log, image, "check")
     # Its fstab is a link to itself.
     assert (done.returncode, done.stderr) == (2, "/etc/fstab: Too many levels of symbolic links\n")
     assert json.loads(done.stdout)["root"] == str(image)
     paths = looked_at(log.read_text())
     assert f"{image}/etc/auto.master" in paths
     assert strangers(paths, image) == []
+
+
+def test_nothing_outside_the_image_is_baked_nor_looked_at_for_that(image: Path, tmp_path: Path) -> None:
+    for name in ("etc/nfstuned/nfstuned.toml", "etc/fstab", "etc/nfsmount.conf.d", "etc/modprobe.d"):
+        (image / name).unlink()
+    (image / "etc/nfstuned/nfstuned.toml").write_text(
+        '[[policy]]\nmatch = { server = "10.1.2.4" }\nprofile = "azure-netapp-files"\n'
+    )
+    (image / "etc/fstab").write_text("10.1.2.4:/vol1 /mnt/vol1 nfs vers=4.1 0 0\n")
+    for words in (("bake",), ("bake", "--daemonless"), ("bake", "--undo")):
+        log = tmp_path / f"strace{len(words[-1])}"
+        done = watched(log, image, *words)
+        assert json.loads(done.stdout)["actions"], done.stderr
+        paths = looked_at(log.read_text())
+        assert f"{image}/etc/nfstuned-baked.json" in paths
+        assert strangers(paths, image) == [], words
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,8 @@ COMMANDS = (
     ("samples",),
     ("top",),
     ("report",),
+    ("bake",),
+    ("install-files",),
     ("daemon",),
     ("config", "show"),
     ("config", "check"),

@@ -1,18 +1,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from nfstuned.core.rules.image import config_invalid, kernel_defaults, module_missing, not_enabled
 from nfstuned.core.targets import targets
 from nfstuned.host.builtin import builtin_policy
-from nfstuned.model.facts import Facts
+from nfstuned.model.facts import Facts, UdevFile
 from nfstuned.model.finding import Need
 from nfstuned.model.kernel import Distribution
 from nfstuned.model.system import ImageKernel, System, Unit
 from nfstuned.model.work import Request, Snapshot
 
+RULE = Path(__file__).parents[2] / "udev/99-nfstuned.rules"
 ALL = frozenset({"nfs", "nfsv3", "nfsv4", "cifs"})
 HELPER = frozenset({"mount.nfs"})
 NEW, OLD = "6.1.0-50-cloud-amd64", "4.19.0-27-cloud-amd64"
@@ -43,6 +45,14 @@ def ask(options: str, fstype: str = "nfs") -> Request:
 )
 def test_only_what_is_installed_can_lack_a_start(unit: Unit, found: int) -> None:
     assert len(list(not_enabled(facts(system=System(daemon=unit))))) == found
+
+
+@pytest.mark.parametrize(("kb", "found"), [(15360, 0), (128, 1)])
+def test_a_udev_rule_that_raises_every_mount_does_the_services_work(kb: int, found: int) -> None:
+    text = RULE.read_text().replace('"15360"', f'"{kb}"')
+    rule = UdevFile("/etc/udev/rules.d/99-nfstuned.rules", text)
+    ruled = replace(facts(system=System(daemon=Unit(installed=True))), udev=(rule,))
+    assert len(list(not_enabled(ruled))) == found
 
 
 def test_a_masked_unit_is_unmasked_before_it_is_enabled() -> None:

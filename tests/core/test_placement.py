@@ -3,9 +3,12 @@ from __future__ import annotations
 import pytest
 
 from nfstuned.core.placement import plan_files, plan_removal
-from nfstuned.model.files import Installed, Step
+from nfstuned.model.files import Installed, Link, Step
+from nfstuned.parse.installed import digest
 
-OLD, NEW, OTHER = "0" * 64, "1" * 64, "2" * 64
+TEXT, BEFORE = b"new", "before"
+OLD, NEW, OTHER = "0" * 64, digest(TEXT), "2" * 64
+COMMAND = "install-files"
 UNIT = "usr/local/lib/systemd/system/nfstuned.service"
 
 
@@ -31,14 +34,14 @@ def known(*digests: str) -> Installed:
 def test_only_what_is_missing_or_still_as_it_was_written_is_written(
     found: str | None, ours: tuple[str, ...], step: Step
 ) -> None:
-    (one,) = plan_files({UNIT: NEW}, {UNIT: found}, known(*ours))
+    (one,) = plan_files({UNIT: TEXT}, {UNIT: found}, known(*ours), COMMAND)
     assert one.step is step
     assert bool(one.reason) is (step is Step.REFUSE)
 
 
 def test_a_refusal_says_whether_the_file_ever_was_ours() -> None:
-    (foreign,) = plan_files({UNIT: NEW}, {UNIT: OTHER}, known())
-    (edited,) = plan_files({UNIT: NEW}, {UNIT: OTHER}, known(OLD))
+    (foreign,) = plan_files({UNIT: TEXT}, {UNIT: OTHER}, known(), COMMAND)
+    (edited,) = plan_files({UNIT: TEXT}, {UNIT: OTHER}, known(OLD), COMMAND)
     assert "not written by install-files" in foreign.reason
     assert "changed after" in edited.reason
 
@@ -48,9 +51,23 @@ def test_a_refusal_says_whether_the_file_ever_was_ours() -> None:
     [(OLD, [Step.REMOVE]), (OTHER, [Step.KEEP]), ("", [Step.KEEP]), (None, [])],
 )
 def test_only_what_is_still_as_it_was_written_is_removed(found: str | None, steps: list[Step]) -> None:
-    assert [one.step for one in plan_removal({UNIT: found}, known(OLD))] == steps
+    assert [one.step for one in plan_removal({UNIT: found}, known(OLD), COMMAND)] == steps
 
 
 def test_a_file_that_a_newer_version_does_not_have_is_removed_by_it() -> None:
-    steps = plan_files({"usr/local/new": NEW}, {"usr/local/new": None, UNIT: OLD}, known(OLD))
+    steps = plan_files({"usr/local/new": TEXT}, {"usr/local/new": None, UNIT: OLD}, known(OLD), COMMAND)
     assert [(one.path, one.step) for one in steps] == [("usr/local/new", Step.WRITE), (UNIT, Step.REMOVE)]
+
+
+def test_a_link_is_known_by_where_it_leads() -> None:
+    link = Link("/usr/lib/systemd/system/nfstuned.service")
+    (same,) = plan_files({UNIT: link}, {UNIT: digest(link)}, known(), COMMAND)
+    (other,) = plan_files({UNIT: link}, {UNIT: digest(Link("/dev/null"))}, known(), COMMAND)
+    assert (same.step, other.step) == (Step.SAME, Step.REFUSE)
+
+
+def test_what_is_still_what_it_was_before_needs_no_removal() -> None:
+    installed = Installed({UNIT: (NEW,)}, before={UNIT: BEFORE})
+    assert plan_removal({UNIT: digest(BEFORE.encode())}, installed, COMMAND) == ()
+    (one,) = plan_removal({UNIT: NEW}, installed, COMMAND)
+    assert one.step is Step.REMOVE

@@ -101,6 +101,7 @@ def _send() -> None:
         if line == b"\n":  # the rest is not root's
             os.setuid(NOBODY)
             continue
+        journal = journals[number % len(journals)]
         if line.startswith(b"["):
             name, text, fields = json.loads(line)
             journals[0].send(Message[name], text, Priority.INFO, **fields)
@@ -108,7 +109,6 @@ def _send() -> None:
         sample = parse_line(line, "stdin", number)
         if not isinstance(sample, Sample):
             raise sample
-        journal = journals[number % len(journals)]
         journal.send(Message.SAMPLE, one_line(sample), Priority.INFO, **to_fields(sample))
 
 

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 
 import dns.flags
 import dns.message
@@ -22,19 +22,23 @@ def dns_server(zone: Zone) -> Iterator[int]:
     """Serve a zone as a recursive name server does, aliases followed; give the port."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind(("127.0.0.1", 0))
-        thread = Thread(target=_serve, args=(sock, zone), daemon=True)
+        sock.settimeout(0.05)
+        ended = Event()
+        thread = Thread(target=_serve, args=(sock, zone, ended), daemon=True)
         thread.start()
-        port = sock.getsockname()[1]
-        yield port
-        sock.sendto(b"", ("127.0.0.1", port))  # the end
-        thread.join(5)
+        try:
+            yield sock.getsockname()[1]
+        finally:
+            ended.set()
+            thread.join()
 
 
-def _serve(sock: socket.socket, zone: Zone) -> None:
-    while True:
-        data, client = sock.recvfrom(4096)
-        if not data:
-            return
+def _serve(sock: socket.socket, zone: Zone, ended: Event) -> None:
+    while not ended.is_set():
+        try:
+            data, client = sock.recvfrom(4096)
+        except TimeoutError:
+            continue
         reply = _reply(dns.message.from_wire(data), zone)
         if reply is not None:
             sock.sendto(reply.to_wire(), client)

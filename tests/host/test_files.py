@@ -4,9 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.files import contents, digest, digest_at, missing_folders, put, take, take_folders
+from nfstuned.host.files import (
+    contents,
+    daemonless_rule,
+    digest_at,
+    missing_folders,
+    put,
+    sweep,
+    take,
+    take_folders,
+)
 from nfstuned.host.imageroot import ImageRoot
-from nfstuned.model.files import FILES
+from nfstuned.model.files import FILES, RULE, Link
+from nfstuned.parse.installed import digest
 
 NAME = "usr/local/share/man/man8/nfstuned.8"
 
@@ -29,12 +39,8 @@ def test_a_digest_tells_nothing_from_what_is_no_file(root: ImageRoot, tmp_path: 
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to("file")
     assert digest_at(root, "file") == digest(b"text")
-    assert [digest_at(root, name) for name in ("folder", "link", "absent", "file/below")] == [
-        "",
-        "",
-        None,
-        None,
-    ]
+    found = [digest_at(root, name) for name in ("folder", "link", "absent", "file/below")]
+    assert found == ["", "-> file", None, None]
 
 
 def test_what_appears_meanwhile_is_not_overwritten(root: ImageRoot, tmp_path: Path) -> None:
@@ -64,6 +70,30 @@ def test_what_a_kill_left_beside_a_file_is_in_nobodys_way(root: ImageRoot, tmp_p
     assert [one.name for one in (tmp_path / NAME).parent.iterdir()] == ["nfstuned.8"]
 
 
+def test_a_link_is_made_and_replaced_as_a_file_is(root: ImageRoot, tmp_path: Path) -> None:
+    put(root, "etc/a.wants/b", Link("/lib/b"), None)
+    with pytest.raises(FileExistsError):
+        put(root, "etc/a.wants/b", Link("/usr/lib/b"), None)
+    with pytest.raises(OSError, match="was changed meanwhile"):
+        put(root, "etc/a.wants/b", Link("/usr/lib/b"), digest(b"a file"))
+    put(root, "etc/a.wants/b", Link("/usr/lib/b"), digest(Link("/lib/b")))
+    assert (tmp_path / "etc/a.wants/b").readlink() == Path("/usr/lib/b")
+    assert len(list((tmp_path / "etc/a.wants").iterdir())) == 1
+
+
+def test_what_a_kill_left_is_swept_away_and_nothing_else(root: ImageRoot, tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    for name in (".a.nfstuned-new", ".b.nfstuned-new", "a"):
+        (tmp_path / "etc" / name).write_text("x")
+    for name in ("etc/a", "etc/absent", "etc/a/below", "no/folder"):
+        sweep(root, name)
+    assert {one.name for one in (tmp_path / "etc").iterdir()} == {".b.nfstuned-new", "a"}
+
+
+def test_the_rule_of_those_without_the_service_is_at_hand() -> None:
+    assert daemonless_rule() == (Path(__file__).parents[2] / RULE).read_bytes()
+
+
 def test_folders_are_made_and_those_that_are_empty_removed(root: ImageRoot, tmp_path: Path) -> None:
     (tmp_path / "usr").mkdir()
     missing = missing_folders(root, [NAME, "usr/local/lib/x"])
@@ -90,3 +120,8 @@ def test_a_link_to_nowhere_in_the_place_of_a_folder_is_no_way_out(root: ImageRoo
     with pytest.raises(FileNotFoundError):
         put(root, NAME, b"new", None)
     assert not outside.exists()
+
+
+def test_the_host_that_shows_the_rule_has_the_rule_that_is_written() -> None:
+    folder = Path(__file__).parents[1] / "hosts/image-daemonless"
+    assert (folder / "etc/udev/rules.d/99-nfstuned.rules").read_bytes() == daemonless_rule()

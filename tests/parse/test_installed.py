@@ -3,15 +3,36 @@ from __future__ import annotations
 import pytest
 
 from nfstuned.errors import ParseError
-from nfstuned.model.files import Installed
-from nfstuned.parse.installed import parse_installed, render_installed
+from nfstuned.model.files import Installed, Link
+from nfstuned.parse.installed import digest, encoded, is_file, parse_installed, render_installed
 
 DIGEST = "a" * 64
 LIST = Installed({"usr/local/share/man/man1/nfstuned.1": (DIGEST,)}, ("usr/local/lib/x",))
+BAKED = Installed(
+    {"etc/a.wants/b": (digest(Link("/usr/lib/b\n")),), "etc/c": (DIGEST, digest(b"c"))},
+    before={"etc/c": "not UTF-8: \udcff\n"},
+)
 
 
-def test_a_list_is_read_back_as_it_was_written() -> None:
-    assert parse_installed(render_installed(LIST), "list") == LIST
+@pytest.mark.parametrize("installed", [LIST, BAKED, Installed()])
+def test_a_list_is_read_back_as_it_was_written(installed: Installed) -> None:
+    assert parse_installed(render_installed(installed), "list") == installed
+
+
+def test_a_digest_tells_links_from_files_and_from_each_other() -> None:
+    found = {digest(b""), digest(b"/a"), digest(b"-> /a"), digest(Link("/a")), digest(Link("/b"))}
+    assert len(found) == 5
+    assert [is_file(one) for one in (digest(b""), digest(Link("/a")), "", None)] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+
+
+def test_a_text_that_was_read_has_its_bytes_again() -> None:
+    data = b"a\xff\n"
+    assert encoded(data.decode("utf-8", "surrogateescape")) == data
 
 
 def test_a_list_that_is_cut_off_anywhere_is_refused() -> None:
@@ -31,6 +52,9 @@ def test_a_list_that_is_cut_off_anywhere_is_refused() -> None:
         '{"schema": "nfstuned.installed/1", "files": {"a": []}, "folders": []}',
         '{"schema": "nfstuned.installed/1", "files": {"a": ["0"]}, "folders": []}',
         '{"schema": "nfstuned.installed/1", "files": {"a": "aa"}, "folders": []}',
+        '{"schema": "nfstuned.installed/1", "files": {"a": ["-> "]}, "folders": []}',
+        '{"schema": "nfstuned.installed/1", "files": {}, "folders": [], "before": {"a": 1}}',
+        '{"schema": "nfstuned.installed/1", "files": {}, "folders": [], "before": []}',
     ],
 )
 def test_a_list_of_another_shape_is_refused(text: str) -> None:

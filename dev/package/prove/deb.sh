@@ -42,6 +42,16 @@ how_long() {
 	PYTHON
 }
 
+# This system prepared as an image is, with the udev rule that the package carries for that; and taken back.
+bakes() {
+	listing >/tmp/unbaked
+	quietly nfstuned bake
+	quietly nfstuned bake --daemonless
+	[ -e /etc/udev/rules.d/99-nfstuned.rules ] || fail "nfstuned bake --daemonless wrote no rule"
+	quietly nfstuned bake --undo
+	listing | diff /tmp/unbaked - || fail "nfstuned bake --undo left what is shown above"
+}
+
 works() {
 	[ "$(nfstuned --version)" = "nfstuned ${version%-*}" ] || fail "nfstuned --version"
 	quietly nfstuned check
@@ -50,6 +60,7 @@ works() {
 	[ -n "$(nfstuned explain NFS101)" ] || fail "nfstuned explain"
 	quietly dpkg --verify nfstuned
 	[ -e /etc/systemd/system/multi-user.target.wants/nfstuned.service ] || fail "the service is not enabled"
+	bakes
 	# All is compiled: what a user without rights runs cannot be written.
 	before=$(find /usr/lib/nfstuned -name '*.pyc' | wc -l)
 	[ "$before" -gt 500 ] || fail "$before files are compiled"

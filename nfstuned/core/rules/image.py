@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from nfstuned.core.kerneldefaults import knows_nconnect, read_ahead_is_small
 from nfstuned.core.nfsoptions import is_v3
 from nfstuned.core.remedies import unmask
+from nfstuned.core.udevinforce import in_force, reaches_all
 from nfstuned.errors import ParseError
 from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Fault, Need, Rule
@@ -19,6 +20,8 @@ from nfstuned.parse.kernel import parse_release
 _NFS_HELPERS = frozenset({"mount.nfs", "mount.nfs4", "mount.aznfs"})
 _CONFIG = "/etc/nfstuned"
 _PLACE = re.compile(r"(/[^:]+(?::[0-9]+)?): (.*)", re.DOTALL)
+_KERNEL_KB = 128
+"""The read-ahead of NFS mounts since Linux 5.4."""
 _SYSTEMCTL_IN = "systemctl --root=DIR"
 _PACKAGES = {
     "debian": "install linux-image-{release} again",
@@ -31,9 +34,9 @@ _PACKAGES = {
 
 
 def not_enabled(facts: Facts) -> Iterator[Fault]:
-    """Yield the service where it is installed and nothing will start it."""
+    """Yield the service where it is installed and nothing will start it, nor a udev rule do its work."""
     daemon = facts.system.daemon
-    if daemon.installed and not daemon.enabled:
+    if daemon.installed and not daemon.enabled and not _ruled(facts):
         yield Fault(
             "nfstuned.service",
             "nfstuned is installed and nothing starts it at boot: every mount keeps the kernel's read-ahead",
@@ -88,6 +91,12 @@ def config_invalid(facts: Facts) -> Iterator[Fault]:
             f"with this configuration the daemon tunes nothing: {what}",
             remedy=f"edit {subject.partition(':')[0]} in the image, and check the image again",
         )
+
+
+def _ruled(facts: Facts) -> bool:
+    """Return whether a udev rule raises the read-ahead of every NFS mount, as where no daemon is wanted."""
+    written = [writer.kb for writer in in_force(facts) if reaches_all(facts, writer)]
+    return bool(written) and (written[-1] or 0) > _KERNEL_KB
 
 
 def _read_ahead(release: KernelRelease) -> str:

@@ -47,16 +47,34 @@ def lasting(facts: Facts, wish: Wish) -> str:
     old = word.partition("=")[2] if word else setting.value if setting else ""
     if old and wish.fits(old):
         return ""
-    module, _, key = wish.name.partition(".")
     if word:
         return f"write {wish.name}={wish.value} in the place of {word} on the kernel's command line"
-    folder, line, name = "modprobe.d", f"options {module} {key}={wish.value}", key
+    if setting is not None and setting.file.startswith("/etc/"):
+        name = wish.name if _by_sysctl(setting) else wish.name.partition(".")[2]
+        return f"write {name}={wish.value} in the place of {name}={old} in {setting.file}:{setting.line}"
+    file, line = _new_file(wish, setting)
+    return f"write {line} into {file}"
+
+
+def new_file(facts: Facts, wish: Wish) -> tuple[str, str] | None:
+    """Return the file that can be made so that a parameter gets its value for good, and its line.
+
+    None where something else has to be changed, which `lasting` tells.
+    """
+    word, setting = _decider(facts.system, wish.name)
+    if word or (setting is not None and setting.file.startswith("/etc/")):
+        return None
+    return _new_file(wish, setting)
+
+
+def _new_file(wish: Wish, setting: KernelSetting | None) -> tuple[str, str]:
+    """Return the file and the line, after a package's own setting where there is one."""
+    module, _, key = wish.name.partition(".")
+    folder, line = "modprobe.d", f"options {module} {key}={wish.value}"
     if setting is not None and _by_sysctl(setting):
-        folder, line, name = "sysctl.d", f"{wish.name}={wish.value}", wish.name
-    if setting is None or not setting.file.startswith("/etc/"):
-        file = later(wish.file, posixpath.basename(setting.file) if setting else "")
-        return f"write {line} into /etc/{folder}/{file}"
-    return f"write {name}={wish.value} in the place of {name}={old} in {setting.file}:{setting.line}"
+        folder, line = "sysctl.d", f"{wish.name}={wish.value}"
+    file = later(wish.file, posixpath.basename(setting.file) if setting else "")
+    return f"/etc/{folder}/{file}", line
 
 
 def _decider(system: System, name: str) -> tuple[str, KernelSetting | None]:

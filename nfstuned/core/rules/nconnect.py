@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 
 from nfstuned.core.backports import knows_nconnect
+from nfstuned.core.carrying import carrying
 from nfstuned.core.endpoint import section_name
 from nfstuned.core.fstabchecks import against
 from nfstuned.core.groups import Groups, effective, groups, protocol, requested, version
 from nfstuned.core.inherited import bound, contradicted, decider, mend, planned, strictest
 from nfstuned.core.intent import find
+from nfstuned.core.live import promising
 from nfstuned.core.nfsoptions import has_kerberos
 from nfstuned.core.persistmembers import unnamed
 from nfstuned.model.facts import Facts, Target
@@ -27,7 +30,7 @@ def below_policy(facts: Facts) -> Iterator[Fault]:
     """
     known = groups(facts)
     for target in facts.nfs:
-        wanted, got = target.profile.nconnect, effective(target, facts, known)
+        wanted, got = target.profile.nconnect, carrying(target) or effective(target, facts, known)
         if wanted is None or got is None or got >= wanted or not _may_have_more(target, facts):
             continue
         if contradicted(target, facts, known) and (requested(target) or 0) >= wanted:
@@ -42,7 +45,7 @@ def below_policy(facts: Facts) -> Iterator[Fault]:
             "with the speed of one",
             observed=_text(target, got),
             expected=f"nconnect={possible}",
-            remedy=_raise(target, possible, facts, known),
+            remedy=_raise(target, possible, facts, known) + _staying(target, facts, known),
             source=_said_by(target),
         )
 
@@ -106,7 +109,7 @@ def inherited(facts: Facts) -> Iterator[Fault]:
             f"({target.endpoint.address or target.endpoint.host}) share its connections",
             observed=f"nconnect={got}" if got != 1 else "no nconnect",
             expected=f"nconnect={asked.value}",
-            remedy=_granted(target, facts, known),
+            remedy=_granted(target, facts, known) + _staying(target, facts, known),
         )
 
 
@@ -123,6 +126,13 @@ def _granted(target: Target, facts: Facts, known: Groups) -> str:
     else:
         change = f"put nconnect={count} into {target.origin}"
     return _then(change, mend(target, facts, known, count))
+
+
+def _staying(target: Target, facts: Facts, known: Groups) -> str:
+    """Return how a live mount gets connections and stays mounted, "" where that is known to be refused."""
+    if not promising(target, facts, known):
+        return ""
+    return f"; or, while everything stays mounted: sudo nfstuned apply --live {quote(target.point)}"
 
 
 def _may_have_more(target: Target, facts: Facts) -> bool:

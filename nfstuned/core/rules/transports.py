@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from nfstuned.core.groups import groups, is_azure_files, is_netapp, version
-from nfstuned.core.rules.kernels import Wish, lasting, parameter
+from nfstuned.core.groups import groups, is_azure_files
+from nfstuned.core.rules.kernels import lasting
+from nfstuned.core.rules.slots import SESSION_SLOTS, SLOT_TABLE, crowd
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault, Need, Rule
-from nfstuned.model.kernel import decimal
 from nfstuned.model.samples import Sample
 from nfstuned.model.severity import Severity
 
@@ -17,10 +17,6 @@ _BUSY_SENDS = 64
 """A connection that sent nothing meanwhile is left out: the kernel takes them in turn."""
 _DEEPEST = 64
 _ALONE, _AT_WORK, _BEYOND_ALONE = 1.25, 0.5, 1.5
-_SLOTS_MOST = 128
-_SLOTS_DEFAULT = 65536
-_SESSION_SLOTS = 180
-_SESSION_SLOTS_DEFAULT = 64
 
 
 def connections_missing(facts: Facts) -> Iterator[Fault]:
@@ -87,37 +83,32 @@ def latency_bound(facts: Facts) -> Iterator[Fault]:
 
 def slot_table_unbounded(facts: Facts) -> Iterator[Fault]:
     """Yield the first NetApp mount over NFS 3 where its connections may have too many slots."""
-    name = "sunrpc.tcp_max_slot_table_entries"
-    value = _slots(facts, name, _SLOTS_DEFAULT)
-    users = [target for target in facts.nfs if is_netapp(target) and version(target) == "3"]
-    if users and value is not None and value > _SLOTS_MOST:
-        wish = Wish(name, str(_SLOTS_MOST), _at_most, "sunrpc-slots.conf")
-        live = f"for now: sudo sysctl {name}={_SLOTS_MOST}, then umount and mount again"
-        remedies = [lasting(facts, wish), live if name in facts.system.parameters else ""]
+    found = crowd(facts, SLOT_TABLE)
+    if found is not None:
+        name, most = SLOT_TABLE.name, SLOT_TABLE.value
+        live = f"for now: sudo sysctl {name}={most}, then umount and mount again"
+        remedies = [lasting(facts, SLOT_TABLE), live if name in facts.system.parameters else ""]
         yield Fault(
-            users[0].subject,
-            f"{name} is {value}: that many requests may be under way on each "
-            f"connection, and Azure NetApp Files stops taking them beyond {_SLOTS_MOST}{_others(users)}",
-            observed=str(value),
-            expected=f"at most {_SLOTS_MOST}",
+            found.users[0].subject,
+            f"{name} is {found.value}: that many requests may be under way on each connection, and Azure "
+            f"NetApp Files stops taking them beyond {most}{_others(found.users)}",
+            observed=str(found.value),
+            expected=f"at most {most}",
             remedy="; ".join(filter(None, remedies)),
         )
 
 
 def session_slots_low(facts: Facts) -> Iterator[Fault]:
     """Yield the first NetApp mount over NFS 4.1 where a session has few slots."""
-    name = "nfs.max_session_slots"
-    value = _slots(facts, name, _SESSION_SLOTS_DEFAULT)
-    users = [target for target in facts.nfs if is_netapp(target) and version(target) == "4.1"]
-    if users and value is not None and value < _SESSION_SLOTS:
-        wish = Wish(name, str(_SESSION_SLOTS), _at_least, "nfs-slots.conf")
+    found = crowd(facts, SESSION_SLOTS)
+    if found is not None:
         yield Fault(
-            users[0].subject,
-            f"{name} is {value}: all mounts of one server together can have no more requests "
-            f"under way{_others(users)}",
-            observed=str(value),
-            expected=f"{_SESSION_SLOTS}",
-            remedy=", then ".join(filter(None, (lasting(facts, wish), "reboot"))),
+            found.users[0].subject,
+            f"{SESSION_SLOTS.name} is {found.value}: all mounts of one server together can have no more "
+            f"requests under way{_others(found.users)}",
+            observed=str(found.value),
+            expected=SESSION_SLOTS.value,
+            remedy=", then ".join(filter(None, (lasting(facts, SESSION_SLOTS), "reboot"))),
         )
 
 
@@ -166,24 +157,6 @@ def _sent(facts: Facts, target: Target) -> tuple[int, ...]:
     if facts.measured is None or target.superblock is None:
         return ()
     return facts.measured.sends.get(target.superblock.device, ())
-
-
-def _slots(facts: Facts, name: str, default: int) -> int | None:
-    """Return what a module's parameter is, or will be; None where it is loaded and does not tell."""
-    found = parameter(facts, name)
-    loaded = any(target.live is not None for target in facts.nfs)
-    text = found[0] if found else "" if loaded else str(default)
-    return decimal(text)
-
-
-def _at_most(value: str) -> bool:
-    number = decimal(value)
-    return number is not None and number <= _SLOTS_MOST
-
-
-def _at_least(value: str) -> bool:
-    number = decimal(value)
-    return number is not None and number >= _SESSION_SLOTS
 
 
 def _count(connections: int) -> str:

@@ -1,0 +1,269 @@
+"""`nfstuned bake`: let an image's first boot have fast mounts, and take that back."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import click
+
+from nfstuned.cli import notes
+from nfstuned.cli.apply import ALL_DONE, COULD_NOT_TRY, REFUSED, print_outcomes
+from nfstuned.cli.examine import Scope, examine
+from nfstuned.cli.policy import usable_policy
+from nfstuned.core.bakeplan import (
+    SERVICE,
+    interrupted,
+    refused_sections,
+    settled,
+    taken_back,
+    together,
+    wanted_parameters,
+    wanted_rule,
+    wanted_sections,
+    wanted_service,
+)
+from nfstuned.core.persistmembers import unsettled, uses
+from nfstuned.core.persistplan import Held, plan_persist
+from nfstuned.core.persisttext import FOREIGN, sections, with_sections
+from nfstuned.core.placement import plan_files, plan_removal
+from nfstuned.core.render import bake_document, image_cells, summary, to_json
+from nfstuned.host.bareroot import BareRoot
+from nfstuned.host.files import daemonless_rule, digest_at
+from nfstuned.host.imageroot import ImageRoot
+from nfstuned.host.ledger import Ledger
+from nfstuned.host.persist import PATH
+from nfstuned.host.unit import observe_unit, unit_file
+from nfstuned.host.world import LiveOutside
+from nfstuned.model.bake import ImageChange, Service, Wanted
+from nfstuned.model.change import SectionChange
+from nfstuned.model.facts import Answer, Facts, Network
+from nfstuned.model.files import Content, Installed, Step, Work
+from nfstuned.model.policy import Policy
+from nfstuned.model.work import Result
+from nfstuned.parse.installed import digest, encoded, is_file
+
+COMMAND = "bake"
+RECORD = "etc/nfstuned-baked.json"
+"""In /etc itself, which every image has: no folder has to be made that a kill could leave behind."""
+_UNASKED = "an image is in no network"
+_LATER = (
+    'mode = "persist" under [nconnect] in /etc/nfstuned/nfstuned.toml lets the service find out where the '
+    "image boots, and write it there"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the user asked for."""
+
+    daemonless: bool = False
+    dry_run: bool = False
+    form: str = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class _Image:
+    """An image, and what an earlier bake wrote there."""
+
+    folder: str
+    root: ImageRoot
+    ledger: Ledger
+    known: Installed
+    now: Mapping[str, str | None]
+    """The digests of what it wrote, and of its drop-in of nfsmount.conf."""
+
+    @property
+    def ours(self) -> frozenset[str]:
+        """The files that are still as they were written."""
+        return frozenset(path for path, values in self.known.digests.items() if self.now[path] in values)
+
+
+def bake(folder: str, wish: Wish) -> int:
+    """Prepare the image in a folder, and print what came of it; return the exit status."""
+    image = _opened(folder)
+    if image is None:
+        return COULD_NOT_TRY
+    try:
+        bare = BareRoot(folder, image.ours)
+        policy = usable_policy(bare)
+        if policy is None:
+            return COULD_NOT_TRY
+        wanted, replaced = _wanted(image, bare, policy, wish)
+        found = image.ledger.found(tuple(wanted.contents), image.known)
+        if not wish.dry_run:
+            image.ledger.tidy(image.known)
+    except OSError as error:
+        return _unfit(error)
+    known = _with_replaced(image.known, replaced)
+    work = Work(plan_files(wanted.contents, found, known, COMMAND), wanted.contents, found, image.known)
+    todo = any(one.step in {Step.WRITE, Step.REMOVE} for one in work.steps)
+    if wish.dry_run or not todo:
+        return _end(folder, settled(wanted, work.steps, Result.PLANNED), wish.form)
+    try:
+        return _end(folder, _carry_out(image, work, wanted, replaced), wish.form)
+    except PermissionError as error:
+        return _unfit(error)
+
+
+def take_back(folder: str, wish: Wish) -> int:
+    """Take back what was baked into an image, and print what came of it; return the exit status."""
+    image = _opened(folder)
+    if image is None:
+        return COULD_NOT_TRY
+    found = {path: image.now[path] for path in image.known.digests}
+    steps = plan_removal(found, image.known, COMMAND)
+    before = image.known.before
+    if wish.dry_run:
+        return _end(folder, taken_back(steps, before, Result.PLANNED), wish.form, nothing=_nothing_baked())
+    changes, problem = taken_back(steps, before, Result.DONE), ""
+    try:
+        image.ledger.take_back(steps, image.known, found)
+    except OSError as error:
+        gone = {f"/{one.path}" for one in steps if _now(image.root, one.path) != found[one.path]}
+        if isinstance(error, PermissionError) and not gone:
+            return _unfit(error)
+        problem = _said(error)
+        changes = interrupted(changes, gone, problem)
+        notes.note(f"{problem}: run it again when that is mended")
+    status = _end(folder, changes, wish.form, nothing=_nothing_baked())
+    return REFUSED if problem else status
+
+
+def _opened(folder: str) -> _Image | None:
+    """Return the image; None, said, where there is none. Raises click.BadParameter, and ParseError."""
+    try:
+        root = ImageRoot(folder)
+    except OSError as error:
+        raise click.BadParameter(f"{folder}: {error.strerror}", param_hint="--root") from None
+    try:
+        root.listing("etc")
+        ledger = Ledger(root, RECORD)
+        known = ledger.known()
+        return _Image(folder, root, ledger, known, ledger.found((PATH,), known))
+    except FileNotFoundError:
+        notes.note(f"{folder} has no /etc, and so is no image")
+    except OSError as error:
+        _unfit(error)
+    return None
+
+
+def _wanted(image: _Image, bare: BareRoot, policy: Policy, wish: Wish) -> tuple[Wanted, dict[str, str]]:
+    """Return what the image should have, and the texts that this replaces. Raises OSError.
+
+    It is planned as if no bake had been: so a second one comes to the same.
+    """
+    facts = examine(bare, policy, Scope(image=True), LiveOutside(bare))
+    notes.unreadable_lines(facts.snapshot.problems)
+    notes.denied(bare)
+    if wish.daemonless:
+        awk = bare.executable("usr/bin/awk")
+        start = wanted_rule(daemonless_rule(), has_awk=awk, starts=facts.system.daemon.enabled)
+    else:
+        start = wanted_service(Service(observe_unit(bare, SERVICE, image=True), *unit_file(bare, SERVICE)))
+    drop_in, replaced = _drop_in(image, facts)
+    return together((start, drop_in, wanted_parameters(facts))), replaced
+
+
+def _drop_in(image: _Image, facts: Facts) -> tuple[Wanted, dict[str, str]]:
+    """Return what nfstuned's drop-in of nfsmount.conf should be, and the text of another command there."""
+    ours, there = PATH in image.ours, image.now[PATH] is not None
+    text = image.root.read(PATH) if is_file(image.now[PATH]) else ""
+    now = sections(text) if there else {}
+    if now is None:
+        return refused_sections(FOREIGN), {}
+    own = image.known.before.get(PATH, "") if ours else text
+    held = Held(sections(own) or {})
+    planned, after = _planned(facts, held)
+    if after == now:
+        wanted = text if there else None
+    else:
+        wanted = with_sections(after) if after or (there and not ours) else None
+    replaced = {} if ours or not there or wanted == text else {PATH: text}
+    return wanted_sections(planned, after, now, wanted), replaced
+
+
+def _planned(facts: Facts, held: Held) -> tuple[Sequence[SectionChange], dict[str, int]]:
+    """Return the changes of the drop-in's sections, and the sections then. No name server is asked."""
+    found = uses(facts.snapshot, facts.policy)
+    open_names = unsettled(found)
+    network = Network(answers=tuple(Answer(name, error=_UNASKED) for name in open_names))
+    plan = plan_persist(found, network, facts.system.nfs_utils, held)
+    return tuple(_with_way(change, open_names) for change in plan.changes), plan.sections(held)
+
+
+def _with_way(change: SectionChange, open_names: Sequence[str]) -> SectionChange:
+    """Return a change that was left alone with what else may be done, where only a network can tell."""
+    if change.result is not Result.SKIPPED or change.server not in open_names:
+        return change
+    return replace(change, reason=f"{change.reason}; {_LATER}")
+
+
+def _with_replaced(known: Installed, replaced: Mapping[str, str]) -> Installed:
+    """Return what was written, and beside it what nfstuned itself wrote by another command."""
+    texts = {path: (digest(encoded(text)),) for path, text in replaced.items()}
+    return replace(known, digests={**known.digests, **texts})
+
+
+def _carry_out(
+    image: _Image, work: Work, wanted: Wanted, replaced: Mapping[str, str]
+) -> tuple[ImageChange, ...]:
+    """Write what is planned, and return what came of it. Raises PermissionError when nothing was done."""
+    changes = settled(wanted, work.steps, Result.DONE)
+    try:
+        if wanted.contents:
+            image.ledger.carry_out(work, replaced)
+        else:
+            image.ledger.take_back(work.steps, work.known, work.found)
+    except OSError as error:
+        done = set(_done(image.root, work, wanted.contents))
+        if isinstance(error, PermissionError) and not done:
+            raise
+        problem = _said(error)
+        notes.note(f"{problem}: run it again when that is mended, or with --undo")
+        return interrupted(changes, done, problem)
+    return changes
+
+
+def _done(root: ImageRoot, work: Work, contents: Mapping[str, Content]) -> Iterable[str]:
+    """Yield the files that are now as they should be."""
+    for one in work.steps:
+        if one.step not in {Step.WRITE, Step.REMOVE}:
+            continue
+        content = contents.get(one.path)
+        if _now(root, one.path) == (None if content is None else digest(content)):
+            yield f"/{one.path}"
+
+
+def _now(root: ImageRoot, path: str) -> str | None:
+    try:
+        return digest_at(root, path)
+    except OSError:
+        return ""
+
+
+def _end(folder: str, changes: Sequence[ImageChange], form: str, nothing: str = "") -> int:
+    """Print what came of it; return the exit status."""
+    if form == "json":
+        sys.stdout.write(to_json(bake_document(folder, changes)) + "\n")
+    elif changes:
+        print_outcomes([image_cells(change) for change in changes], summary(changes))
+    else:
+        sys.stdout.write((nothing or "Nothing to do: the image is prepared.") + "\n")
+    return REFUSED if any(change.result is Result.FAILED for change in changes) else ALL_DONE
+
+
+def _nothing_baked() -> str:
+    return "Nothing to take back: the image has nothing of bake's."
+
+
+def _unfit(error: OSError) -> int:
+    """Say why nothing could be tried; return the exit status."""
+    notes.note(_said(error))
+    return COULD_NOT_TRY
+
+
+def _said(error: OSError) -> str:
+    hint = ": run it as root" if isinstance(error, PermissionError) else ""
+    return f"{error.filename}: {error.strerror}{hint}"

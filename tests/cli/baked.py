@@ -1,0 +1,94 @@
+"""Images that are to be prepared, and what of them is there."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from nfstuned.cli import main
+from nfstuned.host.root import WitnessRoot
+from tests.check.hosts import load
+from tests.cli.conftest import REPOSITORY, Run
+
+CONFIG = '[[policy]]\nmatch = { server = "10.1.2.0/24" }\nprofile = "azure-netapp-files"\n'
+ANF = (
+    "10.1.2.4:/vol1 /mnt/vol1 nfs vers=4.1,hard,_netdev 0 0\n"
+    "10.1.2.5:/vol2 /mnt/vol2 nfs vers=3,hard,_netdev 0 0\n"
+)
+UNIT = "usr/lib/systemd/system/nfstuned.service"
+WANTED = "etc/systemd/system/multi-user.target.wants/nfstuned.service"
+RULE = "etc/udev/rules.d/99-nfstuned.rules"
+DROP_IN = "etc/nfsmount.conf.d/50-nfstuned.conf"
+RECORD = "etc/nfstuned-baked.json"
+SLOTS, SESSION = "etc/modprobe.d/sunrpc-slots.conf", "etc/modprobe.d/nfs-slots.conf"
+MOUNT_NFS = b"\x7fELF\0%%s: (linux nfs-utils %s)\n\0conf_init_dir: scandir %%s: %%s\0"
+MACHINE_ID = "9f3a4b2c1d0e8f7a6b5c4d3e2f1a0b9c\n"
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image's folder, and commands about it."""
+
+    tree: Path
+    capture: pytest.CaptureFixture[str]
+
+    def run(self, *args: str) -> Run:
+        """Run a command with --root."""
+        self.capture.readouterr()
+        status = main([args[0], "--root", str(self.tree), *args[1:]], WitnessRoot("/nonexistent"))
+        out, err = self.capture.readouterr()
+        return Run(status, out, err)
+
+    def put(self, name: str, text: str | bytes) -> None:
+        """Write a file."""
+        path = self.tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+    def outcomes(self, run: Run) -> list[tuple[str, str, str]]:
+        """Return kind, target and outcome of each action of a JSON document, which keeps its schema."""
+        return [(one["kind"], one["target"], one["outcome"]) for one in run.document["actions"]]
+
+    def findings(self, *families: str) -> list[str]:
+        """Return the rules that `nfstuned check --root` finds broken, of these families."""
+        found = self.run("check", "--format", "json").document["findings"]
+        return [one["rule"] for one in found if one["rule"].startswith(families)]
+
+    def copy(self, target: Path) -> Image:
+        """Return another one that is the same."""
+        return Image(Path(shutil.copytree(self.tree, target, symlinks=True)), self.capture)
+
+
+def everything(tree: Path) -> dict[str, tuple[str, bytes]]:
+    """Return all that is below a folder: kind, permissions and content of each name."""
+    found = {}
+    for path in sorted(tree.rglob("*")):
+        status = path.lstat()
+        data = path.read_bytes() if stat.S_ISREG(status.st_mode) else b""
+        if stat.S_ISLNK(status.st_mode):
+            data = str(path.readlink()).encode()
+        found[str(path.relative_to(tree))] = (stat.filemode(status.st_mode), data)
+    return found
+
+
+def make(case: str, tree: Path, capture: pytest.CaptureFixture[str]) -> Image:
+    """Return one of tests/hosts with nfstuned and its unit installed, and nothing that starts it."""
+    load(case).build(tree)
+    image = Image(tree, capture)
+    shutil.rmtree(tree / "etc/systemd", ignore_errors=True)
+    image.put(UNIT, (REPOSITORY / "systemd/nfstuned.service").read_bytes())
+    image.put("etc/machine-id", MACHINE_ID)
+    return image
+
+
+def with_netapp(image: Image, version: bytes = b"2.8.3") -> Image:
+    """Return the image with two volumes of Azure NetApp Files in its fstab, and a policy that says so."""
+    image.put("etc/nfstuned/nfstuned.toml", CONFIG)
+    image.put("etc/fstab", ANF)
+    image.put("usr/sbin/mount.nfs", MOUNT_NFS % version)
+    (image.tree / "usr/sbin/mount.nfs").chmod(0o755)
+    return image

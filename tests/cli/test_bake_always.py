@@ -1,0 +1,248 @@
+"""`nfstuned bake` when it is killed, when a disk is full, and in trees as nobody would make them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nfstuned.core.persisttext import with_sections
+from nfstuned.host import files
+from tests.cli.baked import (
+    DROP_IN,
+    RECORD,
+    RULE,
+    SESSION,
+    SLOTS,
+    UNIT,
+    WANTED,
+    Image,
+    everything,
+    make,
+    with_netapp,
+)
+from tests.users import NOBODY, rights_of
+
+CALLS = ("mkdir", "chmod", "link", "rename", "unlink", "symlink", "rmdir", "fchmod", "fsync")
+KILLED = 9
+OTHER = ("etc", "etc/fstab", "etc/modprobe.d", "etc/systemd", "etc/systemd/system", "usr/lib/systemd/system")
+PLACES = (DROP_IN, RECORD, RULE, SLOTS, SESSION, WANTED, UNIT, *OTHER)
+TARGETS = ("/", "..", "../../../../../..", "/dev/null", "/proc/self", "/nowhere", "etc", "/etc", ".")
+THINGS = st.sampled_from(["file", "empty", "folder", "fifo", "gone", *TARGETS])
+
+
+@pytest.fixture
+def image(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Image:
+    return with_netapp(make("image-debian-13", tmp_path / "image", capsys))
+
+
+def killed_at(number: int, image: Image, *args: str) -> bool:
+    """Run a command in a process that ends before its n-th call that changes a file; return whether it did.
+
+    Nothing else runs then, no `finally` either: as after kill -9.
+    """
+    pid = os.fork()
+    if pid == 0:
+        count = iter(range(10_000))
+        for name in CALLS:
+            setattr(os, name, _deadly(getattr(os, name), count, number))
+        image.run(*args)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == KILLED
+
+
+def _deadly(call: Callable[..., Any], count: Iterator[int], number: int) -> Callable[..., Any]:
+    def deadly(*args: object, **words: object) -> object:
+        if next(count) == number:
+            os._exit(KILLED)
+        return call(*args, **words)
+
+    return deadly
+
+
+@pytest.mark.timeout(300)
+def test_a_bake_that_is_killed_anywhere_can_be_undone_or_completed(image: Image, tmp_path: Path) -> None:
+    image.put(DROP_IN, with_sections({"10.9.9.9": 4}))
+    before = everything(image.tree)
+    whole = image.copy(tmp_path / "whole")
+    whole.run("bake")
+    baked = {name: one for name, one in everything(whole.tree).items() if name != RECORD}
+    number = 0
+    while killed_at(number, half := image.copy(tmp_path / f"half-{number}"), "bake"):
+        other = half.copy(tmp_path / f"other-{number}")
+        assert half.run("bake", "--undo").status == 0
+        assert everything(half.tree) == before, number
+        assert other.run("bake").status == 0
+        found = everything(other.tree)
+        assert {name: one for name, one in found.items() if name != RECORD} == baked, number
+        other.run("bake", "--undo")
+        assert everything(other.tree) == before, number
+        shutil.rmtree(half.tree)
+        shutil.rmtree(other.tree)
+        number += 1
+    assert number > len(CALLS)
+
+
+@pytest.mark.timeout(300)
+def test_an_undo_that_is_killed_anywhere_can_be_run_again(image: Image, tmp_path: Path) -> None:
+    before = everything(image.tree)
+    image.run("bake")
+    number = 0
+    while killed_at(number, half := image.copy(tmp_path / f"half-{number}"), "bake", "--undo"):
+        assert half.run("bake", "--undo").status == 0
+        assert everything(half.tree) == before, number
+        shutil.rmtree(half.tree)
+        number += 1
+    assert number > len({WANTED, DROP_IN, SLOTS, SESSION})
+
+
+@pytest.mark.parametrize("write", range(5))
+def test_a_disk_that_is_full_is_told_and_what_was_written_can_be_taken_back(
+    write: int, image: Image, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five are written: the record, three files, and the record again."""
+    before = everything(image.tree)
+    calls = iter(range(100))
+    real = files._write  # noqa: SLF001 - the one place where a disk can be full
+
+    def full(place: int, name: str, data: bytes) -> None:
+        if next(calls) == write:
+            raise OSError(28, "No space left on device", name)
+        real(place, name, data)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(files, "_write", full)
+        run = image.run("bake", "--format", "json")
+    failed = [one for one in run.document["actions"] if one["outcome"] == "failed"]
+    assert "No space left on device: run it again when that is mended" in run.err
+    assert (run.status, bool(failed)) == (1, True) if write < 4 else (0, False)
+    assert all("No space left on device" in one["reason"] for one in failed)
+    done = {one["path"] for one in run.document["actions"] if one["outcome"] == "done"}
+    assert all(os.path.lexists(image.tree / path[1:]) for path in done)
+    assert image.run("bake", "--undo").status == 0
+    assert everything(image.tree) == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has other users' rights to lay down")
+def test_without_root_it_says_so_and_changes_nothing(image: Image) -> None:
+    for folder in (image.tree, *image.tree.parents):
+        if str(folder).startswith(str(image.tree.parents[2])):
+            folder.chmod(0o755)
+    before = everything(image.tree)
+    with rights_of(NOBODY):
+        run = image.run("bake")
+    assert (run.status, run.out) == (2, "")
+    assert run.err == f"/{RECORD}: Permission denied: run it as root\n"
+    assert everything(image.tree) == before
+    image.run("bake")
+    baked = everything(image.tree)
+    with rights_of(NOBODY):
+        run = image.run("bake", "--undo")
+    assert (run.status, run.out) == (2, "")
+    assert run.err.endswith("Permission denied: run it as root\n")
+    assert everything(image.tree) == baked
+
+
+def test_what_is_no_image_is_refused(image: Image, tmp_path: Path) -> None:
+    run = Image(tmp_path / "absent", image.capture).run("bake")
+    assert (run.status, run.out) == (2, "")
+    assert "No such file or directory" in run.err
+    (tmp_path / "empty").mkdir()
+    run = Image(tmp_path / "empty", image.capture).run("bake")
+    assert (run.status, run.err) == (2, f"{tmp_path}/empty has no /etc, and so is no image\n")
+    assert list((tmp_path / "empty").iterdir()) == []
+
+
+def test_an_invalid_configuration_of_the_image_ends_it(image: Image) -> None:
+    image.put("etc/nfstuned/nfstuned.toml", "[daemon]\nsample_intervall = 1\n")
+    before = everything(image.tree)
+    run = image.run("bake")
+    assert (run.status, run.out) == (2, "")
+    assert run.err.startswith("/etc/nfstuned/nfstuned.toml:2: daemon.sample_intervall")
+    assert everything(image.tree) == before
+
+
+def test_a_loop_of_links_is_named(image: Image) -> None:
+    (image.tree / "etc/modprobe.d").symlink_to("modprobe.d")
+    before = everything(image.tree)
+    run = image.run("bake")
+    assert (run.status, run.out) == (2, "")
+    assert run.err == f"/{SLOTS}: Too many levels of symbolic links\n"
+    assert everything(image.tree) == before
+
+
+def test_a_damaged_record_is_not_followed(image: Image) -> None:
+    image.run("bake")
+    image.put(RECORD, '{"schema": "nfstuned.installed/1", "files": {"etc/passwd": [')
+    before = everything(image.tree)
+    for words in ((), ("--undo",)):
+        run = image.run("bake", *words)
+        assert (run.status, run.out) == (2, "")
+        assert f"/{RECORD}: is damaged" in run.err
+    assert everything(image.tree) == before
+
+
+def test_links_of_the_image_do_not_lead_out_of_it(image: Image, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (image.tree / "etc/modprobe.d").symlink_to("/srv/modprobe.d")
+    (image.tree / "srv/modprobe.d").mkdir(parents=True)
+    assert image.run("bake").status == 0
+    written = {one.name for one in (image.tree / "srv/modprobe.d").iterdir()}
+    assert written == {"nfs-slots.conf", "sunrpc-slots.conf"}
+    assert image.run("bake", "--undo").status == 0
+    assert list((image.tree / "srv/modprobe.d").iterdir()) == []
+    (image.tree / "etc/nfsmount.conf.d").symlink_to(f"../../../../../../..{outside}")
+    run = image.run("bake")
+    assert (run.status, list(outside.iterdir())) == (1, [])
+    assert f"/{DROP_IN}: No such file or directory" in run.err
+
+
+def furnish(tree: Path, place: str, thing: str) -> None:
+    path = tree / place
+    if thing == "gone" and os.path.lexists(path):
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    if os.path.lexists(path) or thing == "gone":
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if thing in {"file", "empty"}:
+        path.write_text("" if thing == "empty" else "somebody's\n")
+    elif thing == "folder":
+        path.mkdir()
+    elif thing == "fifo":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(thing)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    odd=st.dictionaries(st.sampled_from(PLACES), THINGS, max_size=4),
+    words=st.sampled_from([(), ("--daemonless",)]),
+)
+def test_whatever_an_image_is_an_undo_leaves_it_as_it_was(
+    odd: dict[str, str], words: tuple[str, ...], image: Image, tmp_path: Path
+) -> None:
+    tree = Image(tmp_path / "odd", image.capture)
+    shutil.rmtree(tree.tree, ignore_errors=True)
+    image.copy(tree.tree)
+    for place, thing in odd.items():
+        with contextlib.suppress(OSError):  # below what is no folder by now
+            furnish(tree.tree, place, thing)
+    before, beside = everything(tree.tree), everything(image.tree)
+    run = tree.run("bake", *words)
+    assert run.status in {0, 1, 2}
+    assert "Traceback" not in run.err
+    if run.status == 0:
+        assert "Nothing to do" in tree.run("bake", *words).out
+    undone = tree.run("bake", "--undo")
+    assert undone.status == 0 or RECORD in odd or "etc" in odd, undone
+    assert everything(tree.tree) == before
+    assert everything(image.tree) == beside

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nfstuned.core.bakeplan import (
+    RULE,
+    SERVICE,
+    interrupted,
+    settled,
+    taken_back,
+    together,
+    wanted_rule,
+    wanted_sections,
+    wanted_service,
+)
+from nfstuned.core.persisttext import with_sections
+from nfstuned.model.bake import ImageChange, Kind, Service, Wanted
+from nfstuned.model.change import SectionChange
+from nfstuned.model.files import Link, Placement, Step
+from nfstuned.model.system import Unit
+from nfstuned.model.work import Result
+from nfstuned.parse.nfsmount import PERSISTED
+
+UNIT = "usr/lib/systemd/system/nfstuned.service"
+TEXT = (Path(__file__).parents[2] / "systemd/nfstuned.service").read_text()
+LINK = "etc/systemd/system/multi-user.target.wants/nfstuned.service"
+INSTALLED = Unit(installed=True)
+
+
+def told(changes: tuple[ImageChange, ...]) -> list[tuple[Kind, str, Result]]:
+    return [(one.kind, one.target, one.result) for one in changes]
+
+
+def test_the_service_is_started_by_what_its_unit_names() -> None:
+    wanted = wanted_service(Service(INSTALLED, UNIT, TEXT))
+    assert wanted.contents == {LINK: Link(f"/{UNIT}")}
+    assert told(wanted.changes) == [(Kind.SERVICE, SERVICE, Result.PLANNED)]
+
+
+@pytest.mark.parametrize(
+    "install",
+    [
+        "",
+        "[Install]\nAlias=a.service\n",
+        "[Install]\nWantedBy=\n",
+        "[Unit]\nWantedBy=a.target\n",
+        "[Install]\nWantedBy=%i.target a/b.target\n",
+    ],
+)
+def test_a_unit_that_names_no_target_is_not_started(install: str) -> None:
+    wanted = wanted_service(Service(INSTALLED, UNIT, install))
+    assert (dict(wanted.contents), told(wanted.changes)) == ({}, [(Kind.SERVICE, SERVICE, Result.FAILED)])
+
+
+def test_a_target_that_is_named_twice_has_one_link() -> None:
+    text = "[Install]\nWantedBy=a.target a.target\nWantedBy=a.target\nRequiredBy=a.target\n"
+    names = [path.split("/")[3] for path in wanted_service(Service(INSTALLED, UNIT, text)).contents]
+    assert names == ["a.target.wants", "a.target.requires"]
+
+
+@pytest.mark.parametrize(
+    ("service", "old"),
+    [
+        (Service(Unit()), "not installed"),
+        (Service(Unit(installed=True, masked=True), UNIT, TEXT), "masked"),
+        (Service(Unit(masked=True)), "masked"),
+    ],
+)
+def test_what_cannot_be_started_is_told(service: Service, old: str) -> None:
+    (change,) = wanted_service(service).changes
+    assert (change.old, change.new, change.path, change.result) == (old, "enabled", "", Result.FAILED)
+
+
+def test_what_something_starts_already_is_left() -> None:
+    assert wanted_service(Service(Unit(installed=True, enabled=True), UNIT, TEXT)) == Wanted()
+
+
+def test_the_rule_needs_awk_and_no_service_beside_it() -> None:
+    assert told(wanted_rule(b"rule", has_awk=False, starts=False).changes)[0][2] is Result.FAILED
+    wanted = wanted_rule(b"rule", has_awk=True, starts=True)
+    assert wanted.contents == {RULE: b"rule"}
+    assert [one.result for one in wanted.changes] == [Result.PLANNED, Result.SKIPPED]
+
+
+def section(name: str, old: int | None, new: int | None, result: Result = Result.PLANNED) -> SectionChange:
+    return SectionChange(name, old, new, result, "why")
+
+
+def test_sections_are_told_against_what_is_really_there() -> None:
+    planned = (section("a", None, 8), section("b", None, 8), section("x", None, 4, Result.SKIPPED))
+    wanted = wanted_sections(planned, {"a": 8, "b": 8}, {"a": 8, "old": 4}, with_sections({"a": 8, "b": 8}))
+    assert [(one.target, one.old, one.new, one.result) for one in wanted.changes] == [
+        ("b", None, 8, Result.PLANNED),
+        ("old", 4, None, Result.PLANNED),
+        ("x", None, 4, Result.SKIPPED),
+    ]
+    assert wanted.changes[1].reason == "nothing asks for it any more"
+    assert list(wanted.contents) == [PERSISTED[1:]]
+
+
+def test_a_drop_in_without_sections_goes_as_a_file() -> None:
+    wanted = wanted_sections((), {}, {"a": 8}, None)
+    steps = (Placement(PERSISTED[1:], Step.REMOVE),)
+    assert told(settled(wanted, steps, Result.DONE)) == [(Kind.FILE, PERSISTED, Result.DONE)]
+
+
+def test_a_change_comes_to_what_its_file_does() -> None:
+    def change(path: str) -> ImageChange:
+        return ImageChange(Kind.PARAMETER, path, f"/{path}", 1, 2, Result.PLANNED, "why")
+
+    names = ("written", "same", "refused")
+    wanted = together(Wanted((change(name),), {name: b""}) for name in names)
+    steps = (
+        Placement("written", Step.WRITE),
+        Placement("same", Step.SAME),
+        Placement("refused", Step.REFUSE, "foreign"),
+        Placement("gone", Step.REMOVE),
+        Placement("kept", Step.KEEP, "edited"),
+    )
+    changes = settled(wanted, steps, Result.DONE)
+    assert [(one.path, one.result, one.reason) for one in changes] == [
+        ("/written", Result.DONE, "why"),
+        ("/refused", Result.FAILED, "foreign"),
+        ("/gone", Result.DONE, "nothing asks for it any more"),
+        ("/kept", Result.SKIPPED, "edited"),
+    ]
+    half = interrupted(changes, {"/gone"}, "no space")
+    assert [(one.path, one.reason) for one in half if one.result is Result.FAILED] == [
+        ("/written", "no space"),
+        ("/refused", "foreign"),
+    ]
+
+
+def test_what_is_taken_back_says_whether_something_comes_in_its_place() -> None:
+    steps = (Placement("a", Step.REMOVE), Placement("b", Step.REMOVE), Placement("c", Step.KEEP, "edited"))
+    changes = taken_back(steps, {"b"}, Result.DONE)
+    assert [(one.new, one.result) for one in changes] == [
+        ("removed", Result.DONE),
+        ("as before", Result.DONE),
+        (None, Result.FAILED),
+    ]
