@@ -74,6 +74,26 @@ def test_the_service_may_write_what_the_command_writes() -> None:
     assert LOCK.startswith(f"run/{dict(given)['RuntimeDirectory']}/")
 
 
+@pytest.mark.parametrize("name", ["nfstuned-check.service", "nfstuned-check.timer"])
+def test_systemd_finds_nothing_wrong_with_the_check_s_units(name: str, tmp_path: Path) -> None:
+    for unit in (ROOT / "systemd").glob("nfstuned-check.*"):
+        (tmp_path / unit.name).write_text(unit.read_text().replace("/usr/bin/nfstuned ", "/usr/bin/true "))
+    done = run("systemd-analyze", "verify", "--man=no", tmp_path / name)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_drop_in_for_metrics_opens_the_sandbox_by_no_more_than_it_says(tmp_path: Path) -> None:
+    shutil.copy(UNIT, tmp_path)
+    folder = tmp_path / f"{UNIT.name}.d"
+    folder.mkdir()
+    shutil.copy(ROOT / "systemd/nfstuned-metrics.conf", folder)
+    unit = tmp_path / UNIT.name
+    done = run("systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", unit)
+    assert done.returncode == 0, done.stdout
+    closed = run("systemd-analyze", "security", "--offline=true", "--threshold=17", "--no-pager", UNIT)
+    assert closed.returncode == 0, closed.stdout
+
+
 def test_the_sandbox_hides_no_mount_and_no_kernel_file_that_the_daemon_reads() -> None:
     given = dict(settings())
     assert given["ProtectHome"] == "read-only"

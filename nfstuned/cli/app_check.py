@@ -49,7 +49,7 @@ from nfstuned.model.severity import Severity
     show_default=True,
     help="The least severity that makes the exit status 1.",
 )
-@format_option("junit", "sarif")
+@format_option("junit", "sarif", "prometheus")
 @click.pass_obj
 def check(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Order has the types
     """Say what is wrong with NFS and SMB mounts.

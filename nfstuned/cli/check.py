@@ -16,7 +16,7 @@ from nfstuned.cli.progress import Patient
 from nfstuned.cli.terminal import terminal_width
 from nfstuned.core.diagnose import diagnose, select
 from nfstuned.core.render import to_json
-from nfstuned.core.render_check import check_document
+from nfstuned.core.render_check import check_document, findings_counts
 from nfstuned.core.rules import RULES
 from nfstuned.core.text_check import Line, report_lines
 from nfstuned.host.outside import Outside
@@ -48,6 +48,8 @@ def judge(root: Root, order: Order, outside: Outside | None = None) -> int:
     """Judge a host or an image and print what is wrong; a test answers for the world `outside`."""
     rules = _chosen(order)
     root = _rooted(root, order)
+    if order.form == "prometheus" and not _can_write_metrics():
+        return BROKEN
     policy = usable_policy(root) if order.image is None else image_policy(root)
     if policy is None:
         return BROKEN
@@ -131,6 +133,8 @@ def _print(report: Report, form: str) -> None:
         sys.stdout.write(to_json(check_document(report)) + "\n")
     elif form == "junit":
         sys.stdout.write(_junit(report))
+    elif form == "prometheus":
+        sys.stdout.write(_prometheus(report))
     else:
         sys.stdout.write(_sarif(report))
 
@@ -156,6 +160,28 @@ def _junit(report: Report) -> str:
 
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
     return junit(report, Stamp(now, os.uname().nodename or "localhost"))
+
+
+def _can_write_metrics() -> bool:
+    """Say what is missing before the work is done, not after it."""
+    from nfstuned.host.exposition import MissingError, load  # noqa: PLC0415 - with the format that needs it
+
+    try:
+        load()
+    except MissingError as error:
+        notes.note(f"--format prometheus: {error}")
+        return False
+    return True
+
+
+def _prometheus(report: Report) -> str:
+    from time import time  # noqa: PLC0415 - with the format that needs it
+
+    from nfstuned.core.metrics import findings_families  # noqa: PLC0415 - as above
+    from nfstuned.host.exposition import load  # noqa: PLC0415 - as above
+    from nfstuned.host.observe import nothing  # noqa: PLC0415 - as above
+
+    return load().render(findings_families(findings_counts(report), time()), nothing).decode()
 
 
 def _sarif(report: Report) -> str:

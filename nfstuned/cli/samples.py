@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from nfstuned.cli.notes import note
+from nfstuned.core.meantimes import BOUNDS_MS, MeanTimesCount
 from nfstuned.core.render import count, printable
 from nfstuned.core.render_samples import ASCII, BLOCKS, CSV_HEADER, csv_row, history_lines
-from nfstuned.core.samplehistory import History
-from nfstuned.core.samples import to_json
+from nfstuned.core.samplehistory import History, identity
+from nfstuned.core.samples import kinds, to_json
 from nfstuned.core.since import parse_since
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
@@ -103,12 +104,30 @@ def _since(order: Order) -> float | None:
 def _print_json(samples: Iterable[Sample]) -> int:
     """Print `nfstuned.samples/1`, a sample a line, as they come: a day of many mounts need not fit memory."""
     shown = 0
+    counts: dict[tuple[str, str], MeanTimesCount] = {}
     sys.stdout.write('{"schema": "nfstuned.samples/1", "samples": [')
     for sample in samples:
         sys.stdout.write(("\n" if shown == 0 else ",\n") + json.dumps(to_json(sample)))
+        counts.setdefault(identity(sample), MeanTimesCount()).add(kinds(sample))
         shown += 1
-    sys.stdout.write("\n]}\n" if shown else "]}\n")
+    sys.stdout.write("\n]" if shown else "]")
+    sys.stdout.write(f', "mean_rtt": {json.dumps(_mean_times(counts))}}}\n')
     return shown
+
+
+def _mean_times(counts: dict[tuple[str, str], MeanTimesCount]) -> list[dict[str, object]]:
+    """Return how many samples of each mount had which mean round trip."""
+    return [
+        {
+            "mount_point": point,
+            "source": source,
+            "kind": kind,
+            "at_most_ms": [*BOUNDS_MS, None],
+            "samples": intervals,
+        }
+        for (point, source), mount in sorted(counts.items())
+        for kind, intervals in mount.counted()
+    ]
 
 
 def _print_csv(samples: Iterable[Sample]) -> int:

@@ -15,6 +15,8 @@ class Contest:
     bdi: int
     times: tuple[float, ...] = ()
     left: bool = False
+    count: int = 0
+    """How often another writer's value was found."""
 
     def again(self, now: float) -> Contest:
         """Return the contest after another change at `now` (monotonic seconds).
@@ -23,5 +25,5 @@ class Contest:
         """
         recent = tuple(time for time in self.times if now - time < WINDOW_S)
         if self.left or len(recent) >= TRIES:
-            return Contest(self.bdi, recent, left=True)
-        return Contest(self.bdi, (*recent, now))
+            return Contest(self.bdi, recent, left=True, count=self.count + 1)
+        return Contest(self.bdi, (*recent, now), count=self.count + 1)

@@ -11,6 +11,7 @@ from itertools import compress
 from operator import ne
 from typing import NamedTuple
 
+from nfstuned.core.growth import ResetError
 from nfstuned.model.kernel import Stanza
 from nfstuned.parse.mountstats import Row, operation_row, total_row
 
@@ -38,10 +39,6 @@ class Elsewhere(NamedTuple):
 NOTHING_ELSEWHERE = Elsewhere(frozenset())
 
 
-class ResetError(Exception):
-    """A counter fell, or grew beyond reason, or is not there: it is not the one that was seen before."""
-
-
 def totals(before: Stanza, now: Stanza) -> tuple[Row, Row]:
     """Return the numbers of `bytes:`, or one object twice where nothing changed; ResetError, ParseError."""
     if before.totals is None or now.totals is None:
@@ -49,6 +46,12 @@ def totals(before: Stanza, now: Stanza) -> tuple[Row, Row]:
     if before.totals == now.totals:
         return _NOTHING, _NOTHING
     return total_row(before.totals), total_row(now.totals)
+
+
+def unused(stats: Stanza) -> Stanza:
+    """Return the superblock as it was before anything was counted."""
+    zeros = None if stats.totals is None else b" ".join([b"0"] * len(_NOTHING))
+    return stats._replace(totals=zeros, transports=b"", operations=b"")
 
 
 def elsewhere(before: Stanza, now: Stanza, names: frozenset[str]) -> Elsewhere:

@@ -11,20 +11,17 @@ from typing import NamedTuple
 from nfstuned.core.differences import (
     NOTHING_ELSEWHERE,
     Elsewhere,
-    ResetError,
     elsewhere,
     operations,
     totals,
 )
+from nfstuned.core.growth import ResetError, Span, continues, grown
 from nfstuned.core.join import join, transport_group
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Stanza, Transport
 from nfstuned.model.samples import Counted, Look, OpRate, Sample, TransportRate
 from nfstuned.model.work import Snapshot
 from nfstuned.parse.mountstats import Row, parse_transports
-
-MOST_BYTES_PER_S, MOST_OPS_PER_S = 1e14, 1e8
-"""No machine does more. What seems to is a counter that began anew, and a wrap that cannot be one."""
 
 GROUP_OPS = frozenset({
     "NULL", "RENEW", "SETCLIENTID", "SETCLIENTID_CONFIRM", "EXCHANGE_ID", "CREATE_SESSION", "DESTROY_SESSION",
@@ -46,14 +43,6 @@ class _Group(NamedTuple):
     elsewhere: Elsewhere
 
 
-class _Span(NamedTuple):
-    """An interval, and what a counter can grow by in it."""
-
-    seconds: float
-    most_bytes: float
-    most_ops: float
-
-
 def look(snapshot: Snapshot, stats: Iterable[Stanza], time: float, monotonic_s: float) -> Look:
     """Return the counters of every superblock that has a mount with statistics, each superblock once.
 
@@ -68,7 +57,18 @@ def look(snapshot: Snapshot, stats: Iterable[Stanza], time: float, monotonic_s: 
             if counters is not None:
                 points = tuple(dict.fromkeys([mount.point for mount in superblock.mounts]))
                 group = transport_group(shown.options, shown.source)
-                seen.append(Counted(superblock.device, superblock.bdi, points, shown.source, group, counters))
+                seen.append(
+                    Counted(
+                        superblock.device,
+                        superblock.bdi,
+                        points,
+                        shown.source,
+                        group,
+                        counters,
+                        superblock.read_ahead_kb,
+                        shown.options.number("rsize"),
+                    )
+                )
                 break
     return Look(time, monotonic_s, tuple(seen))
 
@@ -84,13 +84,13 @@ def rates(earlier: Look, later: Look) -> tuple[Sample, ...]:
     seconds = later.monotonic_s - earlier.monotonic_s
     if not (0 < seconds < math.inf and math.isfinite(later.time)):
         return ()
-    span = _Span(seconds, min(MOST_BYTES_PER_S * seconds, 2.0**63), min(MOST_OPS_PER_S * seconds, 2.0**63))
+    span = Span.of(seconds)
     known = {(counted.device, counted.bdi): counted for counted in earlier.superblocks}
     groups: dict[str, _Group] = {}
     samples: list[Sample] = []
     for now in later.superblocks:
         before = known.get((now.device, now.bdi))
-        if before is None or not _continues(before.stats, now.stats, seconds):
+        if before is None or not continues(before.stats, now.stats, seconds):
             continue
         try:
             samples.append(_sample((before, now), span, groups, later.time))
@@ -99,21 +99,7 @@ def rates(earlier: Look, later: Look) -> tuple[Sample, ...]:
     return tuple(samples)
 
 
-def _continues(before: Stanza, now: Stanza, seconds: float) -> bool:
-    """Tell whether both are of one superblock, and whole: its age grew by the time between the looks.
-
-    Ages are whole seconds, and each look takes a while: two seconds and a tenth are allowed for that. They
-    come from jiffies, which like CLOCK_MONOTONIC stand still while the machine is suspended.
-    """
-    if not (before.whole and now.whole):
-        return False
-    if before.age_s is None or now.age_s is None:
-        return True
-    grown = now.age_s - before.age_s
-    return grown >= 0 and 0.9 * seconds - 2 <= grown <= 1.1 * seconds + 2
-
-
-def _sample(pair: tuple[Counted, Counted], span: _Span, groups: dict[str, _Group], time: float) -> Sample:
+def _sample(pair: tuple[Counted, Counted], span: Span, groups: dict[str, _Group], time: float) -> Sample:
     before, now = pair
     moved = _bytes(before.stats, now.stats, span)
     group = groups.get(now.group)
@@ -138,45 +124,47 @@ def _sample(pair: tuple[Counted, Counted], span: _Span, groups: dict[str, _Group
         transport=group.rate,
         direct_read_bytes_per_s=direct_read,
         direct_write_bytes_per_s=direct_written,
+        read_ahead_kb=now.read_ahead_kb if now.read_ahead_kb == before.read_ahead_kb else None,
+        rsize_bytes=now.rsize_bytes,
     )
 
 
-def _bytes(before: Stanza, now: Stanza, span: _Span) -> tuple[float, ...]:
+def _bytes(before: Stanza, now: Stanza, span: Span) -> tuple[float, ...]:
     """Return the rates of the first six byte counters: programs' buffered and direct, then the server's."""
     old, new = totals(before, now)
     if old is new:
         return _STILL
-    return tuple(_grown(old[n], new[n], span.most_bytes, (64,)) / span.seconds for n in range(_BYTES))
+    return tuple(grown(old[n], new[n], span.most_bytes, (64,)) / span.seconds for n in range(_BYTES))
 
 
-def _ops(before: Stanza, now: Stanza, span: _Span, counted: Elsewhere) -> dict[str, OpRate]:
+def _ops(before: Stanza, now: Stanza, span: Span, counted: Elsewhere) -> dict[str, OpRate]:
     """Return the rates of the operations that ended in the interval, but those that are counted elsewhere."""
     return {
         name: _op(old, new, span) for name, old, new in operations(before, now, counted) if new[:2] != old[:2]
     }
 
 
-def _op(old: Row, new: Row, span: _Span) -> OpRate:
+def _op(old: Row, new: Row, span: Span) -> OpRate:
     """Return the rates of one operation (net/sunrpc/stats.c, rpc_count_iostats_metrics).
 
     The kernel counts all of an operation when it ends: what it was sent for, more than once if need be, how
     often it timed out, and its times. One that was given up before it was sent has no round trip.
     """
     seconds, most = span.seconds, span.most_ops
-    ops = _grown(old[0], new[0], most)
+    ops = grown(old[0], new[0], most)
     known = len(old) > _ERRORS and len(new) > _ERRORS
     return OpRate(
         per_s=ops / seconds,
         queue_ms=_mean(old[5], new[5], ops),
         rtt_ms=_mean(old[6], new[6], ops),
         exe_ms=_mean(old[7], new[7], ops),
-        retrans_per_s=max(0, _grown(old[1], new[1], most) - ops) / seconds,
-        errors_per_s=_grown(old[_ERRORS], new[_ERRORS], most) / seconds if known else None,
-        timeouts_per_s=_grown(old[2], new[2], most) / seconds,
+        retrans_per_s=max(0, grown(old[1], new[1], most) - ops) / seconds,
+        errors_per_s=grown(old[_ERRORS], new[_ERRORS], most) / seconds if known else None,
+        timeouts_per_s=grown(old[2], new[2], most) / seconds,
     )
 
 
-def _transport(before: Counted, now: Counted, span: _Span) -> TransportRate:
+def _transport(before: Counted, now: Counted, span: Span) -> TransportRate:
     """Return the figures of a group's connections (net/sunrpc/xprt.c, xprt_request_transmit)."""
     old, new = parse_transports(before.stats.transports), parse_transports(now.stats.transports)
     high = [line.max_slots for line in new if line.max_slots is not None]
@@ -184,7 +172,7 @@ def _transport(before: Counted, now: Counted, span: _Span) -> TransportRate:
     if before.group != now.group or len(old) != len(new):
         return unknown
     try:
-        sends = sum(_grown(a.sends, b.sends, span.most_ops) for a, b in zip(old, new, strict=True))
+        sends = sum(grown(a.sends, b.sends, span.most_ops) for a, b in zip(old, new, strict=True))
         connects = [_connects(a, b, span) for a, b in zip(old, new, strict=True)]
     except ResetError:
         return unknown
@@ -199,30 +187,15 @@ def _transport(before: Counted, now: Counted, span: _Span) -> TransportRate:
     )
 
 
-def _connects(old: Transport, new: Transport, span: _Span) -> int | None:
+def _connects(old: Transport, new: Transport, span: Span) -> int | None:
     """Return how often a connection was made anew; a connection with fewer than before is another one."""
     if old.connects is None or new.connects is None:
         return None
-    return _grown(old.connects, new.connects, span.most_ops)
+    return grown(old.connects, new.connects, span.most_ops)
 
 
 def _sum(lines: Iterable[Transport], name: str) -> int:
     return sum(getattr(line, name) or 0 for line in lines)
-
-
-def _grown(before: int, now: int, most: float, widths: tuple[int, ...] = (32, 64)) -> int:
-    """Return how much a counter grew; a fall may be a wrap at one of the `widths`, in bits.
-
-    The kernel's `unsigned long` has 32 bits on 32-bit machines. A wrap must be likely: less than a quarter of
-    the range away, and no more than `most`. Raises ResetError when no growth explains the numbers.
-    """
-    if 0 <= now - before <= most:
-        return now - before
-    for bits in widths:
-        grown = now - before + (1 << bits)
-        if now < before < (1 << bits) and grown <= min(most, 1 << (bits - 2)):
-            return grown
-    raise ResetError
 
 
 def _mean(before: int, now: int, count: int) -> float | None:

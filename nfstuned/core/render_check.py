@@ -38,6 +38,17 @@ def check_document(report: Report) -> Document:
     }
 
 
+def findings_counts(report: Report) -> dict[tuple[str, str, str], int]:
+    """Return how often each rule found something, by its id, name and severity; skipped rules are absent."""
+    counts = {
+        (rule.id, rule.name, rule.severity.value): 0 for rule in report.rules if rule not in report.skipped
+    }
+    for finding in report.diagnosis.findings:
+        key = (finding.rule, finding.name, finding.severity.value)
+        counts[key] = counts.get(key, 0) + 1
+    return counts
+
+
 def rules_document(rules: Iterable[Rule]) -> Document:
     """Return the catalogue as `nfstuned.rules/1` (docs/schema/nfstuned.rules.1.json)."""
     rows = [

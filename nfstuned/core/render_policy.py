@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 
 from nfstuned.core.render import Document
 from nfstuned.model.policy import Assignment, Policy, Profile, Source
@@ -59,6 +60,7 @@ def _profile(profile: Profile) -> Iterator[str]:
 
 def _tables(policy: Policy) -> dict[str, dict[str, object]]:
     interval = f"{policy.sample_interval_s:g}s" if policy.sample_interval_s else "0"
+    metrics = policy.prometheus
     return {
         "daemon": {"sample_interval": interval, "restore_on_stop": policy.restore_on_stop},
         "samples": {
@@ -67,6 +69,11 @@ def _tables(policy: Policy) -> dict[str, dict[str, object]]:
             "keep": policy.sample_files_kept,
         },
         "nconnect": {"mode": policy.nconnect_mode},
+        **(
+            {"prometheus": {key: value for key, value in asdict(metrics).items() if value}}
+            if metrics.wanted
+            else {}
+        ),
     }
 
 

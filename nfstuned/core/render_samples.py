@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone, tzinfo
+from textwrap import wrap
 
 from nfstuned.core.render import count, printable, shorten
 from nfstuned.core.samplehistory import COLUMNS, Axis, MountHistory, Row
@@ -44,6 +45,7 @@ _TRANSPORT = (
     "max_slots",
     "connects_per_s",
 )
+_READ_AHEAD = ("read_ahead_kb", "rsize_bytes")
 CSV_HEADER = (
     "time",
     "utc",
@@ -51,6 +53,7 @@ CSV_HEADER = (
     *(f"{kind}_{key}" for kind in _KINDS for key in _OF_KIND),
     *_TOGETHER,
     *_TRANSPORT,
+    *_READ_AHEAD,
 )
 """The keys of `nfstuned.sample/1`; `utc` is `time` for people, and operations are taken together by kind."""
 
@@ -68,6 +71,7 @@ def csv_row(sample: Sample) -> list[object]:
         *(getattr(found[kind], key) if kind in found else None for kind in _KINDS for key in _OF_KIND),
         *(_sum(ops, key) for key in _TOGETHER),
         *(getattr(sample.transport, key) for key in _TRANSPORT),
+        *(getattr(sample, key) for key in _READ_AHEAD),
     ]
 
 
@@ -91,6 +95,8 @@ def history_lines(
         used = f"  {count(mount.samples, 'sample')}, in use for {duration(mount.used_s)}"
         yield f"{used:<{WIDTH - 3 * _CELL}}{'min':>{_CELL}}{'median':>{_CELL}}{'max':>{_CELL}}"
         yield from (_row(row, bars) for row in mount.rows)
+        for verdict in mount.read_ahead:
+            yield from wrap(str(verdict), WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
 def _row(row: Row, bars: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from nfstuned.core.meantimes import BOUNDS_MS
 from nfstuned.core.render import count, printable
 from nfstuned.core.render_samples import duration
 from nfstuned.core.samples import figure, speed
@@ -21,10 +22,32 @@ def mount_section(mount: MountSeries, frame: Frame, events: Iterable[Event], num
     """Yield a mount's heading and charts; those of what was never known are left out."""
     yield f'<h2 id="m{number}">{esc(mount.place)}</h2>'
     yield f'<p class="meta"><code>{esc(mount.source)}</code>, {esc(_told(mount))}</p>'
+    for verdict in mount.read_ahead:
+        text = str(verdict)
+        yield f"<p>{esc(text[0].upper() + text[1:])}.</p>"
     yield '<div class="charts">'
     for chart in charts(mount, events):
         yield from figure_of(chart, frame)
     yield "</div>"
+    yield from _mean_times(mount)
+
+
+def _mean_times(mount: MountSeries) -> Iterator[str]:
+    """Yield how many samples had which mean round trip, as a table."""
+    if not mount.mean_times:
+        return
+    yield "<h3>Samples by the mean round trip of their operations</h3>"
+    yield (
+        "<p>A sample counts once, however many operations it is the mean of. Means of intervals are no "
+        "percentiles of latency: single operations may have taken far longer.</p>"
+    )
+    yield '<div class="scroll"><table><thead><tr><th>Operations</th>'
+    yield "".join(f'<th class="number">to {number(bound)} ms</th>' for bound in BOUNDS_MS)
+    yield '<th class="number">above</th></tr></thead><tbody>'
+    for kind, intervals in mount.mean_times:
+        cells = "".join(f'<td class="number">{times or ""}</td>' for times in intervals)
+        yield f"<tr><td>{kind}</td>{cells}</tr>"
+    yield "</tbody></table></div>"
 
 
 def figure_of(chart: Chart, frame: Frame) -> Iterator[str]:

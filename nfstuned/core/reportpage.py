@@ -12,7 +12,7 @@ from nfstuned.core.render_samples import duration
 from nfstuned.core.reportmount import milliseconds, mount_section, ratio
 from nfstuned.core.reportstyle import STYLE
 from nfstuned.core.samplehistory import Axis
-from nfstuned.core.samples import speed
+from nfstuned.core.samples import amount, speed
 from nfstuned.core.series import MountSeries
 from nfstuned.core.svgchart import Frame, Line, esc, spark
 from nfstuned.core.text_check import verdict
@@ -159,11 +159,6 @@ def _row(mount: MountSeries, frame: Frame, number: int | None) -> str:
         *(f'<td class="number">{esc(text)}</td>' for text in numbers),
     )
     return f"<tr>{''.join(cells)}</tr>"
-
-
-def amount(number_of_bytes: float) -> str:
-    """Return an amount of data with its decimal unit: "1.2 TB"."""
-    return speed(number_of_bytes).removesuffix("/s")
 
 
 def _drawn(page: Page) -> list[MountSeries]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter, sub
 from statistics import median
 
+from nfstuned.core.readaheaduse import Tally, Verdict
 from nfstuned.core.samples import KINDS, mean, place
 from nfstuned.model.samples import Sample
 
@@ -39,6 +40,8 @@ class MountHistory:
     samples: int
     used_s: float
     rows: tuple[Row, ...]
+    read_ahead: tuple[Verdict, ...] = ()
+    """What its reads tell of each read-ahead that it had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +72,11 @@ class _Series:
     interval_s: array[float] = field(default_factory=_numbers)
     metrics: tuple[array[float], ...] = field(default_factory=lambda: tuple(_numbers() for _ in METRICS))
     """Of METRICS; what is not known is NaN."""
+    tally: Tally = field(default_factory=Tally)
 
     def add(self, sample: Sample) -> None:
         self.place = place(sample)
+        self.tally.add(sample)
         self.time.append(sample.time)
         self.interval_s.append(sample.interval_s)
         values = (
@@ -114,7 +119,9 @@ class History:
         """Yield each mount in the order of their names."""
         for (_, source), series in sorted(self._series.items(), key=itemgetter(0)):
             used_s = math.fsum(series.interval_s)
-            yield MountHistory(series.place, source, len(series.time), used_s, tuple(_rows(series, axis)))
+            rows = tuple(_rows(series, axis))
+            verdicts = series.tally.verdicts()
+            yield MountHistory(series.place, source, len(series.time), used_s, rows, verdicts)
 
 
 def identity(sample: Sample) -> tuple[str, str]:

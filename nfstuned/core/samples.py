@@ -60,6 +60,11 @@ def is_idle(sample: Sample) -> bool:
     return sample.ops.keys() <= LEASE_OPS | WATCHING_OPS and watched < WATCHING_MOST_PER_S
 
 
+def kind_of(name: str) -> str:
+    """Return what an operation is about: read, write, metadata or other."""
+    return next((kind for kind, names in KINDS.items() if name in names), "other")
+
+
 def kinds(sample: Sample) -> dict[str, OpRate]:
     """Return the operations of each kind as one: read, write, metadata, other; without kinds not used.
 
@@ -67,8 +72,7 @@ def kinds(sample: Sample) -> dict[str, OpRate]:
     """
     found: dict[str, list[OpRate]] = {}
     for name, op in sample.ops.items():
-        kind = next((kind for kind, names in KINDS.items() if name in names), "other")
-        found.setdefault(kind, []).append(op)
+        found.setdefault(kind_of(name), []).append(op)
     return {kind: together(found[kind]) for kind in (*KINDS, "other") if kind in found}
 
 
@@ -114,6 +118,8 @@ def to_json(sample: Sample) -> dict[str, object]:
         "direct_read_bytes_per_s": sample.direct_read_bytes_per_s,
         "direct_write_bytes_per_s": sample.direct_write_bytes_per_s,
         "over_fetch_ratio": sample.over_fetch_ratio,
+        "read_ahead_kb": sample.read_ahead_kb,
+        "rsize_bytes": sample.rsize_bytes,
         "kinds": {kind: _keys(op) for kind, op in kinds(sample).items()},
         "ops": {name: _keys(op) for name, op in sample.ops.items()},
         "transport": asdict(sample.transport),
@@ -197,6 +203,11 @@ def speed(bytes_per_s: float) -> str:
             break
         value, unit = value / 1000, larger
     return f"{figure(value)} {unit}"
+
+
+def amount(number_of_bytes: float) -> str:
+    """Return an amount of data with its decimal unit: "1.2 TB"."""
+    return speed(number_of_bytes).removesuffix("/s")
 
 
 def figure(value: float) -> str:

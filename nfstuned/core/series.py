@@ -12,9 +12,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from nfstuned.core.meantimes import MeanTimes, MeanTimesCount
+from nfstuned.core.readaheaduse import Tally, Verdict
 from nfstuned.core.samplehistory import Axis, identity, parts
 from nfstuned.core.samples import kinds, place, together
-from nfstuned.model.samples import Sample
+from nfstuned.model.samples import OpRate, Sample
 
 MOST_POINTS = 400
 WIDTHS_S = (1, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400)
@@ -56,11 +58,13 @@ class MountSeries:
     """The greatest of single samples; 0 where nothing was known."""
     means: Mapping[str, float]
     """Over all samples, weighted by time."""
+    read_ahead: tuple[Verdict, ...] = ()
+    """What its reads tell of each read-ahead that it had."""
+    mean_times: tuple[MeanTimes, ...] = ()
 
 
-def _values(sample: Sample) -> list[tuple[int, float]]:
-    """Return what a sample knows, by its place in NAMES."""
-    of_kind = kinds(sample)
+def _values(sample: Sample, of_kind: Mapping[str, OpRate]) -> list[tuple[int, float]]:
+    """Return what a sample knows, by its place in NAMES; `of_kind` are its operations."""
     # Of the kinds instead of all operations: rates are sums, and there are at most four.
     every = together(list(of_kind.values()))
     found = [
@@ -91,6 +95,8 @@ class _Sums:
     bins: dict[int, array[float]] = field(default_factory=dict)
     every: array[float] = field(default_factory=_row)
     most: array[float] = field(default_factory=lambda: array("d", bytes(8 * len(NAMES))))
+    tally: Tally = field(default_factory=Tally)
+    mean_times: MeanTimesCount = field(default_factory=MeanTimesCount)
 
     def add(self, sample: Sample, columns: list[tuple[int, float]]) -> None:
         """Take a sample, which has these parts in these columns."""
@@ -98,7 +104,10 @@ class _Sums:
         self.keys.update((*sample.mount_points, sample.device))
         self.samples += 1
         self.used_s += sample.interval_s
-        values = _values(sample)
+        self.tally.add(sample)
+        of_kind = kinds(sample)
+        self.mean_times.add(of_kind)
+        values = _values(sample, of_kind)
         for index, value in values:
             self.most[index] = max(self.most[index], value)
         _add(self.every, values, sample.interval_s)
@@ -137,6 +146,8 @@ class _Sums:
                     if (mean := _mean(self.every, index)) is not None
                 }
             ),
+            read_ahead=self.tally.verdicts(),
+            mean_times=self.mean_times.counted(),
         )
 
 

@@ -7,8 +7,9 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from nfstuned.daemon.persister import Persister
 from nfstuned.daemon.reporter import Reporter
@@ -23,7 +24,10 @@ from nfstuned.host.journal import Journal, Message, Priority
 from nfstuned.host.root import Root
 from nfstuned.host.service import notify, reloading, watchdog_s
 from nfstuned.host.state import State
-from nfstuned.model.policy import Policy
+from nfstuned.model.policy import Policy, Prometheus
+
+if TYPE_CHECKING:
+    from nfstuned.daemon.metrics import Metrics
 
 CONFIG_TIMEOUT_S = 60.0
 FOREVER_S = 1e6
@@ -58,6 +62,8 @@ class Daemon:
         self._deep_at: float | None = None
         self._events_lost = False
         self._tick_at = float("inf")
+        self._metrics: Metrics | None = None
+        self._metrics_fd = -1
         State(root).prepare()
         self._tuner.forget_lost()
         # Every source is opened before the first look: what changes afterwards is an event.
@@ -111,6 +117,7 @@ class Daemon:
             self._look(deep=False)
         if now >= self._tick_at:
             self._tick(now)
+        self._serve_metrics(ready, now)
 
     def _timeout(self) -> float:
         """Return how long to sleep: until the next thing that is due."""
@@ -121,6 +128,8 @@ class Daemon:
             due.append(self._deep_at)
         if self._config is not None:
             due.append(self._config.deadline)
+        if self._metrics is not None:
+            due.append(self._metrics.deadline)
         wait = min(due) - time.monotonic()
         return max(0.0, wait) if wait < FOREVER_S else -1.0
 
@@ -172,12 +181,15 @@ class Daemon:
         # First of all: what fails below must not be the last that is done.
         self._tick_at = next_tick(now, (watchdog or 0.0) / 2, interval)
         self._look(deep=False)
-        if policy is not None and interval > 0:
-            if now >= self._sampler.due_at(interval):
-                self._sampler.sample(self._tuner.snapshot, policy)
+        sampled = policy is not None and interval > 0 and now >= self._sampler.due_at(interval)
+        if policy is not None and sampled:
+            self._sampler.sample(self._tuner.snapshot, policy)
+        if interval > 0:
             self._tick_at = min(self._tick_at, self._sampler.due_at(interval))
         notify("WATCHDOG=1")
         self._status()
+        if sampled:
+            self._update_metrics()
 
     def _status(self) -> None:
         superblocks = self._tuner.snapshot.superblocks
@@ -215,9 +227,44 @@ class Daemon:
     def _take(self, policy: Policy) -> None:
         self._tuner.policy = policy
         self._reporter.config_loaded(policy)
-        self._tuner.insist()
-        self._persister.insist()
-        self._ready()
+        try:
+            # Before the mounts of the boot begin: to load the library holds up the loop.
+            self._configure_metrics(policy.prometheus)
+        finally:
+            # Whatever is wrong with metrics, the boot goes on.
+            self._tuner.insist()
+            self._persister.insist()
+            self._ready()
+
+    def _configure_metrics(self, meant: Prometheus) -> None:
+        """Load what metrics need only where somebody wants them: the daemon is small without."""
+        if self._metrics is None:
+            if not meant.wanted:
+                return
+            from nfstuned.daemon.metrics import Metrics  # noqa: PLC0415 - see above
+
+            parts = (self._journal, self._reporter, self._tuner, self._sampler)
+            self._metrics = Metrics(self._root, parts)
+        self._metrics.configure(meant)
+        # What was closed is forgotten before anything is opened: descriptors get the same numbers again.
+        self._watch_metrics()
+        self._update_metrics()
+
+    def _serve_metrics(self, ready: Container[int], now: float) -> None:
+        if self._metrics is not None and (self._metrics_fd in ready or now >= self._metrics.deadline):
+            self._metrics.serve()
+
+    def _update_metrics(self) -> None:
+        if self._metrics is not None:
+            self._metrics.update()
+            self._watch_metrics()
+
+    def _watch_metrics(self) -> None:
+        """Watch the descriptor that scrapers come to; a closed one has left the poll by itself."""
+        fd = self._metrics.fileno() if self._metrics is not None else -1
+        if fd != self._metrics_fd and fd >= 0:
+            self._poll.register(fd, select.EPOLLIN)
+        self._metrics_fd = fd
 
     def _config_invalid(self, error: ConfigError) -> None:
         self._reporter.config_invalid(error, kept=self._tuner.policy is not None)
@@ -250,6 +297,8 @@ class Daemon:
 
     def _stop(self) -> None:
         notify("STOPPING=1")
+        if self._metrics is not None:
+            self._metrics.close()
         policy = self._tuner.policy
         if policy is not None and policy.restore_on_stop:
             self._tuner.restore()

@@ -24,6 +24,8 @@ class Reporter:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
+        self.config_is_valid = False
+        """The newest configuration is the one in use."""
         self._untold: dict[str, Outcome] = {}
         self._unreadable: dict[str, None] = {}
         self._conflicts: dict[str, tuple[int | None, str]] = {}
@@ -149,17 +151,26 @@ class Reporter:
 
     def config_loaded(self, policy: Policy) -> None:
         """Tell which files the configuration came from."""
+        self.config_is_valid = True
         files = ", ".join(policy.files) or "built-in profiles only"
         self._journal.send(Message.CONFIG_LOADED, f"configuration: {files}", Priority.INFO, file=files)
 
     def config_invalid(self, error: ConfigError, *, kept: bool) -> None:
         """Tell each problem of a configuration on a line of its own."""
+        self.config_is_valid = False
         after = "the last good configuration stays" if kept else "no mount is tuned until it is mended"
         for problem in error.problems:
             file = problem.partition(":")[0]
             self._journal.send(
                 Message.CONFIG_INVALID, f"{problem} ({after})", Priority.ERROR, file=file, reason=problem
             )
+
+    def metrics_failed(self, what: str, reason: str) -> None:
+        """Tell that metrics cannot be had; `what` is the key of the configuration that asks for them."""
+        text = f"prometheus.{what}: {reason}"
+        self._journal.send(
+            Message.METRICS_FAILED, text, Priority.ERROR, key=f"prometheus.{what}", reason=reason
+        )
 
 
 def _fields(superblock: Superblock, action: Action, decision: Decision | None = None) -> dict[str, object]:

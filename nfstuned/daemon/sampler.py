@@ -24,23 +24,26 @@ class Sampler:
         self._root = root
         self._journal = journal
         self._file = SampleSink(root, journal)
-        self._before: Look | None = None
+        self.last: Look | None = None
         self._stanzas: tuple[Stanza, ...] = ()
         self.cost_s = 0.0
         """CPU time of the last look and its rates, for all mounts together."""
+        self.all_cost_s = 0.0
+        """The same of all looks since the start."""
 
     def due_at(self, interval_s: float) -> float:
         """Return when the next look is due, in seconds of CLOCK_MONOTONIC: at once if there was none yet."""
-        return self._before.monotonic_s + interval_s if self._before is not None else -math.inf
+        return self.last.monotonic_s + interval_s if self.last is not None else -math.inf
 
     def sample(self, snapshot: Snapshot, policy: Policy) -> None:
         """Look at mountstats now; `snapshot` says which stanza belongs to which superblock."""
         started = time.thread_time()
         self._stanzas = observe_stanzas(self._root, self._stanzas)
         now = look(snapshot, self._stanzas, time.time(), time.monotonic())
-        samples = rates(self._before, now) if self._before is not None else ()
-        self._before = now
+        samples = rates(self.last, now) if self.last is not None else ()
+        self.last = now
         self.cost_s = time.thread_time() - started
+        self.all_cost_s += self.cost_s
         used = [sample for sample in samples if not is_idle(sample)]
         for sample in used:
             self._tell(sample)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from nfstuned.core.contest import Contest
 from nfstuned.core.plan import changed_by_another, plan_superblock
@@ -112,6 +112,11 @@ class Tuner:
     def must_look_deep(self) -> bool:
         """Whether there are bdis that only another namespace can explain."""
         return any(self._unplaced.values())
+
+    @property
+    def contests(self) -> Mapping[str, Contest]:
+        """The superblocks whose value another writer changed, by device, until they go or `insist`."""
+        return self._contests
 
     def forget_lost(self) -> None:
         """Drop what is kept of superblocks whose removal went unseen."""

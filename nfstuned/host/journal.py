@@ -83,6 +83,8 @@ class Message(Enum):
         (*_MOUNT, "profile", "new_kb", "reason"),
     )
     """Mounts of one superblock match policies with different values; `new_kb` was chosen."""
+    METRICS_FAILED = ("e33b252af0494e59a2b3958152291ae4", ("key", "reason"))
+    """Metrics that the configuration asks for cannot be had; everything else goes on."""
 
     def __init__(self, message_id: str, fields: tuple[str, ...]) -> None:
         self.id = message_id
@@ -96,6 +98,8 @@ class Journal:
     """
 
     def __init__(self, write: Callable[..., object] | None = None) -> None:
+        self.counts: dict[str, int] = {message.name.lower(): 0 for message in Message}
+        """How many entries of each message were sent, by its name in lower case."""
         self._write = write or ((sendv or send_by_socket) if connected(os.environ) else _to_stderr)
 
     def send(self, message: Message, text: str, priority: int, **fields: object) -> None:
@@ -104,6 +108,7 @@ class Journal:
         A promised field that is missing says "unknown". Paths may hold surrogate escapes: they arrive as
         the bytes that the kernel gave. Never raises: a full or absent journal must not stop the work.
         """
+        self.counts[message.name.lower()] += 1
         known = {name: value for name, value in fields.items() if value is not None}
         promised = dict.fromkeys(message.fields, UNKNOWN)
         entry: dict[str, object] = {

@@ -14,17 +14,13 @@ import stat
 from collections.abc import Sequence
 from contextlib import closing, suppress
 
+from nfstuned.host.localpath import demand_local
 from nfstuned.host.root import Root
 from nfstuned.model.samplefile import Appended, Target
-from nfstuned.parse.mountinfo import parse_mount_types
 
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _MODE = 0o644
 """What a sample holds of a mount, /proc/mounts shows to everybody."""
-_REMOTE = frozenset(
-    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "autofs", "ceph", "9p", "afs", "lustre", "gpfs", "ocfs2", "gfs2"}
-)
-"""File systems whose answer may not come, besides those of FUSE: a dead server must not hang the daemon."""
 
 
 def append(root: Root, target: Target, lines: Sequence[bytes]) -> Appended:
@@ -34,7 +30,7 @@ def append(root: Root, target: Target, lines: Sequence[bytes]) -> Appended:
     """
     done = 0
     try:
-        _demand_local(root, target.path)
+        demand_local(root, target.path)
         path = root.path(target.path.lstrip("/"))
         with closing(_Tail(path)) as tail:
             for line in lines:
@@ -119,28 +115,3 @@ def _size(fd: int) -> int:
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "it is not a regular file")
     return status.st_size
-
-
-def _demand_local(root: Root, path: str) -> None:
-    """Raise OSError for a path below a network's file system, or through a link, which may lead to one.
-
-    Each part is looked at before it is entered: not even the question what it is may be asked of a server.
-    """
-    mounts = parse_mount_types(root.read("proc/self/mountinfo"))
-    parts = path.split("/")[1:]
-    for depth in range(len(parts) + 1):
-        part = "/" + "/".join(parts[:depth])
-        kind = _type_at(part, mounts)
-        if kind in _REMOTE or kind.partition(".")[0] == "fuse":
-            raise OSError(errno.EREMOTE, f"{part} is on {kind}, which may not answer; use a local folder")
-        if depth and root.link(part.lstrip("/")) is not None:
-            raise OSError(errno.ELOOP, f"{part} is a symbolic link; name what it leads to")
-
-
-def _type_at(path: str, mounts: Sequence[tuple[str, str]]) -> str:
-    """Return the type of the file system that a path is on: of the last mount at the longest path."""
-    found, kind = -1, ""
-    for point, fstype in mounts:
-        if len(point) >= found and (path == point or path.startswith(point.rstrip("/") + "/")):
-            found, kind = len(point), fstype
-    return kind

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 LEAST_KB, MOST_KB = 64, 65536
 """The bounds of every read-ahead that nfstuned writes, in KiB: one 64 KiB page, and four times the largest
 value that a vendor names. The kernel itself has no upper bound."""
+SAMPLE_INTERVAL_S = 60.0
+"""Where nobody says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +77,31 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True)
+class Prometheus:
+    """Where the daemon's metrics can be had; with neither address nor file there are none."""
+
+    listen: str = ""
+    """"127.0.0.1:9814", "[::1]:9814" or "unix:/run/nfstuned/metrics.sock"."""
+    allow_remote: bool = False
+    """Whether `listen` may be an address that other machines reach."""
+    textfile: str = ""
+    """An absolute path in a folder that node_exporter reads."""
+    max_mounts: int = 200
+    """How many superblocks have metrics at most."""
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there are metrics at all."""
+        return bool(self.listen or self.textfile)
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """The whole configuration, validated, inheritance resolved."""
 
     profiles: tuple[Profile, ...]
     assignments: tuple[Assignment, ...] = ()
-    sample_interval_s: float = 60.0
+    sample_interval_s: float = SAMPLE_INTERVAL_S
     """0 means that no samples are taken."""
     restore_on_stop: bool = False
     nconnect_mode: str = "advise"
@@ -90,6 +111,7 @@ class Policy:
     """The size at which the file is put aside; 0 leaves that to another program."""
     sample_files_kept: int = 4
     """How many files that were put aside are kept beside it."""
+    prometheus: Prometheus = Prometheus()
     files: tuple[str, ...] = field(default=())
     """The administrator's files that went into it, in order."""
 

@@ -22,6 +22,10 @@ class Counted:
     group: str
     """The transport group that it shares with other mounts of its server: "v4.1 tcp 10.10.10.10:2049"."""
     stats: Stanza
+    read_ahead_kb: int | None = None
+    """What its bdi says; it counts for files that are opened from then on."""
+    rsize_bytes: int | None = None
+    """The most that one READ asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +107,7 @@ class Sample:
     direct_read_bytes_per_s: float = 0.0
     """The part of `read_bytes_per_s` that went past the page cache (O_DIRECT)."""
     direct_write_bytes_per_s: float = 0.0
+    read_ahead_kb: int | None = None
+    """The superblock's read-ahead; None where it was not the same at both ends of the interval."""
+    rsize_bytes: int | None = None
+    """The most that one READ asks for, as mounted."""

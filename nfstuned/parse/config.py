@@ -14,7 +14,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from nfstuned.errors import ConfigError
-from nfstuned.model.policy import Assignment, Match, Policy, Source
+from nfstuned.model.policy import SAMPLE_INTERVAL_S, Assignment, Match, Policy, Source
+from nfstuned.parse.configprometheus import mistakes, prometheus
 from nfstuned.parse.configtables import (
     PROFILE_NAME,
     ConfigFile,
@@ -23,6 +24,7 @@ from nfstuned.parse.configtables import (
     NconnectTable,
     PolicyTable,
     ProfileTable,
+    PrometheusTable,
     SamplesTable,
     SourceTable,
 )
@@ -67,11 +69,14 @@ def parse_config(builtin: Iterable[Text], files: Iterable[Text]) -> Policy:
     for entry in entries:
         entry.check(known.names, known.problems)
     problems.extend(known.problems)
+    settings = {key: value for file in own for key, value in file.settings.items()}
+    metrics = [file.metrics for file in own if file.metrics is not None]
+    problems.extend(mistakes(metrics, settings.get("sample_interval_s", SAMPLE_INTERVAL_S)))
     if problems:
         raise ConfigError(tuple(problems))
     assignments = tuple(entry.assignment for entry in entries if entry.assignment is not None)
-    settings = {key: value for file in own for key, value in file.settings.items()}
-    return Policy(profiles, assignments, files=tuple(file.name for file in own), **settings)
+    names = tuple(file.name for file in own)
+    return Policy(profiles, assignments, prometheus=prometheus(metrics), files=names, **settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +100,7 @@ class _File:
 
     name: str
     settings: dict[str, Any] = field(default_factory=dict)
+    metrics: tuple[Document, Mapping[str, Any]] | None = None
     entries: list[_Entry] = field(default_factory=list)
     layers: list[Layer] = field(default_factory=list)
 
@@ -114,6 +120,8 @@ class _File:
         for table, model in _TABLES.items():
             for key, value in (check.table((table,), model, document.values.get(table, {})) or {}).items():
                 file.settings[_SETTINGS[table, key]] = value
+        metrics = check.table(("prometheus",), PrometheusTable, document.values.get("prometheus", {}))
+        file.metrics = (document, metrics or {})
         file.entries = check.entries()
         file.layers = check.layers()
         return file

@@ -8,8 +8,21 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from nfstuned.model.policy import LEAST_KB, MOST_KB
 from nfstuned.parse import configvalues
-from nfstuned.parse.configvalues import DURATION, SIZE, TIMES_RSIZE, duration, globs, read_ahead, servers
+from nfstuned.parse.configvalues import (
+    DURATION,
+    LISTEN,
+    SIZE,
+    TEXTFILE,
+    TIMES_RSIZE,
+    duration,
+    globs,
+    listen_address,
+    read_ahead,
+    servers,
+    textfile_path,
+)
 
+MOST_MOUNTS = 10_000
 PROFILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"
 
 
@@ -45,6 +58,28 @@ class SamplesTable(_Table):
         description='a size such as "512K", "16M" or "1G", from "64K" to "64G"; "0" for no rotation',
     )
     keep: int = Field(default_factory=int, ge=0, le=99, description="a number from 0 to 99")
+
+
+class PrometheusTable(_Table):
+    """Where the metrics of the service can be had."""
+
+    listen: Annotated[
+        str,
+        BeforeValidator(listen_address),
+        WithJsonSchema({"type": "string", "pattern": LISTEN}),
+    ] = Field(
+        default_factory=str,
+        description='an address and a port such as "127.0.0.1:9814" or "[::1]:9814", or "unix:/PATH"',
+    )
+    allow_remote: bool = Field(default=False, description="true or false")
+    textfile: Annotated[
+        str,
+        BeforeValidator(textfile_path),
+        WithJsonSchema({"type": "string", "pattern": TEXTFILE}),
+    ] = Field(default_factory=str, description="an absolute path without .. that ends with .prom")
+    max_mounts: int = Field(
+        default_factory=int, ge=1, le=MOST_MOUNTS, description=f"a number from 1 to {MOST_MOUNTS}"
+    )
 
 
 class NconnectTable(_Table):
@@ -135,6 +170,7 @@ class ConfigFile(_Table):
 
     daemon: DaemonTable = Field(default_factory=DaemonTable)
     samples: SamplesTable = Field(default_factory=SamplesTable)
+    prometheus: PrometheusTable = Field(default_factory=PrometheusTable)
     nconnect: NconnectTable = Field(default_factory=NconnectTable)
     policy: list[PolicyTable] = Field(default_factory=list)
     profile: dict[Annotated[str, Field(pattern=PROFILE_NAME)], ProfileTable] = Field(

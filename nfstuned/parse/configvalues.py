@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from ipaddress import ip_address, ip_interface, ip_network
+from posixpath import normpath
 
 from nfstuned.model.policy import LEAST_KB, MOST_KB
 from nfstuned.parse.tomltext import shown
@@ -19,6 +20,11 @@ _LEAST_BYTES, _MOST_BYTES = 64 << 10, 64 << 30
 FILE = r"^/([^/\u0000-\u001f\u007f]+/)*[^/\u0000-\u001f\u007f]+$"
 _LONGEST_S = 86400
 TIMES_RSIZE = r"^[1-9][0-9]?\*rsize$"
+LISTEN = r"^(([0-9.]+|\[[0-9A-Fa-f:.]+\]):[1-9][0-9]{0,4}|unix:/.+)$"
+TEXTFILE = r"^/.+\.prom$"
+_SOCKET_LONGEST = 107
+"""Bytes of sun_path without its zero (unix(7))."""
+_LAST_PORT = 65535
 _NUMERIC = re.compile(r"[0-9.]+")
 
 
@@ -97,3 +103,41 @@ def _instead(pattern: str) -> str:
     except ValueError:
         return 'allowed: an address, a network such as "10.1.2.0/24", or a glob such as "*.example.com"'
     return f"allowed: {network} for the network"
+
+
+def listen_address(value: object) -> str:
+    """Return an address with its port, or "unix:" and the path of a socket, as it is."""
+    found = re.fullmatch(LISTEN, value) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError
+    text = found[0]
+    if text.startswith("unix:"):
+        path = text.removeprefix("unix:")
+        if not _plain(path) or len(path.encode()) > _SOCKET_LONGEST:
+            raise ValueError(f"allowed: an absolute path without .., of at most {_SOCKET_LONGEST} bytes")
+        return text
+    host, _, port = text.rpartition(":")
+    try:
+        ip_address(host.strip("[]"))
+    except ValueError as error:
+        raise ValueError(f"{error}; allowed: an address such as 127.0.0.1 or [::1] before the port") from None
+    if int(port) > _LAST_PORT:
+        raise ValueError(f"allowed: a port from 1 to {_LAST_PORT}")
+    return text
+
+
+def is_local(address: str) -> bool:
+    """Tell whether only this machine reaches what `listen` allows."""
+    host = address.rpartition(":")[0].strip("[]")
+    return address.startswith("unix:") or ip_address(host).is_loopback
+
+
+def textfile_path(value: object) -> str:
+    """Return an absolute path that ends with .prom, as it is: node_exporter reads no other files."""
+    if not (isinstance(value, str) and re.fullmatch(TEXTFILE, value) and _plain(value)):
+        raise ValueError
+    return value
+
+
+def _plain(path: str) -> bool:
+    return path.isprintable() and normpath(path) == path

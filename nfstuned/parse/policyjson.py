@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead, Source
+from nfstuned.model.policy import Assignment, Match, Policy, Profile, Prometheus, ReadAhead, Source
 
 
 def policy_to_json(policy: Policy) -> str:
@@ -20,7 +20,9 @@ def policy_from_json(text: str) -> Policy:
         values = json.loads(text)
         profiles = tuple(_profile(profile) for profile in values.pop("profiles"))
         assignments = tuple(_assignment(entry) for entry in values.pop("assignments"))
-        return Policy(profiles, assignments, files=tuple(values.pop("files")), **values)
+        prometheus = Prometheus(**values.pop("prometheus"))
+        files = tuple(values.pop("files"))
+        return Policy(profiles, assignments, files=files, prometheus=prometheus, **values)
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"not a policy: {error!r}") from None
 

@@ -29,13 +29,13 @@ _RATES = (
     "server_write_bytes_per_s",
 )
 _LATER_RATES = ("direct_read_bytes_per_s", "direct_write_bytes_per_s")
-"""Keys with a default, which the earliest samples do not have; so are an operation's timeouts."""
+"""Keys with a default, which the earliest samples do not have; so have an operation's timeouts."""
 _WAITING = ("in_flight", "backlog", "sending", "pending", "connects_per_s")
 _FLOATS = (*_RATES, *_LATER_RATES, "over_fetch_ratio", *_WAITING)
 _LARGEST = 1e100
 _MOST = {"time": 1e11, "interval_s": 1e10}
 """In seconds: the year 5138, and three hundred years. Beyond, no calendar could show them."""
-_INTEGERS = ("connections", "max_slots")
+_INTEGERS = ("connections", "max_slots", "read_ahead_kb", "rsize_bytes")
 
 Values = Mapping[str, object]
 
@@ -128,8 +128,11 @@ def _sample(values: Values) -> Sample:
         over_fetch_ratio=_mean(values, "over_fetch_ratio"),
         ops=MappingProxyType({name: _operation(ops, name) for name in ops}),
         transport=_transport(_table(values, "transport")),
+        read_ahead_kb=_count(values, "read_ahead_kb"),
+        rsize_bytes=_count(values, "rsize_bytes"),
+        direct_read_bytes_per_s=_later_rate(values, "direct_read_bytes_per_s"),
+        direct_write_bytes_per_s=_later_rate(values, "direct_write_bytes_per_s"),
         **{name: _rate(values, name) for name in _RATES},
-        **{name: _rate(values, name) for name in _LATER_RATES if name in values},
     )
 
 
@@ -143,18 +146,17 @@ def _operation(ops: Values, name: str) -> OpRate:
             exe_ms=_mean(values, "exe_ms"),
             retrans_per_s=_rate(values, "retrans_per_s"),
             errors_per_s=_mean(values, "errors_per_s"),
-            timeouts_per_s=_rate(values, "timeouts_per_s") if "timeouts_per_s" in values else 0.0,
+            timeouts_per_s=_later_rate(values, "timeouts_per_s"),
         )
     except ValueError as error:
         raise ValueError(f"{quoted(name)}: {error}") from None
 
 
 def _transport(values: Values) -> TransportRate:
-    slots = values.get("max_slots")
     return TransportRate(
         group=_string(values, "group"),
         connections=_integer(values, "connections"),
-        max_slots=None if slots is None else _integer(values, "max_slots"),
+        max_slots=_count(values, "max_slots"),
         **{name: _mean(values, name) for name in _WAITING},
     )
 
@@ -175,9 +177,18 @@ def _string(values: Values, name: str) -> str:
 
 def _integer(values: Values, name: str) -> int:
     value = values.get(name)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise _wrong(name, "a whole number from 0", value)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _LARGEST:
+        raise _wrong(name, f"a whole number from 0 to {_LARGEST:g}", value)
     return value
+
+
+def _count(values: Values, name: str) -> int | None:
+    return None if values.get(name) is None else _integer(values, name)
+
+
+def _later_rate(values: Values, name: str) -> float:
+    """Return a rate that the earliest samples do not have."""
+    return _rate(values, name) if name in values else 0.0
 
 
 def _mean(values: Values, name: str) -> float | None:

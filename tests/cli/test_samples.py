@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from nfstuned.core.render_samples import CSV_HEADER
@@ -97,6 +99,17 @@ def test_stdin_is_read(file: Path) -> None:
     assert b"/mnt/a and 1 more" in done.stdout
 
 
+def test_json_is_as_its_schema_says_and_counts_the_means(run: Callable[..., Run]) -> None:
+    document = json.loads(run("--format", "json").out)
+    jsonschema.validate(
+        document, json.loads((REPOSITORY / "docs/schema/nfstuned.samples.1.json").read_text())
+    )
+    assert {(one["source"], one["kind"]) for one in document["mean_rtt"]} == {
+        (sample["source"], kind) for sample in document["samples"] for kind in sample["kinds"]
+    }
+    assert all(len(one["at_most_ms"]) == len(one["samples"]) for one in document["mean_rtt"])
+
+
 @pytest.mark.parametrize("form", ["text", "json", "csv"])
 def test_damaged_lines_are_named_and_make_the_status_1(
     run: Callable[..., Run], file: Path, form: str
@@ -114,7 +127,7 @@ def test_damaged_lines_are_named_and_make_the_status_1(
     ("form", "empty"),
     [
         ("text", ""),
-        ("json", '{"schema": "nfstuned.samples/1", "samples": []}\n'),
+        ("json", '{"schema": "nfstuned.samples/1", "samples": [], "mean_rtt": []}\n'),
         ("csv", ",".join(CSV_HEADER) + "\n"),
     ],
 )

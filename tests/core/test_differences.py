@@ -5,19 +5,23 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import astuple, replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nfstuned.core.differences import ResetError, operations, totals
+from nfstuned.core.differences import operations, totals
+from nfstuned.core.growth import ResetError
 from nfstuned.core.rates import look, rates
 from nfstuned.core.samples import to_json
 from nfstuned.model.kernel import Mount, MountStats, OpCounters, Options, Stanza
 from nfstuned.model.samples import Look, Sample
 from nfstuned.model.work import Snapshot, Superblock
+from nfstuned.parse.mountinfo import parse_mountinfo
 from nfstuned.parse.mountstats import Row, parse_mountstats, parse_transports
 from nfstuned.parse.stanzas import cut_mountstats
+from tests.check.hosts import HOSTS as FOLDER
 from tests.core.test_rates import figures
 from tests.core.written import cut
 from tests.parse.conftest import DATA
@@ -33,14 +37,18 @@ def _parts(text: str) -> list[str]:
     return re.split(r"(?<=\n)(?=device )", text)
 
 
-def _few(kernel: str) -> str:
+def _few(file: Path) -> str:
     """A real file without most of its mounts: NFSv3, 4.1 and 4.2, and the end of what stands before them."""
-    parts = _parts((DATA / kernel / "mountstats").read_text())
-    first = next(n for n, part in enumerate(parts) if NFS.match(part))
-    return "".join(parts[first - 2 : first + 3])
+    parts = _parts(file.read_text())
+    first = next((n for n, part in enumerate(parts) if NFS.match(part)), None)
+    return "" if first is None else "".join(parts[first - 2 : first + 3])
 
 
-REAL = {kernel: _few(kernel) for kernel in ("5.10", "6.12")}
+REAL = {kernel: _few(DATA / kernel / "mountstats") for kernel in ("5.10", "6.12")}
+HOSTS = sorted(
+    {text for file in sorted(FOLDER.rglob("mountstats")) if (text := _few(file))} - {*REAL.values()}
+)
+"""What else kernels printed: one mount of TLS, of Kerberos, of 16 connections, in use and not."""
 OPTIONS = Options((("vers", "4.1"), ("proto", "tcp"), ("addr", "10.10.10.10")))
 NUMBERS = re.compile(r"(?<= )[0-9]+(?= )")
 
@@ -123,14 +131,18 @@ def extended(draw: st.DrawFn, text: str) -> str:
     return "\n".join(lines)
 
 
-def any_damage(text: str) -> st.SearchStrategy[str]:
-    return st.one_of(st.just(text), damaged(text), tokens_damaged(text), extended(text))
+@st.composite
+def any_damage(draw: st.DrawFn, text: str) -> str:
+    """Let up to three things happen to the file, one after the other."""
+    for _ in range(draw(st.integers(0, 3))):
+        text = draw(st.one_of(damaged(text), tokens_damaged(text), extended(text)))
+    return text
 
 
 @st.composite
 def files(draw: st.DrawFn) -> tuple[str, tuple[str, str]]:
     """A real kernel's file, and two looks at it with anything happening to either."""
-    real = REAL[draw(st.sampled_from(sorted(REAL)))]
+    real = draw(st.sampled_from([*REAL.values(), *HOSTS]))
     return real, (draw(any_damage(real)), draw(grown(real).flatmap(any_damage)))
 
 
@@ -218,6 +230,29 @@ def test_no_rate_of_any_file_is_negative_or_infinite(
 ) -> None:
     real, texts = written
     for sample in rates(*looks(host(real), texts, seconds)):
+        assert all(math.isfinite(figure) and figure >= 0 for figure in figures(to_json(sample)))
+
+
+def shown(mountinfo: str) -> Snapshot:
+    """The superblocks of that file, each with all of its mounts."""
+    mounts = [mount for mount in parse_mountinfo(mountinfo) if isinstance(mount, Mount)]
+    devices = dict.fromkeys(mount.device for mount in mounts)
+    of = {device: tuple(mount for mount in mounts if mount.device == device) for device in devices}
+    return Snapshot(tuple(Superblock(device, None, 128, of[device]) for device in devices))
+
+
+@unhurried
+@given(st.data(), st.sampled_from(sorted(REAL)))
+def test_nor_where_mountinfo_is_damaged_as_well(draw: st.DataObject, kernel: str) -> None:
+    """Lines that came apart can make one mount two, or two of one place."""
+    mountinfo = (DATA / kernel / "mountinfo").read_text()
+    texts = draw.draw(any_damage(REAL[kernel])), draw.draw(grown(REAL[kernel]).flatmap(any_damage))
+    assert look(shown(mountinfo), cut_mountstats(data(REAL[kernel])), 0.0, 0.0).superblocks
+    before, now = (
+        look(shown(draw.draw(any_damage(mountinfo))), cut_mountstats(data(text)), at, at)
+        for at, text in zip((0.0, 10.0), texts, strict=True)
+    )
+    for sample in rates(before, now):
         assert all(math.isfinite(figure) and figure >= 0 for figure in figures(to_json(sample)))
 
 

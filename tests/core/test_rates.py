@@ -68,7 +68,7 @@ def counted(
     stats: MountStats, device: str = "0:43", group: str = GROUP, points: tuple[str, ...] = ("/mnt/data",)
 ) -> Counted:
     (stanza,) = cut(stats)
-    return Counted(device, int(device[2:]), points, "server:/data", group, stanza)
+    return Counted(device, int(device[2:]), points, "server:/data", group, stanza, 128)
 
 
 def looks(before: MountStats, now: MountStats, seconds: float = 10.0) -> tuple[Look, Look]:
@@ -195,6 +195,17 @@ class TestRates:
         assert sample.server_read_bytes_per_s == 3 * MIB
         assert sample.server_write_bytes_per_s == MIB
         assert sample.over_fetch_ratio == 1.5
+
+    def test_a_read_ahead_is_that_of_the_whole_interval_and_rsize_that_of_the_mount(self) -> None:
+        rsize = Options((*OPTIONS.pairs, ("rsize", "262144")))
+        shown = replace(superblock(replace(mount(30), options=rsize)), read_ahead_kb=15360)
+        before = look(Snapshot((shown,)), cut(stats()), 0.0, 0.0)
+        now = look(Snapshot((shown,)), cut(replace(stats(), age_s=1010)), 10.0, 10.0)
+        (sample,) = rates(before, now)
+        assert (sample.read_ahead_kb, sample.rsize_bytes) == (15360, 262144)
+        earlier = replace(before, superblocks=(replace(before.superblocks[0], read_ahead_kb=128),))
+        (sample,) = rates(earlier, now)
+        assert (sample.read_ahead_kb, sample.rsize_bytes) == (None, 262144)
 
     def test_over_fetch_is_unknown_when_programs_read_nothing(self) -> None:
         assert one(stats(), stats(total=moved(server_read=MIB))).over_fetch_ratio is None
@@ -438,6 +449,8 @@ class TestTelling:
             "server_read_bytes_per_s": 110e6,
             "server_write_bytes_per_s": 0.0,
             "over_fetch_ratio": 1.056,
+            "read_ahead_kb": None,
+            "rsize_bytes": None,
             "direct_read_bytes_per_s": 0.0,
             "direct_write_bytes_per_s": 0.0,
             "kinds": {

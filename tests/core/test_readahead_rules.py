@@ -362,10 +362,12 @@ def test_each_outrun_file_gets_a_name_of_its_own_that_sorts_last() -> None:
     ]
 
 
-def sample(ratio: float | None, mib: int) -> Sample:
+def sample(ratio: float | None, mib: int, kb: int) -> Sample:
     transport = TransportRate("g", 1, None, None)
-    rates = (0.0, 0.0, mib * 2.0**20 / 10, 0.0)
-    return Sample(0.0, 10.0, "0:46", ("/0",), AZURE, *rates, ratio, MappingProxyType({}), transport)
+    sent = mib * 2.0**20 / 8
+    rates = (sent / ratio if ratio else 0.0, 0.0, sent, 0.0)
+    found = Sample(0.0, 8.0, "0:46", ("/0",), AZURE, *rates, ratio, MappingProxyType({}), transport)
+    return replace(found, read_ahead_kb=kb)
 
 
 @pytest.mark.parametrize(
@@ -379,7 +381,7 @@ def sample(ratio: float | None, mib: int) -> Sample:
     ],
 )
 def test_waste_needs_a_ratio_and_an_amount(ratio: float | None, mib: int, kb: int, found: list[str]) -> None:
-    host = replace(facts(superblock(kb, AZURE, AZURE)), measured=Measured(10.0, (sample(ratio, mib),)))
+    host = replace(facts(superblock(kb, AZURE, AZURE)), measured=Measured(8.0, (sample(ratio, mib, kb),)))
     assert subjects(readahead.wasted(host)) == found
 
 

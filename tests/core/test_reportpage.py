@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nfstuned import __version__
-from nfstuned.core.reportpage import MOST_EVENTS, MOST_MOUNTS, Page, Told, amount, page_lines, zone_name
+from nfstuned.core.reportpage import MOST_EVENTS, MOST_MOUNTS, Page, Told, page_lines, zone_name
+from nfstuned.core.samples import amount
 from nfstuned.core.series import Series
 from nfstuned.model.event import Event
 from nfstuned.model.facts import Facts
@@ -26,6 +27,7 @@ from nfstuned.model.report import Report
 from nfstuned.model.samples import OpRate, Sample
 from nfstuned.model.severity import Severity
 from nfstuned.model.work import Snapshot
+from tests.core.test_readaheaduse import sample as reading
 from tests.core.test_samplehistory import START, at
 from tests.parse.test_samples import SAMPLES
 
@@ -143,6 +145,19 @@ def test_a_table_has_what_was_moved_in_all() -> None:
     words = said(SMALL)
     assert "480 MB" in words  # (1 + 2 + 5) MB/s for 60 s each
     assert "5.0 MB/s" in words
+
+
+def test_a_mount_says_what_its_reads_tell_of_its_read_ahead() -> None:
+    words = said(page([reading(1.0, 512, 128, 128), reading(1.0, 512, 1024)], Told()))
+    assert "A read-ahead of 128 KiB is too small: the server sent 537 MB, 1.00 times what programs" in words
+    assert "A read-ahead of 15360 KiB helps: the server sent 537 MB, 1.00 times what programs read" in words
+    assert "read-ahead of" not in said(page([used(0)], Told()))
+
+
+def test_means_are_counted_and_called_so() -> None:
+    words = said(page([used(0), used(1)], Told()))
+    assert "Means of intervals are no percentiles of latency" in words
+    assert "Samples by the mean" not in said(page([replace(at(0, 1.0), ops={})], Told()))
 
 
 def test_without_samples_it_says_so_and_has_the_rest() -> None:

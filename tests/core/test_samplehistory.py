@@ -24,6 +24,7 @@ from nfstuned.core.render_samples import (
 )
 from nfstuned.core.samplehistory import COLUMNS, Axis, History, MountHistory
 from nfstuned.model.samples import OpRate, Sample
+from tests.core.test_readaheaduse import sample as reading
 from tests.parse.test_samples import SAMPLE, SAMPLES
 
 START = 1_785_000_000.0
@@ -131,6 +132,14 @@ def test_the_text_says_what_it_shows() -> None:
         "  write       ▁▁▁▁▁▁▁▁                                  0          0          0",
         "  over-fetch  ████████                               1.25       1.25       1.25",
         "  read RTT    ████████                             1.5 ms     1.5 ms     1.5 ms",
+    ]
+
+
+def test_the_text_says_what_the_reads_tell_of_the_read_ahead() -> None:
+    found = lines([reading(3.0, 512, 1024), reading(3.0, 512, 1024)])
+    assert found[-2:] == [
+        "  a read-ahead of 15360 KiB is wasted: the server sent 1.1 GB, 3.00 times what",
+        "    programs read, unless they map files, which is not counted",
     ]
 
 

@@ -104,7 +104,7 @@ def _send() -> None:
         journal = journals[number % len(journals)]
         if line.startswith(b"["):
             name, text, fields = json.loads(line)
-            journal.send(Message[name], text, Priority.INFO, **fields)
+            journals[0].send(Message[name], text, Priority.INFO, **fields)
             continue
         sample = parse_line(line, "stdin", number)
         if not isinstance(sample, Sample):

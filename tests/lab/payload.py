@@ -10,8 +10,8 @@ from tests.lab import package
 
 PROJECT = Path(__file__).parents[2]
 SCENARIOS = PROJECT / "tests/lab/scenarios"
-# What a person may want to see in the guest's shell, and the parts of tests that run in the guest.
-_BESIDE = ("systemd", "udev", "docs/man", "docs/completion")
+# What scenarios, or a person in the guest's shell, may want to read, and the parts of tests that run in the guest.
+_BESIDE = ("systemd", "udev", "docs/man", "docs/completion", "docs/prometheus")
 _TESTS = ("tests/lab/kit", "tests/lab/scenarios", "tests/lab/golden", "tests/bench")
 _PYTEST = """[pytest]
 pythonpath = . /usr/lib/nfstuned /usr/lib/nfstuned/vendor

@@ -29,6 +29,11 @@ sample_interval = "5m"
 restore_on_stop = true
 [nconnect]
 mode = "persist"
+[prometheus]
+listen = "[::1]:9814"
+allow_remote = true
+textfile = "/var/lib/prometheus/node-exporter/nfstuned.prom"
+max_mounts = 50
 [[policy]]
 match = { server = ["10.1.2.0/24", "nas-*"], export = "/vol1*" }
 profile = "azure-netapp-files"
@@ -237,7 +242,7 @@ class TestProblems:
             (
                 "\nsmaple = 1",
                 (f'{MAIN}:2: smaple: 1: unknown key; did you mean "samples"? '
-                "allowed: daemon, nconnect, policy, profile, samples"),
+                "allowed: daemon, nconnect, policy, profile, prometheus, samples"),
             ),
             (
                 '[daemon]\nsample_intervall = "60s"',

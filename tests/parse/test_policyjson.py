@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead, Source
+from nfstuned.model.policy import Assignment, Match, Policy, Profile, Prometheus, ReadAhead, Source
 from nfstuned.parse.policyjson import policy_from_json, policy_to_json
 
 FULL = Policy(
@@ -20,6 +20,7 @@ FULL = Policy(
     sample_file="/var/log/x.jsonl",
     sample_file_bytes=0,
     sample_files_kept=9,
+    prometheus=Prometheus("unix:/run/x.sock", allow_remote=True, textfile="/srv/x.prom", max_mounts=7),
     files=("/etc/nfstuned/nfstuned.toml",),
 )
 

@@ -51,6 +51,8 @@ SAMPLES = st.builds(
     ),
     direct_read_bytes_per_s=RATE,
     direct_write_bytes_per_s=RATE,
+    read_ahead_kb=st.none() | st.integers(0, 2**53),
+    rsize_bytes=st.none() | st.integers(0, 2**53),
 )
 SAMPLE = Sample(
     1795298159.25,
@@ -126,7 +128,9 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 def test_a_key_of_another_type_never_raises_and_never_makes_up_a_figure(key: str, value: object) -> None:
     found = parse_line(damaged(lambda document: document.update({key: value})), FILE, 1)
     if isinstance(found, Sample) and key != "kinds":
-        assert to_json(found)[key] == value or (value is None and key == "over_fetch_ratio")
+        assert to_json(found)[key] == value or (
+            value is None and key in {"over_fetch_ratio", "read_ahead_kb", "rsize_bytes"}
+        )
 
 
 @given(st.sampled_from(sorted(sent(SAMPLE))), st.binary(max_size=30))
@@ -153,6 +157,7 @@ def test_a_damaged_field_of_an_entry_never_raises(name: str, value: bytes) -> No
         (damaged(lambda d: d["ops"]["READ"].pop("per_s")), "'READ': per_s is not a number: missing"),
         (damaged(lambda d: d["ops"].update(READ=3)), "READ is not an object: '3'"),
         (damaged(lambda d: d["transport"].update(connections=1.5)), "connections is not a whole number"),
+        (damaged(lambda d: d["transport"].update(connections=10**400)), "connections is not a whole number"),
     ],
 )
 def test_a_damaged_line_says_what_is_wrong(line: bytes, said: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from nfstuned.core.readaheaduse import KERNEL_KB, WASTE_RATIO, Use, judge, reads_of
 from nfstuned.core.remedies import unmask
 from nfstuned.core.rivals import fits, names, profile_of, rivals, wanted_kb
 from nfstuned.core.rules.udev import BROKEN, CONTESTED, MASKED, OUTRUN
@@ -11,13 +12,9 @@ from nfstuned.core.udevinforce import in_force, is_nfsrahead, reaches_all
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault, Need, Rule
 from nfstuned.model.policy import MOST_KB
-from nfstuned.model.samples import Sample
 from nfstuned.model.severity import Severity
 
 _OPTIMISED = (5, 4, 0)
-_KERNEL_KB = 128
-"""What kernels give every NFS mount since 5.4, and some vendors' before (VM_READAHEAD_PAGES)."""
-_WASTE_RATIO, _WASTE_BYTES = 2.0, 256 << 20
 _SERVICE = "nfstuned.service"
 
 
@@ -71,8 +68,8 @@ def below_page(facts: Facts) -> Iterator[Fault]:
                 f"read-ahead is {kb} KiB, less than one page of {page} KiB: each READ fetches a single page, "
                 "however large rsize is",
                 observed=f"{kb} KiB",
-                expected=f"{wanted} KiB" if wanted else f"at least {_KERNEL_KB} KiB",
-                remedy=_write(target, wanted or _KERNEL_KB),
+                expected=f"{wanted} KiB" if wanted else f"at least {KERNEL_KB} KiB",
+                remedy=_write(target, wanted or KERNEL_KB),
             )
 
 
@@ -97,21 +94,20 @@ def shared_conflict(facts: Facts) -> Iterator[Fault]:
 def wasted(facts: Facts) -> Iterator[Fault]:
     """Yield superblocks of which far more was fetched than programs read."""
     samples = facts.measured.samples if facts.measured else ()
-    large = {
-        t.superblock.device: (t, kb) for t, kb in reversed(_values(facts)) if t.superblock and kb > _KERNEL_KB
-    }
+    first = {target.superblock.device: target for target, _ in reversed(_values(facts)) if target.superblock}
     for sample in samples:
-        if sample.device not in large or not _wastes(sample):
+        reads = reads_of(sample)
+        target = first.get(sample.device)
+        if reads is None or target is None or judge(reads) is not Use.WASTED:
             continue
-        target, kb = large[sample.device]
-        fetched = sample.server_read_bytes_per_s * sample.interval_s / (1 << 20)
         yield Fault(
             target.subject,
-            f"in {sample.interval_s:.0f} s the server sent {fetched:.0f} MiB, {sample.over_fetch_ratio:.1f} "
-            f"times what programs read: a read-ahead of {kb} KiB fetches what random reads do not want ("
-            "unless programs map files into memory: the kernel does not count those reads)",
-            observed=f"{sample.over_fetch_ratio:.1f} bytes fetched for each that was read",
-            expected=f"below {_WASTE_RATIO:.0f}",
+            f"in {sample.interval_s:.0f} s the server sent {reads.fetched_bytes / (1 << 20):.0f} MiB, "
+            f"{reads.ratio:.1f} times what programs read: a read-ahead of {reads.read_ahead_kb} KiB fetches "
+            "what random reads do not want (unless programs map files into memory: the kernel does not count "
+            "those reads)",
+            observed=f"{reads.ratio:.1f} bytes fetched for each that was read",
+            expected=f"below {WASTE_RATIO:.0f}",
             remedy=f"give {target.point} a profile with a smaller read_ahead_kb and lower = true in "
             "/etc/nfstuned/nfstuned.toml, then sudo nfstuned apply, and measure again",
         )
@@ -127,7 +123,7 @@ def not_persistent(facts: Facts) -> Iterator[Fault]:
             set_kb[target.subject] = max(rival.kb, set_kb.get(target.subject, 0))
     for target, kb in _values(facts):
         wanted = wanted_kb(target)
-        if wanted is None or wanted <= _KERNEL_KB or not fits(facts, target, kb):
+        if wanted is None or wanted <= KERNEL_KB or not fits(facts, target, kb):
             continue
         if set_kb.get(target.subject, 0) >= wanted:
             continue
@@ -166,14 +162,9 @@ def _write(target: Target, kb: int) -> str:
     return f"echo {kb} | sudo tee /sys/class/bdi/{device}/read_ahead_kb, and mend what sets it"
 
 
-def _wastes(sample: Sample) -> bool:
-    fetched = sample.server_read_bytes_per_s * sample.interval_s
-    return (sample.over_fetch_ratio or 0) >= _WASTE_RATIO and fetched >= _WASTE_BYTES
-
-
 def _why_128(facts: Facts, kb: int) -> str:
     kernel = facts.snapshot.kernel
-    if kb != _KERNEL_KB or kernel is None:
+    if kb != KERNEL_KB or kernel is None:
         return ""
     before = ", as some vendors' older ones do" if kernel.version < _OPTIMISED else ""
     return f"; {kb} is what kernels since 5.4 give every NFS mount{before} (this is {kernel.text})"

@@ -1,0 +1,196 @@
+"""Looks at the kernel's counters to numbers that never fall: through wraps, resets, damage and new mounts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TypeVar
+
+from nfstuned.core.differences import NOTHING_ELSEWHERE, Elsewhere, elsewhere, unused
+from nfstuned.core.growth import Span, continues
+from nfstuned.core.rates import GROUP_OPS
+from nfstuned.core.totalgrowth import UNBOUNDED, Growth, add, connected, superblock_growth
+from nfstuned.errors import ParseError
+from nfstuned.model.kernel import Stanza, Transport
+from nfstuned.model.samples import Counted, Look
+from nfstuned.model.totals import GroupTotals, OpTotals, Place, SuperblockTotals, Totals
+from nfstuned.parse.mountstats import parse_transports
+
+MOST_GONE = 256
+"""How many superblocks and groups that are gone are kept, the latest ones. One that comes back after that
+begins at 0, which everybody who reads counters takes for the restart that it is."""
+
+_COUNTED_ELSEWHERE = Elsewhere(GROUP_OPS)
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value", SuperblockTotals, GroupTotals)
+
+
+@dataclass(slots=True)
+class _Counting:
+    """One look on its way into the totals."""
+
+    before: Totals
+    look: Look
+    superblocks: dict[Place, SuperblockTotals]
+    groups: dict[str, GroupTotals]
+    known: frozenset[tuple[str, int | None]] = frozenset()
+    """Device and bdi of what the look before showed, wherever it was mounted."""
+    present: list[Place] = field(default_factory=list)
+    taken: dict[str, Elsewhere] = field(default_factory=dict)
+    """The groups whose own operations were counted in this look."""
+    connected: set[str] = field(default_factory=set)
+    """The groups whose connections were counted in this look."""
+    groups_present: dict[str, None] = field(default_factory=dict)
+
+
+def count(
+    before: Totals,
+    look: Look,
+    contests: Mapping[str, int],
+    most: int,
+    between: Callable[[], None] = lambda: None,
+) -> Totals:
+    """Return the totals with what the look shows; `contests` says per device how often another wrote.
+
+    Counted is what happened between looks: of a superblock that was there before the first one nothing else,
+    or whoever reads counters would see all of it as a burst when the daemon starts again. One that was made
+    since the look before is counted from its own zero. At most `most` superblocks are counted: those that
+    were stay, new ones wait for room. No number falls as long as its superblock or group is kept. `between`
+    is called after each superblock, for what cannot wait until the end.
+    """
+    places = {Place(counted.device, _first(counted)): counted for counted in look.superblocks}
+    counted = dict.fromkeys(place for place in before.present if place in places)
+    ordered = list(counted | dict.fromkeys(places))[:most]
+    left_out = frozenset(places.keys() - set(ordered))
+    known = frozenset((place.device, before.superblocks[place].counted.bdi) for place in before.present)
+    counting = _Counting(before, look, dict(before.superblocks), dict(before.groups), known)
+    for place in ordered:
+        _add(counting, place, places[place], contests.get(place.device, 0))
+        between()
+    return Totals(
+        looked_s=look.monotonic_s,
+        superblocks=_kept(counting.superblocks, counting.present),
+        present=tuple(counting.present),
+        groups=_kept(counting.groups, counting.groups_present),
+        groups_present=tuple(counting.groups_present),
+        left_out=left_out,
+        left_out_total=before.left_out_total + len(left_out - before.left_out),
+    )
+
+
+def _first(counted: Counted) -> str:
+    return counted.mount_points[0] if counted.mount_points else ""
+
+
+def _add(counting: _Counting, place: Place, now: Counted, contests: int) -> None:
+    """Count one superblock; one whose stanza is damaged or cut off stays as it was, and is counted later."""
+    had = counting.superblocks.get(place)
+    with suppress(ParseError):
+        had = counting.superblocks[place] = _added(counting, had, now, contests)
+    if had is not None:
+        counting.present.append(place)
+        if now.group in counting.groups:
+            counting.groups_present[now.group] = None
+
+
+def _added(
+    counting: _Counting, had: SuperblockTotals | None, now: Counted, contests: int
+) -> SuperblockTotals:
+    """Return the superblock with what it grew by, and count its group; raises ParseError for damage."""
+    if not now.stats.whole:
+        raise ParseError("/proc/self/mountstats", 0, f"the stanza of {now.source} is cut off")
+    # All superblocks of a group show the same connections: the first that can is asked.
+    lines = () if now.group in counting.connected else parse_transports(now.stats.transports)
+    last_s = counting.before.looked_s if had is None else had.looked_s
+    span = UNBOUNDED if last_s is None else Span.of(counting.look.monotonic_s - last_s)
+    fresh = had is None or _anew(had.counted, now)
+    moved = had is None and (now.device, now.bdi) in counting.known
+    born = fresh and last_s is not None and not moved and _born_within(now, span.seconds)
+    growth = Growth()
+    if born:
+        growth = _grow(counting, now, unused(now.stats), UNBOUNDED, fresh=True)
+    elif had is not None and not fresh and continues(had.counted.stats, now.stats, span.seconds):
+        growth = _grow(counting, now, had.counted.stats, span, fresh=False)
+    new = GroupTotals(0.0, () if born and not _is_old(counting, now.group) else lines)
+    _grow_group(counting, now.group, new, (lines, growth.upkeep))
+    return _grown(had, now, growth, counting.look, contests)
+
+
+def _anew(before: Counted, now: Counted) -> bool:
+    """Tell whether it is another superblock than before: by its bdi, or because it is younger."""
+    if before.bdi != now.bdi:
+        return True
+    ages = before.stats.age_s, now.stats.age_s
+    return ages[0] is not None and ages[1] is not None and ages[1] < ages[0]
+
+
+def _born_within(now: Counted, seconds: float) -> bool:
+    """Tell whether the superblock is no older than that, by its age in whole seconds of jiffies."""
+    return now.stats.age_s is not None and now.stats.age_s <= 1.1 * seconds + 2
+
+
+def _grow(counting: _Counting, now: Counted, old: Stanza, span: Span, *, fresh: bool) -> Growth:
+    """Return the growth; the first superblock of a group that can has the group's own operations in it.
+
+    A new one cannot where the group is known: its kernel text has what the group did before it came.
+    """
+    counted = counting.taken.get(now.group)
+    leads = counted is None and not (fresh and _is_old(counting, now.group))
+    without = NOTHING_ELSEWHERE if leads else counted or _COUNTED_ELSEWHERE
+    growth = superblock_growth(old, now.stats, span, without)
+    if leads:
+        shared = _COUNTED_ELSEWHERE if fresh else elsewhere(old, now.stats, GROUP_OPS)
+        counting.taken[now.group] = shared
+    return growth
+
+
+def _is_old(counting: _Counting, group: str) -> bool:
+    """Tell whether a group was there before; for all that is known, it was if any superblock was left out."""
+    return group in counting.before.groups_present or bool(counting.before.left_out)
+
+
+def _grow_group(
+    counting: _Counting, name: str, new: GroupTotals, seen: tuple[tuple[Transport, ...], int]
+) -> None:
+    """Add the group's own operations, and once in a look what its connections did; `new` begins one."""
+    lines, upkeep = seen
+    had = counting.groups.get(name, new)
+    if name not in counting.connected:
+        counting.connected.add(name)
+        had = connected(had, lines, counting.look.monotonic_s)
+    counting.groups[name] = replace(had, upkeep=had.upkeep + upkeep)
+
+
+def _grown(
+    had: SuperblockTotals | None, now: Counted, growth: Growth, look: Look, contests: int
+) -> SuperblockTotals:
+    if had is None:
+        return SuperblockTotals(
+            now, look.monotonic_s, look.time, growth.bytes, growth.kinds, contests, contests
+        )
+    kinds = had.kinds
+    if growth.kinds:
+        added = {kind: add(kinds.get(kind, OpTotals()), more) for kind, more in growth.kinds.items()}
+        kinds = MappingProxyType({**kinds, **added})
+    seen = had.contests_seen
+    return SuperblockTotals(
+        now,
+        look.monotonic_s,
+        look.time if _anew(had.counted, now) else had.since,
+        tuple(old + more for old, more in zip(had.bytes, growth.bytes, strict=True)),
+        kinds,
+        had.contests + (contests - seen if contests >= seen else contests),
+        contests,
+    )
+
+
+def _kept(values: dict[_Key, _Value], present: Iterable[_Key]) -> Mapping[_Key, _Value]:
+    """Return the values without those that went the longest ago, where too many are gone."""
+    gone = values.keys() - set(present)
+    if len(gone) > MOST_GONE:
+        oldest = sorted(gone, key=lambda key: values[key].looked_s)[: len(gone) - MOST_GONE]
+        values = {key: value for key, value in values.items() if key not in set(oldest)}
+    return MappingProxyType(values)

@@ -1,0 +1,86 @@
+"""What was counted since the daemon began to count: numbers that only grow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
+
+from nfstuned.model.kernel import Transport
+from nfstuned.model.samples import Counted
+
+
+class Place(NamedTuple):
+    """What a superblock's numbers are kept under: its device number and its first mount point.
+
+    A superblock that comes to the same place under the same number goes on where the one before it ended.
+    """
+
+    device: str
+    mount_point: str
+
+
+class OpTotals(NamedTuple):
+    """The operations of one kind; the three times are sums over all of them, in milliseconds."""
+
+    ops: int = 0
+    retransmissions: int = 0
+    timeouts: int = 0
+    errors: int | None = None
+    """None where the kernel does not count them (before Linux 5.3)."""
+    queue_ms: int = 0
+    rtt_ms: int = 0
+    execute_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SuperblockTotals:
+    """One superblock's numbers, and the look that they contain."""
+
+    counted: Counted
+    looked_s: float
+    """When `counted` was seen, of CLOCK_MONOTONIC."""
+    since: float
+    """When this superblock was first seen, in Unix seconds; its numbers may be older (see Place)."""
+    bytes: tuple[int, ...]
+    """The first six of ByteCounters, in their order."""
+    kinds: Mapping[str, OpTotals]
+    contests: int = 0
+    """How often another writer's read-ahead was found."""
+    contests_seen: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTotals:
+    """One transport group's numbers, once for all superblocks on it; `lines` is what they contain."""
+
+    looked_s: float
+    lines: tuple[Transport, ...] = ()
+    most_lines: int = 0
+    """How many connections were ever listed at once."""
+    sends: int = 0
+    connects: int = 0
+    in_flight_sum: int = 0
+    """For each request sent, how many it found under way."""
+    backlog_sum: int = 0
+    """For each request sent, how many it found waiting for a slot."""
+    upkeep: int = 0
+    """Operations of the nfs_client itself: the lease, sessions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """All numbers. What is gone is kept for a while: it may only have been out of sight."""
+
+    looked_s: float | None = None
+    """When the last look was, of CLOCK_MONOTONIC; None before the first."""
+    superblocks: Mapping[Place, SuperblockTotals] = field(default_factory=lambda: MappingProxyType({}))
+    present: tuple[Place, ...] = ()
+    """Those that the last look showed, in the order in which they were first seen."""
+    groups: Mapping[str, GroupTotals] = field(default_factory=lambda: MappingProxyType({}))
+    groups_present: tuple[str, ...] = ()
+    left_out: frozenset[Place] = frozenset()
+    """Those that the last look showed and for which there was no room."""
+    left_out_total: int = 0
+    """How often one began to be left out."""

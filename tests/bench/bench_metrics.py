@@ -1,0 +1,96 @@
+"""Print what metrics cost: python -m tests.bench.bench_metrics.
+
+Counting a look, writing out the text (once for each sample, when somebody asks), and the longest time in
+which the kernel's events wait meanwhile: over files as the kernel prints them, and real sockets are left out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import statistics
+import time
+from itertools import pairwise
+
+from nfstuned.core.metrics import families
+from nfstuned.core.rates import look
+from nfstuned.core.status import status
+from nfstuned.core.totals import count
+from nfstuned.host.builtin import builtin_policy
+from nfstuned.host.exposition import load
+from nfstuned.model.kernel import Mount, Options
+from nfstuned.model.metrics import Service
+from nfstuned.model.totals import Totals
+from nfstuned.model.work import Snapshot, Superblock
+from nfstuned.parse.stanzas import cut_mountstats
+from tests.parse.conftest import DATA
+
+ROUNDS = 9
+SERVICE = Service("0", 0.0, 0.0, 60.0, 0.0, policy_valid=True)
+OPTIONS = Options((("vers", "4.1"), ("proto", "tcp"), ("nconnect", "4"), ("addr", "10.10.10.10")))
+
+
+def resident_kb() -> int:
+    """Return the memory of this process."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+def mountstats(mounts: int, step: int) -> bytes:
+    """A real NFSv4.1 stanza that many times; bytes, WRITE, GETATTR and SEQUENCE move with `step`."""
+    text = (DATA / "6.12" / "mountstats").read_text()
+    found = next(part for part in re.split(r"(?<=\n)(?=device )", text) if "vers=4.1" in part)
+    more = 1000 * step
+    grown = re.sub(r"(bytes:\t)(\d+)", lambda m: f"{m[1]}{int(m[2]) + more}", found)
+    for name in ("WRITE", "GETATTR", "SEQUENCE"):
+        grown = re.sub(
+            rf"( {name}: )(\d+) (\d+)", lambda m: f"{m[1]}{int(m[2]) + more} {int(m[3]) + more}", grown
+        )
+    grown = re.sub(r"(age:\t)(\d+)", lambda m: f"{m[1]}{int(m[2]) + 60 * step}", grown)
+    return "".join(re.sub(r"mounted on \S+", f"mounted on /mnt/{n}", grown) for n in range(mounts)).encode()
+
+
+def main() -> None:
+    """Measure hosts of 200 and of 1,000 mounts of one server, each of them used."""
+    before_kb = resident_kb()
+    exposition = load()
+    print(f"prometheus-client: {resident_kb() - before_kb} KiB")
+    policy = builtin_policy()
+    for mounts in (200, 1000):
+        first = cut_mountstats(mountstats(mounts, 0))
+        second = cut_mountstats(mountstats(mounts, 1), first)
+        host = Snapshot(
+            tuple(
+                Superblock(
+                    f"0:{n}", n, 128, (Mount(n, 1, f"0:{n}", "/", s.point, "nfs4", s.source, OPTIONS),)
+                )
+                for n, s in enumerate(first)
+            )
+        )
+        start = count(Totals(), look(host, first, 0.0, 0.0), {}, mounts)
+        later = look(host, second, 60.0, 60.0)
+        counted, written, waits = [], [], []
+        for _ in range(ROUNDS):
+            began = time.perf_counter()
+            totals = count(start, later, {}, mounts)
+            middle = time.perf_counter()
+            rows = status(host, policy)
+            pauses = [time.perf_counter()]
+
+            def between() -> None:
+                pauses.append(time.perf_counter())  # noqa: B023 - called in this round only
+
+            text = exposition.render(families(totals, rows, SERVICE), between)
+            counted.append(middle - began)
+            written.append(time.perf_counter() - middle)
+            waits.append(max(b - a for a, b in pairwise(pauses)))
+        series = sum(1 for row in text.splitlines() if not row.startswith(b"#"))
+        count_ms, write_ms, wait_ms = (1e3 * statistics.median(t) for t in (counted, written, waits))
+        print(
+            f"{mounts:4} mounts: count {count_ms:.1f} ms, text {write_ms:.1f} ms "
+            f"({series} series, {len(text) / 1e6:.2f} MB), events wait at most {wait_ms:.1f} ms"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""A verdict about read-ahead where the counters tell, and none where they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfstuned.core.readaheaduse import MOST_VALUES, Reads, Tally, Use, judge, reads_of
+from nfstuned.model.samples import OpRate, Sample
+from tests.parse.test_samples import SAMPLE, SAMPLES
+
+KIB, MIB = 1 << 10, 1 << 20
+SEQUENTIAL = Reads(256 * MIB, 0, 256 * MIB, 256, 15360, MIB)
+"""Files of 256 MiB in all, once, in READs of rsize."""
+NARROW = Reads(32 * MIB, 0, 32 * MIB, 256, 128, MIB)
+"""32 MiB, in READs of the read-ahead."""
+
+
+def test_full_reads_of_what_was_asked_for_are_the_read_aheads_help() -> None:
+    assert judge(SEQUENTIAL) is Use.HELPS
+    assert judge(replace(SEQUENTIAL, read_ahead_kb=1024)) is Use.HELPS
+
+
+def test_reads_as_large_as_a_window_below_rsize_are_held_back_by_it() -> None:
+    assert judge(NARROW) is Use.TOO_SMALL
+    assert judge(replace(NARROW, rsize_bytes=256 * KIB)) is Use.TOO_SMALL
+
+
+@pytest.mark.parametrize(
+    ("times", "mib", "kb", "use"),
+    [
+        (2.0, 256, 15360, Use.WASTED),
+        (2.0, 256, 129, Use.WASTED),
+        (1.99, 256, 15360, None),
+        (2.0, 255, 15360, None),
+        (9.0, 999, 128, None),
+    ],
+)
+def test_waste_is_twice_as_much_as_was_read_and_not_of_a_kernels_own_value(
+    times: float, mib: int, kb: int, use: Use | None
+) -> None:
+    reads = Reads(mib * MIB / times, 0, mib * MIB, mib, kb, MIB)
+    assert judge(reads) is use
+    assert judge(replace(reads, direct_bytes=reads.read_bytes / 2)) is use
+    assert judge(replace(reads, rsize_bytes=None, requests=0)) is use
+
+
+@pytest.mark.parametrize("reads", [SEQUENTIAL, NARROW])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"read_bytes": 0.0},  # only mapped files were read
+        {"direct_bytes": 3 * MIB},
+        {"requests": 0.0},  # served on this machine (LOCALIO), past the RPC counters
+        {"requests": 32.0},  # by far larger than rsize: others are not counted (pNFS)
+        {"requests": 8192.0},  # small files, or small reads at random
+        {"rsize_bytes": None},
+        {"rsize_bytes": 0},
+        {"read_ahead_kb": 0},
+        {"read_ahead_kb": 640},  # below rsize, but not by much
+    ],
+)
+def test_where_the_counters_do_not_tell_there_is_no_verdict(
+    reads: Reads, change: Mapping[str, float]
+) -> None:
+    assert judge(replace(reads, **change)) is None  # type: ignore[arg-type]  # some are whole numbers
+
+
+@pytest.mark.parametrize("reads", [SEQUENTIAL, NARROW])
+@pytest.mark.parametrize("ratio", [0.0, 0.89, 1.11, 1.99])
+def test_what_the_page_cache_gave_or_nobody_read_leaves_the_sizes_unexplained(
+    reads: Reads, ratio: float
+) -> None:
+    read = reads.fetched_bytes / ratio if ratio else 1e12
+    assert judge(replace(reads, read_bytes=read)) is None
+
+
+@pytest.mark.parametrize("reads", [SEQUENTIAL, NARROW])
+def test_a_verdict_needs_so_many_bytes_that_what_is_under_way_does_not_matter(reads: Reads) -> None:
+    parts = {name: getattr(reads, name) * 0.99 for name in ("read_bytes", "fetched_bytes", "requests")}
+    assert judge(replace(reads, **parts)) is None
+
+
+def test_reads_larger_than_the_window_are_of_programs_that_read_in_large_blocks() -> None:
+    """As FACTS has it: single reads of 1 MiB make READs of rsize, whatever the read-ahead."""
+    assert judge(replace(NARROW, requests=32 * MIB / (256 * KIB))) is None
+
+
+def sample(ratio: float, mib: int, request_kib: int, kb: int | None = 15360) -> Sample:
+    """A sample whose server sent so much in a minute."""
+    sent = mib * MIB / 60
+    ops = {"READ_PLUS": OpRate(sent / (request_kib * KIB), 1.0, 0.0, 1.0, 0.0, 0.0)}
+    return replace(
+        SAMPLE,
+        read_bytes_per_s=sent / ratio,
+        server_read_bytes_per_s=sent,
+        over_fetch_ratio=ratio,
+        ops=MappingProxyType(ops),
+        read_ahead_kb=kb,
+        rsize_bytes=MIB,
+    )
+
+
+def verdicts(*samples: Sample) -> list[str]:
+    tally = Tally()
+    for each in samples:
+        tally.add(each)
+    return [str(verdict) for verdict in tally.verdicts()]
+
+
+def test_each_read_ahead_has_its_own_verdict_with_the_numbers() -> None:
+    narrow, wide = verdicts(sample(1.0, 512, 128, 128), sample(1.0, 512, 1024), sample(1.04, 512, 1000))
+    sent = "the server sent 537 MB, 1.00 times what programs read, in READs of 128 KiB"
+    assert narrow == f"a read-ahead of 128 KiB is too small: {sent}, where rsize allows 1024 KiB"
+    sent = "the server sent 1.1 GB, 1.02 times what programs read, in READs of 1012 KiB"
+    assert wide == f"a read-ahead of 15360 KiB helps: {sent}"
+    sent = "the server sent 537 MB, 3.00 times what programs read"
+    (wasted,) = verdicts(sample(3.0, 512, 1024))
+    assert (
+        wasted == f"a read-ahead of 15360 KiB is wasted: {sent}, unless they map files, which is not counted"
+    )
+
+
+def test_more_than_half_of_what_was_sent_must_say_the_same() -> None:
+    helps, wasted, neither = sample(1.0, 512, 1024), sample(3.0, 512, 1024), sample(1.5, 512, 1024)
+    assert len(verdicts(helps, helps, wasted)) == 1
+    assert verdicts(helps, wasted) == verdicts(helps, neither) == []
+
+
+def test_each_sample_is_judged_by_itself() -> None:
+    """Waste of one hour and the page cache's hits of another would together look like help."""
+    cached, wasted = sample(0.5, 256, 1024), sample(3.0, 255, 1024)
+    assert verdicts(cached, wasted) == []
+
+
+def test_where_the_read_ahead_is_not_known_nothing_is_said() -> None:
+    assert reads_of(SAMPLE) is None
+    assert verdicts(SAMPLE, sample(1.0, 512, 1024, None)) == []
+
+
+def test_a_file_with_any_number_of_values_takes_no_more_memory() -> None:
+    found = verdicts(*(sample(1.0, 512, 1024, 1024 * kb) for kb in range(1, 100)))
+    assert len(found) == MOST_VALUES
+
+
+@given(SAMPLES, SAMPLES)
+def test_no_sample_makes_it_raise(one: Sample, other: Sample) -> None:
+    for text in verdicts(one, other):
+        assert text.isprintable()
+
+
+@given(st.builds(Reads, *[st.floats(0, 1e12)] * 4, st.integers(0, 65536), st.none() | st.integers(0, MIB)))
+def test_a_verdict_is_only_given_where_its_numbers_are(reads: Reads) -> None:
+    use = judge(reads)
+    if use is Use.WASTED:
+        assert reads.fetched_bytes >= 2 * reads.read_bytes > 0
+    elif use is not None:
+        assert reads.rsize_bytes
+        assert 0.9 * reads.read_bytes <= reads.fetched_bytes <= 1.1 * reads.read_bytes
+        assert (use is Use.HELPS) == (1024 * reads.read_ahead_kb >= reads.rsize_bytes)

@@ -1,0 +1,292 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from types import MappingProxyType
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfstuned.core.rates import look as look_at
+from nfstuned.core.totals import MOST_GONE, count
+from nfstuned.model.kernel import ByteCounters, MountStats
+from nfstuned.model.samples import Counted, Look
+from nfstuned.model.totals import OpTotals, Place, Totals
+from nfstuned.parse.stanzas import cut_mountstats
+from tests.core.test_differences import REAL, data, host, unhurried
+from tests.core.test_rates import GROUP, line, moved, op, stats
+from tests.core.written import cut
+from tests.parse.damage import damaged, tokens_damaged
+
+PLACE = Place("0:43", "/mnt/data")
+
+
+def superblock(
+    stanza: MountStats, number: int = 43, point: str = "/mnt/data", group: str = GROUP, bdi: int | None = None
+) -> Counted:
+    (cut_out,) = cut(stanza)
+    return Counted(f"0:{number}", number if bdi is None else bdi, (point,), "server:/data", group, cut_out)
+
+
+def look(at: float, *seen: Counted) -> Look:
+    return Look(1e9 + at, at, seen)
+
+
+def counts(
+    *looks: Look, before: Totals | None = None, most: int = 100, contests: dict[str, int] | None = None
+) -> Totals:
+    for each in looks:
+        before = count(before or Totals(), each, contests or {}, most)
+    assert before is not None
+    return before
+
+
+def aged(age: int, **ops: int) -> MountStats:
+    return replace(stats(age), ops=MappingProxyType({name: op(number) for name, number in ops.items()}))
+
+
+class TestSuperblock:
+    def test_what_it_did_before_the_first_look_is_not_counted(self) -> None:
+        """A restart of the daemon would else show as a burst of all that the mount ever did."""
+        seen = superblock(stats(1, moved(7, 6, 5, 4, 3), READ=op(9), SEQUENCE=op(4)))
+        totals = counts(look(1.0, seen))
+        assert totals.superblocks[PLACE].bytes == (0,) * 6
+        assert totals.superblocks[PLACE].kinds == {}
+        assert (totals.groups[GROUP].sends, totals.groups[GROUP].upkeep) == (0, 0)
+
+    def test_one_that_was_made_since_the_last_look_is_counted_from_its_own_zero(self) -> None:
+        seen = superblock(
+            stats(
+                5, moved(7, 6, 5, 4, 3), (line(8),), READ=op(9, rtt_ms=70, transmissions=11), SEQUENCE=op(4)
+            )
+        )
+        totals = counts(look(-9.0), look(1.0, seen))
+        assert (totals.groups[GROUP].sends, totals.groups[GROUP].upkeep) == (8, 4)
+        assert totals.superblocks[PLACE].bytes == (7, 6, 3, 0, 5, 4)
+        assert totals.superblocks[PLACE].kinds == {"read": OpTotals(9, 2, 0, 0, 0, 70, 70)}
+        assert totals.superblocks[PLACE].since == 1e9 + 1.0
+
+    def test_operations_are_taken_together_by_kind(self) -> None:
+        ops = {"READ": op(1), "READ_PLUS": op(2), "WRITE": op(4), "GETATTR": op(8), "OPEN": op(16)}
+        shown = replace(stats(), ops=MappingProxyType(ops))
+        kinds = counts(look(-1000.0), look(0.0, superblock(shown))).superblocks[PLACE].kinds
+        assert {kind: total.ops for kind, total in kinds.items()} == {
+            "read": 3,
+            "write": 4,
+            "metadata": 8,
+            "other": 16,
+        }
+
+    def test_a_wrap_is_growth(self) -> None:
+        before = stats(1000, moved(2**64 - 5), READ=op(2**32 - 3))
+        after = stats(1010, moved(10), READ=op(4))
+        totals = counts(look(0.0, superblock(before)), look(10.0, superblock(after)))
+        assert totals.superblocks[PLACE].bytes[0] == 15
+        assert totals.superblocks[PLACE].kinds["read"].ops == 7
+
+    def test_a_fall_that_is_no_wrap_counts_nothing_and_the_next_look_goes_on_from_there(self) -> None:
+        ages = [stats(1000 + 10 * n, moved(read)) for n, read in enumerate((500_000, 100, 130))]
+        totals = counts(*(look(10.0 * n, superblock(stanza)) for n, stanza in enumerate(ages)))
+        assert totals.superblocks[PLACE].bytes[0] == 30
+
+    def test_a_leap_that_no_machine_makes_counts_nothing(self) -> None:
+        leap = stats(1010, moved(2**62), READ=op(2**50))
+        totals = counts(look(0.0, superblock(aged(1000, READ=5))), look(10.0, superblock(leap)))
+        assert totals.superblocks[PLACE].bytes[0] == 0
+        assert totals.superblocks[PLACE].kinds["read"].ops == 0
+
+    def test_a_sum_of_times_that_fell_stays(self) -> None:
+        before, after = stats(1000, READ=op(5, rtt_ms=50)), stats(1010, READ=op(6, rtt_ms=40))
+        totals = counts(look(0.0, superblock(before)), look(10.0, superblock(after)))
+        assert totals.superblocks[PLACE].kinds["read"].rtt_ms == 0
+
+    def test_another_superblock_in_its_place_goes_on_from_its_numbers(self) -> None:
+        first, second = aged(1000, READ=5), aged(3, READ=2)
+        totals = counts(look(0.0, superblock(first)), look(10.0, superblock(second, bdi=99)))
+        assert totals.superblocks[PLACE].kinds["read"].ops == 2
+        assert totals.superblocks[PLACE].since == 1e9 + 10.0
+
+    def test_a_younger_one_is_another_one_where_its_bdi_is_not_known(self) -> None:
+        totals = counts(*(look(at, superblock(aged(age, READ=n))) for at, age, n in ((0, 50, 9), (9, 3, 4))))
+        assert totals.superblocks[PLACE].kinds["read"].ops == 4
+
+    def test_one_that_was_out_of_sight_is_not_counted_twice(self) -> None:
+        totals = counts(
+            look(0.0, superblock(aged(1000, READ=5))), look(10.0), look(20.0, superblock(aged(1020, READ=8)))
+        )
+        assert totals.superblocks[PLACE].kinds["read"].ops == 3
+        assert totals.present == (PLACE,)
+
+    def test_one_whose_stanza_is_cut_off_stays_and_is_made_up_for(self) -> None:
+        cut = replace(aged(1010, READ=6), whole=False)
+        before = counts(look(0.0, superblock(aged(1000, READ=5))))
+        between = counts(look(10.0, superblock(cut)), before=before)
+        assert between.superblocks == before.superblocks
+        assert (between.present, between.groups_present) == ((PLACE,), (GROUP,))
+        after = counts(look(20.0, superblock(aged(1020, READ=9))), before=between)
+        assert after.superblocks[PLACE].kinds["read"].ops == 4
+
+    def test_a_stanza_of_another_superblock_is_not_taken_for_growth(self) -> None:
+        totals = counts(look(0.0, superblock(aged(10, READ=5))), look(10.0, superblock(aged(900, READ=800))))
+        assert totals.superblocks[PLACE].kinds == {}
+
+    def test_one_that_is_seen_under_another_mount_point_now_is_not_counted_again(self) -> None:
+        """Its first mount went and a bind mount of it stays: what it did is in the numbers of the first."""
+        first, bound = superblock(aged(1, READ=5)), superblock(aged(3, READ=7), point="/bind")
+        totals = counts(look(-9.0), look(0.0, first), look(2.0, bound))
+        assert totals.superblocks[PLACE].kinds["read"].ops == 5
+        assert totals.superblocks[Place("0:43", "/bind")].kinds == {}
+        assert totals.present == (Place("0:43", "/bind"),)
+
+    def test_contests_only_grow(self) -> None:
+        totals = Totals()
+        for at, number in enumerate((2, 3, 0, 1)):
+            found = {"0:43": number} if number else {}
+            totals = counts(look(at, superblock(aged(1000 + at))), before=totals, contests=found)
+        assert totals.superblocks[PLACE].contests == 4
+
+
+class TestGroup:
+    def test_connections_and_upkeep_are_counted_once_for_all_superblocks(self) -> None:
+        def both(age: int, sends: int, upkeep: int) -> list[Counted]:
+            lines = (line(sends, 2 * sends, sends), line(sends))
+            shown = stats(age, lines=lines, SEQUENCE=op(upkeep), READ=op(sends))
+            return [superblock(shown, n, f"/mnt/{n}") for n in (43, 44)]
+
+        totals = counts(look(0.0, *both(100, 5, 7)), look(10.0, *both(110, 8, 9)))
+        group = totals.groups[GROUP]
+        assert (group.sends, group.in_flight_sum, group.backlog_sum, group.upkeep) == (6, 6, 3, 2)
+        assert [each.kinds["read"].ops for each in totals.superblocks.values()] == [3, 3]
+        assert all("other" not in each.kinds for each in totals.superblocks.values())
+
+    def test_the_connections_are_read_of_one_superblock_and_not_of_each(self) -> None:
+        def both(age: int, reads: int) -> list[Counted]:
+            first, second = (superblock(aged(age, READ=reads), n, f"/mnt/{n}") for n in (43, 44))
+            return [first, replace(second, stats=second.stats._replace(transports=b"\txprt:\ttcp damaged"))]
+
+        totals = counts(look(0.0, *both(100, 5)), look(10.0, *both(110, 8)))
+        assert [each.kinds["read"].ops for each in totals.superblocks.values()] == [3, 3]
+
+    def test_a_new_superblock_does_not_bring_what_its_group_did_before(self) -> None:
+        old = aged(100, SEQUENCE=1000, READ=1)
+        new = aged(2, SEQUENCE=1004, READ=3)
+        totals = counts(
+            look(0.0, superblock(old)),
+            look(5.0, superblock(new, 44, "/a"), superblock(aged(105, SEQUENCE=1004, READ=1))),
+        )
+        assert totals.groups[GROUP].upkeep == 4
+
+    def test_a_group_survives_the_superblock_that_told_of_it(self) -> None:
+        first, second = superblock(aged(100, SEQUENCE=10)), superblock(aged(100, SEQUENCE=10), 44, "/a")
+        later = superblock(aged(110, SEQUENCE=15), 44, "/a")
+        assert counts(look(0.0, first, second), look(10.0, later)).groups[GROUP].upkeep == 5
+
+    def test_a_connection_that_was_replaced_is_counted_from_its_own_zero(self) -> None:
+        seen = [superblock(stats(1000 + 10 * n, lines=(line(sends),))) for n, sends in enumerate((50, 4, 6))]
+        assert counts(*(look(10.0 * n, each) for n, each in enumerate(seen))).groups[GROUP].sends == 6
+
+    def test_one_more_connection_is_counted_and_one_less_counts_nothing(self) -> None:
+        lines = ((line(50),), (line(51), line(7)), (line(7),), (line(9),))
+        seen = [superblock(stats(1000 + 10 * n, lines=each)) for n, each in enumerate(lines)]
+        totals = [counts(*(look(10.0 * n, each) for n, each in enumerate(seen[:end]))) for end in (2, 3, 4)]
+        assert [each.groups[GROUP].sends for each in totals] == [8, 8, 10]
+
+    def test_connections_that_were_not_listed_for_a_while_do_not_come_back_with_all_they_did(self) -> None:
+        lines = ((line(5000), line(4000)), (), (line(5001), line(4001)), (line(5003), line(4004), line(6)))
+        seen = [replace(stats(1000 + 10 * n), transports=each) for n, each in enumerate(lines)]
+        totals = counts(*(look(10.0 * n, superblock(each)) for n, each in enumerate(seen)))
+        assert totals.groups[GROUP].sends == 2 + 3 + 6
+
+
+class TestRoom:
+    def test_those_that_are_counted_stay_and_new_ones_wait_for_room(self) -> None:
+        a, b, c = (superblock(aged(1000), n, f"/{n}") for n in (1, 2, 3))
+        at_first = counts(look(0.0, b, c), most=2)
+        full = counts(look(0.0, a, b, c), before=at_first, most=2)
+        assert [place.device for place in full.present] == ["0:2", "0:3"]
+        assert (full.left_out, full.left_out_total) == (frozenset({Place("0:1", "/1")}), 1)
+        assert counts(look(0.0, a, b, c), before=full, most=2).left_out_total == 1
+        room = counts(look(0.0, a, c), before=full, most=2)
+        assert [place.device for place in room.present] == ["0:3", "0:1"]
+        assert (room.left_out, room.left_out_total) == (frozenset(), 1)
+
+    def test_only_so_many_that_are_gone_are_kept(self) -> None:
+        totals = Totals()
+        for n in range(MOST_GONE + 10):
+            gone = superblock(aged(10), n, f"/{n}", group=f"group {n}")
+            totals = counts(look(float(n), gone), before=totals)
+        assert len(totals.superblocks) == len(totals.groups) == MOST_GONE + 1
+        assert Place("0:9", "/9") in totals.superblocks
+        assert Place("0:8", "/8") not in totals.superblocks
+
+
+def numbers(totals: Totals) -> Iterator[tuple[object, int]]:
+    for place, each in totals.superblocks.items():
+        yield (place, "contests"), each.contests
+        for n, value in enumerate(each.bytes):
+            yield (place, n), value
+        for kind, op_totals in each.kinds.items():
+            for name, number in op_totals._asdict().items():
+                yield (place, kind, name), number or 0
+    for group, values in totals.groups.items():
+        for name in ("sends", "connects", "in_flight_sum", "backlog_sum", "upkeep"):
+            yield (group, name), getattr(values, name)
+    yield "left out", totals.left_out_total
+
+
+def never_fell(before: Totals, after: Totals) -> None:
+    now = dict(numbers(after))
+    fallen = {key: (value, now.get(key)) for key, value in numbers(before) if now.get(key, -1) < value}
+    assert not fallen
+
+
+@unhurried
+@given(st.data(), st.sampled_from(sorted(REAL)))
+def test_whatever_happens_to_the_kernels_file_no_number_falls(draws: st.DataObject, kernel: str) -> None:
+    text = REAL[kernel]
+    snapshot = host(text)
+    totals, at = Totals(), 0.0
+    for _ in range(draws.draw(st.integers(2, 5))):
+        shown = draws.draw(st.one_of(st.just(text), damaged(text), tokens_damaged(text)))
+        at += draws.draw(st.floats(0.001, 1e6))
+        bdis = draws.draw(st.integers(0, 1))
+        seen = look_at(snapshot, cut_mountstats(data(shown)), at, at)
+        changed = tuple(replace(each, bdi=(each.bdi or 0) + bdis) for each in seen.superblocks)
+        after = counts(replace(seen, superblocks=changed), before=totals, most=draws.draw(st.integers(0, 5)))
+        never_fell(totals, after)
+        totals = after
+
+
+STEPS = st.lists(
+    st.tuples(st.integers(0, 10**12), st.integers(0, 10**6), st.integers(0, 9), st.integers(1, 600)),
+    min_size=1,
+    max_size=12,
+)
+
+
+@unhurried
+@given(st.integers(0, 2**64 - 1), st.integers(0, 2**32 - 1), STEPS)
+def test_through_wraps_and_new_superblocks_totals_are_what_really_happened(
+    first_bytes: int, first_ops: int, steps: list[tuple[int, int, int, int]]
+) -> None:
+    """A 32-bit kernel: operations wrap at 2^32, bytes at 2^64; now and then the mount is made anew."""
+    shown_bytes, shown_ops, age, at, bdi = first_bytes, first_ops, 1000, 0.0, 1
+    true_bytes, true_ops = 0, 0
+    totals = counts(look(at, superblock(_kernel(age, shown_bytes, shown_ops), bdi=bdi)))
+    for more_bytes, more_ops, chance, seconds in steps:
+        at += seconds
+        age += seconds
+        if chance == 0:
+            shown_bytes, shown_ops, age, bdi = 0, 0, min(seconds, age), bdi + 1
+        shown_bytes = (shown_bytes + more_bytes) % 2**64
+        shown_ops = (shown_ops + more_ops) % 2**32
+        true_bytes, true_ops = true_bytes + more_bytes, true_ops + more_ops
+        totals = counts(look(at, superblock(_kernel(age, shown_bytes, shown_ops), bdi=bdi)), before=totals)
+        kinds = totals.superblocks[PLACE].kinds
+        assert totals.superblocks[PLACE].bytes[4] == true_bytes
+        assert (kinds["read"].ops if kinds else 0) == true_ops
+
+
+def _kernel(age: int, server_read: int, reads: int) -> MountStats:
+    read = ByteCounters(0, 0, 0, 0, server_read, 0, 0, 0)
+    return stats(age, read, READ=replace(op(), ops=reads, transmissions=reads))

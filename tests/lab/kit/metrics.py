@@ -1,0 +1,154 @@
+"""What the service's metrics say, and a real Prometheus that scrapes them and a real node_exporter."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import subprocess
+import tempfile
+import threading
+import urllib.parse
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.lab.kit.alerts import RULES, shortened
+from tests.lab.kit.shell import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+SOCKET = "/run/nfstuned/metrics.sock"
+ADDRESS = "127.0.0.1:9814"
+TEXTFILE = Path("/var/lib/prometheus/node-exporter/nfstuned.prom")
+_PROMETHEUS, _NODE_EXPORTER = "127.0.0.1:9090", "127.0.0.1:9100"
+_TIMEOUT_S = 20.0
+
+Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def scrape(address: str) -> str:
+    """Return what GET /metrics answers, over TCP or at "unix:PATH"."""
+    if address.startswith("unix:"):
+        sock = socket.socket(socket.AF_UNIX)
+        target: Any = address.removeprefix("unix:")
+    else:
+        sock = socket.socket()
+        host, _, port = address.rpartition(":")
+        target = (host, int(port))
+    with sock:
+        sock.settimeout(_TIMEOUT_S)
+        sock.connect(target)
+        sock.sendall(b"GET /metrics HTTP/1.1\r\nHost: lab\r\nConnection: close\r\n\r\n")
+        answer = b"".join(iter(lambda: sock.recv(1 << 16), b""))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 "), head
+    return body.decode()
+
+
+def series(text: str) -> Series:
+    """Return each series of an exposition with its value."""
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def total(found: Series, name: str, **labels: str) -> float:
+    """Return the sum of the series of that name with these labels."""
+    wanted = labels.items()
+    return sum(value for (each, has), value in found.items() if each == name and wanted <= set(has))
+
+
+@contextlib.contextmanager
+def storm(address: str) -> Iterator[None]:
+    """Scrape again and again, as fast as it answers, while the block runs."""
+    over = threading.Event()
+
+    def again() -> None:
+        while not over.is_set():
+            scrape(address)
+
+    with ThreadPoolExecutor(1) as pool:
+        job = pool.submit(again)
+        try:
+            yield
+        finally:
+            over.set()
+        job.result(_TIMEOUT_S)
+
+
+@contextlib.contextmanager
+def prometheus() -> Iterator[None]:
+    """Run Debian's Prometheus and node_exporter, with the project's alert rules as `shortened` makes them.
+
+    Prometheus scrapes ADDRESS as the job "nfstuned", and as "node" what node_exporter shows of TEXTFILE.
+    """
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lab-prometheus-")))
+        rules, file = folder / "rules.yml", folder / "prometheus.yml"
+        rules.write_text(shortened(RULES.read_text()))
+        file.write_text(json.dumps(_configuration(rules)))  # which is YAML
+        argv = ["prometheus-node-exporter", "--collector.disable-defaults", "--collector.textfile"]
+        argv += [f"--collector.textfile.directory={TEXTFILE.parent}"]
+        stack.enter_context(_running(*argv, f"--web.listen-address={_NODE_EXPORTER}", "--log.level=warn"))
+        argv = ["prometheus", f"--config.file={file}", f"--storage.tsdb.path={folder}/data"]
+        stack.enter_context(_running(*argv, f"--web.listen-address={_PROMETHEUS}", "--log.level=warn"))
+        wait_for("Prometheus scrapes both", lambda: _ready() and len(query("up == 1")) == len(_JOBS), 120)
+        yield
+
+
+_JOBS = {"nfstuned": ADDRESS, "node": _NODE_EXPORTER}
+
+
+def _configuration(rules: Path) -> Mapping[str, object]:
+    # A guest that stands still for a moment must not look as if the service were down.
+    often = {"scrape_interval": "2s", "evaluation_interval": "1s"}
+    jobs = [{"job_name": job, "static_configs": [{"targets": [address]}]} for job, address in _JOBS.items()]
+    return {"global": often, "scrape_configs": jobs, "rule_files": [str(rules)]}
+
+
+@contextlib.contextmanager
+def _running(*argv: str) -> Iterator[None]:
+    with subprocess.Popen(argv) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
+
+
+def fired() -> set[str]:
+    """Return the names of all alerts that have fired since Prometheus began."""
+    found = query('count by (alertname) (count_over_time(ALERTS{alertstate="firing"}[1h]))')
+    return {one["metric"]["alertname"] for one in found}
+
+
+@contextlib.contextmanager
+def fires(alert: str) -> Iterator[None]:
+    """Hold the block to be why an alert fires: it never did before, and does at the end or soon after."""
+    assert alert not in fired()
+    yield
+    wait_for(f"{alert} fires", lambda: alert in fired(), 60)
+
+
+def query(expression: str) -> list[Mapping[str, Any]]:
+    """Return what Prometheus answers to an instant query."""
+    where = f"http://{_PROMETHEUS}/api/v1/query?" + urllib.parse.urlencode({"query": expression})
+    with urllib.request.urlopen(where, timeout=_TIMEOUT_S) as answer:
+        document = json.load(answer)
+    assert document["status"] == "success", document
+    found: list[Mapping[str, Any]] = document["data"]["result"]
+    return found
+
+
+def _ready() -> bool:
+    try:
+        with urllib.request.urlopen(f"http://{_PROMETHEUS}/-/ready", timeout=_TIMEOUT_S) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False

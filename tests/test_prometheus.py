@@ -1,0 +1,144 @@
+"""docs/prometheus/: every alert fires when it should and only then; queries are about metrics that exist."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nfstuned.core.metricnames import GROUP, SERVICE, SUPERBLOCK, TUNING
+from nfstuned.core.metrics import findings_families
+from tests.core.test_metrics import captured
+from tests.lab.kit import alerts
+from tests.lab.kit.alerts import DASHBOARD, RULES
+from tests.promtool import needs_promtool, promtool
+
+FOLDER = Path(__file__).parents[1] / "docs/prometheus"
+Golden = Callable[[Path, str], None]
+
+
+def known() -> set[str]:
+    """The names of all metrics."""
+    tables = {meaning.name for table in (SERVICE, SUPERBLOCK, TUNING, GROUP) for meaning in table}
+    return tables | {family.name for family in (*captured(), *findings_families({}, 0.0))}
+
+
+def queried(text: str) -> set[str]:
+    return set(re.findall(r"\bnfstuned_[a-z_]+\b", text))
+
+
+@needs_promtool
+def test_promtool_finds_nothing_wrong_with_the_rules() -> None:
+    status, said = promtool("check", "rules", "--lint=all", "--lint-fatal", str(RULES))
+    assert status == 0, said
+
+
+@needs_promtool
+def test_each_alert_fires_when_it_should_and_only_then(tmp_path: Path) -> None:
+    path = tmp_path / "test.yml"
+    path.write_text(json.dumps(alerts.promtool_tests()))  # which is YAML, too
+    status, said = promtool("test", "rules", str(path))
+    assert status == 0, said
+
+
+@needs_promtool
+def test_this_test_can_fail(tmp_path: Path) -> None:
+    wrong = tuple((alert, well, firing) for alert, firing, well in alerts.CASES[:1])
+    path = tmp_path / "test.yml"
+    path.write_text(json.dumps(alerts.promtool_tests(wrong)))
+    status, said = promtool("test", "rules", str(path))
+    assert status != 0
+    assert alerts.CASES[0][0] in said
+
+
+def test_the_lab_s_short_rules_are_these_with_less_waiting() -> None:
+    rules = RULES.read_text().splitlines()
+    short = alerts.shortened(RULES.read_text()).splitlines()
+    changed = [(old.strip(), new.strip()) for old, new in zip(rules, short, strict=True) if old != new]
+    waits = [new for _, new in changed if new.startswith("for:")]
+    assert waits == ["for: 5s"] * len(alerts.names())
+    ranges = [(re.sub(r"\[\d+m\]", "[20s]", old), new) for old, new in changed if "[" in old]
+    assert ranges
+    assert all(old == new for old, new in ranges)
+    assert len(changed) == len(waits) + len(ranges) + 1
+
+
+def test_every_alert_has_a_case() -> None:
+    assert {alert for alert, _, _ in alerts.CASES} == alerts.names()
+
+
+@pytest.mark.parametrize("path", [RULES, DASHBOARD], ids=lambda path: path.name)
+def test_every_query_is_about_metrics_that_exist(path: Path) -> None:
+    asked = queried(path.read_text()) - {"nfstuned_rules"}
+    assert asked
+    assert asked <= known()
+
+
+def readme() -> str:
+    """The list of metrics as docs/prometheus/README.md has it."""
+    found = {family.name: family for family in (*captured(), *findings_families({}, 0.0))}
+    meanings = [meaning for table in (SERVICE, SUPERBLOCK, TUNING, GROUP) for meaning in table]
+    rows = {
+        meaning.name: (
+            meaning.kind.value,
+            found[meaning.name].labels if meaning.name in found else meaning.more,
+            meaning.help,
+        )
+        for meaning in meanings
+    }
+    rows |= {family.name: (family.kind.value, family.labels, family.help) for family in found.values()}
+    lines = [
+        f"| `{name}` | {kind} | {', '.join(f'`{label}`' for label in labels)} | {text} |"
+        for name, (kind, labels, text) in sorted(rows.items())
+    ]
+    return "\n".join(["| Metric | Kind | Labels | What it is |", "|---|---|---|---|", *lines]) + "\n"
+
+
+def test_the_readme_lists_every_metric(golden: Golden) -> None:
+    path = FOLDER / "README.md"
+    text = path.read_text()
+    golden(path, text[: text.index("| Metric |")] + readme() + text[text.index("\n## Alerts") :])
+
+
+def test_the_lab_asks_every_query_of_the_dashboard() -> None:
+    panels = json.loads(DASHBOARD.read_text())["panels"]
+    targets = [target["expr"] for panel in panels for target in panel.get("targets", ())]
+    assert len(alerts.dashboard_queries()) == len(targets)
+    assert not [query for query in alerts.dashboard_queries() if "$" in query]
+
+
+@needs_promtool
+def test_every_query_of_the_dashboard_is_promql(tmp_path: Path) -> None:
+    queries = enumerate(alerts.dashboard_queries())
+    rules = [{"record": f"x:{number}", "expr": query} for number, query in queries]
+    path = tmp_path / "rules.yml"
+    path.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": rules}]}))
+    status, said = promtool("check", "rules", "--lint=none", str(path))
+    assert status == 0, said
+
+
+def test_the_dashboard_has_what_grafana_asks_of_one() -> None:
+    dashboard = json.loads(DASHBOARD.read_text())
+    assert {"title", "uid", "schemaVersion", "panels", "templating", "time"} <= dashboard.keys()
+    assert dashboard["id"] is None
+    ids = [panel["id"] for panel in dashboard["panels"]]
+    assert len(set(ids)) == len(ids)
+    taken: set[tuple[int, int]] = set()
+    for panel in dashboard["panels"]:
+        place = panel["gridPos"]
+        assert place["x"] + place["w"] <= 24
+        squares = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert not squares & taken, panel["title"]
+        taken |= squares
+        if panel["type"] != "row":
+            assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+            assert panel["description"]
+            refs = [target["refId"] for target in panel["targets"]]
+            assert len(set(refs)) == len(refs)
