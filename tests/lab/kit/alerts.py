@@ -72,6 +72,17 @@ CASES: tuple[tuple[str, Series, Series], ...] = (
         },
     ),
     (
+        "NfstunedNconnectBelowProfile",
+        {
+            # Another job scrapes the same host, which has one name for both.
+            f"nfstuned_mount_nconnect{{{MOUNT}}}": "1x120",
+            f"nfstuned_mount_nconnect_target{{{MOUNT}}}": "4x120",
+            f'nfstuned_mount_info{{{MOUNT},source="nas:/a"}}': "1x120",
+            f'nfstuned_mount_info{{{MOUNT.replace("nfstuned", "node")},source="nas:/a"}}': "1x120",
+        },
+        {f'nfstuned_mount_info{{{MOUNT},source="nas:/a"}}': "1x120"},
+    ),
+    (
         "NfstunedRetransmissions",
         {
             f"nfstuned_mount_retransmissions_total{{{MOUNT}}}": "0+20x60",
