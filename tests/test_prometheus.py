@@ -77,8 +77,8 @@ def test_every_query_is_about_metrics_that_exist(path: Path) -> None:
     assert asked <= known()
 
 
-def readme() -> str:
-    """The list of metrics as docs/prometheus/README.md has it."""
+def described() -> dict[str, tuple[str, tuple[str, ...], str]]:
+    """Kind, labels and meaning of every metric, by its name."""
     found = {family.name: family for family in (*captured(), *findings_families({}, 0.0))}
     meanings = [meaning for table in (SERVICE, SUPERBLOCK, TUNING, GROUP) for meaning in table]
     rows = {
@@ -89,10 +89,14 @@ def readme() -> str:
         )
         for meaning in meanings
     }
-    rows |= {family.name: (family.kind.value, family.labels, family.help) for family in found.values()}
+    return rows | {family.name: (family.kind.value, family.labels, family.help) for family in found.values()}
+
+
+def readme() -> str:
+    """The list of metrics as docs/prometheus/README.md has it."""
     lines = [
         f"| `{name}` | {kind} | {', '.join(f'`{label}`' for label in labels)} | {text} |"
-        for name, (kind, labels, text) in sorted(rows.items())
+        for name, (kind, labels, text) in sorted(described().items())
     ]
     return "\n".join(["| Metric | Kind | Labels | What it is |", "|---|---|---|---|", *lines]) + "\n"
 
@@ -104,9 +108,9 @@ def test_the_readme_lists_every_metric(golden: Golden) -> None:
 
 
 def test_the_lab_asks_every_query_of_the_dashboard() -> None:
-    panels = json.loads(DASHBOARD.read_text())["panels"]
-    targets = [target["expr"] for panel in panels for target in panel.get("targets", ())]
-    assert len(alerts.dashboard_queries()) == len(targets)
+    queries = '"expr": ', '"query": "label_values('
+    asked = sum(DASHBOARD.read_text().count(text) for text in queries)
+    assert len(alerts.dashboard_queries()) == asked > len(alerts.dashboard_lists()) == 2
     assert not [query for query in alerts.dashboard_queries() if "$" in query]
 
 
@@ -142,3 +146,69 @@ def test_the_dashboard_has_what_grafana_asks_of_one() -> None:
             assert panel["description"]
             refs = [target["refId"] for target in panel["targets"]]
             assert len(set(refs)) == len(refs)
+
+
+def targets() -> list[dict[str, str]]:
+    """Every query of a panel, with what its lines are called."""
+    panels = json.loads(DASHBOARD.read_text())["panels"]
+    return [target for panel in panels for target in panel.get("targets", ())]
+
+
+@pytest.mark.parametrize("target", targets(), ids=lambda target: target["expr"][:60])
+def test_selectors_and_names_of_lines_use_labels_that_the_metrics_have(target: dict[str, str]) -> None:
+    scraped, known_labels = {"instance", "job"}, described()
+    for name, selector in re.findall(r"\b(nfstuned_\w+)\{([^}]*)\}", target["expr"]):
+        used = set(re.findall(r"(\w+)\s*[!=]=?~?\s*\"", selector))
+        assert used <= scraped | set(known_labels[name][1]), name
+    left = [set(known_labels[name][1]) for name in queried(target["expr"])]
+    gone = set(re.findall(r"without \((\w+)\)", target["expr"]))
+    assert set(re.findall(r"\{\{(\w+)\}\}", target.get("legendFormat", ""))) <= scraped | (
+        set.union(*left) - gone
+    )
+
+
+def drawn() -> dict[str, tuple[str | None, list[str]]]:
+    """Unit and queries of each panel that draws numbers, by its title."""
+    panels = json.loads(DASHBOARD.read_text())["panels"]
+    return {
+        panel["title"]: (
+            panel["fieldConfig"]["defaults"].get("unit"),
+            [one["expr"] for one in panel["targets"]],
+        )
+        for panel in panels
+        if panel["type"] not in {"row", "table"}
+    }
+
+
+def test_every_number_of_the_dashboard_has_the_unit_of_what_it_shows() -> None:
+    assert [title for title, (unit, _) in drawn().items() if unit is None] == []
+    rate = r"(?:sum without \(io\) \()?rate\(nfstuned_\w+_(bytes|seconds)_total\{[^}]*\}\[[^]]*\]\)+"
+    shown = {
+        (found[1], unit)
+        for unit, queries in drawn().values()
+        for query in queries
+        if (found := re.fullmatch(rate, query)) is not None
+    }
+    assert shown == {("bytes", "Bps"), ("seconds", "percentunit")}
+    means = {
+        unit for unit, queries in drawn().values() if "_seconds_total" in queries[0] and "/" in queries[0]
+    }
+    assert means == {"s"}
+
+
+def test_what_can_be_chosen_is_the_data_source_the_host_and_the_mount_point() -> None:
+    source, *lists = json.loads(DASHBOARD.read_text())["templating"]["list"]
+    assert (source["name"], source["type"], source["query"]) == ("datasource", "datasource", "prometheus")
+    assert [one["name"] for one in lists] == ["instance", "mount_point"]
+    for series, label in alerts.dashboard_lists():
+        (name,) = queried(series)
+        assert label in {"instance", *described()[name][1]}
+
+
+def test_the_columns_of_the_table_of_mounts_have_names_of_their_own() -> None:
+    panels = json.loads(DASHBOARD.read_text())["panels"]
+    (table,) = [panel for panel in panels if panel["title"] == "Mounts"]
+    renamed = table["transformations"][-1]["options"]["renameByName"]
+    numbers = [target["refId"] for target in table["targets"] if "info" not in target["expr"]]
+    assert list(renamed) == [f"Value #{reference}" for reference in numbers]
+    assert len(set(map(str.strip, renamed.values()))) == len(numbers)

@@ -101,7 +101,7 @@ def about(event: Event, mount: MountSeries) -> bool:
 
 
 def _over_fetch(mount: MountSeries) -> Chart:
-    named = (("over-fetch", "bytes read from the server for each byte that programs read", "s1"),)
+    named = (("over-fetch", "bytes sent for each that programs read", "s1"),)
     return Chart("Over-fetch", _lines(mount, named), number, reference=1.0)
 
 

@@ -36,6 +36,7 @@ table { border-collapse: collapse; width: 100%; margin: .5rem 0 1rem; font-varia
 th, td { padding: .35rem .75rem .35rem 0; text-align: left; vertical-align: top; }
 th { color: var(--faint); font-size: .8rem; font-weight: 600; border-bottom: 1px solid var(--rule); }
 td { border-bottom: 1px solid var(--grid); overflow-wrap: anywhere; }
+.mounts { font-size: .9em; }
 .mounts td:nth-child(-n+2) { min-width: 11rem; }
 .number { text-align: right; white-space: nowrap; overflow-wrap: normal; }
 .when { white-space: nowrap; overflow-wrap: normal; }
@@ -43,14 +44,15 @@ td { border-bottom: 1px solid var(--grid); overflow-wrap: anywhere; }
   display: grid; gap: 1rem; margin-top: .75rem;
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr));
 }
+.charts + h3 { margin-top: 1.5rem; }
 figure {
   margin: 0; padding: .75rem 1rem; border: 1px solid var(--rule); border-radius: .5rem;
   background: var(--card); break-inside: avoid;
 }
 figure.wide { grid-column: 1 / -1; overflow-x: auto; }
-figure.wide > svg { min-width: 44rem; }
+figure.wide > svg { min-width: 58rem; }
 figcaption { display: flex; flex-wrap: wrap; gap: .15rem 1rem; align-items: baseline; margin-bottom: .35rem; }
-.key { color: var(--faint); font-size: .8rem; white-space: nowrap; }
+.key { color: var(--faint); font-size: .8rem; }
 .key svg { width: 1.5rem; height: .5rem; margin-right: .35rem; vertical-align: middle; }
 svg { display: block; width: 100%; height: auto; }
 .key svg { display: inline-block; }

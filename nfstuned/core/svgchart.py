@@ -14,7 +14,7 @@ from nfstuned.core.ticks import number_ticks, time_ticks
 HEIGHT = 200
 _LEFT, _RIGHT, _TOP, _BOTTOM = 78, 10, 10, 26
 _SPARK_WIDTH, _SPARK_HEIGHT = 160, 28
-_LABEL_WIDTH = 90
+_LABEL_WIDTH = 80
 """About how wide the label of a time is, with room around it."""
 
 
@@ -36,7 +36,8 @@ class Chart:
     lines: tuple[Line, ...]
     label: Callable[[float], str]
     """How a number of the scale is written, with its unit."""
-    width: int = 640
+    width: int = 500
+    """Of the picture; about as wide as it is shown, or what is written in it would be too small to read."""
     reference: float | None = None
     """A value that is marked by a line of its own."""
     marks: tuple[tuple[float, str], ...] = ()

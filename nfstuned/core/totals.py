@@ -36,8 +36,8 @@ class _Counting:
     look: Look
     superblocks: dict[Place, SuperblockTotals]
     groups: dict[str, GroupTotals]
-    known: frozenset[tuple[str, int | None]] = frozenset()
-    """Device and bdi of what the look before showed, wherever it was mounted."""
+    known: dict[tuple[str, int | None], SuperblockTotals] = field(default_factory=dict)
+    """What the look before showed, by device and bdi: it is counted on from there, wherever it is mounted."""
     present: list[Place] = field(default_factory=list)
     taken: dict[str, Elsewhere] = field(default_factory=dict)
     """The groups whose own operations were counted in this look."""
@@ -65,7 +65,8 @@ def count(
     counted = dict.fromkeys(place for place in before.present if place in places)
     ordered = list(counted | dict.fromkeys(places))[:most]
     left_out = frozenset(places.keys() - set(ordered))
-    known = frozenset((place.device, before.superblocks[place].counted.bdi) for place in before.present)
+    shown = (before.superblocks[place] for place in before.present)
+    known = {(one.counted.device, one.counted.bdi): one for one in shown}
     counting = _Counting(before, look, dict(before.superblocks), dict(before.groups), known)
     for place in ordered:
         _add(counting, place, places[place], contests.get(place.device, 0))
@@ -104,19 +105,19 @@ def _added(
         raise ParseError("/proc/self/mountstats", 0, f"the stanza of {now.source} is cut off")
     # All superblocks of a group show the same connections: the first that can is asked.
     lines = () if now.group in counting.connected else parse_transports(now.stats.transports)
-    last_s = counting.before.looked_s if had is None else had.looked_s
+    last = counting.known.get((now.device, now.bdi), had)
+    last_s = counting.before.looked_s if last is None else last.looked_s
     span = UNBOUNDED if last_s is None else Span.of(counting.look.monotonic_s - last_s)
-    fresh = had is None or _anew(had.counted, now)
-    moved = had is None and (now.device, now.bdi) in counting.known
-    born = fresh and last_s is not None and not moved and _born_within(now, span.seconds)
+    fresh = last is None or _anew(last.counted, now)
+    born = fresh and last_s is not None and _born_within(now, span.seconds)
     growth = Growth()
     if born:
         growth = _grow(counting, now, unused(now.stats), UNBOUNDED, fresh=True)
-    elif had is not None and not fresh and continues(had.counted.stats, now.stats, span.seconds):
-        growth = _grow(counting, now, had.counted.stats, span, fresh=False)
+    elif last is not None and not fresh and continues(last.counted.stats, now.stats, span.seconds):
+        growth = _grow(counting, now, last.counted.stats, span, fresh=False)
     new = GroupTotals(0.0, () if born and not _is_old(counting, now.group) else lines)
     _grow_group(counting, now.group, new, (lines, growth.upkeep))
-    return _grown(had, now, growth, counting.look, contests)
+    return _grown((had, last), now, growth, counting.look, contests)
 
 
 def _anew(before: Counted, now: Counted) -> bool:
@@ -165,26 +166,25 @@ def _grow_group(
 
 
 def _grown(
-    had: SuperblockTotals | None, now: Counted, growth: Growth, look: Look, contests: int
+    before: tuple[SuperblockTotals | None, SuperblockTotals | None],
+    now: Counted,
+    growth: Growth,
+    look: Look,
+    contests: int,
 ) -> SuperblockTotals:
+    """Return what its place had, which is None for a new one, with what it grew by since it was seen last."""
+    had, last = before
+    seen = 0 if last is None else last.contests_seen
+    more = contests - seen if contests >= seen else contests
+    since = look.time if last is None or _anew(last.counted, now) else last.since
     if had is None:
-        return SuperblockTotals(
-            now, look.monotonic_s, look.time, growth.bytes, growth.kinds, contests, contests
-        )
+        return SuperblockTotals(now, look.monotonic_s, since, growth.bytes, growth.kinds, more, contests)
     kinds = had.kinds
     if growth.kinds:
-        added = {kind: add(kinds.get(kind, OpTotals()), more) for kind, more in growth.kinds.items()}
+        added = {kind: add(kinds.get(kind, OpTotals()), new) for kind, new in growth.kinds.items()}
         kinds = MappingProxyType({**kinds, **added})
-    seen = had.contests_seen
-    return SuperblockTotals(
-        now,
-        look.monotonic_s,
-        look.time if _anew(had.counted, now) else had.since,
-        tuple(old + more for old, more in zip(had.bytes, growth.bytes, strict=True)),
-        kinds,
-        had.contests + (contests - seen if contests >= seen else contests),
-        contests,
-    )
+    sums = tuple(old + new for old, new in zip(had.bytes, growth.bytes, strict=True))
+    return SuperblockTotals(now, look.monotonic_s, since, sums, kinds, had.contests + more, contests)
 
 
 def _kept(values: dict[_Key, _Value], present: Iterable[_Key]) -> Mapping[_Key, _Value]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from posixpath import dirname
@@ -37,19 +36,20 @@ _AT_A_TIME = 20
 class Metrics:
     """Serves what `update` counted. Nothing in it waits: not for a scraper, not for a disk.
 
-    What cannot be had is told once, and tried again with the next sample.
+    What cannot be had is told once, and tried again with the next sample; it is told anew when it fails after
+    it could be had.
     """
 
     def __init__(self, root: Root, parts: tuple[Journal, Reporter, Tuner, Sampler]) -> None:
         self._root = root
         self._journal, self._reporter, self._tuner, self._sampler = parts
-        self._started = time.time()
         self._meant = Prometheus()
         self._exposition: Exposition | None = None
         self._server: ScrapeServer | None = None
         self._writer = TextfileWriter()
         self._written = ""
         """Where the last write went."""
+        self._writing = False
         self._writes_failed = 0
         self._told: set[tuple[str, str]] = set()
         self._totals = Totals()
@@ -98,7 +98,7 @@ class Metrics:
         self._read_findings(self._exposition)
         service = Service(
             version=__version__,
-            started=self._started,
+            started=self._journal.since,
             sampled=look.time,
             interval_s=policy.sample_interval_s,
             sampling_cpu_s=self._sampler.all_cost_s,
@@ -131,6 +131,8 @@ class Metrics:
             self._server = ScrapeServer(address, lambda: self._rendered(self._tuner.between))
         except OSError as error:
             self._fail("listen", f"{meant}: {_said(error)}")
+        else:
+            self._had("listen")
 
     def _rendered(self, between: Callable[[], None]) -> bytes | None:
         """Return the metrics of the last sample, written out once for all who ask; None before the first."""
@@ -187,14 +189,20 @@ class Metrics:
             )
         except OSError as error:
             self._failed_write(error.strerror or str(error))
+        else:
+            self._writing = True
 
     def _reap(self) -> None:
         """See what came of the last write; one that still goes on after a whole interval hangs."""
         reason = self._writer.finished()
         if reason is None:
             self._failed_write("the last write still goes on: is its disk well?")
-        elif reason:
+            return
+        if reason:
             self._failed_write(reason)
+        elif self._writing:
+            self._had("textfile")
+        self._writing = False
 
     def _failed_write(self, reason: str) -> None:
         self._writes_failed += 1
@@ -204,6 +212,10 @@ class Metrics:
         if (key, reason) not in self._told:
             self._told.add((key, reason))
             self._reporter.metrics_failed(key, reason)
+
+    def _had(self, key: str) -> None:
+        """Forget what was told: it is news again when it comes back."""
+        self._told = {told for told in self._told if told[0] != key}
 
     def _remote(self, path: str) -> str:
         """Return why a path may be one that does not answer; "" where it is not."""

@@ -10,6 +10,7 @@ import fcntl
 import os
 import socket
 import sys
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import Enum, IntEnum
@@ -100,6 +101,8 @@ class Journal:
     def __init__(self, write: Callable[..., object] | None = None) -> None:
         self.counts: dict[str, int] = {message.name.lower(): 0 for message in Message}
         """How many entries of each message were sent, by its name in lower case."""
+        self.since = time.time()
+        """Since when they are counted: the start of the service, in Unix seconds."""
         self._write = write or ((sendv or send_by_socket) if connected(os.environ) else _to_stderr)
 
     def send(self, message: Message, text: str, priority: int, **fields: object) -> None:

@@ -24,6 +24,8 @@ TIMEOUT_S = 10.0
 REQUEST_MOST = 8192
 PIECE = 1 << 16
 """Bytes that are sent or thrown away at a time."""
+LEFT_MOST = 16 * PIECE
+"""Bytes that are thrown away of a connection that has its answer: whoever sends without end is hung up on."""
 BURST, PAUSE_S = 4, 0.1
 """So many connections are taken at once, then none for a while: whoever connects in a loop costs little."""
 _BACKLOG = 64
@@ -41,6 +43,8 @@ class _Connection:
         self.head = memoryview(b"")
         self.body = memoryview(b"")
         self.answered = False
+        self.left = LEFT_MOST
+        """Bytes that may still be thrown away."""
 
 
 class ScrapeServer:
@@ -172,12 +176,16 @@ class ScrapeServer:
             self._poll.modify(connection.sock, select.EPOLLIN)
 
     def _finish(self, connection: _Connection) -> None:
-        if not connection.sock.recv(PIECE):
+        received = len(connection.sock.recv(PIECE))
+        connection.left -= received
+        if not received or connection.left <= 0:
             self._drop(connection)
 
     def _drop(self, connection: _Connection) -> None:
         del self._connections[connection.sock.fileno()]
-        connection.sock.close()  # which takes it out of the epoll
+        # To close it does not take it out of the epoll as long as a child that was just begun has it, too.
+        self._poll.unregister(connection.sock)
+        connection.sock.close()
 
 
 def _tcp(listen: str) -> socket.socket:

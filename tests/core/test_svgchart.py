@@ -16,8 +16,8 @@ from nfstuned.core.samplehistory import Axis
 from nfstuned.core.svgchart import HEIGHT, Chart, Frame, Line, esc, spark, svg
 
 START = 1_785_000_000.0
-PLOT = (78.0, 630.0, 10.0, 174.0)
-"""Left, right, ceiling and floor of a chart that is 640 wide."""
+PLOT = (78.0, 490.0, 10.0, 174.0)
+"""Left, right, ceiling and floor of a chart that is 500 wide."""
 VALUES = st.lists(st.none() | st.floats(0, 1e100), min_size=1, max_size=30)
 
 
@@ -61,7 +61,7 @@ def test_a_line_goes_through_the_middles_of_its_columns() -> None:
 
 def test_a_value_alone_is_as_wide_as_its_column() -> None:
     (path,) = paths(drawn([None, 1.0, None, None]))
-    assert points(path) == [(216.0, 10.0), (354.0, 10.0)]
+    assert points(path) == [(181.0, 10.0), (284.0, 10.0)]
 
 
 def test_a_line_of_nothing_is_not_drawn() -> None:
@@ -102,7 +102,7 @@ def test_every_point_is_inside_of_the_plot(
     for element in ET.fromstring(text).iter():  # noqa: S314 - our own text
         for name in ("x", "x1", "x2", "y", "y1", "y2"):
             if name in element.attrib:
-                assert 0 <= float(element.attrib[name]) <= (640 if name[0] == "x" else HEIGHT)
+                assert 0 <= float(element.attrib[name]) <= (500 if name[0] == "x" else HEIGHT)
 
 
 @given(VALUES)

@@ -19,6 +19,8 @@ from tests.core.written import cut
 from tests.parse.damage import damaged, tokens_damaged
 
 PLACE = Place("0:43", "/mnt/data")
+MOVES = ((0, 5, "/mnt/data"), (2, 7, "/bind"), (4, 17, "/bind"), (6, 57, "/mnt/data"))
+"""When one superblock is seen, after how many READs, and where."""
 
 
 def superblock(
@@ -130,13 +132,22 @@ class TestSuperblock:
         totals = counts(look(0.0, superblock(aged(10, READ=5))), look(10.0, superblock(aged(900, READ=800))))
         assert totals.superblocks[PLACE].kinds == {}
 
-    def test_one_that_is_seen_under_another_mount_point_now_is_not_counted_again(self) -> None:
-        """Its first mount went and a bind mount of it stays: what it did is in the numbers of the first."""
-        first, bound = superblock(aged(1, READ=5)), superblock(aged(3, READ=7), point="/bind")
-        totals = counts(look(-9.0), look(0.0, first), look(2.0, bound))
-        assert totals.superblocks[PLACE].kinds["read"].ops == 5
-        assert totals.superblocks[Place("0:43", "/bind")].kinds == {}
-        assert totals.present == (Place("0:43", "/bind"),)
+    def test_one_that_is_seen_under_another_mount_point_now_goes_on_there(self) -> None:
+        """Its first mount went and a bind mount of it stays: each operation is in one of both places."""
+        seen = [superblock(aged(1 + at, READ=number), point=point) for at, number, point in MOVES]
+        looks = [look(at, one) for (at, _, _), one in zip(MOVES, seen, strict=True)]
+        totals = counts(look(-9.0), *looks, contests={"0:43": 1})
+        bound = Place("0:43", "/bind")
+        assert totals.superblocks[PLACE].kinds["read"].ops == 5 + 40
+        assert totals.superblocks[bound].kinds["read"].ops == 2 + 10
+        assert [totals.superblocks[place].contests for place in (PLACE, bound)] == [1, 0]
+        assert totals.superblocks[PLACE].since == totals.superblocks[bound].since == 1e9
+        assert totals.present == (PLACE,)
+
+    def test_a_younger_one_under_another_mount_point_is_counted_from_its_own_zero(self) -> None:
+        first, second = superblock(aged(500, READ=50)), superblock(aged(3, READ=4), point="/bind")
+        totals = counts(look(0.0, first), look(9.0, second))
+        assert totals.superblocks[Place("0:43", "/bind")].kinds["read"].ops == 4
 
     def test_contests_only_grow(self) -> None:
         totals = Totals()

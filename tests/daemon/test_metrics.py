@@ -11,8 +11,9 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,9 @@ class Host:
         shutil.copy(self.folder / "proc/1/mountinfo", self.folder / "proc/self")
         self.entries: list[dict[str, str]] = []
         root, journal = Root(str(self.folder)), Journal(self._keep)
-        reporter = Reporter(journal)
+        self.journal, reporter = journal, Reporter(journal)
+        # Metrics are asked for in a reload, some time after the start.
+        journal.since -= 100.0
         self.tuner = Tuner(root, reporter, time.monotonic)
         self.tuner.policy = builtin_policy()
         self.sampler = Sampler(root, journal)
@@ -54,6 +57,15 @@ class Host:
         self.tuner.look(deep=False)
         self.sampler.sample(self.tuner.snapshot, builtin_policy())
         self.metrics.update()
+
+    def sample_until(self, seen: Callable[[], bool]) -> None:
+        """Take samples until something is so, and another one that sees it; a child is busy meanwhile."""
+        end = time.monotonic() + 20
+        while not seen():
+            assert time.monotonic() < end
+            self.sample()
+            time.sleep(0.2)
+        self.sample()
 
     def messages(self) -> list[str]:
         return [e["MESSAGE"] for e in self.entries if e["MESSAGE_ID"] == Message.METRICS_FAILED.id]
@@ -261,6 +273,29 @@ def test_a_file_that_cannot_be_written_is_told_once_and_counted(listening: tuple
         time.sleep(0.5)
     assert host.messages() == ["prometheus.textfile: /absent/nfstuned.prom: No such file or directory"]
     assert total(host.scrape(address)[2], "nfstuned_textfile_failures_total") >= 1
+
+
+def seen_times(host: Host, told: str, times: int) -> bool:
+    return host.messages().count(told) == times
+
+
+def test_a_file_that_could_be_written_and_then_cannot_is_told_anew(host: Host) -> None:
+    """It hung for a while months ago: that must not keep the journal silent about today."""
+    pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
+    told = "prometheus.textfile: /srv/nfstuned.prom: No such file or directory"
+    host.metrics.configure(Prometheus(textfile="/srv/nfstuned.prom"))
+    for number in (1, 2):
+        host.sample_until(partial(seen_times, host, told, number))
+        (host.folder / "srv").mkdir()
+        host.sample_until((host.folder / "srv/nfstuned.prom").exists)
+        (host.folder / "srv").rename(host.folder / f"gone{number}")
+
+
+def test_the_start_is_the_services_also_where_metrics_are_asked_for_later(
+    listening: tuple[Host, str],
+) -> None:
+    host, address = listening
+    assert total(host.scrape(address)[2], "nfstuned_start_time_seconds") == host.journal.since
 
 
 def test_no_child_is_left_over_however_often_the_configuration_changes(host: Host) -> None:

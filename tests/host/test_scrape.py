@@ -15,7 +15,16 @@ from pathlib import Path
 import pytest
 
 from nfstuned.host import scrape
-from nfstuned.host.scrape import BURST, MOST_CONNECTIONS, PAUSE_S, REQUEST_MOST, TIMEOUT_S, ScrapeServer
+from nfstuned.host.scrape import (
+    BURST,
+    LEFT_MOST,
+    MOST_CONNECTIONS,
+    PAUSE_S,
+    PIECE,
+    REQUEST_MOST,
+    TIMEOUT_S,
+    ScrapeServer,
+)
 
 BODY = b"nfstuned_mounts 1\n"
 GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -197,6 +206,45 @@ def test_a_client_that_goes_away_breaks_nothing(server: ScrapeServer) -> None:
         client.close()  # a reset
     turn(server, 0.2)
     assert ask(server)[1] == BODY
+
+
+def sockets() -> set[int]:
+    """The descriptors of this process that are sockets."""
+    return {int(link.name) for link in Path("/proc/self/fd").iterdir() if link.is_socket()}
+
+
+def test_who_sends_without_end_after_the_answer_is_hung_up_on(server: ScrapeServer) -> None:
+    sent, end = 0, time.monotonic() + 5
+    with connect(server) as client:
+        client.sendall(GET)
+        turn(server)
+        client.setblocking(False)
+        with suppress(ConnectionError):
+            while server.connections and time.monotonic() < end:
+                with suppress(BlockingIOError):
+                    sent += client.send(bytes(PIECE))
+                server.serve()
+    assert server.connections == 0
+    assert LEFT_MOST <= sent < 10 * LEFT_MOST
+
+
+def test_a_copy_of_a_connection_in_a_child_that_just_began_does_not_keep_it_turning(
+    server: ScrapeServer,
+) -> None:
+    """fork(2) copies it before the child can close it; a copy in this process does the same to the epoll."""
+    before = sockets()
+    client = connect(server)
+    turn(server)
+    (fd,) = sockets() - before - {client.fileno()}
+    copy = os.dup(fd)
+    client.close()
+    turn(server)
+    assert server.connections == 0
+    poll = select.epoll()
+    poll.register(server.fileno(), select.EPOLLIN)
+    assert poll.poll(0.3) == []
+    poll.close()
+    os.close(copy)
 
 
 def test_a_port_in_use_is_an_error(server: ScrapeServer) -> None:

@@ -72,6 +72,17 @@ CASES: tuple[tuple[str, Series, Series], ...] = (
         },
     ),
     (
+        "NfstunedNconnectBelowProfile",
+        {
+            # Another job scrapes the same host, which has one name for both.
+            f"nfstuned_mount_nconnect{{{MOUNT}}}": "1x120",
+            f"nfstuned_mount_nconnect_target{{{MOUNT}}}": "4x120",
+            f'nfstuned_mount_info{{{MOUNT},source="nas:/a"}}': "1x120",
+            f'nfstuned_mount_info{{{MOUNT.replace("nfstuned", "node")},source="nas:/a"}}': "1x120",
+        },
+        {f'nfstuned_mount_info{{{MOUNT},source="nas:/a"}}': "1x120"},
+    ),
+    (
         "NfstunedRetransmissions",
         {
             f"nfstuned_mount_retransmissions_total{{{MOUNT}}}": "0+20x60",
@@ -183,8 +194,18 @@ def shortened(rules: str) -> str:
 
 
 def dashboard_queries() -> list[str]:
-    """Return every query of the dashboard as Grafana sends it, of all hosts and mounts."""
-    found = [json.loads(text) for text in re.findall(r'"expr": ("(?:[^"\\]|\\.)*")', DASHBOARD.read_text())]
+    """Return every query of the dashboard as Grafana sends it, of all hosts and mounts; also of its lists."""
+    document = json.loads(DASHBOARD.read_text())
+    found = [target["expr"] for panel in document["panels"] for target in panel.get("targets", ())]
+    found += [f"count by ({label}) ({series})" for series, label in dashboard_lists()]
     for old, new in (("$instance", ".*"), ("$mount_point", ".*"), ("$__rate_interval", "5m")):
         found = [text.replace(old, new) for text in found]
     return found
+
+
+def dashboard_lists() -> list[tuple[str, str]]:
+    """Return the series and the label of which each of the dashboard's variables lists the values."""
+    variables = json.loads(DASHBOARD.read_text())["templating"]["list"]
+    asked = [one["query"]["query"] for one in variables if one["type"] == "query"]
+    lists = [re.fullmatch(r"label_values\((.*), (\w+)\)", text) for text in asked]
+    return [(one[1], one[2]) for one in lists if one is not None]
