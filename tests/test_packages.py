@@ -360,6 +360,7 @@ class TestDebiansScripts:
             "compile ",
             "deb-systemd-helper --quiet was-enabled nfstuned.service",
             "deb-systemd-helper enable nfstuned.service",
+            "deb-systemd-helper update-state nfstuned-check.timer",
         ]
         assert self.call(debian, "postinst", "configure", "") == enabled
         assert self.call(debian, "postinst", "configure", "0.1.0-1") == enabled
@@ -370,13 +371,13 @@ class TestDebiansScripts:
         self, debian: Machine
     ) -> None:
         debian.boot()
-        assert self.call(debian, "postinst", "configure", "")[3:] == [
+        assert self.call(debian, "postinst", "configure", "")[4:] == [
             "systemctl --system daemon-reload",
             "deb-systemd-invoke start nfstuned.service",
         ]
         assert self.call(debian, "prerm", "upgrade", "0.2.0-1") == ["compile --clean"]
         assert self.call(debian, "postrm", "upgrade", "0.2.0-1") == []
-        assert self.call(debian, "postinst", "configure", "0.1.0-1")[3:] == [
+        assert self.call(debian, "postinst", "configure", "0.1.0-1")[4:] == [
             "systemctl --system daemon-reload",
             "deb-systemd-invoke try-restart nfstuned.service",
         ]
@@ -396,12 +397,14 @@ class TestDebiansScripts:
             (folder / "file").touch()
         (shared / "50-nfstuned.conf").touch()
         assert self.call(debian, "prerm", "remove") == [
-            "deb-systemd-invoke stop nfstuned.service",
+            "deb-systemd-invoke stop nfstuned-check.timer nfstuned.service",
             "compile --clean",
         ]
         assert self.call(debian, "postrm", "remove") == ["systemctl --system daemon-reload"]
         assert all(folder.exists() for folder in (*kept, shared / "50-nfstuned.conf"))
-        assert self.call(debian, "postrm", "purge") == ["deb-systemd-helper purge nfstuned.service"]
+        assert self.call(debian, "postrm", "purge") == [
+            "deb-systemd-helper purge nfstuned.service nfstuned-check.timer"
+        ]
         assert not any(folder.exists() for folder in kept)
         assert [path.name for path in shared.iterdir()] == ["file"]
 
@@ -508,8 +511,8 @@ class TestTheRpm:
             ],
             ("post", "2"): ["compile ", "systemctl daemon-reload", "systemctl try-restart nfstuned.service"],
             ("preun", "0"): [
-                "systemctl --no-reload disable nfstuned.service",
-                "systemctl stop nfstuned.service",
+                "systemctl --no-reload disable nfstuned-check.timer nfstuned.service",
+                "systemctl stop nfstuned-check.timer nfstuned.service",
                 "compile --clean",
             ],
             ("postun", "0"): ["systemctl daemon-reload"],

@@ -10,7 +10,7 @@ from tests.lab import package
 
 PROJECT = Path(__file__).parents[2]
 SCENARIOS = PROJECT / "tests/lab/scenarios"
-# What scenarios, or a person in the guest's shell, may want to read, and the parts of tests that run in the guest.
+# What scenarios or a person in the guest's shell may read, and the parts of tests that run in the guest.
 _BESIDE = ("systemd", "udev", "docs/man", "docs/completion", "docs/prometheus")
 _TESTS = ("tests/lab/kit", "tests/lab/scenarios", "tests/lab/golden", "tests/bench")
 _PYTEST = """[pytest]

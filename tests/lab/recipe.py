@@ -65,7 +65,7 @@ TOOLS = (
     "stunnel4",
     "man-db",
 )
-# nfstuned's libraries are not among them: its package brings them, but for python3-systemd and the extra for metrics.
+# nfstuned's libraries are not among them: its package brings all but python3-systemd and what metrics need.
 PYTHON = (
     "python3",
     "python3-hypothesis",
