@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.lab import image, results, selection
+from tests.lab import image, quiet, results, selection
 from tests.lab.selection import Length
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     Key = tuple[str, Length]
 
+MOST_ELSEWHERE = 0.03
+"""The share of the machine that other programs may take from a race, which then counts all the same."""
+AGAIN = 2
 # These run in the guest; here they would test the host.
 collect_ignore = ["scenarios", "kit"]
 
@@ -68,8 +71,27 @@ class Lab:
         self._say(f"booting {kernel} for {len(together)} files of {length.value} scenarios: {target}")
         arguments = results.arguments(length, together)
         name = f"{kernel} {length.value}"
-        limits = replace(results.LIMITS, processors=2 if length is Length.RACE else 1)
-        return results.run(kernel, arguments, target, lambda line: self._say(f"{name:>12} | {line}"), limits)
+        race = length is Length.RACE
+        limits = replace(results.LIMITS, processors=2 if race else 1)
+
+        def once(into: Path) -> results.Run:
+            return results.run(
+                kernel, arguments, into, lambda line: self._say(f"{name:>12} | {line}"), limits
+            )
+
+        return self._undisturbed(once, target) if race else once(target)
+
+    def _undisturbed(self, once: Callable[[Path], results.Run], target: Path) -> results.Run:
+        """Race; again, and said so, where it was lost while other programs had the processors."""
+        for attempt in range(AGAIN):
+            before = quiet.now()
+            run = once(target)
+            share = quiet.elsewhere(before, quiet.now())
+            if run.boot.passed or share <= MOST_ELSEWHERE:
+                return run
+            self._say(f"lab: {share:.0%} of the machine went to other programs: racing again")
+            target = target.with_name(f"{target.name}-again{attempt or ''}")
+        return once(target)
 
 
 @pytest.fixture(scope="session")

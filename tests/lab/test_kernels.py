@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.lab
-@pytest.mark.timeout(3600)  # the first scenario of a boot waits for all of them, and for the image
+@pytest.mark.timeout(5400)  # the first scenario of a boot waits for all of them, and for the image
 def test_scenario(lab: Lab, choice: Choice) -> None:
     run = lab.run(choice)
     mine = outcomes.of(choice.scenario, run.outcomes)

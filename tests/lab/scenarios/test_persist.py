@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from tests.lab.kit.daemon import Daemon
     from tests.lab.kit.mounts import Mounts
 
-pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quiet_udev", "stopped_daemon")]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.timeout(400),
+    pytest.mark.usefixtures("quiet_udev", "stopped_daemon"),
+]
 
 FSTAB, DROP_IN = Path("/etc/fstab"), Path("/etc/nfsmount.conf.d/50-nfstuned.conf")
 SECTION = f'\n[ Server "{AZURE}" ]\nnconnect=4\n'
