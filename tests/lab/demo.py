@@ -81,7 +81,7 @@ def _demonstrate(release: str) -> int:
     printer = Printer(colour, guest.stdout_line, _progress)
     printer(f"@heading nfstuned on Linux {release}, with an NFS server and client in one guest")
     target = results.folder() / f"demo-{release}"
-    _progress("building nfstuned's package, unless it is there: half a minute at first, then seconds")
+    _progress("building the package, unless it is there: some seconds")
     with tempfile.TemporaryDirectory() as folder:
         packed = payload.assemble(Path(folder), payload.Order(module=MODULE))
         _progress("booting the guest in emulation: about 15 s")
