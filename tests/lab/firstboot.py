@@ -85,7 +85,8 @@ class Booted:
 def boot(disk: Disk, target: Path, say: Callable[[str], None]) -> Booted:
     """Make a disk and boot it; its results go into `target`. Raises AssertionError when it does not end."""
     order = Order(disk.suite, image.release(disk.kernel), disk.way)
-    with tempfile.TemporaryDirectory(prefix="nfstuned-disk-") as folder:
+    # What made a disk may be root: its failure is to be seen, not that of the cleaning up.
+    with tempfile.TemporaryDirectory(prefix="nfstuned-disk-", ignore_cleanup_errors=True) as folder:
         say(f"making the disk {disk}: {target}")
         report = rootdisk.make(order, Path(folder))
         keeps = disk.way is Way.PERSIST

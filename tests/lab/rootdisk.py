@@ -149,25 +149,27 @@ def _content(path: Path, status: os.stat_result) -> str:
 
 def _make(order: Order, archive: str, deb: str, folder: Path) -> None:
     """Make the disk and the report; runs as root."""
-    root = folder / "root"
-    shutil.rmtree(root, ignore_errors=True)
+    root, told, owner = folder / "root", folder / "report.json", folder.stat()
     root.mkdir()
-    _run("tar", "-xpf", archive, "--numeric-owner", "--exclude=./dev/*", "-C", str(root))
-    _add_modules(order.release, root)
-    _furnish(order, root)
-    if deb:
-        _install(Path(deb), root)
-    report = Report() if order.way is Way.PERSIST else _bake(order.way, root)
+    try:
+        _run("tar", "-xpf", archive, "--numeric-owner", "--exclude=./dev/*", "-C", str(root))
+        _add_modules(order.release, root)
+        _furnish(order, root)
+        if deb:
+            _install(Path(deb), root)
+        report = Report() if order.way is Way.PERSIST else _bake(order.way, root)
+        _write_disk(root, disk(folder))
+    finally:
+        shutil.rmtree(root)
+    told.write_text(json.dumps(asdict(report)))
+    for path in (disk(folder), told):
+        os.chown(path, owner.st_uid, owner.st_gid)
+
+
+def _write_disk(root: Path, target: Path) -> None:
     size = int(_run("du", "-s", "-B1", str(root)).split()[0]) + _ROOM
-    target = disk(folder)
-    target.unlink(missing_ok=True)
     _run("truncate", "-s", str(size), str(target))
     _run("mke2fs", "-q", "-t", "ext4", "-d", str(root), "-F", str(target))
-    shutil.rmtree(root)
-    (folder / "report.json").write_text(json.dumps(asdict(report)))
-    owner = folder.stat()
-    for path in (target, folder / "report.json"):
-        os.chown(path, owner.st_uid, owner.st_gid)
 
 
 def _add_modules(release: str, root: Path) -> None:
