@@ -23,9 +23,10 @@ from nfstuned.core.bakeplan import (
     wanted_rule,
     wanted_sections,
     wanted_service,
+    with_way,
 )
 from nfstuned.core.persistmembers import unsettled, uses
-from nfstuned.core.persistplan import Held, plan_persist
+from nfstuned.core.persistplan import Held, Plan, plan_persist
 from nfstuned.core.persisttext import FOREIGN, sections, with_sections
 from nfstuned.core.placement import plan_files, plan_removal
 from nfstuned.core.render import bake_document, image_cells, summary, to_json
@@ -33,12 +34,12 @@ from nfstuned.host.bareroot import BareRoot
 from nfstuned.host.files import daemonless_rule, digest_at
 from nfstuned.host.imageroot import ImageRoot
 from nfstuned.host.ledger import Ledger
+from nfstuned.host.names import from_hosts
 from nfstuned.host.persist import PATH
 from nfstuned.host.unit import observe_unit, unit_file
 from nfstuned.host.world import LiveOutside
 from nfstuned.model.bake import ImageChange, Service, Wanted
-from nfstuned.model.change import SectionChange
-from nfstuned.model.facts import Answer, Facts, Network
+from nfstuned.model.facts import Facts, Network
 from nfstuned.model.files import Content, Installed, Step, Work
 from nfstuned.model.policy import Policy
 from nfstuned.model.work import Result
@@ -47,11 +48,6 @@ from nfstuned.parse.installed import digest, encoded, is_file
 COMMAND = "bake"
 RECORD = "etc/nfstuned-baked.json"
 """In /etc itself, which every image has: no folder has to be made that a kill could leave behind."""
-_UNASKED = "an image is in no network"
-_LATER = (
-    'mode = "persist" under [nconnect] in /etc/nfstuned/nfstuned.toml lets the service find out where the '
-    "image boots, and write it there"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,17 +153,21 @@ def _wanted(image: _Image, bare: BareRoot, policy: Policy, wish: Wish) -> tuple[
     facts = examine(bare, policy, Scope(image=True), LiveOutside(bare))
     notes.unreadable_lines(facts.snapshot.problems)
     notes.denied(bare)
+    unit = observe_unit(bare, SERVICE, image=True)
     if wish.daemonless:
-        awk = bare.executable("usr/bin/awk")
-        start = wanted_rule(daemonless_rule(), has_awk=awk, starts=facts.system.daemon.enabled)
+        awk, starts = bare.executable("usr/bin/awk"), facts.system.daemon.enabled
+        start = wanted_rule(daemonless_rule(), has_awk=awk, linked=unit.enabled, starts=starts)
     else:
-        start = wanted_service(Service(observe_unit(bare, SERVICE, image=True), *unit_file(bare, SERVICE)))
-    drop_in, replaced = _drop_in(image, facts)
+        start = wanted_service(Service(unit, *unit_file(bare, SERVICE)))
+    drop_in, replaced = _drop_in(image, facts, service=not wish.daemonless)
     return together((start, drop_in, wanted_parameters(facts))), replaced
 
 
-def _drop_in(image: _Image, facts: Facts) -> tuple[Wanted, dict[str, str]]:
-    """Return what nfstuned's drop-in of nfsmount.conf should be, and the text of another command there."""
+def _drop_in(image: _Image, facts: Facts, *, service: bool) -> tuple[Wanted, dict[str, str]]:
+    """Return what nfstuned's drop-in of nfsmount.conf should be, and the text of another command there.
+
+    `service` is whether nfstuned's own will run, which can find out more where the image boots.
+    """
     ours, there = PATH in image.ours, image.now[PATH] is not None
     text = image.root.read(PATH) if is_file(image.now[PATH]) else ""
     now = sections(text) if there else {}
@@ -175,7 +175,9 @@ def _drop_in(image: _Image, facts: Facts) -> tuple[Wanted, dict[str, str]]:
         return refused_sections(FOREIGN), {}
     own = image.known.before.get(PATH, "") if ours else text
     held = Held(sections(own) or {})
-    planned, after = _planned(facts, held)
+    plan, left = _planned(image.root, facts, held)
+    mode = facts.policy.nconnect_mode if service else None
+    planned, after = tuple(with_way(one, left, mode) for one in plan.changes), plan.sections(held)
     if after == now:
         wanted = text if there else None
     else:
@@ -184,20 +186,15 @@ def _drop_in(image: _Image, facts: Facts) -> tuple[Wanted, dict[str, str]]:
     return wanted_sections(planned, after, now, wanted), replaced
 
 
-def _planned(facts: Facts, held: Held) -> tuple[Sequence[SectionChange], dict[str, int]]:
-    """Return the changes of the drop-in's sections, and the sections then. No name server is asked."""
+def _planned(root: ImageRoot, facts: Facts, held: Held) -> tuple[Plan, tuple[str, ...]]:
+    """Return what becomes of the drop-in's sections, and the names of which only a network knows more.
+
+    No name server is asked.
+    """
     found = uses(facts.snapshot, facts.policy)
-    open_names = unsettled(found)
-    network = Network(answers=tuple(Answer(name, error=_UNASKED) for name in open_names))
-    plan = plan_persist(found, network, facts.system.nfs_utils, held)
-    return tuple(_with_way(change, open_names) for change in plan.changes), plan.sections(held)
-
-
-def _with_way(change: SectionChange, open_names: Sequence[str]) -> SectionChange:
-    """Return a change that was left alone with what else may be done, where only a network can tell."""
-    if change.result is not Result.SKIPPED or change.server not in open_names:
-        return change
-    return replace(change, reason=f"{change.reason}; {_LATER}")
+    answers = from_hosts(root, unsettled(found))
+    plan = plan_persist(found, Network(answers=answers), facts.system.nfs_utils, held)
+    return plan, tuple(one.host for one in answers if not one.addresses)
 
 
 def _with_replaced(known: Installed, replaced: Mapping[str, str]) -> Installed:

@@ -29,10 +29,23 @@ _ABSENT = (
 _MASKED = f"it is masked: systemctl --root=DIR unmask {SERVICE}, where it should run"
 _NO_TARGET = "the [Install] section of {} names no target that would start it"
 _BESIDE = f"it starts at boot, and then the udev rule is of no use: systemctl --root=DIR disable {SERVICE}"
+_PRESET = (
+    "the image has no machine id, so that systemd enables it at the first boot, as presets say, and then the "
+    f"udev rule is of no use: systemctl --root=DIR mask {SERVICE}"
+)
 _NO_AWK = "the image has no /usr/bin/awk, which the rule asks for each device: install mawk or gawk first"
 _PARAMETERS = {SLOT_TABLE.name: "NFS210", SESSION_SLOTS.name: "NFS211"}
 """The rules that say what a parameter should be."""
 _HEAD = "# Written by `nfstuned bake`, for Azure NetApp Files ({}); `--undo` takes it back.\n"
+_LATER = (
+    'mode = "persist" under [nconnect] in /etc/nfstuned/nfstuned.toml lets the service find out where the '
+    "image boots, and write it there"
+)
+_KNOWN = (
+    'the service finds out where the image boots, as mode = "persist" says, and writes it for the mounts '
+    "after that"
+)
+_BY_HAND = "without the service, say nconnect={} in the options of its mounts where the endpoint is private"
 _PASSED = "nothing asks for it any more"
 _REMOVED, _RESTORED = "removed", "as before"
 
@@ -58,13 +71,17 @@ def wanted_service(service: Service) -> Wanted:
     return Wanted(changes, links)
 
 
-def wanted_rule(text: bytes, *, has_awk: bool, starts: bool) -> Wanted:
-    """Return the udev rule that does without the service; `starts` says that something starts it as well."""
+def wanted_rule(text: bytes, *, has_awk: bool, linked: bool, starts: bool) -> Wanted:
+    """Return the udev rule that does without the service.
+
+    `starts` says that something starts the service as well, and `linked` that it is a link of the image's.
+    """
     if not has_awk:
         return _refused(Kind.RULE, "read-ahead", _NO_AWK, None, "15360 KiB")
     reason = "every NFS mount gets it, whatever its server is"
     rule = ImageChange(Kind.RULE, "read-ahead", "/" + RULE, None, "15360 KiB", Result.PLANNED, reason)
-    beside = ImageChange(Kind.SERVICE, SERVICE, "", "enabled", "enabled", Result.SKIPPED, _BESIDE)
+    why = _BESIDE if linked else _PRESET
+    beside = ImageChange(Kind.SERVICE, SERVICE, "", "enabled", "enabled", Result.SKIPPED, why)
     return Wanted((rule, beside) if starts else (rule,), {RULE: text})
 
 
@@ -112,6 +129,18 @@ def wanted_sections(
             reason = known.reason if known is not None else _PASSED
             changes.append(_section(name, (old, new), Result.PLANNED, reason))
     return Wanted(tuple(changes), {} if text is None else {PERSISTED[1:]: encoded(text)})
+
+
+def with_way(change: SectionChange, unknown: Container[str], mode: str | None) -> SectionChange:
+    """Return a change that was left alone with what else may be done about it, where only a network can tell.
+
+    `unknown` are the names of which the image tells no address; `mode` is that of the policy's nconnect, None
+    where no service will run.
+    """
+    if change.result is not Result.SKIPPED or change.server not in unknown:
+        return change
+    way = _BY_HAND.format(change.new) if mode is None else _KNOWN if mode == "persist" else _LATER
+    return replace(change, reason=f"{change.reason}; {way}")
 
 
 def refused_sections(reason: str) -> Wanted:

@@ -58,6 +58,20 @@ def resolve(
     return tuple(own.get(name) or _answer(name, sources, known, told) for name in names)
 
 
+def from_hosts(root: Root, names: Sequence[str]) -> tuple[Answer, ...]:
+    """Return what /etc/hosts says of each name where no name server can be asked, as in an image.
+
+    It counts where /etc/nsswitch.conf has it asked before name servers.
+    """
+    sources = parse_sources(root.read_or_empty("etc/nsswitch.conf"))
+    before_dns = sources[: sources.index("dns")] if "dns" in sources else sources
+    known = parse_hosts(root.read_or_empty("etc/hosts")) if "files" in before_dns else {}
+    unasked = Answer("", error="not in /etc/hosts, and an image is in no network")
+    return tuple(
+        Answer(name, known[name]) if name in known else replace(unasked, host=name) for name in names
+    )
+
+
 def _own(root: Root, names: Sequence[str]) -> dict[str, Answer]:
     """Return the answers for names that systemd knows by itself (nss-myhostname(8), nss-resolve(8)).
 

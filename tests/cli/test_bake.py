@@ -27,6 +27,9 @@ from tests.cli.baked import (
 from tests.cli.conftest import REPOSITORY
 
 V41 = "10.1.2.4:/vol1"
+HOST = "sa1.file.core.windows.net"
+AZURE = f"{HOST}:/sa1/share /mnt/share nfs vers=4.1 0 0\n"
+ONLY_THERE = "Azure Files supports nconnect over private endpoints only"
 DISTRIBUTIONS = ("image-debian-12", "image-debian-13", "image-rhel-9", "image-sles-15")
 
 
@@ -292,6 +295,17 @@ class TestDaemonless:
         assert run.status == 0
         assert (image.tree / WANTED).is_symlink()
 
+    def test_one_that_a_preset_would_start_is_named_until_it_is_masked(self, image: Image) -> None:
+        image.put("usr/bin/awk", "#!")
+        (image.tree / "usr/bin/awk").chmod(0o755)
+        image.put("etc/machine-id", "uninitialized\n")
+        actions = image.run("bake", "--daemonless", "--format", "json").document["actions"]
+        (reason,) = [one["reason"] for one in actions if one["kind"] == "service"]
+        assert reason.endswith("systemctl --root=DIR mask nfstuned.service")
+        (image.tree / "etc/systemd/system").mkdir(parents=True)
+        (image.tree / "etc/systemd/system/nfstuned.service").symlink_to("/dev/null")
+        assert image.run("bake", "--daemonless").out.startswith("Nothing to do")
+
     def test_undo_needs_no_such_word(self, image: Image) -> None:
         run = image.run("bake", "--undo", "--daemonless")
         assert (run.status, run.out) == (2, "")
@@ -349,13 +363,43 @@ class TestTheDropIn:
         assert sections((image.tree / DROP_IN).read_text()) == {"10.1.2.4": 8}
 
     def test_an_endpoint_that_only_its_network_tells_about_is_left_to_the_service(self, image: Image) -> None:
-        image.put("etc/fstab", "sa1.file.core.windows.net:/sa1/share /mnt/share nfs vers=4.1 0 0\n")
+        image.put("etc/fstab", AZURE)
         run = image.run("bake", "--format", "json")
         (reason,) = [one["reason"] for one in run.document["actions"] if one["kind"] == "nconnect"]
         assert run.status == 0
         assert "private endpoints only" in reason
         assert 'mode = "persist" under [nconnect]' in reason
         assert not (image.tree / DROP_IN).exists()
+
+    def test_what_the_policy_already_lets_the_service_do_is_not_asked_for_again(self, image: Image) -> None:
+        image.put("etc/fstab", AZURE)
+        image.put("etc/nfstuned/nfstuned.toml", '[nconnect]\nmode = "persist"\n')
+        assert 'as mode = "persist" says' in self.reason(image)
+        assert "under [nconnect]" not in self.reason(image)
+
+    def test_without_the_service_nobody_finds_it_out_later(self, image: Image) -> None:
+        image.put("etc/fstab", AZURE)
+        image.put("usr/bin/awk", "")
+        (image.tree / "usr/bin/awk").chmod(0o755)
+        said = self.reason(image, "--daemonless")
+        assert "say nconnect=4 in the options" in said
+        assert "the service finds" not in said
+
+    @staticmethod
+    def reason(image: Image, *words: str) -> str:
+        actions = image.run("bake", "--dry-run", "--format", "json", *words).document["actions"]
+        return next(str(one["reason"]) for one in actions if one["kind"] == "nconnect")
+
+    def test_an_address_that_the_image_itself_gives_counts(self, image: Image) -> None:
+        image.put("etc/fstab", AZURE)
+        image.put("etc/hosts", "10.10.10.10 sa1.file.core.windows.net\n")
+        assert ("nconnect", HOST, "done") in image.outcomes(image.run("bake", "--format", "json"))
+        assert sections((image.tree / DROP_IN).read_text()) == {HOST: 4}
+
+    def test_a_public_address_in_it_is_said_and_no_way_is_shown(self, image: Image) -> None:
+        image.put("etc/fstab", AZURE)
+        image.put("etc/hosts", "52.239.238.8 sa1.file.core.windows.net\n")
+        assert self.reason(image) == f"{HOST} is a public endpoint; {ONLY_THERE}"
 
 
 class TestParameters:

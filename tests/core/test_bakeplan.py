@@ -78,10 +78,19 @@ def test_what_something_starts_already_is_left() -> None:
 
 
 def test_the_rule_needs_awk_and_no_service_beside_it() -> None:
-    assert told(wanted_rule(b"rule", has_awk=False, starts=False).changes)[0][2] is Result.FAILED
-    wanted = wanted_rule(b"rule", has_awk=True, starts=True)
+    assert (
+        told(wanted_rule(b"rule", has_awk=False, linked=False, starts=False).changes)[0][2] is Result.FAILED
+    )
+    wanted = wanted_rule(b"rule", has_awk=True, linked=True, starts=True)
     assert wanted.contents == {RULE: b"rule"}
     assert [one.result for one in wanted.changes] == [Result.PLANNED, Result.SKIPPED]
+    assert wanted.changes[1].reason.endswith("systemctl --root=DIR disable nfstuned.service")
+
+
+def test_a_service_that_a_preset_will_start_has_to_be_masked() -> None:
+    (_, beside) = wanted_rule(b"rule", has_awk=True, linked=False, starts=True).changes
+    assert "first boot" in beside.reason
+    assert beside.reason.endswith("systemctl --root=DIR mask nfstuned.service")
 
 
 def section(name: str, old: int | None, new: int | None, result: Result = Result.PLANNED) -> SectionChange:

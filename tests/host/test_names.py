@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.names import resolve
+from nfstuned.host.names import from_hosts, resolve
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Answer
 from tests.host.servers import Zone, dns_server
@@ -224,3 +224,18 @@ def test_what_is_no_name_is_a_verdict(tmp_path: Path, port: int, name: str) -> N
     answer = one(tree(tmp_path), name, port)
     assert answer.error
     assert answer.addresses == ()
+
+
+def test_an_images_hosts_file_is_read_and_nothing_else_is_asked(tmp_path: Path) -> None:
+    hosts = f"10.10.10.10 {SHARE} sa1\n"
+    root = tree(tmp_path, hosts=hosts)
+    told, untold = from_hosts(root, (SHARE, "nas.lab.internal"))
+    assert told == Answer(SHARE, ("10.10.10.10",))
+    assert (untold.host, untold.addresses) == ("nas.lab.internal", ())
+    assert "/etc/hosts" in untold.error
+
+
+@pytest.mark.parametrize("order", ["dns files", "dns"])
+def test_an_images_hosts_file_says_nothing_where_name_servers_come_first(tmp_path: Path, order: str) -> None:
+    root = tree(tmp_path, hosts=f"10.10.10.10 {SHARE}\n", nsswitch=f"hosts: {order}\n")
+    assert [one.addresses for one in from_hosts(root, (SHARE,))] == [()]

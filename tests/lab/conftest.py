@@ -128,6 +128,9 @@ def _choice(item: pytest.Item) -> selection.Choice | None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "disk" in metafunc.fixturenames:
+        chosen = selection.disks(metafunc.config.getoption("--lab"))
+        metafunc.parametrize("disk", chosen, ids=str, scope="module")
     if "choice" in metafunc.fixturenames:
         wanted = selection.choices(metafunc.config.getoption("--lab"))
         names = [f"{choice.kernel}-{choice.length.value}-{choice.scenario}" for choice in wanted]

@@ -57,6 +57,18 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class System:
+    """One of the image's kernels with a root disk, which is the image's own unless another is named.
+
+    What a guest writes to the disk stays there if `keeps`, for the next boot; else it is dropped.
+    """
+
+    release: str
+    disk: Path | None = None
+    keeps: bool = False
+
+
+@dataclass(frozen=True)
 class Result:
     """What one boot gave; `status` is the payload's, and `files` the folder of what it left, if anything."""
 
@@ -84,26 +96,29 @@ class Result:
 
 
 def boot(
-    release: str, payload: Path, target: Path, say: Callable[[str], None], limits: Limits | None = None
+    what: System | str, payload: Path, target: Path, say: Callable[[str], None], limits: Limits | None = None
 ) -> Result:
-    """Boot `release`, run `payload`/start in it, and extract its results into `target`/`files`.
+    """Boot a system, run `payload`/start in it, and extract its results into `target`/`files`.
+
+    A release alone means the image's own disk.
 
     Each line that the payload prints goes to `say` as it comes. All of them are kept in `target`/output.txt,
     and the console in `target`/console.txt. Emulation now and then makes a kernel hang or oops in its first
     seconds, when nothing that is under test has begun: only such a boot may be repeated, and it is told.
     """
     limits = limits or Limits()
-    result = _boot_once(release, payload, target, say, limits)
+    system = System(what) if isinstance(what, str) else what
+    result = _boot_once(system, payload, target, say, limits)
     for _ in range(limits.retries):
         if result.output.strip():
             break
-        say(f"lab: {release}: {result.verdict.value} before its first word; booting again")
-        result = _boot_once(release, payload, target, say, limits)
+        say(f"lab: {system.release}: {result.verdict.value} before its first word; booting again")
+        result = _boot_once(system, payload, target, say, limits)
     return result
 
 
 def _boot_once(
-    release: str, payload: Path, target: Path, say: Callable[[str], None], limits: Limits
+    system: System, payload: Path, target: Path, say: Callable[[str], None], limits: Limits
 ) -> Result:
     target.mkdir(parents=True, exist_ok=True)
     console, results, word = target / "console.txt", target / "results.tar", secrets.token_hex(8)
@@ -112,8 +127,8 @@ def _boot_once(
         packed = _pack(payload, Path(folder) / "payload.tar", word)
         with results.open("wb") as file:
             file.truncate(int(_RESULT_DISK.rstrip("M")) << 20)
-        machine = _machine(release, limits.processors)
-        argv = [*machine, *_disks(packed, results), "-serial", f"file:{console}", *_terminal()]
+        machine = _machine(system.release, limits.processors)
+        argv = [*machine, *_disks(system, packed, results), "-serial", f"file:{console}", *_terminal()]
         errors = target / "qemu.txt"
         with errors.open("w") as stderr:
             follower = _Follower(argv, stderr.fileno(), limits, say)
@@ -126,7 +141,7 @@ def _boot_once(
     files = unpack(results, target / "files") if status is not None else None
     results.unlink()
     verdict = judge(output, said, in_time=in_time, status=status, files=files)
-    return Result(release, verdict, status, time.monotonic() - started, output, said, files)
+    return Result(system.release, verdict, status, time.monotonic() - started, output, said, files)
 
 
 def shell(release: str, payload: Path) -> int:
@@ -137,7 +152,7 @@ def shell(release: str, payload: Path) -> int:
         results.write_bytes(bytes(1 << 20))
         argv = [
             *_machine(release, Limits().processors),
-            *_disks(packed, results),
+            *_disks(System(release), packed, results),
             "-serial",
             f"file:{folder}/console",
             *_terminal(),
@@ -216,10 +231,11 @@ def _machine(release: str, processors: int) -> list[str]:
     ]
 
 
-def _disks(payload: Path, results: Path) -> list[str]:
-    """Return the three disks, /dev/vda to /dev/vdc. The root disk's changes are dropped when QEMU ends."""
+def _disks(system: System, payload: Path, results: Path) -> list[str]:
+    """Return the three disks, /dev/vda to /dev/vdc. The image's own is never written."""
+    disk, fate = system.disk or image.disk(), "off" if system.disk and system.keeps else "on"
     return [
-        *("-drive", f"file={image.disk()},if=virtio,format=raw,snapshot=on"),
+        *("-drive", f"file={disk},if=virtio,format=raw,snapshot={fate}"),
         *("-drive", f"file={payload},if=virtio,format=raw,readonly=on"),
         *("-drive", f"file={results},if=virtio,format=raw,cache=unsafe"),
     ]

@@ -10,6 +10,8 @@ from tests.lab import apt, recipe
 
 SUITES = ("bookworm", "trixie")
 PACKAGES = ("systemd-sysv", "udev", "nfs-common", "linux-image-cloud-amd64")
+BOOTED = ("systemd-sysv", "udev", "kmod", "iproute2", "nfs-common", "nfs-kernel-server", "python3-systemd")
+"""Of those that are booted, with a kernel of the lab's: what nfstuned's own package needs, and a server."""
 LEFT_OUT = (
     "/usr/share/doc/*",
     "/usr/share/man/*",
@@ -21,15 +23,15 @@ LEFT_OUT = (
 """What nobody looks at takes most of the time, the initrd above all."""
 
 
-def archive(suite: str) -> Path:
+def archive(suite: str, packages: tuple[str, ...] = PACKAGES) -> Path:
     """Return the archive of an installation, made unless it exists: half a minute. Raises AptError."""
-    key = hashlib.sha256(repr((PACKAGES, LEFT_OUT)).encode()).hexdigest()[:12]
+    key = hashlib.sha256(repr((packages, LEFT_OUT)).encode()).hexdigest()[:12]
     target = recipe.cache() / "roots" / f"{suite}-{key}.tar"
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         unfinished = target.with_suffix(f".{os.getpid()}.tar")
         try:
-            _make(suite, unfinished)
+            _make(suite, packages, unfinished)
             unfinished.rename(target)
         finally:
             unfinished.unlink(missing_ok=True)
@@ -43,7 +45,7 @@ def unpack(suite: str, into: Path) -> Path:
     return into
 
 
-def _make(suite: str, target: Path) -> None:
+def _make(suite: str, packages: tuple[str, ...], target: Path) -> None:
     as_root = () if os.geteuid() == 0 else ("sudo",)
     apt.run(
         *as_root,
@@ -52,7 +54,7 @@ def _make(suite: str, target: Path) -> None:
         "--variant=minbase",
         "--format=tar",
         *(f"--dpkgopt=path-exclude={pattern}" for pattern in LEFT_OUT),
-        f"--include={','.join(PACKAGES)}",
+        f"--include={','.join(packages)}",
         suite,
         str(target),
         f"deb [signed-by={apt.keyring()}] {apt.mirror()} {suite} main",

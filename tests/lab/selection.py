@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from tests.lab import recipe
 from tests.lab.payload import SCENARIOS
+from tests.lab.rootdisk import Way
+from tests.lab.roots import SUITES
 
 _ALL = re.compile(r"^pytestmark = .*pytest\.mark\.(long|race)\b", re.MULTILINE)
 _ONE = re.compile(r"^@pytest\.mark\.(long|race)\b", re.MULTILINE)
@@ -33,6 +35,18 @@ class Choice:
     scenario: str
 
 
+@dataclass(frozen=True)
+class Disk:
+    """One root disk on one kernel."""
+
+    kernel: str
+    suite: str
+    way: Way
+
+    def __str__(self) -> str:
+        return f"{self.kernel}-{self.suite}-{self.way.value}"
+
+
 def scenarios(length: Length) -> tuple[str, ...]:
     """Return the names of the scenario files that have tests of this length, judged by their markers."""
     return tuple(sorted(p.stem for p in SCENARIOS.glob("test_*.py") if length in lengths(p.read_text())))
@@ -50,6 +64,27 @@ def choices(tier: str) -> tuple[Choice, ...]:
     boots += [(name, Length.SHORT) for name in names if tier != "none"]
     boots += [(name, Length.LONG) for name in long_on]
     return tuple(Choice(kernel, length, name) for kernel, length in boots for name in scenarios(length))
+
+
+def disks(tier: str) -> tuple[Disk, ...]:
+    """Return which root disks a tier boots.
+
+    `ci`: each way at least once, the older suite on the oldest kernel and the newer one on the newest; `all`:
+    also every kernel, once prepared and once by `apply --persist`, and each suite at both ends.
+    """
+    if tier not in {"ci", "all"}:
+        return ()
+    names = [series.name for series in recipe.SERIES]
+    ends = ((names[0], SUITES[0]), (names[-1], SUITES[-1]))
+    chosen = [Disk(*end, Way.SERVICE) for end in ends]
+    chosen += [Disk(*ends[1], Way.DAEMONLESS), Disk(*ends[0], Way.PERSIST)]
+    if tier == "all":
+        others = [(name, SUITES[number % 2]) for number, name in enumerate(names[1:-1])]
+        crossed = [(names[0], SUITES[1]), (names[-1], SUITES[0])]
+        chosen += [Disk(*one, Way.SERVICE) for one in (*others, *crossed)]
+        chosen += [Disk(*one, Way.PERSIST) for one in (*others, ends[1])]
+        chosen += [Disk(*ends[0], Way.DAEMONLESS)]
+    return tuple(chosen)
 
 
 def lengths(source: str) -> set[Length]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from tests.lab import recipe, selection
+from tests.lab.rootdisk import Way
+from tests.lab.roots import SUITES
 from tests.lab.selection import Length
 
 NAMES = [series.name for series in recipe.SERIES]
@@ -44,3 +46,14 @@ def test_races_come_first() -> None:
     first = [choice.kernel for choice in chosen if choice.length is Length.RACE]
     assert set(first) == set(NAMES)
     assert [choice.kernel for choice in chosen[: len(first)]] == first
+
+
+def test_ci_boots_root_disks_of_each_way_and_suite_and_a_release_on_every_kernel() -> None:
+    ci, everything = selection.disks("ci"), selection.disks("all")
+    assert {disk.way for disk in ci} == set(Way)
+    assert {(disk.kernel, disk.suite) for disk in ci} == {(NAMES[0], SUITES[0]), (NAMES[-1], SUITES[-1])}
+    for way in (Way.SERVICE, Way.PERSIST):
+        assert {disk.kernel for disk in everything if disk.way is way} == set(NAMES)
+    assert set(ci) < set(everything)
+    assert len(set(everything)) == len(everything)
+    assert selection.disks("short") == selection.disks("none") == ()

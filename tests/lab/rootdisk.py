@@ -1,0 +1,257 @@
+"""Root disks as builders of images make them: Debian with nfstuned and mounts, prepared by `nfstuned bake`.
+
+A disk boots with a kernel of the lab. It has an NFS server of its own under names and addresses like those of
+a cloud, mounts it by its fstab, and has what guest.boot() needs to carry a payload in and its results out.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.lab import image, package, recipe, roots
+
+_PROJECT = Path(__file__).parents[2]
+_LOOK = _PROJECT / "tests/lab/kit/look.sh"
+_ROOM = 200 << 20
+"""For what a boot writes, in bytes."""
+DROP_IN = "etc/nfsmount.conf.d/50-nfstuned.conf"
+AZURE, NETAPP, GENERIC = "sa1.file.core.windows.net", "10.1.2.4", "nas.lab.internal"
+SHARE, VOLUME, DATA = "/mnt/share", "/mnt/vol1", "/mnt/data"
+_ADDRESSES = ("10.10.10.10", NETAPP, "10.10.10.11")
+
+
+class Way(enum.Enum):
+    """How a disk comes to its fast mounts."""
+
+    SERVICE = "service"
+    DAEMONLESS = "daemonless"
+    PERSIST = "persist"
+    """Nothing prepared it: its first boot runs `nfstuned apply --persist`."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """Which disk: a suite of Debian's for a kernel of the lab."""
+
+    suite: str
+    release: str
+    way: Way
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `nfstuned bake` said when the disk was made: the actions of its JSON, run by run."""
+
+    baked: tuple[Mapping[str, Any], ...] = ()
+    again: tuple[Mapping[str, Any], ...] = ()
+    inside: tuple[Mapping[str, Any], ...] = ()
+    """Of the package's own command in the image itself, without --root, with --dry-run."""
+    changed: tuple[str, ...] = ()
+    """The names that a bake made, changed or took away."""
+    left: tuple[str, ...] = ()
+    """Those that were not as before, after its undo."""
+
+
+_POLICY = '[[policy]]\nmatch = { server = "10.1.2.0/24" }\nprofile = "azure-netapp-files"\n'
+_EXPORTS = "".join(
+    f"{folder} *(rw,no_root_squash,no_subtree_check,fsid={number})\n"
+    for number, folder in enumerate(("/sa1/share", "/vol1", "/data"), 1)
+)
+_HOSTS = f"127.0.0.1 localhost\n127.0.1.1 image\n10.10.10.10 {AZURE}\n10.10.10.11 {GENERIC}\n"
+_ADDRESS_UNIT = f"""[Unit]
+Description=Addresses of this machine's own server
+Before=remote-fs-pre.target
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/bin/sh -c 'for one in {" ".join(_ADDRESSES)}; do ip address add $$one/32 dev lo; done'
+[Install]
+WantedBy=multi-user.target
+"""
+_LOOK_UNIT = """[Unit]
+Description=What mounts have before anybody can log in
+After=remote-fs.target
+Before=systemd-user-sessions.service
+[Service]
+Type=oneshot
+ExecStart=/bin/sh /lab/look /run/lab/before-logins
+[Install]
+WantedBy=multi-user.target
+"""
+_UNITS = {"lab-address": _ADDRESS_UNIT, "lab-look": _LOOK_UNIT, "lab": recipe.SERVICE}
+
+
+def make(order: Order, folder: Path) -> Report:
+    """Make `folder`/root.img; return what bake said. Raises RuntimeError or AptError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    archive = roots.archive(order.suite, roots.BOOTED)
+    deb = "" if order.way is Way.DAEMONLESS else str(package.deb())
+    words = [order.suite, order.release, order.way.value, str(archive), deb, str(folder)]
+    kept = (f"NFSTUNED_LAB_CACHE={recipe.cache()}", "PYTHONDONTWRITEBYTECODE=1")
+    as_root = () if os.geteuid() == 0 else ("sudo",)
+    _run(*as_root, "env", *kept, sys.executable, "-m", "tests.lab.rootdisk", *words)
+    said = json.loads((folder / "report.json").read_text())
+    return Report(**{name: tuple(values) for name, values in said.items()})
+
+
+def disk(folder: Path) -> Path:
+    """Return the disk that was made in a folder."""
+    return folder / "root.img"
+
+
+def fstab(order: Order) -> str:
+    """Return the mounts of a disk: none of Azure Files asks for connections by itself."""
+    share = f"{AZURE}:/sa1/share {SHARE} nfs vers=4.1,sec=sys,hard,_netdev 0 0\n"
+    if order.way is Way.PERSIST:
+        return share
+    # Debian 12's mount.nfs has room for one server in nfstuned's drop-in: another one asks by itself.
+    more = ",nconnect=8" if order.suite == "bookworm" else ""
+    volume = f"{NETAPP}:/vol1 {VOLUME} nfs vers=3,nolock,hard,_netdev{more} 0 0\n"
+    return f"{share}{volume}{GENERIC}:/data {DATA} nfs vers=4.2,hard,_netdev 0 0\n"
+
+
+def fingerprints(root: Path) -> dict[str, str]:
+    """Return of each name below a folder its kind, mode, owner and content; of files also their time."""
+    found = {}
+    for parent, folders, files in os.walk(root):
+        for name in (*folders, *files):
+            path = Path(parent, name)
+            status = path.lstat()
+            said = f"{stat.filemode(status.st_mode)} {status.st_uid}:{status.st_gid}"
+            found[str(path.relative_to(root))] = f"{said} {_content(path, status)}"
+    return found
+
+
+def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """Return the names that are not the same in both."""
+    return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+
+
+def _content(path: Path, status: os.stat_result) -> str:
+    if stat.S_ISLNK(status.st_mode):
+        return f"-> {path.readlink()}"
+    if stat.S_ISREG(status.st_mode):
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        return f"{digest} {status.st_mtime_ns} {status.st_nlink}"
+    return str(status.st_rdev)
+
+
+def _make(order: Order, archive: str, deb: str, folder: Path) -> None:
+    """Make the disk and the report; runs as root."""
+    root, told, owner = folder / "root", folder / "report.json", folder.stat()
+    root.mkdir()
+    try:
+        _run("tar", "-xpf", archive, "--numeric-owner", "--exclude=./dev/*", "-C", str(root))
+        _add_modules(order.release, root)
+        _furnish(order, root)
+        if deb:
+            _install(Path(deb), root)
+        report = Report() if order.way is Way.PERSIST else _bake(order.way, root)
+        _write_disk(root, disk(folder))
+    finally:
+        shutil.rmtree(root)
+    told.write_text(json.dumps(asdict(report)))
+    for path in (disk(folder), told):
+        os.chown(path, owner.st_uid, owner.st_gid)
+
+
+def _write_disk(root: Path, target: Path) -> None:
+    size = int(_run("du", "-s", "-B1", str(root)).split()[0]) + _ROOM
+    _run("truncate", "-s", str(size), str(target))
+    _run("mke2fs", "-q", "-t", "ext4", "-d", str(root), "-F", str(target))
+
+
+def _add_modules(release: str, root: Path) -> None:
+    """Copy a kernel's modules out of the image's disk, where depmod has run for them."""
+    folder = root / "usr/lib/modules"
+    folder.mkdir(exist_ok=True)
+    _run("debugfs", "-R", f"rdump /usr/lib/modules/{release} {folder}", str(image.disk()))
+    if not (folder / release / "modules.dep").exists():
+        raise RuntimeError(f"{image.disk()} has no modules of {release}")
+
+
+def _furnish(order: Order, root: Path) -> None:
+    """Add the server, the mounts, and what a boot of the lab needs."""
+    _put(root, "etc/hostname", "image\n")
+    _put(root, "etc/hosts", _HOSTS)
+    _put(root, "etc/exports", _EXPORTS)
+    # The clients of an earlier boot get this long to come back.
+    _put(root, "etc/nfs.conf.d/lab.conf", "[nfsd]\ngrace-time=10\nlease-time=10\n")
+    _put(root, "etc/fstab", fstab(order))
+    if order.way is not Way.PERSIST:
+        _put(root, "etc/nfstuned/nfstuned.toml", _POLICY)
+    for name in ("sa1/share", "vol1", "data", SHARE[1:], VOLUME[1:], DATA[1:], "lab"):
+        (root / name).mkdir(parents=True)
+    shutil.copy(_LOOK, root / "lab/look")
+    for name, text in _UNITS.items():
+        _put(root, f"etc/systemd/system/{name}.service", text)
+    _systemctl(root, "enable", *_UNITS)
+
+
+def _put(root: Path, name: str, text: str) -> None:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o644)
+
+
+def _systemctl(root: Path, *words: str) -> None:
+    _run("systemctl", f"--root={root}", *words)
+
+
+def _install(deb: Path, root: Path) -> None:
+    """Install the package with the image's own dpkg."""
+    # A package's scripts say things to it; a device needs a right that a container may not give.
+    (root / "dev/null").touch()
+    shutil.copy(deb, root / deb.name)
+    _run("chroot", str(root), "dpkg", "--install", f"/{deb.name}")
+    (root / deb.name).unlink()
+    (root / "dev/null").unlink()
+
+
+def _bake(way: Way, root: Path) -> Report:
+    """Prepare the image, take that back, and prepare it again."""
+    if way is Way.SERVICE:
+        # As it is where packages enable nothing, by a preset of the distribution's.
+        _systemctl(root, "disable", "nfstuned.service")
+    before = fingerprints(root)
+    words = ("bake", "--root", str(root), *(["--daemonless"] if way is Way.DAEMONLESS else []))
+    baked = _nfstuned(sys.executable, "-m", "nfstuned", *words)
+    changed = differences(before, fingerprints(root))
+    again = _nfstuned(sys.executable, "-m", "nfstuned", *words)
+    own = way is Way.SERVICE
+    inside = _nfstuned("chroot", str(root), "nfstuned", "bake", "--dry-run") if own else ()
+    _nfstuned(sys.executable, "-m", "nfstuned", "bake", "--root", str(root), "--undo")
+    left = differences(before, fingerprints(root))
+    _nfstuned(sys.executable, "-m", "nfstuned", *words)
+    return Report(baked, again, inside, tuple(changed), tuple(left))
+
+
+def _nfstuned(*command: str) -> tuple[Mapping[str, Any], ...]:
+    return tuple(json.loads(_run(*command, "--format", "json"))["actions"])
+
+
+def _run(*command: str) -> str:
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, cwd=_PROJECT, stdin=subprocess.DEVNULL
+    )
+    if done.returncode:
+        said = (done.stdout + done.stderr)[-4000:]
+        raise RuntimeError(f"{' '.join(command[:4])} ended with {done.returncode}:\n{said}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    _suite, _release, _way, _archive, _deb, _folder = sys.argv[1:]
+    _make(Order(_suite, _release, Way(_way)), _archive, _deb, Path(_folder))
