@@ -109,10 +109,10 @@ def test_counters_are_what_fio_moved_also_through_a_remount_and_beside_a_storm_o
 
 
 def test_promtool_finds_nothing_wrong_and_each_alert_fires_on_its_series(tmp_path: Path) -> None:
-    run("promtool", "check", "rules", "--lint=all", "--lint-fatal", str(RULES))
+    run("promtool", "check", "rules", "--lint=all", "--lint-fatal", str(RULES), timeout=120)
     file = tmp_path / "test.yml"
     file.write_text(json.dumps(promtool_tests()))  # which is YAML, too
-    run("promtool", "test", "rules", str(file))
+    run("promtool", "test", "rules", str(file), timeout=280)
 
 
 @pytest.fixture
