@@ -14,9 +14,11 @@ from typing import NamedTuple
 from nfstuned.core.growth import ResetError
 from nfstuned.model.kernel import Stanza
 from nfstuned.parse.mountstats import Row, operation_row, total_row
+from nfstuned.parse.plain import Operations, plain_numbers, plain_operations
 
 _UNUSED = (0,) * 9
 _NOTHING = (0,) * 8
+_NO_OPERATIONS = Operations([], [], [])
 
 
 class Elsewhere(NamedTuple):
@@ -45,7 +47,12 @@ def totals(before: Stanza, now: Stanza) -> tuple[Row, Row]:
         raise ResetError
     if before.totals == now.totals:
         return _NOTHING, _NOTHING
-    return total_row(before.totals), total_row(now.totals)
+    # The kernel prints a space after each number.
+    numbers = plain_numbers([before.totals.removesuffix(b" "), now.totals.removesuffix(b" ")])
+    if numbers is None or len(numbers) < 2 * len(_NOTHING):
+        return total_row(before.totals), total_row(now.totals)
+    half = len(numbers) // 2
+    return tuple(numbers[:half]), tuple(numbers[half:])
 
 
 def unused(stats: Stanza) -> Stanza:
@@ -61,6 +68,34 @@ def elsewhere(before: Stanza, now: Stanza, names: frozenset[str]) -> Elsewhere:
     return Elsewhere(
         names, tuple((a, b) for a, b in pairs if a != b and _name(a) == _name(b) and _name(a) in names)
     )
+
+
+def plainly(before: Stanza, now: Stanza, counted: Elsewhere) -> Operations | None:
+    """Return the operations whose lines differ, but those counted elsewhere, read together.
+
+    None where any of them must be read alone, by `operations`.
+    """
+    old, new = before.operations, now.operations
+    if old != new:
+        new = counted.undone(new)
+    if old == new:
+        return _NO_OPERATIONS
+    old, new = _without_end(old, new)
+    less, more = old.split(b"\n"), new.split(b"\n")
+    return plain_operations(*_differing(less, more), counted.names) if len(less) == len(more) else None
+
+
+def _without_end(old: bytes, new: bytes) -> tuple[bytes, bytes]:
+    """Return both without lines at their end that are the same.
+
+    What programs use stands before what hardly anybody uses, in the order of all versions of NFS: to compare
+    the second half, or the last quarter, is a fraction of what it costs to split it into lines.
+    """
+    for place in (len(old) // 2, len(old) * 3 // 4):
+        at = old.find(b"\n", place)
+        if at >= 0 and new.endswith(old[at:]):
+            return old[:at], new[: at - len(old)]
+    return old, new
 
 
 def operations(
@@ -81,12 +116,17 @@ def operations(
             yield name, old, new
 
 
+def _differing(old: list[bytes], new: list[bytes]) -> tuple[list[bytes], list[bytes]]:
+    """Return the lines that are not the same, of equally many."""
+    differ = list(map(ne, old, new))
+    return list(compress(old, differ)), list(compress(new, differ))
+
+
 def _changed(before: bytes, now: bytes, without: frozenset[str]) -> tuple[dict[str, Row], dict[str, Row]]:
     """Return the operations of the lines that differ; of all lines where they are of other operations."""
     old, new = before.split(b"\n"), now.split(b"\n")
     if len(old) == len(new):
-        differ = list(map(ne, old, new))
-        less, more = list(compress(old, differ)), list(compress(new, differ))
+        less, more = _differing(old, new)
         names = list(map(_name, more))
         if names == list(map(_name, less)):
             wanted = [name not in without for name in names]

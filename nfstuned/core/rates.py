@@ -5,23 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from operator import sub
 from types import MappingProxyType
 from typing import NamedTuple
 
-from nfstuned.core.differences import (
-    NOTHING_ELSEWHERE,
-    Elsewhere,
-    elsewhere,
-    operations,
-    totals,
-)
+from nfstuned.core.differences import NOTHING_ELSEWHERE, Elsewhere, elsewhere, totals
 from nfstuned.core.growth import ResetError, Span, continues, grown
 from nfstuned.core.join import join, transport_group
+from nfstuned.core.oprates import mean, op_rates
 from nfstuned.errors import ParseError
-from nfstuned.model.kernel import Stanza, Transport
+from nfstuned.model.kernel import Mount, Stanza, Transport
 from nfstuned.model.samples import Counted, Look, OpRate, Sample, TransportRate
-from nfstuned.model.work import Snapshot
-from nfstuned.parse.mountstats import Row, parse_transports
+from nfstuned.model.work import Snapshot, Superblock
+from nfstuned.parse.mountstats import parse_transports
 
 GROUP_OPS = frozenset({
     "NULL", "RENEW", "SETCLIENTID", "SETCLIENTID_CONFIRM", "EXCHANGE_ID", "CREATE_SESSION", "DESTROY_SESSION",
@@ -30,8 +26,8 @@ GROUP_OPS = frozenset({
 """Sent by the nfs_client itself. Every mount of the server shows them, since net/sunrpc/stats.c adds the
 parent client's counters to each (rpc_clnt_show_stats)."""
 
-_BYTES, _ERRORS = 6, 8
-"""How many of the byte counters are of bytes, not of pages; and which column of an operation is errors."""
+_BYTES = 6
+"""How many of the byte counters are of bytes, not of pages."""
 _STILL = (0.0,) * _BYTES
 _NO_OPS: Mapping[str, OpRate] = MappingProxyType({})
 
@@ -50,27 +46,37 @@ def look(snapshot: Snapshot, stats: Iterable[Stanza], time: float, monotonic_s: 
     have the same, they are taken only when there is no doubt about which belongs to which superblock.
     """
     joined = join(snapshot, stats)
+    known: dict[int, tuple[str, int | None]] = {}
     seen: list[Counted] = []
     for superblock in snapshot.superblocks:
         for shown in superblock.mounts:
             counters = joined.get(shown.mount_id)
             if counters is not None:
-                points = tuple(dict.fromkeys([mount.point for mount in superblock.mounts]))
-                group = transport_group(shown.options, shown.source)
-                seen.append(
-                    Counted(
-                        superblock.device,
-                        superblock.bdi,
-                        points,
-                        shown.source,
-                        group,
-                        counters,
-                        superblock.read_ahead_kb,
-                        shown.options.number("rsize"),
-                    )
-                )
+                seen.append(_counted(superblock, shown, counters, known))
                 break
     return Look(time, monotonic_s, tuple(seen))
+
+
+def _counted(
+    superblock: Superblock, shown: Mount, counters: Stanza, known: dict[int, tuple[str, int | None]]
+) -> Counted:
+    """Return the counters of a superblock; `known` are the group and rsize of options that were met."""
+    mounts, options = superblock.mounts, shown.options
+    of_options = known.get(id(options))  # parse_kernel_options() gives the same ones to all mounts alike
+    if of_options is None:
+        of_options = transport_group(options, shown.source), options.number("rsize")
+        if options.get("addr"):
+            known[id(options)] = of_options
+    return Counted(
+        superblock.device,
+        superblock.bdi,
+        (shown.point,) if len(mounts) == 1 else tuple(dict.fromkeys([mount.point for mount in mounts])),
+        shown.source,
+        of_options[0],
+        counters,
+        superblock.read_ahead_kb,
+        of_options[1],
+    )
 
 
 def rates(earlier: Look, later: Look) -> tuple[Sample, ...]:
@@ -103,7 +109,7 @@ def _sample(pair: tuple[Counted, Counted], span: Span, groups: dict[str, _Group]
     before, now = pair
     moved = _bytes(before.stats, now.stats, span)
     group = groups.get(now.group)
-    ops = _ops(before.stats, now.stats, span, group.elsewhere if group else NOTHING_ELSEWHERE)
+    ops = op_rates(before.stats, now.stats, span, group.elsewhere if group else NOTHING_ELSEWHERE)
     if group is None:
         shared = elsewhere(before.stats, now.stats, GROUP_OPS)
         group = groups[now.group] = _Group(_transport(before, now, span), shared)
@@ -134,34 +140,10 @@ def _bytes(before: Stanza, now: Stanza, span: Span) -> tuple[float, ...]:
     old, new = totals(before, now)
     if old is new:
         return _STILL
+    more = list(map(sub, new[:_BYTES], old[:_BYTES]))
+    if min(more) >= 0 and max(more) <= span.most_bytes:
+        return tuple([growth / span.seconds for growth in more])
     return tuple(grown(old[n], new[n], span.most_bytes, (64,)) / span.seconds for n in range(_BYTES))
-
-
-def _ops(before: Stanza, now: Stanza, span: Span, counted: Elsewhere) -> dict[str, OpRate]:
-    """Return the rates of the operations that ended in the interval, but those that are counted elsewhere."""
-    return {
-        name: _op(old, new, span) for name, old, new in operations(before, now, counted) if new[:2] != old[:2]
-    }
-
-
-def _op(old: Row, new: Row, span: Span) -> OpRate:
-    """Return the rates of one operation (net/sunrpc/stats.c, rpc_count_iostats_metrics).
-
-    The kernel counts all of an operation when it ends: what it was sent for, more than once if need be, how
-    often it timed out, and its times. One that was given up before it was sent has no round trip.
-    """
-    seconds, most = span.seconds, span.most_ops
-    ops = grown(old[0], new[0], most)
-    known = len(old) > _ERRORS and len(new) > _ERRORS
-    return OpRate(
-        per_s=ops / seconds,
-        queue_ms=_mean(old[5], new[5], ops),
-        rtt_ms=_mean(old[6], new[6], ops),
-        exe_ms=_mean(old[7], new[7], ops),
-        retrans_per_s=max(0, grown(old[1], new[1], most) - ops) / seconds,
-        errors_per_s=grown(old[_ERRORS], new[_ERRORS], most) / seconds if known else None,
-        timeouts_per_s=grown(old[2], new[2], most) / seconds,
-    )
 
 
 def _transport(before: Counted, now: Counted, span: Span) -> TransportRate:
@@ -179,10 +161,10 @@ def _transport(before: Counted, now: Counted, span: Span) -> TransportRate:
     known = [count for count in connects if count is not None]
     return replace(
         unknown,
-        in_flight=_mean(_sum(old, "in_flight_sum"), _sum(new, "in_flight_sum"), sends),
-        backlog=_mean(_sum(old, "backlog_sum"), _sum(new, "backlog_sum"), sends),
-        sending=_mean(_sum(old, "sending_sum"), _sum(new, "sending_sum"), sends) if high else None,
-        pending=_mean(_sum(old, "pending_sum"), _sum(new, "pending_sum"), sends) if high else None,
+        in_flight=mean(_sum(old, "in_flight_sum"), _sum(new, "in_flight_sum"), sends),
+        backlog=mean(_sum(old, "backlog_sum"), _sum(new, "backlog_sum"), sends),
+        sending=mean(_sum(old, "sending_sum"), _sum(new, "sending_sum"), sends) if high else None,
+        pending=mean(_sum(old, "pending_sum"), _sum(new, "pending_sum"), sends) if high else None,
         connects_per_s=sum(known) / span.seconds if known else None,
     )
 
@@ -196,12 +178,3 @@ def _connects(old: Transport, new: Transport, span: Span) -> int | None:
 
 def _sum(lines: Iterable[Transport], name: str) -> int:
     return sum(getattr(line, name) or 0 for line in lines)
-
-
-def _mean(before: int, now: int, count: int) -> float | None:
-    """Return the growth of a sum per event; None when nothing happened, or when the sum fell.
-
-    The kernel adds negative times now and then, and prints the 64-bit sum without its sign.
-    """
-    grown = (now - before) % (1 << 64)
-    return grown / count if count and grown < (1 << 63) else None

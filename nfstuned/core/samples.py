@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from types import MappingProxyType
 
 from nfstuned.model.samples import Counted, OpRate, Sample
@@ -32,8 +32,6 @@ KINDS: Mapping[str, frozenset[str]] = MappingProxyType({
 
 NFSv4.2 reads with READ_PLUS where the kernel was built with it, and READ then stays at 0.
 """
-
-_OF_OP = tuple(field.name for field in fields(OpRate))
 
 _TIMED = {"READ": "read", "WRITE": "write"}
 """The kinds whose round trips a person wants to know."""
@@ -97,11 +95,6 @@ def mean(times: list[tuple[float, float | None]]) -> float | None:
     return sum(per_s * time for per_s, time in known) / often if often else None
 
 
-def _keys(op: OpRate) -> dict[str, float | None]:
-    """Return an operation's object; asdict() would copy each of its numbers as if it were a tree."""
-    return {name: getattr(op, name) for name in _OF_OP}
-
-
 def to_json(sample: Sample) -> dict[str, object]:
     """Return the sample as a JSON object of the schema `nfstuned.sample/1` (docs/architecture.md)."""
     return {
@@ -120,8 +113,8 @@ def to_json(sample: Sample) -> dict[str, object]:
         "over_fetch_ratio": sample.over_fetch_ratio,
         "read_ahead_kb": sample.read_ahead_kb,
         "rsize_bytes": sample.rsize_bytes,
-        "kinds": {kind: _keys(op) for kind, op in kinds(sample).items()},
-        "ops": {name: _keys(op) for name, op in sample.ops.items()},
+        "kinds": {kind: op._asdict() for kind, op in kinds(sample).items()},
+        "ops": {name: op._asdict() for name, op in sample.ops.items()},
         "transport": asdict(sample.transport),
     }
 

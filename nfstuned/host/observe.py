@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from nfstuned.errors import ParseError
 from nfstuned.host import bdi
@@ -19,7 +20,7 @@ from nfstuned.parse.kernel import parse_os_release, parse_release
 from nfstuned.parse.mountinfo import parse_mountinfo
 from nfstuned.parse.mountstats import parse_mountstats
 from nfstuned.parse.nfsfs import parse_servers, parse_volumes
-from nfstuned.parse.stanzas import cut_mountstats
+from nfstuned.parse.stanzas import cut_parts
 from nfstuned.parse.tunnel import parse_stunnel
 from nfstuned.parse.utab import parse_utab
 
@@ -125,19 +126,30 @@ def observe_stats(root: Root) -> tuple[tuple[MountStats, ...], tuple[ParseError,
 def observe_stanzas(root: Root, before: tuple[Stanza, ...] = ()) -> tuple[Stanza, ...]:
     """Return the NFS stanzas of mountstats as text, for two looks: only what differs is then read.
 
-    `before` is what the look before returned.
+    `before` is what the look before returned. Of a thousand mounts the file has megabytes, and every look
+    reads it: it is taken in parts.
     """
-    return cut_mountstats(_mountstats(root)[1], before)
+    for name in _names(root):
+        with suppress(OSError):
+            parts = root.read_parts(name)
+            if first := next(parts, b""):
+                return cut_parts(chain([first], parts), before)
+    return ()
 
 
 def _mountstats(root: Root) -> tuple[str, bytes]:
     """Return the name and the bytes of the file; no bytes where none can be read."""
-    name = f"{root.view}/mountstats"
-    for tried in (name, "proc/self/mountstats"):
+    names = _names(root)
+    for tried in names:
         with suppress(OSError):
             if data := root.read_bytes(tried):
                 return tried, data
-    return name, b""
+    return names[0], b""
+
+
+def _names(root: Root) -> tuple[str, str]:
+    """Return which files have the counters, the best first."""
+    return f"{root.view}/mountstats", "proc/self/mountstats"
 
 
 def observe_volumes(root: Root) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 
 from nfstuned.errors import ParseError
@@ -12,6 +14,7 @@ from nfstuned.errors import ParseError
 VIEWS = ("proc/1", "proc/self")
 LARGEST = 4_000_000
 """In bytes: no file that a person or a distribution writes is near it, and what the kernel makes says 0."""
+PART = 256 * 1024
 _KINDS = {
     stat.S_IFDIR: "a directory",
     stat.S_IFIFO: "a fifo",
@@ -74,6 +77,15 @@ class Root:
             demand_text(status, name)
             with open(fd, "rb", buffering=0, closefd=False) as file:
                 return file.read()
+        finally:
+            os.close(fd)
+
+    def read_parts(self, name: str) -> Iterator[bytes]:
+        """Yield a file in parts of at most PART bytes: never are all of them in memory. Raises OSError."""
+        fd = self._open(name)
+        try:
+            demand_text(os.fstat(fd), name)
+            yield from parts_of(fd)
         finally:
             os.close(fd)
 
@@ -156,8 +168,18 @@ class WitnessRoot(Root):
 
     def read_bytes(self, name: str) -> bytes:
         """Return a file like Root.read_bytes, and remember a name that was denied. Raises OSError."""
-        try:
+        with self._remembered(name):
             return super().read_bytes(name)
+
+    def read_parts(self, name: str) -> Iterator[bytes]:
+        """Yield a file like Root.read_parts, and remember a name that was denied. Raises OSError."""
+        with self._remembered(name):
+            yield from super().read_parts(name)
+
+    @contextmanager
+    def _remembered(self, name: str) -> Iterator[None]:
+        try:
+            yield
         except PermissionError:
             self.denied[name] = None
             raise
@@ -168,6 +190,22 @@ class WitnessRoot(Root):
     def problems(self) -> tuple[ParseError, ...]:
         """Return what is no text where one should be, in the order in which it was met."""
         return tuple(ParseError("/" + name, 0, why) for name, why in self.unusable.items())
+
+
+def parts_of(fd: int) -> Iterator[bytes]:
+    """Yield what is to be read in parts of about PART bytes. Raises OSError.
+
+    The kernel gives a file that it makes a few kilobytes at a time: those are put together.
+    """
+    while True:
+        pieces: list[bytes] = []
+        size = 0
+        while size < PART and (piece := os.read(fd, PART - size)):
+            pieces.append(piece)
+            size += len(piece)
+        if not pieces:
+            return
+        yield b"".join(pieces)
 
 
 def demand_text(status: os.stat_result, name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from nfstuned.model.kernel import Stanza
 
@@ -42,8 +43,7 @@ class Look:
     superblocks: tuple[Counted, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class OpRate:
+class OpRate(NamedTuple):
     """One operation of one superblock over an interval; the times are means an operation.
 
     A mean is None when no operation ended in the interval, or when the kernel's sum of times ran backwards.

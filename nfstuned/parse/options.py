@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from nfstuned.model.kernel import Options
 from nfstuned.parse.fields import unescape
 
 # A quote that is never closed takes the rest of the text along, so that nothing is lost.
 _OPTION = re.compile(r'(?:[^",]|"[^"]*(?:"|$))+')
+_MOST_KEPT = 32
 
 
 def parse_options(text: str) -> Options:
@@ -21,8 +23,12 @@ def parse_options(text: str) -> Options:
     return Options(tuple(_pair(option) for option in options if option))
 
 
+@lru_cache(_MOST_KEPT)
 def parse_kernel_options(text: str) -> Options:
-    """Return the options of a kernel file, where escapes stand for bytes: an escaped comma does not split."""
+    """Return the options of a kernel file, where escapes stand for bytes: an escaped comma does not split.
+
+    The mounts of a server have the same, and each look finds them again: one value serves them all.
+    """
     options = parse_options(text)
     if "\\" not in text:
         return options

@@ -8,7 +8,7 @@ stanza with an empty line (fs/proc_namespace.c, show_vfsstat); one without was c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -56,7 +56,7 @@ class Piece(NamedTuple):
 
 def pieces(data: bytes) -> Iterator[Piece]:
     """Yield where each NFS mount's stanza is; other file systems have only their header."""
-    start = 0 if data.startswith(_DEVICE[1:]) else _next(data, 0)
+    start = _first(data)
     while start >= 0:
         piece, start = _unusual(data, start)
         if piece is not None:
@@ -70,23 +70,59 @@ def cut_mountstats(data: bytes, before: Sequence[Stanza] = ()) -> tuple[Stanza, 
     earlier look returned: what is still there, in its place, is not searched through and takes no memory
     again.
     """
+    return cut_parts([data], before)
+
+
+def cut_parts(parts: Iterable[bytes], before: Sequence[Stanza] = ()) -> tuple[Stanza, ...]:
+    """Return the same of a file that comes in parts, of which not more than a few are in memory at once."""
     found: list[Stanza] = []
-    start = 0 if data.startswith(_DEVICE[1:]) else _next(data, 0)
-    known = iter(before)
+    data, coming = b"", iter(parts)
+    for part in coming:
+        data += part
+        start = _cut_usual(data, found, before)
+        data = data[start:]
+        if _next(data, 1) >= 0:
+            # A mount that is not as usual: whether a line is another mount's or in a server's name depends
+            # on all that follows.
+            data = b"".join([data, *coming])
+    _cut_all(data, found, before)
+    return tuple(found)
+
+
+def _cut_usual(data: bytes, found: list[Stanza], before: Sequence[Stanza]) -> int:
+    """Cut as far as nothing that may follow could change what is found; return where that ends."""
+    start = _first(data)
+    while start >= 0:
+        head = _USUAL.match(data, start)
+        if head is not None:
+            stanza, following = _usual(data, head, _known(found, before))
+            if following < 0:
+                break
+            found.append(stanza)
+        elif _nfs(data, start) or (following := _next(data, start)) < 0:
+            break
+        start = following
+    return max(start, 0)
+
+
+def _cut_all(data: bytes, found: list[Stanza], before: Sequence[Stanza]) -> None:
+    start = _first(data)
     while start >= 0:
         usual = _USUAL.match(data, start)
         if usual is not None:
-            known_operations = last.operations if (last := next(known, None)) is not None else b""
-            stanza, start = _usual(data, usual, known_operations)
+            stanza, start = _usual(data, usual, _known(found, before))
             found.append(stanza)
             continue
         piece, start = _unusual(data, start)
         if piece is not None:
-            next(known, None)
             with suppress(ValueError):
                 source, point, _, _ = header(_text(data[piece.start : piece.end_of_header]))
                 found.append(_cut(data, piece, source, point))
-    return tuple(found)
+
+
+def _known(found: list[Stanza], before: Sequence[Stanza]) -> bytes:
+    """Return the operations that stood in the place of the next stanza."""
+    return before[len(found)].operations if len(found) < len(before) else b""
 
 
 def _usual(data: bytes, head: re.Match[bytes], known: bytes) -> tuple[Stanza, int]:
@@ -97,15 +133,24 @@ def _usual(data: bytes, head: re.Match[bytes], known: bytes) -> tuple[Stanza, in
     if known and data.startswith(known, start) and data.startswith(b"\n\n", end):
         operations, whole = known, True
     else:
-        end = data.find(b"\n\n", start - 1)
-        following = data.find(_DEVICE, start - 1, end if end >= 0 else len(data))
-        whole = end >= 0 and following < 0
-        end = end if whole else following + 1 or len(data)
+        end, whole = _end(data, start)
         operations = data[start : max(start, end)]
     at = end + 2
     following = at if whole and data.startswith(_DEVICE[1:], at) else _next(data, max(start, end) - 1)
-    names = unescape(_text(source)), unescape(_text(point))
-    return Stanza(*names, int(age), totals, transports, operations, whole), following
+    return Stanza(
+        unescape(_text(source)), unescape(_text(point)), int(age), totals, transports, operations, whole
+    ), following
+
+
+def _end(data: bytes, start: int) -> tuple[int, bool]:
+    """Return where the per-op statistics end that start there, and whether an empty line ends them."""
+    end = data.find(b"\n\n", start - 1)
+    # Operations have capitals only: as a rule the first "d" is that of the next mount, and found in no time.
+    if end >= 0 and data.find(b"d", start) == end + 2 and data.startswith(_DEVICE[1:], end + 2):
+        return end, True
+    following = data.find(_DEVICE, start - 1, end if end >= 0 else len(data))
+    whole = end >= 0 and following < 0
+    return end if whole else following + 1 or len(data), whole
 
 
 def header(line: str) -> tuple[str, str, str, str]:
@@ -131,6 +176,16 @@ def _unusual(data: bytes, start: int) -> tuple[Piece | None, int]:
         following = _next(data, names.end())
     end = following if following >= 0 else len(data)
     return _piece(data, (start, end), end_of_header, names), following
+
+
+def _first(data: bytes) -> int:
+    return 0 if data.startswith(_DEVICE[1:]) else _next(data, 0)
+
+
+def _nfs(data: bytes, start: int) -> bool:
+    """Tell whether the header that starts there is that of an NFS mount, or ends behind the data."""
+    end = data.find(b"\n", start)
+    return end < 0 or _NFS.search(data, start, end) is not None
 
 
 def _next(data: bytes, at: int) -> int:

@@ -23,11 +23,13 @@ import hypothesis
 MODULES = (
     "tests.parse.test_mountinfo",
     "tests.parse.test_mountstats",
+    "tests.parse.test_plain",
     "tests.parse.test_nfsfs",
     "tests.parse.test_sunrpc",
     "tests.parse.test_bdi",
     "tests.core.test_differences",
     "tests.core.test_rates",
+    "tests.core.test_oprates",
     "tests.core.test_totals",
 )
 EXAMPLES = 50

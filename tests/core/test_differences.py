@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import astuple, replace
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,7 @@ from nfstuned.model.samples import Look, Sample
 from nfstuned.model.work import Snapshot, Superblock
 from nfstuned.parse.mountinfo import parse_mountinfo
 from nfstuned.parse.mountstats import Row, parse_mountstats, parse_transports
-from nfstuned.parse.stanzas import cut_mountstats
+from nfstuned.parse.stanzas import cut_mountstats, cut_parts
 from tests.check.hosts import HOSTS as FOLDER
 from tests.core.test_rates import figures
 from tests.core.written import cut
@@ -310,3 +312,23 @@ def test_what_an_earlier_look_knew_does_not_change_what_is_found(
 ) -> None:
     before, now = map(data, written[1])
     assert cut_mountstats(now, cut_mountstats(before)) == cut_mountstats(now)
+
+
+@unhurried
+@given(files(), st.lists(st.integers(1, 5000), max_size=8))
+def test_a_file_in_parts_is_cut_as_the_whole_file(
+    written: tuple[str, tuple[str, str]], sizes: list[int]
+) -> None:
+    """Wherever a part ends: in a header, in a server's name that looks like a mount, within a character."""
+    before, now = map(data, written[1])
+    known = cut_mountstats(before)
+    ends = [0, *accumulate(sizes)]
+    parts = [now[start:end] for start, end in pairwise([*ends, max(ends[-1], len(now))])]
+    assert cut_parts(parts, known) == cut_mountstats(now)
+    assert cut_parts(_bytewise(now)) == cut_mountstats(now)
+
+
+def _bytewise(file: bytes) -> Iterator[bytes]:
+    """The end of a file byte by byte."""
+    yield file[:-3000]
+    yield from (file[-3000:][at : at + 1] for at in range(len(file[-3000:])))

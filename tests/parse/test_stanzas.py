@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from nfstuned.model.kernel import MountStats, Stanza
 from nfstuned.parse.mountstats import parse_mountstats
-from nfstuned.parse.stanzas import cut_mountstats
+from nfstuned.parse.stanzas import cut_mountstats, cut_parts
 from tests.parse.conftest import DATA, Captured
 
 REAL = (DATA / "6.12" / "mountstats").read_bytes()
@@ -99,6 +101,29 @@ def test_a_damaged_header_costs_its_own_mount_only() -> None:
     good = stanza("\tage:\t8")
     assert cut_mountstats((good + bad + good).encode()) == (only(good), only(good))
     assert cut_mountstats(b"") == cut_mountstats(b"device tmpfs mounted on /tmp with fstype tmpfs\n") == ()
+
+
+def test_a_mount_in_a_servers_name_is_none_where_the_name_ends_in_another_part() -> None:
+    inner = stanza("\tage:\t9", end=XPRT + OPS)
+    named = f"\timpl_id:\tname='\n\n{inner}\n',domain='d',date='0,0'"
+    text = (stanza("\tage:\t7", named, end=OPS + "\n") + stanza("\tage:\t8") * 2).encode()
+    whole = cut_mountstats(text)
+    assert [found.age_s for found in whole] == [7, 8, 8]
+    for end in range(len(text)):
+        assert cut_parts([text[:end], text[end:]]) == whole
+
+
+def test_no_more_of_a_file_is_kept_than_the_mount_that_is_not_complete() -> None:
+    """A regular file of many parts costs no more memory than a few of them."""
+    parts = [REAL[at : at + 10_000] for at in range(0, len(REAL), 10_000)] * 20
+    tracemalloc.start()
+    try:
+        found = cut_parts(parts)
+        kept, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(found) == 20 * len(cut_mountstats(REAL))
+    assert most - kept < 100_000
 
 
 def test_names_are_bytes_and_their_escapes_are_decoded() -> None:
