@@ -230,7 +230,7 @@ class Machine:
             "/run/": f"{self.top}/run/",
         }.items():
             text = text.replace(old, str(new))
-        for old in ("/etc/nfstuned", "/etc/nfsmount.conf.d", "/var/log/nfstuned"):
+        for old in ("/etc/nfstuned", "/etc/systemd", "/etc/nfsmount.conf.d", "/var/log/nfstuned"):
             text = text.replace(old, f"{self.top}{old}")
         target.write_text(text)
         target.chmod(0o755)
@@ -383,14 +383,18 @@ class TestDebiansScripts:
             folder.mkdir(parents=True)
             (folder / "file").touch()
         (shared / "50-nfstuned.conf").touch()
+        enabled = debian.top / "etc/systemd/system/timers.target.wants/nfstuned-check.timer"
+        enabled.parent.mkdir(parents=True)
+        enabled.symlink_to("/usr/lib/systemd/system/nfstuned-check.timer")
         assert self.call(debian, "prerm", "remove") == [
-            "deb-systemd-invoke stop nfstuned.service",
+            "deb-systemd-invoke stop nfstuned-check.timer nfstuned.service",
             "compile --clean",
         ]
         assert self.call(debian, "postrm", "remove") == ["systemctl --system daemon-reload"]
         assert all(folder.exists() for folder in (*kept, shared / "50-nfstuned.conf"))
         assert self.call(debian, "postrm", "purge") == ["deb-systemd-helper purge nfstuned.service"]
         assert not any(folder.exists() for folder in kept)
+        assert list(enabled.parent.iterdir()) == []
         assert [path.name for path in shared.iterdir()] == ["file"]
 
     @pytest.mark.parametrize("owned", [True, False])
@@ -496,8 +500,8 @@ class TestTheRpm:
             ],
             ("post", "2"): ["compile ", "systemctl daemon-reload", "systemctl try-restart nfstuned.service"],
             ("preun", "0"): [
-                "systemctl --no-reload disable nfstuned.service",
-                "systemctl stop nfstuned.service",
+                "systemctl --no-reload disable nfstuned-check.timer nfstuned.service",
+                "systemctl stop nfstuned-check.timer nfstuned.service",
                 "compile --clean",
             ],
             ("postun", "0"): ["systemctl daemon-reload"],

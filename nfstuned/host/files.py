@@ -23,7 +23,8 @@ _BAKED = os.path.join(_PACKAGE, "data", "bake")
 _CHECKOUT = os.path.dirname(_PACKAGE)
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _NEW = ".nfstuned-new"
-_EXEC_START = "ExecStart=/usr/bin/nfstuned "
+_COMMAND = b"/usr/bin/nfstuned "
+"""What units start: as a word of their own, or of a shell's."""
 _PLAIN = re.compile(r"[\w/.+@~-]+", re.ASCII)
 """What needs no quotes in a unit (systemd.syntax(7))."""
 
@@ -35,7 +36,7 @@ def contents(prefix: str, command: str) -> dict[str, bytes]:
     """
     texts = {f"{prefix}/{place}": _source(name) for name, place in FILES.items()}
     for unit in (f"{prefix}/{FILES[name]}" for name in SERVICES):
-        texts[unit] = texts[unit].replace(_EXEC_START.encode(), f"ExecStart={command} ".encode())
+        texts[unit] = texts[unit].replace(_COMMAND, f"{command} ".encode())
     return texts
 
 
