@@ -7,19 +7,12 @@ The screen becomes an SVG; PNGs need Chromium, and where there is none that is s
 
 from __future__ import annotations
 
-import fcntl
 import io
-import os
-import pty
 import re
-import select
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,54 +20,15 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
 
-SCREEN, PAGE = "top.ansi", "report.html"
-TOP = ("nfstuned", "top", "--interval", "4")
-COLUMNS, ROWS = 100, 24
-WATCH_S = 60.0
+from tests.lab.kit.screen import COLUMNS, PAGE, SCREEN
+
 WINDOW = 1200, 1330
 """What of a page is shown: as wide as a laptop's, and its beginning."""
 BROWSERS = ("chromium", "chromium-headless-shell", "google-chrome")
 # Root has no sandbox there; the pages are our own, and load nothing.
 FLAGS = ("--headless", "--no-sandbox", "--hide-scrollbars")
-FRAME = b"\x1b[H"
-IN_USE = re.compile(rb"[1-9]\d* in use, mean of ")
-OPENED = re.compile(rb"OPERATION")
 REMOTE_FONTS = re.compile(r"\s*@font-face \{\{.*?\}\}", re.DOTALL)
 """rich's pictures would load a font from the network; without, the reader's own monospace is taken."""
-
-
-def capture(command: Sequence[str] = TOP) -> bytes:
-    """Run top on a terminal, open its first line when there are rates, and return the screen after that.
-
-    SystemExit where no mount is in use.
-    """
-    end, terminal = pty.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-    environ = {**os.environ, "TERM": "xterm", "PYTHONUTF8": "1"}
-    with subprocess.Popen(
-        command, env=environ, stdin=terminal, stdout=terminal, start_new_session=True
-    ) as process:
-        try:
-            _frame_with(end, IN_USE)
-            os.write(end, b"\r")
-            return _frame_with(end, OPENED)
-        finally:
-            process.terminate()
-            process.wait()
-            os.close(terminal)
-            os.close(end)
-
-
-def _frame_with(end: int, text: re.Pattern[bytes]) -> bytes:
-    """Return the first whole frame that has it; SystemExit where there is none in time."""
-    seen, until = b"", time.monotonic() + WATCH_S
-    while time.monotonic() < until:
-        if select.select([end], [], [], 0.1)[0]:
-            seen += os.read(end, 1 << 16)
-        for frame in seen.split(FRAME)[1:-1]:
-            if text.search(frame):
-                return frame
-    raise SystemExit(f"pictures: top showed no {text.pattern!r} within {WATCH_S:.0f} s: is a mount in use?")
 
 
 def drawn(screen: bytes) -> str:

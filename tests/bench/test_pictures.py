@@ -13,6 +13,8 @@ import pytest
 
 from tests.bench import pictures
 from tests.cli.test_top import SCRIPT, TREE, read_more
+from tests.lab.kit import screen
+from tests.lab.kit.screen import PAGE, capture
 
 HOSTS = Path(__file__).parents[1] / "hosts"
 DOCUMENTED = Path(__file__).parents[2] / "docs/pictures"
@@ -23,7 +25,7 @@ def tree(tmp_path: Path) -> Path:
     return Path(shutil.copytree(HOSTS / TREE, tmp_path / "host", symlinks=True))
 
 
-def screen(tree: Path) -> bytes:
+def captured(tree: Path) -> bytes:
     """Capture top over a host whose counters grow; it counts no operations, only bytes."""
     over = threading.Event()
 
@@ -34,15 +36,15 @@ def screen(tree: Path) -> bytes:
     thread = threading.Thread(target=grow)
     thread.start()
     try:
-        return pictures.capture([sys.executable, "-c", SCRIPT, str(tree), "top", "--interval", "0.5"])
+        return capture([sys.executable, "-c", SCRIPT, str(tree), "top", "--interval", "0.5"])
     finally:
         over.set()
         thread.join()
 
 
 def test_a_screen_of_top_is_drawn_as_it_was(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pictures, "OPENED", re.compile(b"no operation ended"))
-    seen = screen(tree)
+    monkeypatch.setattr(screen, "OPENED", re.compile(b"no operation ended"))
+    seen = captured(tree)
     svg = pictures.drawn(seen)
     words = "".join(ET.fromstring(svg).itertext()).replace("\xa0", " ")  # noqa: S314 - our own text
     assert "/mnt/2 and 1 more" in words
@@ -54,16 +56,16 @@ def test_a_screen_of_top_is_drawn_as_it_was(tree: Path, monkeypatch: pytest.Monk
 
 
 def test_without_a_mount_in_use_there_is_no_picture(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pictures, "WATCH_S", 2.0)
+    monkeypatch.setattr(screen, "WATCH_S", 2.0)
     with pytest.raises(SystemExit, match="is a mount in use"):
-        pictures.capture([sys.executable, "-c", SCRIPT, str(tree), "top", "--interval", "0.5"])
+        capture([sys.executable, "-c", SCRIPT, str(tree), "top", "--interval", "0.5"])
 
 
 def test_without_a_browser_the_page_is_not_drawn_and_that_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(pictures, "BROWSERS", ("no-such-browser",))
-    (tmp_path / pictures.PAGE).write_text("<p>page</p>")
+    (tmp_path / PAGE).write_text("<p>page</p>")
     with pytest.raises(SystemExit, match="no Chromium"):
         pictures.draw(tmp_path, tmp_path / "to")
     assert "report.png needs Chromium" in capsys.readouterr().err
@@ -71,7 +73,7 @@ def test_without_a_browser_the_page_is_not_drawn_and_that_is_said(
 
 @pytest.mark.skipif(not any(map(shutil.which, pictures.BROWSERS)), reason="needs Chromium")
 def test_a_page_is_photographed(tmp_path: Path) -> None:
-    (tmp_path / pictures.PAGE).write_text("<p>page</p>")
+    (tmp_path / PAGE).write_text("<p>page</p>")
     (picture,) = pictures.draw(tmp_path, tmp_path / "to")
     assert picture.read_bytes().startswith(b"\x89PNG")
 

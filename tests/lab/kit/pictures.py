@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.bench.pictures import PAGE, SCREEN, capture
 from tests.lab.kit.daemon import Daemon, nfstuned
+from tests.lab.kit.screen import PAGE, SCREEN, capture
 from tests.lab.kit.server import AZURE, GENERIC, OTHER_ADDRESS, Server
 from tests.lab.kit.shell import CommandError, run
 
