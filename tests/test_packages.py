@@ -230,7 +230,7 @@ class Machine:
             "/run/": f"{self.top}/run/",
         }.items():
             text = text.replace(old, str(new))
-        for old in ("/etc/nfstuned", "/etc/nfsmount.conf.d", "/var/log/nfstuned"):
+        for old in ("/etc/nfstuned", "/etc/systemd", "/etc/nfsmount.conf.d", "/var/log/nfstuned"):
             text = text.replace(old, f"{self.top}{old}")
         target.write_text(text)
         target.chmod(0o755)
@@ -396,6 +396,9 @@ class TestDebiansScripts:
             folder.mkdir(parents=True)
             (folder / "file").touch()
         (shared / "50-nfstuned.conf").touch()
+        enabled = debian.top / "etc/systemd/system/timers.target.wants/nfstuned-check.timer"
+        enabled.parent.mkdir(parents=True)
+        enabled.symlink_to("/usr/lib/systemd/system/nfstuned-check.timer")
         assert self.call(debian, "prerm", "remove") == [
             "deb-systemd-invoke stop nfstuned-check.timer nfstuned.service",
             "compile --clean",
@@ -406,6 +409,7 @@ class TestDebiansScripts:
             "deb-systemd-helper purge nfstuned.service nfstuned-check.timer"
         ]
         assert not any(folder.exists() for folder in kept)
+        assert list(enabled.parent.iterdir()) == []
         assert [path.name for path in shared.iterdir()] == ["file"]
 
     @pytest.mark.parametrize("owned", [True, False])

@@ -24,6 +24,7 @@ _CHECKOUT = os.path.dirname(_PACKAGE)
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _NEW = ".nfstuned-new"
 _COMMAND = b"/usr/bin/nfstuned "
+"""What units start: as a word of their own, or of a shell's."""
 _PLAIN = re.compile(r"[\w/.+@~-]+", re.ASCII)
 """What needs no quotes in a unit (systemd.syntax(7))."""
 

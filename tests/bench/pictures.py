@@ -1,24 +1,18 @@
-"""Draw `nfstuned top` and `nfstuned report`: python -m tests.bench.pictures FOLDER [SAMPLES].
+"""Draw the pictures of docs/pictures from what a guest left: python -m tests.bench.pictures FOLDER TARGET.
 
-FOLDER/top.svg is a screen of 100 columns while this host's mounts are in use, its first line opened; start a
-load before. FOLDER/report.png is the page of SAMPLES, a file of JSON lines, as Chromium shows it.
+FOLDER holds `top.ansi`, a screen that `nfstuned top` drew on a terminal, and `report.html`, a page that
+`nfstuned report` wrote, or one of them. `python -m tests.lab.pictures` makes both in a guest, and draws them.
+The screen becomes an SVG; PNGs need Chromium, and where there is none that is said.
 """
 
 from __future__ import annotations
 
-import fcntl
 import io
-import os
-import pty
 import re
-import select
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,79 +20,74 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
 
-ROOT = Path(__file__).parents[2]
-TOP = (sys.executable, "-m", "nfstuned", "top", "--interval", "2")
-COLUMNS, ROWS = 100, 24
-WATCH_S = 30.0
-PAGE = "1440,2400"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-FRAME = b"\x1b[H"
-IN_USE = re.compile(rb"[1-9]\d* in use, mean of ")
-OPENED = re.compile(rb"OPERATION")
+from tests.lab.kit.screen import COLUMNS, PAGE, SCREEN
+
+WINDOW = 1200, 1330
+"""What of a page is shown: as wide as a laptop's, and its beginning."""
+BROWSERS = ("chromium", "chromium-headless-shell", "google-chrome")
+# Root has no sandbox there; the pages are our own, and load nothing.
+FLAGS = ("--headless", "--no-sandbox", "--hide-scrollbars")
 REMOTE_FONTS = re.compile(r"\s*@font-face \{\{.*?\}\}", re.DOTALL)
 """rich's pictures would load a font from the network; without, the reader's own monospace is taken."""
 
 
-def top(target: Path, command: Sequence[str] = TOP) -> None:
-    """Run top on a terminal, open its first line when there are rates, and draw the screen after that."""
-    end, terminal = pty.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-    environ = {**os.environ, "TERM": "xterm", "PYTHONUTF8": "1"}
-    with subprocess.Popen(
-        command, cwd=ROOT, env=environ, stdin=terminal, stdout=terminal, start_new_session=True
-    ) as process:
-        try:
-            _frame_with(end, IN_USE)
-            os.write(end, b"\r")
-            shown = _frame_with(end, OPENED)
-        finally:
-            process.terminate()
-            process.wait()
-            os.close(terminal)
-            os.close(end)
+def drawn(screen: bytes) -> str:
+    """Return a screen as an SVG."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
-    console.print(Text.from_ansi(shown.replace(b"\r", b"").decode()), crop=True, no_wrap=True)
+    console.print(Text.from_ansi(screen.replace(b"\r", b"").decode()), crop=True, no_wrap=True)
     form = REMOTE_FONTS.sub("", CONSOLE_SVG_FORMAT)
-    target.write_text(console.export_svg(title="nfstuned top", code_format=form))
+    # The same screen is the same file: what is random in it would be a change.
+    return console.export_svg(title="nfstuned top", code_format=form, unique_id="top")
 
 
-def _frame_with(end: int, text: re.Pattern[bytes]) -> bytes:
-    """Return the first whole frame that has it; SystemExit where there is none in time."""
-    seen, until = b"", time.monotonic() + WATCH_S
-    while time.monotonic() < until:
-        if select.select([end], [], [], 0.1)[0]:
-            seen += os.read(end, 1 << 16)
-        for frame in seen.split(FRAME)[1:-1]:
-            if text.search(frame):
-                return frame
-    raise SystemExit(f"pictures: top showed no {text.pattern!r} within {WATCH_S:.0f} s: is a mount in use?")
+def draw(folder: Path, target: Path) -> list[Path]:
+    """Draw what is in `folder`, and return the pictures; SystemExit where there is nothing."""
+    target.mkdir(parents=True, exist_ok=True)
+    made: list[Path] = []
+    if (folder / SCREEN).exists():
+        made.append(target / "top.svg")
+        svg = drawn((folder / SCREEN).read_bytes())
+        made[-1].write_text(svg)
+        made += _photographed(made[-1], target / "top.png", _size(svg))
+    if (folder / PAGE).exists():
+        made += _photographed(folder / PAGE, target / "report.png", WINDOW)
+    if not made:
+        raise SystemExit(f"pictures: neither {SCREEN} nor {PAGE} is in {folder}, or there is no Chromium")
+    return made
 
 
-def report(target: Path, samples: Path) -> None:
-    """Write the page of a file of samples and have a browser without a window take its picture."""
+def _size(svg: str) -> tuple[int, int]:
+    """Return how many pixels an SVG has, from its viewBox."""
+    found = re.search(r'viewBox="0 0 ([0-9.]+) ([0-9.]+)"', svg)
+    return (round(float(found[1])), round(float(found[2]))) if found else WINDOW
+
+
+def _photographed(source: Path, target: Path, size: tuple[int, int]) -> list[Path]:
+    """Have a browser without a window take a picture; none where there is no browser, which is said."""
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
-        raise SystemExit(
-            f"pictures: {target.name} needs Chromium (apt-get install chromium), one of {BROWSERS}"
+        print(f"pictures: {target.name} needs Chromium, one of {', '.join(BROWSERS)}", file=sys.stderr)
+        return []
+    with tempfile.TemporaryDirectory() as profile:
+        place = (f"--user-data-dir={profile}", f"--window-size={size[0]},{size[1]}")
+        shot = f"--screenshot={target.absolute()}"
+        done = subprocess.run(
+            [browser, *FLAGS, *place, shot, source.absolute().as_uri()],
+            capture_output=True,
+            text=True,
+            check=False,
         )
-    with tempfile.TemporaryDirectory() as folder:
-        page = Path(folder) / "report.html"
-        nfstuned = [sys.executable, "-m", "nfstuned", "report", "--samples-only"]
-        subprocess.run([*nfstuned, "--file", str(samples), "--output", str(page)], cwd=ROOT, check=True)
-        # Root has no sandbox there; the page is our own, and loads nothing.
-        flags = ["--headless", "--no-sandbox", "--hide-scrollbars", f"--window-size={PAGE}"]
-        subprocess.run([browser, *flags, f"--screenshot={target.absolute()}", page.as_uri()], check=True)
+    if done.returncode:
+        raise SystemExit(f"pictures: {browser}: status {done.returncode}\n{done.stderr}")
+    return [target]
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Draw what was asked for."""
-    if len(arguments) not in {1, 2}:
-        raise SystemExit("usage: python -m tests.bench.pictures FOLDER [SAMPLES]")
-    folder = Path(arguments[0])
-    folder.mkdir(parents=True, exist_ok=True)
-    if arguments[1:]:
-        report(folder / "report.png", Path(arguments[1]))
-    top(folder / "top.svg")
+    """Draw what a guest left."""
+    if len(arguments) != len(("FOLDER", "TARGET")):
+        raise SystemExit("usage: python -m tests.bench.pictures FOLDER TARGET")
+    for picture in draw(*map(Path, arguments)):
+        print(f"{picture}: {picture.stat().st_size // 1000} kB")
 
 
 if __name__ == "__main__":

@@ -61,6 +61,7 @@ def test_every_file_is_put_where_the_system_looks_and_the_unit_starts_this_comma
         assert written == original.replace("/usr/bin/nfstuned ", f"/{COMMAND} ")
         assert f"/usr/local/{place}\n" in run.out
     assert f"\nExecStart=/{COMMAND} daemon\n" in (venv.tree / UNIT).read_text()
+    assert f"'/{COMMAND} check " in (venv.tree / UNIT).with_name("nfstuned-check.service").read_text()
     assert "systemctl enable --now nfstuned" in run.out
 
 

@@ -1,0 +1,59 @@
+"""A screen of `nfstuned top`, as it draws it on a terminal; and what the pictures' files are called."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import termios
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SCREEN, PAGE = "top.ansi", "report.html"
+TOP = ("nfstuned", "top", "--interval", "4")
+COLUMNS, ROWS = 100, 24
+WATCH_S = 60.0
+FRAME = b"\x1b[H"
+IN_USE = re.compile(rb"[1-9]\d* in use, mean of ")
+OPENED = re.compile(rb"OPERATION")
+
+
+def capture(command: Sequence[str] = TOP) -> bytes:
+    """Run top on a terminal, open its first line when there are rates, and return the screen after that.
+
+    SystemExit where no mount is in use.
+    """
+    end, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+    environ = {**os.environ, "TERM": "xterm", "PYTHONUTF8": "1"}
+    with subprocess.Popen(
+        command, env=environ, stdin=terminal, stdout=terminal, start_new_session=True
+    ) as process:
+        try:
+            _frame_with(end, IN_USE)
+            os.write(end, b"\r")
+            return _frame_with(end, OPENED)
+        finally:
+            process.terminate()
+            process.wait()
+            os.close(terminal)
+            os.close(end)
+
+
+def _frame_with(end: int, text: re.Pattern[bytes]) -> bytes:
+    """Return the first whole frame that has it; SystemExit where there is none in time."""
+    seen, until = b"", time.monotonic() + WATCH_S
+    while time.monotonic() < until:
+        if select.select([end], [], [], 0.1)[0]:
+            seen += os.read(end, 1 << 16)
+        for frame in seen.split(FRAME)[1:-1]:
+            if text.search(frame):
+                return frame
+    raise SystemExit(f"pictures: top showed no {text.pattern!r} within {WATCH_S:.0f} s: is a mount in use?")
