@@ -487,7 +487,8 @@ class TestTheRpm:
     def test_it_owns_its_own_folders_and_no_others(self, files: dict[str, File], wheels: list[Path]) -> None:
         listed = rpm.file_list(rpm.files(files, libraries(wheels)))
         folders = re.findall(r'^%dir "/(.*)"$', listed, re.MULTILINE)
-        assert {f"{HOME}", f"{HOME}/vendor", "usr/share/doc/nfstuned"} <= set(folders)
+        own = {f"{HOME}", f"{HOME}/vendor", "usr/share/doc/nfstuned", "usr/share/nfstuned"}
+        assert own <= set(folders)
         assert all("nfstuned" in folder for folder in folders)
         assert '%attr(0755,root,root) "/usr/bin/nfstuned"' in listed
         assert '%license %attr(0644,root,root) "/usr/share/licenses/nfstuned/core/LICENSE"' in listed

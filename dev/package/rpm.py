@@ -15,7 +15,7 @@ from dev.package.tree import DOC, HOME, File, Tree, folders, write
 from dev.package.wheels import Library
 
 _SPEC = PROJECT / "dev/package/rpm/nfstuned.spec"
-_LICENSES = "usr/share/licenses/nfstuned"
+_LICENSES, _SHARE = "usr/share/licenses/nfstuned", "usr/share/nfstuned"
 
 
 def build(common: Tree, libraries: tuple[Library, ...], release: Release, into: Path) -> Path:
@@ -59,7 +59,7 @@ def files(common: Tree, libraries: Iterable[Library]) -> dict[str, File]:
 
 def file_list(tree: Tree) -> str:
     """Return the %files of the spec: every file, and those folders that no other package has."""
-    own = (HOME, DOC, _LICENSES)
+    own = (HOME, DOC, _LICENSES, _SHARE)
     ours = [name for name in folders(tree) if any(name == top or name.startswith(f"{top}/") for top in own)]
     lines = ["%defattr(-,root,root,-)", *(f'%dir "/{name}"' for name in ours)]
     for path, file in sorted(tree.items()):

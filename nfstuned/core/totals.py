@@ -37,7 +37,8 @@ class _Counting:
     superblocks: dict[Place, SuperblockTotals]
     groups: dict[str, GroupTotals]
     known: dict[tuple[str, int | None], SuperblockTotals] = field(default_factory=dict)
-    """What the look before showed, by device and bdi: it is counted on from there, wherever it is mounted."""
+    """What was seen of each superblock last, by device and bdi: it is counted on from there, wherever it is
+    mounted by now."""
     present: list[Place] = field(default_factory=list)
     taken: dict[str, Elsewhere] = field(default_factory=dict)
     """The groups whose own operations were counted in this look."""
@@ -65,9 +66,7 @@ def count(
     counted = dict.fromkeys(place for place in before.present if place in places)
     ordered = list(counted | dict.fromkeys(places))[:most]
     left_out = frozenset(places.keys() - set(ordered))
-    shown = (before.superblocks[place] for place in before.present)
-    known = {(one.counted.device, one.counted.bdi): one for one in shown}
-    counting = _Counting(before, look, dict(before.superblocks), dict(before.groups), known)
+    counting = _Counting(before, look, dict(before.superblocks), dict(before.groups), _known(before))
     for place in ordered:
         _add(counting, place, places[place], contests.get(place.device, 0))
         between()
@@ -80,6 +79,18 @@ def count(
         left_out=left_out,
         left_out_total=before.left_out_total + len(left_out - before.left_out),
     )
+
+
+def _known(before: Totals) -> dict[tuple[str, int | None], SuperblockTotals]:
+    """Return what was seen of each superblock last; where its bdi is not known, of those that are there."""
+    known: dict[tuple[str, int | None], SuperblockTotals] = {}
+    present = set(before.present)
+    for place, one in before.superblocks.items():
+        key = one.counted.device, one.counted.bdi
+        had = known.get(key)
+        if (one.counted.bdi is not None or place in present) and (had is None or had.looked_s < one.looked_s):
+            known[key] = one
+    return known
 
 
 def _first(counted: Counted) -> str:

@@ -144,6 +144,21 @@ class TestSuperblock:
         assert totals.superblocks[PLACE].since == totals.superblocks[bound].since == 1e9
         assert totals.present == (PLACE,)
 
+    @given(st.lists(st.tuples(st.integers(0, 99), st.sampled_from([None, "/a", "/b", "/c"])), max_size=12))
+    def test_each_operation_is_in_one_place_wherever_it_is_mounted_and_whenever_it_is_out_of_sight(
+        self, steps: list[tuple[int, str | None]]
+    ) -> None:
+        totals, done, seen = Totals(), 0, []
+        for at, (more, point) in enumerate(steps):
+            done += more
+            if point is None:
+                totals = counts(look(at), before=totals)
+                continue
+            seen.append(done)
+            totals = counts(look(at, superblock(aged(1000 + at, READ=done), point=point)), before=totals)
+        kinds = [found.kinds.get("read", OpTotals()) for found in totals.superblocks.values()]
+        assert sum(kind.ops for kind in kinds) == (seen[-1] - seen[0] if seen else 0)
+
     def test_a_younger_one_under_another_mount_point_is_counted_from_its_own_zero(self) -> None:
         first, second = superblock(aged(500, READ=50)), superblock(aged(3, READ=4), point="/bind")
         totals = counts(look(0.0, first), look(9.0, second))
