@@ -133,7 +133,7 @@ def fires(alert: str) -> Iterator[None]:
     """Hold the block to be why an alert fires: it never did before, and does at the end or soon after."""
     assert alert not in fired()
     yield
-    wait_for(f"{alert} fires", lambda: alert in fired(), 60)
+    wait_for(f"{alert} fires", lambda: alert in fired(), 150)
 
 
 def query(expression: str) -> list[Mapping[str, Any]]:

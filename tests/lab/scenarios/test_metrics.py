@@ -126,7 +126,7 @@ def say(capsys: pytest.CaptureFixture[str]) -> Callable[[], None]:
     return say
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_each_alert_fires_in_a_situation_of_its_own_and_the_dashboard_has_data(
     stopped_daemon: Daemon, mount: Mounts, say: Callable[[], None]
 ) -> None:
