@@ -93,7 +93,7 @@ _UNITS = {"lab-address": _ADDRESS_UNIT, "lab-look": _LOOK_UNIT, "lab": recipe.SE
 
 
 def make(order: Order, folder: Path) -> Report:
-    """Make `folder`/root.img; return what bake said. Raises RuntimeError or AptError."""
+    """Make `folder`/root.img; return what bake said. Raises RuntimeError, AptError, BuildError."""
     folder.mkdir(parents=True, exist_ok=True)
     archive = roots.archive(order.suite, roots.BOOTED)
     deb = "" if order.way is Way.DAEMONLESS else str(package.deb())
