@@ -38,9 +38,11 @@ class Package:
 
     file: Path
     compiled: dict[Path, bytes]
+    capsys: pytest.CaptureFixture[str]
 
     def dpkg(self, *words: str) -> None:
-        print(f"\ndpkg {' '.join(words)}", flush=True)
+        with self.capsys.disabled():  # a guest that says nothing for minutes is taken for dead
+            print(f"\ndpkg {' '.join(words)}")
         run("dpkg", *words, timeout=INSTALL_S)
 
     def install_again(self) -> None:
@@ -52,15 +54,14 @@ class Package:
 
 
 @pytest.fixture
-def package(stopped_daemon: Daemon, capfd: pytest.CaptureFixture[str]) -> Iterator[Package]:
+def package(stopped_daemon: Daemon, capsys: pytest.CaptureFixture[str]) -> Iterator[Package]:
     """The package; it is installed after the test, whatever becomes of it there."""
     assert not stopped_daemon.active
     (file,) = Path("/lab/package").glob("nfstuned_*_amd64.deb")
-    found = Package(file, {path: path.read_bytes() for path in compiled()})
-    with capfd.disabled():  # a guest that says nothing for minutes is taken for dead
-        yield found
-        if attempt("dpkg", "--verify", "nfstuned").returncode:
-            found.install_again()
+    found = Package(file, {path: path.read_bytes() for path in compiled()}, capsys)
+    yield found
+    if attempt("dpkg", "--verify", "nfstuned").returncode:
+        found.install_again()
 
 
 def compiled() -> list[Path]:
