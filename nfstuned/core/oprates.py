@@ -46,7 +46,7 @@ def _together(changed: Operations, span: Span) -> dict[str, OpRate] | None:
     ops, sent, timeouts = more[_OPS::columns], more[_SENT::columns], more[_TIMEOUTS::columns]
     errors = more[_ERRORS::columns] if columns > _ERRORS else []
     likely = columns >= _LEAST_COLUMNS and min(more) >= 0 and max(more) < _MOST_TIME
-    if not (likely and min(ops) > 0 and max([*sent, *timeouts, *errors]) <= span.most_ops):
+    if not (likely and min(ops) > 0 and max([*ops, *sent, *timeouts, *errors]) <= span.most_ops):
         return None
     seconds = span.seconds
     again = list(map(sub, sent, ops)) if sent != ops else []

@@ -137,9 +137,7 @@ def _usual(data: bytes, head: re.Match[bytes], known: bytes) -> tuple[Stanza, in
         operations = data[start : max(start, end)]
     at = end + 2
     following = at if whole and data.startswith(_DEVICE[1:], at) else _next(data, max(start, end) - 1)
-    return Stanza(
-        unescape(_text(source)), unescape(_text(point)), int(age), totals, transports, operations, whole
-    ), following
+    return Stanza(_name(source), _name(point), int(age), totals, transports, operations, whole), following
 
 
 def _end(data: bytes, start: int) -> tuple[int, bool]:
@@ -195,6 +193,11 @@ def _next(data: bytes, at: int) -> int:
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
+
+
+def _name(data: bytes) -> str:
+    text = data.decode("utf-8", "surrogateescape")
+    return unescape(text) if "\\" in text else text
 
 
 def _names(data: bytes, start: int, end: int) -> re.Match[bytes] | None:

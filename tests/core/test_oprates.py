@@ -58,6 +58,8 @@ def test_all_that_a_line_says_is_told() -> None:
         replace(NOW, queue_ms=2**64 - 1),
         replace(NOW, execute_ms=2**63 + 60),
         replace(NOW, ops=2**40, transmissions=2**40),
+        replace(NOW, ops=2**40),
+        replace(NOW, transmissions=2**40),
         replace(NOW, timeouts=2**40),
         replace(NOW, errors=2**40),
         replace(NOW, bytes_received=7),
