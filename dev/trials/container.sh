@@ -2,7 +2,7 @@
 # The container image of the AKS recipe, by buildah, and the service in it as the DaemonSet starts it.
 set -eu
 apt-get update -qq
-apt-get install -qq -y --no-install-recommends buildah mmdebstrap debian-archive-keyring netavark crun procps >/dev/null
+apt-get install -qq -y --no-install-recommends buildah mmdebstrap debian-archive-keyring netavark crun python3 >/dev/null
 export STORAGE_DRIVER=vfs BUILDAH_ISOLATION=chroot
 buildah --version
 # Not the limits that buildah asks for by itself: not every root may raise its own.
@@ -17,9 +17,16 @@ buildah add -q "$base" base.tar /
 buildah commit -q "$base" docker.io/library/debian:13-slim
 rm base.tar
 
-mkdir context
-cp images/aks/Dockerfile nfstuned.deb context
-buildah build -q --platform linux/amd64 --tag registry.example.com/nfstuned:0.1.0 context
+# The build script, in a checkout whose dev/build has been run already.
+mkdir -p checkout/docs/images checkout/dev checkout/dist
+cp -r images/aks checkout/docs/images
+cp nfstuned.deb checkout/dist/nfstuned_0.1.0-1_amd64.deb
+echo "echo /root/checkout/dist/nfstuned_0.1.0-1_amd64.deb: $(stat --format=%s nfstuned.deb) bytes" >checkout/dev/build
+ENGINE=buildah sh checkout/docs/images/aks/build.sh registry.example.com/nfstuned:0.1.0 >/tmp/said 2>&1 || {
+	cat /tmp/said
+	exit 1
+}
+tail -n 1 /tmp/said
 buildah inspect --type image --format '{{.OCIv1.Config.Entrypoint}}{{"\n"}}' registry.example.com/nfstuned:0.1.0
 image=$(buildah mount "$(buildah from --pull-never registry.example.com/nfstuned:0.1.0)")
 du -sh "$image" | cut -f 1
