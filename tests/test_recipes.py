@@ -27,9 +27,16 @@ FILES = sorted(path for path in IMAGES.rglob("*") if path.is_file())
 SCRIPTS = [path for path in FILES if path.read_text().startswith("#!")]
 YAML = [path for path in FILES if path.suffix in {".yaml", ".yml"}]
 DAEMON_SET = IMAGES / "aks/daemonset.yaml"
+PLAYBOOK = IMAGES / "ansible/nfstuned.yml"
+TRIALS = sorted((ROOT / "dev/trials").iterdir())
 _LISTS = re.compile(r"\[(nfstuned(?:, [^\[\],]+)*)\]")
 """A command as YAML and JSON write it: a list of words."""
 _LINES = re.compile(r"^(?:sudo )?(nfstuned [a-z].*)$", re.MULTILINE)
+
+
+def needs(tool: str) -> pytest.MarkDecorator:
+    """Leave a test out where a program is not installed; it is then named among what was skipped."""
+    return pytest.mark.skipif(shutil.which(tool) is None, reason=f"{tool} is not installed")
 
 
 def name(path: Path) -> str:
@@ -87,10 +94,17 @@ def test_a_script_is_one_and_may_be_run(script: Path) -> None:
     subprocess.run(["sh", "-n", str(script)], check=True)
 
 
-@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="no shellcheck")
-@pytest.mark.parametrize("script", SCRIPTS, ids=name)
+def test_each_recipe_has_a_trial_that_the_shell_can_read() -> None:
+    recipes = {path.name for path in IMAGES.iterdir() if path.is_dir()}
+    assert {path.stem for path in TRIALS} - {"inside"} == recipes - {"aks"} | {"container"}
+    for trial in (ROOT / "dev/recipes", *TRIALS):
+        subprocess.run(["sh", "-n", str(trial)], check=True)
+
+
+@needs("shellcheck")
+@pytest.mark.parametrize("script", [*SCRIPTS, ROOT / "dev/recipes", *TRIALS], ids=name)
 def test_shellcheck_finds_nothing_wrong(script: Path) -> None:
-    subprocess.run(["shellcheck", str(script)], check=True)
+    subprocess.run(["shellcheck", "--exclude=SC1091", str(script)], check=True)
 
 
 def policies() -> Iterator[tuple[str, str]]:
@@ -130,6 +144,41 @@ def test_a_task_of_ansible_says_when_it_changed_something() -> None:
     assert [task["ansible.builtin.command"]["argv"][1] for task in images] == ["bake", "check"]
 
 
+def test_the_playbook_makes_the_folder_that_it_copies_into() -> None:
+    """Ansible's copy makes none, and no package brings /etc/nfstuned."""
+    (play,) = documents(PLAYBOOK)[0]
+    kinds = [next(key for key in task if key.startswith("ansible.builtin.")) for task in play["tasks"]]
+    folder = kinds.index("ansible.builtin.file")
+    assert play["tasks"][folder]["ansible.builtin.file"]["path"] == "/etc/nfstuned"
+    assert "/etc/nfstuned/" in play["tasks"][folder + 1]["ansible.builtin.copy"]["dest"]
+
+
+@needs("ansible-playbook")
+def test_ansible_reads_the_playbook() -> None:
+    command = ["ansible-playbook", "-i", "localhost,", "--syntax-check", str(PLAYBOOK)]
+    subprocess.run(command, check=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
+
+
+@needs("cloud-init")
+@pytest.mark.parametrize("path", sorted((IMAGES / "cloud-init").iterdir()), ids=name)
+def test_cloud_init_knows_every_key(path: Path) -> None:
+    subprocess.run(["cloud-init", "schema", "--config-file", str(path)], check=True)
+
+
+def test_nothing_is_mounted_before_there_is_what_mounts_it() -> None:
+    """The module `mounts` runs early in the boot, and a mount that fails there is an error of that boot."""
+    (install,) = documents(IMAGES / "cloud-init/user-data-install.yaml")
+    assert "nfs-common" in install["packages"]
+    assert "mounts" not in install
+    (ready,) = documents(IMAGES / "cloud-init/user-data.yaml")
+    assert "packages" not in ready
+
+
+@needs("packer")
+def test_packer_finds_nothing_to_format() -> None:
+    subprocess.run(["packer", "fmt", "-check", "-diff", str(IMAGES / "packer")], check=True)
+
+
 def test_what_packer_takes_is_beside_it() -> None:
     text = (IMAGES / "packer/nfstuned.pkr.hcl").read_text()
     named = re.findall(r'"\$\{path\.root\}/([^"]+)"', text)
@@ -138,13 +187,59 @@ def test_what_packer_takes_is_beside_it() -> None:
     assert text.count("{") == text.count("}")
 
 
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout with the packages of two versions, the newer one made by its dev/build; and an engine."""
+    for folder in ("docs/images", "dev", "dist"):
+        (tmp_path / folder).mkdir(parents=True)
+    shutil.copytree(IMAGES / "aks", tmp_path / "docs/images/aks")
+    for version in ("0.1.0", "0.10.0"):
+        (tmp_path / f"dist/nfstuned_{version}-1_amd64.deb").write_text(version)
+    deb = tmp_path / "dist/nfstuned_0.10.0-1_amd64.deb"
+    (tmp_path / "dev/build").write_text(
+        f"echo '{tmp_path}/dist/nfstuned.whl: 2 bytes'\necho '{deb}: 6 bytes'\n"
+    )
+    engine = tmp_path / "engine"
+    engine.write_text('#!/bin/sh\nfor last; do :; done\necho "$@"\nls "$last"\ncat "$last/nfstuned.deb"\n')
+    engine.chmod(0o755)
+    return tmp_path
+
+
+def built(checkout: Path, *words: str, engine: str = "engine") -> subprocess.CompletedProcess[str]:
+    command = ["sh", str(checkout / "docs/images/aks/build.sh"), *words]
+    environment = {**os.environ, "ENGINE": str(checkout / engine), "TMPDIR": str(checkout)}
+    return subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+
+
+def test_the_image_is_built_of_the_package_that_was_made_just_now(checkout: Path) -> None:
+    done = built(checkout, "registry.example.com/nfstuned:0.10.0")
+    assert (done.returncode, done.stderr) == (0, "")
+    said = done.stdout.splitlines()[2:]
+    assert said[0].startswith("build --platform linux/amd64 --tag registry.example.com/nfstuned:0.10.0 ")
+    assert said[1:-1] == ["Dockerfile", "nfstuned.deb"]
+    assert said[-1] == f"0.10.0Next: {checkout}/engine push registry.example.com/nfstuned:0.10.0"
+    assert not list(checkout.glob("tmp.*"))
+
+
+def test_without_an_engine_or_a_name_nothing_is_built(checkout: Path) -> None:
+    done = built(checkout, "nfstuned:0.10.0", engine="none")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"{checkout}/none is not installed: ENGINE says what builds the image\n"
+    assert built(checkout).returncode == 2
+
+
 def test_the_container_runs_the_service_and_the_pod_sees_the_node() -> None:
-    assert 'ENTRYPOINT ["/usr/bin/nfstuned", "daemon"]' in (IMAGES / "aks/Dockerfile").read_text()
+    text = (IMAGES / "aks/Dockerfile").read_text()
+    assert 'ENTRYPOINT ["/usr/bin/nfstuned", "daemon"]' in text
+    assert all("." in line.split("/")[0] for line in re.findall(r"^FROM (.*)$", text, re.MULTILINE)), (
+        "a short name means the same registry to Docker alone"
+    )
     parse(["daemon"])
     (one,) = [one for one in documents(DAEMON_SET) if one["kind"] == "DaemonSet"]
     pod = one["spec"]["template"]["spec"]
     assert (pod["hostPID"], pod["hostNetwork"]) == (True, True)
     (container,) = pod["containers"]
+    assert {"name": "udev", "mountPath": "/run/udev", "readOnly": True} in container["volumeMounts"]
     mounted = {mount["name"] for mount in container["volumeMounts"]}
     assert mounted == {volume["name"] for volume in pod["volumes"]}
     assert (
@@ -153,7 +248,12 @@ def test_the_container_runs_the_service_and_the_pod_sees_the_node() -> None:
     )
 
 
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl")
+@needs("kubernetes-validate")
+def test_the_schemas_of_kubernetes_know_every_field_of_the_manifest() -> None:
+    subprocess.run(["kubernetes-validate", "--strict", str(DAEMON_SET)], check=True)
+
+
+@needs("kubectl")
 def test_kubectls_own_types_know_every_field_of_the_manifest() -> None:
     """It asks no cluster; what its types do not know would be missing in what it prints."""
     command = ["kubectl", "label", "--local", "-f", str(DAEMON_SET), "tried=yes", "-o", "json"]

@@ -51,10 +51,11 @@ build {
     script          = "${path.root}/bake.sh"
   }
 
-  # The last step, as Azure asks for it: it takes the build's own user and keys away.
+  # The last step, as Azure asks for it: it takes the build's own user and keys away. `sh` does not look at the
+  # first line that Packer writes, with its -e.
   provisioner "shell" {
     execute_command = "sudo sh '{{ .Path }}'"
-    inline          = ["/usr/sbin/waagent -force -deprovision+user", "sync"]
+    inline          = ["set -e", "/usr/sbin/waagent -force -deprovision+user", "sync"]
     skip_clean      = true
   }
 }
