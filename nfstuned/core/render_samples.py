@@ -9,7 +9,7 @@ from textwrap import wrap
 
 from nfstuned.core.render import count, printable, shorten
 from nfstuned.core.samplehistory import COLUMNS, Axis, MountHistory, Row
-from nfstuned.core.samples import figure, kinds, speed
+from nfstuned.core.samples import figure, kinds, ratio, speed
 from nfstuned.model.samples import OpRate, Sample
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -107,7 +107,7 @@ def _row(row: Row, bars: str) -> str:
 def _value(name: str, value: float) -> str:
     if name in {"read", "write"}:
         return speed(value)
-    return f"{value:.2f}" if name == "over-fetch" else f"{figure(value)} ms"
+    return ratio(value) if name == "over-fetch" else f"{figure(value)} ms"
 
 
 def sparkline(values: Sequence[float | None], bars: str) -> str:

@@ -37,6 +37,7 @@ _TIMED = {"READ": "read", "WRITE": "write"}
 """The kinds whose round trips a person wants to know."""
 
 _ROUNDS_TO_1000, _ROUNDS_TO_100, _ROUNDS_TO_TENTH = 999.5, 99.95, 0.095
+_ROUNDS_TO_100000 = 99999.5
 
 
 def is_idle(sample: Sample) -> bool:
@@ -201,6 +202,13 @@ def speed(bytes_per_s: float) -> str:
 def amount(number_of_bytes: float) -> str:
     """Return an amount of data with its decimal unit: "1.2 TB"."""
     return speed(number_of_bytes).removesuffix("/s")
+
+
+def ratio(value: float) -> str:
+    """Round to a hundredth below 100, then as `figure`; in 5 characters at most."""
+    if value < _ROUNDS_TO_100:
+        return f"{value:.2f}"
+    return figure(value) if value < _ROUNDS_TO_100000 else f"{value:.0e}"
 
 
 def figure(value: float) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.cells import cell_len, set_cell_size
 
 from nfstuned.core.render import NONE, printable, shorten
-from nfstuned.core.samples import figure, place, speed
+from nfstuned.core.samples import figure, place, ratio, speed
 from nfstuned.core.top import NAME, Entry, State
 
 MARGIN = 2
@@ -31,10 +31,6 @@ class Column:
     """The width of a terminal from which on it is shown."""
 
 
-def _ratio(value: float) -> str:
-    return f"{value:.2f}" if value < 100 else figure(value)  # noqa: PLR2004 - as wide as the column
-
-
 def _whole(value: float) -> str:
     return f"{value:.0f}"
 
@@ -42,7 +38,7 @@ def _whole(value: float) -> str:
 COLUMNS = (
     Column("read", "READ", 9, speed),
     Column("write", "WRITE", 9, speed),
-    Column("over-fetch", "OVER", 5, _ratio),
+    Column("over-fetch", "OVER", 5, ratio),
     Column("ops", "OPS/s", 6, figure),
     Column("read-rtt", "R ms", 5, figure),
     Column("write-rtt", "W ms", 5, figure),

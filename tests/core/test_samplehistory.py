@@ -23,6 +23,7 @@ from nfstuned.core.render_samples import (
     sparkline,
 )
 from nfstuned.core.samplehistory import COLUMNS, Axis, History, MountHistory
+from nfstuned.core.samples import ratio
 from nfstuned.model.samples import OpRate, Sample
 from tests.core.test_readaheaduse import sample as reading
 from tests.parse.test_samples import SAMPLE, SAMPLES
@@ -141,6 +142,14 @@ def test_the_text_says_what_the_reads_tell_of_the_read_ahead() -> None:
         "  a read-ahead of 15360 KiB is wasted: the server sent 1.1 GB, 3.00 times what",
         "    programs read, unless they map files, which is not counted",
     ]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0.00"), (1.25, "1.25"), (99.94, "99.94"), (99.96, "100"), (12345.6, "12346"), (1e8, "1e+08")],
+)
+def test_a_ratio_has_five_characters_at_most(value: float, text: str) -> None:
+    assert ratio(value) == text
 
 
 @given(st.lists(SAMPLES, min_size=1, max_size=5))
