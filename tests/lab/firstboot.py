@@ -18,7 +18,7 @@ from tests.lab.rootdisk import DATA, SHARE, VOLUME, Order, Report, Way
 from tests.lab.selection import Disk
 
 _START = Path(__file__).parent / "kit/first_boot.sh"
-_LIMITS = guest.Limits(total_s=900, first_s=480, quiet_s=300, retries=2, processors=1)
+_LIMITS = guest.Limits(total_s=1800, first_s=900, quiet_s=300, retries=2, processors=1)
 """The first word comes after a whole Debian has started: a minute, and several on a busy machine."""
 _PERSIST = "nfstuned apply --persist --format json\n"
 _RULE_KB, _GENERIC_KB = 15360, 1024

@@ -89,6 +89,12 @@ ExecStart=/bin/sh /lab/look /run/lab/before-logins
 [Install]
 WantedBy=multi-user.target
 """
+_LONG = "DefaultTimeoutStartSec=600s\nDefaultDeviceTimeoutSec=600s\n"
+_PATIENCE = {
+    "etc/systemd/system.conf.d/lab.conf": f"[Manager]\n{_LONG}",
+    "etc/systemd/system/nfstuned.service.d/lab.conf": "[Service]\nTimeoutStartSec=600s\n",
+}
+"""An emulated processor of a machine that has other work needs more than the 90 s that a start may take."""
 _UNITS = {"lab-address": _ADDRESS_UNIT, "lab-look": _LOOK_UNIT, "lab": recipe.SERVICE}
 
 
@@ -194,6 +200,8 @@ def _furnish(order: Order, root: Path) -> None:
     for name in ("sa1/share", "vol1", "data", SHARE[1:], VOLUME[1:], DATA[1:], "lab"):
         (root / name).mkdir(parents=True)
     shutil.copy(_LOOK, root / "lab/look")
+    for name, text in _PATIENCE.items():
+        _put(root, name, text)
     for name, text in _UNITS.items():
         _put(root, f"etc/systemd/system/{name}.service", text)
     _systemctl(root, "enable", *_UNITS)

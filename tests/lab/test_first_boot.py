@@ -74,7 +74,8 @@ def test_the_service_is_there_before_the_first_mount(disk: Disk, booted: Booted)
     told = [json.loads(line) for line in seen.text("service.journal").splitlines()]
     mine = [one for one in told if one.get("MESSAGE_ID") == Message.READ_AHEAD_SET.id]
     set_kb = {one["NFSTUNED_MOUNT_POINT"]: int(one["NFSTUNED_NEW_KB"]) for one in mine}
-    assert set_kb == firstboot.read_ahead_kb(disk.way)
+    # There may be more: NFSv4 walks over superblocks of the server's pseudo file system, which are no mounts.
+    assert set_kb.items() >= firstboot.read_ahead_kb(disk.way).items()
     row = seen.status(SHARE)
     assert (row["read_ahead_kb"], row["read_ahead_target_kb"]) == (15360, 15360)
 

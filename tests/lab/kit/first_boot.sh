@@ -32,7 +32,7 @@ if [ -s command ]; then
 fi
 # Whoever else writes read-aheads does so by udev; the service then needs a moment, of an emulated processor.
 udevadm settle
-for _ in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19; do
+for _ in $(seq 60); do
 	sh look /results/idle
 	as_expected && break
 	sleep 1
@@ -41,7 +41,7 @@ say "read-aheads: $(tr '\n' ' ' </results/idle/read_ahead_kb)"
 # Each file costs some requests, one after the other: they go round the connections.
 awk '/ - nfs4? / { print $5 }' /proc/self/mountinfo >/results/points
 while read -r point; do
-	for number in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19; do
+	for number in $(seq 20); do
 		echo "$number" >"$point/load-$number" || status=1
 	done
 done </results/points
