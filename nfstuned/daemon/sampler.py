@@ -11,6 +11,7 @@ from nfstuned.daemon.samplesink import SampleSink
 from nfstuned.host.journal import Journal, Message, Priority
 from nfstuned.host.observe import observe_stanzas
 from nfstuned.host.root import Root
+from nfstuned.host.uncollected import uncollected
 from nfstuned.model.kernel import Stanza
 from nfstuned.model.policy import Policy
 from nfstuned.model.samples import Look, Sample
@@ -38,9 +39,10 @@ class Sampler:
     def sample(self, snapshot: Snapshot, policy: Policy) -> None:
         """Look at mountstats now; `snapshot` says which stanza belongs to which superblock."""
         started = time.thread_time()
-        self._stanzas = observe_stanzas(self._root, self._stanzas)
-        now = look(snapshot, self._stanzas, time.time(), time.monotonic())
-        samples = rates(self.last, now) if self.last is not None else ()
+        with uncollected():
+            self._stanzas = observe_stanzas(self._root, self._stanzas)
+            now = look(snapshot, self._stanzas, time.time(), time.monotonic())
+            samples = rates(self.last, now) if self.last is not None else ()
         self.last = now
         self.cost_s = time.thread_time() - started
         self.all_cost_s += self.cost_s
