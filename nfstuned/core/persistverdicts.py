@@ -58,7 +58,7 @@ def _of_server(server: tuple[Use, ...], facts: Facts) -> Iterator[Verdict]:
     refused = _refused(server, count, said, facts)
     if refused is not None:
         for name in names or [server[0].target.endpoint.host]:
-            yield replace(refused, name=name)
+            yield _as_others_decide(replace(refused, name=name), said.get(name))
         return
     missing = sum(1 for one in said.values() if one is None)
     needed = any(use.asked is None for use in server)
@@ -86,6 +86,14 @@ def _refused(
         if reason:
             return Verdict("", count, Fate.KEEP, _of_one(use, reason, server))
     return None
+
+
+def _as_others_decide(refused: Verdict, asked: Asked | None) -> Verdict:
+    """Let no section stay that would count before what another file says to mounts without a number."""
+    if refused.fate is not Fate.KEEP or asked is None:
+        return refused
+    reason = f"{refused.reason}; {asked.origin} decides for mounts that ask for none"
+    return replace(refused, fate=Fate.DROP, reason=reason)
 
 
 def _against(use: Use, facts: Facts) -> Refusal | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nfstuned.core.intent import find, requested
@@ -57,6 +57,12 @@ HELD = st.dictionaries(
 )
 UTILS = st.sampled_from((NEW, OLD, OLDEST, NfsUtils(), None))
 HOSTS = st.builds(lambda lines, settings: host(*lines, settings=settings), LINES, SETTINGS)
+TWO_MINDS = host(
+    f"{SA1}:/x0 /p0 rw",
+    f"{SA1}:/x1 /p1 rw",
+    settings=(conf("mountpoint", "/p0", "2"), conf("nfsmount_global_options", None, "4")),
+)
+"""A section that was written before would take the global number from the second mount."""
 
 
 @given(snapshot=HOSTS, held=HELD, utils=UTILS, prune=st.booleans())
@@ -71,6 +77,7 @@ def test_a_second_run_has_nothing_to_do(
 
 
 @given(snapshot=HOSTS, held=HELD, prune=st.booleans())
+@example(snapshot=TWO_MINDS, held={SA1: 1}, prune=False)
 def test_the_file_gives_what_it_says_and_changes_no_other_mount(
     *, snapshot: Snapshot, held: dict[str, int], prune: bool
 ) -> None:
