@@ -129,7 +129,7 @@ def test_the_configuration_shown_is_the_one_in_effect(stopped_daemon: Daemon, mo
 
 def test_the_schema_is_json() -> None:
     schema = json.loads(nfstuned("config", "schema").stdout)
-    assert set(schema["properties"]) == {"daemon", "nconnect", "policy", "profile", "samples"}
+    assert set(schema["properties"]) == {"daemon", "nconnect", "policy", "profile", "prometheus", "samples"}
 
 
 def test_a_broken_configuration_is_exit_2_and_costs_status_only_the_targets(
