@@ -11,7 +11,8 @@ from tests.lab.payload import SCENARIOS
 from tests.lab.rootdisk import Way
 from tests.lab.roots import SUITES
 
-_ALL = re.compile(r"^pytestmark = .*pytest\.mark\.(long|race)\b", re.MULTILINE)
+_ALL = re.compile(r"^pytestmark = [^\n]*?(?:\[[^\]]*?)?\bpytest\.mark\.(long|race)\b", re.MULTILINE)
+"""Of one mark, or of a list of them, which may have a line for each."""
 _ONE = re.compile(r"^@pytest\.mark\.(long|race)\b", re.MULTILINE)
 
 

@@ -37,8 +37,14 @@ def test_a_file_marked_long_is_long_as_a_whole() -> None:
     marks = (
         "pytestmark = pytest.mark.long\n",
         'pytestmark = [pytest.mark.usefixtures("x"), pytest.mark.long]\n',
+        "pytestmark = [\n    pytest.mark.timeout(9),\n    pytest.mark.long,\n]\n",
     )
-    assert [selection.lengths(mark) for mark in marks] == [{Length.LONG}, {Length.LONG}]
+    assert [selection.lengths(mark) for mark in marks] == [{Length.LONG}] * 3
+
+
+def test_marks_of_one_test_are_not_those_of_its_file() -> None:
+    source = "pytestmark = [\n    PATIENT,\n]\n\n@pytest.mark.race\ndef test_a() -> None: ...\n"
+    assert selection.lengths(source) == {Length.SHORT, Length.RACE}
 
 
 def test_races_come_first() -> None:
