@@ -229,14 +229,19 @@ def _read_while_the_network_loses_everything(mount: Mounts) -> None:
 
 
 def _read_over_two_slots(mount: Mounts) -> None:
-    """Read ahead over a connection that was made to carry two requests at a time."""
-    before = SLOTS.read_text()
+    """Read ahead over a connection that was made to carry two requests at a time.
+
+    Only what a counter grows after it was first scraped is a rate.
+    """
+    counters = "nfstuned_transport_sends_total"
+    before, known = SLOTS.read_text(), len(query(counters))
     SLOTS.write_text("2")
     try:
         used = mount("d", V3, host="sa3.file.core.windows.net")
     finally:
         SLOTS.write_text(before)
     tuned(15360, used)
+    wait_for("the new connection's counters", lambda: len(query(counters)) > known, 60)
     with (used.point / "large").open("rb", buffering=0) as file:
         while file.read(SIZE):
             pass
