@@ -25,7 +25,8 @@ NAME = st.binary(max_size=20).map(lambda name: os.fsdecode(name.replace(b"\0", b
 SAMPLES = st.builds(
     Sample,
     time=st.floats(0, 1e11),
-    interval_s=st.floats(0, 1e10),
+    # Clocks count nanoseconds.
+    interval_s=st.integers(0, 10**19).map(lambda ns: ns / 1e9),
     device=st.just("0:43"),
     mount_points=st.lists(NAME.map(lambda name: "/" + name), max_size=3).map(tuple),
     source=NAME,
