@@ -37,9 +37,9 @@ th, td { padding: .35rem .75rem .35rem 0; text-align: left; vertical-align: top;
 th { color: var(--faint); font-size: .8rem; font-weight: 600; border-bottom: 1px solid var(--rule); }
 td { border-bottom: 1px solid var(--grid); overflow-wrap: anywhere; }
 .mounts { font-size: .9em; }
-.mounts td:nth-child(-n+2) { min-width: 11rem; }
+.mounts td:nth-child(-n+2) { min-width: 9rem; }
 .number { text-align: right; white-space: nowrap; overflow-wrap: normal; }
-.when { white-space: nowrap; overflow-wrap: normal; }
+.when, .severity { white-space: nowrap; overflow-wrap: normal; }
 .charts {
   display: grid; gap: 1rem; margin-top: .75rem;
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr));

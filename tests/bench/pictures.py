@@ -22,7 +22,7 @@ from rich.text import Text
 
 from tests.lab.kit.screen import COLUMNS, PAGE, SCREEN
 
-WINDOW = 1200, 1330
+WINDOW = 1200, 900
 """What of a page is shown: as wide as a laptop's, and its beginning."""
 BROWSERS = ("chromium", "chromium-headless-shell", "google-chrome")
 # Root has no sandbox there; the pages are our own, and load nothing.
