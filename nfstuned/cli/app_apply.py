@@ -108,13 +108,13 @@ def apply(root: Root, /, *, dry_run: bool, form: str, **wish: bool | str | None)
 
         return applypersist.persist(root, applypersist.Wish(form, dry_run, bool(wish["prune"])))
     if change == "remount":
-        from nfstuned.cli import applyremount  # noqa: PLC0415 - what only --remount needs
+        from nfstuned.cli import applyremount, groupchange  # noqa: PLC0415 - what only --remount needs
 
-        return applyremount.remount(root, applyremount.Wish(str(wish["remount"]), form, dry_run, yes))
+        return applyremount.remount(root, groupchange.Wish(str(wish["remount"]), form, dry_run, yes))
     if change == "live":
-        from nfstuned.cli import applylive  # noqa: PLC0415 - what only --live needs
+        from nfstuned.cli import applylive, groupchange  # noqa: PLC0415 - what only --live needs
 
-        return applylive.live(root, applylive.Wish(str(wish["live"]), form, dry_run, yes))
+        return applylive.live(root, groupchange.Wish(str(wish["live"]), form, dry_run, yes))
     return preview(root, form) if dry_run else carry_out(root, form)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import click
 
 from nfstuned.cli import notes
 from nfstuned.cli.apply import ALL_DONE, COULD_NOT_TRY, REFUSED, print_outcomes
+from nfstuned.cli.asking import can_ask, live_outside, show
 from nfstuned.cli.policy import usable_policy
 from nfstuned.cli.progress import Patient
 from nfstuned.core.fstabmembers import mounts, unsettled
@@ -61,7 +62,7 @@ def edit_fstab(root: Root, wish: Wish, outside: Outside | None = None) -> int:
         notes.note(f"{root.shown(FSTAB)}: {error.strerror}")
         return COULD_NOT_TRY
     text = _text(original)
-    changes = _planned(root, policy, text, Patient(outside or _world(root)))
+    changes = _planned(root, policy, text, Patient(outside or live_outside(root)))
     return _settle(root, original, changes, wish, link or _owned(text))
 
 
@@ -69,12 +70,12 @@ def _settle(root: Root, original: Original, changes: Sequence[Change], wish: Wis
     """Show the change, and make it where nothing is against it and it is wanted; return the exit status."""
     text = _text(original)
     new = with_counts(text, counts(changes))
-    _show(diff_lines(text, new, root.shown(FSTAB)), wish)
+    show(diff_lines(text, new, root.shown(FSTAB)), wish.form)
     if refusal:
         return _end(_settled(changes, Result.FAILED, refusal), wish)
     if wish.dry_run or new == text:
         return _end(changes, wish)
-    if wish.yes or (_can_ask(wish) and click.confirm("Change it?", err=True)):
+    if wish.yes or (can_ask(wish.form) and click.confirm("Change it?", err=True)):
         return _carry_out(root, original, new, changes, wish)
     return _leave(changes, wish)
 
@@ -110,7 +111,7 @@ def _planned(root: Root, policy: Policy, text: str, outside: Outside) -> tuple[C
 
 def _leave(changes: Sequence[Change], wish: Wish) -> int:
     """Change nothing: nobody could be asked, or the answer was no."""
-    if _can_ask(wish):
+    if can_ask(wish.form):
         return _end(_settled(changes, Result.SKIPPED, "not wanted"), wish, REFUSED)
     notes.note("nothing was changed: there is no terminal to ask on; --yes changes it without a question")
     return _end(changes, wish, COULD_NOT_TRY)
@@ -147,24 +148,6 @@ def _settled(changes: Sequence[Change], result: Result, reason: str) -> tuple[Ch
 def _owned(text: str) -> str:
     name = owner(text)
     return f"its comments say that {name} writes this file: change it there" if name else ""
-
-
-def _can_ask(wish: Wish) -> bool:
-    """Return whether somebody sees the difference and the question, and can answer."""
-    seen = sys.stderr.isatty() and (wish.form == "json" or sys.stdout.isatty())
-    return seen and sys.stdin.isatty()
-
-
-def _world(root: Root) -> Outside:
-    from nfstuned.host.world import LiveOutside  # noqa: PLC0415 - with the names to ask for
-
-    return LiveOutside(root)
-
-
-def _show(lines: Iterable[str], wish: Wish) -> None:
-    stream = sys.stderr if wish.form == "json" else sys.stdout
-    for line in lines:
-        stream.write(line + "\n")
 
 
 def _end(changes: Sequence[Change], wish: Wish, status: int = ALL_DONE) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from nfstuned.cli import notes
 from nfstuned.cli.apply import ALL_DONE, COULD_NOT_TRY, REFUSED, print_outcomes
+from nfstuned.cli.asking import live_outside
 from nfstuned.cli.policy import usable_policy
 from nfstuned.cli.progress import Patient
 from nfstuned.core.persistmembers import Uses, unsettled, uses
@@ -56,7 +57,7 @@ def persist(root: Root, wish: Wish, outside: Outside | None = None) -> int:
     if has is None:
         return _end((SectionChange(PERSISTED, None, None, Result.FAILED, FOREIGN),), wish)
     held = Held(has, wish.prune)
-    plan = _planned(root, policy, held, Patient(outside or _world(root)))
+    plan = _planned(root, policy, held, Patient(outside or live_outside(root)))
     _say_unused(plan)
     planned = any(one.result is Result.PLANNED for one in plan.changes)
     if wish.dry_run or not planned:
@@ -113,9 +114,3 @@ def _end(changes: Sequence[SectionChange], wish: Wish) -> int:
         sys.stdout.write(f"Nothing to do: {PERSISTED} is as the profiles ask.\n")
     failed = any(change.result is Result.FAILED for change in changes)
     return REFUSED if failed else ALL_DONE
-
-
-def _world(root: Root) -> Outside:
-    from nfstuned.host.world import LiveOutside  # noqa: PLC0415 - with the names to ask for
-
-    return LiveOutside(root)

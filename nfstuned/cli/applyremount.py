@@ -2,57 +2,30 @@
 
 from __future__ import annotations
 
-import posixpath
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import click
 
-from nfstuned.cli import notes
-from nfstuned.cli.apply import ALL_DONE, COULD_NOT_TRY, REFUSED, print_outcomes
-from nfstuned.cli.groupwork import NOBODY, ask_servers, can_ask, facts_of, live_outside, show
+from nfstuned.cli.apply import COULD_NOT_TRY
+from nfstuned.cli.asking import live_outside
+from nfstuned.cli.groupchange import ALL, Found, Wish, change_groups
+from nfstuned.cli.groupwork import ask_servers, facts_of
 from nfstuned.cli.policy import usable_policy
 from nfstuned.core.remount import cases, members, plan_remount
 from nfstuned.core.remountservers import places, silent
 from nfstuned.core.remountsteps import carry_out
-from nfstuned.core.render import to_json
-from nfstuned.core.render_remount import (
-    finish_lines,
-    left,
-    plan_lines,
-    planned,
-    remount_cells,
-    remount_document,
-    remount_summary,
-)
-from nfstuned.host.lock import locked
+from nfstuned.core.render_remount import finish_lines, plan_lines, planned, remount_cells
 from nfstuned.host.outside import Outside
 from nfstuned.host.reach import Place
-from nfstuned.host.remount import LOCK, LiveGround, uninterrupted
+from nfstuned.host.remount import LOCK, LiveGround
 from nfstuned.host.root import Root
 from nfstuned.model.policy import Policy
-from nfstuned.model.remount import Ended, Hands, Left, Node, Plan, Sight
+from nfstuned.model.remount import KIND, Ended, Hands, Left, Node, Plan, Sight
 from nfstuned.model.work import Result
 
-ALL = "--all"
-_READ_AHEAD = "The service gives them their read-ahead; where it does not run: sudo nfstuned apply\n"
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What the user asked for: the mount at `point`, or all where it is ALL."""
-
-    point: str
-    form: str = "text"
-    dry_run: bool = False
-    yes: bool = False
-
-    @property
-    def place(self) -> str | None:
-        """The mount point, as the kernel writes it; None for all."""
-        return None if self.point == ALL else posixpath.normpath(self.point)
+_READ_AHEAD = "The service gives them their read-ahead; where it does not run: sudo nfstuned apply"
 
 
 class Ground(Protocol):
@@ -72,26 +45,75 @@ class Ground(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _World:
-    """Where all this happens."""
+class _Again:
+    """What is to be done to one group, and where its server answers."""
 
+    plan: Plan
+    places: tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Remount:
+    """The change of this command, and where it happens."""
+
+    kind: ClassVar[str] = KIND
+    question: ClassVar[str] = "Unmount them and mount them again?"
+    nothing: ClassVar[str] = (
+        "Nothing to do: the mounts have the nconnect that their profiles and files ask for."
+    )
     root: Root
     policy: Policy
     ground: Ground
     outside: Outside
 
+    def obstacle(self) -> str:
+        return self.ground.obstacle()
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """What is to be done to each group, and where its server answers."""
+    def look(self, place: str | None) -> Found[_Again] | None:
+        """Return what is to be done; None where there is no such mount.
 
-    plans: tuple[tuple[Plan, tuple[Place, ...]], ...]
-    lefts: tuple[Left, ...]
+        Servers are asked before processes are looked at: one that waits for a dead server can hold up the
+        reader.
+        """
+        facts, sight = facts_of(self.root, self.policy), Sight(nodes=self.ground.nodes())
+        if place is not None and not members(facts, sight, place):
+            return None
+        found = cases(facts, sight, place)
+        if not found:
+            return Found((), ())
+        network = ask_servers(self.outside, found)
+        alive = [case for case in found if not silent(case, network)]
+        if alive:
+            devices = frozenset[str]().union(*(case.devices for case in alive))
+            sight = self.ground.sight(devices, [name for case in alive for name in case.units])
+        drawn = [
+            (plan_remount(case, silent(case, network)), places(case, network))
+            for case in cases(replace(facts, network=network), sight, place)
+        ]
+        return Found(
+            tuple(_Again(plan, where) for plan, where in drawn if isinstance(plan, Plan)),
+            tuple(plan for plan, _ in drawn if isinstance(plan, Left)),
+        )
 
-    @property
-    def commands(self) -> tuple[object, ...]:
-        """What must not change between a question and its answer."""
-        return tuple((plan.going, plan.coming, plan.reload) for plan, _ in self.plans)
+    def same(self, plan: _Again) -> object:
+        return plan.plan.going, plan.plan.coming, plan.plan.reload
+
+    def lines(self, plan: _Again) -> Iterable[str]:
+        return plan_lines(plan.plan)
+
+    def untouched(self, plan: _Again, result: Result, reason: str = "") -> Iterable[Ended]:
+        return planned(plan.plan, result, reason)
+
+    def carry_out(self, plan: _Again, signals: Sequence[int]) -> Iterable[Ended]:
+        return carry_out(plan.plan, self.ground.hands(plan.places, signals))
+
+    def cells(self, one: Ended) -> tuple[str, ...]:
+        return remount_cells(one)
+
+    def afterwards(self, _plans: Sequence[_Again], ended: Sequence[Ended]) -> Iterable[str]:
+        yield from finish_lines(ended)
+        if any(one.result is Result.DONE for one in ended):
+            yield _READ_AHEAD
 
 
 def remount(root: Root, wish: Wish, ground: Ground | None = None, outside: Outside | None = None) -> int:
@@ -104,101 +126,5 @@ def remount(root: Root, wish: Wish, ground: Ground | None = None, outside: Outsi
     policy = usable_policy(root)
     if policy is None:
         return COULD_NOT_TRY
-    world = _World(root, policy, ground or LiveGround(root), outside or live_outside(root))
-    obstacle = world.ground.obstacle()
-    if obstacle:
-        notes.note(obstacle if wish.dry_run else f"nothing was changed: {obstacle}")
-        if not wish.dry_run:
-            return COULD_NOT_TRY
-    found = _look(world, wish)
-    if found is None:
-        notes.note(f"{wish.place}: no NFS mount is there, or the kernel does not tell its server")
-        return COULD_NOT_TRY
-    return _settle(world, found, wish)
-
-
-def _look(world: _World, wish: Wish) -> _Found | None:
-    """Return what is to be done; None where there is no such mount.
-
-    Servers are asked before processes are looked at: one that waits for a dead server can hold up the reader.
-    """
-    facts, sight = facts_of(world.root, world.policy), Sight(nodes=world.ground.nodes())
-    if wish.place is not None and not members(facts, sight, wish.place):
-        return None
-    found = cases(facts, sight, wish.place)
-    if not found:
-        return _Found((), ())
-    network = ask_servers(world.outside, found)
-    alive = [case for case in found if not silent(case, network)]
-    if alive:
-        devices = frozenset[str]().union(*(case.devices for case in alive))
-        sight = world.ground.sight(devices, [name for case in alive for name in case.units])
-    drawn = [
-        (plan_remount(case, silent(case, network)), places(case, network))
-        for case in cases(replace(facts, network=network), sight, wish.place)
-    ]
-    return _Found(
-        tuple((plan, where) for plan, where in drawn if isinstance(plan, Plan)),
-        tuple(plan for plan, _ in drawn if isinstance(plan, Left)),
-    )
-
-
-def _settle(world: _World, found: _Found, wish: Wish) -> int:
-    """Show the plans, and carry them out where that is wanted; return the exit status."""
-    lefts = [ended for one in found.lefts for ended in left(one)]
-    before = [ended for plan, _ in found.plans for ended in planned(plan)]
-    show((line for plan, _ in found.plans for line in plan_lines(plan)), wish.form)
-    if wish.dry_run or not found.plans:
-        return _end([*before, *lefts], wish)
-    if wish.yes:
-        return _do(world, found, lefts, wish)
-    if not can_ask(wish.form):
-        notes.note(NOBODY)
-        return _end([*before, *lefts], wish, COULD_NOT_TRY)
-    if not click.confirm("Unmount them and mount them again?", err=True):
-        return _end([*_unchanged(found, Result.SKIPPED, "not wanted"), *lefts], wish, REFUSED)
-    again = _look(world, wish)
-    if again is None or again.commands != found.commands:
-        reason = "the host has changed since this was shown: nothing was done; try again"
-        return _end([*_unchanged(found, Result.FAILED, reason), *lefts], wish)
-    return _do(world, again, lefts, wish)
-
-
-def _do(world: _World, found: _Found, lefts: Sequence[Ended], wish: Wish) -> int:
-    try:
-        with locked(world.root.path(LOCK)), uninterrupted() as signals:
-            ended = [
-                one
-                for plan, where in found.plans
-                for one in carry_out(plan, world.ground.hands(where, signals))
-            ]
-    except OSError as error:
-        busy = isinstance(error, BlockingIOError)
-        why = "another nfstuned is at it" if busy else f"{world.root.path(LOCK)}: {error.strerror}"
-        return _end([*_unchanged(found, Result.FAILED, f"nothing was done: {why}"), *lefts], wish)
-    status = _end([*ended, *lefts], wish)
-    if wish.form == "text":
-        sys.stdout.write("".join(line + "\n" for line in finish_lines(ended)))
-        sys.stdout.write(_READ_AHEAD if any(one.result is Result.DONE for one in ended) else "")
-    return status
-
-
-def _unchanged(found: _Found, result: Result, reason: str) -> list[Ended]:
-    return [ended for plan, _ in found.plans for ended in planned(plan, result, reason)]
-
-
-def _end(ended: Sequence[Ended], wish: Wish, status: int = ALL_DONE) -> int:
-    """Print what came of it; return the exit status, REFUSED at the least where something failed.
-
-    What is left alone on purpose is no failure, unless it is what was asked for by name.
-    """
-    if wish.form == "json":
-        sys.stdout.write(to_json(remount_document(ended)) + "\n")
-    elif ended:
-        print_outcomes([remount_cells(one) for one in ended], remount_summary(ended))
-    else:
-        sys.stdout.write(
-            "Nothing to do: the mounts have the nconnect that their profiles and files ask for.\n"
-        )
-    refused = {Result.FAILED} if wish.point == ALL else {Result.FAILED, Result.SKIPPED}
-    return max(status, REFUSED) if any(one.result in refused for one in ended) else status
+    change = _Remount(root, policy, ground or LiveGround(root), outside or live_outside(root))
+    return change_groups(change, wish, root.path(LOCK))

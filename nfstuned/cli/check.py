@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import click
 
 from nfstuned.cli import notes
+from nfstuned.cli.asking import live_outside
 from nfstuned.cli.examine import Scope, examine
 from nfstuned.cli.policy import image_policy, usable_policy
 from nfstuned.cli.progress import Patient
@@ -53,7 +54,7 @@ def judge(root: Root, order: Order, outside: Outside | None = None) -> int:
     policy = usable_policy(root) if order.image is None else image_policy(root)
     if policy is None:
         return BROKEN
-    report = _judge(root, policy, rules, order, Patient(outside or _world(root)))
+    report = _judge(root, policy, rules, order, Patient(outside or live_outside(root)))
     _tell_doubts(root, report)
     _print(report, order.form)
     return report.exit_code
@@ -61,7 +62,7 @@ def judge(root: Root, order: Order, outside: Outside | None = None) -> int:
 
 def examined(root: Root, policy: Policy, outside: Outside | None, *, offline: bool) -> Report:
     """Return what is wrong with a host, by every rule; what could not be found out is on stderr."""
-    report = _judge(root, policy, RULES, Order(offline=offline), Patient(outside or _world(root)))
+    report = _judge(root, policy, RULES, Order(offline=offline), Patient(outside or live_outside(root)))
     _tell_doubts(root, report)
     return report
 
@@ -118,12 +119,6 @@ def _chosen(order: Order) -> tuple[Rule, ...]:
         if word:
             raise click.BadParameter(catalogue.correction(word), param_hint=option)
     return select(RULES, chosen, ignored)
-
-
-def _world(root: Root) -> Outside:
-    from nfstuned.host.world import LiveOutside  # noqa: PLC0415 - an image has no need of it
-
-    return LiveOutside(root)
 
 
 def _print(report: Report, form: str) -> None:

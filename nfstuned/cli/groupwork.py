@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from nfstuned.cli import notes
 from nfstuned.cli.progress import Patient
@@ -16,8 +15,6 @@ from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Network
 from nfstuned.model.finding import Need
 from nfstuned.model.policy import Policy
-
-NOBODY = "nothing was changed: there is no terminal to ask on; --yes does it without a question"
 
 
 def facts_of(root: Root, policy: Policy) -> Facts:
@@ -37,24 +34,3 @@ def ask_servers(outside: Outside, found: Sequence[Case]) -> Network:
     for line in unknown:
         notes.note(line)
     return network
-
-
-def live_outside(root: Root) -> Outside:
-    """Return the world beyond files."""
-    from nfstuned.host.world import LiveOutside  # noqa: PLC0415 - with the names to ask for
-
-    return LiveOutside(root)
-
-
-def can_ask(form: str) -> bool:
-    """Return whether somebody sees the plan and the question, and can answer."""
-    seen = sys.stderr.isatty() and (form == "json" or sys.stdout.isatty())
-    return seen and sys.stdin.isatty()
-
-
-def show(lines: Iterable[str], form: str) -> None:
-    """Print a plan: beside the document where the output is one."""
-    stream = sys.stderr if form == "json" else sys.stdout
-    for line in lines:
-        stream.write(line + "\n")
-    stream.flush()

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nfstuned.cli.applylive import ALL, Wish, live
+from nfstuned.cli.applylive import live
+from nfstuned.cli.groupchange import ALL, Wish
 from nfstuned.errors import ParseError
 from nfstuned.host.live import LiveGround
 from nfstuned.host.root import Root, WitnessRoot

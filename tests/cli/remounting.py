@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nfstuned.cli.applyremount import ALL, Wish, remount
+from nfstuned.cli.applyremount import remount
+from nfstuned.cli.groupchange import ALL, Wish
 from nfstuned.host.root import WitnessRoot
 from nfstuned.model.facts import Network
 from nfstuned.model.kernel import Mount
