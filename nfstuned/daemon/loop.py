@@ -7,10 +7,10 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from types import FrameType
-from typing import TYPE_CHECKING
 
+from nfstuned.daemon.exposed import Exposed
 from nfstuned.daemon.persister import Persister
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.sampler import Sampler
@@ -24,10 +24,7 @@ from nfstuned.host.journal import Journal, Message, Priority
 from nfstuned.host.root import Root
 from nfstuned.host.service import notify, reloading, watchdog_s
 from nfstuned.host.state import State
-from nfstuned.model.policy import Policy, Prometheus
-
-if TYPE_CHECKING:
-    from nfstuned.daemon.metrics import Metrics
+from nfstuned.model.policy import Policy
 
 CONFIG_TIMEOUT_S = 60.0
 FOREVER_S = 1e6
@@ -62,8 +59,6 @@ class Daemon:
         self._deep_at: float | None = None
         self._events_lost = False
         self._tick_at = float("inf")
-        self._metrics: Metrics | None = None
-        self._metrics_fd = -1
         State(root).prepare()
         self._tuner.forget_lost()
         # Every source is opened before the first look: what changes afterwards is an event.
@@ -72,6 +67,8 @@ class Daemon:
         self._table = MountTable(root)
         self._wakeup = self._catch_signals()
         self._poll = select.epoll()
+        parts = (self._journal, self._reporter, self._tuner, self._sampler)
+        self._exposed = Exposed(self._poll, lambda metrics: metrics(root, parts))
         for source in (self._kernel, self._udev, self._wakeup):
             self._poll.register(source, select.EPOLLIN)
         self._poll.register(self._table, select.EPOLLPRI)
@@ -117,19 +114,17 @@ class Daemon:
             self._look(deep=False)
         if now >= self._tick_at:
             self._tick(now)
-        self._serve_metrics(ready, now)
+        self._exposed.serve(ready, now)
 
     def _timeout(self) -> float:
         """Return how long to sleep: until the next thing that is due."""
-        due = [self._tick_at]
+        due = [self._tick_at, self._exposed.deadline]
         if self._tuner.must_look:
             due.append(self._look_after)
         if self._deep_at is not None:
             due.append(self._deep_at)
         if self._config is not None:
             due.append(self._config.deadline)
-        if self._metrics is not None:
-            due.append(self._metrics.deadline)
         wait = min(due) - time.monotonic()
         return max(0.0, wait) if wait < FOREVER_S else -1.0
 
@@ -189,7 +184,7 @@ class Daemon:
         notify("WATCHDOG=1")
         self._status()
         if sampled:
-            self._update_metrics()
+            self._exposed.update()
 
     def _status(self) -> None:
         superblocks = self._tuner.snapshot.superblocks
@@ -229,42 +224,12 @@ class Daemon:
         self._reporter.config_loaded(policy)
         try:
             # Before the mounts of the boot begin: to load the library holds up the loop.
-            self._configure_metrics(policy.prometheus)
+            self._exposed.configure(policy.prometheus)
         finally:
             # Whatever is wrong with metrics, the boot goes on.
             self._tuner.insist()
             self._persister.insist()
             self._ready()
-
-    def _configure_metrics(self, meant: Prometheus) -> None:
-        """Load what metrics need only where somebody wants them: the daemon is small without."""
-        if self._metrics is None:
-            if not meant.wanted:
-                return
-            from nfstuned.daemon.metrics import Metrics  # noqa: PLC0415 - see above
-
-            parts = (self._journal, self._reporter, self._tuner, self._sampler)
-            self._metrics = Metrics(self._root, parts)
-        self._metrics.configure(meant)
-        # What was closed is forgotten before anything is opened: descriptors get the same numbers again.
-        self._watch_metrics()
-        self._update_metrics()
-
-    def _serve_metrics(self, ready: Container[int], now: float) -> None:
-        if self._metrics is not None and (self._metrics_fd in ready or now >= self._metrics.deadline):
-            self._metrics.serve()
-
-    def _update_metrics(self) -> None:
-        if self._metrics is not None:
-            self._metrics.update()
-            self._watch_metrics()
-
-    def _watch_metrics(self) -> None:
-        """Watch the descriptor that scrapers come to; a closed one has left the poll by itself."""
-        fd = self._metrics.fileno() if self._metrics is not None else -1
-        if fd != self._metrics_fd and fd >= 0:
-            self._poll.register(fd, select.EPOLLIN)
-        self._metrics_fd = fd
 
     def _config_invalid(self, error: ConfigError) -> None:
         self._reporter.config_invalid(error, kept=self._tuner.policy is not None)
@@ -297,8 +262,7 @@ class Daemon:
 
     def _stop(self) -> None:
         notify("STOPPING=1")
-        if self._metrics is not None:
-            self._metrics.close()
+        self._exposed.close()
         policy = self._tuner.policy
         if policy is not None and policy.restore_on_stop:
             self._tuner.restore()
