@@ -1,7 +1,7 @@
 """`apply --remount` over a host of tests/hosts, whose mounts are made again by a model of the kernel.
 
-`python -m tests.cli.remounting TREE HOST FORMAT` runs it in a process of its own, for a terminal. With one
-word more, somebody mounts something anew while it asks.
+`python -m tests.cli.remounting TREE FORMAT` runs it in a process of its own, for a terminal. With one word
+more, somebody mounts something anew while it asks.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tests.check.hosts import Told, load
 from tests.core.nconnect_hosts import Made
 from tests.core.remounting import Kernel
 
+NAME = "nconnect-first-mount-v41"
 UNIT = UnitState(loaded=True, fragment="/run/systemd/generator/x.mount")
 
 
@@ -76,13 +77,12 @@ class Remounting:
         return remount(WitnessRoot(str(self.tree)), wish, self.ground, Told(self.network))
 
 
-def prepare(name: str, tree: Path, fails: Callable[[str, str], str] = nothing) -> Remounting:
+def prepare(tree: Path, fails: Callable[[str, str], str] = nothing) -> Remounting:
     """Build a host and the model of its kernel."""
-    case = load(name)
-    return existing(name, case.build(tree), fails)
+    return existing(load(NAME).build(tree), fails)
 
 
-def existing(name: str, tree: Path, fails: Callable[[str, str], str] = nothing) -> Remounting:
+def existing(tree: Path, fails: Callable[[str, str], str] = nothing) -> Remounting:
     """Return a host that was built already."""
     rows = parse_fstab((tree / "etc/fstab").read_text())
     lines = {row.point: row.options for row in rows if isinstance(row, Request)}
@@ -95,7 +95,7 @@ def existing(name: str, tree: Path, fails: Callable[[str, str], str] = nothing) 
         )
         for one in mounts
     }
-    return Remounting(tree, Ground(tree, Kernel(made, fails)), load(name).network)
+    return Remounting(tree, Ground(tree, Kernel(made, fails)), load(NAME).network)
 
 
 def _mounted_anew(host: Remounting) -> None:
@@ -106,7 +106,7 @@ def _mounted_anew(host: Remounting) -> None:
 
 
 if __name__ == "__main__":
-    here = existing(sys.argv[2], Path(sys.argv[1]))
-    if len(sys.argv) > len(("program", "TREE", "HOST", "FORMAT")):
+    here = existing(Path(sys.argv[1]))
+    if len(sys.argv) > len(("program", "TREE", "FORMAT")):
         here.ground.before_looking = lambda: _mounted_anew(here)
-    sys.exit(here.run(form=sys.argv[3]))
+    sys.exit(here.run(form=sys.argv[2]))

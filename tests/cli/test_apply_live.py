@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
-import pty
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import jsonschema
 import pytest
 
-from nfstuned.host.lock import locked
-from nfstuned.host.remount import LOCK
 from nfstuned.model.facts import Network, Reach, Reachable
-from tests.cli.conftest import REPOSITORY, Host
+from tests.cli.conftest import Host
+from tests.cli.groupchange import actions
 from tests.cli.living import Living, prepare
 
 SWITCH = "/sys/kernel/sunrpc/xprt-switches/switch-2"
@@ -32,13 +24,6 @@ REASON = "/etc/fstab:4 asks for nconnect=4"
 @pytest.fixture
 def here(tmp_path: Path) -> Living:
     return prepare(tmp_path / "host")
-
-
-def actions(text: str) -> list[dict[str, Any]]:
-    document = json.loads(text)
-    jsonschema.validate(document, json.loads((REPOSITORY / "docs/schema/nfstuned.apply.1.json").read_text()))
-    found: list[dict[str, Any]] = document["actions"]
-    return found
 
 
 def refused(here: Living, capsys: pytest.CaptureFixture[str], point: str = "/mnt/b") -> str:
@@ -171,80 +156,6 @@ def test_connections_that_were_added_before_are_nothing_to_do(
     stats.write_text("".join(line * 2 if line.startswith("\txprt:") else line for line in lines))
     assert here.run(yes=True) == 0
     assert capsys.readouterr().out.startswith("Nothing to do")
-
-
-def test_without_a_terminal_nothing_is_done_unasked(here: Living, capsys: pytest.CaptureFixture[str]) -> None:
-    assert here.run(form="json") == 2
-    out, err = capsys.readouterr()
-    assert "--yes" in err
-    assert {one["outcome"] for one in actions(out)} == {"planned"}
-    assert here.ground.kernel.calls == []
-
-
-def on_a_terminal(tree: Path, answer: bytes, *more: str) -> tuple[int, list[dict[str, Any]], str]:
-    """Run it on a terminal that answers; return its status, its actions, and what it said."""
-    main, side = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.cli.living", str(tree), "json", *more],
-        stdin=side,
-        stdout=subprocess.PIPE,
-        stderr=side,
-        cwd=REPOSITORY,
-    )
-    os.close(side)
-    os.write(main, answer)
-    out, _ = process.communicate(timeout=60)
-    talk = os.read(main, 1 << 16).decode().replace("\r\n", "\n")
-    os.close(main)
-    return process.returncode, actions(out.decode()), talk
-
-
-@pytest.mark.parametrize(
-    ("answer", "status", "outcome"), [(b"y\n", 0, "done"), (b"n\n", 1, "skipped"), (b"\n", 1, "skipped")]
-)
-def test_on_a_terminal_it_asks(here: Living, answer: bytes, status: int, outcome: str) -> None:
-    returned, done, talk = on_a_terminal(here.tree, answer)
-    assert returned == status
-    assert {one["outcome"] for one in done} == {outcome}
-    assert "Add them? [y/N]" in talk
-    assert PLAN in talk
-
-
-def test_what_has_changed_while_it_asked_is_left(here: Living) -> None:
-    returned, done, _ = on_a_terminal(here.tree, b"y\n", "changing")
-    assert returned == 1
-    assert {one["reason"] for one in done} == {
-        "the host has changed since this was shown: nothing was done; try again"
-    }
-
-
-def test_while_a_remount_is_under_way_nothing_is_done(
-    here: Living, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with locked(str(here.tree / LOCK)):
-        assert here.run(form="json", yes=True) == 1
-    assert {one["reason"] for one in actions(capsys.readouterr().out)} == {
-        "nothing was done: another nfstuned is at it"
-    }
-    assert here.ground.kernel.calls == []
-
-
-@pytest.mark.parametrize("point", ["/mnt", "/mnt/c", "/"])
-def test_what_is_no_nfs_mount_cannot_be_tried(
-    here: Living, capsys: pytest.CaptureFixture[str], point: str
-) -> None:
-    assert here.run(point, yes=True) == 2
-    assert (
-        capsys.readouterr().err == f"{point}: no NFS mount is there, or the kernel does not tell its server\n"
-    )
-
-
-def test_from_a_container_nothing_is_tried(here: Living, capsys: pytest.CaptureFixture[str]) -> None:
-    here.ground.refusal = "only root can add connections"
-    assert here.run(yes=True) == 2
-    assert capsys.readouterr() == ("", "nothing was changed: only root can add connections\n")
-    assert here.run(dry_run=True) == 0
-    assert capsys.readouterr().err == "only root can add connections\n"
 
 
 class TestUsage:

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
-import json
-import os
-import pty
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import jsonschema
 import pytest
 
-from nfstuned.host.lock import locked
-from nfstuned.host.remount import LOCK
 from nfstuned.model.facts import Network, Reach, Reachable
 from nfstuned.model.remount import Use
-from tests.cli.conftest import REPOSITORY, Host
+from tests.cli.conftest import Host
+from tests.cli.groupchange import actions
 from tests.cli.remounting import Remounting, existing, prepare
 
-NAME = "nconnect-first-mount-v41"
 STOP = "systemctl stop --job-mode=ignore-dependencies"
 PLAN = f"""\
 2 mounts of one server, nconnect 1 -> 4 (/etc/fstab:4 asks for nconnect=4; put it also into /etc/fstab:3, \
@@ -37,14 +27,7 @@ REASON = "/etc/fstab:4 asks for nconnect=4; put it also into /etc/fstab:3, or th
 
 @pytest.fixture
 def here(tmp_path: Path) -> Remounting:
-    return prepare(NAME, tmp_path / "host")
-
-
-def actions(text: str) -> list[dict[str, Any]]:
-    document = json.loads(text)
-    jsonschema.validate(document, json.loads((REPOSITORY / "docs/schema/nfstuned.apply.1.json").read_text()))
-    found: list[dict[str, Any]] = document["actions"]
-    return found
+    return prepare(tmp_path / "host")
 
 
 def test_a_dry_run_shows_the_commands_and_does_nothing(
@@ -95,7 +78,7 @@ def test_json_is_one_document_and_the_plan_is_talk(
 def test_what_is_not_mounted_in_the_end_is_named_with_its_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    here = prepare(NAME, tmp_path / "host", lambda step, _: "refused" if step == "mount" else "")
+    here = prepare(tmp_path / "host", lambda step, _: "refused" if step == "mount" else "")
     assert here.run(yes=True) == 1
     out, _ = capsys.readouterr()
     assert "2 failed\n" in out
@@ -104,8 +87,8 @@ def test_what_is_not_mounted_in_the_end_is_named_with_its_command(
         "  sudo systemctl start mnt-a.mount\n"
         "  sudo systemctl start mnt-b.mount\n"
     ) in out
-    assert existing(NAME, here.tree).run(form="json", dry_run=True) == 0
-    here = prepare(NAME, tmp_path / "again", lambda step, _: "refused" if step == "mount" else "")
+    assert existing(here.tree).run(form="json", dry_run=True) == 0
+    here = prepare(tmp_path / "again", lambda step, _: "refused" if step == "mount" else "")
     capsys.readouterr()
     assert here.run(form="json", yes=True) == 1
     first = actions(capsys.readouterr().out)[0]
@@ -145,66 +128,6 @@ def test_a_server_that_does_not_answer_is_left_alone_and_nobody_is_looked_at(
     assert (here.ground.asked, here.ground.kernel.calls) == ([], [])
 
 
-def test_without_a_terminal_nothing_is_done_unasked(
-    here: Remounting, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert here.run(form="json") == 2
-    out, err = capsys.readouterr()
-    assert "--yes" in err
-    assert {one["outcome"] for one in actions(out)} == {"planned"}
-    assert here.ground.kernel.calls == []
-
-
-def on_a_terminal(tree: Path, answer: bytes, *more: str) -> tuple[int, list[dict[str, Any]], str]:
-    """Run it on a terminal that answers; return its status, its actions, and what it said."""
-    main, side = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.cli.remounting", str(tree), NAME, "json", *more],
-        stdin=side,
-        stdout=subprocess.PIPE,
-        stderr=side,
-        cwd=REPOSITORY,
-    )
-    os.close(side)
-    os.write(main, answer)
-    out, _ = process.communicate(timeout=60)
-    talk = os.read(main, 1 << 16).decode().replace("\r\n", "\n")
-    os.close(main)
-    return process.returncode, actions(out.decode()), talk
-
-
-@pytest.mark.parametrize(
-    ("answer", "status", "outcome"), [(b"y\n", 0, "done"), (b"n\n", 1, "skipped"), (b"\n", 1, "skipped")]
-)
-def test_on_a_terminal_it_asks(here: Remounting, answer: bytes, status: int, outcome: str) -> None:
-    returned, done, talk = on_a_terminal(here.tree, answer)
-    assert returned == status
-    assert {one["outcome"] for one in done} == {outcome}
-    assert "Unmount them and mount them again? [y/N]" in talk
-    assert PLAN in talk
-
-
-def test_what_has_changed_while_it_asked_is_left(here: Remounting) -> None:
-    returned, done, _ = on_a_terminal(here.tree, b"y\n", "changing")
-    assert returned == 1
-    assert {one["reason"] for one in done} == {
-        "the host has changed since this was shown: nothing was done; try again"
-    }
-
-
-def test_while_another_one_is_at_it_nothing_is_done(
-    here: Remounting, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with locked(str(here.tree / LOCK)):
-        assert here.run(form="json", yes=True) == 1
-    assert {one["reason"] for one in actions(capsys.readouterr().out)} == {
-        "nothing was done: another nfstuned is at it"
-    }
-    assert here.ground.kernel.calls == []
-    with (here.tree / LOCK).open() as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
 def test_mounts_that_are_right_are_nothing_to_do(
     here: Remounting, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -213,24 +136,6 @@ def test_mounts_that_are_right_are_nothing_to_do(
     for point in ("--all", "/mnt/a"):
         assert here.run(point, yes=True) == 0
         assert capsys.readouterr().out.startswith("Nothing to do")
-
-
-@pytest.mark.parametrize("point", ["/mnt", "/mnt/c", "/"])
-def test_what_is_no_nfs_mount_cannot_be_tried(
-    here: Remounting, capsys: pytest.CaptureFixture[str], point: str
-) -> None:
-    assert here.run(point, yes=True) == 2
-    assert (
-        capsys.readouterr().err == f"{point}: no NFS mount is there, or the kernel does not tell its server\n"
-    )
-
-
-def test_from_a_container_nothing_is_tried(here: Remounting, capsys: pytest.CaptureFixture[str]) -> None:
-    here.ground.refusal = "only root can unmount"
-    assert here.run(yes=True) == 2
-    assert capsys.readouterr() == ("", "nothing was changed: only root can unmount\n")
-    assert here.run(dry_run=True) == 0
-    assert capsys.readouterr().err == "only root can unmount\n"
 
 
 def test_what_is_left_alone_on_purpose_is_a_failure_only_where_it_was_asked_for(
