@@ -72,6 +72,11 @@ class Intents:
         mine = self._places.get(_place(mount.source, mount.point), [])
         return next((request for request in mine if request.file != UTAB), None) or self._wild(mount)
 
+    def coming(self, mount: Mount) -> tuple[Asked, ...]:
+        """Return the options that a live mount asks for when it is made again, as far as files say that."""
+        by_hand = Request(mount.source, mount.point, "", "", fstype=mount.fstype)
+        return _merged(self.planned(mount) or by_hand, self._settings)
+
     def _wild(self, mount: Mount) -> Request | None:
         claims = (claim(request, mount.source, mount.point) for request in self._wildcards)
         return next((request for request in claims if request), None)

@@ -158,7 +158,7 @@ def hints(rows: Sequence[StatusRow], unseen: Sequence[str]) -> tuple[str, ...]:
     wrong = sum(1 for row in rows if read_ahead_mark(row) in {"low", "high"})
     undone = sum(1 for row in rows if read_ahead_mark(row) == "undone")
     few = [row for row in rows if nconnect_mark(row) == "low"]
-    unasked = sum(1 for row in few if (row.nconnect_requested or 1) < (row.nconnect_target or 1))
+    unasked = sum(1 for row in few if _most_asked(row) < (row.nconnect_target or 1))
     asked = len(few) - unasked
     ignored = sum(1 for row in rows if nconnect_mark(row) == "ignored")
     lines = (
@@ -170,6 +170,11 @@ def hints(rows: Sequence[StatusRow], unseen: Sequence[str]) -> tuple[str, ...]:
         (len(unseen), f"{count(len(unseen), 'file system')} without a visible mount: {', '.join(unseen)}"),
     )
     return tuple(line for number, line in lines if number)
+
+
+def _most_asked(row: StatusRow) -> int:
+    """Return what a mount asked for, or what it asks for the next time where files say more since."""
+    return max(row.nconnect_requested or 1, row.nconnect_coming or 1)
 
 
 def outcome_cells(outcome: Outcome) -> tuple[str, ...]:

@@ -47,6 +47,7 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
     decision = decide(look.policy or _NO_POLICY, superblock, look.snapshot)
     profile = _profile(look.policy, decision.profile)
     asked = find(look.intents.of(mount), "nconnect")
+    now = mount.options.number("nconnect") or 1
     return StatusRow(
         mount_point=mount.point,
         source=mount.source,
@@ -60,11 +61,12 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
         else decision.kb - decision.kb % look.snapshot.page_kb,
         nconnect_requested=None if asked is None else options([asked]).number("nconnect"),
         nconnect_requested_by=None if asked is None else asked.origin,
-        nconnect=mount.options.number("nconnect") or 1,
+        nconnect=now,
         nconnect_target=profile.nconnect,
         connections=_connections(mount, superblock, look.stats),
         nconnect_max=profile.nconnect_max,
         lower=decision.lower,
+        nconnect_coming=_coming(mount, look) if now < (profile.nconnect or 0) else None,
         undone=superblock.record is not None and superblock.record.undone,
     )
 
@@ -74,6 +76,11 @@ def _profile(policy: Policy | None, name: str) -> Profile:
         return (policy or _NO_POLICY).profile(name)
     except KeyError:
         return Profile(name)
+
+
+def _coming(mount: Mount, look: _Look) -> int | None:
+    asked = find(look.intents.coming(mount), "nconnect")
+    return None if asked is None else options([asked]).number("nconnect")
 
 
 def _connections(

@@ -31,5 +31,7 @@ class StatusRow:
     """Whether a read-ahead above the target counts as wrong."""
     nconnect_requested_by: str | None = None
     """The file and line that ask for it, `/etc/fstab:7`; utab's where no other file asks for the same."""
+    nconnect_coming: int | None = None
+    """What the next mount asks for, as the files are now; only known where `nconnect` is below its target."""
     undone: bool = False
     """The administrator took nfstuned's value back."""

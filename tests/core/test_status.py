@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from nfstuned.core.plan import insist, named
+from nfstuned.core.render import hints
 from nfstuned.core.status import hidden, status
 from nfstuned.model.intent import Setting
 from nfstuned.model.kernel import Mount, MountStats, Transport
@@ -15,6 +16,7 @@ from nfstuned.model.work import Action, Outcome, Record, Request, Result, Snapsh
 from nfstuned.parse.options import parse_options
 
 POLICY = Policy(profiles=(Profile("generic", ReadAhead(1024), nconnect=2),))
+SECTION = Setting("server", "server", "nconnect", "4", "/etc/nfsmount.conf.d/50-nfstuned.conf", 8)
 TRANSPORT = Transport("tcp", 800, 1, 0, 5, 5, 0, 5, 0)
 
 
@@ -99,3 +101,23 @@ def test_outcomes_get_the_name_of_the_same_superblock_only() -> None:
         Outcome(replace(action, bdi=6), Result.SKIPPED, "unmounted since"),
     )
     assert [o.action.target for o in named(outcomes, host(mount("/a")))] == ["/a", "0:43"]
+
+
+@pytest.mark.parametrize(
+    ("requests", "settings", "coming"),
+    [
+        ((), (), None),
+        ((Request("server:/a", "/a", "nconnect=2", "/etc/fstab", 3),), (), 2),
+        ((Request("server:/a", "/a", "", "/etc/fstab", 3),), (SECTION,), 4),
+        ((), (SECTION,), 4),
+    ],
+)
+def test_files_that_are_newer_than_a_mount_tell_what_its_next_one_asks_for(
+    requests: tuple[Request, ...], settings: tuple[Setting, ...], coming: int | None
+) -> None:
+    made = Request("server:/a", "/a", "addr=10.0.0.1", "/run/mount/utab", 1)
+    (row,) = status(host(mount("/a"), requests=(made, *requests), settings=settings), POLICY)
+    assert (row.nconnect_requested, row.nconnect_coming) == (None, coming)
+    (hint,) = hints([replace(row, read_ahead_kb=1024)], [])
+    assert ("nothing asks for" in hint) == (coming is None)
+    assert hint.endswith("sudo nfstuned apply --remount --all")
