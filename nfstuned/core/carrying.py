@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nfstuned.model.facts import Target
+from nfstuned.model.kernel import Mount, MountStats
 
 
 def carrying(target: Target) -> int | None:
@@ -12,9 +13,12 @@ def carrying(target: Target) -> int | None:
     (rpc_clnt_add_xprt alone sets round-robin, and add_xprt of sysfs does not call it). Those of max_connect
     lead to other addresses, and are not counted. None where nothing is mounted.
     """
-    if target.live is None:
-        return None
-    shown = target.live.options.number("nconnect") or 1
-    if shown == 1 or target.stats is None or "max_connect" in target.live.options:
+    return None if target.live is None else carried(target.live, target.stats)
+
+
+def carried(mount: Mount, stats: MountStats | None) -> int:
+    """Return the same of a mount and what mountstats has of it."""
+    shown = mount.options.number("nconnect") or 1
+    if shown == 1 or stats is None or "max_connect" in mount.options:
         return shown
-    return max(shown, sum(1 for one in target.stats.transports if one.receives))
+    return max(shown, sum(1 for one in stats.transports if one.receives))

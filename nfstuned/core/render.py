@@ -130,11 +130,12 @@ def read_ahead_mark(row: StatusRow) -> str:
 
 def nconnect_mark(row: StatusRow) -> str:
     """Return in a word how nconnect is: ok, low, high, ignored (not what was asked for), or "-"."""
-    if row.nconnect_target is not None and row.nconnect < row.nconnect_target:
+    carrying = max(row.nconnect, row.nconnect_carrying or 0)
+    if row.nconnect_target is not None and carrying < row.nconnect_target:
         return "low"
     if row.nconnect_max is not None and row.nconnect > row.nconnect_max:
         return "high"
-    if row.nconnect_requested is not None and row.nconnect_requested != row.nconnect:
+    if row.nconnect_requested is not None and not row.nconnect <= row.nconnect_requested <= carrying:
         return "ignored"
     return NONE if row.nconnect_target is None else "ok"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nfstuned.core.carrying import carried
 from nfstuned.core.intent import Intents, find, options
 from nfstuned.core.policy import decide
 from nfstuned.model.kernel import Mount, MountStats
@@ -47,6 +48,7 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
     decision = decide(look.policy or _NO_POLICY, superblock, look.snapshot)
     profile = _profile(look.policy, decision.profile)
     asked = find(look.intents.of(mount), "nconnect")
+    stats = _stats(mount, superblock, look.stats)
     now = mount.options.number("nconnect") or 1
     return StatusRow(
         mount_point=mount.point,
@@ -63,7 +65,8 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
         nconnect_requested_by=None if asked is None else asked.origin,
         nconnect=now,
         nconnect_target=profile.nconnect,
-        connections=_connections(mount, superblock, look.stats),
+        nconnect_carrying=carried(mount, stats),
+        connections=None if stats is None else len(stats.transports),
         nconnect_max=profile.nconnect_max,
         lower=decision.lower,
         nconnect_coming=_coming(mount, look) if now < (profile.nconnect or 0) else None,
@@ -83,15 +86,12 @@ def _coming(mount: Mount, look: _Look) -> int | None:
     return None if asked is None else options([asked]).number("nconnect")
 
 
-def _connections(
+def _stats(
     mount: Mount, superblock: Superblock, stats: dict[tuple[str, str], MountStats]
-) -> int | None:
-    """Return how many transports the mount has; another mount of its superblock has the same ones.
+) -> MountStats | None:
+    """Return what has a mount's transports; another mount of its superblock has the same ones.
 
     mountstats has no device number, and only this namespace's mounts.
     """
-    for known in (mount, *superblock.mounts):
-        stanza = stats.get((known.source, known.point))
-        if stanza is not None:
-            return len(stanza.transports)
-    return None
+    found = (stats.get((known.source, known.point)) for known in (mount, *superblock.mounts))
+    return next((stanza for stanza in found if stanza is not None), None)

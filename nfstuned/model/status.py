@@ -31,6 +31,8 @@ class StatusRow:
     """Whether a read-ahead above the target counts as wrong."""
     nconnect_requested_by: str | None = None
     """The file and line that ask for it, `/etc/fstab:7`; utab's where no other file asks for the same."""
+    nconnect_carrying: int | None = None
+    """How many carry requests: more than `nconnect` where some were added while it was mounted."""
     nconnect_coming: int | None = None
     """What the next mount asks for, as the files are now; only known where `nconnect` is below its target."""
     undone: bool = False

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from nfstuned.core.plan import insist, named
-from nfstuned.core.render import hints
+from nfstuned.core.render import hints, nconnect_mark
 from nfstuned.core.status import hidden, status
 from nfstuned.model.intent import Setting
 from nfstuned.model.kernel import Mount, MountStats, Transport
@@ -121,3 +121,15 @@ def test_files_that_are_newer_than_a_mount_tell_what_its_next_one_asks_for(
     (hint,) = hints([replace(row, read_ahead_kb=1024)], [])
     assert ("nothing asks for" in hint) == (coming is None)
     assert hint.endswith("sudo nfstuned apply --remount --all")
+
+
+@pytest.mark.parametrize(("transports", "mark"), [(2, "low"), (4, "ok")])
+def test_connections_that_were_added_and_carry_requests_are_not_asked_for_again(
+    transports: int, mark: str
+) -> None:
+    stats = (MountStats("server:/a", "/a", "nfs4", "1.1", transports=(TRANSPORT,) * transports),)
+    requests = (Request("server:/a", "/a", "nconnect=4", "/etc/fstab", 3),)
+    policy = Policy(profiles=(Profile("generic", ReadAhead(128), nconnect=4),))
+    (row,) = status(host(mount("/a", "rw,nconnect=2"), stats=stats, requests=requests), policy)
+    assert (row.nconnect, row.connections, nconnect_mark(row)) == (2, transports, mark)
+    assert (hints([row], []) == ()) == (mark == "ok")
