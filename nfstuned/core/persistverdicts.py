@@ -80,7 +80,7 @@ def _refused(
             return Verdict("", count, fate, _of_one(use, found.reason, server), found.result)
     for asked in said.values():
         if asked is not None and _number(asked) != count:
-            return Verdict("", count, Fate.DROP, f"{asked.origin} says nconnect={asked.value}: that counts")
+            return Verdict("", count, Fate.DROP, f"{asked.origin} says {asked.text}: that counts")
     for use in server:
         reason = _contrary(use, count) if use.asked is not None else unmatched(use, facts)
         if reason:
@@ -107,7 +107,7 @@ def _against(use: Use, facts: Facts) -> Refusal | None:
 def _contrary(use: Use, count: int) -> str:
     if use.asked is None or use.number == count:
         return ""
-    asks = f"{use.asked.origin} asks for nconnect={use.asked.value}"
+    asks = f"{use.asked.origin} asks for {use.asked.text}"
     return f"{asks}, and all mounts of a server should ask for one number, here {count}"
 
 

@@ -96,3 +96,8 @@ class Asked:
     def origin(self) -> str:
         """Return the file and the line as people write them."""
         return f"{self.file}:{self.line}"
+
+    @property
+    def text(self) -> str:
+        """Return the option as it is written among others."""
+        return self.name if self.value is None else f"{self.name}={self.value}"

@@ -166,6 +166,13 @@ def test_a_line_that_asks_for_less_is_named_and_nothing_is_written() -> None:
     )
 
 
+def test_a_number_that_is_missing_is_not_called_none() -> None:
+    plan = planned(host(VOL, f"{ANF}:/w /w nconnect,noatime"))
+    assert told(plan)[ANF].startswith("/etc/fstab:2 asks for nconnect, and all mounts")
+    plan = planned(host(VOL, settings=(conf("server", ANF, "True"),)))
+    assert told(plan)[ANF] == "/etc/nfsmount.conf:2 says nconnect: that counts"
+
+
 def test_a_line_that_asks_for_more_than_the_profile_allows_leaves_a_section_that_is_there() -> None:
     line = f"{SA1}:/sa1/b /b nconnect=8"
     assert after(planned(host(A, line))) == {}
