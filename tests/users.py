@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import subprocess
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,3 +26,9 @@ def rights_of(user: int) -> Iterator[None]:
         yield
     finally:
         os.seteuid(before)
+
+
+def may_unshare() -> bool:
+    """Whether this user may make a mount namespace."""
+    able = os.geteuid() == 0 and shutil.which("unshare") is not None
+    return able and subprocess.run(["unshare", "--mount", "true"], check=False).returncode == 0

@@ -142,8 +142,15 @@ def _put(root: ImageRoot, path: str, content: Content, before: str | None) -> No
 
 def take(root: ImageRoot, path: str) -> None:
     """Remove a file; it is no error when it is gone. Raises OSError."""
-    with suppress(FileNotFoundError), root.place(path, last=False) as (folder, name):
-        os.unlink(name, dir_fd=folder)
+    try:
+        with root.place(path, last=False) as (folder, name):
+            # A file system that is read-only refuses to remove also what is not there.
+            os.stat(name, dir_fd=folder, follow_symlinks=False)
+            os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, root.path(path)) from None
 
 
 def sweep(root: ImageRoot, path: str) -> None:

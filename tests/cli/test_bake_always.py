@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,7 +30,8 @@ from tests.cli.baked import (
     make,
     with_netapp,
 )
-from tests.users import NOBODY, rights_of
+from tests.cli.conftest import REPOSITORY
+from tests.users import NOBODY, may_unshare, rights_of
 
 CALLS = ("mkdir", "chmod", "link", "rename", "unlink", "symlink", "rmdir", "fchmod", "fsync")
 KILLED = 9
@@ -148,6 +151,28 @@ def test_without_root_it_says_so_and_changes_nothing(image: Image) -> None:
     assert (run.status, run.out) == (2, "")
     assert run.err.endswith("Permission denied: run it as root\n")
     assert everything(image.tree) == baked
+
+
+@pytest.mark.skipif(not may_unshare(), reason="no mount namespace for this user")
+def test_on_a_file_system_that_is_read_only_what_is_done_needs_no_writing(image: Image) -> None:
+    assert _read_only(image, "--undo") == (0, "Nothing to take back: the image has nothing of bake's.\n", "")
+    status, out, err = _read_only(image)
+    assert (status, "done" in out) == (1, False)
+    assert err == f"/{RECORD}: Read-only file system: run it again when that is mended, or with --undo\n"
+    image.run("bake")
+    assert _read_only(image) == (0, "Nothing to do: the image is prepared.\n", "")
+    status, _, err = _read_only(image, "--undo")
+    assert (status, err[0], "Read-only file system" in err) == (1, "/", True)
+    assert image.run("bake", "--undo").status == 0
+
+
+def _read_only(image: Image, *args: str) -> tuple[int, str, str]:
+    """Run it where the image is mounted read-only, and return status, stdout and stderr."""
+    mounted = 'mount --bind "$0" "$0"; mount -o remount,bind,ro "$0"; exec "$@"'
+    command = [sys.executable, "-m", "nfstuned", "bake", "--root", str(image.tree), *args]
+    isolated = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", mounted, str(image.tree)]
+    done = subprocess.run([*isolated, *command], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
 
 
 def test_what_is_no_image_is_refused(image: Image, tmp_path: Path) -> None:
