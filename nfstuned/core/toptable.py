@@ -82,8 +82,13 @@ class Layout:
 
 
 def layout_for(width: int) -> Layout:
-    """Return the columns that a terminal of this width has room for; names get what is left."""
+    """Return the columns that a terminal of this width has room for; names get what is left.
+
+    A figure without the name of its mount says nothing: on a narrow terminal the last columns go first.
+    """
     columns = tuple(column for column in COLUMNS if column.least <= width)
+    while columns and width - width_of(columns) < LEAST_NAME:
+        columns = columns[:-1]
     return Layout(columns, max(0, width - width_of(columns)))
 
 

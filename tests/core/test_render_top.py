@@ -71,6 +71,13 @@ def test_the_keys_fit_80_columns() -> None:
     assert len(KEYS) <= 80
 
 
+@pytest.mark.parametrize("columns", [20, 40, 59, 60, 70, 79])
+def test_a_narrow_terminal_leaves_out_figures_and_not_the_names(columns: int) -> None:
+    shown = [line.text for line in drawn(FRAME, State(), Size(columns, 10))[3:6]]
+    assert [line[2:5] for line in shown] == ["/da", "/sr", "/ho"]
+    assert len(plain(FRAME, State(), columns)[3]) <= columns
+
+
 @pytest.mark.parametrize("rows", [3, 5, 6, 8, 12])
 @pytest.mark.parametrize("selected", [DATA, HOME, FAR, NEW])
 def test_the_selected_line_is_always_on_the_screen(rows: int, selected: tuple[str, int]) -> None:
