@@ -86,7 +86,9 @@ def history_lines(
     """Yield a block of lines for each mount; none is wider than WIDTH. `zone` None is the host's."""
     start, end = (datetime.fromtimestamp(moment, zone).astimezone(zone) for moment in (axis.start, axis.end))
     form = "%Y-%m-%d %H:%M:%S"
-    yield f"{start.strftime(form)} to {end.strftime(form)} {end.tzname() or ''}".rstrip()
+    # Between summer and winter time each has its own; an hour of the clock comes twice then.
+    zone_of_start = f" {start.tzname()}" if start.tzname() != end.tzname() else ""
+    yield f"{start.strftime(form)}{zone_of_start} to {end.strftime(form)} {end.tzname() or ''}".rstrip()
     column = duration(axis.width_s)
     yield f"a column is {column}; blank: not in use, or the service did not run"
     for mount in mounts:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timezone
 from types import MappingProxyType
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -48,6 +49,13 @@ def history(samples: Sequence[Sample]) -> tuple[Axis, list[MountHistory]]:
 def lines(samples: Sequence[Sample], bars: str = BLOCKS) -> list[str]:
     axis, mounts = history(samples)
     return list(history_lines(axis, iter(mounts), bars, timezone.utc))
+
+
+def test_each_end_has_its_zone_where_summer_time_ends_between_them() -> None:
+    summer, winter = 1_792_843_200.0, 1_792_929_600.0  # the afternoons of 24 and 25 October 2026
+    axis, mounts = history([replace(QUIET, time=time) for time in (summer, winter)])
+    first, *_ = history_lines(axis, iter(mounts), BLOCKS, ZoneInfo("Europe/Berlin"))
+    assert first == "2026-10-24 13:59:00 CEST to 2026-10-25 13:00:00 CET"
 
 
 def test_without_samples_there_is_no_time() -> None:
