@@ -120,6 +120,8 @@ def _sample(values: Values) -> Sample:
     points = values.get("mount_points")
     if not isinstance(points, list) or not all(isinstance(point, str) for point in points):
         raise _wrong("mount_points", "a list of strings", points)
+    for point in points:
+        _demand_text("mount_points", point)
     ops = _table(values, "ops")
     return Sample(
         device=_string(values, "device"),
@@ -172,7 +174,16 @@ def _string(values: Values, name: str) -> str:
     value = values.get(name)
     if not isinstance(value, str):
         raise _wrong(name, "a string", value)
+    _demand_text(name, value)
     return value
+
+
+def _demand_text(name: str, value: str) -> None:
+    """Raise ValueError for what no bytes of the kernel are read as; JSON can hold halves of characters."""
+    try:
+        value.isascii() or value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise _wrong(name, "text", value) from None
 
 
 def _integer(values: Values, name: str) -> int:

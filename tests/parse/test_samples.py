@@ -154,6 +154,8 @@ def test_a_damaged_field_of_an_entry_never_raises(name: str, value: bytes) -> No
         (damaged(lambda d: d.update(time=float("nan"))), "time is not a number from 0 to 1e+11: nan"),
         (damaged(lambda d: d.update(time=10**400)), "time is not a number from 0 to 1e+11: inf"),
         (damaged(lambda d: d.update(mount_points="/a")), "mount_points is not a list of strings: '/a'"),
+        (damaged(lambda d: d.update(mount_points=["/\ud800"])), r"mount_points is not text: '/\ud800'"),
+        (damaged(lambda d: d.update(mount_points=[], device="\udfff")), r"device is not text: '\udfff'"),
         (damaged(lambda d: d.update(source=None)), "source is not a string: missing"),
         (damaged(lambda d: d["ops"]["READ"].pop("per_s")), "'READ': per_s is not a number: missing"),
         (damaged(lambda d: d["ops"].update(READ=3)), "READ is not an object: '3'"),
