@@ -10,13 +10,16 @@ from contextlib import suppress
 
 _MODE = 0o666
 """Less what the umask says, as for every file that a program makes."""
+_MODES = 0o777
+_PRIVATE = 0o600
+"""Until a file has the mode of the one that it replaces."""
 
 
 def write_file(path: str, lines: Iterable[str]) -> None:
     """Write lines to a file, in UTF-8; until all are written, what was there under the name stays.
 
-    What is there and is no regular file, such as a pipe or a terminal, is written to. Raises OSError; nothing
-    is left behind then.
+    What is there and is no regular file, such as a pipe or a terminal, is written to; a file that is there
+    keeps its mode, and its owner where that may be given. Raises OSError; nothing is left behind then.
     """
     if _is_special(path):
         with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
@@ -25,9 +28,13 @@ def write_file(path: str, lines: Iterable[str]) -> None:
     # A link keeps leading to its file, which gets the new text.
     path = os.path.realpath(path)
     aside = f"{path}.{os.getpid()}.new"
-    fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE)
+    had = _status(path)
+    mode = _MODE if had is None else _PRIVATE
+    fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         with open(fd, "w", encoding="utf-8", errors="backslashreplace") as file:
+            if had is not None:
+                _give(fd, had)
             file.writelines(f"{line}\n" for line in lines)
         os.replace(aside, path)
     except BaseException:
@@ -50,8 +57,21 @@ def demand_place(path: str) -> None:
 
 
 def _is_special(path: str) -> bool:
+    had = _status(path)
+    return had is not None and not stat.S_ISREG(had.st_mode)
+
+
+def _status(path: str) -> os.stat_result | None:
     try:
-        mode = os.stat(path).st_mode
+        return os.stat(path)
     except OSError:
-        return False
-    return not stat.S_ISREG(mode)
+        return None
+
+
+def _give(fd: int, had: os.stat_result) -> None:
+    """Give a file the owner and the mode of another, as far as the user and the file system can."""
+    for owner, group in ((had.st_uid, -1), (-1, had.st_gid)):
+        with suppress(OSError):
+            os.fchown(fd, owner, group)
+    with suppress(OSError):
+        os.fchmod(fd, had.st_mode & _MODES)

@@ -48,6 +48,23 @@ def test_what_was_there_stays_until_all_is_written(file: Path) -> None:
     assert file.read_text() == "new\n"
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
+def test_a_file_that_is_there_keeps_who_may_read_it(file: Path, mode: int) -> None:
+    file.write_text("old\n")
+    file.chmod(mode)
+    write_file(str(file), ["new"])
+    assert file.read_text() == "new\n"
+    assert stat.S_IMODE(file.stat().st_mode) == mode
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_a_file_that_is_there_keeps_its_owner(file: Path) -> None:
+    file.write_text("old\n")
+    os.chown(file, 65534, 65534)
+    write_file(str(file), ["new"])
+    assert (file.stat().st_uid, file.stat().st_gid) == (65534, 65534)
+
+
 def test_a_link_keeps_leading_to_its_file(file: Path) -> None:
     target = file.with_name("target")
     target.write_text("old\n")
