@@ -168,7 +168,9 @@ def explain(order: Order, since_s: float | None, selection: Selection) -> None:
     after = (
         "" if since_s is None else f" since {datetime.fromtimestamp(since_s).astimezone():%Y-%m-%d %H:%M:%S}"
     )
-    note(f"no samples{of}{after}: nothing was in use, or the service did not run")
+    to_come = since_s is not None and since_s > time.time()
+    why = "that time is yet to come" if to_come else "nothing was in use, or the service did not run"
+    note(f"no samples{of}{after}: {why}")
     names = list(selection.others)
     if names:
         listed = ", ".join(printable(name) for name in names[:MOST_NAMES])
