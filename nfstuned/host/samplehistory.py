@@ -67,9 +67,12 @@ def _with_older(path: str) -> list[str]:
     """Return the path behind those that were put aside from it, oldest first."""
     folder, name = os.path.split(path)
     older: list[tuple[str, int, str]] = []
-    for other in os.listdir(folder or "."):
+    there = set(os.listdir(folder or "."))
+    for other in there:
         found = _ASIDE.fullmatch(other, len(name)) if other.startswith(name) else None
-        if found:
+        plain = other.removesuffix(".gz")
+        # While gzip makes `path.2.gz`, `path.2` is there as well, and whole.
+        if found and (other == plain or plain not in there):
             age = found["date"] or "9"  # names with a date are older than numbered ones
             older.append((age, -int(found["number"] or 0), os.path.join(folder, other)))
     files = [other for *_, other in sorted(older)]

@@ -110,6 +110,12 @@ class TestFiles:
         file.write_bytes(b"x" * (LONGEST + 1))
         assert problems(file) == [f"{file}:1: longer than {LONGEST} bytes"]
 
+    def test_a_file_that_is_being_compressed_counts_once(self, file: Path) -> None:
+        file.with_name("samples.jsonl.1").write_bytes(text(numbered(1)))
+        file.with_name("samples.jsonl.1.gz").write_bytes(gzip.compress(text(numbered(1)))[:20])
+        file.write_bytes(text(numbered(2)))
+        assert times(file) == [1, 2]
+
     def test_a_gzip_that_was_cut_short_gives_what_it_has(self, file: Path) -> None:
         whole = gzip.compress(
             b"".join(to_line(s) + os.urandom(500).hex().encode() + b"\n" for s in numbered(1, 2))
