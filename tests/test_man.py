@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from nfstuned.host.journal import Message
 from nfstuned.parse.config import parse_config
 from nfstuned.parse.configtables import schema
 
@@ -48,3 +49,24 @@ def test_the_configurations_page_names_every_key_and_its_example_is_right() -> N
     tables = schema()["$defs"].values()
     assert {key for table in tables for key in table["properties"]} <= documented
     assert {path.stem for path in PROFILES.glob("*.toml")} <= set(re.findall(r"\b[a-z-]+\b", page))
+
+
+def _section(page: str, title: str) -> str:
+    """Return the text of a section as a reader sees it."""
+    text = (ROOT / "docs/man" / page).read_text().replace(r"\-", "-")
+    return text.partition(f"\n.SH {title}\n")[2].partition("\n.SH ")[0]
+
+
+def test_every_command_of_the_synopsis_is_described() -> None:
+    shown = re.findall(r"^\.SY nfstuned\n\.B ([a-z -]+)$", _section("nfstuned.1", "SYNOPSIS"), re.MULTILINE)
+    heads = re.findall(r'^\.TP\n\.BI? "?([a-z -]+)', _section("nfstuned.1", "COMMANDS"), re.MULTILINE)
+    assert "apply --persist" in shown
+    described = [
+        words for words in shown if any(f"{head.strip()} ".startswith(f"{words} ") for head in heads)
+    ]
+    assert described == shown
+
+
+def test_every_field_that_a_message_promises_is_described() -> None:
+    promised = {f"NFSTUNED_{field.upper()}" for message in Message for field in message.fields}
+    assert promised <= set(re.findall(r"NFSTUNED_[A-Z_]+", _section("nfstuned.8", "JOURNAL")))
