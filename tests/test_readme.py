@@ -71,3 +71,10 @@ def test_every_built_in_profile_is_listed_with_its_number() -> None:
         value = re.search(r'^read_ahead_kb = "?(\d+)', path.read_text(), re.MULTILINE)
         assert value
         assert re.search(rf"^\| `{path.stem}` \|.*\b{value[1]}\b", README, re.MULTILINE), path.stem
+
+
+def test_the_page_of_the_rule_says_the_speeds_that_the_demonstration_showed() -> None:
+    slow, fast = re.findall(r"-- reading 64 MiB with a round trip of 20 ms: ([\d.]+ MB/s)", README)
+    page = " ".join((ROOT / "docs/rules/NFS101.md").read_text().split())
+    assert f"went from {slow} with 128 KiB to {fast} with 15360 KiB" in README
+    assert f"measured {slow}, however fast the network, and {fast} with 15360 KiB" in page
