@@ -43,6 +43,13 @@ def test_slots_of_a_running_kernel_are_what_it_says() -> None:
         assert len(faults("NFS211", replace(live, system=system))) == told
 
 
+def test_slots_are_the_host_s_and_the_mounts_that_are_counted_need_not_be_of_one_server() -> None:
+    lines = tuple(f"10.9.0.{number}:/v /w{number} vers=4.1" for number in (5, 6, 7))
+    for count, told in ((1, "under way"), (2, "; the same holds for 1 more mount"), (3, "for 2 more mounts")):
+        (fault,) = faults("NFS211", facts(lines=lines[:count]))
+        assert fault.message.endswith(told)
+
+
 SLOT = "tcp_max_slot_table_entries"
 SLOTS = f"sunrpc.{SLOT}"
 NOW = f"for now: sudo sysctl {SLOTS}=128, then umount and mount again"

@@ -166,7 +166,7 @@ def _count(connections: int) -> str:
 def _others(members: tuple[Target, ...] | list[Target]) -> str:
     """Say for how many more mounts the same holds."""
     others = len(members) - 1
-    return f"; the same holds for {others} more of its mounts" if others else ""
+    return f"; the same holds for {others} more {'mount' if others == 1 else 'mounts'}" if others else ""
 
 
 _AZURE = "https://learn.microsoft.com/en-us/azure/storage/files/nfs-performance"
