@@ -114,6 +114,8 @@ def _chosen(order: Order) -> tuple[Rule, ...]:
     from nfstuned.core import catalogue  # noqa: PLC0415 - most checks take every rule
 
     chosen, ignored = catalogue.words(order.select), catalogue.words(order.ignore)
+    if order.select and not chosen:  # as of a variable that is not set: no reason to judge everything
+        raise click.BadParameter("no rule is named; nfstuned rules lists them", param_hint="--select")
     for option, wanted in (("--select", chosen), ("--ignore", ignored)):
         word = catalogue.unknown(wanted)
         if word:

@@ -157,6 +157,8 @@ def test_a_rule_that_raises_is_nfs000_and_2(form: str, host: MakeHost, rules: Ru
         (("--select", "NFS10x"), "no rule is called 'NFS10x'; did you mean NFS1"),
         (("--ignore", "NFS1,read-ahead-below-polcy"), "read-ahead-below-policy"),
         (("--select", "zzz"), "nfstuned rules lists them"),
+        (("--select", ""), "--select: no rule is named"),
+        (("--select", " , "), "--select: no rule is named"),
         (("--root", "/does/not/exist"), "/does/not/exist: No such file or directory"),
         (("--root", __file__), "Not a directory"),
         (("--fstab", "/does/not/exist"), "/does/not/exist: No such file or directory"),
