@@ -139,7 +139,8 @@ def _print(report: Report, form: str) -> None:
 def _print_text(report: Report) -> None:
     terminal = sys.stdout.isatty()
     width = terminal_width() if terminal else None
-    colour = terminal and not os.environ.get("NO_COLOR")
+    dumb = os.environ.get("TERM") in {"dumb", "unknown"}  # as rich takes it, which colours the other commands
+    colour = terminal and not dumb and not os.environ.get("NO_COLOR")
     for line in report_lines(report, width):
         sys.stdout.write((_coloured(line) if colour else line.lead + line.text) + "\n")
 

@@ -436,12 +436,16 @@ def _values(value: Any, key: str) -> Iterator[Any]:  # noqa: ANN401 - JSON
 def test_a_terminal_has_colour_and_its_width_is_kept(low: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "70")
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
     run = low.run("check", "--offline", "--select", "NFS101")
     assert "\x1b[33m\x1b[1m  warning" in run.out
     plain = re.sub(r"\x1b\[[0-9;]*m", "", run.out)
     assert max(len(line) for line in plain.splitlines()) <= 70
     monkeypatch.setenv("NO_COLOR", "1")
+    assert low.run("check", "--offline", "--select", "NFS101").out == plain
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("TERM", "dumb")
     assert low.run("check", "--offline", "--select", "NFS101").out == plain
 
 
