@@ -8,6 +8,7 @@ import pty
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -68,6 +69,9 @@ def on_a_terminal(module: str, tree: Path, answer: bytes, more: Sequence[str] = 
     os.close(side)
     os.write(main, answer)
     out, _ = process.communicate(timeout=60)
-    talk = os.read(main, 1 << 16).decode().replace("\r\n", "\n")
+    talk = b""
+    with suppress(OSError):  # EIO: all is read, and nobody has the other side any more
+        while part := os.read(main, 1 << 16):  # one read may be less than what is there
+            talk += part
     os.close(main)
-    return process.returncode, out.decode(), talk
+    return process.returncode, out.decode(), talk.decode().replace("\r\n", "\n")
