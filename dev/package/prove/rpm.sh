@@ -35,6 +35,12 @@ stand_in() {
 		--define "__os_install_post %{nil}" --define "debug_package %{nil}" "$top/$name.spec"
 }
 
+# Folders in which the package has files and which RHEL's own packages have: filesystem and systemd.
+folders() {
+	mkdir -p /usr/share/licenses /usr/share/fish/vendor_completions.d /usr/share/zsh/site-functions \
+		/usr/lib/systemd/catalog /usr/lib/systemd/system-preset
+}
+
 listing() {
 	find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /tmp -o -path /run -o -path /var \
 		-o -path /etc/dnf -o -path /root \) -prune \
@@ -70,6 +76,7 @@ grep -q /usr/bin/python3.12 /tmp/said || fail "dnf does not say what is missing:
 
 stand_in python-new "$python"
 quietly createrepo_c "$top/repository"
+folders
 listing >/tmp/before
 quietly try_dnf install "$top/old.rpm"
 rpm -q python-new >/dev/null || fail "dnf took no interpreter"
