@@ -31,16 +31,15 @@ collect_ignore = ["scenarios", "kit"]
 class Lab:
     """The boots of one session, made when first asked for.
 
-    There is one guest more at a time than there are processors, since each sleeps for a seventh of its time.
-    Each has one processor: with two, emulated ones wait for each other's locks, and all take longer. While
-    mounts race the daemon in one, it is alone.
+    There are as many guests at a time as processors, each with one of its own: with two each, emulated ones
+    wait for each other's locks, and all take longer. While mounts race the daemon in one, it is alone.
     """
 
     def __init__(self, wanted: tuple[Choice, ...], folder: Path, say: Callable[[str], None]) -> None:
         self._wanted = wanted
         self._folder = folder
         self._say = say
-        self._pool = ThreadPoolExecutor((os.cpu_count() or 1) + 1)
+        self._pool = ThreadPoolExecutor(os.cpu_count() or 1)
         self._runs: dict[Key, Future[results.Run]] = {}
         self._told: set[Path] = set()
 
