@@ -74,6 +74,7 @@ def _in_root(suite: str, script: str, packages: Sequence[Path], tools: Sequence[
     names = [path.name for path in packages]
     as_root = () if os.geteuid() == 0 else ("sudo",)
     return run(
+        *("sh", "-c", 'exec "$@" 2>&1', "sh"),  # mmdebstrap hands what hooks print to its standard error
         *as_root,
         "mmdebstrap",
         "--quiet",
