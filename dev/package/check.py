@@ -36,7 +36,7 @@ def check(made: Sequence[Path], what: Release, build: Build) -> None:
     """Try the packages that were made of a release. Raises BuildError with what is wrong."""
     with tempfile.TemporaryDirectory() as folder:
         again, newer = Path(folder) / "again", Path(folder) / "newer"
-        with _elsewhere():
+        with _elsewhere(Path(folder) / "home"):
             _demand_same(made, build(what, again))
         size = made[1].stat().st_size
         if size > LARGEST_DEB:
@@ -48,10 +48,13 @@ def check(made: Sequence[Path], what: Release, build: Build) -> None:
 
 
 @contextmanager
-def _elsewhere() -> Iterator[None]:
-    """Be another builder: at another place of the world, and with files for nobody else."""
+def _elsewhere(home: Path) -> Iterator[None]:
+    """Be another builder: at another place of the world, and with files for nobody else.
+
+    The home is one that is not there yet: rpmbuild makes it.
+    """
     before, mask = dict(os.environ), os.umask(0o077)
-    os.environ.update(TZ="Pacific/Kiritimati", LC_ALL="C", HOME="/nonexistent")
+    os.environ.update(TZ="Pacific/Kiritimati", LC_ALL="C", HOME=str(home))
     try:
         yield
     finally:
