@@ -283,6 +283,17 @@ def test_whatever_happens_to_the_kernels_file_no_number_falls(draws: st.DataObje
         totals = after
 
 
+def test_a_negative_number_of_connections_is_no_count() -> None:
+    good = REAL["5.10"]
+    assert "xprt:\ttcp 829 1 2 0 4 " in good
+    bad = good.replace("xprt:\ttcp 829 1 2 0 4 ", "xprt:\ttcp 829 1 -1 0 4 ")
+    first, second = (
+        look_at(host(good), cut_mountstats(data(text)), at, at) for text, at in ((good, 1.0), (bad, 2.0))
+    )
+    before = counts(first)
+    never_fell(before, counts(second, before=before))
+
+
 STEPS = st.lists(
     st.tuples(st.integers(0, 10**12), st.integers(0, 10**6), st.integers(0, 9), st.integers(1, 600)),
     min_size=1,
