@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import subprocess
-import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -54,24 +49,3 @@ def actions(text: str) -> list[dict[str, Any]]:
     jsonschema.validate(document, json.loads((REPOSITORY / "docs/schema/nfstuned.apply.1.json").read_text()))
     found: list[dict[str, Any]] = document["actions"]
     return found
-
-
-def on_a_terminal(module: str, tree: Path, answer: bytes, more: Sequence[str] = ()) -> tuple[int, str, str]:
-    """Run a command on a terminal that answers; return its status, its output, and what it said."""
-    main, side = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", module, str(tree), "json", *more],
-        stdin=side,
-        stdout=subprocess.PIPE,
-        stderr=side,
-        cwd=REPOSITORY,
-    )
-    os.close(side)
-    os.write(main, answer)
-    out, _ = process.communicate(timeout=60)
-    talk = b""
-    with suppress(OSError):  # EIO: all is read, and nobody has the other side any more
-        while part := os.read(main, 1 << 16):  # one read may be less than what is there
-            talk += part
-    os.close(main)
-    return process.returncode, out.decode(), talk.decode().replace("\r\n", "\n")

@@ -22,6 +22,7 @@ from nfstuned.host.root import WitnessRoot
 from nfstuned.model.facts import Answer, Network
 from tests.check.hosts import Told
 from tests.cli.conftest import Host, Run
+from tests.cli.terminal import on_a_terminal
 
 CONFIG = '[[policy]]\nmatch = { server = "10.1.2.0/24" }\nprofile = "azure-netapp-files"\n'
 OLD = "# mine\n10.1.2.4:/vol1 /mnt/vol1\tnfs vers=4.1,hard 0 0\n"
@@ -141,20 +142,8 @@ def test_it_does_not_ask_where_nobody_sees_the_difference(here: Host) -> None:
     [(b"y\n", 0, "done", NEW), (b"n\n", 1, "skipped", OLD), (b"\n", 1, "skipped", OLD)],
 )
 def test_on_a_terminal_it_asks(here: Host, answer: bytes, status: int, outcome: str, text: str) -> None:
-    main, side = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(here.tree), "json"],
-        stdin=side,
-        stdout=subprocess.PIPE,
-        stderr=side,
-        cwd=PROJECT,
-    )
-    os.close(side)
-    os.write(main, answer)
-    out, _ = process.communicate(timeout=60)
-    talk = os.read(main, 1 << 16).decode().replace("\r\n", "\n")
-    os.close(main)
-    assert (process.returncode, fstab(here).read_text()) == (status, text)
+    returned, out, talk = on_a_terminal([sys.executable, "-c", PROGRAM, str(here.tree), "json"], answer)
+    assert (returned, fstab(here).read_text()) == (status, text)
     assert json.loads(out)["actions"][0]["outcome"] == outcome
     assert "Change it? [y/N]" in talk
     assert DIFF.splitlines()[-1] in talk

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import fcntl
+import sys
 from pathlib import Path
 
 import pytest
 
 from nfstuned.host.lock import locked
 from nfstuned.host.remount import LOCK
-from tests.cli.groupchange import COMMANDS, Command, HostOnDisk, actions, on_a_terminal
+from tests.cli.groupchange import COMMANDS, Command, HostOnDisk, actions
+from tests.cli.terminal import on_a_terminal
 
 
 @pytest.fixture(params=COMMANDS, ids=lambda command: command.module.rpartition(".")[2])
@@ -22,6 +24,11 @@ def command(request: pytest.FixtureRequest) -> Command:
 @pytest.fixture
 def here(command: Command, tmp_path: Path) -> HostOnDisk:
     return command.prepare(tmp_path / "host")
+
+
+def program(command: Command, here: HostOnDisk) -> list[str]:
+    """Return what runs the command over a host in a process of its own, but for the format."""
+    return [sys.executable, "-m", command.module, str(here.tree)]
 
 
 @pytest.fixture
@@ -49,14 +56,14 @@ def test_without_a_terminal_nothing_is_done_unasked(
 def test_on_a_terminal_it_shows_the_plan_and_asks(
     here: HostOnDisk, command: Command, plan: str, answer: bytes, ending: tuple[int, str]
 ) -> None:
-    status, out, talk = on_a_terminal(command.module, here.tree, answer)
+    status, out, talk = on_a_terminal([*program(command, here), "json"], answer)
     assert {(status, one["outcome"]) for one in actions(out)} == {ending}
     assert plan in talk
     assert command.question in talk
 
 
 def test_what_has_changed_while_it_asked_is_left(here: HostOnDisk, command: Command) -> None:
-    returned, out, _ = on_a_terminal(command.module, here.tree, b"y\n", ["changing"])
+    returned, out, _ = on_a_terminal([*program(command, here), "json", "changing"], b"y\n")
     assert returned == 1
     assert {one["reason"] for one in actions(out)} == {
         "the host has changed since this was shown: nothing was done; try again"
