@@ -131,8 +131,6 @@ def connected(had: GroupTotals, lines: tuple[Transport, ...], now_s: float) -> G
 
 def _line(old: Transport | None, new: Transport, span: Span) -> tuple[int, int, int, int]:
     after = (new.sends, new.connects or 0, new.in_flight_sum, new.backlog_sum)
-    if min(after) < 0:  # a damaged line: the kernel prints these without a sign
-        return 0, 0, 0, 0
     if old is None:
         return after
     try:

@@ -20,6 +20,10 @@ FILE = "/proc/self/mountstats"
 _IDLE_OP = (": 0 0 0 0 0 0 0 0", ": 0 0 0 0 0 0 0 0 0")
 _IDLE_OP_BYTES = tuple(text.encode() for text in _IDLE_OP)
 _OP_COLUMNS, _BYTES_COLUMNS = 8, 8
+_TIMES = (5, 6, 7)
+"""Columns of an operation: queue, RTT, execute."""
+_BYTES, _EVENTS, _OP = range(_BYTES_COLUMNS), range(27), {*range(_OP_COLUMNS + 1)} - {*_TIMES}
+"""Columns without a sign."""
 Row = tuple[int, ...]
 """The numbers of one line, in its order."""
 _SIGN, _WRAP = 1 << 63, 1 << 64
@@ -27,6 +31,8 @@ _SIGN, _WRAP = 1 << 63, 1 << 64
 _CALLS = ("sends", "receives", "bad_xids", "in_flight_sum", "backlog_sum")
 _SLOTS = ("max_slots", "sending_sum", "pending_sum")
 _STREAM = ("binds", "connects", "connect_s", "idle_s", *_CALLS)
+_SIGNED = "idle_s"
+"""The one number of a transport that the kernel prints with a sign."""
 _COLUMNS = {
     "tcp": ("source_port", *_STREAM, *_SLOTS),
     "udp": ("source_port", "binds", *_CALLS, *_SLOTS),
@@ -59,7 +65,7 @@ def parse_mountstats(text: str | bytes, file: str = FILE) -> tuple[MountStats | 
 def total_row(text: bytes) -> Row:
     """Return the numbers of a `bytes:` line, in the order of ByteCounters; ParseError for any damage."""
     try:
-        return tuple(counters("bytes", text.decode("utf-8", "surrogateescape"), _BYTES_COLUMNS))
+        return tuple(_counters("bytes", text.decode("utf-8", "surrogateescape"), _BYTES_COLUMNS, _BYTES))
     except ValueError as error:
         raise ParseError(FILE, 0, str(error)) from None
 
@@ -96,7 +102,15 @@ def _operation(line: str) -> tuple[str, list[int]] | None:
     if not separator:
         return None
     name = name.strip()
-    return name, counters(name, columns, _OP_COLUMNS)[: _OP_COLUMNS + 1]
+    return name, _counters(name, columns, _OP_COLUMNS, _OP)[: _OP_COLUMNS + 1]
+
+
+def _counters(what: str, text: str, least: int, unsigned: Iterable[int]) -> list[int]:
+    """Return the numbers of a line, of which those in the columns `unsigned` are not negative."""
+    values = counters(what, text, least)
+    if min(values) < 0 and any(values[column] < 0 for column in unsigned if column < len(values)):
+        raise ValueError(f"{what} holds a negative number: {quoted(text)}")
+    return values
 
 
 def _mount(data: bytes, piece: Piece, errors: str, place: tuple[str, int]) -> MountStats:
@@ -136,7 +150,7 @@ def _each(lines: Iterable[tuple[int, str]], take: Callable[[str], None], file: s
 
 
 def _totals(text: str) -> ByteCounters:
-    return ByteCounters(*counters("bytes", text, _BYTES_COLUMNS)[:_BYTES_COLUMNS])
+    return ByteCounters(*_counters("bytes", text, _BYTES_COLUMNS, _BYTES)[:_BYTES_COLUMNS])
 
 
 class _Stanza:
@@ -162,7 +176,7 @@ class _Stanza:
         elif name == "\tage":
             self.age_s = number("age", rest)
         elif name == "\tevents":
-            self.events = tuple(counters("events", rest, 0))
+            self.events = tuple(_counters("events", rest, 0, _EVENTS))
         elif name == "\tbytes":
             self.bytes = _totals(rest)
         elif name == "\txprt":
@@ -175,7 +189,8 @@ class _Stanza:
             return
         complete = len(names)
         before_slots = complete - len(_SLOTS) if names[-1] == _SLOTS[-1] else complete
-        values = counters(f"xprt {protocol}", columns, before_slots)
+        unsigned = (column for column, name in enumerate(names) if name != _SIGNED)
+        values = _counters(f"xprt {protocol}", columns, before_slots, unsigned)
         if before_slots < len(values) < complete:
             raise ValueError(
                 f"xprt {protocol} has {len(values)} numbers, {complete} expected: {quoted(text)}"
@@ -198,7 +213,7 @@ class _Stanza:
         if found is None:
             return
         name, values = found
-        for column in (5, 6, 7):
+        for column in _TIMES:
             if values[column] >= _SIGN:
                 values[column] -= _WRAP
         if any(values):

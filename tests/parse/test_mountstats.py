@@ -207,6 +207,12 @@ def test_a_name_without_an_end_is_passed_over() -> None:
         (f"\tbytes:\t1 2 3 4 5 6 7 {2**64}", f"3: bytes does not fit 64 bits: '1 2 3 4 5 6 7 {2**64}'"),
         ("\tevents:\t1 x", "3: events holds something that is not a number: '1 x'"),
         ("\tage:\t-1", "3: age is not a number: '-1'"),
+        ("\tbytes:\t1 2 3 -4 5 6 7 8 ", "3: bytes holds a negative number: '1 2 3 -4 5 6 7 8 '"),
+        ("\tevents:\t1 -2 ", "3: events holds a negative number: '1 -2 '"),
+        (
+            "\txprt:\ttcp 829 1 -1 0 4 5 6 7 8 9",
+            "3: xprt tcp holds a negative number: '829 1 -1 0 4 5 6 7 8 9'",
+        ),
         ("\txprt:\ttcp 1 2 3", "3: xprt tcp has 3 numbers, at least 10 expected: '1 2 3'"),
         (
             "\txprt:\ttcp 1 2 3 4 5 6 7 8 9 10 11",
@@ -217,6 +223,10 @@ def test_a_name_without_an_end_is_passed_over() -> None:
             "3: xprt rdma has 9 numbers, at least 10 expected: '1 2 3 4 5 6 7 8 9'",
         ),
         (f"{OPS}\n\tREAD: 1 2 3 4 5 6 7", "4: READ has 7 numbers, at least 8 expected: '1 2 3 4 5 6 7'"),
+        (
+            f"{OPS}\n\tREAD: 1 2 3 4 5 6 7 8 -9",
+            "4: READ holds a negative number: '1 2 3 4 5 6 7 8 -9'",
+        ),
         (
             f"{OPS}\n\tREAD: 0 0 0 0 0 0 0 0\n\tNULL: 1 a",
             "5: NULL holds something that is not a number: '1 a'",
@@ -234,6 +244,14 @@ def test_a_damaged_line_costs_its_own_mount_only(line: str, message: str) -> Non
     assert isinstance(damage, ParseError)
     number, _, rest = message.partition(":")
     assert str(damage) == f"/proc/self/mountstats:{int(number) + 4}:{rest}"
+
+
+def test_a_column_that_no_kernel_has_yet_may_have_a_sign() -> None:
+    lines = "\txprt:\ttcp 829 1 2 3 4 5 6 7 8 9 10 11 12 -13", "\tbytes:\t1 2 3 4 5 6 7 8 -9"
+    mount = only(stanza(*lines, OPS, "\tREAD: 1 2 3 4 5 6 7 8 9 -10"))
+    assert mount.transports[0].extra == (-13,)
+    assert mount.bytes == ByteCounters(1, 2, 3, 4, 5, 6, 7, 8)
+    assert mount.ops["READ"] == OpCounters(1, 2, 3, 4, 5, 6, 7, 8, 9)
 
 
 def test_a_header_that_does_not_name_a_mount_is_an_error() -> None:
