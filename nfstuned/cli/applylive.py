@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import click
@@ -11,11 +11,10 @@ import click
 from nfstuned.cli.apply import COULD_NOT_TRY
 from nfstuned.cli.asking import live_outside
 from nfstuned.cli.groupchange import ALL, Found, Wish, change_groups
-from nfstuned.cli.groupwork import ask_servers, facts_of
+from nfstuned.cli.groupwork import candidates
 from nfstuned.cli.policy import usable_policy
 from nfstuned.core.live import plan_live
 from nfstuned.core.livesteps import carry_out
-from nfstuned.core.remount import cases, members
 from nfstuned.core.remountservers import unanswered
 from nfstuned.core.render_live import lasting, live_cells, plan_lines, planned
 from nfstuned.errors import ParseError
@@ -25,7 +24,7 @@ from nfstuned.host.remount import LOCK
 from nfstuned.host.root import Root
 from nfstuned.model.live import KIND, LiveHands, LivePlan, SwitchSeen
 from nfstuned.model.policy import Policy
-from nfstuned.model.remount import Ended, Left, Node, Sight
+from nfstuned.model.remount import Ended, Left, Node
 from nfstuned.model.work import Result
 
 
@@ -63,17 +62,14 @@ class _Live:
         return self.ground.obstacle()
 
     def look(self, place: str | None) -> Found[LivePlan] | None:
-        facts, sight = facts_of(self.root, self.policy), Sight(nodes=self.ground.nodes())
-        if place is not None and not members(facts, sight, place):
+        groups = candidates(self.root, self.policy, self.outside, self.ground.nodes(), place)
+        if groups is None:
             return None
-        found = cases(facts, sight, place)
-        if not found:
-            return Found((), ())
-        network = ask_servers(self.outside, found)
-        switches = self.ground.switches(frozenset[str]().union(*(case.devices for case in found)))
+        network = groups.facts.network
+        switches = self.ground.switches(frozenset[str]().union(*(case.devices for case in groups.cases)))
         drawn = [
             plan_live(case, switches, unanswered(case, network))
-            for case in cases(replace(facts, network=network), sight, place)
+            for case in groups.cases
             if place is not None or case.goal.new > case.goal.old
         ]
         return Found(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import click
@@ -11,9 +11,9 @@ import click
 from nfstuned.cli.apply import COULD_NOT_TRY
 from nfstuned.cli.asking import live_outside
 from nfstuned.cli.groupchange import ALL, Found, Wish, change_groups
-from nfstuned.cli.groupwork import ask_servers, facts_of
+from nfstuned.cli.groupwork import candidates
 from nfstuned.cli.policy import usable_policy
-from nfstuned.core.remount import cases, members, plan_remount
+from nfstuned.core.remount import cases, plan_remount
 from nfstuned.core.remountservers import places, silent
 from nfstuned.core.remountsteps import carry_out
 from nfstuned.core.render_remount import finish_lines, plan_lines, planned, remount_cells
@@ -75,20 +75,17 @@ class _Remount:
         Servers are asked before processes are looked at: one that waits for a dead server can hold up the
         reader.
         """
-        facts, sight = facts_of(self.root, self.policy), Sight(nodes=self.ground.nodes())
-        if place is not None and not members(facts, sight, place):
+        groups = candidates(self.root, self.policy, self.outside, self.ground.nodes(), place)
+        if groups is None:
             return None
-        found = cases(facts, sight, place)
-        if not found:
-            return Found((), ())
-        network = ask_servers(self.outside, found)
-        alive = [case for case in found if not silent(case, network)]
+        facts, sight, network = groups.facts, groups.sight, groups.facts.network
+        alive = [case for case in groups.cases if not silent(case, network)]
         if alive:
             devices = frozenset[str]().union(*(case.devices for case in alive))
             sight = self.ground.sight(devices, [name for case in alive for name in case.units])
         drawn = [
             (plan_remount(case, silent(case, network)), places(case, network))
-            for case in cases(replace(facts, network=network), sight, place)
+            for case in cases(facts, sight, place)
         ]
         return Found(
             tuple(_Again(plan, where) for plan, where in drawn if isinstance(plan, Plan)),
