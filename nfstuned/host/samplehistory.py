@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import bz2
 import errno
 import gzip
+import lzma
 import os
 import re
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from typing import BinaryIO, cast
@@ -23,9 +25,14 @@ from nfstuned.parse.samples import parse_entry, parse_line
 STDIN = "-"
 LONGEST = 4_000_000
 """In bytes: a sample of a thousand mount points has a tenth of it. Longer is no line of ours."""
-_ASIDE = re.compile(r"(?:\.(?P<number>\d{1,4})|-(?P<date>\d{8,10}))(?:\.gz)?")
-_MAGIC = b"\x1f\x8b"
-"""Of gzip."""
+_ASIDE = re.compile(r"(?:\.(?P<number>\d{1,4})|-(?P<date>\d{8,10}))(?P<compressed>\.(?:gz|bz2|xz|zst))?")
+_OPENERS: Mapping[bytes, Callable[[BinaryIO], object]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\0": lzma.open,
+}
+"""What reads a file that begins with these bytes."""
+_ZSTD = b"\x28\xb5\x2f\xfd"
 
 Found = Iterator[Sample | ParseError]
 
@@ -41,8 +48,8 @@ def from_journal(root: Root, since_s: float | None) -> Found:
 def from_files(path: str, since_s: float | None) -> Found:
     """Return the samples of a file and, before them, of those that were put aside from it, oldest first.
 
-    `path.2` and `path.1` are older files, and `path-20260729` of logrotate, also with `.gz`; "-" is stdin.
-    Raises OSError, before the first, where one cannot be read.
+    `path.2` and `path.1` are older files, and `path-20260729` of logrotate, also compressed (gzip, bzip2,
+    xz); "-" is stdin. Raises OSError, before the first, where one cannot be read.
     """
     with ExitStack() as opened:
         if path == STDIN:
@@ -70,9 +77,8 @@ def _with_older(path: str) -> list[str]:
     there = set(os.listdir(folder or "."))
     for other in there:
         found = _ASIDE.fullmatch(other, len(name)) if other.startswith(name) else None
-        plain = other.removesuffix(".gz")
         # While gzip makes `path.2.gz`, `path.2` is there as well, and whole.
-        if found and (other == plain or plain not in there):
+        if found and not (found["compressed"] and other.removesuffix(found["compressed"]) in there):
             age = found["date"] or "9"  # names with a date are older than numbered ones
             older.append((age, -int(found["number"] or 0), os.path.join(folder, other)))
     files = [other for *_, other in sorted(older)]
@@ -93,21 +99,32 @@ def _of_file(name: str, file: BinaryIO) -> Found:
                 yield ParseError(name, number, f"longer than {LONGEST} bytes")
             elif line.strip():
                 yield parse_line(line, name, number)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        yield ParseError(name, 0, f"damaged gzip: {error}")
+    except ValueError as error:
+        yield ParseError(name, 0, str(error))
+    except (EOFError, zlib.error, lzma.LZMAError) as error:
+        yield ParseError(name, 0, f"damaged: {error}")
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        yield ParseError(name, 0, f"damaged: {error}")
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
     """Yield lines; of one that is too long only the beginning, which is longer than LONGEST."""
-    reader = file
-    if file.seekable() and file.read(len(_MAGIC)) == _MAGIC:
-        reader = cast("BinaryIO", gzip.GzipFile(fileobj=file))
-    if file.seekable():
-        file.seek(0)
+    reader = _decompressed(file) if file.seekable() else file
     while line := reader.readline(LONGEST + 1):
         yield line
         while len(line) > LONGEST and not line.endswith(b"\n"):
             line = reader.readline(LONGEST + 1) or b"\n"
+
+
+def _decompressed(file: BinaryIO) -> BinaryIO:
+    beginning = file.read(6)
+    file.seek(0)
+    if beginning.startswith(_ZSTD):
+        raise ValueError("zstd is not read here: zstd -dc FILE | nfstuned samples --file -")
+    opener = next((opener for magic, opener in _OPENERS.items() if beginning.startswith(magic)), None)
+    return file if opener is None else cast("BinaryIO", opener(file))
 
 
 def _since(found: Found, since_s: float | None) -> Found:

@@ -23,6 +23,8 @@ sample_interval = "5m"
 [samples]
 file = "/var/log/nfstuned/samples.jsonl"
 max_size = "1M"
+[prometheus]
+listen = "127.0.0.1:9814"
 [[policy]]
 match = { server = ["10.1.2.0/24", "*.example.com"], export = "/vol1*" }
 profile = "scratch"
@@ -63,7 +65,7 @@ def test_show_has_the_administrator_s_numbers_and_the_vendors_sources(host: Make
 def test_show_as_json_has_the_same_tables(host: MakeHost) -> None:
     here = host("no-nfs")
     here.configure(SITE)
-    document = json.loads(here.run("config", "show", "--format", "json").out)
+    document = here.run("config", "show", "--format", "json").document
     assert document["schema"] == "nfstuned.config/1"
     assert document["profile"]["azure-files"]["read_ahead_kb"] == 15360
     assert document["profile"]["azure-files"]["sources"][0]["url"].startswith("https://")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -123,7 +126,31 @@ class TestFiles:
         file.with_name("samples.jsonl.1.gz").write_bytes(whole[: len(whole) // 2])
         file.write_bytes(text(numbered(3)))
         assert 3 in times_of(file)
-        assert any("samples.jsonl.1.gz: damaged gzip: " in problem for problem in problems(file))
+        assert any("samples.jsonl.1.gz: damaged: " in problem for problem in problems(file))
+
+    @pytest.mark.parametrize(
+        ("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)]
+    )
+    def test_whatever_logrotate_compressed_with_is_read(
+        self, file: Path, suffix: str, pack: Callable[[bytes], bytes]
+    ) -> None:
+        older = file.with_name(f"samples.jsonl.1{suffix}")
+        older.write_bytes(pack(text(numbered(1))))
+        file.write_bytes(text(numbered(2)))
+        assert times(file) == [1, 2]
+        older.write_bytes(pack(text(numbered(1)))[:-20] + b"x" * 20)
+        assert times_of(file) == [1, 2] or times_of(file) == [2]
+        assert [problem.partition(": ")[2][:7] for problem in problems(file)] == ["damaged"]
+
+    @pytest.mark.skipif(shutil.which("zstd") is None, reason="zstd is not installed (Debian's package zstd)")
+    def test_a_compression_that_is_not_read_is_said_with_its_remedy(self, file: Path) -> None:
+        file.with_name("samples.jsonl.1").write_bytes(text(numbered(1)))
+        subprocess.run(["zstd", "-q", "--rm", f"{file}.1"], check=True)
+        file.write_bytes(text(numbered(2)))
+        assert times_of(file) == [2]
+        assert problems(file) == [
+            f"{file}.1.zst: zstd is not read here: zstd -dc FILE | nfstuned samples --file -"
+        ]
 
     def test_stdin_is_a_file(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text(numbered(1, 2)))))
