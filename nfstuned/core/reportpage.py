@@ -140,7 +140,7 @@ def _samples(page: Page) -> Iterator[str]:
 def _row(mount: MountSeries, frame: Frame, number: int | None) -> str:
     name = esc(mount.place)
     lines = [Line(key, style, mount.lines.get(key, ())) for key, style in (("read", "s1"), ("write", "s2"))]
-    over_fetch = mount.server_read_bytes / mount.read_bytes if mount.read_bytes else None
+    over_fetch = mount.server_read_bytes / mount.read_bytes if mount.read_bytes >= 1 else None
     numbers = (
         duration(mount.used_s),
         amount(mount.read_bytes),

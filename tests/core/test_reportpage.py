@@ -126,6 +126,12 @@ def test_names_of_others_are_shown_and_do_nothing() -> None:
     assert "NFS mounts of client<1>" in words
 
 
+def test_less_than_a_byte_is_no_read_that_a_ratio_could_be_of() -> None:
+    """A sample whose rate is next to nothing, which no kernel makes, must not print an infinite one."""
+    words = said(page([replace(used(step), read_bytes_per_s=5e-324) for step in (0, 1)], Told()))
+    assert not re.search(r"\b(inf|nan)\b", words)
+
+
 def test_it_says_what_it_is_about() -> None:
     words = said(SMALL)
     assert "2026-07-25 17:20:00 to 2026-07-25 17:30:00, UTC (UTC+00:00)" in words
