@@ -10,7 +10,7 @@ _nfstuned() {
     fi
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         case "$place $word" in
-            "nfstuned status" | "nfstuned undo" | "nfstuned daemon" | "nfstuned config" | "nfstuned config show" | "nfstuned config check" | "nfstuned config schema" | "nfstuned completion" | "nfstuned apply" | "nfstuned bake" | "nfstuned check" | "nfstuned explain" | "nfstuned install-files" | "nfstuned rules" | "nfstuned samples" | "nfstuned top" | "nfstuned report") place="$place $word" ;;
+            "nfstuned status" | "nfstuned undo" | "nfstuned daemon" | "nfstuned udev" | "nfstuned udev mask" | "nfstuned udev unmask" | "nfstuned config" | "nfstuned config show" | "nfstuned config check" | "nfstuned config schema" | "nfstuned completion" | "nfstuned apply" | "nfstuned bake" | "nfstuned check" | "nfstuned explain" | "nfstuned install-files" | "nfstuned rules" | "nfstuned samples" | "nfstuned top" | "nfstuned report") place="$place $word" ;;
         esac
     done
     case "$place $prev" in
@@ -43,10 +43,13 @@ _nfstuned() {
         "nfstuned report --file") words="" ;;
         "nfstuned report --output") words="" ;;
         *) case "$place" in
-            "nfstuned") words="status undo daemon config completion apply bake check explain install-files rules samples top report --version -h --help" ;;
+            "nfstuned") words="status undo daemon udev config completion apply bake check explain install-files rules samples top report --version -h --help" ;;
             "nfstuned status") words="--format -h --help" ;;
             "nfstuned undo") words="--format -h --help" ;;
             "nfstuned daemon") words="-h --help" ;;
+            "nfstuned udev") words="mask unmask -h --help" ;;
+            "nfstuned udev mask") words="-h --help" ;;
+            "nfstuned udev unmask") words="-h --help" ;;
             "nfstuned config") words="show check schema -h --help" ;;
             "nfstuned config show") words="--format -h --help" ;;
             "nfstuned config check") words="-h --help" ;;

@@ -19,6 +19,7 @@ from nfstuned.core.bakeplan import (
     settled,
     taken_back,
     together,
+    wanted_mask,
     wanted_parameters,
     wanted_rule,
     wanted_sections,
@@ -156,7 +157,8 @@ def _wanted(image: _Image, bare: BareRoot, policy: Policy, wish: Wish) -> tuple[
     unit = observe_unit(bare, SERVICE, image=True)
     if wish.daemonless:
         awk, starts = bare.executable("usr/bin/awk"), facts.system.daemon.enabled
-        start = wanted_rule(daemonless_rule(), has_awk=awk, linked=unit.enabled, starts=starts)
+        rule = wanted_rule(daemonless_rule(), has_awk=awk, linked=unit.enabled, starts=starts)
+        start = together((rule, wanted_mask(facts))) if awk else rule
     else:
         start = wanted_service(Service(unit, *unit_file(bare, SERVICE)))
     drop_in, replaced = _drop_in(image, facts, service=not wish.daemonless)

@@ -12,6 +12,8 @@ from nfstuned.core.render import printable
 from nfstuned.host.files import contents, own_command
 from nfstuned.host.imageroot import ImageRoot
 from nfstuned.host.ledger import Ledger
+from nfstuned.host.root import Root
+from nfstuned.host.udevmask import made_masks, reload_rules, take_masks
 from nfstuned.model.files import Placement, Step, Work
 
 COMMAND = "install-files"
@@ -75,7 +77,23 @@ def remove(folder: str, *, dry_run: bool) -> int:
             return _failed(error)
     status = _show(steps)
     sys.stdout.write(_AFTERWARDS if steps and not dry_run else "")
+    if not dry_run and root.prefix == "/":
+        return max(status, _unmask())
     return status
+
+
+def _unmask() -> int:
+    """Take back the masks of a service that was not stopped before; return the exit status."""
+    host = Root()
+    try:
+        masked = made_masks(host)
+        take_masks(host, masked)
+    except OSError as error:
+        return _failed(error)
+    problem = reload_rules() if masked else ""
+    if problem:
+        note(f"udev could not be told that its rules are in force again: {problem}")
+    return REFUSED if problem else ALL_DONE
 
 
 def _show(steps: Sequence[Placement]) -> int:

@@ -6,11 +6,12 @@ import sys
 
 from nfstuned.cli import notes
 from nfstuned.cli.policy import usable_policy
-from nfstuned.core.render import STATUS_HEADER, hints, status_cells, status_document, to_json
-from nfstuned.core.status import hidden, status
+from nfstuned.core.render import STATUS_HEADER, hints, rule_lines, status_cells, status_document, to_json
+from nfstuned.core.status import hidden, rules, status
 from nfstuned.host.observe import observe
 from nfstuned.host.root import Root
-from nfstuned.model.status import StatusRow
+from nfstuned.host.udevfiles import observe_udev
+from nfstuned.model.status import StatusRow, StatusRules
 
 SHOWN, INVALID = 0, 2
 
@@ -21,18 +22,18 @@ def show(root: Root, form: str) -> int:
     if policy is None:
         notes.note("the configuration is invalid: no target is known")
     snapshot = observe(root)
-    rows = status(snapshot, policy)
+    rows, writers = status(snapshot, policy), rules(observe_udev(root))
     notes.unreadable_lines(snapshot.problems)
     complete = all(row.connections is not None for row in rows)
     notes.denied(root, harmless=(f"{root.view}/mountstats",) if complete else ())
     if form == "json":
-        sys.stdout.write(to_json(status_document(rows)) + "\n")
+        sys.stdout.write(to_json(status_document(rows, writers)) + "\n")
     else:
-        _print(rows, hidden(snapshot))
+        _print(rows, hidden(snapshot), writers)
     return SHOWN if policy is not None else INVALID
 
 
-def _print(rows: tuple[StatusRow, ...], unseen: tuple[str, ...]) -> None:
+def _print(rows: tuple[StatusRow, ...], unseen: tuple[str, ...], writers: tuple[StatusRules, ...]) -> None:
     if rows:
         from nfstuned.cli.text import Column, print_table  # noqa: PLC0415 - rich is slow to load
 
@@ -49,5 +50,5 @@ def _print(rows: tuple[StatusRow, ...], unseen: tuple[str, ...]) -> None:
         print_table(columns, [status_cells(row) for row in rows], STATUS_HEADER)
     else:
         sys.stdout.write("No NFS mounts.\n")
-    for line in hints(rows, unseen):
+    for line in (*hints(rows, unseen), *(rule_lines(writers) if rows else ())):
         sys.stdout.write(line + "\n")

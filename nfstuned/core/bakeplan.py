@@ -8,11 +8,13 @@ from dataclasses import replace
 
 from nfstuned.core.rules.kernels import lasting, new_file
 from nfstuned.core.rules.slots import SESSION_SLOTS, SLOT_TABLE, crowd
+from nfstuned.core.udevmask import is_default, set_by_administrator
 from nfstuned.model.bake import ImageChange, Kind, Service, Wanted
 from nfstuned.model.change import SectionChange
 from nfstuned.model.facts import Facts
 from nfstuned.model.files import Content, Link, Placement, Step
 from nfstuned.model.intent import UnitSetting
+from nfstuned.model.udev import BAKED, NFS_RULES
 from nfstuned.model.work import Result
 from nfstuned.parse.installed import encoded
 from nfstuned.parse.nfsmount import PERSISTED
@@ -20,7 +22,8 @@ from nfstuned.parse.units import parse_unit
 
 SERVICE = "nfstuned.service"
 UNITS = "etc/systemd/system"
-RULE = "etc/udev/rules.d/99-nfstuned.rules"
+RULES = "etc/udev/rules.d"
+RULE = f"{RULES}/99-nfstuned.rules"
 _TARGET = re.compile(r"[A-Za-z0-9:_.@-]+\.(?:target|service|slice|socket|path|timer)")
 _FOLDERS = {"WantedBy": ".wants", "RequiredBy": ".requires"}
 _ABSENT = (
@@ -83,6 +86,20 @@ def wanted_rule(text: bytes, *, has_awk: bool, linked: bool, starts: bool) -> Wa
     why = _BESIDE if linked else _PRESET
     beside = ImageChange(Kind.SERVICE, SERVICE, "", "enabled", "enabled", Result.SKIPPED, why)
     return Wanted((rule, beside) if starts else (rule,), {RULE: text})
+
+
+def wanted_mask(facts: Facts) -> Wanted:
+    """Return what keeps nfs-utils' rule from writing before the udev rule that does without the service.
+
+    Nothing where the image has another rule of that name, or an administrator gave nfsrahead values.
+    """
+    stock = [file for file in facts.udev if file.path.endswith("/" + NFS_RULES) and is_default(file)]
+    if not stock or set_by_administrator(facts.writers) is not None:
+        return Wanted()
+    path = f"{RULES}/{NFS_RULES}"
+    reason = f"{stock[0].path} would write 128 KiB first"
+    change = ImageChange(Kind.RULE, NFS_RULES, "/" + path, "in force", "masked", Result.PLANNED, reason)
+    return Wanted((change,), {path: BAKED.encode()})
 
 
 def wanted_parameters(facts: Facts) -> Wanted:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from nfstuned.model.bake import ImageChange, Kind
 from nfstuned.model.change import Change, SectionChange
-from nfstuned.model.status import StatusRow
+from nfstuned.model.status import StatusRow, StatusRules
 from nfstuned.model.work import Outcome, Result
 
 Document = dict[str, object]
@@ -42,10 +42,21 @@ def to_json(document: Document) -> str:
     return json.dumps(document, indent=2)
 
 
-def status_document(rows: Sequence[StatusRow]) -> Document:
+def status_document(rows: Sequence[StatusRow], rules: Sequence[StatusRules]) -> Document:
     """Return `nfstuned.status/1` (docs/schema/nfstuned.status.1.json)."""
     mounts = [{key: getattr(row, key) for key in STATUS_KEYS} for row in rows]
-    return {"schema": "nfstuned.status/1", "mounts": mounts}
+    writers = [{"file": one.file, "masked_by": one.masked_by} for one in rules]
+    return {"schema": "nfstuned.status/1", "mounts": mounts, "udev_rules": writers}
+
+
+def rule_lines(rules: Sequence[StatusRules]) -> tuple[str, ...]:
+    """Return who writes read-aheads beside the service, and who is kept from it."""
+    return tuple(
+        f"udev: {one.file} is masked by {one.masked_by} while the service runs"
+        if one.masked_by
+        else f"udev: {one.file} writes read-aheads, too: nfstuned check"
+        for one in rules
+    )
 
 
 def changes_document(changes: Sequence[Change]) -> Document:

@@ -11,8 +11,8 @@ from nfstuned.core.endpoint import AZURE_FILES, EFS, is_loopback, split_source
 from nfstuned.core.nfsoptions import version
 from nfstuned.core.policy import read_ahead_kb
 from nfstuned.core.udevinforce import in_force, is_nfsrahead, reaches_all
-from nfstuned.model.facts import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Facts, Target
-from nfstuned.model.intent import Setting
+from nfstuned.model.facts import Facts, Target
+from nfstuned.model.intent import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Setting
 from nfstuned.model.policy import Profile
 
 NFSRAHEAD_KB = 128
@@ -102,7 +102,7 @@ def kind_of(target: Target) -> str:
 def _rules(facts: Facts) -> Iterator[Rival]:
     for writer in in_force(facts):
         place = f"{writer.file}:{writer.line}"
-        if not reaches_all(facts, writer):
+        if not reaches_all(facts.udev, writer):
             continue
         if is_nfsrahead(writer):
             yield from _nfsrahead(facts, place)

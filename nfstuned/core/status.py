@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nfstuned.core.carrying import carried
 from nfstuned.core.intent import Intents, find, options
 from nfstuned.core.policy import decide
+from nfstuned.core.udevinforce import file_writers, last_words
 from nfstuned.model.kernel import Mount, MountStats
 from nfstuned.model.policy import Policy, Profile
-from nfstuned.model.status import StatusRow
+from nfstuned.model.status import StatusRow, StatusRules
+from nfstuned.model.udev import UdevFile, is_mask
 from nfstuned.model.work import Snapshot, Superblock
 
 _NO_POLICY = Policy(profiles=())
@@ -32,6 +35,13 @@ def status(snapshot: Snapshot, policy: Policy | None) -> tuple[StatusRow, ...]:
 def hidden(snapshot: Snapshot) -> tuple[str, ...]:
     """Return the superblocks in use without a visible mount: lazily unmounted, or out of sight."""
     return tuple(superblock.device for superblock in snapshot.superblocks if not superblock.mounts)
+
+
+def rules(files: Sequence[UdevFile]) -> tuple[StatusRules, ...]:
+    """Return the files of udev rules that write read-aheads, and those that the service masks."""
+    masked = [StatusRules(hidden, file.path) for file in files if is_mask(file.text) for hidden in file.hides]
+    writing = dict.fromkeys(writer.file for writer in last_words(files, file_writers(files)))
+    return (*masked, *(StatusRules(file) for file in writing))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from types import FrameType
 
 from nfstuned.daemon.exposed import Exposed
@@ -19,7 +19,7 @@ from nfstuned.errors import ConfigError
 from nfstuned.host.builtin import builtin_policy
 from nfstuned.host.config import find_files
 from nfstuned.host.configchild import Child, start_load
-from nfstuned.host.events import EventsLostError, KernelEvents, MountTable, UdevEvents
+from nfstuned.host.events import EventsLostError, KernelEvents, MountTable, UdevEvents, Writes
 from nfstuned.host.journal import Journal, Message, Priority
 from nfstuned.host.root import Root
 from nfstuned.host.service import notify, reloading, watchdog_s
@@ -64,13 +64,15 @@ class Daemon:
         # Every source is opened before the first look: what changes afterwards is an event.
         self._kernel = KernelEvents()
         self._udev = UdevEvents()
+        self._writes = self._watch_writes()
         self._table = MountTable(root)
         self._wakeup = self._catch_signals()
         self._poll = select.epoll()
         parts = (self._journal, self._reporter, self._tuner, self._sampler)
         self._exposed = Exposed(self._poll, lambda metrics: metrics(root, parts))
-        for source in (self._kernel, self._udev, self._wakeup):
-            self._poll.register(source, select.EPOLLIN)
+        for source in (self._kernel, self._udev, self._writes, self._wakeup):
+            if source is not None:
+                self._poll.register(source, select.EPOLLIN)
         self._poll.register(self._table, select.EPOLLPRI)
 
     def run(self) -> int:
@@ -99,8 +101,7 @@ class Daemon:
     def _cycle(self) -> None:
         ready = dict(self._poll.poll(self._timeout()))
         self._drain_kernel()
-        if self._udev.fileno() in ready:
-            self._drain_udev()
+        self._drain_writers(ready)
         if self._table.fileno() in ready:
             self._tuner.must_look = True
         if self._wakeup.fileno() in ready:
@@ -138,14 +139,27 @@ class Daemon:
         except EventsLostError:
             self._lost()
 
-    def _drain_udev(self) -> None:
+    def _drain_writers(self, ready: Container[int]) -> None:
+        """Check the value of each superblock to which a rule of udev, or anybody else, may have written."""
         try:
-            for event in self._udev.drain():
-                if event.action != "remove":
-                    self._tuner.settled(event.name)
-                    self._drain_kernel()
+            devices: list[str] = []
+            if self._writes is not None and self._writes.fileno() in ready:
+                devices.extend(self._writes.drain())
+            if self._udev.fileno() in ready:
+                devices.extend(event.name for event in self._udev.drain() if event.action != "remove")
+            for device in devices:
+                self._tuner.settled(device)
+                self._drain_kernel()
         except EventsLostError:
             self._lost()
+
+    def _watch_writes(self) -> Writes | None:
+        """Return what tells who else writes; None, told, where the kernel gives none."""
+        try:
+            self._tuner.writes = Writes(self._root)
+        except OSError as error:
+            self._reporter.unwatched(error)
+        return self._tuner.writes
 
     def _lost(self) -> None:
         """Look at everything soon; a queue that overflows again before that is the same news."""

@@ -26,6 +26,7 @@ class Reporter:
         self._journal = journal
         self.config_is_valid = False
         """The newest configuration is the one in use."""
+        self._unwatched_told = False
         self._untold: dict[str, Outcome] = {}
         self._unreadable: dict[str, None] = {}
         self._conflicts: dict[str, tuple[int | None, str]] = {}
@@ -138,6 +139,18 @@ class Reporter:
         self._unreadable[str(error)] = None
         self._journal.send(
             Message.UNREADABLE, str(error), Priority.WARNING, file=error.file, reason=error.message
+        )
+
+    def unwatched(self, error: OSError) -> None:
+        """Tell once that another writer of some read-ahead is not noticed at once."""
+        if self._unwatched_told:
+            return
+        self._unwatched_told = True
+        self._journal.send(
+            Message.UNWATCHED,
+            f"writes to read-aheads are not seen at once: {error.filename}: {error.strerror}",
+            Priority.WARNING,
+            reason=f"{error.filename}: {error.strerror}",
         )
 
     def events_lost(self) -> None:

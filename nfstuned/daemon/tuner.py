@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from nfstuned.core.contest import Contest
 from nfstuned.core.plan import changed_by_another, plan_superblock
@@ -13,6 +14,7 @@ from nfstuned.errors import ParseError
 from nfstuned.host import bdi as bdis
 from nfstuned.host.apply import apply, restore, write
 from nfstuned.host.bdi import GONE, PAGE_KB, Bdi
+from nfstuned.host.events import Writes
 from nfstuned.host.observe import nothing, observe_servers, observe_superblocks, observe_volumes
 from nfstuned.host.root import Root
 from nfstuned.host.state import State
@@ -37,10 +39,14 @@ class Tuner:
         self.between: Callable[[], None] = nothing
         """Called again and again during a look: new superblocks cannot wait until it ends."""
         self._contests: dict[str, Contest] = {}
-        self._fights: list[tuple[Superblock, Outcome]] = []
-        """Contests of the present look that are to be told; one that is only planned was given up."""
+        self._fights: list[Outcome] = []
+        """Contests that are to be told; one that is only planned was given up."""
         self._removed: set[str] = set()
         """What went during the present look, whose snapshot may still have it."""
+        self._decided: dict[str, tuple[Superblock, Decision]] = {}
+        """What was decided last, by device: the answer to another writer needs no look."""
+        self.writes: Writes | None = None
+        """Tells who writes later; without it only looks and udev's events find that."""
         self._unplaced: dict[str, int] = {}
         """Bdis that no mount of this namespace explains, with their identity; 0 once they were looked for."""
 
@@ -68,6 +74,11 @@ class Tuner:
         contest = self._contests.get(device)
         if contest is not None and contest.bdi != alive:
             del self._contests[device]
+        decided = self._decided.get(device)
+        if decided is not None and decided[0].bdi != alive:
+            del self._decided[device]
+        if self.writes is not None:
+            self.writes.forget(device, alive)
         if self._unplaced.get(device) != alive:
             self._unplaced.pop(device, None)
         self._removed.add(device)
@@ -77,17 +88,33 @@ class Tuner:
             self._state.drop(device)
 
     def settled(self, device: str) -> None:
-        """Check a superblock after udev's rules have run: one of them may have written the value."""
-        record = self._state.get(device)
-        if record is None or record.undone:
-            self.must_look = True
-            return
+        """Check a superblock whose value somebody may have written, and set it again at once.
+
+        udev's rules have run, or a write was seen. Who wrote is found out, and told, by the next look.
+        """
         try:
             with Bdi(self._root, device) as bdi:
-                changed = bdi.inode != record.bdi or bdi.read_kb() != record.written_kb
+                self._answer(bdi)
         except (OSError, ParseError):
             return
-        self.must_look |= changed
+
+    def _answer(self, bdi: Bdi) -> None:
+        value, record, contest = bdi.read_kb(), self._state.get(bdi.device), self._contests.get(bdi.device)
+        if record is not None and record.bdi != bdi.inode:
+            record = None
+        if record is not None and (record.undone or value == record.written_kb):
+            return
+        if contest is not None and contest.bdi == bdi.inode and contest.left:
+            return
+        known, decision = self._decided.get(bdi.device, (None, None))
+        if known is None or decision is None or known.bdi != bdi.inode:
+            self.must_look = True
+            return
+        superblock = replace(known, read_ahead_kb=value, record=record)
+        planned = plan_superblock(superblock, decision, PAGE_KB)
+        if planned is not None and planned.result is Result.PLANNED:
+            self.must_look = True
+            self._settle(superblock, decision)
 
     def look(self, *, deep: bool) -> None:
         """Look at everything and set what is not as it should be; `deep` includes other namespaces."""
@@ -102,6 +129,8 @@ class Tuner:
             self.between()
             if superblock.device not in self._removed:
                 decision = decide(self.policy, superblock, snapshot)
+                self._decided[superblock.device] = (superblock, decision)
+                self._watch(superblock.device, superblock.bdi)
                 self._settle(superblock, decision)
                 if superblock.mounts or (deep and superblock.device in self._unplaced):
                     self._reporter.place(superblock, decision)
@@ -146,6 +175,7 @@ class Tuner:
             self.must_look = True
             return
         superblock = Superblock(bdi.device, bdi.inode, bdi.read_kb(), volume=volume)
+        self._decided[bdi.device] = (superblock, decision)
         planned = plan_superblock(superblock, decision, PAGE_KB)
         if planned is None:
             return
@@ -155,6 +185,15 @@ class Tuner:
             self.must_look = True
             return
         self._reporter.keep(write(bdi, self._state, planned.action))
+        self._watch(bdi.device, bdi.inode)
+
+    def _watch(self, device: str, inode: int | None) -> None:
+        if self.writes is None or inode is None:
+            return
+        try:
+            self.writes.watch(device, inode)
+        except OSError as error:
+            self._reporter.unwatched(error)
 
     def _settle(self, superblock: Superblock, decision: Decision) -> None:
         if decision.conflict:
@@ -163,8 +202,6 @@ class Tuner:
         if planned is None or planned.result is not Result.PLANNED:
             return
         if changed_by_another(superblock):
-            # What was not told of it until now came first.
-            self._reporter.place(superblock, decision)
             self._contest(superblock, planned)
         else:
             self._reporter.keep(apply(self._root, self._state, planned.action))
@@ -176,21 +213,32 @@ class Tuner:
             before = Contest(inode)
         contest = self._contests[device] = before.again(self._clock())
         if not contest.left:
-            self._fights.append((superblock, apply(self._root, self._state, planned.action)))
+            self._fights.append(apply(self._root, self._state, planned.action))
         elif not before.left:
-            self._fights.append((superblock, planned))
+            self._fights.append(planned)
 
     def _tell_fights(self) -> None:
-        """Name who changed values, now that all are right: the rules are many, and reading them is slow."""
+        """Name who changed values, now that all are right: the rules are many, and reading them is slow.
+
+        A superblock whose mount does not show yet has no name to be told by: a later look tells.
+        """
         fights, self._fights = self._fights, []
-        if not fights:
-            return
-        files = rule_files(self._root)
-        for superblock, outcome in fights:
+        files: tuple[tuple[str, str], ...] | None = None
+        for outcome in fights:
             self.between()
-            culprit = _culprit(files, outcome.action.old_kb)
+            action = outcome.action
+            superblock, decision = self._decided.get(action.device, (None, None))
+            if superblock is None or decision is None or superblock.bdi != action.bdi:
+                continue
+            if not superblock.mounts and self._unplaced.get(action.device):
+                self._fights.append(outcome)
+                continue
+            files = rule_files(self._root) if files is None else files
+            culprit = _culprit(files, action.old_kb)
+            # What was not told of it until now came first.
+            self._reporter.place(superblock, decision)
             if outcome.result is Result.PLANNED:
-                self._reporter.left(superblock, outcome.action, culprit)
+                self._reporter.left(superblock, action, culprit)
             else:
                 self._reporter.contested(superblock, outcome, culprit)
 

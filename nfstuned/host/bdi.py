@@ -21,6 +21,11 @@ PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
 """The kernel keeps a read-ahead in whole pages of this many KiB, rounded down."""
 
 
+def bdi_file(root: Root, device: str) -> str:
+    """Return the path of a device's read_ahead_kb."""
+    return f"{root.prefix}{FOLDER}/{device}/read_ahead_kb"
+
+
 def identity(root: Root, device: str) -> int | None:
     """Return the inode of the device's read_ahead_kb, None when there is no such bdi.
 
@@ -28,7 +33,7 @@ def identity(root: Root, device: str) -> int | None:
     number with the same inode is the same superblock. Looking it up never touches the mount.
     """
     try:
-        return os.stat(f"{root.prefix}{FOLDER}/{device}/read_ahead_kb").st_ino
+        return os.stat(bdi_file(root, device)).st_ino
     except OSError:
         return None
 
@@ -50,7 +55,7 @@ class Bdi:
 
     def __init__(self, root: Root, device: str) -> None:
         self.device = device
-        self.name = f"{root.prefix}{FOLDER}/{device}/read_ahead_kb"
+        self.name = bdi_file(root, device)
         self._fd = os.open(self.name, os.O_RDWR | os.O_CLOEXEC)
         self.inode = os.fstat(self._fd).st_ino
 

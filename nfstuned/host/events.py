@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import socket
+import struct
+from contextlib import suppress
 
 import pyudev
 
+from nfstuned.host.bdi import bdi_file
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import Uevent
 from nfstuned.parse.uevent import parse_uevent
@@ -15,6 +19,9 @@ from nfstuned.parse.uevent import parse_uevent
 NETLINK_KOBJECT_UEVENT = 15
 KERNEL_GROUP = 1
 BUFFER_BYTES = 1 << 23
+IN_MODIFY, IN_Q_OVERFLOW, IN_IGNORED = 0x2, 0x4000, 0x8000
+_EVENT = struct.Struct("iIII")
+"""struct inotify_event: the watch, what happened, a cookie, and the length of a name; a file's has none."""
 
 
 class EventsLostError(Exception):
@@ -90,6 +97,80 @@ class UdevEvents:
             number = error.errno or self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             raise _lost(OSError(number, str(error))) from error
         return events
+
+
+class Writes:
+    """Readable whenever anybody has written to a read_ahead_kb that is watched (inotify(7)).
+
+    The kernel tells of a write(2) to a file of sysfs as of any other, whoever wrote and from whichever mount
+    namespace; only a sysfs that was mounted in another network namespace has inodes of its own.
+    """
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._fd = self._call("inotify_init1", os.O_NONBLOCK | os.O_CLOEXEC)
+        self._watches: dict[str, tuple[int, int]] = {}
+        """By device: the bdi's inode, and the watch."""
+        self._devices: dict[int, str] = {}
+        """By watch."""
+
+    def fileno(self) -> int:
+        """Return the descriptor to wait on."""
+        return self._fd
+
+    def watch(self, device: str, inode: int) -> None:
+        """Watch the bdi that has this inode, once. Raises OSError where the kernel watches no more."""
+        if self._watches.get(device, (None, 0))[0] == inode:
+            return
+        self.forget(device, None)
+        # Kept also where the kernel refuses, so that it is asked once.
+        self._watches[device] = (inode, 0)
+        try:
+            watch = self._call(
+                "inotify_add_watch", self._fd, os.fsencode(bdi_file(self._root, device)), IN_MODIFY
+            )
+        except FileNotFoundError:
+            return
+        self._watches[device] = (inode, watch)
+        self._devices[watch] = device
+
+    def forget(self, device: str, alive: int | None) -> None:
+        """Watch a device no longer, unless its bdi has the inode `alive`."""
+        inode, watch = self._watches.get(device, (None, 0))
+        if inode is None or inode == alive:
+            return
+        del self._watches[device]
+        if self._devices.pop(watch, None) is not None:
+            # Newer kernels have done it when the bdi went, and answer EINVAL.
+            with suppress(OSError):
+                self._call("inotify_rm_watch", self._fd, watch)
+
+    def drain(self) -> set[str]:
+        """Return the devices that were written to. Raises EventsLostError."""
+        written: set[str] = set()
+        while True:
+            try:
+                data = os.read(self._fd, 64 * 1024)
+            except BlockingIOError:
+                return written
+            for watch, mask, _, _ in _EVENT.iter_unpack(data):
+                if mask & IN_Q_OVERFLOW:
+                    raise EventsLostError
+                device = self._devices.pop(watch, None) if mask & IN_IGNORED else self._devices.get(watch)
+                if device is not None and mask & IN_MODIFY:
+                    written.add(device)
+
+    def close(self) -> None:
+        """Close the descriptor, and with it all watches."""
+        os.close(self._fd)
+
+    def _call(self, name: str, *arguments: int | bytes) -> int:
+        result = int(getattr(self._libc, name)(*arguments))
+        if result < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), name)
+        return result
 
 
 class MountTable:

@@ -19,6 +19,8 @@ class Found:
     problems: list[ParseError] = field(default_factory=list)
     maps: list[AutoMap] = field(default_factory=list)
     """The automounter's maps whose entries no file has."""
+    unread: list[str] = field(default_factory=list)
+    """Files of nfs-utils' configuration that are there and could not be read, each with the reason."""
 
     def add(self, items: Iterable[Request | ParseError]) -> None:
         """Keep requests and errors, each in its place."""

@@ -69,6 +69,8 @@ class Message(Enum):
     """A kernel file has a line that nfstuned does not understand; its other lines count."""
     EVENTS_LOST = ("c8a81271bb5e4897b56023a5be6a0077", ("reason",))
     """The kernel dropped events for want of room; everything was looked at again."""
+    UNWATCHED = ("349807775a3445ba8984a88b8dfb674b", ("reason",))
+    """Writes of others to a read-ahead are not seen at once: the kernel gives no more watches."""
     SAMPLE = ("ac33837b60f6443f856960df8ada06eb", _MOUNT)
     """What a superblock delivered over one interval."""
     SAMPLES_UNWRITTEN = ("7dc1fade2dd640f8ae04b08f85f964c2", ("file", "reason"))

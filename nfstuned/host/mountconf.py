@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,8 @@ from nfstuned.host.root import Root
 from nfstuned.model.intent import ConfInclude, Setting
 from nfstuned.parse.nfsmount import FILE, VENDOR_FILE, drop_ins, included, parse_nfsmount
 
+NFS_CONF = "/etc/nfs.conf"
+_ABSENT = (errno.ENOENT, errno.ENOTDIR)
 _DEEPEST = 16
 """How deep files may include each other here; mount.nfs knows no bound, and crashes."""
 
@@ -39,7 +42,8 @@ class MountConf:
     def _file(self, file: str) -> bool:
         try:
             text = self.root.read(file[1:])
-        except OSError:
+        except OSError as error:
+            self._missed(file, error)
             return False
         self._keep(parse_nfsmount(text, file), (file,))
         return True
@@ -61,9 +65,14 @@ class MountConf:
             return
         try:
             text = "" if below(path, self.mounted) else self.root.read(path[1:])
-        except OSError:
+        except OSError as error:
+            self._missed(path, error)
             if not include.optional:
                 message = f"the included file cannot be read: {path}"
                 self.found.problems.append(ParseError(include.file, include.line, message))
             return
         self._keep(parse_nfsmount(text, path, include.section, include.argument), (*chain, path))
+
+    def _missed(self, file: str, error: OSError) -> None:
+        if error.errno not in _ABSENT:
+            self.found.unread.append(f"{file}: {error.strerror}")

@@ -8,13 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from nfstuned.host.found import Found
-from nfstuned.host.mountconf import MountConf
+from nfstuned.host.mountconf import NFS_CONF, MountConf
 from nfstuned.host.root import Root
-from nfstuned.model.facts import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED
-from nfstuned.model.intent import Setting
+from nfstuned.model.intent import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Setting
 from nfstuned.parse.rivals import parse_aznfs, parse_ini
 
-_NFS_CONF = "/etc/nfs.conf"
 _EFS_CONF = "etc/amazon/efs/efs-utils.conf"
 _AZNFS_HELPERS = ("sbin/mount.aznfs", "usr/sbin/mount.aznfs")
 _AZNFS_SCRIPT, _ENVIRONMENT = "opt/microsoft/aznfs/common.sh", "etc/environment"
@@ -31,7 +29,7 @@ def observe_writers(root: Root, mounted: Sequence[str] = ()) -> tuple[Setting, .
 
 def _nfsrahead(root: Root, mounted: Sequence[str]) -> Iterator[Setting]:
     found = Found()
-    MountConf(root, mounted, found, _NFS_CONF).read()
+    MountConf(root, mounted, found, NFS_CONF).read()
     for setting in found.settings:
         if setting.section == NFSRAHEAD and setting.argument is None:
             yield setting

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nfstuned.host.root import Root
 from nfstuned.host.writers import FOLDERS, rule_paths
-from nfstuned.model.facts import UdevFile
+from nfstuned.model.udev import UdevFile
 
 _LIB, _USR_LIB = FOLDERS[-1], FOLDERS[-2]
 

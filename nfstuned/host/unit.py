@@ -5,6 +5,7 @@ from __future__ import annotations
 from nfstuned.host.root import Root
 from nfstuned.model.system import Unit
 
+MASKS = "nfstuned udev mask"
 _FOLDERS = tuple(f"{folder}/systemd/system" for folder in ("etc", "run", "usr/local/lib", "usr/lib", "lib"))
 """The strongest first: a file hides those of its name in later ones."""
 _CGROUPS = ("sys/fs/cgroup", "sys/fs/cgroup/systemd", "sys/fs/cgroup/unified")
@@ -23,6 +24,7 @@ def observe_unit(root: Root, name: str, *, image: bool) -> Unit:
         enabled=not masked and any(_wanted(root, place, name) for place in _FOLDERS),
         active=None if image else _active(root, name),
         masked=masked,
+        masks_rules=MASKS in unit_file(root, name)[1],
     )
 
 

@@ -13,12 +13,11 @@ from nfstuned.model.kernel import Mount, MountStats, Options
 from nfstuned.model.policy import Policy, Profile
 from nfstuned.model.samples import Sample
 from nfstuned.model.system import System
+from nfstuned.model.udev import UdevFile
 from nfstuned.model.work import Decision, Endpoint, Request, Snapshot, Superblock
 
 NFS_TYPES = ("nfs", "nfs4", "aznfs")
 SMB_TYPES = ("cifs", "smb3")
-NFSRAHEAD, AZNFS, EFS_UTILS, TUNED = "nfsrahead", "aznfs", "efs-utils", "tuned"
-"""The programs that write read-aheads, as the sections of their settings in Facts.writers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,16 +145,6 @@ class Network:
     def by_name(self) -> dict[str, Answer]:
         """The answers by name, for rules that ask for many."""
         return {one.host: one for one in self.answers}
-
-
-@dataclass(frozen=True, slots=True)
-class UdevFile:
-    """One udev rules file that is in force, or an empty one that masks others."""
-
-    path: str
-    text: str
-    hides: tuple[str, ...] = ()
-    """The files of the same name, in weaker folders, that it masks."""
 
 
 @dataclass(frozen=True, slots=True)

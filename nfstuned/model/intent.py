@@ -8,6 +8,9 @@ from types import MappingProxyType
 
 NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
+NFSRAHEAD, AZNFS, EFS_UTILS, TUNED = "nfsrahead", "aznfs", "efs-utils", "tuned"
+"""The programs that write read-aheads, as the sections of their settings in Facts.writers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:

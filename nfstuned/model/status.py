@@ -37,3 +37,12 @@ class StatusRow:
     """What the next mount asks for, as the files are now; only known where `nconnect` is below its target."""
     undone: bool = False
     """The administrator took nfstuned's value back."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatusRules:
+    """A file of udev rules that writes the read-ahead of NFS mounts."""
+
+    file: str
+    masked_by: str | None = None
+    """The file of the service that keeps it from writing; None where it writes."""

@@ -36,6 +36,8 @@ class Unit:
     """None where no running system was asked."""
     masked: bool = False
     """systemctl can neither enable nor start it before it is unmasked."""
+    masks_rules: bool = False
+    """Its unit masks the distribution's udev rules while it runs, as nfstuned's own does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,11 @@ import pytest
 from nfstuned.core.rules.image import config_invalid, kernel_defaults, module_missing, not_enabled
 from nfstuned.core.targets import targets
 from nfstuned.host.builtin import builtin_policy
-from nfstuned.model.facts import Facts, UdevFile
+from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Need
 from nfstuned.model.kernel import Distribution
 from nfstuned.model.system import ImageKernel, System, Unit
+from nfstuned.model.udev import UdevFile
 from nfstuned.model.work import Request, Snapshot
 
 RULE = Path(__file__).parents[2] / "udev/99-nfstuned.rules"

@@ -8,13 +8,14 @@ import pytest
 
 from nfstuned.core.rules import readahead, udev
 from nfstuned.core.targets import targets
-from nfstuned.model.facts import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Facts, Measured, UdevFile
+from nfstuned.model.facts import Facts, Measured
 from nfstuned.model.finding import Fault, Need
-from nfstuned.model.intent import Setting
+from nfstuned.model.intent import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Setting
 from nfstuned.model.kernel import KernelRelease, Mount, Options
 from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
 from nfstuned.model.samples import Sample, TransportRate
 from nfstuned.model.system import System, Unit
+from nfstuned.model.udev import UdevFile
 from nfstuned.model.work import Request, Snapshot, Superblock
 from tests.core.test_udevfaults import ONE_LINE
 from tests.core.test_udevwriters import NFS_UTILS
@@ -314,7 +315,7 @@ def test_a_rule_is_outrun_where_no_open_jump_passes_over_it_or_over_the_later_on
     ("name", "text", "hides", "found"),
     [
         ("99-nfs.rules", ONE_LINE, "/usr/lib/x", True),
-        ("99-nfs.rules", "# nothing\n", "/lib/x", True),
+        ("99-nfs.rules", "# nothing\n", "/lib/x", False),
         ("99-nfs.rules", ONE_LINE, "/run/x", False),
         ("60-a.rules", ONE_LINE, "/usr/lib/x", True),
         ("60-a.rules", 'SUBSYSTEM=="block"\n', "/usr/lib/x", False),

@@ -30,7 +30,7 @@ def test_each_file_of_this_installation_has_a_place_below_the_prefix() -> None:
     texts = contents("usr/local", "/opt/nfstuned/bin/nfstuned")
     assert set(texts) == {f"usr/local/{place}" for place in FILES.values()}
     unit = texts["usr/local/lib/systemd/system/nfstuned.service"]
-    assert unit.count(b"/opt/nfstuned/bin/nfstuned") == 1
+    assert unit.count(b"/opt/nfstuned/bin/nfstuned") == 4
     assert b"/usr/bin/nfstuned" not in unit
 
 

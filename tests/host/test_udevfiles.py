@@ -5,7 +5,7 @@ from pathlib import Path
 
 from nfstuned.host.root import Root
 from nfstuned.host.udevfiles import observe_udev
-from nfstuned.model.facts import UdevFile
+from nfstuned.model.udev import UdevFile
 
 
 def place(tmp_path: Path, name: str, text: str) -> Path:

@@ -10,6 +10,7 @@ from dev.package.run import BuildError
 from tests.lab import guest, image, payload, recipe, results
 
 USAGE = """usage: sh dev/lab KERNEL [SCENARIO|EXPRESSION]   run scenarios, all short ones by default
+       sh dev/lab KERNEL SCENARIO --full         as often as before a release, not as in CI
        sh dev/lab KERNEL shell                   a root shell in the guest
        sh dev/lab build                          build the image, if it is not there"""
 
@@ -44,6 +45,8 @@ def _scenarios(release: str, wanted: list[str]) -> int:
 
 def _selection(wanted: list[str]) -> tuple[str, ...]:
     """A scenario's name means its file, with its long tests; anything else is for pytest's -k."""
+    if "--full" in wanted:
+        return ("--full", *_selection([word for word in wanted if word != "--full"]))
     if not wanted:
         return ("-m", "short", "tests/lab/scenarios")
     names = [f"test_{Path(word).stem.removeprefix('test_')}.py" for word in wanted]

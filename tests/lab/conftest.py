@@ -35,8 +35,11 @@ class Lab:
     wait for each other's locks, and all take longer. While mounts race the daemon in one, it is alone.
     """
 
-    def __init__(self, wanted: tuple[Choice, ...], folder: Path, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, wanted: tuple[Choice, ...], folder: Path, say: Callable[[str], None], *, full: bool
+    ) -> None:
         self._wanted = wanted
+        self._full = full
         self._folder = folder
         self._say = say
         self._pool = ThreadPoolExecutor(os.cpu_count() or 1)
@@ -69,7 +72,7 @@ class Lab:
         together = tuple(c.scenario for c in self._wanted if (c.kernel, c.length) == key)
         target = self._folder / f"{kernel}-{length.value}"
         self._say(f"booting {kernel} for {len(together)} files of {length.value} scenarios: {target}")
-        arguments = results.arguments(length, together)
+        arguments = (*(["--full"] if self._full else []), *results.arguments(length, together))
         name = f"{kernel} {length.value}"
         race = length is Length.RACE
         limits = replace(results.LIMITS, processors=2 if race else 1)
@@ -117,7 +120,8 @@ def lab_folder(say: Callable[[str], None]) -> Path:
 @pytest.fixture(scope="session")
 def lab(request: pytest.FixtureRequest, say: Callable[[str], None], lab_folder: Path) -> Lab:
     chosen = [_choice(item) for item in request.session.items]
-    return Lab(tuple(choice for choice in chosen if choice is not None), lab_folder, say)
+    wanted = tuple(choice for choice in chosen if choice is not None)
+    return Lab(wanted, lab_folder, say, full=request.config.getoption("--lab") == "all")
 
 
 def _choice(item: pytest.Item) -> selection.Choice | None:

@@ -95,7 +95,7 @@ def config_invalid(facts: Facts) -> Iterator[Fault]:
 
 def _ruled(facts: Facts) -> bool:
     """Return whether a udev rule raises the read-ahead of every NFS mount, as where no daemon is wanted."""
-    written = [writer.kb for writer in in_force(facts) if reaches_all(facts, writer)]
+    written = [writer.kb for writer in in_force(facts) if reaches_all(facts.udev, writer)]
     return bool(written) and (written[-1] or 0) > _KERNEL_KB
 
 

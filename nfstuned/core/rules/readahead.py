@@ -143,7 +143,7 @@ def _may_be_set(facts: Facts) -> bool:
     if kernel is None or kernel.version < _OPTIMISED:
         return True
     unknown = (
-        w for w in in_force(facts) if not reaches_all(facts, w) or (w.kb is None and not is_nfsrahead(w))
+        w for w in in_force(facts) if not reaches_all(facts.udev, w) or (w.kb is None and not is_nfsrahead(w))
     )
     return any(unknown)
 

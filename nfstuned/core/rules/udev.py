@@ -7,16 +7,20 @@ from collections.abc import Iterator
 from nfstuned.core.rivals import agrees, kind_of, names, nfsrahead_kb, rivals, wanted_kb
 from nfstuned.core.udevfaults import find_broken, is_about_read_ahead
 from nfstuned.core.udevinforce import is_nfsrahead, reaches_all, rule_writers, unsure
-from nfstuned.model.facts import NFSRAHEAD, Facts, UdevFile
+from nfstuned.core.udevmask import set_by_administrator
+from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Fault, Rule
+from nfstuned.model.intent import NFSRAHEAD
 from nfstuned.model.severity import Severity
-from nfstuned.model.udev import RuleWriter, UdevEvent
+from nfstuned.model.udev import RuleWriter, UdevEvent, UdevFile, is_mask
+from nfstuned.parse.udevrules import parse_udev_rules
 
 _DISK = UdevEvent(kernel="8:0", read_ahead_kb="128")
 """A disk as most are, with the kernel's own default (VM_READAHEAD_PAGES)."""
 _PACKAGED = ("/usr/lib/", "/lib/")
 _ADMINISTRATORS = "/etc/udev/rules.d"
 _NFS_RULES = "99-nfs.rules"
+_SERVICE = "nfstuned.service"
 
 
 def contested(facts: Facts) -> Iterator[Fault]:
@@ -60,7 +64,7 @@ def _everywhere(facts: Facts) -> list[RuleWriter]:
     """Return the rules that write to a disk's bdi as they do to that of an NFS mount, whatever it is."""
     nfs = {(writer.file, writer.line) for writer in rule_writers(facts)}
     disks = [writer for writer in rule_writers(facts, _DISK) if (writer.file, writer.line) in nfs]
-    return [writer for writer in disks if writer.kb is not None and not unsure(facts, writer)]
+    return [writer for writer in disks if writer.kb is not None and not unsure(facts.udev, writer)]
 
 
 def masked(facts: Facts) -> Iterator[Fault]:
@@ -82,18 +86,22 @@ def masked(facts: Facts) -> Iterator[Fault]:
 def _matters(facts: Facts, file: UdevFile) -> bool:
     """Whether a hidden file is missed.
 
-    An empty one was made to hide. It does harm where nfs.conf still counts on what is hidden, and nfstuned
-    does not do the work instead.
+    One without a rule was made to hide. It does harm where nfs.conf still counts on what is hidden, and
+    nfstuned does not do the work instead, or masked it before nfs.conf said so.
     """
-    if file.text:
+    if parse_udev_rules(file.text).rules:
         return _is_nfs_rules(file) or is_about_read_ahead(file.text)
+    if is_mask(file.text):
+        return _is_nfs_rules(file) and set_by_administrator(facts.writers) is not None
     daemon = facts.system.daemon
     counted_on = _is_nfs_rules(file) and any(one.section == NFSRAHEAD for one in facts.writers)
     return counted_on and not (daemon.enabled or daemon.active)
 
 
 def _unhide(file: UdevFile, hidden: str) -> str:
-    if not file.text:
+    if is_mask(file.text):
+        return f"sudo systemctl reload {_SERVICE}, which masks the rule only where nfs.conf says nothing"
+    if not parse_udev_rules(file.text).rules:
         return f"sudo rm {file.path}, then sudo udevadm control --reload"
     return _rename(hidden if _is_packaged(file.path) else file.path)
 
@@ -108,7 +116,7 @@ def _is_nfs_rules(file: UdevFile) -> bool:
 
 def outrun(facts: Facts) -> Iterator[Fault]:
     """Yield rules whose value nfs-utils' rule overwrites, because its file comes later."""
-    sure = [writer for writer in rule_writers(facts) if reaches_all(facts, writer)]
+    sure = [writer for writer in rule_writers(facts) if reaches_all(facts.udev, writer)]
     if not sure or not (is_nfsrahead(sure[-1]) or sure[-1].file.endswith("/" + _NFS_RULES)):
         return
     *earlier, winner = sure

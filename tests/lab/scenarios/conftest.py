@@ -32,6 +32,16 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="as often as before a release, not as in CI")
+
+
+@pytest.fixture
+def full(request: pytest.FixtureRequest) -> bool:
+    """Whether to do it as often as before a release."""
+    return bool(request.config.getoption("--full"))
+
+
 @pytest.fixture(scope="session")
 def _server() -> Server:
     server = Server()

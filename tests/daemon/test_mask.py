@@ -1,0 +1,161 @@
+"""`nfstuned udev mask` and `unmask` over a tree; what udev makes of it is shown in tests/lab/scenarios."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from nfstuned.daemon.mask import change
+from nfstuned.host.root import Root
+from nfstuned.model.udev import FOLDER_MADE, MASK
+from tests.core.test_udevmask import AMAZONS, STOCK
+
+Tree = dict[str, bytes | None]
+NFS, EC2 = "99-nfs.rules", "53-ec2-read-ahead-kb.rules"
+CONF = "[nfsrahead]\nnfs4=4096\n"
+
+
+class Udev:
+    """A host with a udev that counts how often it is told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.told = 0
+        self.answer = ""
+        self.write("proc/self/mountinfo", "")
+        self.write(f"usr/lib/udev/rules.d/{NFS}", STOCK)
+        (folder / "run/udev").mkdir(parents=True)
+
+    def write(self, name: str, text: str) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def mask(self) -> int:
+        return change(Root(str(self.folder)), "mask", self._tell)
+
+    def unmask(self) -> int:
+        return change(Root(str(self.folder)), "unmask", self._tell)
+
+    def tree(self) -> Tree:
+        """Everything below the root, with what is in it."""
+        found: Tree = {}
+        for place, folders, files in os.walk(self.folder):
+            for name in folders:
+                found[f"{place}/{name}"] = None
+            for name in files:
+                found[f"{place}/{name}"] = Path(place, name).read_bytes()
+        return found
+
+    @property
+    def masks(self) -> list[str]:
+        folder = self.folder / "run/udev/rules.d"
+        return sorted(one.name for one in folder.iterdir()) if folder.exists() else []
+
+    def _tell(self) -> str:
+        self.told += 1
+        return self.answer
+
+
+@pytest.fixture
+def udev(tmp_path: Path) -> Udev:
+    return Udev(tmp_path)
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_what_was_made_is_taken_back_and_nothing_else(udev: Udev, *, there: bool) -> None:
+    if there:
+        udev.write("run/udev/rules.d/10-other.rules", "# somebody else's\n")
+        udev.write(f"usr/lib/udev/rules.d/{EC2}", AMAZONS)
+    before = udev.tree()
+    assert udev.mask() == 0
+    assert udev.masks == ([*sorted(["10-other.rules", EC2, NFS])] if there else [NFS])
+    assert (udev.folder / "run/udev/rules.d" / NFS).read_text() == MASK + ("" if there else FOLDER_MADE)
+    assert udev.mask() == 0
+    assert udev.told == 1, "udev is told only of changes"
+    assert udev.unmask() == 0
+    assert udev.tree() == before
+    assert udev.unmask() == 0
+    assert udev.told == 2
+
+
+def test_an_empty_folder_that_was_there_stays(udev: Udev) -> None:
+    (udev.folder / "run/udev/rules.d").mkdir()
+    before = udev.tree()
+    udev.mask()
+    udev.unmask()
+    assert udev.tree() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        (f"etc/udev/rules.d/{NFS}", STOCK, f"/etc/udev/rules.d/{NFS} is not the distribution's own"),
+        (f"run/udev/rules.d/{NFS}", "", f"/run/udev/rules.d/{NFS} is not the distribution's own"),
+        (f"usr/local/lib/udev/rules.d/{NFS}", STOCK, "/usr/local/lib"),
+        (f"usr/lib/udev/rules.d/{NFS}", STOCK * 2, "/usr/lib"),
+        ("etc/nfs.conf", CONF, "/etc/nfs.conf:2 sets nfs4=4096 below [nfsrahead]"),
+        ("etc/nfs.conf.d/x.conf", CONF, "/etc/nfs.conf.d/x.conf:2 sets nfs4=4096"),
+    ],
+)
+def test_what_an_administrator_set_stays_in_force(
+    udev: Udev, name: str, text: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    udev.write(name, text)
+    before = udev.tree()
+    assert udev.mask() == 0
+    assert said in capsys.readouterr().out
+    assert udev.tree() == before
+    assert udev.told == 0
+
+
+def test_a_reload_gives_back_what_an_administrator_has_set_since(udev: Udev) -> None:
+    udev.mask()
+    udev.write("etc/nfs.conf", CONF)
+    assert udev.mask() == 0
+    assert (udev.masks, udev.told) == ([], 2)
+    (udev.folder / "etc/nfs.conf").write_text("[nfsrahead]\n# nfs4=4096\n")
+    assert udev.mask() == 0
+    assert (udev.masks, udev.told) == ([NFS], 3)
+
+
+def test_where_no_udev_runs_nothing_is_made(udev: Udev) -> None:
+    (udev.folder / "run/udev").rmdir()
+    before = udev.tree()
+    assert (udev.mask(), udev.unmask()) == (0, 0)
+    assert (udev.tree(), udev.told) == (before, 0)
+
+
+def test_a_configuration_that_cannot_be_read_is_not_taken_for_none(
+    udev: Udev, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (udev.folder / "etc/nfs.conf").mkdir(parents=True)
+    before = udev.tree()
+    assert udev.mask() == 1
+    assert "udev's rules stay as they are: /etc/nfs.conf: a directory" in capsys.readouterr().err
+    assert udev.tree() == before
+
+
+def test_nothing_on_a_network_mount_is_read(udev: Udev, capsys: pytest.CaptureFixture[str]) -> None:
+    udev.write("proc/self/mountinfo", "40 24 0:43 / /mnt/a rw shared:9 - nfs4 sa1:/a rw,addr=10.10.10.10\n")
+    udev.write("etc/nfs.conf", "include=/mnt/a/nfs.conf\n")
+    os.mkfifo(udev.folder / "never")
+    assert udev.mask() == 0
+    assert udev.masks == [NFS], capsys.readouterr()
+
+
+def test_a_udev_that_cannot_be_told_is_a_failure(udev: Udev, capsys: pytest.CaptureFixture[str]) -> None:
+    udev.answer = "no answer within 15 s"
+    assert udev.mask() == 1
+    assert "udev could not be told: no answer" in capsys.readouterr().err
+    assert udev.masks == [NFS]
+
+
+def test_what_cannot_be_written_is_told(udev: Udev, capsys: pytest.CaptureFixture[str]) -> None:
+    udev.write("run/udev/rules.d", "no folder")
+    before = udev.tree()
+    assert udev.mask() == 1
+    assert "udev's rules stay as they are: " in capsys.readouterr().err
+    assert (udev.tree(), udev.told) == (before, 0)

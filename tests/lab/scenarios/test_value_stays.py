@@ -1,0 +1,108 @@
+"""With nfs-utils' stock rule installed and the service running, no mount loses its read-ahead."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nfstuned.host.journal import Message
+from nfstuned.model.kernel import MountStats
+from nfstuned.parse.mountstats import parse_mountstats
+from tests.lab.kit import rivals
+from tests.lab.kit.server import AZURE, SHARES
+from tests.lab.kit.shell import run
+from tests.lab.kit.watch import busy, mount_and_watch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.lab.kit.daemon import Daemon
+    from tests.lab.kit.mounts import Mounts
+    from tests.lab.kit.server import Server
+
+pytestmark = [pytest.mark.race, pytest.mark.timeout(1800)]
+VERSIONS = ("vers=3,nolock", "vers=4.1,nconnect=4", "vers=4.2")
+AZURE_KB = 15360
+UNITS = Path("/run/systemd/system")
+FILE_MIB = 8
+POINT = Path("/mnt/unit")
+
+
+@pytest.fixture
+def sources(mount: Mounts, server: Server, *, full: bool) -> list[tuple[str, Path]]:
+    """Many mounts; as many as are watched at a time are superblocks of their own."""
+    shares = [f"stays{number}" for number in range(16)]
+    server.export(*shares)
+    chosen = itertools.islice(itertools.cycle(shares), 200 if full else 40)
+    return [(f"{AZURE}:/srv/{share}", mount.new_point()) for share in chosen]
+
+
+@pytest.mark.parametrize("load", [0, 2], ids=["quiet", "busy"])
+@pytest.mark.parametrize("options", VERSIONS)
+def test_no_mount_has_another_value_once_it_has_its_own(
+    sources: list[tuple[str, Path]],
+    running_daemon: Daemon,
+    options: str,
+    load: int,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert rivals.SHIPPED_NFSRAHEAD.exists()
+    with busy(load):
+        seen = mount_and_watch(options, sources)
+    with capsys.disabled():
+        print(f"\n  {seen.story(AZURE_KB)}")
+    assert len(seen.mounts) == len(sources)
+    assert [str(one) for one in seen.mounts if one.lost(AZURE_KB)] == []
+    assert [str(one) for one in seen.mounts if one.values[-1][1] != AZURE_KB] == []
+    fights = running_daemon.entries(MESSAGE_ID=Message.READ_AHEAD_CONTESTED.id)
+    assert [one["MESSAGE"] for one in fights] == []
+
+
+@pytest.fixture
+def reader(server: Server) -> Iterator[str]:
+    """A service that reads a file of a mount as soon as it is started, and needs the mount."""
+    (server.path(SHARES[0]) / "file").write_bytes(os.urandom(FILE_MIB << 20))
+    POINT.mkdir(exist_ok=True)
+    UNITS.mkdir(exist_ok=True)
+    (UNITS / "lab-reader.service").write_text(
+        f"[Unit]\nRequiresMountsFor={POINT}\n[Service]\nType=oneshot\n"
+        f"ExecStart=/usr/bin/dd if={POINT}/file of=/dev/null bs=4k status=none\n"
+    )
+    yield "lab-reader.service"
+    for name in ("lab-reader.service", "mnt-unit.mount"):
+        with contextlib.suppress(FileNotFoundError):
+            (UNITS / name).unlink()
+    run("systemctl", "daemon-reload")
+
+
+@pytest.mark.parametrize("options", VERSIONS)
+@pytest.mark.usefixtures("running_daemon")
+def test_what_waits_for_a_mount_opens_its_files_with_the_right_value(
+    reader: str, options: str, capsys: pytest.CaptureFixture[str], *, full: bool
+) -> None:
+    (UNITS / "mnt-unit.mount").write_text(
+        f"[Mount]\nWhat={AZURE}:/srv/{SHARES[0]}\nWhere={POINT}\nType=nfs\nOptions={options},rsize=1048576\n"
+    )
+    run("systemctl", "daemon-reload")
+    sizes = []
+    for _ in range(30 if full else 10):
+        run("systemctl", "start", reader)
+        sizes.append(_read_kib())
+        run("systemctl", "stop", "mnt-unit.mount")
+    with capsys.disabled():
+        print(f"\n  KiB a READ: {' '.join(f'{size:.0f}' for size in sizes)}")
+    # The server allows 256 KiB; with a read-ahead of 128 no READ is larger than that.
+    assert min(sizes) > 200, sizes
+
+
+def _read_kib() -> float:
+    """Return the mean size of the mount's READs in KiB."""
+    stanzas = parse_mountstats(Path("/proc/self/mountstats").read_text())
+    (mine,) = [one for one in stanzas if isinstance(one, MountStats) and one.point == str(POINT)]
+    reads = sum(mine.ops[name].ops for name in ("READ", "READ_PLUS") if name in mine.ops)
+    return FILE_MIB * 1024 / reads
