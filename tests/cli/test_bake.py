@@ -25,7 +25,9 @@ from tests.cli.baked import (
     with_netapp,
 )
 from tests.cli.conftest import REPOSITORY
+from tests.core.test_udevmask import STOCK
 
+MASKED = "etc/udev/rules.d/99-nfs.rules"
 V41 = "10.1.2.4:/vol1"
 HOST = "sa1.file.core.windows.net"
 AZURE = f"{HOST}:/sa1/share /mnt/share nfs vers=4.1 0 0\n"
@@ -270,6 +272,29 @@ class TestDaemonless:
         assert f'ATTR{{read_ahead_kb}}="{run.document["actions"][0]["new"].split()[0]}"' in rule
         assert not os.path.lexists(image.tree / WANTED)
         assert image.findings("NFS1", "NFS2", "NFS701") == []
+
+    @pytest.mark.parametrize("own", [False, True])
+    def test_nfs_utils_rule_is_masked_unless_it_is_somebodys(self, image: Image, *, own: bool) -> None:
+        image.put("usr/bin/awk", "#!")
+        (image.tree / "usr/bin/awk").chmod(0o755)
+        image.put("usr/lib/udev/rules.d/99-nfs.rules", STOCK)
+        if own:
+            image.put("etc/nfs.conf", "[nfsrahead]\nnfs4=15360\n")
+        before = everything(image.tree)
+        run = image.run("bake", "--daemonless", "--format", "json")
+        assert (("udev-rule", "99-nfs.rules", "done") in image.outcomes(run)) is not own
+        assert (image.tree / MASKED).exists() is not own
+        assert image.findings("NFS1", "NFS701") == []
+        assert image.run("bake", "--daemonless").out.startswith("Nothing to do")
+        image.run("bake", "--undo")
+        assert everything(image.tree) == before
+
+    def test_with_the_service_nothing_is_written_about_it_and_a_check_is_content(self, image: Image) -> None:
+        image.put("usr/lib/udev/rules.d/99-nfs.rules", STOCK)
+        run = image.run("bake", "--format", "json")
+        assert run.status == 0
+        assert "udev-rule" not in {kind for kind, _, _ in image.outcomes(run)}
+        assert image.findings("NFS1", "NFS701") == []
 
     def test_the_two_ways_replace_each_other(self, image: Image) -> None:
         image.put("usr/bin/awk", "#!")

@@ -15,6 +15,7 @@ from nfstuned.host.journal import Message
 from tests.lab.kit.daemon import ETC, STATE, UNIT, nfstuned
 from tests.lab.kit.expect import tuned
 from tests.lab.kit.shell import attempt, run
+from tests.lab.kit.udev import MASK, difference, view
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +29,6 @@ HOME = Path("/usr/lib/nfstuned")
 pytestmark = [
     pytest.mark.long,
     pytest.mark.timeout(1200),
-    pytest.mark.usefixtures("quiet_udev"),
 ]
 
 
@@ -79,10 +79,11 @@ def test_an_upgrade_a_removal_and_an_installation_beside_a_mount(
     stopped_daemon: Daemon, package: Package, mount: Mounts
 ) -> None:
     mounted = mount("a", "vers=4.1,nconnect=4")
-    before = line_of(mounted)
+    before, rules = line_of(mounted), view()
     stopped_daemon.configure("[profile.azure-files]\nread_ahead_kb = 4096\nlower = true\n")
     stopped_daemon.start()
     tuned(4096, mounted, seconds=60)
+    assert MASK.exists()
 
     first = stopped_daemon.pid
     package.dpkg("--install", str(package.file))
@@ -91,14 +92,17 @@ def test_an_upgrade_a_removal_and_an_installation_beside_a_mount(
     assert nfstuned("status").returncode == 0
     assert line_of(mounted) == before
     assert compiled() == list(package.compiled)
+    assert MASK.exists()
 
     package.dpkg("--remove", "nfstuned")
     assert stopped_daemon.show("ActiveState") == "inactive"
     assert (line_of(mounted), mounted.read_ahead_kb) == (before, 4096)
     assert (ETC / "nfstuned.toml").exists()
+    assert difference(rules, view()) == []
 
     package.dpkg("--purge", "nfstuned")
     assert [path for path in (ETC, STATE, HOME) if path.exists()] == []
+    assert difference(rules, view()) == []
 
     stopped_daemon.journal.mark()
     package.install_again()

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nfstuned.host.events import Writes
+from nfstuned.host.root import Root
 from nfstuned.model.kernel import MountStats
 from nfstuned.parse.mountstats import parse_mountstats
+from tests.lab.kit.expect import becomes
 from tests.lab.kit.mounts import BDI, set_read_ahead_kb
 from tests.lab.kit.shell import run
 
@@ -69,6 +72,32 @@ def test_an_open_bdi_of_a_superblock_that_is_gone_answers_enodev(mount: Mounts) 
         assert second.read_ahead_kb == 128
     finally:
         os.close(fd)
+
+
+@pytest.mark.parametrize("options", ["vers=3,nolock", "vers=4.2"])
+def test_a_write_by_anybody_is_an_inotify_event(mount: Mounts, options: str) -> None:
+    mounted = mount("a", options)
+    path = f"/sys/devices/virtual/bdi/{mounted.device}/read_ahead_kb"
+    writes = Writes(Root())
+    try:
+        writes.watch(mounted.device, Path(path).stat().st_ino)
+        assert writes.drain() == set()
+        for command in (
+            ["sh", "-c", f"echo 512 >{path}"],
+            ["unshare", "--mount", "sh", "-c", f"echo 640 >{path}"],
+            ["sh", "-c", f"echo 3 >/proc/sys/vm/drop_caches; echo 768 >{path}"],
+        ):
+            run(*command)
+            becomes({mounted.device}, writes.drain, 5)
+        (BDI / mounted.device / "read_ahead_kb").read_text()
+        assert writes.drain() == set()
+        mount.umount(mounted)
+        writes.forget(mounted.device, None)
+        again = mount("a", options)
+        set_read_ahead_kb(again.device, 512)
+        assert writes.drain() == set(), "what was forgotten is told no more"
+    finally:
+        writes.close()
 
 
 def _reads(mounted: Mounted, fd: int) -> int:
