@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.journal import Message
-from nfstuned.parse.config import parse_config
-from nfstuned.parse.configtables import schema
+from nfstuned.host.telemetry.journal import Message
+from nfstuned.parse.config.policy import parse_config
+from nfstuned.parse.config.tables import schema
 
 ROOT = Path(__file__).parents[1]
 PROFILES = ROOT / "nfstuned/data/profiles"

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.core.metricnames import GROUP, SERVICE, SUPERBLOCK, TUNING
-from nfstuned.core.metrics import findings_families
+from nfstuned.view.metrics import GROUP, SERVICE, SUPERBLOCK, TUNING, findings_families
 from tests.core.test_metrics import captured
 from tests.lab.kit import alerts
 from tests.lab.kit.alerts import DASHBOARD, RULES

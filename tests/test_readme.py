@@ -10,7 +10,7 @@ import click
 import pytest
 
 from nfstuned.cli.app import app
-from nfstuned.parse.config import parse_config
+from nfstuned.parse.config.policy import parse_config
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

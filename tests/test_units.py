@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.journal import Message
-from nfstuned.host.lock import LOCK
-from nfstuned.host.request import FILE
-from nfstuned.parse.nfsmount import PERSISTED
+from nfstuned.host.change.persist import FILE
+from nfstuned.host.files.replace import LOCK
+from nfstuned.host.telemetry.journal import Message
+from nfstuned.parse.etc.nfsmount import PERSISTED
 
 ROOT = Path(__file__).parents[1]
 UNIT = ROOT / "systemd/nfstuned.service"

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import click
 
 from nfstuned.cli.app import app
-from nfstuned.cli.notes import note
+from nfstuned.cli.talk import note
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root, WitnessRoot
 

@@ -100,19 +100,21 @@ def apply(root: Root, /, *, dry_run: bool, form: str, **wish: bool | str | None)
     change = _change({name for name, value in wish.items() if value not in (None, False)})
     yes = bool(wish["yes"])
     if change == "fstab":
-        from nfstuned.cli import applyfstab  # noqa: PLC0415 - what only --fstab needs
+        from nfstuned.cli import apply_fstab as applyfstab  # noqa: PLC0415 - what only --fstab needs
 
         return applyfstab.edit_fstab(root, applyfstab.Wish(form, dry_run, yes, bool(wish["follow_symlink"])))
     if change == "persist":
-        from nfstuned.cli import applypersist  # noqa: PLC0415 - what only --persist needs
+        from nfstuned.cli import apply_persist as applypersist  # noqa: PLC0415 - what only --persist needs
 
         return applypersist.persist(root, applypersist.Wish(form, dry_run, bool(wish["prune"])))
     if change == "remount":
-        from nfstuned.cli import applyremount, groupchange  # noqa: PLC0415 - what only --remount needs
+        from nfstuned.cli import apply_remount as applyremount  # noqa: PLC0415 - what only --remount needs
+        from nfstuned.cli import group_change as groupchange  # noqa: PLC0415 - what only --remount needs
 
         return applyremount.remount(root, groupchange.Wish(str(wish["remount"]), form, dry_run, yes))
     if change == "live":
-        from nfstuned.cli import applylive, groupchange  # noqa: PLC0415 - what only --live needs
+        from nfstuned.cli import apply_live as applylive  # noqa: PLC0415 - what only --live needs
+        from nfstuned.cli import group_change as groupchange  # noqa: PLC0415 - what only --live needs
 
         return applylive.live(root, groupchange.Wish(str(wish["live"]), form, dry_run, yes))
     return preview(root, form) if dry_run else carry_out(root, form)

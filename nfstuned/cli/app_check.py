@@ -8,7 +8,7 @@ import click
 
 from nfstuned.cli.options import RuleName, format_option
 from nfstuned.host.root import Root
-from nfstuned.model.severity import Severity
+from nfstuned.model.finding import Severity
 
 
 @click.command("check")

@@ -39,7 +39,7 @@ def install_files(root: Root, /, *, folder: str | None, dry_run: bool, removal: 
       1  a file is not ours, or was changed since; the reason is shown
       2  could not try: not allowed, no such image, or no files in this installation
     """
-    from nfstuned.cli.installfiles import install, remove  # noqa: PLC0415 - no other command needs it
+    from nfstuned.cli.install_files import install, remove  # noqa: PLC0415 - no other command needs it
 
     where = folder if folder is not None else root.prefix
     return remove(where, dry_run=dry_run) if removal else install(where, dry_run=dry_run)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from nfstuned.cli.options import format_option
-from nfstuned.core.top import SORTS
+from nfstuned.core.samples.top import SORTS
 from nfstuned.host.root import Root
 
 

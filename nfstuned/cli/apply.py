@@ -6,16 +6,17 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from nfstuned.cli import notes
+from nfstuned.cli import talk as notes
 from nfstuned.cli.policy import usable_policy
-from nfstuned.core.plan import insist, named, plan
-from nfstuned.core.render import apply_document, count, outcome_cells, summary, to_json
-from nfstuned.host.apply import apply, undo
-from nfstuned.host.observe import observe
+from nfstuned.core.readahead.plan import insist, named, plan
+from nfstuned.host.change.read_ahead import apply, undo
+from nfstuned.host.change.state import State
+from nfstuned.host.look.host import observe
 from nfstuned.host.root import Root
-from nfstuned.host.state import State
+from nfstuned.model.mounts import Outcome, Result, Snapshot
 from nfstuned.model.policy import Policy
-from nfstuned.model.work import Outcome, Result, Snapshot
+from nfstuned.parse.fields import count
+from nfstuned.view.words import apply_document, outcome_cells, summary, to_json
 
 ALL_DONE, REFUSED, COULD_NOT_TRY = 0, 1, 2
 
@@ -82,7 +83,7 @@ def _report(root: Root, form: str, outcomes: tuple[Outcome, ...], *, nothing: st
 
 def print_outcomes(rows: Sequence[Sequence[str]], total: str) -> None:
     """Print one line for each outcome and their counts: what, the change, what came of it, why."""
-    from nfstuned.cli.text import Column, print_table  # noqa: PLC0415 - rich is slow to load
+    from nfstuned.cli.table import Column, print_table  # noqa: PLC0415 - rich is slow to load
 
     print_table((Column(), Column(), Column(coloured=True), Column()), rows)
     sys.stdout.write(total + "\n")

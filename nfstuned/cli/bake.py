@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 import click
 
-from nfstuned.cli import notes
+from nfstuned.app.facts import Scope, examine
+from nfstuned.cli import talk as notes
 from nfstuned.cli.apply import ALL_DONE, COULD_NOT_TRY, REFUSED, print_outcomes
-from nfstuned.cli.examine import Scope, examine
 from nfstuned.cli.policy import usable_policy
-from nfstuned.core.bakeplan import (
+from nfstuned.core.image.bake import (
     SERVICE,
     interrupted,
     refused_sections,
@@ -26,25 +26,23 @@ from nfstuned.core.bakeplan import (
     wanted_service,
     with_way,
 )
-from nfstuned.core.persistmembers import unsettled, uses
-from nfstuned.core.persistplan import Held, Plan, plan_persist
-from nfstuned.core.persisttext import FOREIGN, sections, with_sections
-from nfstuned.core.placement import plan_files, plan_removal
-from nfstuned.core.render import bake_document, image_cells, summary, to_json
-from nfstuned.host.bareroot import BareRoot
-from nfstuned.host.files import daemonless_rule, digest_at
-from nfstuned.host.imageroot import ImageRoot
-from nfstuned.host.ledger import Ledger
-from nfstuned.host.names import from_hosts
-from nfstuned.host.persist import PATH
-from nfstuned.host.unit import observe_unit, unit_file
-from nfstuned.host.world import LiveOutside
-from nfstuned.model.bake import ImageChange, Service, Wanted
+from nfstuned.core.image.files import plan_files, plan_removal
+from nfstuned.core.nconnect.persist import FOREIGN, Held, Plan, plan_persist, sections, with_sections
+from nfstuned.core.nconnect.persist_members import unsettled, uses
+from nfstuned.host.change.persist import PATH
+from nfstuned.host.files.installed import daemonless_rule, digest_at
+from nfstuned.host.files.ledger import Ledger
+from nfstuned.host.image_root import BareRoot, ImageRoot
+from nfstuned.host.look.services import observe_unit, unit_file
+from nfstuned.host.network.ask import LiveOutside
+from nfstuned.host.network.names import from_hosts
+from nfstuned.model.change import ImageChange, Service, Wanted
 from nfstuned.model.facts import Facts, Network
 from nfstuned.model.files import Content, Installed, Step, Work
+from nfstuned.model.mounts import Result
 from nfstuned.model.policy import Policy
-from nfstuned.model.work import Result
-from nfstuned.parse.installed import digest, encoded, is_file
+from nfstuned.parse.etc.installed import digest, encoded, is_file
+from nfstuned.view.words import bake_document, image_cells, summary, to_json
 
 COMMAND = "bake"
 RECORD = "etc/nfstuned-baked.json"

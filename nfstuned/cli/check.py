@@ -9,24 +9,19 @@ from dataclasses import dataclass
 
 import click
 
-from nfstuned.cli import notes
-from nfstuned.cli.asking import live_outside
-from nfstuned.cli.examine import Scope, examine
+from nfstuned.app.facts import Scope, examine
+from nfstuned.cli import talk as notes
 from nfstuned.cli.policy import image_policy, usable_policy
-from nfstuned.cli.progress import Patient
-from nfstuned.cli.terminal import terminal_width
-from nfstuned.core.diagnose import diagnose, select
-from nfstuned.core.render import to_json
-from nfstuned.core.render_check import check_document, findings_counts
+from nfstuned.cli.talk import Patient, live_outside, terminal_width
 from nfstuned.core.rules import RULES
-from nfstuned.core.text_check import Line, report_lines
-from nfstuned.host.outside import Outside
-from nfstuned.host.proposal import FSTAB, read_proposal
-from nfstuned.host.root import Root
-from nfstuned.model.finding import Need, Rule
+from nfstuned.core.rules.catalogue import diagnose, select
+from nfstuned.host.network.ask import Outside
+from nfstuned.host.root import FSTAB, Root, read_proposal
+from nfstuned.model.facts import BROKEN, Report
+from nfstuned.model.finding import Need, Rule, Severity
 from nfstuned.model.policy import Policy
-from nfstuned.model.report import BROKEN, Report
-from nfstuned.model.severity import Severity
+from nfstuned.view.check import Line, check_document, findings_counts, report_lines
+from nfstuned.view.words import to_json
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.ADVICE: "cyan", Severity.INFO: "blue"}
 
@@ -91,7 +86,7 @@ def _judge(root: Root, policy: Policy, rules: Sequence[Rule], order: Order, outs
 def _rooted(root: Root, order: Order) -> Root:
     """Return the host or the image, with the proposed fstab in it; raises click.BadParameter."""
     if order.image is not None:
-        from nfstuned.host.imageroot import ImageRoot  # noqa: PLC0415 - most checks are of a host
+        from nfstuned.host.image_root import ImageRoot  # noqa: PLC0415 - most checks are of a host
 
         if order.sample_s:
             raise click.BadParameter("an image carries nothing that could be sampled", param_hint="--sample")
@@ -111,7 +106,7 @@ def _chosen(order: Order) -> tuple[Rule, ...]:
     """Return the rules that the words of --select and --ignore leave; raises click.BadParameter."""
     if not (order.select or order.ignore):
         return RULES
-    from nfstuned.core import catalogue  # noqa: PLC0415 - most checks take every rule
+    from nfstuned.core.rules import catalogue  # noqa: PLC0415 - most checks take every rule
 
     chosen, ignored = catalogue.words(order.select), catalogue.words(order.ignore)
     if order.select and not chosen:  # as of a variable that is not set: no reason to judge everything
@@ -154,7 +149,7 @@ def _coloured(line: Line) -> str:
 def _junit(report: Report) -> str:
     from datetime import datetime, timezone  # noqa: PLC0415 - with the format that needs it
 
-    from nfstuned.core.junit import Stamp, junit  # noqa: PLC0415 - as above
+    from nfstuned.view.junit import Stamp, junit  # noqa: PLC0415 - as above
 
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
     return junit(report, Stamp(now, os.uname().nodename or "localhost"))
@@ -162,7 +157,7 @@ def _junit(report: Report) -> str:
 
 def _can_write_metrics() -> bool:
     """Say what is missing before the work is done, not after it."""
-    from nfstuned.host.exposition import MissingError, load  # noqa: PLC0415 - with the format that needs it
+    from nfstuned.host.telemetry.exposition import MissingError, load  # noqa: PLC0415 - with the format that needs it
 
     try:
         load()
@@ -175,16 +170,16 @@ def _can_write_metrics() -> bool:
 def _prometheus(report: Report) -> str:
     from time import time  # noqa: PLC0415 - with the format that needs it
 
-    from nfstuned.core.metrics import findings_families  # noqa: PLC0415 - as above
-    from nfstuned.host.exposition import load  # noqa: PLC0415 - as above
-    from nfstuned.host.observe import nothing  # noqa: PLC0415 - as above
+    from nfstuned.host.look.host import nothing  # noqa: PLC0415 - as above
+    from nfstuned.host.telemetry.exposition import load  # noqa: PLC0415 - as above
+    from nfstuned.view.metrics import findings_families  # noqa: PLC0415 - as above
 
     return load().render(findings_families(findings_counts(report), time()), nothing).decode()
 
 
 def _sarif(report: Report) -> str:
-    from nfstuned.core.sarif import sarif_document  # noqa: PLC0415 - with the format that needs it
-    from nfstuned.host.pages import page  # noqa: PLC0415 - as above
+    from nfstuned.host.files.installed import page  # noqa: PLC0415 - as above
+    from nfstuned.view.sarif import sarif_document  # noqa: PLC0415 - with the format that needs it
 
     pages = {finding.rule: page(finding.rule) for finding in report.diagnosis.findings}
     return to_json(sarif_document(report, pages)) + "\n"

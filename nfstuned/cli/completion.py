@@ -67,7 +67,7 @@ def _values(parameter: click.Parameter) -> list[Word]:
     if isinstance(parameter.type, click.Choice):
         return [Word(value, "") for value in parameter.type.choices]
     if isinstance(parameter.type, RuleName):
-        from nfstuned.core.catalogue import CATALOGUE  # noqa: PLC0415 - only the scripts need every rule
+        from nfstuned.core.rules.catalogue import CATALOGUE  # noqa: PLC0415 - only the scripts need every rule
 
         return [Word(rule.id, rule.name) for rule in CATALOGUE]
     return []

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 
 from nfstuned.cli.policy import usable_policy
-from nfstuned.core.render import to_json
-from nfstuned.core.render_policy import policy_document, policy_text
 from nfstuned.host.root import Root
+from nfstuned.view.policy import policy_document, policy_text
+from nfstuned.view.words import to_json
 
 VALID, INVALID = 0, 2
 
@@ -32,7 +32,7 @@ def check(root: Root) -> int:
 
 def print_schema() -> int:
     """Print the JSON Schema of a configuration file."""
-    from nfstuned.parse.configtables import schema  # noqa: PLC0415 - pydantic is slow to load
+    from nfstuned.parse.config.tables import schema  # noqa: PLC0415 - pydantic is slow to load
 
     sys.stdout.write(to_json(schema()) + "\n")
     return VALID

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
+from rich.console import Console
+from rich.markdown import Markdown
 
-from nfstuned.core.catalogue import CATALOGUE, correction, find
-from nfstuned.core.render import to_json
-from nfstuned.core.render_check import needs, rules_document
-from nfstuned.host.pages import page
+from nfstuned.core.rules.catalogue import CATALOGUE, correction, find
+from nfstuned.host.files.installed import page
 from nfstuned.model.finding import Rule
+from nfstuned.view.check import needs, rules_document
+from nfstuned.view.words import to_json
+
+
+def print_markdown(text: str) -> None:
+    """Print it at the terminal's width, in colour unless NO_COLOR asks for none."""
+    console = Console(file=sys.stdout, no_color=bool(os.environ.get("NO_COLOR")), highlight=False)
+    console.print(Markdown(text, hyperlinks=False))
+
 
 SHOWN = 0
 HEADER = ("RULE", "SEVERITY", "NAME", "NEEDS")
@@ -23,8 +33,6 @@ def print_page(word: str) -> int:
         raise click.BadParameter(correction(word), param_hint="RULE")
     text = "\n".join(page(rule.id) or _stub(rule) for rule in rules)
     if sys.stdout.isatty():
-        from nfstuned.cli.markdown import print_markdown  # noqa: PLC0415 - rich is slow to load
-
         print_markdown(text)
     else:
         sys.stdout.write(text)
@@ -36,7 +44,7 @@ def print_rules(form: str) -> int:
     if form == "json":
         sys.stdout.write(to_json(rules_document(CATALOGUE)) + "\n")
         return SHOWN
-    from nfstuned.cli.text import Column, print_table  # noqa: PLC0415 - rich is slow to load
+    from nfstuned.cli.table import Column, print_table  # noqa: PLC0415 - rich is slow to load
 
     rows = [(rule.id, rule.severity.value, rule.name, ", ".join(needs(rule)) or "-") for rule in CATALOGUE]
     print_table((Column(), Column(coloured=True), Column(), Column()), rows, HEADER)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from nfstuned.cli.notes import note
+from nfstuned.cli.talk import note
 from nfstuned.errors import ConfigError
-from nfstuned.host.builtin import builtin_policy
-from nfstuned.host.config import find_files
+from nfstuned.host.config import builtin_policy, find_files
 from nfstuned.host.root import Root
 from nfstuned.model.policy import Policy
 
@@ -31,6 +30,6 @@ def image_policy(root: Root) -> Policy:
 def _load(root: Root) -> Policy:
     if not find_files(root):
         return builtin_policy()
-    from nfstuned.host.configload import load  # noqa: PLC0415 - pydantic is slow to load
+    from nfstuned.host.config_load import load  # noqa: PLC0415 - pydantic is slow to load
 
     return load(root)

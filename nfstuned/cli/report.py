@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 
 from nfstuned.cli import samples
 from nfstuned.cli.check import examined
-from nfstuned.cli.notes import note
 from nfstuned.cli.policy import usable_policy
-from nfstuned.core.render import count
-from nfstuned.core.reportpage import Page, Told, page_lines
-from nfstuned.core.series import Series
-from nfstuned.host.journalreader import changes
-from nfstuned.host.outputfile import demand_place, write_file
-from nfstuned.host.outside import Outside
+from nfstuned.cli.talk import note
+from nfstuned.core.samples.series import Series
+from nfstuned.host.files.output import demand_place, write_file
+from nfstuned.host.network.ask import Outside
 from nfstuned.host.root import Root
-from nfstuned.host.samplehistory import STDIN
+from nfstuned.host.telemetry.history import STDIN
+from nfstuned.host.telemetry.journal_reader import changes
+from nfstuned.parse.fields import count
+from nfstuned.view.report.page import Page, Told, page_lines
 
 WRITTEN, INCOMPLETE, FAILED = 0, 1, 2
 _LEFT_OUT = "Not asked for: this page is about samples only."

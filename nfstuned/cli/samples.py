@@ -10,18 +10,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
-from nfstuned.cli.notes import note
-from nfstuned.core.meantimes import BOUNDS_MS, MeanTimesCount
-from nfstuned.core.render import count, printable
-from nfstuned.core.render_samples import ASCII, BLOCKS, CSV_HEADER, csv_row, history_lines
-from nfstuned.core.samplehistory import History, identity
-from nfstuned.core.samples import kinds, to_json
-from nfstuned.core.since import parse_since
+from nfstuned.cli.talk import note
+from nfstuned.core.samples.history import BOUNDS_MS, History, MeanTimesCount, identity
+from nfstuned.core.samples.sample import kinds, to_json
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
-from nfstuned.host.samplehistory import from_files, from_journal
+from nfstuned.host.telemetry.history import from_files, from_journal
 from nfstuned.model.samples import Sample
-from nfstuned.parse.fields import clean_path
+from nfstuned.parse.fields import clean_path, count
+from nfstuned.parse.moment import parse_since
+from nfstuned.view.history import ASCII, BLOCKS, CSV_HEADER, csv_row, history_lines
+from nfstuned.view.words import printable
 
 SHOWN, DAMAGED, UNREADABLE = 0, 1, 2
 A_DAY_S = 86400.0

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from nfstuned.cli import notes
+from nfstuned.cli import talk as notes
 from nfstuned.cli.policy import usable_policy
-from nfstuned.core.render import STATUS_HEADER, hints, rule_lines, status_cells, status_document, to_json
-from nfstuned.core.status import hidden, rules, status
-from nfstuned.host.observe import observe
+from nfstuned.core.mounts.status import hidden, rules, status
+from nfstuned.host.look.host import observe
+from nfstuned.host.look.udev import observe_udev
 from nfstuned.host.root import Root
-from nfstuned.host.udevfiles import observe_udev
 from nfstuned.model.status import StatusRow, StatusRules
+from nfstuned.view.words import STATUS_HEADER, hints, rule_lines, status_cells, status_document, to_json
 
 SHOWN, INVALID = 0, 2
 
@@ -35,7 +35,7 @@ def show(root: Root, form: str) -> int:
 
 def _print(rows: tuple[StatusRow, ...], unseen: tuple[str, ...], writers: tuple[StatusRules, ...]) -> None:
     if rows:
-        from nfstuned.cli.text import Column, print_table  # noqa: PLC0415 - rich is slow to load
+        from nfstuned.cli.table import Column, print_table  # noqa: PLC0415 - rich is slow to load
 
         columns = (
             Column(shrinks=2),

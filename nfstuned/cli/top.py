@@ -8,16 +8,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from nfstuned.cli.terminal import terminal_width
-from nfstuned.core.rates import look
-from nfstuned.core.render_top import Line, Size, Style, plain_lines, screen
-from nfstuned.core.top import Frame, List, State, arranged, frame, press
-from nfstuned.host.observe import observe_stanzas, observe_superblocks
+from nfstuned.cli.talk import terminal_width
+from nfstuned.core.samples.rates import look
+from nfstuned.core.samples.top import Frame, List, State, arranged, frame, press
+from nfstuned.host.look.host import observe_stanzas, observe_superblocks
 from nfstuned.host.root import Root
 from nfstuned.host.tty import ENDS, Tty
 from nfstuned.model.kernel import Stanza
 from nfstuned.model.samples import Look
 from nfstuned.parse.keys import parse_keys
+from nfstuned.view.top import Line, Size, Style, plain_lines, screen
 
 FIRST_S = 1.0
 """On a screen the first rates come after this at the latest: nobody wants to wait ten seconds for them."""

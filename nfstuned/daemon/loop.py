@@ -10,20 +10,19 @@ import time
 from collections.abc import Callable, Container
 from types import FrameType
 
-from nfstuned.daemon.exposed import Exposed
+from nfstuned.daemon.metrics import Exposed
 from nfstuned.daemon.persister import Persister
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.sampler import Sampler
 from nfstuned.daemon.tuner import Tuner
 from nfstuned.errors import ConfigError
-from nfstuned.host.builtin import builtin_policy
-from nfstuned.host.config import find_files
-from nfstuned.host.configchild import Child, start_load
+from nfstuned.host.change.state import State
+from nfstuned.host.config import builtin_policy, find_files
+from nfstuned.host.config_child import Child, start_load
 from nfstuned.host.events import EventsLostError, KernelEvents, MountTable, UdevEvents, Writes
-from nfstuned.host.journal import Journal, Message, Priority
 from nfstuned.host.root import Root
 from nfstuned.host.service import notify, reloading, watchdog_s
-from nfstuned.host.state import State
+from nfstuned.host.telemetry.journal import Journal, Message, Priority
 from nfstuned.model.policy import Policy
 
 CONFIG_TIMEOUT_S = 60.0

@@ -7,9 +7,9 @@ import os
 
 from nfstuned import __version__
 from nfstuned.daemon.loop import Daemon
-from nfstuned.host.journal import Journal, Message, Priority
-from nfstuned.host.memory import without_huge_pages
+from nfstuned.host.process import without_huge_pages
 from nfstuned.host.root import Root
+from nfstuned.host.telemetry.journal import Journal, Message, Priority
 
 
 def run() -> int:

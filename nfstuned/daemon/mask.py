@@ -9,9 +9,16 @@ import os
 import sys
 from collections.abc import Callable
 
-from nfstuned.core.udevmask import choose
+from nfstuned.core.udev.mask import choose
+from nfstuned.host.change.udev_mask import (
+    made_masks,
+    make_masks,
+    observe_masks,
+    reload_rules,
+    take_masks,
+    udev_runs,
+)
 from nfstuned.host.root import Root
-from nfstuned.host.udevmask import made_masks, make_masks, observe_masks, reload_rules, take_masks, udev_runs
 from nfstuned.model.udev import MASKS
 
 DONE, FAILED = 0, 1

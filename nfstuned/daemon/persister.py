@@ -5,12 +5,12 @@ The daemon only says that there is something new, in memory: that service reads 
 
 from __future__ import annotations
 
-from nfstuned.core.endpoint import section_name
-from nfstuned.host.journal import Journal, Message, Priority
-from nfstuned.host.request import FILE, request_persist
+from nfstuned.core.policy.endpoint import section_name
+from nfstuned.host.change.persist import FILE, request_persist
 from nfstuned.host.root import Root
+from nfstuned.host.telemetry.journal import Journal, Message, Priority
+from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import Policy
-from nfstuned.model.work import Snapshot
 
 PERSIST = "persist"
 REMEMBERED = 4096

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nfstuned.core.plan import name
-from nfstuned.core.udevwriters import describe
+from nfstuned.core.readahead.plan import name
+from nfstuned.core.udev.writers import describe
 from nfstuned.errors import ConfigError, ParseError
-from nfstuned.host.journal import Journal, Message, Priority
+from nfstuned.host.telemetry.journal import Journal, Message, Priority
+from nfstuned.model.mounts import Action, Decision, Outcome, Result, Superblock
 from nfstuned.model.policy import Policy
 from nfstuned.model.udev import RuleWriter
-from nfstuned.model.work import Action, Decision, Outcome, Result, Superblock
 
 REMEMBERED = 200
 

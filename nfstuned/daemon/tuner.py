@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from nfstuned.core.contest import Contest
-from nfstuned.core.plan import changed_by_another, plan_superblock
-from nfstuned.core.policy import decide, decide_early
-from nfstuned.core.udevwriters import find_culprit, find_writers
+from nfstuned.core.policy.decision import decide, decide_early
+from nfstuned.core.readahead.plan import Contest, changed_by_another, plan_superblock
+from nfstuned.core.udev.writers import find_culprit, find_writers
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.errors import ParseError
-from nfstuned.host import bdi as bdis
-from nfstuned.host.apply import apply, restore, write
-from nfstuned.host.bdi import GONE, PAGE_KB, Bdi
+from nfstuned.host.change import bdi as bdis
+from nfstuned.host.change.bdi import GONE, PAGE_KB, Bdi
+from nfstuned.host.change.read_ahead import apply, restore, write
+from nfstuned.host.change.state import State
 from nfstuned.host.events import Writes
-from nfstuned.host.observe import nothing, observe_servers, observe_superblocks, observe_volumes
+from nfstuned.host.look.host import nothing, observe_servers, observe_superblocks, observe_volumes
+from nfstuned.host.look.udev import rule_files
 from nfstuned.host.root import Root
-from nfstuned.host.state import State
-from nfstuned.host.writers import rule_files
+from nfstuned.model.mounts import Decision, Outcome, Result, Snapshot, Superblock
 from nfstuned.model.policy import Policy
 from nfstuned.model.udev import RuleWriter, UdevEvent
-from nfstuned.model.work import Decision, Outcome, Result, Snapshot, Superblock
-from nfstuned.parse.nfsfs import find_volume
+from nfstuned.parse.proc.nfsfs import find_volume
 
 
 class Tuner:

@@ -1,9 +1,14 @@
-"""Where the configuration's files are."""
+"""Where the configuration's files are, and the policy of a host that has none."""
 
 from __future__ import annotations
 
+import os
+
+import nfstuned
 from nfstuned.errors import ConfigError
 from nfstuned.host.root import Root
+from nfstuned.model.policy import Policy
+from nfstuned.parse.config.policy_json import policy_from_json
 
 MAIN = "etc/nfstuned/nfstuned.toml"
 DROP_INS = "etc/nfstuned/conf.d"
@@ -26,3 +31,15 @@ def find_files(root: Root) -> tuple[str, ...]:
     # A leading dot is an editor's: `.#50-site.toml` is Emacs's lock, a link to nowhere.
     wanted = (name for name in names if name.endswith(".toml") and not name.startswith("."))
     return (*main, *(f"{DROP_INS}/{name}" for name in wanted))
+
+
+_DATA = os.path.join(os.path.dirname(nfstuned.__file__), "data")
+PROFILES = os.path.join(_DATA, "profiles")
+FILE = os.path.join(_DATA, "builtin.json")
+"""Made of data/profiles; tests/host/test_builtin.py holds both together."""
+
+
+def builtin_policy() -> Policy:
+    """Return the built-in profiles as a policy."""
+    with open(FILE, encoding="utf-8") as file:
+        return policy_from_json(file.read())

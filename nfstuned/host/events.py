@@ -11,10 +11,10 @@ from contextlib import suppress
 
 import pyudev
 
-from nfstuned.host.bdi import bdi_file
+from nfstuned.host.change.bdi import bdi_file
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import Uevent
-from nfstuned.parse.uevent import parse_uevent
+from nfstuned.parse.proc.bdi import parse_uevent
 
 NETLINK_KOBJECT_UEVENT = 15
 KERNEL_GROUP = 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -226,3 +227,19 @@ def demand_name(name: str) -> None:
 
 def _misplaced(kind: int) -> str:
     return f"{_KINDS.get(kind, 'something else')} where a file should be: not read"
+
+
+FSTAB = "etc/fstab"
+STDIN = "-"
+
+
+def read_proposal(name: str) -> str:
+    """Return a proposed text, `-` for the standard input. Raises OSError, also where it is too long."""
+    if name == STDIN:
+        data = sys.stdin.buffer.read(LARGEST + 1)
+    else:
+        with open(name, "rb") as file:
+            data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise OSError(errno.EFBIG, f"more than {LARGEST / 1e6:g} MB, which is no fstab")
+    return data.decode("utf-8", "surrogateescape")

@@ -1,10 +1,14 @@
-"""A change of a file that the administrator keeps, and what came of it."""
+"""Changes of files that the administrator keeps, and of an image, and what came of each."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
 
-from nfstuned.model.work import Result
+from nfstuned.model.facts import Unit
+from nfstuned.model.files import Content
+from nfstuned.model.mounts import Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +40,50 @@ class SectionChange:
     """The one that it should have; None where the section goes."""
     result: Result
     reason: str
+
+
+class Kind(str, Enum):
+    """What a change is about."""
+
+    SERVICE = "service"
+    RULE = "udev-rule"
+    SECTION = "nconnect"
+    PARAMETER = "parameter"
+    FILE = "file"
+    """One of an earlier bake that nothing asks for any more, or that is taken back."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageChange:
+    """One change of an image, and what came of it."""
+
+    kind: Kind
+    target: str
+    """What it is about: a unit, a server, a parameter, or the file itself."""
+    path: str
+    """The file in the image, with a leading slash; "" where none can be named."""
+    old: str | int | None
+    new: str | int | None
+    result: Result
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The service as the image has it."""
+
+    unit: Unit
+    """Its start by what bake itself wrote not counted."""
+    path: str = ""
+    """The file that counts where it is not masked, without a leading slash; "" for none."""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What an image should have, and why."""
+
+    changes: tuple[ImageChange, ...] = ()
+    """Those that are planned name a file of `contents`; the others say why there is none."""
+    contents: Mapping[str, Content] = field(default_factory=dict)
+    """By path, without a leading slash."""

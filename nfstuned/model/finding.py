@@ -1,4 +1,4 @@
-"""What `nfstuned check` says: rules, what they found, and what could not be judged."""
+"""What `nfstuned check` says: rules, how bad their findings are, and what could not be judged."""
 
 from __future__ import annotations
 
@@ -7,10 +7,26 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from nfstuned.model.severity import Severity
-
 if TYPE_CHECKING:
     from nfstuned.model.facts import Facts
+
+
+class Severity(str, Enum):
+    """How bad a finding is, the worst first."""
+
+    ERROR = "error"
+    """It will not work, or the vendor does not support it."""
+    WARNING = "warning"
+    """It loses performance, or is not guaranteed."""
+    ADVICE = "advice"
+    """Better for most."""
+    INFO = "info"
+    """Worth knowing."""
+
+    @property
+    def rank(self) -> int:
+        """0 for the worst."""
+        return list(Severity).index(self)
 
 
 class Need(Enum):

@@ -1,4 +1,4 @@
-"""Two looks at mountstats, and the rates between them, each figure at its own level."""
+"""Two looks at mountstats, the rates between them, and where these are kept."""
 
 from __future__ import annotations
 
@@ -111,3 +111,35 @@ class Sample:
     """The superblock's read-ahead; None where it was not the same at both ends of the interval."""
     rsize_bytes: int | None = None
     """The most that one READ asks for, as mounted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where lines go: an absolute path, the size at which the file is put aside, and how many are kept so."""
+
+    path: str
+    most_bytes: int
+    """0 leaves it to another program to put the file aside."""
+    keep: int
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What came of an attempt to append lines: how many are there whole, and why the others are not."""
+
+    lines: int
+    reason: str = ""
+    """Empty when all are there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One entry; `name` is that of its message in host/telemetry/journal.py: "READ_AHEAD_SET"."""
+
+    time: float
+    """In Unix seconds, by the journal's clock."""
+    name: str
+    text: str
+    device: str = ""
+    """Of the superblock that it is about; "" where it is about none."""
+    mount_point: str = ""

@@ -56,3 +56,8 @@ def clean_path(path: str) -> str:
 def _bytes(escapes: re.Match[str]) -> str:
     codes = bytes(int(code, 8) for code in escapes[0].split("\\")[1:])
     return codes.decode("utf-8", "surrogateescape")
+
+
+def count(number: int, noun: str) -> str:
+    """Return "1 mount", "2 mounts"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -18,7 +18,7 @@ from nfstuned.parse.fields import quoted
 SCHEMA = "nfstuned.sample/1"
 PREFIX = "NFSTUNED_"
 UNKNOWN = "unknown"
-"""What the journal holds for a mount point where there is none (host/journal.py)."""
+"""What the journal holds for a mount point where there is none (host/telemetry/journal.py)."""
 
 _RATES = (
     "time",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from timeit import repeat
 
-from nfstuned.core.policy import decide_early
+from nfstuned.core.policy.decision import decide_early
 from nfstuned.model.kernel import Server, Volume
 from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
 

@@ -12,17 +12,16 @@ import statistics
 import time
 from itertools import pairwise
 
-from nfstuned.core.metrics import families
-from nfstuned.core.rates import look
-from nfstuned.core.status import status
-from nfstuned.core.totals import count
-from nfstuned.host.builtin import builtin_policy
-from nfstuned.host.exposition import load
+from nfstuned.core.mounts.status import status
+from nfstuned.core.samples.rates import look
+from nfstuned.core.samples.totals import count
+from nfstuned.host.config import builtin_policy
+from nfstuned.host.telemetry.exposition import load
 from nfstuned.model.kernel import Mount, Options
-from nfstuned.model.metrics import Service
-from nfstuned.model.totals import Totals
-from nfstuned.model.work import Snapshot, Superblock
-from nfstuned.parse.stanzas import cut_mountstats
+from nfstuned.model.mounts import Snapshot, Superblock
+from nfstuned.model.totals import Service, Totals
+from nfstuned.parse.proc.stanzas import cut_mountstats
+from nfstuned.view.metrics import families
 from tests.parse.conftest import DATA
 
 ROUNDS = 9

@@ -18,16 +18,16 @@ from functools import partial
 from pathlib import Path
 from timeit import repeat
 
-from nfstuned.core.rates import look, rates
+from nfstuned.core.samples.rates import look, rates
+from nfstuned.host.process import uncollected
 from nfstuned.host.root import parts_of
-from nfstuned.host.uncollected import uncollected
 from nfstuned.model.kernel import Mount, Options, Stanza
+from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.samples import Sample
-from nfstuned.model.work import Snapshot, Superblock
-from nfstuned.parse.mountinfo import parse_mountinfo
-from nfstuned.parse.mountstats import parse_mountstats
-from nfstuned.parse.nfsfs import find_volume, parse_volumes
-from nfstuned.parse.stanzas import cut_parts
+from nfstuned.parse.proc.mountinfo import parse_mountinfo
+from nfstuned.parse.proc.mountstats import parse_mountstats
+from nfstuned.parse.proc.nfsfs import find_volume, parse_volumes
+from nfstuned.parse.proc.stanzas import cut_parts
 
 DATA = Path(__file__).parent.parent / "parse" / "data" / "6.12"
 ROUNDS, SECONDS = 12, 60

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from nfstuned.core.samples import to_line
+from nfstuned.core.samples.sample import to_line
 from nfstuned.model.samples import OpRate, Sample, TransportRate
 from tests.host.journald import record, why_not
 

@@ -27,9 +27,9 @@ from pathlib import Path
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.sampler import Sampler
 from nfstuned.daemon.tuner import Tuner
-from nfstuned.host.builtin import builtin_policy
-from nfstuned.host.journal import Journal
+from nfstuned.host.config import builtin_policy
 from nfstuned.host.root import Root
+from nfstuned.host.telemetry.journal import Journal
 from tests.bench.bench_mountstats import DATA, lease, stanza
 
 MOUNTS, INTERVAL_S = 200, 10

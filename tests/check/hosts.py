@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nfstuned.host.outside import Questions
+from nfstuned.host.network.ask import Questions
 from nfstuned.model.facts import Answer, Interface, Network, Reach, Reachable, Route
 
 if sys.version_info >= (3, 11):

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.cli.examine import Scope
-from nfstuned.core.catalogue import CATALOGUE
-from nfstuned.core.diagnose import CRASHED
+from nfstuned.app.facts import Scope
 from nfstuned.core.rules import RULES
-from nfstuned.host.pages import page
+from nfstuned.core.rules.catalogue import CATALOGUE, CRASHED
+from nfstuned.host.files.installed import page
 from nfstuned.model.finding import Need, Rule
 from tests.check import hosts
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nfstuned.cli.examine import Scope, examine
+from nfstuned.app.facts import Scope, examine
 from nfstuned.cli.policy import image_policy
-from nfstuned.core.diagnose import diagnose
 from nfstuned.core.rules import RULES
-from nfstuned.host.configload import load
-from nfstuned.host.imageroot import ImageRoot
+from nfstuned.core.rules.catalogue import diagnose
+from nfstuned.host.config_load import load
+from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.root import Root
-from nfstuned.model.severity import Severity
+from nfstuned.model.finding import Severity
 from tests.check import hosts
 
 if TYPE_CHECKING:

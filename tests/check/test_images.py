@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from nfstuned.core.persisttext import with_sections
-from nfstuned.host.nfsutils import observe_nfs_utils
+from nfstuned.core.nconnect.persist import with_sections
+from nfstuned.host.look.nfsmount import observe_nfs_utils
 from nfstuned.host.root import Root
-from nfstuned.parse.nfsmount import PERSISTED
+from nfstuned.parse.etc.nfsmount import PERSISTED
 from tests.cli.baked import everything
 from tests.lab import roots
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nfstuned.cli.examine import Scope, examine
-from nfstuned.host.configload import load as load_policy
+from nfstuned.app.facts import Scope, examine
+from nfstuned.host.config_load import load as load_policy
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Network
 from tests.check import hosts
@@ -16,7 +16,7 @@ from tests.check import hosts
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nfstuned.host.outside import Questions
+    from nfstuned.host.network.ask import Questions
 
 
 @dataclass

@@ -11,14 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nfstuned.cli.applylive import live
-from nfstuned.cli.groupchange import ALL, Wish
+from nfstuned.cli.apply_live import live
+from nfstuned.cli.group_change import ALL, Wish
 from nfstuned.errors import ParseError
-from nfstuned.host.live import LiveGround
+from nfstuned.host.change.live import LiveGround
 from nfstuned.host.root import Root, WitnessRoot
+from nfstuned.model.connections import LiveHands, LivePlan, Node, SwitchSeen
 from nfstuned.model.facts import Network
-from nfstuned.model.live import LiveHands, LivePlan, SwitchSeen
-from nfstuned.model.remount import Node
 from tests.check.hosts import Told, load
 from tests.core.living import Sunrpc
 from tests.host.switches import connect

@@ -11,15 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nfstuned.cli.applyremount import remount
-from nfstuned.cli.groupchange import ALL, Wish
+from nfstuned.cli.apply_remount import remount
+from nfstuned.cli.group_change import ALL, Wish
 from nfstuned.host.root import WitnessRoot
+from nfstuned.model.connections import Hands, Node, Sight, UnitState, Use
 from nfstuned.model.facts import Network
 from nfstuned.model.kernel import Mount
-from nfstuned.model.remount import Hands, Node, Sight, UnitState, Use
-from nfstuned.model.work import Request
-from nfstuned.parse.fstab import parse_fstab
-from nfstuned.parse.mountinfo import parse_mountinfo, parse_nodes
+from nfstuned.model.mounts import Request
+from nfstuned.parse.etc.fstab import parse_fstab
+from nfstuned.parse.proc.mountinfo import parse_mountinfo, parse_nodes
 from tests.check.hosts import Told, load
 from tests.core.nconnect_hosts import Made
 from tests.core.remounting import Kernel

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from nfstuned.cli.applyfstab import Wish, edit_fstab
-from nfstuned.host.backup import BACKUP
+from nfstuned.cli.apply_fstab import Wish, edit_fstab
+from nfstuned.host.files.replace import BACKUP
 from nfstuned.host.root import WitnessRoot
 from nfstuned.model.facts import Answer, Network
 from tests.check.hosts import Told

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from nfstuned.cli.applypersist import Wish, persist
-from nfstuned.core.persisttext import with_sections
+from nfstuned.cli.apply_persist import Wish, persist
+from nfstuned.core.nconnect.persist import with_sections
 from nfstuned.host.root import WitnessRoot
 from nfstuned.model.facts import Answer, Network
-from nfstuned.parse.nfsmount import PERSISTED
+from nfstuned.parse.etc.nfsmount import PERSISTED
 from tests.check.hosts import Told
 from tests.cli.conftest import Host, Run
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from nfstuned.core.persisttext import with_sections
+from nfstuned.core.nconnect.persist import with_sections
 from tests.cli.test_apply_persist import CONFIG, FSTAB, MOUNT_NFS
 
 PROJECT = Path(__file__).parents[2]

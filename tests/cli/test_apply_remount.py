@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from nfstuned.model.connections import Use
 from nfstuned.model.facts import Network, Reach, Reachable
-from nfstuned.model.remount import Use
 from tests.cli.conftest import Host
 from tests.cli.groupchange import actions
 from tests.cli.remounting import Remounting, existing, prepare

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.core.persisttext import sections, with_sections
+from nfstuned.core.nconnect.persist import sections, with_sections
 from tests.cli.baked import (
     CONFIG,
     DROP_IN,

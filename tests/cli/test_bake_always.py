@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nfstuned.core.persisttext import with_sections
-from nfstuned.host import files
+from nfstuned.core.nconnect.persist import with_sections
+from nfstuned.host.files import installed as files
 from tests.cli.baked import (
     DROP_IN,
     RECORD,

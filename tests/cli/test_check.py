@@ -20,13 +20,12 @@ import xmlschema
 
 from nfstuned.cli import check as checking
 from nfstuned.cli import main
-from nfstuned.cli.progress import Patient
+from nfstuned.cli.talk import Patient
 from nfstuned.core import rules as catalogue
-from nfstuned.core.diagnose import CRASHED
+from nfstuned.core.rules.catalogue import CRASHED
 from nfstuned.host.root import WitnessRoot
 from nfstuned.model.facts import Facts, Network
-from nfstuned.model.finding import Fault, Need, Rule
-from nfstuned.model.severity import Severity
+from nfstuned.model.finding import Fault, Need, Rule, Severity
 from tests.check import hosts
 from tests.cli.conftest import Host, Run
 
@@ -68,8 +67,8 @@ class Rules:
     def are(self, *rules: Rule) -> None:
         """Replace the catalogue's."""
         self.patch.setattr(checking, "RULES", rules)
-        self.patch.setattr("nfstuned.core.catalogue.CATALOGUE", (CRASHED, *rules))
-        self.patch.setattr("nfstuned.core.sarif.CATALOGUE", (CRASHED, *rules))
+        self.patch.setattr("nfstuned.core.rules.catalogue.CATALOGUE", (CRASHED, *rules))
+        self.patch.setattr("nfstuned.view.sarif.CATALOGUE", (CRASHED, *rules))
 
 
 @pytest.fixture
@@ -459,14 +458,14 @@ def test_a_wait_is_told_on_a_terminal_only_when_it_is_long(
     from threading import Event  # noqa: PLC0415 - this test alone waits
 
     written = Event()
-    monkeypatch.setattr("nfstuned.cli.progress._SOON_S", 0.01)
+    monkeypatch.setattr("nfstuned.cli.talk._SOON_S", 0.01)
     world = Patient(Slow(Network()))
     world.pause(0.1)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     world.pause(0.2)
     assert capsys.readouterr().err == "looking again 0 s after the first look ...\r\x1b[K"
-    monkeypatch.setattr("nfstuned.cli.progress._SOON_S", 10.0)
+    monkeypatch.setattr("nfstuned.cli.talk._SOON_S", 10.0)
     world.pause(0.0)
     assert capsys.readouterr().err == ""
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.lock import locked
-from nfstuned.host.remount import LOCK
+from nfstuned.host.change.remount import LOCK
+from nfstuned.host.files.replace import locked
 from tests.cli.groupchange import COMMANDS, Command, HostOnDisk, actions
 from tests.cli.terminal import on_a_terminal
 

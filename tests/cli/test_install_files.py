@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.cli.installfiles import LIST
-from nfstuned.host import files
-from nfstuned.host.files import contents
+from nfstuned.cli.install_files import LIST
+from nfstuned.host.files import installed as files
+from nfstuned.host.files.installed import contents
 from nfstuned.model.files import FILES
 from tests.cli.conftest import REPOSITORY, Host
 from tests.users import NOBODY, rights_of
@@ -163,7 +163,7 @@ def older(venv: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
         return {**texts, UNIT: b"[Service]\n", "usr/local/share/man/man7/nfstuned.7": b".TH\n"}
 
     with monkeypatch.context() as past:
-        past.setattr("nfstuned.cli.installfiles.contents", then)
+        past.setattr("nfstuned.cli.install_files.contents", then)
         assert venv.run("install-files").status == 0
     return venv
 

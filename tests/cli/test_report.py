@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.cli.report import Order, write
-from nfstuned.core.samples import to_line
+from nfstuned.core.samples.sample import to_line
 from nfstuned.host.root import WitnessRoot
 from tests.check import hosts
 from tests.cli.conftest import REPOSITORY, Host

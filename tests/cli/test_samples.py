@@ -16,9 +16,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from nfstuned.core.render_samples import CSV_HEADER
-from nfstuned.core.samples import to_json, to_line
+from nfstuned.core.samples.sample import to_json, to_line
 from nfstuned.model.samples import Sample
+from nfstuned.view.history import CSV_HEADER
 from tests.cli.conftest import REPOSITORY, Host, Run
 from tests.host.journald import record, why_not
 from tests.parse.test_samples import SAMPLE

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nfstuned.core.fstabmembers import mounts
-from nfstuned.core.fstabplan import counts, plan_fstab
-from nfstuned.core.fstabtext import with_counts
-from nfstuned.host.configload import load
+from nfstuned.core.nconnect.fstab import counts, plan_fstab
+from nfstuned.core.nconnect.fstab_members import mounts
+from nfstuned.core.nconnect.fstab_text import with_counts
+from nfstuned.host.config_load import load
 from nfstuned.host.root import Root
 from nfstuned.model.change import Change
 from nfstuned.model.facts import Answer, Network
 from nfstuned.model.kernel import KernelRelease
+from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import Assignment, Match, Policy
-from nfstuned.model.work import Snapshot
 
 FOLDER = Path(__file__).parents[1] / "data/fstab"
 FILES = sorted(FOLDER.glob("*.fstab"))

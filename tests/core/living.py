@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from nfstuned.core.live import plan_live
-from nfstuned.core.remount import cases
+from nfstuned.core.nconnect.live import plan_live
+from nfstuned.core.nconnect.remount import cases
+from nfstuned.model.connections import Left, LivePlan, SwitchSeen, Xprt
 from nfstuned.model.facts import Facts
 from nfstuned.model.kernel import KernelRelease, Switch, Transport
-from nfstuned.model.live import LivePlan, SwitchSeen, Xprt
-from nfstuned.model.remount import Left
 from tests.core.nconnect_hosts import Made, facts
 from tests.core.remounting import sight
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules import RULES
-from nfstuned.core.targets import targets
 from nfstuned.model.facts import Answer, Facts, Network, Target
 from nfstuned.model.finding import Fault, Need
 from nfstuned.model.kernel import Distribution, KernelRelease, Mount, MountStats, Server, Transport, Volume
+from nfstuned.model.mounts import Request, Snapshot, Superblock
 from nfstuned.model.policy import Assignment, Match, Policy, Profile
-from nfstuned.model.work import Request, Snapshot, Superblock
+from nfstuned.parse.etc.fstab import FILE as UTAB
 from nfstuned.parse.options import parse_options
-from nfstuned.parse.utab import FILE as UTAB
 
 AZURE = "sa1.file.core.windows.net"
 NAS, NAS_ADDRESS = "nas", "10.0.0.5"

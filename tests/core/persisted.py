@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from nfstuned.core.persistmembers import Uses, uses
-from nfstuned.core.persistplan import Held, Plan, plan_persist
-from nfstuned.model.facts import Network
-from nfstuned.model.intent import Setting
+from nfstuned.core.nconnect.persist import Held, Plan, plan_persist
+from nfstuned.core.nconnect.persist_members import Uses, uses
+from nfstuned.model.facts import Network, NfsUtils
+from nfstuned.model.mounts import FSTAB, Request, Result, Snapshot
 from nfstuned.model.policy import Policy
-from nfstuned.model.system import NfsUtils
-from nfstuned.model.work import FSTAB, Request, Result, Snapshot
-from nfstuned.parse.nfsmount import PERSISTED
+from nfstuned.model.requests import Setting
+from nfstuned.parse.etc.nfsmount import PERSISTED
 from tests.core.fstabs import NETWORK, POLICY, SNAPSHOT
 
 SA1, SA2 = "sa1.file.core.windows.net", "sa2.file.core.windows.net"

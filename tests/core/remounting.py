@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from nfstuned.core.remount import cases, plan_remount
+from nfstuned.core.nconnect.remount import cases, plan_remount
+from nfstuned.model.connections import Left, Node, Part, Plan, Sight, UnitState, Way
 from nfstuned.model.facts import Facts
-from nfstuned.model.remount import Left, Node, Part, Plan, Sight, UnitState, Way
+from nfstuned.parse.etc.units import unit_name, unit_path
 from nfstuned.parse.options import parse_options
-from nfstuned.parse.units import unit_name, unit_path
 from tests.core.nconnect_hosts import Made, facts
 
 ROOT = Node(27, 1, "8:1", "/", "ext4", "/dev/vda1", "rw", shared=1)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.core.addresses import Kind, all_public, kind, same
+from nfstuned.core.policy.endpoint import Kind, all_public, kind, same
 
 
 @pytest.mark.parametrize(

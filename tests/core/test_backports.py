@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.core.backports import knows_nconnect
+from nfstuned.core.mounts.kernels import knows_nconnect
 from nfstuned.model.kernel import Distribution
-from nfstuned.parse.kernel import parse_release
+from nfstuned.parse.proc.machine import parse_release
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.core.bakeplan import (
+from nfstuned.core.image.bake import (
     RULE,
     SERVICE,
     interrupted,
@@ -15,13 +15,12 @@ from nfstuned.core.bakeplan import (
     wanted_sections,
     wanted_service,
 )
-from nfstuned.core.persisttext import with_sections
-from nfstuned.model.bake import ImageChange, Kind, Service, Wanted
-from nfstuned.model.change import SectionChange
+from nfstuned.core.nconnect.persist import with_sections
+from nfstuned.model.change import ImageChange, Kind, SectionChange, Service, Wanted
+from nfstuned.model.facts import Unit
 from nfstuned.model.files import Link, Placement, Step
-from nfstuned.model.system import Unit
-from nfstuned.model.work import Result
-from nfstuned.parse.nfsmount import PERSISTED
+from nfstuned.model.mounts import Result
+from nfstuned.parse.etc.nfsmount import PERSISTED
 
 UNIT = "usr/lib/systemd/system/nfstuned.service"
 TEXT = (Path(__file__).parents[2] / "systemd/nfstuned.service").read_text()

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from nfstuned.core.contest import Contest
+from nfstuned.core.readahead.plan import Contest
 
 
 def test_the_fourth_change_within_a_minute_ends_it() -> None:

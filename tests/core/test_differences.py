@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nfstuned.core.differences import operations, totals
-from nfstuned.core.growth import ResetError
-from nfstuned.core.rates import look, rates
-from nfstuned.core.samples import to_json
+from nfstuned.core.samples.differences import operations, totals
+from nfstuned.core.samples.growth import ResetError
+from nfstuned.core.samples.rates import look, rates
+from nfstuned.core.samples.sample import to_json
 from nfstuned.model.kernel import Mount, MountStats, OpCounters, Options, Stanza
+from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.samples import Look, Sample
-from nfstuned.model.work import Snapshot, Superblock
-from nfstuned.parse.mountinfo import parse_mountinfo
-from nfstuned.parse.mountstats import Row, parse_mountstats, parse_transports
-from nfstuned.parse.stanzas import cut_mountstats, cut_parts
+from nfstuned.parse.proc.mountinfo import parse_mountinfo
+from nfstuned.parse.proc.mountstats import Row, parse_mountstats, parse_transports
+from nfstuned.parse.proc.stanzas import cut_mountstats, cut_parts
 from tests.check.hosts import HOSTS as FOLDER
 from tests.core.test_rates import figures
 from tests.core.written import cut

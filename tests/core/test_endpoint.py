@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.core.endpoint import (
+from nfstuned.core.policy.endpoint import (
     as_address,
     endpoint,
     is_loopback,
@@ -11,7 +11,7 @@ from nfstuned.core.endpoint import (
     split_source,
 )
 from nfstuned.model.kernel import Mount, Options, Server, Volume
-from nfstuned.model.work import Endpoint, Superblock, Tunnel
+from nfstuned.model.mounts import Endpoint, Superblock, Tunnel
 
 AZNFS = Tunnel(20049, "10.0.0.5", 2049, "azure-files", "/etc/stunnel/microsoft/aznfs/stunnel_10.0.0.5.conf")
 EFS_TUNNEL = Tunnel(

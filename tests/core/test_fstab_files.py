@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from nfstuned.core.fstabowners import owner
-from nfstuned.core.fstabplan import counts
-from nfstuned.core.textdiff import diff_lines
+from nfstuned.core.nconnect.fstab import counts
+from nfstuned.core.nconnect.fstab_text import owner
 from nfstuned.model.facts import NFS_TYPES
+from nfstuned.model.mounts import Request
 from nfstuned.model.policy import Policy
-from nfstuned.model.work import Request
-from nfstuned.parse.fstab import parse_fstab
+from nfstuned.parse.etc.fstab import parse_fstab
 from nfstuned.parse.options import parse_options
+from nfstuned.view.change import diff_lines
 from tests.core.fstabs import EVERYWHERE, FILES, FOLDER, POLICY, decoded, edited
 
 each = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

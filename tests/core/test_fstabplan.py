@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.core.fstabmembers import mounts, unsettled
+from nfstuned.core.nconnect.fstab_members import mounts, unsettled
 from nfstuned.model.facts import Answer, Network
-from nfstuned.model.intent import Setting
 from nfstuned.model.kernel import Distribution, KernelRelease, Mount, MountStats, Server, Volume
+from nfstuned.model.mounts import Maker, Request, Result, Snapshot, Superblock
 from nfstuned.model.policy import Assignment, Match, Policy, Profile
-from nfstuned.model.work import Maker, Request, Result, Snapshot, Superblock
+from nfstuned.model.requests import Setting
+from nfstuned.parse.etc.fstab import FILE as UTAB
 from nfstuned.parse.options import parse_options
-from nfstuned.parse.utab import FILE as UTAB
 from tests.core.fstabs import BUILTIN, NETWORK, POLICY, SNAPSHOT, edited
 
 SA1 = "sa1.file.core.windows.net"

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.intent import Intents, claim, find, options, requested
-from nfstuned.model.intent import Asked, Setting
+from nfstuned.core.mounts.requests import Intents, claim, find, options, requested
 from nfstuned.model.kernel import Mount, Options
-from nfstuned.model.work import Request
-from nfstuned.parse.nfsmount import parse_nfsmount
-from nfstuned.parse.utab import FILE as UTAB
+from nfstuned.model.mounts import Request
+from nfstuned.model.requests import Asked, Setting
+from nfstuned.parse.etc.fstab import FILE as UTAB
+from nfstuned.parse.etc.nfsmount import parse_nfsmount
 from tests.parse.damage import TOKENS, any_text
 
 CONF = "/etc/nfsmount.conf"

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.core.kerneldefaults import knows_nconnect, read_ahead_is_small
-from nfstuned.parse.kernel import parse_release
+from nfstuned.core.mounts.kernels import has_nconnect, read_ahead_is_small
+from nfstuned.parse.proc.machine import parse_release
 
 
 @pytest.mark.parametrize(
@@ -31,4 +31,4 @@ def test_what_a_kernel_does_is_told_by_its_release_where_that_tells(
 ) -> None:
     kernel = parse_release(release)
     assert read_ahead_is_small(kernel) is small
-    assert knows_nconnect(kernel) is several
+    assert has_nconnect(kernel) is several

@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.core.carrying import carrying
-from nfstuned.core.live import plan_live
-from nfstuned.core.remount import cases
+from nfstuned.core.nconnect.groups import carrying
+from nfstuned.core.nconnect.live import plan_live
+from nfstuned.core.nconnect.remount import cases
 from nfstuned.errors import ParseError
+from nfstuned.model.connections import Left, LivePlan, SwitchSeen, Xprt
 from nfstuned.model.kernel import KernelRelease, Switch
-from nfstuned.model.live import LivePlan, SwitchSeen, Xprt
-from nfstuned.model.remount import Left
-from nfstuned.model.work import Result
+from nfstuned.model.mounts import Result
 from tests.core.living import (
     FIXED,
     FOUR,

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.livesteps import carry_out, silent
+from nfstuned.core.nconnect.live import carry_out, silent
 from nfstuned.model.kernel import Transport
-from nfstuned.model.work import Result
+from nfstuned.model.mounts import Result
 from tests.core.living import FOUR, Line, Sunrpc, seen, the_plan
 
 TWO = ["xprt-0-tcp", "xprt-1-tcp"]

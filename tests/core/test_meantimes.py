@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.meantimes import BOUNDS_MS, MeanTimes, MeanTimesCount
-from nfstuned.core.samples import kinds
+from nfstuned.core.samples.history import BOUNDS_MS, MeanTimes, MeanTimesCount
+from nfstuned.core.samples.sample import kinds
 from nfstuned.model.samples import OpRate, Sample
 from tests.parse.test_samples import SAMPLES
 

@@ -4,15 +4,14 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from nfstuned.core.metrics import MOST_SERIES, families, findings_families
-from nfstuned.core.rates import look
-from nfstuned.core.status import status
-from nfstuned.core.totals import count
-from nfstuned.host.builtin import builtin_policy
-from nfstuned.host.observe import observe_stanzas, observe_superblocks
+from nfstuned.core.mounts.status import status
+from nfstuned.core.samples.rates import look
+from nfstuned.core.samples.totals import count
+from nfstuned.host.config import builtin_policy
+from nfstuned.host.look.host import observe_stanzas, observe_superblocks
 from nfstuned.host.root import Root
-from nfstuned.model.metrics import Family, Kind, Service
-from nfstuned.model.totals import Totals
+from nfstuned.model.totals import Family, Kind, Service, Totals
+from nfstuned.view.metrics import MOST_SERIES, families, findings_families
 from tests.core.test_rates import moved, op, stats
 from tests.core.test_totals import counts, superblock
 from tests.core.test_totals import look as look_at

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.core.groups import address, groups, is_private, members, requested, version
-from nfstuned.core.targets import targets
+from nfstuned.core.mounts.targets import targets
+from nfstuned.core.nconnect.groups import address, groups, is_private, members, requested, version
 from nfstuned.model.facts import Answer, Facts, Network
-from nfstuned.model.intent import Asked
 from nfstuned.model.kernel import KernelRelease
-from nfstuned.model.work import Maker, Request
+from nfstuned.model.mounts import Maker, Request
+from nfstuned.model.requests import Asked
 from tests.core.nconnect_hosts import (
     AZURE,
     NAS,

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from nfstuned.core.targets import targets
+from nfstuned.core.mounts.targets import targets
 from nfstuned.model.finding import Fault
-from nfstuned.model.intent import Setting
 from nfstuned.model.policy import Assignment, Match
-from nfstuned.parse.nfsmount import PERSISTED
+from nfstuned.model.requests import Setting
+from nfstuned.parse.etc.nfsmount import PERSISTED
 from nfstuned.parse.options import parse_options
 from tests.core.nconnect_hosts import AZURE, NAS, NAS_ADDRESS, POLICY, Made, answered, facts, faults
 

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.differences import NOTHING_ELSEWHERE, Elsewhere, elsewhere
-from nfstuned.core.growth import ResetError, Span
-from nfstuned.core.oprates import op_rates
-from nfstuned.core.rates import GROUP_OPS
+from nfstuned.core.samples.differences import NOTHING_ELSEWHERE, Elsewhere, elsewhere
+from nfstuned.core.samples.growth import ResetError, Span
+from nfstuned.core.samples.rates import GROUP_OPS, op_rates
 from nfstuned.model.kernel import MountStats, OpCounters, Stanza
 from nfstuned.model.samples import OpRate
 from tests.core.test_differences import wholly_different

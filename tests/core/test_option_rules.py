@@ -6,19 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.core.diagnose import diagnose
-from nfstuned.core.rules import host, options
-from nfstuned.core.targets import targets
-from nfstuned.host.configload import load
+from nfstuned.core.mounts.targets import targets
+from nfstuned.core.rules import nfs3_options as options
+from nfstuned.core.rules import nfs5_system as machine
+from nfstuned.core.rules.catalogue import diagnose
+from nfstuned.host.config_load import load
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Facts
+from nfstuned.model.facts import Facts, KernelSetting, System
 from nfstuned.model.finding import Need
-from nfstuned.model.intent import Setting
 from nfstuned.model.kernel import KernelRelease, Mount, Options
-from nfstuned.model.system import KernelSetting, System
-from nfstuned.model.work import Maker, Request, Snapshot, Superblock
-from nfstuned.parse.fstab import parse_fstab
-from nfstuned.parse.kernel import parse_release
+from nfstuned.model.mounts import Maker, Request, Snapshot, Superblock
+from nfstuned.model.requests import Setting
+from nfstuned.parse.etc.fstab import parse_fstab
+from nfstuned.parse.proc.machine import parse_release
 
 POLICY = load(Root("/nonexistent"))
 AZURE = "sa1.file.core.windows.net:/sa1/s /a"
@@ -42,7 +42,7 @@ def facts(
 
 
 def found(seen: Facts) -> list[str]:
-    return [f"{one.rule} {one.subject}" for one in diagnose(seen, (*options.RULES, *host.RULES)).findings]
+    return [f"{one.rule} {one.subject}" for one in diagnose(seen, (*options.RULES, *machine.RULES)).findings]
 
 
 def rules(fields: str) -> list[str]:
@@ -391,10 +391,10 @@ def test_a_parameter_is_mended_where_it_is_decided(cmdline: str, file: str, reme
         cmdline=cmdline,
         helpers=HELPERS,
     )
-    (live,) = diagnose(facts(f"{AZURE} nfs {GOOD}", system=system), host.RULES).findings
+    (live,) = diagnose(facts(f"{AZURE} nfs {GOOD}", system=system), machine.RULES).findings
     assert live.remedy == (f"{remedy}; {NOW}" if remedy else NOW)
     if remedy:
-        (image,) = diagnose(facts(f"{AZURE} nfs {GOOD}", system=system, image=True), host.RULES).findings
+        (image,) = diagnose(facts(f"{AZURE} nfs {GOOD}", system=system, image=True), machine.RULES).findings
         assert image.remedy == remedy
 
 

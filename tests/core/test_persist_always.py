@@ -7,12 +7,12 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nfstuned.core.intent import find, requested
-from nfstuned.core.persistmembers import uses
-from nfstuned.core.persisttext import sections, with_sections
-from nfstuned.model.system import NfsUtils
-from nfstuned.model.work import FSTAB, Maker, Request, Result, Snapshot
-from nfstuned.parse.nfsmount import PERSISTED
+from nfstuned.core.mounts.requests import find, requested
+from nfstuned.core.nconnect.persist import sections, with_sections
+from nfstuned.core.nconnect.persist_members import uses
+from nfstuned.model.facts import NfsUtils
+from nfstuned.model.mounts import FSTAB, Maker, Request, Result, Snapshot
+from nfstuned.parse.etc.nfsmount import PERSISTED
 from tests.core.fstabs import EVERYWHERE, POLICY
 from tests.core.persisted import (
     ANF,

@@ -8,12 +8,12 @@ from types import MappingProxyType
 
 import pytest
 
-from nfstuned.core.persistmembers import unsettled, uses
+from nfstuned.core.nconnect.persist_members import unsettled, uses
 from nfstuned.model.facts import Answer, Network
 from nfstuned.model.kernel import Distribution, KernelRelease
+from nfstuned.model.mounts import Maker, Request, Result
 from nfstuned.model.policy import Assignment, Match, Policy
-from nfstuned.model.work import Maker, Request, Result
-from nfstuned.parse.utab import FILE as UTAB
+from nfstuned.parse.etc.fstab import FILE as UTAB
 from tests.core.fstabs import BUILTIN, NETAPP, POLICY, private
 from tests.core.nconnect_hosts import Made, facts
 from tests.core.persisted import ANF, ANF2, PUBLIC, SA1, SA2, after, conf, fstab, host, planned, said, told

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.persisttext import sections, with_sections
+from nfstuned.core.nconnect.persist import sections, with_sections
 from nfstuned.errors import ParseError
-from nfstuned.model.intent import Setting
-from nfstuned.parse.nfsmount import PERSISTED, parse_nfsmount
+from nfstuned.model.requests import Setting
+from nfstuned.parse.etc.nfsmount import PERSISTED, parse_nfsmount
 
 NAMES = st.from_regex(r"[a-z0-9_](?:[a-z0-9._-]{0,20}[a-z0-9_])?", fullmatch=True)
 SECTIONS = st.dictionaries(NAMES, st.integers(1, 16), max_size=5)

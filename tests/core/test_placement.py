@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.core.placement import plan_files, plan_removal
+from nfstuned.core.image.files import plan_files, plan_removal
 from nfstuned.model.files import Installed, Link, Step
-from nfstuned.parse.installed import digest
+from nfstuned.parse.etc.installed import digest
 
 TEXT, BEFORE = b"new", "before"
 OLD, NEW, OTHER = "0" * 64, digest(TEXT), "2" * 64

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.core.plan import changed_by_another, name, plan_superblock
+from nfstuned.core.readahead.plan import changed_by_another, name, plan_superblock
 from nfstuned.model.kernel import Mount, Options
-from nfstuned.model.work import Decision, Outcome, Record, Result, Superblock
+from nfstuned.model.mounts import Decision, Outcome, Record, Result, Superblock
 
 UNTOUCHED = Superblock("0:43", 7001, 128)
 TUNED = replace(UNTOUCHED, read_ahead_kb=15360, record=Record("0:43", 7001, 128, 15360))

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.core.match import as_network
-from nfstuned.core.policy import decide, decide_early, read_ahead_kb
+from nfstuned.core.policy.decision import decide, decide_early, read_ahead_kb
+from nfstuned.core.policy.match import as_network
 from nfstuned.model.kernel import Mount, MountStats, Options, Server, Volume
+from nfstuned.model.mounts import Decision, Snapshot, Superblock, Tunnel
 from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
-from nfstuned.model.work import Decision, Snapshot, Superblock, Tunnel
 
 PROFILES = (
     Profile("azure-files", ReadAhead(kb=15360)),

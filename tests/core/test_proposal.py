@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nfstuned.cli.examine import Scope, examine
-from nfstuned.host.builtin import builtin_policy
-from nfstuned.host.proposal import FSTAB
-from nfstuned.host.root import Root
+from nfstuned.app.facts import Scope, examine
+from nfstuned.host.config import builtin_policy
+from nfstuned.host.root import FSTAB, Root
 from nfstuned.model.facts import Network
 from tests.check import hosts
 from tests.core.nconnect_hosts import faults

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nfstuned.core.rates import look, rates
-from nfstuned.core.samples import KINDS, LEASE_OPS, WATCHING_OPS, is_idle, kinds, one_line, to_json
+from nfstuned.core.samples.rates import look, rates
+from nfstuned.core.samples.sample import KINDS, LEASE_OPS, WATCHING_OPS, is_idle, kinds, one_line, to_json
 from nfstuned.model.kernel import ByteCounters, Mount, MountStats, OpCounters, Options, Transport
+from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.samples import Counted, Look, OpRate, Sample, TransportRate
-from nfstuned.model.work import Snapshot, Superblock
-from nfstuned.parse.mountstats import operation_row
+from nfstuned.parse.proc.mountstats import operation_row
 from tests.core.written import cut
 
 MIB = 1 << 20

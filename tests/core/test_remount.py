@@ -6,16 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.core.remount import cases, members, plan_remount
-from nfstuned.core.remountcase import Case
-from nfstuned.core.remountgoal import Goal
-from nfstuned.core.remountservers import names, places, servers, silent
-from nfstuned.core.targets import targets
+from nfstuned.core.mounts.targets import targets
+from nfstuned.core.nconnect.busy import names, places, servers, silent
+from nfstuned.core.nconnect.case import Case, Goal
+from nfstuned.core.nconnect.remount import cases, members, plan_remount
+from nfstuned.model.connections import Left, Node, PathUse, Plan, Sight, Space, UnitState, Use
 from nfstuned.model.facts import Answer, Facts, Network, Reach, Reachable
-from nfstuned.model.intent import Setting
 from nfstuned.model.kernel import Volume
-from nfstuned.model.remount import Left, Node, PathUse, Plan, Sight, Space, UnitState, Use
-from nfstuned.model.work import Maker, Request, Result, Superblock, Tunnel
+from nfstuned.model.mounts import Maker, Request, Result, Superblock, Tunnel
+from nfstuned.model.requests import Setting
 from tests.core.nconnect_hosts import AZURE, NAS, NAS_ADDRESS, POLICY, Made, answered, facts
 from tests.core.remounting import ROOT, argv, only, planned, sight, the_plan, tree, why
 

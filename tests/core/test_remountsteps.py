@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.remountsteps import carry_out
-from nfstuned.model.remount import Ended, Left, Plan
-from nfstuned.model.work import Result
+from nfstuned.core.nconnect.remount import carry_out
+from nfstuned.model.connections import Ended, Left, Plan
+from nfstuned.model.mounts import Result
 from tests.core.nconnect_hosts import Made, facts
 from tests.core.remounting import Kernel, planned, sight, the_plan
 

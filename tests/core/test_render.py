@@ -6,9 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.core.render import (
+from nfstuned.model.mounts import Action, Outcome, Result
+from nfstuned.model.policy import Policy, Profile, ReadAhead, Source
+from nfstuned.model.status import StatusRow
+from nfstuned.parse.fields import count
+from nfstuned.view.policy import policy_document, policy_text
+from nfstuned.view.words import (
     STATUS_HEADER,
-    count,
     hints,
     nconnect_mark,
     outcome_cells,
@@ -18,10 +22,6 @@ from nfstuned.core.render import (
     status_cells,
     summary,
 )
-from nfstuned.core.render_policy import policy_document, policy_text
-from nfstuned.model.policy import Policy, Profile, ReadAhead, Source
-from nfstuned.model.status import StatusRow
-from nfstuned.model.work import Action, Outcome, Result
 
 ROW = StatusRow(
     mount_point="/mnt/a",

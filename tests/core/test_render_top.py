@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from nfstuned.core.render_top import KEYS, Line, Size, Style, plain_lines, screen
-from nfstuned.core.top import SORTS, Entry, Frame, State, frame
+from nfstuned.core.samples.top import SORTS, Entry, Frame, State, frame
 from nfstuned.model.samples import Sample
+from nfstuned.view.top import KEYS, Line, Size, Style, plain_lines, screen
 from tests.core.tops import empty_frame, first_frame, looks, second_frame, snapshot
 from tests.parse.test_samples import SAMPLES
 

@@ -16,17 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nfstuned import __version__
-from nfstuned.core.reportpage import MOST_EVENTS, MOST_MOUNTS, Page, Told, page_lines, zone_name
-from nfstuned.core.samples import amount
-from nfstuned.core.series import Series
-from nfstuned.model.event import Event
-from nfstuned.model.facts import Facts
-from nfstuned.model.finding import Diagnosis, Finding
+from nfstuned.core.samples.sample import amount
+from nfstuned.core.samples.series import Series
+from nfstuned.model.facts import Facts, Report
+from nfstuned.model.finding import Diagnosis, Finding, Severity
+from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import Policy
-from nfstuned.model.report import Report
-from nfstuned.model.samples import OpRate, Sample
-from nfstuned.model.severity import Severity
-from nfstuned.model.work import Snapshot
+from nfstuned.model.samples import Event, OpRate, Sample
+from nfstuned.view.report.page import MOST_EVENTS, MOST_MOUNTS, Page, Told, page_lines, zone_name
 from tests.core.test_readaheaduse import sample as reading
 from tests.core.test_samplehistory import START, at
 from tests.parse.test_samples import SAMPLES

@@ -13,7 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.render_samples import (
+from nfstuned.core.samples.history import COLUMNS, Axis, History, MountHistory
+from nfstuned.core.samples.sample import ratio
+from nfstuned.model.samples import OpRate, Sample
+from nfstuned.view.history import (
     ASCII,
     BLOCKS,
     CSV_HEADER,
@@ -23,9 +26,6 @@ from nfstuned.core.render_samples import (
     history_lines,
     sparkline,
 )
-from nfstuned.core.samplehistory import COLUMNS, Axis, History, MountHistory
-from nfstuned.core.samples import ratio
-from nfstuned.model.samples import OpRate, Sample
 from tests.core.test_readaheaduse import sample as reading
 from tests.parse.test_samples import SAMPLE, SAMPLES
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.core.plan import insist, named
-from nfstuned.core.render import hints, nconnect_mark
-from nfstuned.core.status import hidden, status
-from nfstuned.model.intent import Setting
+from nfstuned.core.mounts.status import hidden, status
+from nfstuned.core.readahead.plan import insist, named
 from nfstuned.model.kernel import Mount, MountStats, Transport
+from nfstuned.model.mounts import Action, Outcome, Record, Request, Result, Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile, ReadAhead
-from nfstuned.model.work import Action, Outcome, Record, Request, Result, Snapshot, Superblock
+from nfstuned.model.requests import Setting
 from nfstuned.parse.options import parse_options
+from nfstuned.view.words import hints, nconnect_mark
 
 POLICY = Policy(profiles=(Profile("generic", ReadAhead(1024), nconnect=2),))
 SECTION = Setting("server", "server", "nconnect", "4", "/etc/nfsmount.conf.d/50-nfstuned.conf", 8)

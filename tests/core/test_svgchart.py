@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.samplehistory import Axis
-from nfstuned.core.svgchart import HEIGHT, Chart, Frame, Line, esc, spark, svg
+from nfstuned.core.samples.history import Axis
+from nfstuned.view.report.chart import HEIGHT, Chart, Frame, Line, esc, spark, svg
 
 START = 1_785_000_000.0
 PLOT = (78.0, 490.0, 10.0, 174.0)

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.core.targets import targets
-from nfstuned.host.configload import builtin_profiles, load
+from nfstuned.core.mounts.targets import targets
+from nfstuned.host.config_load import builtin_profiles, load
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import Mount, Options
-from nfstuned.model.work import Request, Snapshot
-from nfstuned.parse.config import parse_config
+from nfstuned.model.mounts import Request, Snapshot
+from nfstuned.parse.config.policy import parse_config
 
 POLICY = load(Root("/nonexistent"))
 SMB = Request("//sa1.file.core.windows.net/s", "/smb", "ip=10.0.0.4", "/etc/fstab", 3, fstype="cifs")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.core.textdiff import diff_lines
+from nfstuned.view.change import diff_lines
 
 
 def test_equal_texts_have_no_difference() -> None:

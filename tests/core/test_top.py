@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.rates import rates
-from nfstuned.core.top import NAME, SORTS, Entry, Identity, List, State, arranged, frame, press
+from nfstuned.core.samples.rates import rates
+from nfstuned.core.samples.top import NAME, SORTS, Entry, Identity, List, State, arranged, frame, press
 from tests.core.tops import first_frame, looks, second_frame, snapshot
 
 FRAME = second_frame()

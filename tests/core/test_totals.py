@@ -7,12 +7,12 @@ from types import MappingProxyType
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.rates import look as look_at
-from nfstuned.core.totals import MOST_GONE, count
+from nfstuned.core.samples.rates import look as look_at
+from nfstuned.core.samples.totals import MOST_GONE, count
 from nfstuned.model.kernel import ByteCounters, MountStats
 from nfstuned.model.samples import Counted, Look
 from nfstuned.model.totals import OpTotals, Place, Totals
-from nfstuned.parse.stanzas import cut_mountstats
+from nfstuned.parse.proc.stanzas import cut_mountstats
 from tests.core.test_differences import REAL, data, host, unhurried
 from tests.core.test_rates import GROUP, line, moved, op, stats
 from tests.core.written import cut

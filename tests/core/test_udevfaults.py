@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from nfstuned.core.rules.udev import broken
-from nfstuned.core.udevfaults import find_broken
+from nfstuned.core.rules.nfs1_read_ahead import broken
+from nfstuned.core.udev.faults import find_broken
 from nfstuned.model.facts import Facts
+from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.udev import UdevFile
-from nfstuned.model.work import Snapshot
 from tests.core.test_udevwriters import AWK, NFS_UTILS, VENDOR
 from tests.parse.damage import any_text, damaged
 

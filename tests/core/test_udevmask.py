@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.core.udevmask import choose, is_default, set_by_administrator
-from nfstuned.model.intent import NFSRAHEAD, Setting
+from nfstuned.core.udev.mask import choose, is_default, set_by_administrator
+from nfstuned.model.requests import NFSRAHEAD, Setting
 from nfstuned.model.udev import BAKED, FOLDER_MADE, MASK, UdevFile, is_mask
-from nfstuned.parse.udevrules import parse_udev_rules
+from nfstuned.parse.udev.rules import parse_udev_rules
 
 NFS = "/usr/lib/udev/rules.d/99-nfs.rules"
 EC2 = "/usr/lib/udev/rules.d/53-ec2-read-ahead-kb.rules"

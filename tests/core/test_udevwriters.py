@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from nfstuned.core.udevwriters import describe, find_culprit, find_writers
+from nfstuned.core.udev.writers import describe, find_culprit, find_writers
 from nfstuned.model.udev import RuleWriter
 from tests.parse.damage import any_text, damaged, tokens_damaged
 

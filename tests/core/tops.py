@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from nfstuned.core.top import Frame, frame
+from nfstuned.core.samples.top import Frame, frame
 from nfstuned.model.kernel import Mount, MountStats
+from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.samples import Counted, Look
-from nfstuned.model.work import Snapshot, Superblock
 from tests.core.test_rates import OPTIONS, counted, line, moved, op, stats
 
 MIB = 1 << 20

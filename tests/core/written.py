@@ -6,7 +6,7 @@ import re
 from dataclasses import astuple
 
 from nfstuned.model.kernel import MountStats, OpCounters, Stanza, Transport
-from nfstuned.parse.stanzas import cut_mountstats
+from nfstuned.parse.proc.stanzas import cut_mountstats
 
 LEADS = {
     "tcp": "{0.source_port} 0 {0.connects} 0 {0.idle_s}",

@@ -19,15 +19,15 @@ from typing import Any
 
 import pytest
 
-from nfstuned.core.metrics import MOST_SERIES
-from nfstuned.daemon.metrics import FINDINGS, Metrics
+from nfstuned.daemon.metrics_writer import FINDINGS, Metrics
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.sampler import Sampler
 from nfstuned.daemon.tuner import Tuner
-from nfstuned.host.builtin import builtin_policy
-from nfstuned.host.journal import Journal, Message
+from nfstuned.host.config import builtin_policy
 from nfstuned.host.root import Root
+from nfstuned.host.telemetry.journal import Journal, Message
 from nfstuned.model.policy import Prometheus
+from nfstuned.view.metrics import MOST_SERIES
 from tests.promtool import needs_promtool, promtool
 
 CAPTURE = Path(__file__).parents[1] / "hosts/debian-13-6.12"
@@ -183,7 +183,7 @@ def test_what_is_asked_for_again_is_not_written_out_again(
 ) -> None:
     host, address = listening
     first = host.scrape(address)
-    monkeypatch.setattr("nfstuned.daemon.metrics.families", None)
+    monkeypatch.setattr("nfstuned.daemon.metrics_writer.families", None)
     assert host.scrape(address) == first
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from nfstuned.host.journal import Message
+from nfstuned.host.telemetry.journal import Message
 from tests.promtool import PROMETHEUS, needs_prometheus
 
 pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
@@ -27,7 +27,7 @@ CAPTURE = Path(__file__).parents[1] / "hosts/debian-13-6.12"
 RUN = """
 import socket, sys
 from nfstuned.daemon import loop
-from nfstuned.host.journal import Journal
+from nfstuned.host.telemetry.journal import Journal
 from nfstuned.host.root import Root
 
 class Quiet:

@@ -9,11 +9,11 @@ import pytest
 
 from nfstuned.daemon import persister
 from nfstuned.daemon.persister import Persister
-from nfstuned.host.journal import Journal, Message
-from nfstuned.host.request import FILE
+from nfstuned.host.change.persist import FILE
 from nfstuned.host.root import Root
+from nfstuned.host.telemetry.journal import Journal, Message
+from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import Policy
-from nfstuned.model.work import Snapshot
 from tests.core.nconnect_hosts import Made, facts
 
 WANTED = Policy((), nconnect_mode="persist")

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from nfstuned.daemon.sampler import Sampler
-from nfstuned.host.journal import Journal, Message
-from nfstuned.host.observe import observe_superblocks
+from nfstuned.host.look.host import observe_superblocks
 from nfstuned.host.root import Root
+from nfstuned.host.telemetry.journal import Journal, Message
 from nfstuned.model.policy import Policy
 from nfstuned.model.samples import Sample
 from nfstuned.parse.samples import parse_entry, parse_line

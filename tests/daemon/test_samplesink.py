@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.daemon.samplesink import SampleSink
-from nfstuned.host.journal import Journal, Message
+from nfstuned.daemon.sampler import SampleSink
 from nfstuned.host.root import Root
+from nfstuned.host.telemetry.journal import Journal, Message
 from nfstuned.model.policy import Policy
 from nfstuned.model.samples import Sample
 from nfstuned.parse.samples import parse_line

@@ -10,12 +10,12 @@ import pytest
 
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.tuner import Tuner
-from nfstuned.host import bdi as bdis
-from nfstuned.host.apply import undo
-from nfstuned.host.journal import Journal, Message
-from nfstuned.host.observe import nothing
+from nfstuned.host.change import bdi as bdis
+from nfstuned.host.change.read_ahead import undo
+from nfstuned.host.change.state import State
+from nfstuned.host.look.host import nothing
 from nfstuned.host.root import Root
-from nfstuned.host.state import State
+from nfstuned.host.telemetry.journal import Journal, Message
 from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
 
 POLICY = Policy(

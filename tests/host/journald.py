@@ -17,8 +17,8 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from nfstuned.core.samples import one_line, to_fields, to_line
-from nfstuned.host.journal import Journal, Message, Priority, send_by_socket
+from nfstuned.core.samples.sample import one_line, to_fields, to_line
+from nfstuned.host.telemetry.journal import Journal, Message, Priority, send_by_socket
 from nfstuned.model.samples import Sample
 from nfstuned.parse.samples import parse_line
 from tests.users import NOBODY

@@ -10,7 +10,7 @@ PROJECT = Path(__file__).parents[2]
 _PROGRAM = """\
 import os, sys
 sys.path[:0] = sys.argv[1].split(os.pathsep)
-from nfstuned.host.replace import load, replace
+from nfstuned.host.files.replace import load, replace
 os.access("/nfstuned-test-begins", os.F_OK)
 done = replace(load(sys.argv[2]), bytes.fromhex(sys.argv[3]), sys.argv[4])
 os.access("/nfstuned-test-ends", os.F_OK)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.bareroot import BareRoot
+from nfstuned.host.image_root import BareRoot
 
 HIDDEN = "etc/modprobe.d/slots.conf"
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from nfstuned.host.builtin import FILE, builtin_policy
-from nfstuned.host.configload import builtin_profiles
-from nfstuned.parse.config import parse_config
+from nfstuned.host.config import FILE, builtin_policy
+from nfstuned.host.config_load import builtin_profiles
+from nfstuned.parse.config.policy import parse_config
 
 
 def test_it_is_what_the_profiles_files_say(golden: Callable[[Path, str], None]) -> None:

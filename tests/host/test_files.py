@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.files import (
+from nfstuned.host.files.installed import (
     contents,
     daemonless_rule,
     digest_at,
@@ -14,9 +14,9 @@ from nfstuned.host.files import (
     take,
     take_folders,
 )
-from nfstuned.host.imageroot import ImageRoot
+from nfstuned.host.image_root import ImageRoot
 from nfstuned.model.files import FILES, RULE, Link
-from nfstuned.parse.installed import digest
+from nfstuned.parse.etc.installed import digest
 
 NAME = "usr/local/share/man/man8/nfstuned.8"
 

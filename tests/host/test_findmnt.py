@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.findmnt import new_errors
+from nfstuned.host.change.findmnt import new_errors
 
 pytestmark = pytest.mark.skipif(shutil.which("findmnt") is None, reason="no findmnt")
 ENTRY = "srv:/x /nowhere/at/all nfs {} 0 0\n"

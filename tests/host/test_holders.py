@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.holders import Holders, path_uses
+from nfstuned.host.look.users import Holders, path_uses
 from nfstuned.host.root import Root
-from nfstuned.model.remount import Node, PathUse
-from nfstuned.parse.mountinfo import parse_nodes
+from nfstuned.model.connections import Node, PathUse
+from nfstuned.parse.proc.mountinfo import parse_nodes
 
 SHM = Path("/dev/shm")  # noqa: S108 - a file system that every machine has
 NODES = parse_nodes(Path("/proc/self/mountinfo").read_text())
@@ -83,9 +83,9 @@ def test_nothing_is_opened_or_asked_for_on_the_mounts(file: Path, tmp_path: Path
     """No stat, no open: on a dead server either would hang."""
     log = tmp_path / "calls"
     program = (
-        "from nfstuned.host.holders import Holders, path_uses\n"
+        "from nfstuned.host.look.users import Holders, path_uses\n"
         "from nfstuned.host.root import Root\n"
-        "from nfstuned.parse.mountinfo import parse_nodes\n"
+        "from nfstuned.parse.proc.mountinfo import parse_nodes\n"
         "root = Root(); nodes = parse_nodes(root.read('proc/self/mountinfo'))\n"
         f"print(Holders(root, nodes).uses(frozenset({{'{DEVICE}'}})), path_uses(root, nodes))\n"
     )

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.image import at_first_boot, enabled_by_preset, observe_image, observe_kernels
-from nfstuned.host.imageroot import ImageRoot
-from nfstuned.model.system import System, Unit
+from nfstuned.host.image_root import ImageRoot
+from nfstuned.host.look.image import at_first_boot, enabled_by_preset, observe_image, observe_kernels
+from nfstuned.model.facts import System, Unit
 
 UNIT = "nfstuned.service"
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.host.image import observe_image
-from nfstuned.host.imageroot import ImageRoot
+from nfstuned.host.image_root import ImageRoot
+from nfstuned.host.look.image import observe_image
 from nfstuned.host.root import LARGEST, Root, UnusableError, WitnessRoot
 
 OUTSIDE = "outside the image"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.intent import observe_intent
+from nfstuned.host.look.requests import observe_intent
 from nfstuned.host.root import Root
-from nfstuned.model.work import Maker, Request
+from nfstuned.model.mounts import Maker, Request
 
 Write = Callable[[str, str], None]
 UNIT = "[Mount]\nWhat=nas:/a\nType=nfs\nOptions=nconnect=4\n"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host import journal
-from nfstuned.host.journal import Journal, Message, Priority, connected, send_by_socket
+from nfstuned.host.telemetry import journal
+from nfstuned.host.telemetry.journal import Journal, Message, Priority, connected, send_by_socket
 
 ROOT = Path(__file__).parents[2]
 
@@ -109,7 +109,7 @@ def test_only_the_journals_own_stderr_counts_as_connected() -> None:
     assert not connected({})
 
 
-@pytest.mark.parametrize("module", ["journal", "service"])
+@pytest.mark.parametrize("module", ["telemetry.journal", "service"])
 def test_the_library_is_not_needed_and_our_own_systemd_folder_is_not_taken_for_it(module: str) -> None:
     without = (
         f"import nfstuned.host.{module} as m; print(m.sendv if hasattr(m, 'sendv') else m._library_notify)"

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.core.placement import plan_files
+from nfstuned.core.image.files import plan_files
 from nfstuned.errors import ParseError
-from nfstuned.host.imageroot import ImageRoot
-from nfstuned.host.ledger import Ledger
+from nfstuned.host.files.ledger import Ledger
+from nfstuned.host.image_root import ImageRoot
 from nfstuned.model.files import Content, Installed, Link, Placement, Step, Work
 
 LIST = "etc/list.json"

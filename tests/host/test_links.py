@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.links import Links, observe_links
-from nfstuned.host.measure import observe_traffic, traffic_between
+from nfstuned.host.look.traffic import observe_traffic, traffic_between
+from nfstuned.host.network.links import Links, observe_links
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Interface, Route, Traffic
 
 OWN_NETWORK = ["unshare", "--user", "--map-root-user", "--net", sys.executable, "-c"]
 ROUTED = """
 from pyroute2 import IPRoute
-from nfstuned.host.links import observe_links
+from nfstuned.host.network.links import observe_links
 from nfstuned.host.root import Root
 with IPRoute() as netlink:
     def number(name):
@@ -106,8 +106,8 @@ def test_a_kernel_that_says_nothing_is_said_so() -> None:
     """Without a file descriptor left there is no netlink, as in a sandbox without that address family."""
     script = (
         "import os, resource\n"
-        "from nfstuned.host import rtnetlink\n"
-        "from nfstuned.host.links import observe_links\n"
+        "from nfstuned.host.network import links as rtnetlink\n"
+        "from nfstuned.host.network.links import observe_links\n"
         "from nfstuned.host.root import Root\n"
         "root = Root('/nowhere')\n"
         "_, most = resource.getrlimit(resource.RLIMIT_NOFILE)\n"

@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from nfstuned.errors import ParseError
-from nfstuned.host import live, livechild
-from nfstuned.host.bdi import identity
-from nfstuned.host.live import LiveGround, SysfsHands
+from nfstuned.host.change import live
+from nfstuned.host.change import live_child as livechild
+from nfstuned.host.change.bdi import identity
+from nfstuned.host.change.live import LiveGround, SysfsHands
 from nfstuned.host.root import Root
-from nfstuned.model.live import LivePlan, SwitchSeen
+from nfstuned.model.connections import LivePlan, SwitchSeen
 from tests.core.living import the_plan
 from tests.host.switches import ADD, connect
 from tests.users import NOBODY, ROOT, rights_of

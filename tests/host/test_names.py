@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.names import from_hosts, resolve
+from nfstuned.host.network.names import from_hosts, resolve
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Answer
 from tests.host.servers import Zone, dns_server

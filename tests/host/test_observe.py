@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.errors import ParseError
-from nfstuned.host.observe import AZURE_TAG, observe, observe_superblocks
+from nfstuned.host.look.host import AZURE_TAG, observe, observe_superblocks
 from nfstuned.host.root import Root
 
 HEADER = "NV SERVER   PORT DEV          FSID  FSC\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.outputfile import demand_place, write_file
+from nfstuned.host.files.output import demand_place, write_file
 
 
 @pytest.fixture

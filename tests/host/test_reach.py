@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from nfstuned.host.reach import reach
+from nfstuned.host.network.reach import reach
 from nfstuned.model.facts import Reach, Reachable
 from tests.host.servers import silent_port
 
@@ -79,7 +79,7 @@ def test_hundreds_of_servers_take_no_longer_than_one(opened: int, closed: int) -
 
 
 def test_what_could_not_be_tried_in_time_is_left_out(monkeypatch: pytest.MonkeyPatch, opened: int) -> None:
-    monkeypatch.setattr("nfstuned.host.reach.AT_ONCE", 1)
+    monkeypatch.setattr("nfstuned.host.network.reach.AT_ONCE", 1)
     with silent_port() as port:
         found = reach([[(HERE, port)], [(HERE, opened)]], 0.3)
     assert [one.state for one in found] == [Reachable.TIMEOUT]

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host import bdi as bdis
-from nfstuned.host.apply import apply, restore, undo
-from nfstuned.host.bdi import Bdi
+from nfstuned.host.change import bdi as bdis
+from nfstuned.host.change.bdi import Bdi
+from nfstuned.host.change.read_ahead import apply, restore, undo
+from nfstuned.host.change.state import State
 from nfstuned.host.root import Root
-from nfstuned.host.state import State
-from nfstuned.model.work import Action, Record, Result
+from nfstuned.model.mounts import Action, Record, Result
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host import remount
-from nfstuned.host.remount import LiveGround, LiveHands, uninterrupted
+from nfstuned.host.change import remount
+from nfstuned.host.change.remount import LiveGround, LiveHands, uninterrupted
 from nfstuned.host.root import Root
-from nfstuned.model.remount import Connections, Part, Plan, UnitState, Way
+from nfstuned.model.connections import Connections, Part, Plan, UnitState, Way
 from tests.users import NOBODY, ROOT, rights_of
 
 LINE = "{id} 27 0:50 / {point} rw shared:9 - nfs4 nas:/srv rw,vers=4.1{more},addr=127.0.0.1\n"

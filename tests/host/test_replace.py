@@ -15,10 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host import replace as replacing
-from nfstuned.host.backup import BACKUP
-from nfstuned.host.exchange import exchange
-from nfstuned.host.replace import LinkError, Replaced, load
+from nfstuned.host.files import replace as replacing
+from nfstuned.host.files.replace import BACKUP, LinkError, Replaced, exchange, load
 from nfstuned.host.root import UnusableError
 from tests.host.replacing import command, lock
 

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.backup import BACKUP
-from nfstuned.host.replace import load, replace
+from nfstuned.host.files.replace import BACKUP, load, replace
 from tests.host.replacing import BEGIN, END, command, lock
 
 OLD, NEW = b"the old text\n" * 50, b"the new text\n" * 60

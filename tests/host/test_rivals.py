@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.rivals import observe_writers
+from nfstuned.host.look.writers import observe_writers
 from nfstuned.host.root import Root
 
 

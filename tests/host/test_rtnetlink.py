@@ -7,12 +7,12 @@ from contextlib import closing
 import pytest
 from pyroute2 import IPRoute
 
-from nfstuned.host.rtnetlink import Rtnetlink
+from nfstuned.host.network.links import Rtnetlink
 
 ALONE = """
 import sys
 from contextlib import closing
-from nfstuned.host.rtnetlink import Rtnetlink
+from nfstuned.host.network.links import Rtnetlink
 with closing(Rtnetlink()) as netlink:
     alone = {index: link.get_attr("IFLA_IFNAME") for index, link in netlink.links().items()}
 print("pyroute2.ndb" in sys.modules, "pyroute2" in sys.modules)
@@ -23,7 +23,7 @@ with pyroute2.IPRoute() as whole:
 CHANGED = """
 import importlib, sys
 from contextlib import closing
-from nfstuned.host import rtnetlink
+from nfstuned.host.network import links as rtnetlink
 rtnetlink._import_alone = lambda module: importlib.import_module("a_name_that_is_gone")
 with closing(rtnetlink.Rtnetlink()) as netlink:
     print(1 in netlink.links(), "pyroute2.ndb" in sys.modules)

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.host.root import Root
-from nfstuned.host.samplefile import append
-from nfstuned.model.samplefile import Appended, Target
+from nfstuned.host.telemetry.sample_file import append
+from nfstuned.model.samples import Appended, Target
 from tests.users import NOBODY, rights_of
 
 FILE = "/var/log/nfstuned/samples.jsonl"
@@ -61,7 +61,7 @@ def test_each_line_is_one_write_to_the_end(root: Root, monkeypatch: pytest.Monke
         written.append(text)
         return real(fd, text)
 
-    monkeypatch.setattr("nfstuned.host.samplefile.os.write", watched)
+    monkeypatch.setattr("nfstuned.host.telemetry.sample_file.os.write", watched)
     write(root, 1, 2)
     assert written == [LINE % 1, LINE % 2]
 

@@ -19,14 +19,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from nfstuned.core.samples import to_line
+from nfstuned.core.samples.sample import to_line
 from nfstuned.errors import ParseError
-from nfstuned.host.journalreader import changes
 from nfstuned.host.root import Root
-from nfstuned.host.samplefile import append
-from nfstuned.host.samplehistory import LONGEST, from_files, from_journal
-from nfstuned.model.samplefile import Target
-from nfstuned.model.samples import Sample
+from nfstuned.host.telemetry.history import LONGEST, from_files, from_journal
+from nfstuned.host.telemetry.journal_reader import changes
+from nfstuned.host.telemetry.sample_file import append
+from nfstuned.model.samples import Sample, Target
 from tests.host.journald import Told, record, why_not
 from tests.parse.test_samples import SAMPLE
 from tests.users import ROOT, rights_of

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host import scrape
-from nfstuned.host.scrape import (
+from nfstuned.host.telemetry import scrape
+from nfstuned.host.telemetry.scrape import (
     BURST,
     LEFT_MOST,
     MOST_CONNECTIONS,

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from nfstuned.host.look.smb import observe_operations, observe_others, observe_smb, operations_between
 from nfstuned.host.root import Root
-from nfstuned.host.smb import observe_operations, observe_others, observe_smb, operations_between
 from nfstuned.model.facts import SmbOps
 from tests.parse.test_cifs import NEW
 from tests.parse.test_cifsstats import OLD

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from nfstuned.errors import ParseError
+from nfstuned.host.look.sunrpc import observe_switch, switch_name
 from nfstuned.host.root import Root
-from nfstuned.host.sunrpc import observe_switch, switch_name
+from nfstuned.model.connections import SwitchSeen
 from nfstuned.model.kernel import Switch
-from nfstuned.model.live import SwitchSeen
 from tests.host.switches import connect
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from nfstuned.host.look.services import observe_unit
+from nfstuned.host.look.system import observe_system
 from nfstuned.host.root import Root
-from nfstuned.host.system import observe_system
-from nfstuned.host.unit import observe_unit
-from nfstuned.model.system import System, Unit
+from nfstuned.model.facts import System, Unit
 
 Write = Callable[[str, str], Path]
 UNIT = "[Service]\nExecStart=/usr/sbin/nfstuned daemon\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.textfile import NEW, TextfileWriter
+from nfstuned.host.telemetry.text_file import NEW, TextfileWriter
 
 
 def written(writer: TextfileWriter) -> str:

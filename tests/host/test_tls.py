@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nfstuned.host.look.services import OVERRIDE, STUNNELS, WATCHDOG, observe_tls
 from nfstuned.host.root import Root
-from nfstuned.host.tls import OVERRIDE, STUNNELS, WATCHDOG, observe_tls
-from nfstuned.model.system import Tls, Unit
+from nfstuned.model.facts import Tls, Unit
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -3,8 +3,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from nfstuned.host.look.udev import observe_udev
 from nfstuned.host.root import Root
-from nfstuned.host.udevfiles import observe_udev
 from nfstuned.model.udev import UdevFile
 
 

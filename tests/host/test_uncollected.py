@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from nfstuned.host.uncollected import uncollected
+from nfstuned.host.process import uncollected
 
 
 def test_the_collector_waits_and_goes_on_whatever_happens() -> None:

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.outside import Questions
+from nfstuned.host.network.ask import LiveOutside, Questions
 from nfstuned.host.root import Root
-from nfstuned.host.world import LiveOutside
 from nfstuned.model.facts import Answer, Network, Reach, Reachable, Route
 from tests.host.servers import Zone, dns_server, http_server, silent_port
 
@@ -77,7 +76,7 @@ def test_whatever_does_not_answer_ends_in_time_and_is_named(tmp_path: Path) -> N
 
 
 def test_a_server_that_could_not_be_tried_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nfstuned.host.reach.AT_ONCE", 0)
+    monkeypatch.setattr("nfstuned.host.network.reach.AT_ONCE", 0)
     questions = Questions((), (("127.0.0.1", 2049),))
     network, unknown = LiveOutside(root(tmp_path)).ask(questions, offline=False)
     assert network.reaches == ()
@@ -87,7 +86,7 @@ def test_a_server_that_could_not_be_tried_is_named(tmp_path: Path, monkeypatch: 
 def test_the_process_ends_although_a_name_is_still_waited_for(tmp_path: Path) -> None:
     script = (
         "import sys\n"
-        "from nfstuned.host.names import resolve\n"
+        "from nfstuned.host.network.names import resolve\n"
         "from nfstuned.host.root import Root\n"
         "print(resolve(Root(sys.argv[1]), ('slow.example.com',), 0.2, int(sys.argv[2]))[0].error)\n"
     )

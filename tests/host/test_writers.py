@@ -3,8 +3,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from nfstuned.host.look.udev import rule_files
 from nfstuned.host.root import Root
-from nfstuned.host.writers import rule_files
 
 
 def rules(tmp_path: Path, *paths: str) -> Root:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from nfstuned.model.kernel import Mount, MountStats
-from nfstuned.parse.mountinfo import parse_mountinfo
-from nfstuned.parse.mountstats import parse_mountstats
+from nfstuned.parse.proc.mountinfo import parse_mountinfo
+from nfstuned.parse.proc.mountstats import parse_mountstats
 from tests.lab import guest, image, rootdisk
 from tests.lab.rootdisk import DATA, SHARE, VOLUME, Order, Report, Way
 from tests.lab.selection import Disk

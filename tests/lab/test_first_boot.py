@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.journal import Message
+from nfstuned.host.telemetry.journal import Message
 from tests.lab import firstboot, rootdisk
 from tests.lab.firstboot import Booted, Seen
 from tests.lab.rootdisk import DATA, DROP_IN, SHARE, VOLUME, Way

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
-from nfstuned.model.intent import AutoMap, MapEntry, MapInclude
-from nfstuned.parse.autofs import parse_map, parse_master
+from nfstuned.model.requests import AutoMap, MapEntry, MapInclude
+from nfstuned.parse.etc.autofs import parse_map, parse_master
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
 # auto.master and auto.misc of autofs 5.1.8, most of their comments apart

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
-from nfstuned.model.intent import AutoMap, MapEntry
-from nfstuned.model.work import Maker, Request
-from nfstuned.parse.autofsentry import mount_requests
+from nfstuned.model.mounts import Maker, Request
+from nfstuned.model.requests import AutoMap, MapEntry
+from nfstuned.parse.etc.autofs import mount_requests
 from tests.parse.damage import any_text, damaged
 
 HOME = AutoMap("/home", "", "", "/etc/auto.home", "", "/etc/auto.master", 1)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.model.facts import SmbSession
-from nfstuned.parse.cifs import parse_debug_data
+from nfstuned.parse.proc.cifs import parse_debug_data
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
 HOSTS = Path(__file__).parents[1] / "hosts"

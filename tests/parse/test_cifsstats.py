@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.model.facts import SmbOps
-from nfstuned.parse.cifsstats import parse_stats
+from nfstuned.parse.proc.cifs import parse_stats
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
 # cifs_stats_proc_show and smb2_print_stats (fs/smb/client); newer kernels say "since" behind the SMBs.

@@ -10,8 +10,8 @@ from jsonschema import Draft202012Validator
 
 from nfstuned.errors import ConfigError
 from nfstuned.model.policy import Match, Policy, ReadAhead
-from nfstuned.parse.config import parse_config
-from nfstuned.parse.configtables import schema
+from nfstuned.parse.config.policy import parse_config
+from nfstuned.parse.config.tables import schema
 
 if sys.version_info >= (3, 11):
     import tomllib

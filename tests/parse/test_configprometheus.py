@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.core.render_policy import policy_text
 from nfstuned.errors import ConfigError
 from nfstuned.model.policy import Policy, Prometheus
-from nfstuned.parse.config import parse_config
+from nfstuned.parse.config.policy import parse_config
+from nfstuned.view.policy import policy_text
 
 A, B = "/etc/nfstuned/nfstuned.toml", "/etc/nfstuned/conf.d/50-site.toml"
 REMOTE = (

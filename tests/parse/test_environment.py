@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.parse.environment import parse_variable
+from nfstuned.parse.etc.tunnel import parse_variable
 
 NAME = "AZURE_ENDPOINT_OVERRIDE"
 

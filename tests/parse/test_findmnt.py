@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from nfstuned.parse.findmnt import parse_verify
+from nfstuned.parse.etc.fstab import parse_verify
 from tests.parse.damage import any_text
 
 OUTPUT = """\

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
-from nfstuned.model.work import Request
-from nfstuned.parse.fstab import parse_fstab
+from nfstuned.model.mounts import Request
+from nfstuned.parse.etc.fstab import parse_fstab
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
 REAL = """\

@@ -4,7 +4,7 @@ import pytest
 
 from nfstuned.errors import ParseError
 from nfstuned.model.files import Installed, Link
-from nfstuned.parse.installed import digest, encoded, is_file, parse_installed, render_installed
+from nfstuned.parse.etc.installed import digest, encoded, is_file, parse_installed, render_installed
 
 DIGEST = "a" * 64
 LIST = Installed({"usr/local/share/man/man1/nfstuned.1": (DIGEST,)}, ("usr/local/lib/x",))

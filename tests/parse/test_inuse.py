@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.parse.inuse import (
+from nfstuned.parse.proc.processes import (
     parse_exports,
     parse_layers,
     parse_mapped,

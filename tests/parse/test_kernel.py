@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Distribution
-from nfstuned.parse.kernel import parse_os_release, parse_release
+from nfstuned.parse.proc.machine import parse_os_release, parse_release
 from tests.parse.conftest import Captured
 from tests.parse.damage import any_text
 

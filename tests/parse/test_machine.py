@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.parse.cpulist import parse_cpu_list
-from nfstuned.parse.slabinfo import parse_slabinfo
+from nfstuned.parse.proc.machine import parse_cpu_list, parse_slabinfo
 
 SLABS = """\
 slabinfo - version: 2.1

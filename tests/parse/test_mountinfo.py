@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Mount
-from nfstuned.parse.mountinfo import SMB, node_at, parse_mount_types, parse_mountinfo, parse_nodes
+from nfstuned.parse.proc.mountinfo import SMB, node_at, parse_mount_types, parse_mountinfo, parse_nodes
 from tests.parse.conftest import DATA, Captured
 from tests.parse.damage import any_text, damaged, tokens_damaged
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import ByteCounters, Mount, MountStats, OpCounters, Transport
-from nfstuned.parse.mountinfo import parse_mountinfo
-from nfstuned.parse.mountstats import parse_mountstats
+from nfstuned.parse.proc.mountinfo import parse_mountinfo
+from nfstuned.parse.proc.mountstats import parse_mountstats
 from tests.parse.conftest import DATA, Captured
 from tests.parse.damage import any_text, damaged, tokens_damaged
 

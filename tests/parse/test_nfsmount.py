@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
-from nfstuned.model.intent import ConfInclude, Setting
-from nfstuned.parse.nfsmount import drop_ins, included, parse_nfsmount
+from nfstuned.model.requests import ConfInclude, Setting
+from nfstuned.parse.etc.nfsmount import drop_ins, included, parse_nfsmount
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
 FILE = "/etc/nfsmount.conf"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.model.system import NfsUtils
-from nfstuned.parse.nfsutils import parse_mount_nfs
+from nfstuned.model.facts import NfsUtils
+from nfstuned.parse.etc.nfsmount import parse_mount_nfs
 
 BEFORE = b"\x7fELF\x02\x01/etc/nfsmount.conf\0%s: "
 AFTER = b"\0fhnrVvwo:s\0conf_init_dir: scandir %s: %s\0"

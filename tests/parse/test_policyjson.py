@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from nfstuned.model.policy import Assignment, Match, Policy, Profile, Prometheus, ReadAhead, Source
-from nfstuned.parse.policyjson import policy_from_json, policy_to_json
+from nfstuned.parse.config.policy_json import policy_from_json, policy_to_json
 
 FULL = Policy(
     (

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.parse.resolver import name_server_lines, parse_hosts, parse_sources
+from nfstuned.parse.etc.resolver import name_server_lines, parse_hosts, parse_sources
 
 
 def test_a_name_has_all_its_addresses_in_the_order_of_the_file() -> None:

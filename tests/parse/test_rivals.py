@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from nfstuned.model.intent import Setting
-from nfstuned.parse.rivals import parse_aznfs, parse_ini
+from nfstuned.model.requests import Setting
+from nfstuned.parse.etc.writers import parse_aznfs, parse_ini
 from tests.parse.damage import any_text, damaged
 
 TUNED = """\

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.samples import to_fields, to_json, to_line
+from nfstuned.core.samples.sample import to_fields, to_json, to_line
 from nfstuned.errors import ParseError
-from nfstuned.host.journal import Journal, Message, Priority
+from nfstuned.host.telemetry.journal import Journal, Message, Priority
 from nfstuned.model.samples import OpRate, Sample, TransportRate
 from nfstuned.parse.samples import parse_entry, parse_line
 

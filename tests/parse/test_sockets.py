@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from nfstuned.parse.sockets import parse_listening
+from nfstuned.parse.proc.processes import parse_listening
 
 REAL = """\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode

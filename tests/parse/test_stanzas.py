@@ -5,8 +5,8 @@ import tracemalloc
 import pytest
 
 from nfstuned.model.kernel import MountStats, Stanza
-from nfstuned.parse.mountstats import parse_mountstats
-from nfstuned.parse.stanzas import cut_mountstats, cut_parts
+from nfstuned.parse.proc.mountstats import parse_mountstats
+from nfstuned.parse.proc.stanzas import cut_mountstats, cut_parts
 from tests.parse.conftest import DATA, Captured
 
 REAL = (DATA / "6.12" / "mountstats").read_bytes()

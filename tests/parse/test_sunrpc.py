@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Switch
-from nfstuned.parse.sunrpc import (
+from nfstuned.parse.proc.sunrpc import (
     entry_device,
     parse_address,
     parse_switch_info,

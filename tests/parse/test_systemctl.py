@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from nfstuned.model.remount import UnitState
-from nfstuned.parse.systemctl import parse_units
+from nfstuned.model.connections import UnitState
+from nfstuned.parse.etc.units import parse_units
 
 TEXT = """\
 LazyUnmount=no

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.model.work import Tunnel
-from nfstuned.parse.tunnel import parse_stunnel
+from nfstuned.model.mounts import Tunnel
+from nfstuned.parse.etc.tunnel import parse_stunnel
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
 REAL = """\

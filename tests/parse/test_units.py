@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
-from nfstuned.model.intent import UnitSetting
-from nfstuned.model.work import Maker, Request
+from nfstuned.model.mounts import Maker, Request
+from nfstuned.model.requests import UnitSetting
+from nfstuned.parse.etc.units import drop_in_folders, mount_request, parse_unit, unit_name, unit_path
 from nfstuned.parse.fields import clean_path
-from nfstuned.parse.units import drop_in_folders, mount_request, parse_unit, unit_name, unit_path
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
 FILE = "/etc/systemd/system/mnt-a.mount"

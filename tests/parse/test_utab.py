@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
-from nfstuned.model.work import Request
-from nfstuned.parse.utab import parse_utab
+from nfstuned.model.mounts import Request
+from nfstuned.parse.etc.fstab import parse_utab
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
 # fprintf_utab_fs of libmount's tab_update.c; newer versions start with ID= and know UNIQID=

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from nfstuned.host.journal import Message
+from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit import mounts, rivals
 from tests.lab.kit.daemon import Daemon
 from tests.lab.kit.journal import Entry

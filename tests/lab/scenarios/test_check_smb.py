@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nfstuned.parse.cifs import parse_debug_data
-from nfstuned.parse.cifsstats import parse_stats
+from nfstuned.parse.proc.cifs import parse_debug_data, parse_stats
 from tests.lab.kit import smb
 from tests.lab.kit.check import ids
 from tests.lab.kit.expect import becomes

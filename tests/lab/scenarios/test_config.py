@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nfstuned.host.journal import Message
+from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit.daemon import ETC, nfstuned
 from tests.lab.kit.expect import becomes, tuned
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nfstuned.host.journal import Message
+from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit.daemon import nfstuned
 from tests.lab.kit.expect import becomes, tuned
 from tests.lab.kit.network import silent

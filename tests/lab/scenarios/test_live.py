@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nfstuned.model.kernel import MountStats
-from nfstuned.parse.kernel import parse_release
-from nfstuned.parse.mountstats import parse_mountstats
+from nfstuned.parse.proc.machine import parse_release
+from nfstuned.parse.proc.mountstats import parse_mountstats
 from tests.lab.kit.server import SHARES
 from tests.lab.kit.shell import attempt, run
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nfstuned.host.journal import Message
+from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit.events import announce, cycle
 from tests.lab.kit.expect import becomes, tuned
 from tests.lab.kit.rivals import settle

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nfstuned.host.journal import Message
+from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit import dns
 from tests.lab.kit.alerts import RULES, dashboard_queries, names, promtool_tests
 from tests.lab.kit.daemon import STATE, nfstuned

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nfstuned.host.journal import Message
+from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit.daemon import STATE
 from tests.lab.kit.events import announce
 from tests.lab.kit.expect import becomes, tuned

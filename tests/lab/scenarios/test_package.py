@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nfstuned.host.journal import Message
+from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit.daemon import ETC, STATE, UNIT, nfstuned
 from tests.lab.kit.expect import tuned
 from tests.lab.kit.shell import attempt, run

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nfstuned.model.kernel import MountStats
-from nfstuned.parse.mountstats import parse_mountstats
+from nfstuned.parse.proc.mountstats import parse_mountstats
 from tests.lab.kit.daemon import nfstuned, nfstuned_json
 from tests.lab.kit.server import AZURE, GENERIC
 from tests.lab.kit.shell import attempt, run, wait_for

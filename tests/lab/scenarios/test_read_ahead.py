@@ -12,7 +12,7 @@ import pytest
 from nfstuned.host.events import Writes
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import MountStats
-from nfstuned.parse.mountstats import parse_mountstats
+from nfstuned.parse.proc.mountstats import parse_mountstats
 from tests.lab.kit.expect import becomes
 from tests.lab.kit.mounts import BDI, set_read_ahead_kb
 from tests.lab.kit.shell import run

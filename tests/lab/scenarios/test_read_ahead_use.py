@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nfstuned.core.rates import look, rates
-from nfstuned.core.readaheaduse import Use, judge, reads_of
-from nfstuned.host.observe import observe_stanzas, observe_superblocks
+from nfstuned.core.readahead.evidence import Use, judge, reads_of
+from nfstuned.core.samples.rates import look, rates
+from nfstuned.host.look.host import observe_stanzas, observe_superblocks
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import MountStats
-from nfstuned.parse.mountstats import parse_mountstats
+from nfstuned.parse.proc.mountstats import parse_mountstats
 from tests.lab.kit.mounts import set_read_ahead_kb
 from tests.lab.kit.shell import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from nfstuned.core.readaheaduse import Reads
+    from nfstuned.core.readahead.evidence import Reads
     from nfstuned.model.samples import Look
     from tests.lab.kit.mounts import Mounts
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nfstuned.model.kernel import MountStats
-from nfstuned.parse.mountstats import parse_mountstats
+from nfstuned.parse.proc.mountstats import parse_mountstats
 from tests.lab.kit.daemon import nfstuned_json
 from tests.lab.kit.mounts import table_device
 from tests.lab.kit.network import silent

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nfstuned.core.rates import look, rates
-from nfstuned.core.samples import kinds
-from nfstuned.host.observe import observe_stanzas, observe_superblocks
+from nfstuned.core.samples.rates import look, rates
+from nfstuned.core.samples.sample import kinds
+from nfstuned.host.look.host import observe_stanzas, observe_superblocks
 from nfstuned.host.root import Root
 from tests.lab.kit.load import Job, fio, nfsd, sockets
 

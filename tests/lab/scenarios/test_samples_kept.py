@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nfstuned.host.journal import Message
+from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit.daemon import nfstuned, nfstuned_json
 from tests.lab.kit.expect import becomes, tuned
 from tests.lab.kit.load import Job, fio

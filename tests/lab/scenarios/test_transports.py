@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nfstuned.errors import ParseError
-from nfstuned.host.observe import observe
+from nfstuned.host.look.host import observe
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import MountStats, Server
-from nfstuned.parse.mountstats import parse_mountstats
-from nfstuned.parse.nfsfs import parse_servers
+from nfstuned.parse.proc.mountstats import parse_mountstats
+from nfstuned.parse.proc.nfsfs import parse_servers
 from tests.lab.kit.server import ADDRESS, AZURE, GENERIC
 from tests.lab.kit.shell import run
 

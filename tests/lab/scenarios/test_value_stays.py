@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nfstuned.host.journal import Message
+from nfstuned.host.telemetry.journal import Message
 from nfstuned.model.kernel import MountStats
-from nfstuned.parse.mountstats import parse_mountstats
+from nfstuned.parse.proc.mountstats import parse_mountstats
 from tests.lab.kit import rivals
 from tests.lab.kit.server import AZURE, SHARES
 from tests.lab.kit.shell import run

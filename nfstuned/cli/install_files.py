@@ -1,0 +1,123 @@
+"""`nfstuned install-files`: what a package installs beside the program, for those who have it from pip."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from nfstuned.cli.apply import ALL_DONE, COULD_NOT_TRY, REFUSED
+from nfstuned.cli.talk import note
+from nfstuned.core.image.files import plan_files, plan_removal
+from nfstuned.host.change.udev_mask import made_masks, reload_rules, take_masks
+from nfstuned.host.files.installed import contents, own_command
+from nfstuned.host.files.ledger import Ledger
+from nfstuned.host.image_root import ImageRoot
+from nfstuned.host.root import Root
+from nfstuned.model.files import Placement, Step, Work
+from nfstuned.view.words import printable
+
+COMMAND = "install-files"
+PREFIX = "usr/local"
+"""Where an administrator's own installations belong: no package has anything there."""
+LIST = f"{PREFIX}/lib/nfstuned/installed.json"
+_NEXT = """\
+Next, where systemd runs:
+  systemctl daemon-reload
+  journalctl --update-catalog
+  systemctl enable --now nfstuned
+"""
+_AFTERWARDS = """\
+Next, where systemd runs:
+  systemctl daemon-reload
+  journalctl --update-catalog
+"""
+
+
+def install(folder: str, *, dry_run: bool) -> int:
+    """Put the files below a root, and say what became of each; return the exit status."""
+    try:
+        root = ImageRoot(folder)
+        ledger = Ledger(root, LIST)
+        known = ledger.known()
+        texts = contents(PREFIX, own_command(root))
+        found = ledger.found(tuple(texts), known)
+    except OSError as error:
+        return _unfit(error)
+    steps = plan_files(texts, found, known, COMMAND)
+    if any(one.step is Step.REFUSE for one in steps):
+        _show(steps)
+        note("nothing was changed")
+        return REFUSED
+    if dry_run:
+        return _show(steps)
+    if any(one.step in {Step.WRITE, Step.REMOVE} for one in steps):
+        try:
+            ledger.carry_out(Work(steps, texts, found, known))
+        except OSError as error:
+            return _failed(error)
+    status = _show(steps)
+    sys.stdout.write(_NEXT if any(one.step is Step.WRITE for one in steps) else "")
+    return status
+
+
+def remove(folder: str, *, dry_run: bool) -> int:
+    """Take back the files that `install` wrote, and say what became of each; return the exit status."""
+    try:
+        root = ImageRoot(folder)
+        ledger = Ledger(root, LIST)
+        known = ledger.known()
+        found = ledger.found((), known)
+        steps = plan_removal(found, known, COMMAND)
+    except OSError as error:
+        return _unfit(error)
+    if not dry_run and root.exists(LIST):
+        try:
+            ledger.take_back(steps, known, found)
+        except OSError as error:
+            return _failed(error)
+    status = _show(steps)
+    sys.stdout.write(_AFTERWARDS if steps and not dry_run else "")
+    if not dry_run and root.prefix == "/":
+        return max(status, _unmask())
+    return status
+
+
+def _unmask() -> int:
+    """Take back the masks of a service that was not stopped before; return the exit status."""
+    host = Root()
+    try:
+        masked = made_masks(host)
+        take_masks(host, masked)
+    except OSError as error:
+        return _failed(error)
+    problem = reload_rules() if masked else ""
+    if problem:
+        note(f"udev could not be told that its rules are in force again: {problem}")
+    return REFUSED if problem else ALL_DONE
+
+
+def _show(steps: Sequence[Placement]) -> int:
+    """Print one line for each file, and return the exit status."""
+    width = max((len(one.step.value) for one in steps), default=0)
+    for one in steps:
+        reason = f"  ({one.reason})" if one.reason else ""
+        sys.stdout.write(f"{one.step.value:{width}}  /{printable(one.path)}{reason}\n")
+    if not steps:
+        sys.stdout.write("Nothing to do: no file of install-files is here.\n")
+    left = any(one.step in {Step.REFUSE, Step.KEEP} for one in steps)
+    return REFUSED if left else ALL_DONE
+
+
+def _unfit(error: OSError) -> int:
+    """Say why nothing could be tried; return the exit status."""
+    note(f"{error.filename}: {error.strerror}")
+    return COULD_NOT_TRY
+
+
+def _failed(error: OSError) -> int:
+    """Say what was in the way, and what to do; return the exit status."""
+    if isinstance(error, PermissionError):
+        note(f"{error.filename}: {error.strerror}: run it as root")
+        return COULD_NOT_TRY
+    note(f"{error.filename}: {error.strerror}: run it again when that is mended, or with --remove")
+    return REFUSED

@@ -1,0 +1,1 @@
+"""What an image should have for its first boot."""

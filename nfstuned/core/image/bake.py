@@ -1,0 +1,246 @@
+"""What an image should have so that its first boot has fast mounts: links, rules, files of parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from nfstuned.core.rules.nfs2_connections import SESSION_SLOTS, SLOT_TABLE, crowd
+from nfstuned.core.rules.parameters import lasting, new_file
+from nfstuned.core.udev.mask import is_default, set_by_administrator
+from nfstuned.model.change import ImageChange, Kind, SectionChange, Service, Wanted
+from nfstuned.model.facts import Facts
+from nfstuned.model.files import Content, Link, Placement, Step
+from nfstuned.model.mounts import Result
+from nfstuned.model.requests import UnitSetting
+from nfstuned.model.udev import BAKED, NFS_RULES
+from nfstuned.parse.etc.installed import encoded
+from nfstuned.parse.etc.nfsmount import PERSISTED
+from nfstuned.parse.etc.units import parse_unit
+
+SERVICE = "nfstuned.service"
+UNITS = "etc/systemd/system"
+RULES = "etc/udev/rules.d"
+RULE = f"{RULES}/99-nfstuned.rules"
+_TARGET = re.compile(r"[A-Za-z0-9:_.@-]+\.(?:target|service|slice|socket|path|timer)")
+_FOLDERS = {"WantedBy": ".wants", "RequiredBy": ".requires"}
+_ABSENT = (
+    f"the image has no {SERVICE}: install the package in it, or run nfstuned install-files --root DIR, first"
+)
+_MASKED = f"it is masked: systemctl --root=DIR unmask {SERVICE}, where it should run"
+_NO_TARGET = "the [Install] section of {} names no target that would start it"
+_BESIDE = f"it starts at boot, and then the udev rule is of no use: systemctl --root=DIR disable {SERVICE}"
+_PRESET = (
+    "the image has no machine id, so that systemd enables it at the first boot, as presets say, and then the "
+    f"udev rule is of no use: systemctl --root=DIR mask {SERVICE}"
+)
+_NO_AWK = "the image has no /usr/bin/awk, which the rule asks for each device: install mawk or gawk first"
+_PARAMETERS = {SLOT_TABLE.name: "NFS210", SESSION_SLOTS.name: "NFS211"}
+"""The rules that say what a parameter should be."""
+_HEAD = "# Written by `nfstuned bake`, for Azure NetApp Files ({}); `--undo` takes it back.\n"
+_LATER = (
+    'mode = "persist" under [nconnect] in /etc/nfstuned/nfstuned.toml lets the service find out where the '
+    "image boots, and write it there"
+)
+_KNOWN = (
+    'the service finds out where the image boots, as mode = "persist" says, and writes it for the mounts '
+    "after that"
+)
+_BY_HAND = "without the service, say nconnect={} in the options of its mounts where the endpoint is private"
+_PASSED = "nothing asks for it any more"
+_REMOVED, _RESTORED = "removed", "as before"
+
+
+def wanted_service(service: Service) -> Wanted:
+    """Return the links that start the service at boot, as its [Install] section says.
+
+    Where something starts it already there is nothing to do; a mask is somebody's decision.
+    """
+    if service.unit.masked:
+        return _refused(Kind.SERVICE, SERVICE, _MASKED, "masked", "enabled")
+    if not service.path:
+        return _refused(Kind.SERVICE, SERVICE, _ABSENT, "not installed", "enabled")
+    if service.unit.enabled:
+        return Wanted()
+    links = {f"{UNITS}/{folder}/{SERVICE}": Link("/" + service.path) for folder in _install(service)}
+    if not links:
+        return _refused(Kind.SERVICE, SERVICE, _NO_TARGET.format("/" + service.path), "disabled", "enabled")
+    changes = tuple(
+        ImageChange(Kind.SERVICE, SERVICE, "/" + path, "disabled", "enabled", Result.PLANNED, _by(path))
+        for path in links
+    )
+    return Wanted(changes, links)
+
+
+def wanted_rule(text: bytes, *, has_awk: bool, linked: bool, starts: bool) -> Wanted:
+    """Return the udev rule that does without the service.
+
+    `starts` says that something starts the service as well, and `linked` that it is a link of the image's.
+    """
+    if not has_awk:
+        return _refused(Kind.RULE, "read-ahead", _NO_AWK, None, "15360 KiB")
+    reason = "every NFS mount gets it, whatever its server is"
+    rule = ImageChange(Kind.RULE, "read-ahead", "/" + RULE, None, "15360 KiB", Result.PLANNED, reason)
+    why = _BESIDE if linked else _PRESET
+    beside = ImageChange(Kind.SERVICE, SERVICE, "", "enabled", "enabled", Result.SKIPPED, why)
+    return Wanted((rule, beside) if starts else (rule,), {RULE: text})
+
+
+def wanted_mask(facts: Facts) -> Wanted:
+    """Return what keeps nfs-utils' rule from writing before the udev rule that does without the service.
+
+    Nothing where the image has another rule of that name, or an administrator gave nfsrahead values.
+    """
+    stock = [file for file in facts.udev if file.path.endswith("/" + NFS_RULES) and is_default(file)]
+    if not stock or set_by_administrator(facts.writers) is not None:
+        return Wanted()
+    path = f"{RULES}/{NFS_RULES}"
+    reason = f"{stock[0].path} would write 128 KiB first"
+    change = ImageChange(Kind.RULE, NFS_RULES, "/" + path, "in force", "masked", Result.PLANNED, reason)
+    return Wanted((change,), {path: BAKED.encode()})
+
+
+def wanted_parameters(facts: Facts) -> Wanted:
+    """Return the files that give mounts of Azure NetApp Files the slots that it names.
+
+    No profile has a key for them: the numbers are those of the rules NFS210 and NFS211, which count for what
+    has the profile azure-netapp-files or one that inherits from it.
+    """
+    changes: list[ImageChange] = []
+    contents: dict[str, Content] = {}
+    for wish in (SLOT_TABLE, SESSION_SLOTS):
+        found = crowd(facts, wish)
+        if found is None:
+            continue
+        users, place = found.users[0].subject, new_file(facts, wish)
+        change = ImageChange(
+            Kind.PARAMETER, wish.name, "", found.value, int(wish.value), Result.FAILED, lasting(facts, wish)
+        )
+        if place is not None:
+            file, line = place
+            rule = _PARAMETERS[wish.name]
+            contents[file[1:]] = f"{_HEAD.format(rule)}{line}\n".encode()
+            reason = f"{rule}, for {users}"
+            change = replace(change, path=file, result=Result.PLANNED, reason=reason)
+        changes.append(change)
+    return Wanted(tuple(changes), contents)
+
+
+def wanted_sections(
+    planned: Sequence[SectionChange], sections: Mapping[str, int], now: Mapping[str, int], text: str | None
+) -> Wanted:
+    """Return nfstuned's drop-in of nfsmount.conf with these sections: `text`, or None for no file.
+
+    `planned` are changes of a file without what bake wrote; `now` are the sections that it really has.
+    """
+    reasons = {one.server: one for one in planned}
+    changes = []
+    for name in sorted({*sections, *now, *reasons}):
+        old, new = now.get(name), sections.get(name)
+        known = reasons.get(name)
+        if known is not None and known.result is not Result.PLANNED:
+            changes.append(_section(name, (old, known.new), known.result, known.reason))
+        elif old != new:
+            reason = known.reason if known is not None else _PASSED
+            changes.append(_section(name, (old, new), Result.PLANNED, reason))
+    return Wanted(tuple(changes), {} if text is None else {PERSISTED[1:]: encoded(text)})
+
+
+def with_way(change: SectionChange, unknown: Container[str], mode: str | None) -> SectionChange:
+    """Return a change that was left alone with what else may be done about it, where only a network can tell.
+
+    `unknown` are the names of which the image tells no address; `mode` is that of the policy's nconnect, None
+    where no service will run.
+    """
+    if change.result is not Result.SKIPPED or change.server not in unknown:
+        return change
+    way = _BY_HAND.format(change.new) if mode is None else _KNOWN if mode == "persist" else _LATER
+    return replace(change, reason=f"{change.reason}; {way}")
+
+
+def refused_sections(reason: str) -> Wanted:
+    """Return that the drop-in is not touched."""
+    change = _section(PERSISTED, (None, None), Result.FAILED, reason)
+    return Wanted((change,))
+
+
+def together(parts: Iterable[Wanted]) -> Wanted:
+    """Return all of them as one."""
+    known = tuple(parts)
+    contents = {path: content for part in known for path, content in part.contents.items()}
+    return Wanted(tuple(change for part in known for change in part.changes), contents)
+
+
+def settled(wanted: Wanted, steps: Sequence[Placement], result: Result) -> tuple[ImageChange, ...]:
+    """Return what comes of each change, given what becomes of its file; `result` is that of what is done."""
+    by_path = {f"/{one.path}": one for one in steps}
+    said = {change.path for change in wanted.changes if change.result is Result.FAILED}
+    others = [one for one in steps if one.path not in wanted.contents and f"/{one.path}" not in said]
+    return (
+        *_of_wishes(wanted, by_path, result),
+        *(_gone(one, _REMOVED, result, _PASSED) for one in others if one.step is Step.REMOVE),
+        *(_gone(one, None, Result.SKIPPED, one.reason) for one in others if one.step is Step.KEEP),
+    )
+
+
+def taken_back(steps: Iterable[Placement], before: Container[str], result: Result) -> tuple[ImageChange, ...]:
+    """Return what comes of each file that bake wrote; `before` names those that replaced another text."""
+    return tuple(
+        _gone(one, None, Result.FAILED, one.reason)
+        if one.step is Step.KEEP
+        else _gone(one, _RESTORED if one.path in before else _REMOVED, result, "bake wrote it")
+        for one in steps
+    )
+
+
+def interrupted(
+    changes: Iterable[ImageChange], done: Container[str], problem: str
+) -> tuple[ImageChange, ...]:
+    """Return what came of changes of which only those of some files, by their paths, were done."""
+    return tuple(
+        replace(one, result=Result.FAILED, reason=problem)
+        if one.result is Result.DONE and one.path not in done
+        else one
+        for one in changes
+    )
+
+
+def _of_wishes(wanted: Wanted, by_path: Mapping[str, Placement], result: Result) -> Iterator[ImageChange]:
+    for change in wanted.changes:
+        if change.result is not Result.PLANNED:
+            yield change
+            continue
+        one = by_path[change.path]
+        if one.step is Step.REFUSE:
+            yield replace(change, result=Result.FAILED, reason=one.reason)
+        elif one.step is Step.WRITE:
+            yield replace(change, result=result)
+
+
+def _gone(one: Placement, new: str | None, result: Result, reason: str) -> ImageChange:
+    path = f"/{one.path}"
+    return ImageChange(Kind.FILE, path, path, None, new, result, reason)
+
+
+def _install(service: Service) -> Iterator[str]:
+    """Yield the folders in which a link starts the service; an empty value takes back those before it."""
+    found: dict[str, list[str]] = {name: [] for name in _FOLDERS}
+    for item in parse_unit(service.text, "/" + service.path):
+        if isinstance(item, UnitSetting) and item.section == "Install" and item.name in found:
+            names = item.value.split()
+            found[item.name] = [*found[item.name], *names] if names else []
+    for name, targets in found.items():
+        yield from dict.fromkeys(f"{one}{_FOLDERS[name]}" for one in targets if _TARGET.fullmatch(one))
+
+
+def _by(path: str) -> str:
+    return f"as its [Install] section says: {path.split('/')[-2]}"
+
+
+def _section(name: str, numbers: tuple[int | None, int | None], result: Result, reason: str) -> ImageChange:
+    return ImageChange(Kind.SECTION, name, PERSISTED, *numbers, result, reason)
+
+
+def _refused(kind: Kind, target: str, reason: str, old: str | None, new: str) -> Wanted:
+    return Wanted((ImageChange(kind, target, "", old, new, Result.FAILED, reason),))

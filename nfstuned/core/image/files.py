@@ -1,0 +1,50 @@
+"""Which of the files beside the program are to be written or removed, and which must be left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nfstuned.model.files import Content, Installed, Placement, Step
+from nfstuned.parse.etc.installed import digest, encoded
+
+_FOREIGN = "it was not written by {}: move it away, or remove the package that has it"
+_EDITED = "it was changed after {} had written it: move it away"
+_LEFT = "it was changed after {} had written it: remove it yourself if nobody needs it"
+
+
+def plan_files(
+    wanted: Mapping[str, Content], found: Mapping[str, str | None], known: Installed, command: str
+) -> tuple[Placement, ...]:
+    """Return what becomes of each wanted file, and of those that `command` wrote before and nobody wants now.
+
+    `found` has the digest of each file by its path; it is None where there is nothing, and "" for what is
+    neither a regular file nor a link.
+    """
+    steps = []
+    for path, content in wanted.items():
+        one = _wish(path, digest(content), found.get(path), known)
+        steps.append(Placement(one.path, one.step, one.reason.format(command)))
+    return (*steps, *(one for one in plan_removal(found, known, command) if one.path not in wanted))
+
+
+def plan_removal(found: Mapping[str, str | None], known: Installed, command: str) -> tuple[Placement, ...]:
+    """Return what becomes of each file that was written; of those that are gone there is nothing to say.
+
+    Nor is there of one that a kill kept from being written: it is what it was before.
+    """
+    before = {path: digest(encoded(text)) for path, text in known.before.items()}
+    left = _LEFT.format(command)
+    return tuple(
+        Placement(path, Step.REMOVE) if found[path] in digests else Placement(path, Step.KEEP, left)
+        for path, digests in known.digests.items()
+        if found.get(path) not in {None, before.get(path)}
+    )
+
+
+def _wish(path: str, wanted: str, now: str | None, known: Installed) -> Placement:
+    ours = known.digests.get(path, ())
+    if now == wanted:
+        return Placement(path, Step.SAME)
+    if now is None or now in ours:
+        return Placement(path, Step.WRITE)
+    return Placement(path, Step.REFUSE, _EDITED if ours else _FOREIGN)

@@ -1,0 +1,1 @@
+"""What mounts ask for, and what their options mean."""

@@ -1,0 +1,284 @@
+"""What a mount asks for, and which line of which file decides that.
+
+As mount.nfs of nfs-utils 2.8.3 does it, or an older one (Setting.alone): conf_get_mntopts and
+conf_parse_mntopts in utils/mount/configfile.c, conf_set_now and conf_get_section in support/nfs/conffile.c.
+What utab keeps already has what nfsmount.conf added: mount_main of utils/mount/mount_libmount.c merges it
+before try_mount, whose options store_mount_options writes down.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from nfstuned.core.mounts.options import aznfs_version
+from nfstuned.model.kernel import Mount, Options
+from nfstuned.model.mounts import Request
+from nfstuned.model.requests import Asked, Setting
+from nfstuned.parse.etc.fstab import FILE as UTAB
+from nfstuned.parse.etc.fstab import SMB
+from nfstuned.parse.fields import clean_path
+from nfstuned.parse.options import parse_options
+
+GLOBAL = "nfsmount_global_options"
+AZNFS = "aznfs"
+ALIASES = {"background": "bg", "foreground": "fg", "sloppy": "sloppy"}
+_VERSIONS = ("v3", "v4", "vers", "nfsvers", "minorversion")
+_OPPOSITE = {"fg": "bg", "bg": "fg"}
+_FACTORS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_DIGITS = {
+    8: re.compile(r"0*([0-7]*)"),
+    10: re.compile(r"\s*([+-]?[0-9]+)", re.ASCII),
+    16: re.compile(r"0x0*([0-9a-fA-F]*)"),
+}
+_MOST_DIGITS = 40
+"""More than 64 bits need, in any base; int() refuses thousands."""
+_LONG = 1 << 63
+_DEEPEST = 8
+
+
+class Intents:
+    """All that is asked for on a host: what mounts were made with, and what their files say."""
+
+    def __init__(self, requests: Sequence[Request], settings: Sequence[Setting]) -> None:
+        self._settings = effective(settings)
+        self._places: dict[tuple[str, str], list[Request]] = {}
+        self._wildcards = [request for request in requests if request.wildcard]
+        for request in requests:
+            if not request.wildcard:
+                place = _place(mounted_source(request), request.point)
+                self._places.setdefault(place, []).append(request)
+
+    def of(self, mount: Mount) -> tuple[Asked, ...]:
+        """Return the options that a live mount asked for; none when nothing tells.
+
+        utab says what mount.nfs was really given, so that the other files count only for a mount which utab
+        does not know. Of several rows in utab the last counts: it is the mount on top. Where another file
+        asks for the same, that file is named instead of utab.
+        """
+        mine = self._places.get(_place(mount.source, mount.point), [])
+        actual = next((request for request in reversed(mine) if request.file == UTAB), None)
+        planned = self.planned(mount)
+        if actual is None:
+            return _merged(planned, self._settings) if planned else ()
+        # A mount that no other file knows was made by hand; nfsmount.conf had its say all the same.
+        likely = _merged(planned or replace(actual, options="", fstype=mount.fstype), self._settings)
+        sources = {(asked.name, asked.value): asked for asked in likely}
+        return tuple(sources.get((asked.name, asked.value), asked) for asked in _given(actual))
+
+    def planned(self, mount: Mount) -> Request | None:
+        """Return the line of fstab, a unit or a map that asks for a live mount; None when none does."""
+        mine = self._places.get(_place(mount.source, mount.point), [])
+        return next((request for request in mine if request.file != UTAB), None) or self._wild(mount)
+
+    def coming(self, mount: Mount) -> tuple[Asked, ...]:
+        """Return the options that a live mount asks for when it is made again, as far as files say that."""
+        by_hand = Request(mount.source, mount.point, "", "", fstype=mount.fstype)
+        return _merged(self.planned(mount) or by_hand, self._settings)
+
+    def _wild(self, mount: Mount) -> Request | None:
+        claims = (claim(request, mount.source, mount.point) for request in self._wildcards)
+        return next((request for request in claims if request), None)
+
+
+def requested(request: Request, settings: Sequence[Setting]) -> tuple[Asked, ...]:
+    """Return the options with which mount.nfs would be asked, with what nfsmount.conf adds to them.
+
+    The request's own options come first; then the sections of its mount point, of its server and of all
+    mounts each fill in what is absent.
+    """
+    return _merged(request, effective(settings))
+
+
+def as_option(name: str, value: str) -> str:
+    """Return a setting of nfsmount.conf as the option that mount.nfs makes of it, "" where it makes none."""
+    plain, flag = _plain(name), value.lower()
+    if flag == "false":
+        return _OPPOSITE.get(plain, "") if name.lower() in ALIASES else f"no{plain}"
+    return plain if flag == "true" else f"{plain}={_converted(value)}"
+
+
+def options(asked: Sequence[Asked]) -> Options:
+    """Return what was asked for without the places that say so."""
+    return Options(tuple((one.name, one.value) for one in asked))
+
+
+def find(asked: Sequence[Asked], name: str) -> Asked | None:
+    """Return who decides an option: the last one of that name."""
+    return next((one for one in reversed(asked) if one.name == name), None)
+
+
+def mounted_source(request: Request) -> str:
+    """Return the source that the kernel will show: mount.aznfs mounts its tunnel's end on this host.
+
+    It does so by `mount -t nfs` (Azure/AZNFS-mount, src/nfsv4mountscript.sh), so that nfsmount.conf counts.
+    """
+    if request.wildcard or not wants_tunnel(request):
+        return request.source
+    return f"127.0.0.1:{request.source.partition(':')[2]}"
+
+
+def wants_tunnel(request: Request) -> bool:
+    """Whether mount.aznfs makes a tunnel for a line: for version 4.1, and not with `notls`."""
+    asked = parse_options(request.options)
+    return request.fstype == AZNFS and "notls" not in asked and aznfs_version(asked) == "4.1"
+
+
+def effective(settings: Sequence[Setting]) -> tuple[Setting, ...]:
+    """Return the settings that later ones did not replace, the last one first (conf_set_now)."""
+    kept: list[Setting] = []
+    for setting in settings:
+        replaced = next((known for known in kept if _replaces(setting, known)), None)
+        if replaced is not None:
+            kept.remove(replaced)
+        kept.insert(0, setting)
+    return tuple(kept)
+
+
+def claim(request: Request, source: str, point: str) -> Request | None:
+    """Return the request as it is for this mount; None when it is about another one."""
+    if request.wildcard:
+        before, _, after = request.point.partition("*")
+        key = point[len(before) : len(point) - len(after)]
+        if not (key and "/" not in key and point == before + key + after):
+            return None
+        request = replace(
+            request,
+            source=request.source.replace("&", key),
+            point=point,
+            options=request.options.replace("&", key),
+            wildcard=False,
+        )
+    return request if _place(mounted_source(request), request.point) == _place(source, point) else None
+
+
+@dataclass
+class _Merge:
+    """The options so far; `strict` after `Sloppy=False`, which no later section can take back."""
+
+    settings: tuple[Setting, ...]
+    given: tuple[Asked, ...]
+    options: list[Asked] = field(init=False)
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        self.options = list(self.given)
+
+    def fill(self, section: str, argument: str | None) -> None:
+        versioned = any(is_version(asked.name) for asked in self.options)
+        for setting in self.settings:
+            if setting.section != section or not (argument is None or _same(setting.argument, argument)):
+                continue
+            name = _plain(setting.name)
+            if self._has(name) or (versioned and is_version(name)):
+                continue
+            versioned = versioned or is_version(name)
+            # [NFSMount_Global_Options "x"] has no say, but its names are looked up without the "x".
+            decider = _setting(self.settings, section, argument, setting.name)
+            value = decider and _value(self.settings, decider)
+            text = self._option(setting.name, value) if value else ""
+            if decider and text:
+                key, separator, rest = text.partition("=")
+                self.options.append(Asked(key, rest if separator else None, decider.file, decider.line))
+
+    def _has(self, name: str) -> bool:
+        """Return whether the option, its negation or its opposite is there already."""
+        names = {asked.name for asked in self.options}
+        negated = name.removeprefix("no")
+        return not names.isdisjoint({name, "no" + name, negated, _OPPOSITE.get(name, name)})
+
+    def _option(self, name: str, value: str) -> str:
+        """Return a setting as an option, "" where it does not become one."""
+        if _plain(name) == "sloppy":
+            self.strict = self.strict or value.lower() == "false"
+            return "" if self.strict else as_option(name, value)
+        return as_option(name, value)
+
+
+def _merged(request: Request, settings: tuple[Setting, ...]) -> tuple[Asked, ...]:
+    if request.fstype in SMB:
+        return _given(request)
+    merge = _Merge(settings, _given(request))
+    merge.fill("mountpoint", clean_path(request.point))
+    # mount.nfs cuts at the first colon, so that an IPv6 address in brackets is "[" and its first group.
+    merge.fill("server", mounted_source(request).partition(":")[0])
+    merge.fill(GLOBAL, None)
+    return tuple(asked for asked in merge.options if not asked.name.startswith("default"))
+
+
+def _plain(name: str) -> str:
+    return ALIASES.get(name.lower()) or name.lower()
+
+
+def _given(request: Request) -> tuple[Asked, ...]:
+    pairs = parse_options(request.options).pairs
+    return tuple(Asked(name, value, request.file, request.line) for name, value in pairs)
+
+
+def is_version(name: str) -> bool:
+    """Whether an option names a version."""
+    return name in _VERSIONS or name.startswith("v4.")
+
+
+def _replaces(setting: Setting, known: Setting) -> bool:
+    """Return whether conf_remove_now removes `known`: without an argument it takes any section.
+
+    Before nfs-utils 2.8.3 it did so with one, too.
+    """
+    any_section = setting.alone or setting.argument is None
+    return (
+        setting.section == known.section
+        and (any_section or _same(setting.argument, known.argument))
+        and setting.name.lower() == known.name.lower()
+    )
+
+
+def _same(left: str | None, right: str | None) -> bool:
+    return left == right or (left is not None and right is not None and left.lower() == right.lower())
+
+
+def _setting(settings: Sequence[Setting], section: str, argument: str | None, name: str) -> Setting | None:
+    """Return the setting that conf_get_section finds."""
+    for setting in settings:
+        if setting.section == section and _same(setting.argument, argument) and _same(setting.name, name):
+            return setting
+    return None
+
+
+def _value(settings: Sequence[Setting], setting: Setting) -> str | None:
+    """Return a setting's value; `$name` stands for one of [environment] with the same argument."""
+    for _ in range(_DEEPEST):
+        if not setting.value.startswith("$"):
+            return setting.value
+        found = _setting(settings, "environment", setting.argument, setting.value[1:])
+        if found is None:
+            return None
+        setting = found
+    return None
+
+
+def _converted(value: str) -> str:
+    """Return a number with k, m or g at its end in full, as C counts (mountopts_convert).
+
+    Anything that ends with one of the letters is taken for a number: "org" becomes 0.
+    """
+    factor = _FACTORS.get(value[-1:].lower())
+    if factor is None:
+        return value
+    number = _strtol(value[:-1]) * factor
+    return str((number + _LONG) % (2 * _LONG) - _LONG)
+
+
+def _strtol(text: str) -> int:
+    base = 10
+    if text.startswith("0"):
+        base = 16 if text.startswith("0x") else 8
+    found = _DIGITS[base].match(text)
+    number = int(found[1][:_MOST_DIGITS] or "0", base) if found else 0
+    return max(-_LONG, min(_LONG - 1, number))
+
+
+def _place(source: str, point: str) -> tuple[str, str]:
+    """Return source and mount point as they compare: people write trailing slashes, the kernel does not."""
+    return source.rstrip("/"), point.rstrip("/")

@@ -1,0 +1,195 @@
+"""What the options of an SMB mount come to, and which of the kernel's sessions it uses (mount.cifs(8)).
+
+A live mount shows what is in effect (cifs_show_options in fs/smb/client/cifsfs.c), and an option that a file
+asks for may stand where the kernel shows nothing: `serverino` is only printed where it is on, `max_channels`
+only above 1, `sec` only where the mount named it, and `actimeo` is two options where they differ.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from nfstuned.core.policy.endpoint import as_address, plain, split_source
+from nfstuned.model.facts import SmbSession, Target
+from nfstuned.model.kernel import Options
+from nfstuned.model.mounts import Snapshot
+
+DEFAULT_CACHE_S = 1
+"""CIFS_DEF_ACTIMEO in fs/smb/client/fs_context.h."""
+_DIALECTS = {0x202: "2.0.2", 0x210: "2.1", 0x300: "3.0", 0x302: "3.0.2"}
+_OLD = {"1.0": "1.0", "1": "1.0", "2.0": "2.0.2", "2": "2.0.2", "2.1": "2.1", "3.0": "3.0"}
+_OLD |= {"3.02": "3.0.2", "3.0.2": "3.0.2"}
+_NTLM = ("ntlm", "ntlmi", "ntlmv2", "ntlmv2i", "ntlmssp", "ntlmsspi")
+_LOGIN = ("credentials", "cred", "username", "user", "password", "pass")
+_NUMBERS = re.compile(r"\d{1,6}(?:[.-]\d{1,6})*")
+
+
+def asked_channels(options: Options) -> int | None:
+    """Return how many channels options ask for; None when they say nothing of channels.
+
+    `multichannel` alone means two, and one number above 1 is enough (fs/smb/client/fs_context.c).
+    """
+    if "nomultichannel" in options:
+        return 1
+    number = options.number("max_channels")
+    return 2 if number is None and "multichannel" in options else number
+
+
+def wanted_channels(target: Target) -> int | None:
+    """Return how many channels a mount was asked for; None when neither a file nor the kernel says any."""
+    asked = asked_channels(target.wanted)
+    return asked if asked is not None else asked_channels(target.options)
+
+
+def attribute_cache_s(target: Target) -> int | None:
+    """Return the shorter of the times for which attributes of files and folders are kept, in seconds."""
+    options = target.options
+    both = options.number("actimeo")
+    if both is None and target.live is None:
+        both = DEFAULT_CACHE_S
+    own = (options.number("acregmax"), options.number("acdirmax"))
+    times = [both if time is None else time for time in own]
+    return min((time for time in times if time is not None), default=None)
+
+
+def sessions_of(target: Target, sessions: Iterable[SmbSession]) -> tuple[SmbSession, ...]:
+    """Return the sessions that a live mount may use: those to its address that have its share."""
+    address = as_address(target.endpoint.address or "")
+    if target.live is None or address is None:
+        return ()
+    mine = share_name(target.source)
+    return tuple(
+        session
+        for session in sessions
+        if as_address(session.address) == address and mine in map(share_name, session.shares)
+    )
+
+
+def channels(target: Target, sessions: Iterable[SmbSession]) -> int:
+    """Return how many channels a mount has, or would have."""
+    found = [session.channels for session in sessions_of(target, sessions)]
+    return max(found, default=asked_channels(target.options) or 1)
+
+
+def old_dialect(target: Target, sessions: tuple[SmbSession, ...]) -> str:
+    """Return a dialect below 3.1.1, "" where it is not sure to be lower.
+
+    `vers=3` and `vers=default` are what the mount allowed: the session knows what came of it.
+    """
+    named = _OLD.get(target.options.get("vers") or "", "")
+    found = {session.dialect for session in sessions}
+    if named or not found or not found <= _DIALECTS.keys():
+        return named
+    return next(name for dialect, name in _DIALECTS.items() if dialect in found)
+
+
+def signs(target: Target, sessions: tuple[SmbSession, ...]) -> bool:
+    """Return whether packets are signed; encrypted ones are not."""
+    options = target.options
+    if "seal" in options or any(session.encrypted for session in sessions):
+        return False
+    if sessions:
+        return all(session.signed for session in sessions)
+    return "sign" in options or (options.get("sec") or "").endswith("i")
+
+
+def ntlm(target: Target) -> str:
+    """Return the option that means a login by NTLM, "" for another login or where that is not sure.
+
+    A file that names a login and no `sec` gets ntlmssp (mount.cifs(8)). What a live mount without it came to
+    is not in its options.
+    """
+    security = target.options.get("sec")
+    if security is not None:
+        return f"sec={security}" if security in _NTLM else ""
+    options = target.options
+    if target.live is not None or "guest" in options or not any(name in options for name in _LOGIN):
+        return ""
+    return "sec=ntlmssp (the default)"
+
+
+def share_name(source: str) -> tuple[str, str]:
+    """Return server and share of a UNC path as they compare, without the folder below the share."""
+    host, path = split_source(source)
+    return plain(host), path.strip("/").partition("/")[0].lower()
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """One distribution of the vendor's list: the first kernel of each series that has what it takes."""
+
+    id: str
+    release: str
+    """VERSION_ID, or the part of it before the dot."""
+    least: tuple[tuple[int, ...], ...]
+
+
+# https://learn.microsoft.com/en-us/azure/storage/files/smb-performance, read 2026-01-15. Of Ubuntu 24.04 the
+# 6.8 series is AKS's; it is the same package elsewhere.
+_LISTED = (
+    _Listed("ubuntu", "24.04", ((6, 8, 0, 1042), (6, 14, 0, 1017))),
+    _Listed("ubuntu", "22.04", ((6, 8, 0, 1044),)),
+    _Listed("azurelinux", "3.0", ((6, 6, 106, 1),)),
+    _Listed("rhel", "9", ((5, 14, 0, 611, 5, 1),)),
+    _Listed("rhel", "10", ((6, 12, 0, 124, 8, 1),)),
+)
+_SERIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSupport:
+    """Whether the vendor lists the running kernel for multichannel; None where the list does not tell."""
+
+    supported: bool | None = None
+    least: str = ""
+    """The first kernels that are listed for this distribution: "6.8.0-1042 or 6.14.0-1017"."""
+
+
+def multichannel_support(snapshot: Snapshot) -> KernelSupport:
+    """Return what the vendor's list says of this host's kernel.
+
+    The list names five distributions. Of Ubuntu it means the azure kernels, whose last number counts on its
+    own: another flavour of the same series cannot be compared, one of an older series is below the list.
+    """
+    distribution, kernel = snapshot.distribution, snapshot.kernel
+    listed = distribution and next(
+        (
+            one
+            for one in _LISTED
+            if one.id == distribution.id
+            and one.release in {distribution.version_id, distribution.version_id.partition(".")[0]}
+        ),
+        None,
+    )
+    if not listed or kernel is None:
+        return KernelSupport()
+    match = _NUMBERS.match(kernel.text)
+    running = tuple(int(part) for part in re.split("[.-]", match[0])) if match else ()
+    comparable = listed.id != "ubuntu" or "-azure" in kernel.text
+    return KernelSupport(_supported(running, listed.least, comparable=comparable), _text(listed.least))
+
+
+def _supported(
+    running: tuple[int, ...], least: tuple[tuple[int, ...], ...], *, comparable: bool
+) -> bool | None:
+    if len(running) <= _SERIES:
+        return None
+    if running[:_SERIES] < min(least)[:_SERIES]:
+        return False
+    if not comparable:
+        return None
+    for first in least:
+        if running[:_SERIES] == first[:_SERIES]:
+            return running >= first
+    return running > max(least)
+
+
+def _text(least: tuple[tuple[int, ...], ...]) -> str:
+    """Return versions as their distributions write them; Azure Linux has four numbers before the hyphen."""
+    texts = []
+    for first in least:
+        joint = "." if first[2] else "-"
+        texts.append(".".join(map(str, first[:_SERIES])) + joint + ".".join(map(str, first[_SERIES:])))
+    return " or ".join(texts)

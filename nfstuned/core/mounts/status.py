@@ -1,0 +1,107 @@
+"""One row for each visible mount: a snapshot and a policy to what people want to see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nfstuned.core.mounts.requests import Intents, find, options
+from nfstuned.core.nconnect.groups import carried
+from nfstuned.core.policy.decision import decide
+from nfstuned.core.udev.writers import file_writers, last_words
+from nfstuned.model.kernel import Mount, MountStats
+from nfstuned.model.mounts import Snapshot, Superblock
+from nfstuned.model.policy import Policy, Profile
+from nfstuned.model.status import StatusRow, StatusRules
+from nfstuned.model.udev import UdevFile, is_mask
+
+_NO_POLICY = Policy(profiles=())
+
+
+def status(snapshot: Snapshot, policy: Policy | None) -> tuple[StatusRow, ...]:
+    """Return one row a mount, in the order of their mount points; without a policy no row has a target."""
+    look = _Look(
+        snapshot=snapshot,
+        policy=policy,
+        stats={(stanza.source, stanza.point): stanza for stanza in snapshot.stats},
+        intents=Intents(snapshot.requests, snapshot.settings),
+    )
+    rows = [
+        _row(mount, superblock, look) for superblock in snapshot.superblocks for mount in superblock.mounts
+    ]
+    return tuple(sorted(rows, key=lambda row: row.mount_point))
+
+
+def hidden(snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the superblocks in use without a visible mount: lazily unmounted, or out of sight."""
+    return tuple(superblock.device for superblock in snapshot.superblocks if not superblock.mounts)
+
+
+def rules(files: Sequence[UdevFile]) -> tuple[StatusRules, ...]:
+    """Return the files of udev rules that write read-aheads, and those that the service masks."""
+    masked = [StatusRules(hidden, file.path) for file in files if is_mask(file.text) for hidden in file.hides]
+    writing = dict.fromkeys(writer.file for writer in last_words(files, file_writers(files)))
+    return (*masked, *(StatusRules(file) for file in writing))
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What all rows of one look have in common."""
+
+    snapshot: Snapshot
+    policy: Policy | None
+    stats: dict[tuple[str, str], MountStats]
+    intents: Intents
+
+
+def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
+    decision = decide(look.policy or _NO_POLICY, superblock, look.snapshot)
+    profile = _profile(look.policy, decision.profile)
+    asked = find(look.intents.of(mount), "nconnect")
+    stats = _stats(mount, superblock, look.stats)
+    now = mount.options.number("nconnect") or 1
+    return StatusRow(
+        mount_point=mount.point,
+        source=mount.source,
+        fstype=mount.fstype,
+        device=mount.device,
+        provider=decision.provider,
+        profile=None if look.policy is None else decision.profile,
+        read_ahead_kb=superblock.read_ahead_kb,
+        read_ahead_target_kb=None
+        if decision.kb is None
+        else decision.kb - decision.kb % look.snapshot.page_kb,
+        nconnect_requested=None if asked is None else options([asked]).number("nconnect"),
+        nconnect_requested_by=None if asked is None else asked.origin,
+        nconnect=now,
+        nconnect_target=profile.nconnect,
+        nconnect_carrying=carried(mount, stats),
+        connections=None if stats is None else len(stats.transports),
+        nconnect_max=profile.nconnect_max,
+        lower=decision.lower,
+        nconnect_coming=_coming(mount, look) if now < (profile.nconnect or 0) else None,
+        undone=superblock.record is not None and superblock.record.undone,
+    )
+
+
+def _profile(policy: Policy | None, name: str) -> Profile:
+    try:
+        return (policy or _NO_POLICY).profile(name)
+    except KeyError:
+        return Profile(name)
+
+
+def _coming(mount: Mount, look: _Look) -> int | None:
+    asked = find(look.intents.coming(mount), "nconnect")
+    return None if asked is None else options([asked]).number("nconnect")
+
+
+def _stats(
+    mount: Mount, superblock: Superblock, stats: dict[tuple[str, str], MountStats]
+) -> MountStats | None:
+    """Return what has a mount's transports; another mount of its superblock has the same ones.
+
+    mountstats has no device number, and only this namespace's mounts.
+    """
+    found = (stats.get((known.source, known.point)) for known in (mount, *superblock.mounts))
+    return next((stanza for stanza in found if stanza is not None), None)

@@ -1,0 +1,145 @@
+"""The mounts that rules judge: those that exist, and those that only a file knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from nfstuned.core.mounts.requests import Intents, options, requested
+from nfstuned.core.policy.decision import decide
+from nfstuned.core.policy.endpoint import as_address, asked_port, endpoint, plain, resolve, split_source
+from nfstuned.core.policy.match import Subject, matcher, subject
+from nfstuned.model.facts import NFS_TYPES, Target
+from nfstuned.model.kernel import Mount, Options
+from nfstuned.model.mounts import Endpoint, Request, Snapshot, Superblock
+from nfstuned.model.policy import Policy, Profile
+from nfstuned.parse.etc.fstab import FILE as UTAB
+
+SMB_SUFFIX = "-smb"
+_OF_SMB = ("actimeo_min", "max_channels")
+"""The keys of a profile that mean mounts over SMB, too."""
+
+
+def targets(
+    snapshot: Snapshot, policy: Policy, others: Sequence[Mount] = (), proposal: str = ""
+) -> tuple[Target, ...]:
+    """Return every network mount once: live ones by mount point, then what is only asked for.
+
+    `others` are the live mounts that are not NFS. The lines of the file `proposal` stand for themselves, also
+    where a mount exists that they are about: it does not have their options yet.
+    """
+    intents = Intents(snapshot.requests, snapshot.settings)
+    live = [
+        *(
+            _live(snapshot, policy, intents, mount, superblock)
+            for superblock in snapshot.superblocks
+            for mount in superblock.mounts
+        ),
+        *(_live(snapshot, policy, intents, mount, None) for mount in others),
+    ]
+    known = {target.request for target in live}
+    planned = (
+        request
+        for request in snapshot.requests
+        if request.file != UTAB and (request not in known or request.file == proposal)
+    )
+    return (
+        *sorted(live, key=lambda target: target.point),
+        *(_asked(snapshot, policy, request) for request in _first(planned)),
+    )
+
+
+def server_name(target: Target) -> str:
+    """Return the server's name, or its address where no name is known.
+
+    AZNFS resolves the name itself and leads a tunnel to the address: there the line that asks has the name.
+    """
+    host = target.endpoint.host
+    if as_address(host) is None or target.request is None or target.request.wildcard:
+        return host
+    return plain(split_source(target.request.source)[0])
+
+
+def with_proposal(snapshot: Snapshot, proposal: str) -> Snapshot:
+    """Return the snapshot of a host whose mounts were asked for by a proposed file, where it has them."""
+    proposed = {_place(request) for request in snapshot.requests if request.file == proposal}
+    kept = (one for one in snapshot.requests if one.file != UTAB or _place(one) not in proposed)
+    return replace(snapshot, requests=tuple(kept))
+
+
+def _place(request: Request) -> tuple[str, str]:
+    """Return source and mount point as they compare: people write trailing slashes, the kernel does not."""
+    return request.source.rstrip("/"), request.point.rstrip("/")
+
+
+def _first(requests: Iterable[Request]) -> Iterator[Request]:
+    """Yield requests, of several for one mount only the first: it is the one that counts."""
+    seen: set[tuple[str, str]] = set()
+    for request in requests:
+        place = (request.source, request.point)
+        if place not in seen:
+            seen.add(place)
+            yield request
+
+
+def _live(
+    snapshot: Snapshot, policy: Policy, intents: Intents, mount: Mount, superblock: Superblock | None
+) -> Target:
+    stats = snapshot.stanzas.get((mount.source, mount.point))
+    said = stats.implementation if stats else None
+    place = endpoint(mount, superblock, snapshot.tunnels, snapshot.azure, said)
+    return Target(
+        subject=mount.point,
+        point=mount.point,
+        source=mount.source,
+        fstype=mount.fstype,
+        endpoint=place,
+        profile=_profile(
+            policy, _known(mount.source, mount.point, mount.options, place), mount.fstype, place
+        ),
+        live=mount,
+        superblock=superblock,
+        decision=decide(policy, superblock, snapshot) if superblock else None,
+        stats=stats,
+        asked=intents.of(mount),
+        request=intents.planned(mount),
+    )
+
+
+def _asked(snapshot: Snapshot, policy: Policy, request: Request) -> Target:
+    asked = requested(request, snapshot.settings)
+    wanted = options(asked)
+    host, _ = split_source(request.source)
+    address, port = wanted.get("addr") or wanted.get("ip"), asked_port(request.source, wanted)
+    place = resolve(host, address, port, (), snapshot.tunnels)
+    return Target(
+        subject=f"{request.file}:{request.line}",
+        point=request.point,
+        source=request.source,
+        fstype=request.fstype,
+        endpoint=place,
+        profile=_profile(policy, _known(request.source, request.point, wanted, place), request.fstype, place),
+        asked=asked,
+        request=request,
+    )
+
+
+def _profile(policy: Policy, known: Subject, fstype: str, place: Endpoint) -> Profile:
+    """Return the profile of a mount; SMB has profiles of its own, named as their NFS ones with a suffix."""
+    compiled = matcher(policy)
+    chosen = compiled.choices(known, place)[0].profile
+    if fstype in NFS_TYPES or chosen.base.endswith(SMB_SUFFIX):
+        return chosen
+    named, base = (compiled.find(name + SMB_SUFFIX) for name in (chosen.name, chosen.base))
+    return named or (_over_smb(base, chosen) if base else chosen)
+
+
+def _over_smb(vendors: Profile, chosen: Profile) -> Profile:
+    """Return a vendor's profile for SMB with what the administrator's own one says about such mounts."""
+    own = {key: value for key in _OF_SMB if (value := getattr(chosen, key)) is not None}
+    return replace(vendors, name=chosen.name, inherits=vendors.name, **own)
+
+
+def _known(source: str, point: str, wanted: Options, place: Endpoint) -> Subject:
+    host, export = split_source(source)
+    return subject(host, wanted.get("addr"), place, export=export, point=point)

@@ -1,0 +1,142 @@
+"""What is against a change of nconnect: why an entry stays as it is, and with it all others of its server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nfstuned.core.mounts.kernels import V4_0_SINCE, knows_nconnect
+from nfstuned.core.mounts.options import has_kerberos
+from nfstuned.core.nconnect.fstab_members import Entry
+from nfstuned.core.nconnect.fstab_text import is_cloud_inits, is_faithful, with_count
+from nfstuned.core.nconnect.groups import addresses, is_azure_files, is_private, protocol, requested, version
+from nfstuned.core.policy.endpoint import as_address
+from nfstuned.model.facts import Facts, Target
+from nfstuned.model.mounts import Result
+
+_ONLY_THERE = "Azure Files supports nconnect over private endpoints only"
+_Check = Callable[[Target, Facts], "Refusal | str"]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why there is no change."""
+
+    reason: str
+    result: Result = Result.SKIPPED
+    """FAILED where it could not be found out whether there should be one."""
+
+
+def refusal(entry: Entry, count: int, facts: Facts) -> Refusal | None:
+    """Return why an entry stays as it is; None where nothing is against the change."""
+    reason = _elsewhere(entry) or _foreign(entry)
+    return Refusal(reason) if reason else against(entry.target, facts) or _unfaithful(entry, count)
+
+
+def contrary(target: Target, count: int, facts: Facts) -> Refusal | None:
+    """Return why a mount that cannot be changed here lets none of its server be; None where it does not.
+
+    What a mount asked for that was made by hand, and of which nothing tells, is no reason.
+    """
+    found, asked = against(target, facts), requested(target)
+    if found is not None or asked in {None, count}:
+        return found
+    number = f"nconnect={asked}" if "nconnect" in target.wanted else "no nconnect"
+    return Refusal(f"it asks for {number}")
+
+
+def against(target: Target, facts: Facts) -> Refusal | None:
+    """Return why a mount should not have several connections, or no other number; None where it may."""
+    reason = _no_opinion(target)
+    return Refusal(reason) if reason else unfit(target, facts)
+
+
+def unfit(target: Target, facts: Facts) -> Refusal | None:
+    """Return why a mount should not have several connections, whoever asks for them; None where it may."""
+    found = next((found for check in _CHECKS if (found := check(target, facts))), None)
+    return Refusal(found) if isinstance(found, str) else found
+
+
+def _elsewhere(entry: Entry) -> str:
+    return f"{entry.elsewhere} decides the options of this mount: change it there" if entry.elsewhere else ""
+
+
+def _foreign(entry: Entry) -> str:
+    if entry.ansibles:
+        return "Ansible writes this block (blockinfile): change it in the playbook"
+    if entry.target.request is None or not is_cloud_inits(entry.target.request.options):
+        return ""
+    return (
+        "cloud-init wrote this line and writes it anew: change `mounts:` in the user data or in "
+        "/etc/cloud/cloud.cfg.d"
+    )
+
+
+def _unfaithful(entry: Entry, count: int) -> Refusal | None:
+    if is_faithful(entry.text, with_count(entry.text, count), count):
+        return None
+    return Refusal("its options cannot be changed safely (a quote that does not close?): change it by hand")
+
+
+def _no_opinion(target: Target) -> str:
+    profile = target.profile
+    if profile.nconnect is not None:
+        return ""
+    return f"its profile {profile.name} names no nconnect, and another profile of the same server does"
+
+
+def _not_tcp(target: Target, facts: Facts) -> str:
+    del facts
+    found = protocol(target)
+    return "" if found == "tcp" else f"proto={found}: nconnect is for TCP"
+
+
+def _kerberos(target: Target, facts: Facts) -> str:
+    del facts
+    options = target.wanted if target.wanted.get("sec") else target.options
+    if not has_kerberos(options):
+        return ""
+    return f"sec={options.get('sec')}: Kerberos and several connections do not go together"
+
+
+def _old_kernel(target: Target, facts: Facts) -> str:
+    release, asked = facts.snapshot.kernel, version(target)
+    if release is None:
+        return "NFS 4.0 has nconnect only since Linux 5.8" if asked == "4.0" else ""
+    if not knows_nconnect(release, facts.snapshot.distribution, asked):
+        return f"Linux {release.text} does not know nconnect"
+    if asked == "4.0" and release.version < V4_0_SINCE:
+        return f"Linux {release.text} ignores nconnect with NFS 4.0"
+    return ""
+
+
+def _public(target: Target, facts: Facts) -> Refusal | str:
+    """Return why the endpoint is none for nconnect: Azure supports it over private endpoints only."""
+    if not is_azure_files(target):
+        return ""
+    host = target.endpoint.host
+    private = is_private(target, facts)
+    if private is None:
+        seen = (is_private(one, facts) for one in facts.nfs if one.live and one.endpoint.host == host)
+        private = next((found for found in seen if found is not None), None)
+    if private is None:
+        return _open(target, facts)
+    return "" if private else f"{host} is a public endpoint; {_ONLY_THERE}"
+
+
+def _open(target: Target, facts: Facts) -> Refusal:
+    """Return why nobody knows whether the endpoint is private."""
+    host, found = target.endpoint.host, sorted(addresses(target, facts))
+    answer = facts.answer(host)
+    if not found and as_address(host) is None and not (answer is not None and answer.final):
+        why = answer.error if answer is not None else "it was not asked for"
+        return Refusal(f"the address of {host} is not known ({why}): try again; {_ONLY_THERE}", Result.FAILED)
+    shown = found[0] if found else "no address here"
+    if len(found) > 1:
+        shown = f"several addresses that are not all of one kind ({', '.join(found)})"
+    return Refusal(
+        f"{host} leads to {shown}, so that it is open whether it is a private endpoint; {_ONLY_THERE}"
+    )
+
+
+_CHECKS: tuple[_Check, ...] = (_not_tcp, _kerberos, _old_kernel, _public)

@@ -1,0 +1,104 @@
+"""Which entries of an fstab should ask for how many connections, and which are left alone, and why.
+
+All shares of one server get one number, or none is changed: the first mount of a server decides for all of
+them, and Azure Files does not support shares of one account that differ (rule NFS205). Mounts that no edit
+of fstab changes count like shares that stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from nfstuned.core.nconnect.against import Refusal, contrary, refusal
+from nfstuned.core.nconnect.fstab_members import Entry, Mounts, Server, servers
+from nfstuned.core.nconnect.groups import allowed
+from nfstuned.model.change import Change
+from nfstuned.model.facts import Facts, Network, Target
+from nfstuned.model.mounts import FSTAB, Result
+
+KIND = "fstab"
+
+
+def plan_fstab(found: Mounts, network: Network) -> tuple[Change, ...]:
+    """Return a change for each entry that asks for another number than its server's: planned or not.
+
+    `network` has the answers about the names that are unsettled.
+    """
+    facts = replace(found.facts, network=network)
+    changes = [change for server in servers(found, facts) for change in _of_server(server, facts)]
+    return tuple(sorted(changes, key=lambda change: change.line))
+
+
+def counts(changes: Sequence[Change]) -> Mapping[int, int]:
+    """Return the numbers that planned changes write, by line."""
+    return {change.line: change.new for change in changes if change.result is Result.PLANNED}
+
+
+def _of_server(server: Server, facts: Facts) -> Iterator[Change]:
+    if all(entry.target.profile.nconnect is None for entry in server.entries):
+        return
+    count = _count(server)
+    wrong = [entry for entry in server.entries if entry.asked != count]
+    refused = {entry.line: refusal(entry, count, facts) for entry in wrong}
+    stuck = _stuck(server, refused, count, facts)
+    for entry in wrong:
+        found = refused[entry.line] or stuck
+        yield Change(
+            kind=KIND,
+            target=f"{FSTAB}:{entry.line}",
+            point=entry.target.point,
+            old=entry.asked,
+            new=count,
+            result=found.result if found else Result.PLANNED,
+            reason=found.reason if found else _why(entry, server, count),
+            line=entry.line,
+        )
+
+
+def _stuck(server: Server, refused: Mapping[int, Refusal | None], count: int, facts: Facts) -> Refusal | None:
+    """Return what keeps all entries of a server as they are: the first one that stays, or another mount."""
+    named = (
+        *((f"{FSTAB}:{line}", found) for line, found in refused.items()),
+        *((_name(target), contrary(target, count, facts)) for target in server.others),
+    )
+    name, found = next(((name, found) for name, found in named if found is not None), ("", None))
+    if found is None:
+        return None
+    return replace(found, reason=f"{name} is of the same server and stays as it is: {found.reason}")
+
+
+def _name(target: Target) -> str:
+    return f"the mount at {target.point}" if target.live is not None else target.subject
+
+
+def _count(server: Server) -> int:
+    """Return the number for all shares of a server."""
+    targets = [*(entry.target for entry in server.entries), *server.others]
+    wanted = (entry.target.profile.nconnect for entry in server.entries)
+    return common(targets, wanted, (target.wanted.number("nconnect") for target in targets))
+
+
+def common(targets: Iterable[Target], wanted: Iterable[int | None], asked: Iterable[int | None]) -> int:
+    """Return the number for all mounts of a server; one of `wanted` must be there.
+
+    It is the most that a profile recommends or that a mount asks for of itself, within what every profile
+    allows: more than that is lowered, as NFS202 asks.
+    """
+    most = min(allowed(target) for target in targets)
+    own = (number for number in asked if number is not None and number <= most)
+    return min(most, max((*(number for number in wanted if number is not None), *own)))
+
+
+def _why(entry: Entry, server: Server, count: int) -> str:
+    profile = entry.target.profile
+    if entry.asked is not None and profile.nconnect_max is not None and entry.asked > profile.nconnect_max:
+        return f"{profile.name} allows at most {profile.nconnect_max}"
+    if profile.nconnect == count:
+        return f"{profile.name} asks for nconnect={count}"
+    lines = (f"{FSTAB}:{one.line}" for one in server.entries if one.asked == count)
+    others = (_name(one) for one in server.others if one.wanted.number("nconnect") == count)
+    other = next(iter((*lines, *others)), "")
+    if other:
+        return f"as {other}, which is of the same server"
+    return f"the profiles of {entry.host} allow nconnect={count}"

@@ -1,0 +1,329 @@
+"""Transport groups: which mounts share the connections of one nfs_client, and how many carry requests."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TypeVar
+
+from nfstuned.core.mounts import options as nfsoptions
+from nfstuned.core.mounts.requests import wants_tunnel
+from nfstuned.core.policy.endpoint import (
+    AZURE_FILES,
+    NETAPP,
+    NFS_PORT,
+    Kind,
+    as_address,
+    is_loopback,
+    kind,
+    split_source,
+)
+from nfstuned.model.facts import Facts, Target
+from nfstuned.model.kernel import Mount, MountStats, Options, Server
+from nfstuned.parse.etc.fstab import FILE as UTAB
+
+
+def carrying(target: Target) -> int | None:
+    """Return the connections of a live mount: its nconnect, or more where further ones carried requests.
+
+    To a mount that was made without nconnect some may have been added: the kernel gives them nothing to carry
+    (rpc_clnt_add_xprt alone sets round-robin, and add_xprt of sysfs does not call it). Those of max_connect
+    lead to other addresses, and are not counted. None where nothing is mounted.
+    """
+    return None if target.live is None else carried(target.live, target.stats)
+
+
+def carried(mount: Mount, stats: MountStats | None) -> int:
+    """Return the same of a mount and what mountstats has of it."""
+    shown = mount.options.number("nconnect") or 1
+    if shown == 1 or stats is None or "max_connect" in mount.options:
+        return shown
+    return max(shown, sum(1 for one in stats.transports if one.receives))
+
+
+Id = tuple[str, int, str]
+"""One of the names or addresses of a server, with what else tells it from another one."""
+T = TypeVar("T")
+
+
+def united(things: Iterable[tuple[frozenset[Id], T]]) -> list[tuple[T, ...]]:
+    """Return the things in groups: two that have an id in common are in one, also through a third."""
+    known: list[tuple[frozenset[Id], tuple[T, ...]]] = []
+    for ids, thing in things:
+        same = [group for group in known if group[0] & ids]
+        known = [group for group in known if not group[0] & ids]
+        members = (*(member for _, members in same for member in members), thing)
+        known.append((ids.union(*(found for found, _ in same)), members))
+    return [members for _, members in known]
+
+
+_PROTOCOLS = ("tcp", "udp", "rdma")
+_MOST = 16
+"""NFS_MAX_CONNECTIONS."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What the kernel tells nfs_clients apart by (fs/nfs/client.c, nfs_match_client); no name is in it."""
+
+    version: str
+    """With the minor version: "3", "4.1"."""
+    protocol: str
+    address: str
+    port: int
+    security: str
+    """xprtsec; "" without."""
+    namespace: int = 0
+    """The number of the network namespace in `Groups`; 0 in a group that is only asked for."""
+
+
+class _Namespaces:
+    """Network namespaces, told apart by their nfs_clients, and numbered from 1 on."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, int] = {}
+        self._known: dict[tuple[Server, ...], int] = {}
+
+    def number(self, servers: tuple[Server, ...]) -> int:
+        """Return a namespace's number; superblocks of one mostly share one tuple, which is not read again."""
+        found = self._seen.get(id(servers))
+        if found is None:
+            found = self._seen[id(servers)] = self._known.setdefault(servers, len(self._known) + 1)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The transport groups that are live, each with its mounts; `bare` finds them without the namespace."""
+
+    live: Mapping[Group, tuple[Target, ...]]
+    mine: Mapping[int, Group]
+    """By the id of a live mount's Target."""
+    bare: Mapping[Group, tuple[Group, ...]]
+    after: Mapping[int, Target]
+    """By the id of a live mount's Target: the line that a proposal has for its mount point. The two are one
+    mount before and after, so that lines of the proposal have nothing to inherit from it."""
+    kerberos: Mapping[Group, Target]
+    """What is only asked for with Kerberos, one for each group that it would join, without the namespace."""
+
+
+@lru_cache(maxsize=1)
+def groups(facts: Facts) -> Groups:
+    """Return the transport groups that are live, worked out once for all rules that ask about one host."""
+    spaces, mine = _Namespaces(), {}
+    live: defaultdict[Group, list[Target]] = defaultdict(list)
+    for target in facts.nfs:
+        group = _live(target)
+        if group is not None and target.superblock is not None:
+            group = replace(group, namespace=spaces.number(target.superblock.servers))
+            live[group].append(target)
+            mine[id(target)] = group
+    bare: defaultdict[Group, list[Group]] = defaultdict(list)
+    for group in live:
+        bare[replace(group, namespace=0)].append(group)
+    return Groups(
+        {group: tuple(members) for group, members in live.items()},
+        mine,
+        {group: tuple(alike) for group, alike in bare.items()},
+        replaced(facts),
+        _kerberos(facts),
+    )
+
+
+def _kerberos(facts: Facts) -> dict[Group, Target]:
+    """Return what is only asked for with Kerberos; not of Azure Files, which has none (NFS302)."""
+    found: dict[Group, Target] = {}
+    for target in facts.nfs:
+        asking = target.live is None and nfsoptions.has_kerberos(target.options)
+        if asking and target.endpoint.provider != AZURE_FILES:
+            group = _asked(target, facts)
+            if group is not None:
+                found.setdefault(group, target)
+    return found
+
+
+def replaced(facts: Facts) -> dict[int, Target]:
+    """Return what a proposal makes of live mounts; of several lines for a mount point the first counts."""
+    lines: dict[str, Target] = {}
+    for target in facts.nfs:
+        if target.live is None and target.request and target.request.file == facts.proposal:
+            lines.setdefault(target.point.rstrip("/"), target)
+    points = {id(target): target.point.rstrip("/") for target in facts.nfs if target.live is not None}
+    return {number: lines[point] for number, point in points.items() if point in lines}
+
+
+def members(target: Target, facts: Facts, known: Groups) -> tuple[Target, ...]:
+    """Return the live mounts that share a mount's connections, or would; itself included where it is live.
+
+    Nothing for a mount that is only asked for unless the files and the resolver leave one group possible.
+    """
+    if target.live is not None:
+        group = known.mine.get(id(target))
+        return known.live[group] if group is not None else ()
+    asked = _asked(target, facts)
+    alike = known.bare.get(asked, ()) if asked is not None else ()
+    return known.live[alike[0]] if len(alike) == 1 else ()
+
+
+def rivals(target: Target, facts: Facts, known: Groups) -> tuple[Target, ...]:
+    """Return the other live mounts of its group; where only a file asks, those that no proposal replaces."""
+    others = (other for other in members(target, facts, known) if other is not target)
+    return tuple(other for other in others if target.live is not None or id(other) not in known.after)
+
+
+def awaited(target: Target, facts: Facts, known: Groups) -> tuple[Target, ...]:
+    """Return a line with Kerberos that is not mounted yet and can only join a mount's group."""
+    group = known.mine.get(id(target)) if target.live is not None else _asked(target, facts)
+    if group is None:
+        return ()
+    bare = replace(group, namespace=0)
+    line = known.kerberos.get(bare)
+    return (line,) if line is not None and len(known.bare.get(bare, ())) <= 1 else ()
+
+
+def by_namespace(targets: Sequence[Target]) -> Sequence[Sequence[Target]]:
+    """Split mounts by network namespace: connections are never shared across.
+
+    What only a file asks for belongs to the one namespace where there is no other, and else to none.
+    """
+    spaces = _Namespaces()
+    found: defaultdict[int, list[Target]] = defaultdict(list)
+    for target in targets:
+        if target.superblock is not None:
+            found[spaces.number(target.superblock.servers)].append(target)
+    return list(found.values()) if len(found) > 1 else [targets]
+
+
+def requested(target: Target) -> int | None:
+    """Return the nconnect that was or will be asked for, 1 where the option is absent; None if unknown."""
+    if "nconnect" in target.wanted:
+        return target.wanted.number("nconnect")
+    if target.asked or target.request is not None:
+        return 1
+    return None
+
+
+def effective(target: Target, facts: Facts, known: Groups) -> int | None:
+    """Return the nconnect of a live mount, or the one that a mount will get; None if that is unknown.
+
+    A mount whose group is live gets the group's, whatever it asks for.
+    """
+    alike = (target,) if target.live is not None else rivals(target, facts, known)
+    if alike:
+        return alike[0].options.number("nconnect") or 1
+    return requested(target)
+
+
+def allowed(target: Target) -> int:
+    """Return the most connections that a mount's profile and the kernel allow."""
+    return target.profile.nconnect_max or _MOST
+
+
+def version(target: Target) -> str | None:
+    """Return the NFS version, "3" or "4.1"; "4" where the minor one is negotiated, None where all is.
+
+    Azure Files speaks 4.1 only, so that negotiation ends there.
+    """
+    found = nfsoptions.version(target.fstype, target.options)
+    if found in {None, (4, None)} and target.endpoint.provider == AZURE_FILES:
+        return "4.1"
+    return nfsoptions.version_text(found) if found is not None else None
+
+
+def protocol(target: Target) -> str:
+    """Return "tcp", "udp" or "rdma": of IPv6 as of IPv4."""
+    named = target.options.get("proto") or next((one for one in _PROTOCOLS if one in target.options), "tcp")
+    return named.removesuffix("6")
+
+
+def addresses(target: Target, facts: Facts) -> frozenset[str]:
+    """Return the real server's address where it is known, else all that the resolver has for its name."""
+    parsed = as_address(target.endpoint.address or target.endpoint.host)
+    return frozenset({str(parsed)}) if parsed is not None else _answered(target, facts)
+
+
+def address(target: Target, facts: Facts) -> str | None:
+    """Return the real server's address; None where the files and the resolver leave several possible."""
+    found = addresses(target, facts)
+    return next(iter(found)) if len(found) == 1 else None
+
+
+def is_private(target: Target, facts: Facts) -> bool | None:
+    """Return whether an Azure Files mount goes through a private endpoint; None where nothing tells.
+
+    An address of the public Internet can still be one of a virtual network's own: the names tell, whose last
+    one is then in the private zone. Several addresses tell where they are all of one kind.
+    """
+    places = addresses(target, facts)
+    kinds = {kind(place) for place in places}
+    if not places or kinds & {None, Kind.LOOPBACK}:
+        return None
+    answer = facts.answer(target.endpoint.host)
+    named = answer.chain[-1] if answer and answer.chain and places <= _answered(target, facts) else ""
+    if ".privatelink." in f".{named}":
+        return True
+    if kinds == {Kind.PUBLIC}:
+        return False
+    return True if kinds <= {Kind.PRIVATE, Kind.CGNAT} else None
+
+
+def share(target: Target) -> str:
+    """Return the Azure file share of a mount: the first two parts of the path, "/account/share"."""
+    _, export = split_source(target.source)
+    return "/" + "/".join([part for part in export.split("/") if part][:2])
+
+
+def is_azure_files(target: Target) -> bool:
+    """Whether a mount is of Azure Files, by its server or by the administrator's word."""
+    return AZURE_FILES in {target.endpoint.provider, target.profile.base}
+
+
+def is_netapp(target: Target) -> bool:
+    """Whether a mount is of Azure NetApp Files, by its server or by the administrator's word."""
+    return NETAPP in {target.endpoint.provider, target.profile.base}
+
+
+def was_recorded(target: Target, facts: Facts) -> bool:
+    """Whether utab tells what a live mount was really asked with; files may have changed since."""
+    return any(
+        request.file == UTAB and (request.source, request.point) == (target.source, target.point)
+        for request in facts.snapshot.requests
+    )
+
+
+def _answered(target: Target, facts: Facts) -> frozenset[str]:
+    answer = facts.answer(target.endpoint.host)
+    return frozenset(str(as_address(one) or one) for one in answer.addresses) if answer else frozenset()
+
+
+def _live(target: Target) -> Group | None:
+    """Return the group of a live mount, without its namespace; nfsfs has what the options leave out."""
+    if target.live is None or target.superblock is None:
+        return None
+    options, volume = target.live.options, target.superblock.volume
+    server = as_address(options.get("addr") or (volume.address if volume else ""))
+    number = options.get("vers")
+    if server is None or number is None:
+        return None
+    # A tunnel's mount over another's connections still shows its own port; its client has the other's.
+    port = (volume.port if volume else 0) or options.number("port") or NFS_PORT
+    return Group(number, protocol(target), str(server), port, _security(options))
+
+
+def _asked(target: Target, facts: Facts) -> Group | None:
+    """Return the group that a mount would join; None where that is open, and for a helper's own tunnel."""
+    number, wanted = version(target), target.options
+    place = wanted.get("addr") or address(target, facts)
+    parsed = as_address(place) if place else None
+    tunnelled = target.request is not None and wants_tunnel(target.request)
+    if number in {None, "4"} or parsed is None or tunnelled or is_loopback(str(parsed)):
+        return None
+    port = wanted.number("port") or NFS_PORT
+    return Group(str(number), protocol(target), str(parsed), port, _security(wanted))
+
+
+def _security(wanted: Options) -> str:
+    security = wanted.get("xprtsec")
+    return "" if security in {None, "none"} else str(security)

@@ -1,0 +1,357 @@
+"""Adding connections to mounted transport groups: which, in which order, and what is against it.
+
+It is only done where it was proven to be safe; what nobody tried is refused, too.
+
+First the connections that are there must carry requests, and the server must answer on as many more: nothing
+has been written then. They are added one by one, and each must carry requests of our own before the next one
+comes. What fails takes all of them back: the mount is then as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from nfstuned.core.nconnect.busy import is_tunnel, servers, unfit_part
+from nfstuned.core.nconnect.case import Case, goal
+from nfstuned.core.nconnect.first_mount import some
+from nfstuned.core.nconnect.groups import Groups, members
+from nfstuned.core.policy.endpoint import NFS_PORT
+from nfstuned.errors import ParseError
+from nfstuned.model.connections import Ended, Left, LiveHands, LivePlan, Sight, Spot, SwitchSeen, Xprt
+from nfstuned.model.facts import Facts, Target
+from nfstuned.model.kernel import Transport
+from nfstuned.model.mounts import Result
+from nfstuned.parse.fields import count
+
+SINCE, SINCE_TEXT = (7, 1, 13), "7.1.13"
+"""The first kernel that was read in which add_xprt passes on no uninitialised memory: "sunrpc: fix
+uninitialized xprt_create_args structure" (net/sunrpc/sysfs.c), merged for 7.2 and taken over into 7.1."""
+_SEVERAL = 2
+RESERVED = 1023
+"""The last port that only root may use; a server whose export is `secure` takes requests from no other."""
+_PROVEN = ("3", "4.1", "4.2")
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """A group, and the connections that its superblocks lead to."""
+
+    case: Case
+    switches: tuple[SwitchSeen | ParseError | None, ...]
+
+    @property
+    def switch(self) -> SwitchSeen:
+        """The connections, once _unseen found nothing. Raises LookupError where there are none."""
+        found = next((one for one in self.switches if isinstance(one, SwitchSeen)), None)
+        if found is None:
+            raise LookupError("no switch")
+        return found
+
+
+def _fewer(sought: Sought) -> str:
+    goal = sought.case.goal
+    if goal.new > goal.old:
+        return ""
+    return f"it has more connections than it should ({goal.reason}): only mounting again takes them away"
+
+
+def _kernel(sought: Sought) -> str:
+    release = sought.case.facts.snapshot.kernel
+    if release is not None and release.version >= SINCE:
+        return ""
+    name = f"Linux {release.text}" if release is not None else "this kernel"
+    return (
+        f"{name} cannot do it safely: before Linux 6.15 it is not possible, and before {SINCE_TEXT} it uses "
+        "memory that the kernel did not initialise"
+    )
+
+
+def _single(sought: Sought) -> str:
+    found = _those(sought, lambda one: (one.options.number("nconnect") or 1) < _SEVERAL)
+    if not found:
+        return ""
+    return f"{found} was made without nconnect: a connection that is added to such a mount carries nothing"
+
+
+def _resvport(sought: Sought) -> str:
+    found = _those(sought, lambda one: "noresvport" not in one.options)
+    if not found:
+        return ""
+    return (
+        f"{found} was made without noresvport: a connection that is added comes from a port above {RESERVED} "
+        "all the same, and where the server refuses that, reading and writing begin to fail (EPERM)"
+    )
+
+
+def _version(sought: Sought) -> str:
+    found = _those(sought, lambda one: one.options.get("vers") not in _PROVEN)
+    known = f"NFS {', '.join(_PROVEN[:-1])} or {_PROVEN[-1]}"
+    return f"{found} is not {known}: nobody showed it to be safe there" if found else ""
+
+
+def _tls(sought: Sought) -> str:
+    found = _those(sought, lambda one: one.options.get("xprtsec") not in {None, "none"} or is_tunnel(one))
+    return f"{found} is encrypted on its way: nobody showed it to be safe there" if found else ""
+
+
+def _unseen(sought: Sought) -> str:
+    error = next((one for one in sought.switches if isinstance(one, ParseError)), None)
+    if error is not None:
+        return f"its connections are not understood: {error}"
+    names = {one.name for one in sought.switches if isinstance(one, SwitchSeen)}
+    if None in sought.switches or not names:
+        return "the kernel does not tell which connections it uses (/sys/fs/nfs)"
+    return f"its superblocks use different connections ({', '.join(sorted(names))})" if len(names) > 1 else ""
+
+
+def _trunkable(sought: Sought) -> str:
+    found = _those(sought, lambda one: (one.options.number("max_connect") or 1) > 1)
+    return f"{found} has max_connect: nobody showed it to be safe with several addresses" if found else ""
+
+
+def _trunked(sought: Sought) -> str:
+    found = sought.switch.info.unique_addresses
+    if found == 1:
+        return ""
+    return f"its connections lead to {found} addresses: nobody showed it to be safe there"
+
+
+def _other(sought: Sought) -> str:
+    found = sorted({one.protocol for one in sought.switch.xprts} - {"tcp"})
+    if not found:
+        return ""
+    return f"its connections are {some(found)}, and not plain TCP: nobody showed it to be safe there"
+
+
+def _fixed(sought: Sought) -> str:
+    return "" if sought.switch.grows else f"the kernel has no add_xprt for {sought.switch.name}"
+
+
+def _few(sought: Sought) -> str:
+    there, shown = sought.switch.info.active, sought.case.goal.old
+    if there >= _SEVERAL:
+        return ""
+    return f"nconnect={shown} is shown and {there} connection exists: what is added may carry nothing"
+
+
+def _many(sought: Sought) -> str:
+    there, new = sought.switch.info.active, sought.case.goal.new
+    if there < new:
+        return ""
+    return f"it has {there} connections already, though not all of them carried requests"
+
+
+def reserved(switch: SwitchSeen) -> str:
+    """Return which connections come from a reserved port: others were proven nowhere to be taken there."""
+    found = [one.name for one in switch.xprts if one.source_port and one.source_port <= RESERVED]
+    if not found:
+        return ""
+    return (
+        f"{some(found)} comes from a port of at most {RESERVED}, whatever the options say (the first mount "
+        "decided it for all): whether the server takes other ports is not known"
+    )
+
+
+def _reserved(sought: Sought) -> str:
+    return reserved(sought.switch)
+
+
+def _unfit(sought: Sought) -> str:
+    return unfit_part(sought.case)
+
+
+def _those(sought: Sought, wrong: Callable[[Target], bool]) -> str:
+    return some([one.point for one in sought.case.group if wrong(one)])
+
+
+_Check = Callable[[Sought], str]
+
+BY_OPTIONS: tuple[_Check, ...] = (*(_fewer, _kernel, _single, _resvport, _version, _tls, _trunkable, _unfit),)
+"""These need not see the connections."""
+AGAINST: tuple[_Check, ...] = (
+    *BY_OPTIONS,
+    *(_unseen, _trunked, _other, _fixed, _few, _many, _reserved),
+)
+
+
+Switches = Mapping[str, SwitchSeen | ParseError | None]
+"""By the device number of a superblock."""
+
+
+def plan_live(case: Case, switches: Switches, silent: str = "") -> LivePlan | Left:
+    """Return what is added to a group, or why nothing is; `silent` is why its server does not answer."""
+    sought = Sought(case, tuple(switches.get(device) for device in sorted(case.devices)))
+    against = next((why for check in AGAINST if (why := check(sought))), "") or silent
+    spot = _spot(case)
+    if against or spot is None:
+        unknown = "the mount has no superblock or no counters that could be read"
+        return Left(_points(case), case.goal.old, case.goal.new, against or unknown)
+    return LivePlan(
+        points=_points(case),
+        old=sought.switch.info.active,
+        new=case.goal.new,
+        shown=case.group[0].options.number("nconnect") or 1,
+        reason=case.goal.reason,
+        spot=spot,
+        switch=sought.switch,
+        place=next(iter(servers(case)), ("", NFS_PORT)),
+    )
+
+
+def promising(target: Target, facts: Facts, known: Groups) -> bool:
+    """Return whether nothing in the options of a live mount's group is against it: the rest is tried."""
+    group = members(target, facts, known) if target.live is not None else ()
+    found = goal(group, facts, known) if group else None
+    if found is None:
+        return False
+    sought = Sought(Case(facts, Sight(), group, group, (), found), ())
+    return not any(check(sought) for check in BY_OPTIONS)
+
+
+def _points(case: Case) -> tuple[str, ...]:
+    return tuple(sorted(one.point for one in case.group))
+
+
+def _spot(case: Case) -> Spot | None:
+    """Return the mount over which its connections are tried; one that a file or somebody asked for."""
+    return next((spot for one in (*case.parts, *case.own) if (spot := _of(one)) is not None), None)
+
+
+def _of(target: Target) -> Spot | None:
+    block, live = target.superblock, target.live
+    if block is None or block.bdi is None or live is None or target.stats is None:
+        return None
+    return Spot(target.point, live.mount_id, target.source, block.device, block.bdi)
+
+
+ROUNDS = 8
+"""Requests for each connection: the kernel takes them in turn, and other programs take turns, too."""
+_OFF = frozenset({"OFFLINE", "REMOVE"})
+
+
+@dataclass
+class _Run:
+    """A plan under way."""
+
+    plan: LivePlan
+    hands: LiveHands
+    added: list[str] = field(default_factory=list)
+
+
+def carry_out(plan: LivePlan, hands: LiveHands) -> tuple[Ended, ...]:
+    """Add what is planned, or take it all back; return what came of each mount."""
+    run = _Run(plan, hands)
+    problem = _refused(run)
+    if problem:
+        reason = f"{problem}; nothing was changed"
+    else:
+        problem = _add_all(run)
+        reason = f"{problem}; {_take_back(run)}" if problem else plan.reason
+    result = Result.FAILED if problem else Result.DONE
+    return tuple(Ended(point, plan.old, plan.new, result, reason) for point in plan.points)
+
+
+def silent(before: Sequence[Transport], after: Sequence[Transport]) -> tuple[int, ...]:
+    """Return which connections, in the kernel's order, carried nothing in between: no request, or no reply.
+
+    `after` may have more of them: the kernel puts a new one behind all others.
+    """
+    return tuple(
+        number
+        for number, one in enumerate(after)
+        if one.sends <= (before[number].sends if number < len(before) else 0)
+        or one.receives <= (before[number].receives if number < len(before) else 0)
+    )
+
+
+def _refused(run: _Run) -> str:
+    """Return why nothing is written: what is there must be as it was, carry requests, and be taken."""
+    plan, hands = run.plan, run.hands
+    seen = hands.switch()
+    if seen is None or seen.names != plan.switch.names:
+        return "its connections have changed since this was shown"
+    why = hands.answers(plan.adding)
+    if why:
+        return f"the server does not answer on {count(plan.adding, 'further connection')} ({why})"
+    why = _carry(run, plan.old, hands.counters())
+    if why:
+        return why
+    # A connection that was idle for five minutes is closed and has no port; now all are open.
+    seen = hands.switch()
+    if seen is None:
+        return "its connections have changed since this was shown"
+    unknown = [one.name for one in _active(seen) if not one.source_port]
+    return reserved(seen) or (f"from which port {unknown[0]} comes is not known" if unknown else "")
+
+
+def _add_all(run: _Run) -> str:
+    """Add one after the other; return what went wrong with which."""
+    for number in range(run.plan.old + 1, run.plan.new + 1):
+        why = run.hands.interrupted() or _add(run, number)
+        if why:
+            return f"connection {number}: {why}"
+    return ""
+
+
+def _add(run: _Run, number: int) -> str:
+    before, counted = run.hands.switch(), run.hands.counters()
+    if before is None or len(counted) != number - 1:
+        return "the mount or its connections have changed meanwhile"
+    said = run.hands.add()
+    seen = run.hands.switch()
+    fresh = sorted(seen.names - before.names) if seen is not None else []
+    if len(fresh) == 1:
+        run.added.extend(fresh)
+    if said or len(fresh) != 1:
+        return said or f"{len(fresh)} connections appeared where one was added"
+    return _carry(run, number, counted)
+
+
+def _carry(run: _Run, number: int, before: Sequence[Transport]) -> str:
+    """Send requests; return why they do not prove that each of so many connections carries some."""
+    sent = ROUNDS * number
+    said = run.hands.ask(sent)
+    if said:
+        return f"requests over {run.plan.spot.point} come to nothing ({said})"
+    after = run.hands.counters()
+    if len(after) != number:
+        return f"mountstats shows {count(len(after), 'connection')}, and {number} should be in use"
+    idle = silent(before, after)
+    return f"{count(len(idle), 'connection')} of {number} carried none of {sent} requests" if idle else ""
+
+
+def _take_back(run: _Run) -> str:
+    """Take away what was added, the last one first; return what is there now."""
+    said = [why for name in reversed(run.added) if (why := _back(name, run.hands))]
+    seen = run.hands.switch()
+    if seen is None:
+        return "the mount is gone, and its connections with it"
+    active, still = len(_active(seen)), seen.names & set(run.added)
+    if said or active != run.plan.old:
+        why = "; ".join(said) or "another program changes them"
+        return (
+            f"it has {count(active, 'connection')} now, which could not all be taken back ({why}): "
+            f"unmount all mounts of the server, then mount again"
+        )
+    kept = (
+        f"; {', '.join(sorted(still))} stays listed, switched off, until they are unmounted" if still else ""
+    )
+    why = run.hands.ask(ROUNDS * active)
+    if why:
+        return f"what was added was taken back, and requests still come to nothing ({why}){kept}"
+    added = "what was added was taken back" if run.added else "nothing was added"
+    return f"{added}, and {count(active, 'connection')} carry requests as before{kept}"
+
+
+def _back(name: str, hands: LiveHands) -> str:
+    """Take one away; requests that it was given end first: those of NFSv3 do not move to another one."""
+    why = hands.offline(name)
+    if why:
+        return why
+    hands.settle(name)
+    return hands.remove(name)
+
+
+def _active(seen: SwitchSeen) -> list[Xprt]:
+    return [one for one in seen.xprts if not one.state & _OFF]

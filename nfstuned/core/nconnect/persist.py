@@ -1,0 +1,319 @@
+"""Which sections nfstuned's own drop-in of nfsmount.conf should have, which not, and why.
+
+From 2.5.3 to 2.8.2 nfs-utils keeps one assignment of a name for all [ Server ] sections of all files, the
+last one: a second section takes the number of the first away.
+
+As in an fstab, all mounts of one server get one number, or none is changed (core.fstabplan). A section only
+fills in what nobody says: where a mount or the administrator's own nfsmount.conf says another number, there
+is none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from nfstuned.core.mounts.requests import options
+from nfstuned.core.nconnect.against import Refusal, against
+from nfstuned.core.nconnect.fstab import common
+from nfstuned.core.nconnect.persist_members import Use, Uses, by_conf, servers, unmatched, unnamed
+from nfstuned.model.change import SectionChange
+from nfstuned.model.facts import Facts, Network, NfsUtils
+from nfstuned.model.kernel import decimal
+from nfstuned.model.mounts import Result
+from nfstuned.model.requests import Asked, Setting
+from nfstuned.parse.etc.nfsmount import PERSISTED, parse_nfsmount
+
+FOREIGN = (
+    "it is not as nfstuned wrote it: move what was added to a file of another name in that folder, delete "
+    "it, and run this again"
+)
+"""Why a file is not replaced that is none of these texts."""
+_MARK = re.compile(r"# nfstuned wrote this, sha256 ([0-9a-f]{64})\n")
+_HEAD = """\
+# Do not edit it: `nfstuned apply --persist` refuses a file that is not as nfstuned wrote it.
+# mount.nfs asks for these numbers of connections where neither the options of a mount nor a section of its
+# mount point say one: nfsmount.conf(5). Say another one for a server in a file of another name: nfstuned
+# then takes its section out.
+"""
+
+
+def with_sections(sections: Mapping[str, int]) -> str:
+    """Return the file's whole text, with one section for each server's name."""
+    parts = [f'\n[ Server "{name}" ]\nnconnect={count}\n' for name, count in sorted(sections.items())]
+    body = _HEAD + "".join(parts)
+    return f"# nfstuned wrote this, sha256 {_hash(body)}\n{body}"
+
+
+def sections(text: str) -> dict[str, int] | None:
+    """Return the sections of a text that nfstuned wrote, perhaps another version of it; None of any other."""
+    mark = _MARK.match(text)
+    if mark is None or mark[1] != _hash(text[mark.end() :]):
+        return None
+    found: dict[str, int] = {}
+    for item in parse_nfsmount(text, PERSISTED):
+        count = decimal(item.value) if isinstance(item, Setting) else None
+        if not isinstance(item, Setting) or item.argument is None or count is None:
+            return None
+        found[item.argument] = count
+    return found
+
+
+def _hash(body: str) -> str:
+    return hashlib.sha256(body.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+class Fate(Enum):
+    """What should become of a section."""
+
+    WRITE = "it should be there"
+    KEEP = "none is written, and one that is there stays"
+    DROP = "there should be none"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What should become of the section of one name."""
+
+    name: str
+    number: int | None
+    """What its mounts should ask for; None where nothing has to be said of a section that is not there."""
+    fate: Fate
+    reason: str
+    result: Result = Result.SKIPPED
+    """What comes of a section that is not written: FAILED where nothing tells whether it should be."""
+    names: int = 1
+    """How many names of its server need a section."""
+    needed: bool = True
+    """A mount of its server would ask for nothing without it."""
+
+
+def verdicts(found: Uses, facts: Facts) -> tuple[Verdict, ...]:
+    """Return one for each name under which a server is mounted; `facts` have the resolver's answers."""
+    return tuple(one for server in servers(found, facts) for one in _of_server(server, facts))
+
+
+def _of_server(server: tuple[Use, ...], facts: Facts) -> Iterator[Verdict]:
+    names = sorted({use.name for use in server if not unnamed(use.name)})
+    if all(use.target.profile.nconnect is None for use in server):
+        profile = server[0].target.profile.name
+        for name in names:
+            yield Verdict(name, None, Fate.DROP, f"its profile {profile} names no nconnect")
+        return
+    targets = [use.target for use in server]
+    count = common(targets, (one.profile.nconnect for one in targets), (use.number for use in server))
+    said = {name: by_conf(name, facts.snapshot.settings) for name in names}
+    refused = _refused(server, count, said, facts)
+    if refused is not None:
+        for name in names or [server[0].target.endpoint.host]:
+            yield _as_others_decide(replace(refused, name=name), said.get(name))
+        return
+    missing = sum(1 for one in said.values() if one is None)
+    needed = any(use.asked is None for use in server)
+    for name, asked in said.items():
+        if asked is None:
+            yield Verdict(name, count, Fate.WRITE, _why(server, count), names=missing, needed=needed)
+        else:
+            yield Verdict(name, None, Fate.DROP, f"{asked.origin} says it already")
+
+
+def _refused(
+    server: tuple[Use, ...], count: int, said: Mapping[str, Asked | None], facts: Facts
+) -> Verdict | None:
+    """Return why no name of a server gets a section, as a verdict about any of them; None where each may."""
+    for use in server:
+        found = _against(use, facts)
+        if found is not None:
+            fate = Fate.DROP if found.result is Result.SKIPPED else Fate.KEEP
+            return Verdict("", count, fate, _of_one(use, found.reason, server), found.result)
+    for asked in said.values():
+        if asked is not None and _number(asked) != count:
+            return Verdict("", count, Fate.DROP, f"{asked.origin} says {asked.text}: that counts")
+    for use in server:
+        reason = _contrary(use, count) if use.asked is not None else unmatched(use, facts)
+        if reason:
+            return Verdict("", count, Fate.KEEP, _of_one(use, reason, server))
+    return None
+
+
+def _as_others_decide(refused: Verdict, asked: Asked | None) -> Verdict:
+    """Let no section stay that would count before what another file says to mounts without a number."""
+    if refused.fate is not Fate.KEEP or asked is None:
+        return refused
+    reason = f"{refused.reason}; {asked.origin} decides for mounts that ask for none"
+    return replace(refused, fate=Fate.DROP, reason=reason)
+
+
+def _against(use: Use, facts: Facts) -> Refusal | None:
+    """Return what is against several connections, as the mount is and as it will be made again."""
+    found = against(use.target, facts)
+    if found is None and use.target.live is not None and use.target.request is not None:
+        return against(replace(use.target, live=None), facts)
+    return found
+
+
+def _contrary(use: Use, count: int) -> str:
+    if use.asked is None or use.number == count:
+        return ""
+    asks = f"{use.asked.origin} asks for {use.asked.text}"
+    return f"{asks}, and all mounts of a server should ask for one number, here {count}"
+
+
+def _of_one(use: Use, reason: str, server: Sequence[Use]) -> str:
+    """Say which mount it is where there are several."""
+    alone = len(server) == 1 or reason.startswith(use.subject)
+    return reason if alone else f"{use.subject}: {reason}"
+
+
+def _number(asked: Asked) -> int | None:
+    return options([asked]).number("nconnect")
+
+
+def _why(server: Sequence[Use], count: int) -> str:
+    named = (use.target.profile for use in server if use.target.profile.nconnect == count)
+    profile = next(named, None)
+    if profile is not None:
+        return f"{profile.name} asks for nconnect={count}"
+    other = next((use for use in server if use.number == count), None)
+    if other is not None:
+        return f"as {other.subject}, which is of the same server"
+    return f"its profiles allow nconnect={count}"
+
+
+_INSTALL = "install nfs-common (Debian, Ubuntu), nfs-utils (RHEL) or nfs-client (SUSE) first"
+
+
+def limited(
+    known: Sequence[Verdict], held: Sequence[str], utils: NfsUtils | None, settings: Sequence[Setting]
+) -> tuple[Verdict, ...]:
+    """Return the verdicts as the installed mount.nfs lets them be.
+
+    `held` are the names that the file has, without those that are to go; `settings` all that others wrote.
+    """
+    if utils is None:
+        return _unknown(known, f"there is no mount.nfs here: {_INSTALL}")
+    if not utils.drop_ins and utils.version is None:
+        return _unknown(known, "/sbin/mount.nfs does not tell its version, as a script in its place")
+    if not utils.drop_ins:
+        return _none(known, held, f"{utils.name} does not read /etc/nfsmount.conf.d: nfs-utils 2.5.3 does")
+    if utils.keeps_sections_apart:
+        return tuple(known)
+    return _one(known, held, f"{utils.name} has one nconnect for all [ Server ] sections", settings)
+
+
+def _unknown(known: Sequence[Verdict], reason: str) -> tuple[Verdict, ...]:
+    return tuple(
+        replace(one, fate=Fate.KEEP, reason=reason, result=Result.FAILED) if one.fate is Fate.WRITE else one
+        for one in known
+    )
+
+
+def _none(known: Sequence[Verdict], held: Sequence[str], reason: str) -> tuple[Verdict, ...]:
+    return _but(known, held, "", reason)
+
+
+def _one(
+    known: Sequence[Verdict], held: Sequence[str], why: str, settings: Sequence[Setting]
+) -> tuple[Verdict, ...]:
+    """Let one section be: one that is there already, else the first that should be."""
+    foreign = next((one for one in settings if one.section == "server" and _is_ours(one.name)), None)
+    if foreign is not None:
+        reason = f"{why}, and {foreign.file}:{foreign.line} has it for {foreign.argument}"
+        return _none(known, held, f"{reason}: put nconnect into the options of the mounts instead")
+    names = {one.name for one in known}
+    there = {one.name for one in known if one.fate is not Fate.DROP and one.names == 1}
+    may = [name for name in held if name in there or name not in names]
+    may.sort(key=lambda name: name not in names)
+    may += [one.name for one in sorted(known, key=_is_spare) if one.fate is Fate.WRITE and one.names == 1]
+    if not may:
+        two = f"{why}, and this server is mounted by several names"
+        return _none(known, held, f"{two}: put nconnect into the options of the mounts instead")
+    has = f"{why}, and {may[0]} has it"
+    if may[0] not in names:
+        return _but(known, held, may[0], f"{has}, which nothing uses here: --prune takes it out")
+    return _but(known, held, may[0], f"{has}: put nconnect into the options of the mounts instead")
+
+
+def _but(known: Sequence[Verdict], held: Sequence[str], kept: str, reason: str) -> tuple[Verdict, ...]:
+    """Let there be no section but the one of `kept`."""
+    names = {one.name for one in known}
+    gone = (Verdict(name, None, Fate.DROP, reason) for name in held if name not in names | {kept})
+    return (*(one if one.name == kept else _without(one, held, reason) for one in known), *gone)
+
+
+def _without(one: Verdict, held: Sequence[str], reason: str) -> Verdict:
+    """Return the verdict without a section; what was against it before stays the reason, but for its end."""
+    if one.fate is Fate.DROP or (one.fate is Fate.KEEP and one.name not in held):
+        return one
+    # Where each mount asks for it by itself, nobody lacks the section.
+    return replace(one, fate=Fate.DROP, reason=reason, number=one.number if one.needed else None)
+
+
+def _is_spare(one: Verdict) -> bool:
+    return not one.needed
+
+
+def _is_ours(name: str) -> bool:
+    return name.lower() == "nconnect"
+
+
+_UNUSED = "nothing here uses it"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What nfstuned's file has now."""
+
+    sections: Mapping[str, int]
+    prune: bool = False
+    """Sections of servers that nothing uses go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do with the file; empty where it is as it should be and nothing was refused."""
+
+    changes: tuple[SectionChange, ...]
+    unused: tuple[str, ...]
+    """The servers whose sections stay though nothing here uses them."""
+
+    def sections(self, held: Held) -> dict[str, int]:
+        """Return what the file has after the planned changes."""
+        planned = {one.server: one.new for one in self.changes if one.result is Result.PLANNED}
+        after = {**held.sections, **planned}
+        return {name: number for name, number in after.items() if number is not None}
+
+
+def plan_persist(found: Uses, network: Network, utils: NfsUtils | None, held: Held) -> Plan:
+    """Return what is to be changed in nfstuned's file, and what is not, each with its reason.
+
+    `network` has the answers about the names that are unsettled; `utils` is the installed mount.nfs.
+    """
+    facts = replace(found.facts, network=network)
+    known = verdicts(found, facts)
+    names = {one.name for one in known}
+    unused = [name for name in held.sections if name not in names]
+    kept = [name for name in held.sections if not (held.prune and name in unused)]
+    settled = limited(known, kept, utils, facts.snapshot.settings)
+    pruned = (Verdict(name, None, Fate.DROP, _UNUSED) for name in unused if held.prune)
+    changes = _changes((*settled, *pruned), held.sections)
+    gone = {one.server for one in changes if one.result is Result.PLANNED and one.new is None}
+    return Plan(changes, tuple(name for name in unused if name not in gone))
+
+
+def _changes(settled: Sequence[Verdict], held: Mapping[str, int]) -> tuple[SectionChange, ...]:
+    found = (_change(one, held.get(one.name)) for one in settled)
+    return tuple(sorted((one for one in found if one is not None), key=lambda one: one.server))
+
+
+def _change(one: Verdict, old: int | None) -> SectionChange | None:
+    """Return what becomes of a section; None where nothing does, and nothing has to be said."""
+    if one.fate is Fate.DROP and old is not None:
+        return SectionChange(one.name, old, None, Result.PLANNED, one.reason)
+    if one.number is None or old == one.number:
+        return None
+    result = Result.PLANNED if one.fate is Fate.WRITE else one.result
+    return SectionChange(one.name, old, one.number, result, one.reason)

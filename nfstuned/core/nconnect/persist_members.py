@@ -1,0 +1,154 @@
+"""Who will use the sections of nfstuned's own drop-in: every mount, as it will be made the next time.
+
+mount.nfs finds a [ Server ] section by the text of the source up to its first colon. So one server has a
+section for each name by which it is mounted, and what two servers have in common by name shares a section.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from nfstuned.core.mounts.requests import find, mounted_source, options, requested
+from nfstuned.core.mounts.targets import targets
+from nfstuned.core.nconnect.fstab_members import as_target, ids, what_servers_say, with_provider
+from nfstuned.core.nconnect.groups import Id, addresses, is_azure_files, is_private, united
+from nfstuned.core.policy.endpoint import as_address, is_loopback, section_name
+from nfstuned.model.facts import Facts, Target
+from nfstuned.model.mounts import Maker, Request, Snapshot
+from nfstuned.model.policy import Policy
+from nfstuned.model.requests import Asked, Setting
+from nfstuned.parse.etc.nfsmount import PERSISTED
+
+MOUNTPOINT = "mountpoint"
+_NAME = re.compile(r"[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_.])?")
+"""What is a host's name or IPv4 address beyond doubt: a section's name is taken as it stands."""
+_LOCAL = ("localhost", "localhost.localdomain", "ip6-localhost")
+_KEY = "&"
+"""In the source of a wildcard of autofs: its key is a part of the server's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One mount, as it will be made the next time without nfstuned's file."""
+
+    target: Target
+    """With a request its options are those that the request asks for now; else those of the live mount."""
+    name: str
+    """What mount.nfs looks for, in lower case: its case does not matter there."""
+    asked: Asked | None
+    """Who decides its nconnect; None where nobody does, so that a section of its server would."""
+
+    @property
+    def number(self) -> int | None:
+        """The nconnect that it will ask for by itself; None for none, or for what is no number."""
+        return None if self.asked is None else options([self.asked]).number("nconnect")
+
+    @property
+    def subject(self) -> str:
+        """What people know it by."""
+        return self.target.subject if self.target.live is None else f"the mount at {self.target.point}"
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """All mounts of a host or an image whose server has a name; `facts` are without nfstuned's file."""
+
+    all: tuple[Use, ...]
+    facts: Facts
+
+
+def uses(snapshot: Snapshot, policy: Policy) -> Uses:
+    """Return what is mounted, what files ask for, and servers that the policy names one by one."""
+    settings = tuple(setting for setting in snapshot.settings if setting.file != PERSISTED)
+    known = replace(snapshot, settings=settings)
+    facts = Facts(frozenset(), known, policy, targets(known, policy))
+    said = what_servers_say(facts)
+    found = (*facts.nfs, *_configured(known, policy))
+    return Uses(
+        tuple(
+            use
+            for target in found
+            if (use := _use(with_provider(target, said, policy), settings)) is not None
+        ),
+        facts,
+    )
+
+
+def unsettled(found: Uses) -> tuple[str, ...]:
+    """Return the names whose addresses tell which mounts have one server, and whether it is private."""
+    if all(use.target.profile.nconnect is None for use in found.all):
+        return ()
+    names = (use.target.endpoint.host for use in found.all if _is_open(use.target, found.facts))
+    return tuple(dict.fromkeys(name for name in names if name and as_address(name) is None))
+
+
+def _is_open(target: Target, facts: Facts) -> bool:
+    """Return whether a server's address, or what the name says about it, is not known from a live mount."""
+    unknown = target.endpoint.address is None
+    return unknown or (is_azure_files(target) and not is_private(target, facts))
+
+
+def servers(found: Uses, facts: Facts) -> Sequence[tuple[Use, ...]]:
+    """Return the uses of each server; `facts` have the resolver's answers. One name is one server."""
+    return united((ids(use.target, facts) | _section(use), use) for use in found.all)
+
+
+def by_conf(name: str, settings: Sequence[Setting]) -> Asked | None:
+    """Return who decides the nconnect of a mount of a server that says none and has no section of its own."""
+    others = [setting for setting in settings if setting.section != MOUNTPOINT]
+    return find(requested(Request(f"{name}:/", "/", "", ""), others), "nconnect")
+
+
+def unmatched(use: Use, facts: Facts) -> str:
+    """Return why a section of its server's name would not, or should not, count for a mount; "" for none."""
+    found, request = addresses(use.target, facts), use.target.request
+    by_address = request is not None and request.maker is Maker.AUTOFS and as_address(use.name) is None
+    if by_address and len(found) > 1:
+        return f"automount(8) mounts {use.name}, which has {len(found)} addresses, by one of them"
+    return unnamed(use.name)
+
+
+def unnamed(name: str) -> str:
+    """Return why there is no section of that name; "" where there may be one."""
+    if name.startswith("["):
+        return "no section is for an IPv6 address: mount.nfs ends a name at its first colon"
+    if is_loopback(name) or name in _LOCAL:
+        return f"every TLS tunnel of this host begins at {name}, so that a section would be for all of them"
+    if _NAME.fullmatch(name) is None:
+        return f"{name} is no single name that a section could have"
+    return ""
+
+
+def _section(use: Use) -> frozenset[Id]:
+    return frozenset() if unnamed(use.name) else frozenset({(use.name, 0, "section")})
+
+
+def _use(target: Target, settings: Sequence[Setting]) -> Use | None:
+    """Return a mount as it will be made; None where its server is not known before it is."""
+    request = target.request
+    likely = request or Request(target.source, target.point, "", "", fstype=target.fstype)
+    name = section_name(mounted_source(likely))
+    if not name or (likely.wildcard and _KEY in name):
+        return None
+    asked = requested(likely, settings)
+    # A mount that was made by hand has no line that says how it comes back: what it has now stays the guess.
+    future = target if request is None else replace(target, asked=asked)
+    return Use(future, name, find(asked, "nconnect"))
+
+
+def _configured(snapshot: Snapshot, policy: Policy) -> Iterator[Target]:
+    """Yield a mount of each server that a policy names, and not only some of its exports or mount points."""
+    for assignment in policy.assignments:
+        match = assignment.match
+        if match.export or match.mount_point:
+            continue
+        for pattern in match.server:
+            name = pattern.lower().rstrip(".")
+            if unnamed(name):
+                continue
+            request = Request(f"{name}:/", "/", "", assignment.origin)
+            target = as_target(request, snapshot, policy)
+            if target.profile.nconnect is not None:
+                yield replace(target, subject=assignment.origin, request=None)

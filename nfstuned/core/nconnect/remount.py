@@ -1,0 +1,242 @@
+"""Which transport groups are to be mounted again, in which order, and what follows when a step fails.
+
+The first mount of a group decides the number of connections for all of them, so that all must go first. A
+group of which anything is not certain is left as it is, as a whole.
+
+All mounts go, then the connections must be gone, then all come back. When something fails before that, what
+is gone comes back as it was; when something fails after that, everything else comes back all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from nfstuned.core.nconnect import busy as remountchecks
+from nfstuned.core.nconnect.case import Case, automatic, goal, in_sight, makes
+from nfstuned.core.nconnect.first_mount import depth, lies_in, making, options_again, some
+from nfstuned.core.nconnect.groups import Groups, groups, was_recorded
+from nfstuned.model.connections import Connections, Ended, Hands, Left, Part, Plan, Sight, Way
+from nfstuned.model.facts import Facts, Target
+from nfstuned.model.mounts import Maker, Result
+from nfstuned.parse.etc.units import unit_name
+
+
+def cases(facts: Facts, sight: Sight, point: str | None = None) -> tuple[Case, ...]:
+    """Return the groups that should have another number; only the one of the mount at `point` if given."""
+    return tuple(_cases(facts, sight, groups(facts), point))
+
+
+def members(facts: Facts, sight: Sight, point: str) -> tuple[Target, ...]:
+    """Return the live mounts that share the connections of the mount at `point`; none where none is there."""
+    found = (group for group in groups(facts).live.values() if _is_at(point, group, sight))
+    return next(found, ())
+
+
+def plan_remount(case: Case, silent: str = "") -> Plan | Left:
+    """Return what is done to a group, or why it is left alone; `silent` is why its server does not answer."""
+    apart = next((why for check in remountchecks.APART if (why := check(case))), "")
+    if apart:
+        return _left(case, apart, Result.SKIPPED)
+    against = silent or next((why for check in remountchecks.AGAINST if (why := check(case))), "")
+    if against:
+        return _left(case, against, Result.FAILED)
+    chief = _chief(case)
+    return _left(case, _nobody(case), Result.FAILED) if chief is None else _plan(case, chief)
+
+
+def _cases(facts: Facts, sight: Sight, known: Groups, point: str | None) -> Iterator[Case]:
+    for group in known.live.values():
+        seen = tuple(target for target in group if in_sight(target, sight))
+        found = goal(group, facts, known)
+        if not seen or found is None or not (point is None or _is_at(point, group, sight)):
+            continue
+        own = tuple(one for one in seen if automatic(one, seen, sight))
+        parts = tuple(sorted((one for one in seen if one not in own), key=depth))
+        yield Case(facts, sight, group, parts, own, found)
+
+
+def _is_at(point: str, group: Sequence[Target], sight: Sight) -> bool:
+    return any(target.point == point and in_sight(target, sight) for target in group)
+
+
+def _left(case: Case, reason: str, result: Result) -> Left:
+    points = tuple(target.point for target in case.parts or case.group)
+    return Left(points, case.goal.old, case.goal.new, reason, result)
+
+
+def _plan(case: Case, chief: Target) -> Plan:
+    outermost = list(case.parts)
+    others = [one for one in outermost if one is not chief]
+    parts = {id(target): _part(case, target) for target in outermost}
+    units = (case.sight.units.get(part.unit) for part in parts.values() if part.unit)
+    return Plan(
+        old=case.goal.old,
+        new=case.goal.new,
+        reason=case.goal.reason + _disagreeing(case),
+        going=tuple(parts[id(target)] for target in reversed(outermost)),
+        coming=tuple(parts[id(target)] for target in making(chief, others)),
+        connections=_connections(case),
+        reload=any(unit is not None and (unit.stale or not unit.fragment) for unit in units),
+    )
+
+
+def _part(case: Case, target: Target) -> Part:
+    request, mount_id = target.request, target.live.mount_id if target.live else 0
+    before = _by_hand(target, None) if was_recorded(target, case.facts) else None
+    if request is None:
+        make = _by_hand(target, case.goal.new)
+        return Part(target.point, mount_id, _umount(target.point), make, before)
+    if case.sight.systemd:
+        unit = unit_name(target.point)
+        # Without its dependencies: systemd would also stop what requires the mount, and not start it again.
+        leave = Way(("systemctl", "stop", "--job-mode=ignore-dependencies", unit))
+        return Part(target.point, mount_id, leave, Way(("systemctl", "start", unit)), before, unit, True)
+    make = Way(("mount", target.point))
+    return Part(target.point, mount_id, _umount(target.point), make, before, from_file=True)
+
+
+def _umount(point: str) -> Way:
+    """Return umount(8) as systemd calls it: it is not to look the path up on the mount itself."""
+    return Way(("umount", "-c", point))
+
+
+def _by_hand(target: Target, count: int | None) -> Way:
+    options = options_again(target, count)
+    words = ("-o", options) if options else ()
+    return Way(("mount", "-t", target.fstype, *words, target.source, target.point))
+
+
+def _chief(case: Case) -> Target | None:
+    """Return the mount that is to be made first, of those that lie in no other: it gets what all will have.
+
+    One that a file makes shows that the next boot does the same.
+    """
+    outer = [one for one in case.parts if not any(lies_in(one, other) for other in case.parts)]
+    able = [one for one in outer if makes(case, one)]
+    return next((one for one in able if one.request is not None), able[0] if able else None)
+
+
+def _nobody(case: Case) -> str:
+    places = list(dict.fromkeys(one.origin for one in case.parts if one.request and not makes(case, one)))
+    fstab = any(one.request and one.request.maker is Maker.MOUNT for one in case.parts)
+    how = " (sudo nfstuned apply --fstab)" if fstab else ""
+    return (
+        f"no mount of the server would be made with nconnect={case.goal.new}: put it into {some(places)}{how}"
+    )
+
+
+def _disagreeing(case: Case) -> str:
+    """Name the lines that say otherwise: it is the order of mounting that makes up for them, this time."""
+    lines = [one.origin for one in case.parts if one.request and not makes(case, one)]
+    where = some(list(dict.fromkeys(lines)))
+    return f"; put it also into {where}, or the next boot decides anew" if lines else ""
+
+
+def _connections(case: Case) -> Connections:
+    block = next((one.superblock for one in case.group if one.superblock and one.superblock.volume), None)
+    inodes = {
+        (one.superblock.device, one.superblock.bdi)
+        for one in case.group
+        if one.superblock is not None and one.superblock.bdi is not None
+    }
+    known = Connections(
+        0, "", 0, 0, tuple(sorted((device, bdi) for device, bdi in inodes if bdi is not None))
+    )
+    if block is None or block.volume is None:
+        return known
+    volume = block.volume
+    mine = (volume.version, volume.address, volume.port)
+    clients = sum(1 for row in block.servers if (row.version, row.address, row.port) == mine)
+    return replace(known, version=mine[0], address=mine[1], port=mine[2], clients=clients)
+
+
+@dataclass
+class _Run:
+    """A plan under way."""
+
+    plan: Plan
+    hands: Hands
+    problem: str = ""
+    """The first thing that failed; from then on everything is to be as it was."""
+    failures: dict[str, str] = field(default_factory=dict)
+    """By mount point: what failed there."""
+
+
+def carry_out(plan: Plan, hands: Hands) -> tuple[Ended, ...]:
+    """Do what is planned, or put everything back; return what came of each mount, as it is now."""
+    run = _Run(plan, hands)
+    _unmount_all(run)
+    _mount_all(run)
+    return tuple(_ended(part, run) for part in sorted(plan.coming, key=lambda part: part.point))
+
+
+def _unmount_all(run: _Run) -> None:
+    run.problem = run.hands.reload(run.plan) if run.plan.reload else ""
+    for part in run.plan.going:
+        if run.problem:
+            return
+        said = run.hands.unmount(part)
+        if run.hands.mounted(part.point):
+            why = said or "it is still mounted, or somebody mounted it again at once"
+            run.problem = f"{part.point} could not be unmounted: {why}"
+    said = "" if run.problem else run.hands.held(run.plan)
+    # An automount may have brought one back already, with the number that all are to have.
+    right = said and any(run.hands.nconnect(part.point) == run.plan.new for part in run.plan.coming)
+    run.problem = run.problem or ("" if right else said)
+
+
+def _mount_all(run: _Run) -> None:
+    """Mount all that is not: a mount that fails is no reason to leave another one away."""
+    for part in run.plan.coming:
+        if run.hands.mounted(part.point):
+            continue
+        if outer := _missing(part, run):
+            # It would be hidden, or end up in the folder below the outer one.
+            run.failures[part.point] = f"it lies in {outer}"
+            continue
+        ways = part.back if run.problem else _with_fallback(part)
+        why = _mount(part, ways, run.hands)
+        if why:
+            run.failures[part.point] = why
+            run.problem = run.problem or f"{part.point} could not be mounted: {why}"
+
+
+def _missing(part: Part, run: _Run) -> str:
+    """Return which mount that a mount lies in is not there; "" for none."""
+    outer = (one.point for one in run.plan.coming if _lies_in(part, one))
+    return next((point for point in outer if not run.hands.mounted(point)), "")
+
+
+def _with_fallback(part: Part) -> Sequence[Way]:
+    return (part.make,) if part.before is None else (part.make, part.before)
+
+
+def _mount(part: Part, ways: Sequence[Way], hands: Hands) -> str:
+    """Mount by the first way that does it; return why the first one did not, "" where it did."""
+    said = ""
+    for way in ways:
+        why = hands.mount(way)
+        if hands.mounted(part.point):
+            break
+        said = said or f"{way}: {why or 'it ended well, and nothing is mounted'}"
+    return said
+
+
+def _lies_in(inner: Part, outer: Part) -> bool:
+    return inner.point.startswith(outer.point.rstrip("/") + "/")
+
+
+def _ended(part: Part, run: _Run) -> Ended:
+    plan, own = run.plan, run.failures.get(part.point, "")
+    if not run.hands.mounted(part.point):
+        way = part.make if part.from_file or part.before is None else part.before
+        why = own or "it was unmounted since"
+        reason = f"not mounted now: {why}"
+        return Ended(part.point, plan.old, plan.new, Result.FAILED, reason, mounted=False, way=way)
+    count = run.hands.nconnect(part.point)
+    if count == plan.new and not own:
+        return Ended(part.point, plan.old, plan.new, Result.DONE, plan.reason)
+    again = "it is mounted, with the options from before" if own else "it is mounted"
+    why = own or run.problem or "another mount of the server came first"
+    return Ended(part.point, plan.old, plan.new, Result.FAILED, f"{why}; {again} and has nconnect={count}")

@@ -1,0 +1,1 @@
+"""Whose server a mount uses, and which profile it gets."""

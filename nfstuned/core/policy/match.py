@@ -1,0 +1,142 @@
+"""Which profiles may apply to a mount: the policy's patterns, compiled once."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fnmatch import translate
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Network, ip_network
+
+from nfstuned.core.policy.endpoint import Address, as_address, plain, provider_by_name
+from nfstuned.model.mounts import Endpoint
+from nfstuned.model.policy import Assignment, Policy, Profile
+
+_ADDRESS_GLOB = re.compile(r"[0-9.:*?]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is known of one mount, or of one that is still being made. `None` means not known."""
+
+    names: frozenset[str]
+    """All that a server pattern may mean: source host, real host and addresses, as `plain` gives them."""
+    addresses: tuple[Address, ...]
+    export: str | None = None
+    point: str | None = None
+    unnamed: bool = False
+    """It may have been mounted by a name that is not in `names`."""
+
+
+def subject(host: str, address: str | None, endpoint: Endpoint, **known: str) -> Subject:
+    """Return the subject for a mount of `host` at `address`; `export` and `point` where they are known."""
+    texts = {plain(text) for text in (host, address, endpoint.host, endpoint.address) if text}
+    addresses = tuple(parsed for text in texts if (parsed := as_address(text)) is not None)
+    return Subject(frozenset(texts), addresses, known.get("export"), known.get("point"))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A profile that applies, or may apply, and why."""
+
+    profile: Profile
+    why: str
+
+
+class Rule:
+    """One [[policy]] entry, compiled."""
+
+    __slots__ = ("_any_name", "_any_server", "_export", "_names", "_networks", "_point", "choice")
+
+    def __init__(self, assignment: Assignment, profile: Profile) -> None:
+        match = assignment.match
+        self.choice = Choice(profile, assignment.origin)
+        networks = [(pattern, as_network(pattern)) for pattern in match.server]
+        globs = [plain(pattern) for pattern, network in networks if network is None]
+        self._any_server = not match.server
+        self._any_name = any(not _ADDRESS_GLOB.fullmatch(glob) for glob in globs)
+        self._networks = tuple(network for _, network in networks if network is not None)
+        self._names = _globs(globs)
+        self._export = _globs(match.export)
+        self._point = _globs(match.mount_point)
+
+    def applies(self, subject: Subject) -> bool | None:
+        """Return whether the entry means the subject; None when that depends on what is not known of it."""
+        tests = (
+            self._server(subject),
+            _test(self._export, subject.export),
+            _test(self._point, subject.point),
+        )
+        if False in tests:
+            return False
+        return None if None in tests else True
+
+    def _server(self, subject: Subject) -> bool | None:
+        if self._any_server or any(self._names.fullmatch(name) for name in subject.names if self._names):
+            return True
+        if any(address in network for network in self._networks for address in subject.addresses):
+            return True
+        return None if subject.unnamed and self._any_name else False
+
+
+class Matcher:
+    """A policy, ready to be asked; make it once for each policy (see `matcher`)."""
+
+    __slots__ = ("_profiles", "_rules")
+
+    def __init__(self, policy: Policy) -> None:
+        self._rules = tuple(Rule(entry, policy.profile(entry.profile)) for entry in policy.assignments)
+        self._profiles = {profile.name: profile for profile in policy.profiles}
+
+    def choices(self, subject: Subject, endpoint: Endpoint) -> tuple[Choice, ...]:
+        """Return every profile that may apply, in the order of the file: a single one when all is known."""
+        found: list[Choice] = []
+        for rule in self._rules:
+            applies = rule.applies(subject)
+            if applies is not False:
+                found.append(rule.choice)
+            if applies:
+                return tuple(found)
+        return (*found, Choice(self.profile(endpoint.provider), _recognised(endpoint)))
+
+    def find(self, name: str) -> Profile | None:
+        """Return the profile of that name; None when there is none."""
+        return self._profiles.get(name)
+
+    def profile(self, name: str) -> Profile:
+        """Return the profile of that name; one without an opinion when there is none."""
+        return self.find(name) or Profile(name)
+
+
+@lru_cache(maxsize=4)
+def matcher(policy: Policy) -> Matcher:
+    """Return the policy's matcher, compiled at the first call."""
+    return Matcher(policy)
+
+
+def as_network(pattern: str) -> IPv4Network | IPv6Network | None:
+    """Return the network that a server pattern is: a CIDR or an address, perhaps bracketed; else None."""
+    text = pattern[1:-1] if pattern.startswith("[") and pattern.endswith("]") else pattern
+    try:
+        return ip_network(text.partition("%")[0], strict=False)
+    except ValueError:
+        return None
+
+
+def _globs(patterns: list[str] | tuple[str, ...]) -> re.Pattern[str] | None:
+    return re.compile("|".join(translate(pattern) for pattern in patterns)) if patterns else None
+
+
+def _test(pattern: re.Pattern[str] | None, text: str | None) -> bool | None:
+    if pattern is None:
+        return True
+    return None if text is None else pattern.fullmatch(text) is not None
+
+
+def _recognised(endpoint: Endpoint) -> str:
+    by_name = provider_by_name(endpoint.host)
+    if by_name == endpoint.provider:
+        return f"{endpoint.provider} by name {endpoint.host}"
+    if endpoint.provider == "azure-netapp-files":
+        return f"{endpoint.provider} by what {endpoint.host} calls itself"
+    return f"{endpoint.provider} behind a TLS tunnel to {endpoint.host}"

@@ -1,0 +1,109 @@
+"""What should be done to each superblock's read-ahead, and for how long to insist against another writer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from nfstuned.core.policy.decision import decide
+from nfstuned.model.mounts import Action, Decision, Outcome, Result, Snapshot, Superblock
+from nfstuned.model.policy import Policy
+
+TRIES = 3
+WINDOW_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """The times at which one superblock's value was set again, and whether it is now left alone."""
+
+    bdi: int
+    times: tuple[float, ...] = ()
+    left: bool = False
+    count: int = 0
+    """How often another writer's value was found."""
+
+    def again(self, now: float) -> Contest:
+        """Return the contest after another change at `now` (monotonic seconds).
+
+        A fourth change within 60 s ends it; `left` then stays for as long as the superblock lives.
+        """
+        recent = tuple(time for time in self.times if now - time < WINDOW_S)
+        if self.left or len(recent) >= TRIES:
+            return Contest(self.bdi, recent, left=True, count=self.count + 1)
+        return Contest(self.bdi, (*recent, now), count=self.count + 1)
+
+
+def plan(snapshot: Snapshot, policy: Policy) -> tuple[Outcome, ...]:
+    """Return what is to be done (planned) or is left alone on purpose (skipped), not what is right."""
+    outcomes = (
+        plan_superblock(superblock, decide(policy, superblock, snapshot), snapshot.page_kb)
+        for superblock in snapshot.superblocks
+    )
+    return tuple(outcome for outcome in outcomes if outcome is not None)
+
+
+def plan_superblock(superblock: Superblock, decision: Decision, page_kb: int) -> Outcome | None:
+    """Return the change that brings one superblock to its decision, None when there is none to make."""
+    current, bdi = superblock.read_ahead_kb, superblock.bdi
+    if current is None or bdi is None:
+        return None
+    new = _wanted(superblock, decision, current, page_kb)
+    if new == current:
+        return None
+    action = Action("read-ahead", superblock.device, bdi, name(superblock), current, new, decision.why)
+    if superblock.record is not None and superblock.record.undone:
+        return Outcome(action, Result.SKIPPED, "undone by the administrator; `nfstuned apply` sets it again")
+    return Outcome(action, Result.PLANNED, decision.why)
+
+
+def insist(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot as if nothing in it had been undone: the administrator asks for it again."""
+    return replace(snapshot, superblocks=tuple(_anew(superblock) for superblock in snapshot.superblocks))
+
+
+def changed_by_another(superblock: Superblock) -> bool:
+    """Return whether the value is no longer the one that nfstuned wrote."""
+    record = superblock.record
+    return record is not None and not record.undone and superblock.read_ahead_kb != record.written_kb
+
+
+def named(outcomes: tuple[Outcome, ...], snapshot: Snapshot) -> tuple[Outcome, ...]:
+    """Return the outcomes with their targets as people know them, where the superblock is still the same."""
+    names = {(superblock.device, superblock.bdi): name(superblock) for superblock in snapshot.superblocks}
+    return tuple(
+        replace(
+            outcome, action=replace(outcome.action, target=names.get(_key(outcome), outcome.action.target))
+        )
+        for outcome in outcomes
+    )
+
+
+def name(superblock: Superblock) -> str:
+    """Return what to call a superblock before people: its first mount point, else its device number."""
+    return superblock.mounts[0].point if superblock.mounts else superblock.device
+
+
+def _anew(superblock: Superblock) -> Superblock:
+    record = superblock.record
+    if record is None or not record.undone:
+        return superblock
+    return replace(superblock, record=replace(record, undone=False))
+
+
+def _key(outcome: Outcome) -> tuple[str, int | None]:
+    return outcome.action.device, outcome.action.bdi
+
+
+def _wanted(superblock: Superblock, decision: Decision, current: int, page_kb: int) -> int:
+    """Return the value to end with.
+
+    Only upwards unless the profile says otherwise; but what nfstuned itself raised too far, before it knew
+    the mount or under an older policy, it takes back, down to what was there.
+    """
+    record = superblock.record
+    ours = record is not None and current == record.written_kb
+    original = record.original_kb if record is not None and ours else current
+    if decision.kb is None:
+        return original
+    target = decision.kb - decision.kb % page_kb
+    return target if decision.lower else max(target, original)

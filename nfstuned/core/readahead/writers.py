@@ -1,0 +1,193 @@
+"""What else on a host writes the read-ahead of its NFS mounts, and whether the policy wants that value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from nfstuned.core.mounts.options import version
+from nfstuned.core.policy.decision import read_ahead_kb
+from nfstuned.core.policy.endpoint import AZURE_FILES, EFS, is_loopback, split_source
+from nfstuned.core.udev.writers import in_force, is_nfsrahead, reaches_all
+from nfstuned.model.facts import Facts, Target
+from nfstuned.model.policy import Profile
+from nfstuned.model.requests import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Setting
+
+NFSRAHEAD_KB = 128
+"""What nfsrahead says where nfs.conf says nothing (nfs-utils, tools/nfsrahead/main.c)."""
+_UDEV = "https://www.freedesktop.org/software/systemd/man/latest/udev.html"
+_AZNFS = "https://github.com/Azure/AZNFS-mount/blob/main/lib/common.sh"
+_EFS = "https://github.com/aws/efs-utils/blob/master/src/mount_efs/__init__.py"
+_TUNED = "https://github.com/redhat-performance/tuned/blob/master/tuned/plugins/plugin_sysfs.py"
+_NUMBER = re.compile(r"\s*([-+]?[0-9]{1,12})")
+_WHOLE = re.compile(r"[0-9]{1,9}")
+_EFS_TIMES = 15
+_PROBE = "0:43"
+"""A device number like those that NFS mounts have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """One value that another program writes, and the mounts that it reaches."""
+
+    subject: str
+    """The file and line where it is set."""
+    program: str
+    kb: int
+    targets: tuple[Target, ...]
+    remedy: str
+    source: str = ""
+    raises_only: bool = False
+    """It leaves a larger value alone."""
+
+
+def rivals(facts: Facts) -> tuple[Rival, ...]:
+    """Return what is in force on this host, as far as its files tell the value."""
+    return (*_rules(facts), *_aznfs(facts), *_efs(facts), *_tuned(facts))
+
+
+def agrees(facts: Facts, target: Target, rival: Rival) -> bool:
+    """Whether what the policy wants for a mount stays in spite of a rival, or because of it."""
+    kb = wanted_kb(target)
+    return fits(facts, target, rival.kb) or (rival.raises_only and kb is not None and rival.kb < kb)
+
+
+def fits(facts: Facts, target: Target, written_kb: int) -> bool:
+    """Whether nfstuned leaves a value: it only raises, and the profile may have an upper bound."""
+    kb, page = wanted_kb(target), facts.snapshot.page_kb
+    if kb is None:
+        return True
+    profile, kb, written = profile_of(facts, target), kb // page, written_kb // page
+    if written <= kb or profile.lower:
+        return written == kb
+    return profile.read_ahead_max_kb is None or written <= profile.read_ahead_max_kb // page
+
+
+def wanted_kb(target: Target) -> int | None:
+    """Return what the policy wants for a mount in KiB, or for the superblock that it shares."""
+    if target.decision is not None:
+        return target.decision.kb
+    return read_ahead_kb(target.profile.read_ahead, target.options.number("rsize"))
+
+
+def profile_of(facts: Facts, target: Target) -> Profile:
+    """Return the profile that decided: of mounts that share a superblock, one mount's counts for all."""
+    return facts.policy.profile(target.decision.profile) if target.decision else target.profile
+
+
+def nfsrahead_kb(facts: Facts, kind: str) -> tuple[int, Setting | None]:
+    """Return what nfsrahead says for "nfs" or "nfs4" (nfsrahead(5)), and the setting that decides it.
+
+    Names have no case. A value is what atoi(3) takes it for.
+    """
+    settings = [one for one in facts.writers if one.section == NFSRAHEAD]
+    for name in (kind, "default"):
+        chosen = next((one for one in reversed(settings) if one.name.lower() == name), None)
+        if chosen is not None:
+            number = _NUMBER.match(chosen.value)
+            return int(number[1]) if number else 0, chosen
+    return NFSRAHEAD_KB, None
+
+
+def kind_of(target: Target) -> str:
+    """Return the filesystem type that a mount has, or will have, in mountinfo: "nfs" is version 3."""
+    if target.live is not None:
+        return target.live.fstype
+    found = version(target.fstype, target.options)
+    return "nfs" if found is not None and found[0] in {2, 3} else "nfs4"
+
+
+def _rules(facts: Facts) -> Iterator[Rival]:
+    for writer in in_force(facts):
+        place = f"{writer.file}:{writer.line}"
+        if not reaches_all(facts.udev, writer):
+            continue
+        if is_nfsrahead(writer):
+            yield from _nfsrahead(facts, place)
+        elif writer.kb is not None:
+            remedy = f"change the value in {writer.file}, or remove the rule; then udevadm control --reload"
+            yield Rival(place, "this udev rule", writer.kb, facts.nfs, remedy, _UDEV)
+
+
+def _nfsrahead(facts: Facts, rule: str) -> Iterator[Rival]:
+    """Yield nfsrahead's values: one line of nfs.conf may count for version 3, another for version 4."""
+    found: dict[tuple[int, Setting | None], list[Target]] = {}
+    for target in facts.nfs:
+        found.setdefault(nfsrahead_kb(facts, kind_of(target)), []).append(target)
+    for (kb, setting), targets in found.items():
+        place = f"{setting.file}:{setting.line}" if setting else rule
+        yield Rival(place, "nfs-utils' nfsrahead", kb, tuple(targets), _configure(setting, targets))
+
+
+def _configure(setting: Setting | None, targets: Sequence[Target]) -> str:
+    """Return how nfsrahead is made to agree: it has one value a version, whosever the server is.
+
+    A later file may have the last word, so that only the line that decides is worth a change; below /usr it
+    is the vendor's, and a drop-in overrules it.
+    """
+    wanted = {(kind_of(target), kb) for target in targets if (kb := wanted_kb(target)) is not None}
+    if len(wanted) > len({kind for kind, _ in wanted}):
+        mask = "sudo ln -s /dev/null /etc/udev/rules.d/99-nfs.rules"
+        return f"{mask}, and let nfstuned.service set each mount's own value"
+    settings = " and ".join(f"{kind}={kb}" for kind, kb in sorted(wanted))
+    if setting is None or setting.file.startswith("/usr/"):
+        return f"write {settings} below [nfsrahead] in /etc/nfs.conf.d/99-nfstuned.conf"
+    values = {kb for _, kb in wanted}
+    line = f"{setting.name}={values.pop()}" if len(values) == 1 else settings
+    return f"change {setting.file}:{setting.line} to {line}"
+
+
+def _aznfs(facts: Facts) -> Iterator[Rival]:
+    for setting in _of(facts, AZNFS):
+        targets = tuple(target for target in facts.nfs if is_aznfs(target))
+        remedy = f"set {setting.name} in the environment of mount.aznfs to what is expected"
+        place = f"{setting.file}:{setting.line}"
+        yield Rival(place, "AZNFS", int(setting.value), targets, remedy, _AZNFS, raises_only=True)
+
+
+def is_aznfs(target: Target) -> bool:
+    """Whether mount.aznfs makes the mount: a file says so, or it goes through one of its tunnels."""
+    tunnelled = is_loopback(split_source(target.source)[0]) and target.endpoint.provider == AZURE_FILES
+    return tunnelled or "aznfs" in {target.fstype, target.request.fstype if target.request else ""}
+
+
+def _efs(facts: Facts) -> Iterator[Rival]:
+    """Yield what efs-utils writes on kernels from 5.4 on (mount_efs, optimize_readahead_window)."""
+    for setting in _of(facts, EFS_UTILS)[-1:]:
+        if setting.value.lower() not in {"true", "yes", "on", "1"}:
+            continue
+        found: dict[int, list[Target]] = {}
+        for target in facts.nfs:
+            rsize = target.options.number("rsize")
+            if target.endpoint.provider == EFS and rsize is not None:
+                found.setdefault(_EFS_TIMES * rsize // 1024, []).append(target)
+        remedy = f"set optimize_readahead = false in {setting.file}"
+        for kb, targets in found.items():
+            yield Rival(f"{setting.file}:{setting.line}", "efs-utils", kb, tuple(targets), remedy, _EFS)
+
+
+def _tuned(facts: Facts) -> Iterator[Rival]:
+    for setting in _of(facts, TUNED):
+        reached = tuple(target for target in facts.nfs if fnmatchcase(_bdi(setting, target), setting.name))
+        if _WHOLE.fullmatch(setting.value):
+            remedy = f"take {setting.name} out of {setting.file}, then tuned-adm profile again"
+            place = f"{setting.file}:{setting.line}"
+            yield Rival(place, "TuneD", int(setting.value), reached, remedy, _TUNED)
+
+
+def _bdi(setting: Setting, target: Target) -> str:
+    device = target.superblock.device if target.superblock else _PROBE
+    return f"{setting.name.rsplit('/', 2)[0]}/{device}/read_ahead_kb"
+
+
+def _of(facts: Facts, program: str) -> Sequence[Setting]:
+    return [setting for setting in facts.writers if setting.section == program]
+
+
+def names(targets: Iterable[Target]) -> str:
+    """Return mounts for a message: three of them by name."""
+    subjects = [target.subject for target in targets]
+    more = f" and {len(subjects) - 3} more" if len(subjects) > 3 else ""  # noqa: PLR2004 - three fit a line
+    return ", ".join(subjects[:3]) + more

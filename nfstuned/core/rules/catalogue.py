@@ -1,0 +1,109 @@
+"""The catalogue in use: rules by id or name, and every rule once over the facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+from nfstuned.core.rules import RULES
+from nfstuned.model.facts import Facts
+from nfstuned.model.finding import Diagnosis, Fault, Finding, Need, Rule, Severity
+
+CRASHED = Rule("NFS000", "rule-crashed", Severity.ERROR, lambda _: (), "")
+
+
+def diagnose(facts: Facts, rules: Iterable[Rule]) -> Diagnosis:
+    """Return what the rules find, by subject and severity; what lacks its needs is skipped and named.
+
+    Rules about images are no loss on a running host, so that they are not counted there.
+    """
+    findings: list[Finding] = []
+    skipped: list[str] = []
+    crashed = False
+    for rule in rules:
+        lacking = rule.needs - facts.has
+        if lacking:
+            if Need.IMAGE not in lacking:
+                skipped.append(rule.id)
+            continue
+        try:
+            findings.extend(_finding(rule, fault) for fault in rule.judge(facts))
+        except Exception as error:  # noqa: BLE001 - one of three places: a broken rule must never look clean
+            crashed = True
+            message = f"{rule.id} {rule.name} crashed: {type(error).__name__}: {error}"
+            findings.append(_finding(CRASHED, Fault(rule.id, message)))
+    # A proposed line and the live mount that it is about may have the same to say.
+    return Diagnosis(tuple(sorted(dict.fromkeys(findings), key=_order)), tuple(skipped), crashed)
+
+
+def select(rules: Sequence[Rule], chosen: Sequence[str], ignored: Sequence[str]) -> tuple[Rule, ...]:
+    """Return the rules that `chosen` means (all where it is empty) and `ignored` does not.
+
+    A word means a rule by its name, by its id, or by the start of ids: "NFS1" is a family.
+    """
+    return tuple(rule for rule in rules if (not chosen or _any(rule, chosen)) and not _any(rule, ignored))
+
+
+def _any(rule: Rule, words: Sequence[str]) -> bool:
+    return any(rule.id.startswith(word.upper()) or rule.name == word.lower() for word in words)
+
+
+def _finding(rule: Rule, fault: Fault) -> Finding:
+    return Finding(
+        rule=rule.id,
+        name=rule.name,
+        severity=rule.severity,
+        subject=fault.subject,
+        message=fault.message,
+        observed=fault.observed,
+        expected=fault.expected,
+        remedy=fault.remedy,
+        source=fault.source or rule.source,
+    )
+
+
+def _order(finding: Finding) -> tuple[str, int, str, str]:
+    return finding.subject, finding.severity.rank, finding.rule, finding.message
+
+
+CATALOGUE: tuple[Rule, ...] = (CRASHED, *RULES)
+"""Every id that a finding can have."""
+_NEAR = 0.5
+
+
+def find(word: str) -> tuple[Rule, ...]:
+    """Return the rule of that id or name, in whatever case; NFS and SMB have rules of the same name."""
+    wanted = word.strip().lower()
+    return tuple(rule for rule in CATALOGUE if wanted in {rule.id.lower(), rule.name})
+
+
+def nearest(word: str, most: int = 3) -> tuple[str, ...]:
+    """Return the ids whose id or name looks most like `word`, the nearest first; it may be none."""
+    ids = {spelling: rule.id for rule in CATALOGUE for spelling in (rule.id.lower(), rule.name)}
+    wanted = word.strip().lower()
+    found = get_close_matches(wanted, ids, len(ids), _NEAR)
+    # NFS10x is nearer to NFS101 than to NFS510: people err towards the end of an id.
+    found.sort(key=lambda spelling: _shared(wanted, spelling), reverse=True)
+    return tuple(dict.fromkeys(ids[spelling] for spelling in found))[:most]
+
+
+def _shared(one: str, other: str) -> int:
+    """Return how many letters two words begin with alike."""
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
+
+
+def words(lists: Iterable[str]) -> tuple[str, ...]:
+    """Return the words of comma-separated lists."""
+    return tuple(word.strip() for text in lists for word in text.split(",") if word.strip())
+
+
+def unknown(chosen: Sequence[str]) -> str:
+    """Return the first word that means no rule, "" when every one does."""
+    return next((word for word in chosen if not select(CATALOGUE, (word,), ())), "")
+
+
+def correction(word: str) -> str:
+    """Return what to tell of a word that means no rule."""
+    names = {rule.id: rule.name for rule in CATALOGUE}
+    told = ", ".join(f"{near} ({names[near]})" for near in nearest(word))
+    return f"no rule is called {word!r}; {f'did you mean {told}?' if told else 'nfstuned rules lists them'}"

@@ -1,0 +1,231 @@
+"""Rules NFS208 to NFS212: connections as they are, what they carry, and the slots for requests on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from nfstuned.core.nconnect.groups import groups, is_azure_files, is_netapp, version
+from nfstuned.core.rules.parameters import Wish, lasting, parameter
+from nfstuned.model.facts import Facts, Target
+from nfstuned.model.finding import Fault, Need, Rule, Severity
+from nfstuned.model.kernel import decimal
+from nfstuned.model.samples import Sample
+
+_MOST = 128
+_LEAST = 180
+
+
+def _at_most(value: str) -> bool:
+    number = decimal(value)
+    return number is not None and number <= _MOST
+
+
+def _at_least(value: str) -> bool:
+    number = decimal(value)
+    return number is not None and number >= _LEAST
+
+
+SLOT_TABLE = Wish("sunrpc.tcp_max_slot_table_entries", str(_MOST), _at_most, "sunrpc-slots.conf")
+SESSION_SLOTS = Wish("nfs.max_session_slots", str(_LEAST), _at_least, "nfs-slots.conf")
+_VERSIONS = {SLOT_TABLE.name: "3", SESSION_SLOTS.name: "4.1"}
+"""The version of NFS that each is about."""
+_DEFAULTS = {SLOT_TABLE.name: 65536, SESSION_SLOTS.name: 64}
+"""What kernels have where nobody says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """The mounts that a parameter does not suit, and what it is or will be."""
+
+    users: tuple[Target, ...]
+    value: int
+
+
+def crowd(facts: Facts, wish: Wish) -> Crowd | None:
+    """Return the mounts of Azure NetApp Files that want another value; None for none, or if nothing tells."""
+    wanted = _VERSIONS[wish.name]
+    users = tuple(target for target in facts.nfs if is_netapp(target) and version(target) == wanted)
+    value = _value(facts, wish.name)
+    return Crowd(users, value) if users and value is not None and not wish.fits(str(value)) else None
+
+
+def _value(facts: Facts, name: str) -> int | None:
+    """Return what a module's parameter is, or will be; None where it is loaded and does not tell."""
+    found = parameter(facts, name)
+    loaded = any(target.live is not None for target in facts.nfs)
+    text = found[0] if found else "" if loaded else str(_DEFAULTS[name])
+    return decimal(text)
+
+
+_BUSY_SENDS = 64
+"""A connection that sent nothing meanwhile is left out: the kernel takes them in turn."""
+_DEEPEST = 64
+_ALONE, _AT_WORK, _BEYOND_ALONE = 1.25, 0.5, 1.5
+
+
+def connections_missing(facts: Facts) -> Iterator[Fault]:
+    """Yield one mount of each transport group that has too few connections, or some that carry nothing."""
+    for members in groups(facts).live.values():
+        shown = next((one for one in members if one.stats and one.stats.transports), None)
+        if shown is None or shown.stats is None:
+            continue
+        wanted, there = shown.options.number("nconnect") or 1, len(shown.stats.transports)
+        sent = _sent(facts, shown)
+        silent = sent.count(0)
+        if there < wanted:
+            yield Fault(
+                shown.subject,
+                f"nconnect={wanted} is shown and {_count(there)} exist: the kernel gives up quietly when a "
+                f"further one cannot be made{_others(members)}",
+                observed=_count(there),
+                expected=_count(wanted),
+                remedy="umount every mount of this server and mount again; see the kernel's log for why",
+            )
+        elif silent and max(sent) >= _BUSY_SENDS:
+            yield Fault(
+                shown.subject,
+                f"{silent} of {_count(there)} sent nothing while another sent {max(sent)} requests: they are "
+                f"blocked on their way, or were added to a mount that was made without nconnect"
+                f"{_others(members)}",
+                observed=f"requests sent: {', '.join(map(str, sent))}",
+                expected="about the same on each",
+                remedy="umount every mount of this server and mount again with nconnect; then look at the "
+                "firewall's limits of connections",
+            )
+
+
+def queue_deep(facts: Facts) -> Iterator[Fault]:
+    """Yield one Azure Files mount of each group with more requests at a time than are of use."""
+    for busy in _measured(facts):
+        depth = busy.depth
+        if is_azure_files(busy.target) and depth is not None and depth > _DEEPEST:
+            yield Fault(
+                busy.target.subject,
+                f"a mean of {depth:.0f} requests are under way or wait for a slot: beyond {_DEEPEST} nothing "
+                "is gained, and each one takes longer",
+                observed=f"{depth:.0f} requests",
+                expected=f"at most {_DEEPEST}",
+                remedy="use fewer threads or a smaller I/O depth, or more clients",
+            )
+
+
+def latency_bound(facts: Facts) -> Iterator[Fault]:
+    """Yield one mount of each group with nconnect that has one request at a time."""
+    for busy in _measured(facts):
+        count = busy.target.options.number("nconnect") or 1
+        if count > 1 and busy.alone:
+            yield Fault(
+                busy.target.subject,
+                f"nconnect={count} and about one request at a time: a single thread waits for each answer, "
+                "and further connections cannot make that faster",
+                observed=f"{busy.under_way:.1f} requests under way",
+                expected="more than one",
+                remedy="work with several threads or files; or try this work without nconnect, which may be "
+                "faster",
+            )
+
+
+def slot_table_unbounded(facts: Facts) -> Iterator[Fault]:
+    """Yield the first NetApp mount over NFS 3 where its connections may have too many slots."""
+    found = crowd(facts, SLOT_TABLE)
+    if found is not None:
+        name, most = SLOT_TABLE.name, SLOT_TABLE.value
+        live = f"for now: sudo sysctl {name}={most}, then umount and mount again"
+        remedies = [lasting(facts, SLOT_TABLE), live if name in facts.system.parameters else ""]
+        yield Fault(
+            found.users[0].subject,
+            f"{name} is {found.value}: that many requests may be under way on each connection, and Azure "
+            f"NetApp Files stops taking them beyond {most}{_others(found.users)}",
+            observed=str(found.value),
+            expected=f"at most {most}",
+            remedy="; ".join(filter(None, remedies)),
+        )
+
+
+def session_slots_low(facts: Facts) -> Iterator[Fault]:
+    """Yield the first NetApp mount over NFS 4.1 where a session has few slots."""
+    found = crowd(facts, SESSION_SLOTS)
+    if found is not None:
+        yield Fault(
+            found.users[0].subject,
+            f"{SESSION_SLOTS.name} is {found.value}: all mounts of one server together can have no more "
+            f"requests under way{_others(found.users)}",
+            observed=str(found.value),
+            expected=SESSION_SLOTS.value,
+            remedy=", then ".join(filter(None, (lasting(facts, SESSION_SLOTS), "reboot"))),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Busy:
+    """A transport group over the interval, at one of its mounts."""
+
+    target: Target
+    samples: tuple[Sample, ...]
+    carrying: int
+    """Connections that sent something; 1 where that is not known, so that nothing is overstated."""
+
+    @property
+    def depth(self) -> float | None:
+        """The mean number of requests sent and waiting; the kernel counts those of one connection."""
+        rate = self.samples[0].transport
+        if rate.in_flight is None or rate.backlog is None:
+            return None
+        return (rate.in_flight + rate.backlog) * self.carrying
+
+    @property
+    def under_way(self) -> float:
+        """The mean number of requests that were with the server, over the whole time (Little's law)."""
+        rates = (rate for sample in self.samples for rate in sample.ops.values())
+        return sum(rate.per_s * (rate.rtt_ms or 0) / 1000 for rate in rates)
+
+    @property
+    def alone(self) -> bool:
+        """Whether requests follow each other one by one, nearly all of the time."""
+        seen = self.samples[0].transport.in_flight
+        return seen is not None and seen <= _ALONE and _AT_WORK <= self.under_way <= _BEYOND_ALONE
+
+
+def _measured(facts: Facts) -> Iterator[_Busy]:
+    """Yield each transport group that was measured, once."""
+    samples = {sample.device: sample for sample in facts.measured.samples} if facts.measured else {}
+    for members in groups(facts).live.values():
+        devices = dict.fromkeys(one.superblock.device for one in members if one.superblock)
+        mine = tuple(samples[device] for device in devices if device in samples)
+        if mine:
+            sent = next((sent for one in members if (sent := _sent(facts, one))), ())
+            yield _Busy(members[0], mine, sum(1 for count in sent if count) or 1)
+
+
+def _sent(facts: Facts, target: Target) -> tuple[int, ...]:
+    if facts.measured is None or target.superblock is None:
+        return ()
+    return facts.measured.sends.get(target.superblock.device, ())
+
+
+def _count(connections: int) -> str:
+    return "1 connection" if connections == 1 else f"{connections} connections"
+
+
+def _others(members: tuple[Target, ...] | list[Target]) -> str:
+    """Say for how many more mounts the same holds."""
+    others = len(members) - 1
+    return f"; the same holds for {others} more {'mount' if others == 1 else 'mounts'}" if others else ""
+
+
+_AZURE = "https://learn.microsoft.com/en-us/azure/storage/files/nfs-performance"
+_NETAPP = (
+    "https://learn.microsoft.com/en-us/azure/azure-netapp-files/performance-linux-concurrency-session-slots"
+)
+_XPRT = "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/net/sunrpc/clnt.c"
+_LIVE = frozenset({Need.LIVE})
+_SAMPLE = frozenset({Need.SAMPLE})
+
+RULES: tuple[Rule, ...] = (
+    Rule("NFS208", "connections-missing", Severity.WARNING, connections_missing, _XPRT, _LIVE),
+    Rule("NFS209", "queue-depth-high", Severity.ADVICE, queue_deep, _AZURE, _SAMPLE),
+    Rule("NFS210", "slot-table-unbounded", Severity.WARNING, slot_table_unbounded, _NETAPP),
+    Rule("NFS211", "session-slots-low", Severity.ADVICE, session_slots_low, _NETAPP),
+    Rule("NFS212", "nconnect-latency-bound", Severity.ADVICE, latency_bound, _AZURE, _SAMPLE),
+)

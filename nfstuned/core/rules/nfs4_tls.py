@@ -1,0 +1,274 @@
+"""Rules NFS406, NFS407 and NFS409: the TLS tunnels that AZNFS makes for Azure Files.
+
+The helper mounts 127.0.0.1 with a port of its own, where stunnel listens: src/nfsv4mountscript.sh in
+https://github.com/Azure/AZNFS-mount.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Container, Iterator, Mapping
+from shlex import quote
+
+from nfstuned.core.mounts.options import aznfs_version, last_of, version
+from nfstuned.core.mounts.requests import AZNFS, wants_tunnel
+from nfstuned.core.nconnect.groups import replaced
+from nfstuned.core.policy.endpoint import (
+    AZURE_FILES,
+    TUNNEL_PORTS,
+    as_address,
+    is_loopback,
+    plain,
+    provider_by_name,
+    split_source,
+)
+from nfstuned.core.rules.remedies import later, unmask
+from nfstuned.model.facts import AUTOFS, LOGINS, Answer, Facts, Override, Target
+from nfstuned.model.finding import Fault, Rule, Severity
+from nfstuned.model.mounts import Maker, Request
+from nfstuned.parse.etc.units import drop_in_folders, unit_name
+from nfstuned.parse.options import parse_options
+
+_WATCHDOG = "aznfswatchdogv4"
+_OVERRIDE = "AZURE_ENDPOINT_OVERRIDE"
+_PUBLIC_CLOUD = "windows.net"
+
+
+def helper_down(facts: Facts) -> Iterator[Fault]:
+    """Yield TLS mounts whose tunnel has no listener, or over which no watchdog watches."""
+    state = facts.system.tls
+    systemctl = f"{unmask(state.watchdog, _WATCHDOG)}sudo systemctl"
+    stopped = state.watchdog.installed and state.watchdog.active is False
+    for target in facts.nfs:
+        port = _tunnel_port(facts, target)
+        if port is not None and state.listening is not None and port not in state.listening:
+            yield Fault(
+                target.subject,
+                f"nothing listens on 127.0.0.1:{port}, where the mount expects its TLS tunnel: every access "
+                "waits for it",
+                observed=f"no listener on TCP port {port}",
+                expected="a running stunnel",
+                remedy=f"{systemctl} restart {_WATCHDOG}, which starts the tunnel within seconds; else "
+                f"sudo umount {quote(target.point)} and mount it again; see "
+                "/opt/microsoft/aznfs/data/aznfs.log",
+            )
+        elif stopped and (port is not None or _asks_tls(target)):
+            hurts = "a tunnel that dies stays dead" if port is not None else "mount.aznfs refuses to mount"
+            yield Fault(
+                target.subject,
+                f"aznfswatchdogv4.service is not running: without it {hurts}",
+                observed="inactive",
+                expected="active",
+                remedy=f"{systemctl} enable --now {_WATCHDOG}",
+            )
+
+
+def mixed(facts: Facts) -> Iterator[Fault]:
+    """Yield TLS mounts that share a clear mount's connections, and clear mounts of an endpoint with TLS.
+
+    Two ways to mount one place are no mix: a line that was changed while the mount still is as it was. Nor
+    are a line and a mount that a proposal replaces.
+    """
+    yield from _in_the_clear(facts)
+    answers, after = facts.network.by_name, replaced(facts)
+    clear: list[Target] = []
+    encrypted: dict[str, list[Target]] = {}
+    for target in facts.nfs:
+        if _is_tls(facts, target):
+            for place in _places(answers, target):
+                encrypted.setdefault(place, []).append(target)
+        elif not _asked_for_tunnel(target) and not _is_refused(target) and _may_share(target):
+            clear.append(target)
+    for target in clear:
+        both = ((place, one) for place in _places(answers, target) for one in encrypted.get(place, ()))
+        place, other = next((pair for pair in both if _meet(target, pair[1], after)), ("", None))
+        if other is None:
+            continue
+        yield Fault(
+            target.subject,
+            f"the mount asks for no TLS and {other.subject} does, and both are of the endpoint {place}: they "
+            "share the connections of the first, and the mount helper refuses whichever comes second",
+            observed=f"{target.subject} clear, {other.subject} TLS",
+            expected="one mode for an endpoint",
+            remedy=f"mount both with -t {AZNFS} and without notls, or both with notls; beside notls, the "
+            "option clean removes what a TLS mount has left behind",
+        )
+
+
+def _in_the_clear(facts: Facts) -> Iterator[Fault]:
+    """Yield mounts of a tunnel that the kernel sends past it.
+
+    To NFSv4.1 the tunnel and the server's own address are one server, and the first mount's connections
+    serve both: a mount of 127.0.0.1 then shows the server's address as its own.
+    """
+    for target in facts.nfs:
+        address = target.live.options.get("addr") if target.live is not None else None
+        if address is None or is_loopback(address) or not _asked_for_tunnel(target):
+            continue
+        yield Fault(
+            target.subject,
+            f"the mount asks for a TLS tunnel and goes to {address} in the clear: a clear mount of the same "
+            "server came first, and the kernel sends both over its connections",
+            observed=f"source {target.source}, addr={address}",
+            expected="addr=127.0.0.1",
+            remedy=f"sudo umount {quote(target.point)}, unmount every clear mount of {address}, and mount "
+            f"those of the server again with -t {AZNFS} and without notls",
+        )
+
+
+def _asked_for_tunnel(target: Target) -> bool:
+    """Whether the source of a live mount is a tunnel's end on this machine."""
+    local = is_loopback(split_source(target.source)[0])
+    return target.live is not None and local and target.live.options.number("port") in TUNNEL_PORTS
+
+
+def _is_refused(target: Target) -> bool:
+    """Whether mount.aznfs refuses a line without notls for its version (NFS301): it will be neither way."""
+    if target.live is not None or target.request is None or target.request.fstype != AZNFS:
+        return False
+    asked = parse_options(target.request.options)
+    return "notls" not in asked and aznfs_version(asked) not in {"3", "4.1"}
+
+
+def _meet(one: Target, other: Target, after: Container[int]) -> bool:
+    """Whether two mounts will be there at one time; `after` has ids of what a proposal replaces."""
+    live = [id(target) for target in (one, other) if target.live is not None]
+    before_and_after = len(live) == 1 and live[0] in after
+    return one.point != other.point and not before_and_after
+
+
+def _may_share(target: Target) -> bool:
+    """Whether the kernel may send a clear mount over a tunnel's connections, which are of NFS 4.1."""
+    return version(target.fstype, target.options) in {None, (4, None), (4, 1)}
+
+
+def wrong_cloud(facts: Facts) -> Iterator[Fault]:
+    """Yield TLS mounts for which the helper's endpoint override is another cloud's, or is missing."""
+    for target in facts.nfs:
+        if target.request is None or target.request.wildcard or not wants_tunnel(target.request):
+            continue
+        host, override = plain(split_source(target.request.source)[0]), _override(facts, target.request)
+        value = override.value if override else ""
+        suffix = _cloud(host)
+        fits = suffix in {"", value} if value else suffix == _PUBLIC_CLOUD
+        # What an override makes of the public cloud's zones and previews is not known.
+        special = suffix == _PUBLIC_CLOUD and not host.endswith(f".file.core.{_PUBLIC_CLOUD}")
+        if fits or special or as_address(host) is not None:
+            continue
+        wanted = suffix or _PUBLIC_CLOUD
+        unset = _unset(facts)
+        yield Fault(
+            target.subject,
+            f"{host} is {'a name of the cloud ' + suffix if suffix else 'not a name of Azure Files'}, and "
+            f"{_OVERRIDE} is {value or unset}: the mount helper may hold the "
+            f"server's certificate against {'that' if value else 'the public'} cloud's name, and the TLS "
+            "connection then fails",
+            observed=f"{value} in {override.file}" if override else unset,
+            expected=f"{_OVERRIDE}={wanted}" + ("" if suffix else ", or the suffix of the account's cloud"),
+            remedy=_corrected(override, target.request, f"{_OVERRIDE}={wanted}"),
+        )
+
+
+def _unset(facts: Facts) -> str:
+    logins = any(one.scope == LOGINS for one in facts.system.tls.overrides)
+    return "not set" + (" outside of logins (/etc/environment)" if logins else "")
+
+
+def _override(facts: Facts, request: Request) -> Override | None:
+    """Return what counts for a mount: what it alone or few have before what all have."""
+    name, found = unit_name(request.point), facts.system.tls.overrides
+    special = {*_own(request), *(() if request.maker is Maker.AUTOFS else drop_in_folders(name))}
+    if _by_hand(request):
+        special.add(LOGINS)
+    mine = [one for one in found if one.scope in special] or [one for one in found if not one.scope]
+    return mine[-1] if mine else None
+
+
+def _own(request: Request) -> tuple[str, ...]:
+    """Return where the environment of one mount alone is set; automount has one for all its mounts."""
+    name = unit_name(request.point)
+    return (AUTOFS,) if request.maker is Maker.AUTOFS else (name, f"{name}.d")
+
+
+def _by_hand(request: Request) -> bool:
+    """Whether it is a line of fstab that waits for somebody to mount it."""
+    noauto = last_of(parse_options(request.options), "auto", "noauto") == "noauto"
+    return noauto and request.maker is Maker.MOUNT and not request.at_first_use
+
+
+def _corrected(override: Override | None, request: Request, wanted: str) -> str:
+    """Return how a mount gets the override that it needs; other mounts may need what they have."""
+    autofs, reload = request.maker is Maker.AUTOFS, "systemctl daemon-reload"
+    restart = "systemctl restart autofs"
+    if override is not None and override.scope in _own(request):
+        return f"set {wanted} in {override.file}, then {reload}{f' and {restart}' if autofs else ''}"
+    if autofs:
+        return f"write {wanted} to /etc/default/autofs (Debian) or /etc/sysconfig/autofs, then {restart}"
+    file = later("aznfs.conf", posixpath.basename(override.file) if override and override.scope else "")
+    return (
+        f"write [Mount] and Environment={wanted} to /etc/systemd/system/"
+        f"{quote(unit_name(request.point))}.d/{file} for this mount alone, then {reload}; or, "
+        f"{_for_all(override, wanted)}; export it before a mount by hand"
+    )
+
+
+def _for_all(override: Override | None, wanted: str) -> str:
+    """Return where all mounts may get an override, if none needs another."""
+    if override is None:
+        return (
+            f"where all TLS mounts need it, write [Manager] and DefaultEnvironment={wanted} to "
+            "/etc/systemd/system.conf.d/aznfs.conf and run systemctl daemon-reexec"
+        )
+    place = "the kernel command line" if override.file == "/proc/cmdline" else override.file
+    return f"where no mount needs what {place} has, set it there"
+
+
+def _tunnel_port(facts: Facts, target: Target) -> int | None:
+    """Return the local port of a live TLS mount of Azure Files; None for every other mount.
+
+    A tunnel whose configuration is gone has no provider. It is taken for AZNFS's where that is installed:
+    its watchdog removes what was changed by hand.
+    """
+    if target.live is None:
+        return None
+    options, place = target.live.options, target.endpoint
+    port = options.number("port")
+    if port not in TUNNEL_PORTS or not is_loopback(options.get("addr")):
+        return None
+    lost = is_loopback(place.address) and facts.system.tls.watchdog.installed
+    return port if place.provider == AZURE_FILES or lost else None
+
+
+def _is_tls(facts: Facts, target: Target) -> bool:
+    return _tunnel_port(facts, target) is not None or _asks_tls(target)
+
+
+def _asks_tls(target: Target) -> bool:
+    """Whether a mount that is not there yet will be one with TLS."""
+    return target.live is None and target.request is not None and wants_tunnel(target.request)
+
+
+def _places(answers: Mapping[str, Answer], target: Target) -> tuple[str, ...]:
+    """Return the addresses of a mount's endpoint, and its name: one of them in common is one endpoint."""
+    place = target.endpoint
+    answer = answers.get(place.host)
+    known = (place.address,) if place.address is not None else answer.addresses if answer else ()
+    addresses = (str(as_address(text) or text) for text in (*known, place.host))
+    return tuple(text for text in addresses if not is_loopback(text))
+
+
+def _cloud(host: str) -> str:
+    """Return the suffix of the cloud that a name of Azure Files belongs to; "" for any other name."""
+    if provider_by_name(host) != AZURE_FILES:
+        return ""
+    _, found, suffix = host.partition(".core.")
+    return suffix if found else _PUBLIC_CLOUD
+
+
+_TRANSIT = "https://learn.microsoft.com/en-us/azure/storage/files/encryption-in-transit-for-nfs-shares"
+
+BEFORE_NAMES: tuple[Rule, ...] = (
+    Rule("NFS406", "tls-helper-down", Severity.ERROR, helper_down, _TRANSIT),
+    Rule("NFS407", "tls-mixed", Severity.ERROR, mixed, _TRANSIT),
+)
+AFTER_NAMES: tuple[Rule, ...] = (Rule("NFS409", "tls-wrong-cloud", Severity.WARNING, wrong_cloud, _TRANSIT),)

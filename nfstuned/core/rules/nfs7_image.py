@@ -1,0 +1,146 @@
+"""Rules NFS7xx: what an image will do at its first boot."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from nfstuned.core.mounts.kernels import has_nconnect, read_ahead_is_small
+from nfstuned.core.mounts.options import is_v3
+from nfstuned.core.rules.remedies import unmask
+from nfstuned.core.udev.writers import in_force, reaches_all
+from nfstuned.errors import ParseError
+from nfstuned.model.facts import Facts, ImageKernel
+from nfstuned.model.finding import Fault, Need, Rule, Severity
+from nfstuned.model.kernel import KernelRelease
+from nfstuned.parse.proc.machine import parse_release
+
+_NFS_HELPERS = frozenset({"mount.nfs", "mount.nfs4", "mount.aznfs"})
+_CONFIG = "/etc/nfstuned"
+_PLACE = re.compile(r"(/[^:]+(?::[0-9]+)?): (.*)", re.DOTALL)
+_KERNEL_KB = 128
+"""The read-ahead of NFS mounts since Linux 5.4."""
+_SYSTEMCTL_IN = "systemctl --root=DIR"
+_PACKAGES = {
+    "debian": "install linux-image-{release} again",
+    "ubuntu": "install linux-modules-extra-{release}",
+    "rhel": "install kernel-modules-{release}",
+    "fedora": "install kernel-modules-{release}",
+    "sles": "install kernel-default in the place of kernel-default-base",
+}
+"""Which package has the modules, by os-release's ID or ID_LIKE."""
+
+
+def not_enabled(facts: Facts) -> Iterator[Fault]:
+    """Yield the service where it is installed and nothing will start it, nor a udev rule do its work."""
+    daemon = facts.system.daemon
+    if daemon.installed and not daemon.enabled and not _ruled(facts):
+        yield Fault(
+            "nfstuned.service",
+            "nfstuned is installed and nothing starts it at boot: every mount keeps the kernel's read-ahead",
+            observed="masked" if daemon.masked else "disabled",
+            expected="enabled",
+            remedy=unmask(daemon, "nfstuned.service", _SYSTEMCTL_IN)
+            + f"{_SYSTEMCTL_IN} enable nfstuned.service, with the image's folder for DIR",
+        )
+
+
+def module_missing(facts: Facts) -> Iterator[Fault]:
+    """Yield kernels that lack a module which the image's mounts need; an image without any needs none."""
+    needed = _needed(facts)
+    for kernel in facts.system.kernels:
+        missing = [name for name in needed if name not in kernel.modules]
+        if missing:
+            yield Fault(
+                f"kernel {kernel.release}",
+                f"this kernel has no {' and no '.join(missing)}, neither as a module nor built in: "
+                f"{needed[missing[0]]} fails when it is the one that boots",
+                observed=", ".join(name for name in needed if name in kernel.modules) or "none of them",
+                expected=", ".join(needed),
+                remedy=_remedy(facts, kernel),
+            )
+
+
+def kernel_defaults(facts: Facts) -> Iterator[Fault]:
+    """Yield what the newest kernel does by itself, in an image that can mount NFS."""
+    kernels = facts.system.kernels
+    if not kernels or not _uses_nfs(facts):
+        return
+    try:
+        release = parse_release(kernels[-1].release)
+    except ParseError:
+        return
+    observed = "; ".join(filter(None, (_read_ahead(release), _nconnect(release))))
+    if observed:
+        yield Fault(
+            f"kernel {release.text}",
+            f"what the newest kernel of the image gives an NFS mount while nothing changes it: {observed}",
+            observed=observed,
+        )
+
+
+def config_invalid(facts: Facts) -> Iterator[Fault]:
+    """Yield each thing that is wrong with nfstuned's configuration in the image."""
+    for problem in facts.system.config_problems:
+        place = _PLACE.fullmatch(problem)
+        subject, what = place.groups() if place else (_CONFIG, problem)
+        yield Fault(
+            subject,
+            f"with this configuration the daemon tunes nothing: {what}",
+            remedy=f"edit {subject.partition(':')[0]} in the image, and check the image again",
+        )
+
+
+def _ruled(facts: Facts) -> bool:
+    """Return whether a udev rule raises the read-ahead of every NFS mount, as where no daemon is wanted."""
+    written = [writer.kb for writer in in_force(facts) if reaches_all(facts.udev, writer)]
+    return bool(written) and (written[-1] or 0) > _KERNEL_KB
+
+
+def _read_ahead(release: KernelRelease) -> str:
+    small = read_ahead_is_small(release)
+    if small is None:
+        return ""
+    return "a read-ahead of 128 KiB" if small else "a read-ahead of 15 times rsize"
+
+
+def _nconnect(release: KernelRelease) -> str:
+    known = has_nconnect(release)
+    if known is None:
+        return ""
+    return "as many connections as nconnect asks for" if known else "one connection, as it has no nconnect"
+
+
+def _uses_nfs(facts: Facts) -> bool:
+    return bool(facts.nfs) or bool(facts.system.helpers & _NFS_HELPERS)
+
+
+def _needed(facts: Facts) -> dict[str, str]:
+    """Return the modules that the image's mounts need, each with what fails without it."""
+    needed: dict[str, str] = {}
+    for target in facts.nfs:
+        for name in ("nfs", "nfsv3" if is_v3(target.fstype, target.wanted) else "nfsv4"):
+            needed.setdefault(name, f"the mount of {target.subject}")
+    if not needed and _uses_nfs(facts):
+        needed = dict.fromkeys(("nfs", "nfsv4"), "every NFS mount")
+    for target in facts.smb_mounts:
+        needed.setdefault("cifs", f"the mount of {target.subject}")
+    return needed
+
+
+def _remedy(facts: Facts, kernel: ImageKernel) -> str:
+    system = facts.snapshot.distribution
+    names = (system.id, *system.like) if system else ()
+    text = next((_PACKAGES[name] for name in names if name in _PACKAGES), "")
+    return text.format(release=kernel.release) or "install the package with all modules of this kernel"
+
+
+_SYSTEMCTL = "https://www.freedesktop.org/software/systemd/man/latest/systemctl.html"
+_IMAGE = frozenset({Need.IMAGE})
+
+RULES: tuple[Rule, ...] = (
+    Rule("NFS701", "daemon-not-enabled", Severity.WARNING, not_enabled, _SYSTEMCTL, _IMAGE),
+    Rule("NFS702", "module-missing", Severity.ERROR, module_missing, "fs/nfs/Makefile", _IMAGE),
+    Rule("NFS703", "kernel-config", Severity.INFO, kernel_defaults, "fs/nfs/client.c", _IMAGE),
+    Rule("NFS704", "config-invalid", Severity.ERROR, config_invalid, "man:nfstuned.toml(5)", _IMAGE),
+)

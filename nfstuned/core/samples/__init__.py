@@ -1,0 +1,1 @@
+"""Counters to rates and totals, and many samples to a few numbers."""

@@ -1,0 +1,337 @@
+"""Two looks at the counters to rates: each superblock once, each transport group once, no false spikes."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import repeat
+from operator import sub, truediv
+from types import MappingProxyType
+from typing import NamedTuple
+
+from nfstuned.core.samples.differences import (
+    NOTHING_ELSEWHERE,
+    Elsewhere,
+    elsewhere,
+    operations,
+    plainly,
+    totals,
+)
+from nfstuned.core.samples.growth import ResetError, Span, continues, grown
+from nfstuned.errors import ParseError
+from nfstuned.model.kernel import Mount, Options, Stanza, Transport
+from nfstuned.model.mounts import Snapshot, Superblock
+from nfstuned.model.samples import Counted, Look, OpRate, Sample, TransportRate
+from nfstuned.parse.proc.mountstats import Row, parse_transports
+from nfstuned.parse.proc.stanzas import Operations
+
+
+def transport_group(options: Options, source: str) -> str:
+    """Name the transport group as the kernel matches it (fs/nfs/client.c, nfs_match_client).
+
+    `/proc/mounts` leaves the port out when it is 2049, and shows the client's own address and version.
+    """
+    shown = dict(options.pairs)  # of a repeated option the last counts, as everywhere
+    address = shown.get("addr") or source
+    if ":" in address:
+        address = f"[{address}]"
+    version, protocol = shown.get("vers") or "?", shown.get("proto") or "?"
+    name = f"v{version} {protocol} {address}:{shown.get('port') or '2049'}"
+    security = shown.get("xprtsec")
+    return name if security in {None, "none"} else f"{name} {security}"
+
+
+def join(snapshot: Snapshot, stats: Iterable[Stanza]) -> dict[int, Stanza]:
+    """Map mount ids to their stanzas, by source and mount point: mountstats names no device."""
+    shown = tuple(stats)
+    known = {(stanza.source, stanza.point): stanza for stanza in shown}
+    mounts = [mount for superblock in snapshot.superblocks for mount in superblock.mounts]
+    if len(known) == len(shown) and len({(mount.source, mount.point) for mount in mounts}) == len(mounts):
+        places = ((mount.mount_id, known.get((mount.source, mount.point))) for mount in mounts)
+        return {mount_id: stanza for mount_id, stanza in places if stanza is not None}
+    return _join_alike(mounts, shown)
+
+
+def _join_alike(mounts: Sequence[Mount], stats: Sequence[Stanza]) -> dict[int, Stanza]:
+    """Join where several mounts or stanzas have one source and one mount point."""
+    alike: defaultdict[tuple[str, str], list[Mount]] = defaultdict(list)
+    stanzas: defaultdict[tuple[str, str], list[Stanza]] = defaultdict(list)
+    for mount in mounts:
+        alike[mount.source, mount.point].append(mount)
+    for stanza in stats:
+        stanzas[stanza.source, stanza.point].append(stanza)
+    joined: dict[int, Stanza] = {}
+    for key, same in alike.items():
+        joined.update(_pair(same, stanzas.get(key, ())))
+    return joined
+
+
+def _pair(alike: list[Mount], stanzas: Sequence[Stanza]) -> dict[int, Stanza]:
+    """Pair mounts of one source and point with the stanzas of the same; nothing when it is unclear.
+
+    mountinfo was perhaps read in more mount namespaces than mountstats, so that the counts differ. It does
+    not matter where all are one superblock: it has one age, and its mounts show the same counters.
+    """
+    if len({mount.device for mount in alike}) == 1:
+        same = len({stanza.age_s for stanza in stanzas}) == 1
+        return dict.fromkeys((mount.mount_id for mount in alike), stanzas[0]) if same else {}
+    ordered = _bottom_up(alike)
+    if len(ordered) != len(stanzas):
+        return {}
+    return {mount.mount_id: stanza for mount, stanza in zip(ordered, stanzas, strict=True)}
+
+
+def _bottom_up(stacked: list[Mount]) -> list[Mount]:
+    """Put mounts on one point into the order of the kernel's files; none unless each lies on the last."""
+    below = {mount.mount_id for mount in stacked}
+    above = {mount.parent_id: mount for mount in stacked}
+    top = next((mount for mount in stacked if mount.parent_id not in below), None)
+    ordered: list[Mount] = []
+    while top is not None and len(ordered) < len(stacked):
+        ordered.append(top)
+        top = above.get(top.mount_id)
+    return ordered if len(ordered) == len(stacked) else []
+
+
+_OPS, _SENT, _TIMEOUTS, _QUEUE, _RTT, _EXECUTE, _ERRORS = 0, 1, 2, 5, 6, 7, 8
+"""The columns of an operation."""
+_LEAST_COLUMNS = 8
+_MOST_TIME = 1 << 63
+
+
+def op_rates(before: Stanza, now: Stanza, span: Span, counted: Elsewhere) -> dict[str, OpRate]:
+    """Return the rates of the operations that ended in the interval, but those that are counted elsewhere.
+
+    Raises ResetError, ParseError.
+    """
+    changed = plainly(before, now, counted)
+    together = _together(changed, span) if changed is not None else None
+    if together is not None:
+        return together
+    return {
+        name: _op(old, new, span) for name, old, new in operations(before, now, counted) if new[:2] != old[:2]
+    }
+
+
+def _together(changed: Operations, span: Span) -> dict[str, OpRate] | None:
+    """Return the rates of operations that all ended some time, and of which no counter fell.
+
+    That is nearly always so, and takes a third of the time that `_op` needs for one after the other. None
+    where it is not.
+    """
+    names = changed.names
+    if not names:
+        return {}
+    columns = len(changed.later) // len(names)
+    more = list(map(sub, changed.later, changed.earlier))
+    ops, sent, timeouts = more[_OPS::columns], more[_SENT::columns], more[_TIMEOUTS::columns]
+    errors = more[_ERRORS::columns] if columns > _ERRORS else []
+    likely = columns >= _LEAST_COLUMNS and min(more) >= 0 and max(more) < _MOST_TIME
+    if not (likely and min(ops) > 0 and max([*ops, *sent, *timeouts, *errors]) <= span.most_ops):
+        return None
+    seconds = span.seconds
+    again = list(map(sub, sent, ops)) if sent != ops else []
+    rates = zip(
+        [growth / seconds for growth in ops],
+        map(truediv, more[_RTT::columns], ops),
+        map(truediv, more[_QUEUE::columns], ops),
+        map(truediv, more[_EXECUTE::columns], ops),
+        [max(0, growth) / seconds for growth in again] if again else repeat(0.0),
+        [growth / seconds for growth in errors] if errors else repeat(None),
+        [growth / seconds for growth in timeouts] if any(timeouts) else repeat(0.0),
+        strict=False,
+    )
+    # OpRate(...) would be a call of Python for each.
+    return dict(zip(names, map(tuple.__new__, repeat(OpRate), rates), strict=True))
+
+
+def _op(old: Row, new: Row, span: Span) -> OpRate:
+    """Return the rates of one operation (net/sunrpc/stats.c, rpc_count_iostats_metrics).
+
+    The kernel counts all of an operation when it ends: what it was sent for, more than once if need be, how
+    often it timed out, and its times. One that was given up before it was sent has no round trip.
+    """
+    seconds, most = span.seconds, span.most_ops
+    ops = grown(old[_OPS], new[_OPS], most)
+    known = len(old) > _ERRORS and len(new) > _ERRORS
+    return OpRate(
+        per_s=ops / seconds,
+        queue_ms=mean(old[_QUEUE], new[_QUEUE], ops),
+        rtt_ms=mean(old[_RTT], new[_RTT], ops),
+        exe_ms=mean(old[_EXECUTE], new[_EXECUTE], ops),
+        retrans_per_s=max(0, grown(old[_SENT], new[_SENT], most) - ops) / seconds,
+        errors_per_s=grown(old[_ERRORS], new[_ERRORS], most) / seconds if known else None,
+        timeouts_per_s=grown(old[_TIMEOUTS], new[_TIMEOUTS], most) / seconds,
+    )
+
+
+def mean(before: int, now: int, count: int) -> float | None:
+    """Return the growth of a sum per event; None when nothing happened, or when the sum fell.
+
+    The kernel adds negative times now and then, and prints the 64-bit sum without its sign.
+    """
+    grown = (now - before) % (1 << 64)
+    return grown / count if count and grown < (1 << 63) else None
+
+
+GROUP_OPS = frozenset({
+    "NULL", "RENEW", "SETCLIENTID", "SETCLIENTID_CONFIRM", "EXCHANGE_ID", "CREATE_SESSION", "DESTROY_SESSION",
+    "DESTROY_CLIENTID", "SEQUENCE", "GET_LEASE_TIME", "RECLAIM_COMPLETE", "BIND_CONN_TO_SESSION",
+})  # fmt: skip
+"""Sent by the nfs_client itself. Every mount of the server shows them, since net/sunrpc/stats.c adds the
+parent client's counters to each (rpc_clnt_show_stats)."""
+
+_BYTES = 6
+"""How many of the byte counters are of bytes, not of pages."""
+_STILL = (0.0,) * _BYTES
+_NO_OPS: Mapping[str, OpRate] = MappingProxyType({})
+
+
+class _Group(NamedTuple):
+    """What the first sample of a transport group found out about it."""
+
+    rate: TransportRate
+    elsewhere: Elsewhere
+
+
+def look(snapshot: Snapshot, stats: Iterable[Stanza], time: float, monotonic_s: float) -> Look:
+    """Return the counters of every superblock that has a mount with statistics, each superblock once.
+
+    mountstats names no device, so mounts and stanzas are joined by source and mount point. Where several
+    have the same, they are taken only when there is no doubt about which belongs to which superblock.
+    """
+    joined = join(snapshot, stats)
+    known: dict[int, tuple[str, int | None]] = {}
+    seen: list[Counted] = []
+    for superblock in snapshot.superblocks:
+        for shown in superblock.mounts:
+            counters = joined.get(shown.mount_id)
+            if counters is not None:
+                seen.append(_counted(superblock, shown, counters, known))
+                break
+    return Look(time, monotonic_s, tuple(seen))
+
+
+def _counted(
+    superblock: Superblock, shown: Mount, counters: Stanza, known: dict[int, tuple[str, int | None]]
+) -> Counted:
+    """Return the counters of a superblock; `known` are the group and rsize of options that were met."""
+    mounts, options = superblock.mounts, shown.options
+    of_options = known.get(id(options))  # parse_kernel_options() gives the same ones to all mounts alike
+    if of_options is None:
+        of_options = transport_group(options, shown.source), options.number("rsize")
+        if options.get("addr"):
+            known[id(options)] = of_options
+    return Counted(
+        superblock.device,
+        superblock.bdi,
+        (shown.point,) if len(mounts) == 1 else tuple(dict.fromkeys([mount.point for mount in mounts])),
+        shown.source,
+        of_options[0],
+        counters,
+        superblock.read_ahead_kb,
+        of_options[1],
+    )
+
+
+def rates(earlier: Look, later: Look) -> tuple[Sample, ...]:
+    """Return a sample of each superblock that both looks show, in the later look's order.
+
+    A superblock that is not the same one any more, or whose counters began anew, has none; nor has one whose
+    stanza was cut off or is damaged in either look, or any when no time passed. The interval is that of the
+    monotonic clock: after a suspension or a step of the wall clock the rates are still right. No figure is
+    negative, infinite or not a number.
+    """
+    seconds = later.monotonic_s - earlier.monotonic_s
+    if not (0 < seconds < math.inf and math.isfinite(later.time)):
+        return ()
+    span = Span.of(seconds)
+    known = {(counted.device, counted.bdi): counted for counted in earlier.superblocks}
+    groups: dict[str, _Group] = {}
+    samples: list[Sample] = []
+    for now in later.superblocks:
+        before = known.get((now.device, now.bdi))
+        if before is None or not continues(before.stats, now.stats, seconds):
+            continue
+        try:
+            samples.append(_sample((before, now), span, groups, later.time))
+        except (ResetError, ParseError):
+            continue
+    return tuple(samples)
+
+
+def _sample(pair: tuple[Counted, Counted], span: Span, groups: dict[str, _Group], time: float) -> Sample:
+    before, now = pair
+    moved = _bytes(before.stats, now.stats, span)
+    group = groups.get(now.group)
+    ops = op_rates(before.stats, now.stats, span, group.elsewhere if group else NOTHING_ELSEWHERE)
+    if group is None:
+        shared = elsewhere(before.stats, now.stats, GROUP_OPS)
+        group = groups[now.group] = _Group(_transport(before, now, span), shared)
+    normal_read, normal_written, direct_read, direct_written, server_read, server_written = moved
+    read = normal_read + direct_read
+    return Sample(
+        time=time,
+        interval_s=span.seconds,
+        device=now.device,
+        mount_points=now.mount_points,
+        source=now.source,
+        read_bytes_per_s=read,
+        write_bytes_per_s=normal_written + direct_written,
+        server_read_bytes_per_s=server_read,
+        server_write_bytes_per_s=server_written,
+        over_fetch_ratio=server_read / read if read else None,
+        ops=MappingProxyType(ops) if ops else _NO_OPS,
+        transport=group.rate,
+        direct_read_bytes_per_s=direct_read,
+        direct_write_bytes_per_s=direct_written,
+        read_ahead_kb=now.read_ahead_kb if now.read_ahead_kb == before.read_ahead_kb else None,
+        rsize_bytes=now.rsize_bytes,
+    )
+
+
+def _bytes(before: Stanza, now: Stanza, span: Span) -> tuple[float, ...]:
+    """Return the rates of the first six byte counters: programs' buffered and direct, then the server's."""
+    old, new = totals(before, now)
+    if old is new:
+        return _STILL
+    more = list(map(sub, new[:_BYTES], old[:_BYTES]))
+    if min(more) >= 0 and max(more) <= span.most_bytes:
+        return tuple([growth / span.seconds for growth in more])
+    return tuple(grown(old[n], new[n], span.most_bytes, (64,)) / span.seconds for n in range(_BYTES))
+
+
+def _transport(before: Counted, now: Counted, span: Span) -> TransportRate:
+    """Return the figures of a group's connections (net/sunrpc/xprt.c, xprt_request_transmit)."""
+    old, new = parse_transports(before.stats.transports), parse_transports(now.stats.transports)
+    high = [line.max_slots for line in new if line.max_slots is not None]
+    unknown = TransportRate(now.group, len(new), None, None, max_slots=max(high, default=None))
+    if before.group != now.group or len(old) != len(new):
+        return unknown
+    try:
+        sends = sum(grown(a.sends, b.sends, span.most_ops) for a, b in zip(old, new, strict=True))
+        connects = [_connects(a, b, span) for a, b in zip(old, new, strict=True)]
+    except ResetError:
+        return unknown
+    known = [count for count in connects if count is not None]
+    return replace(
+        unknown,
+        in_flight=mean(_sum(old, "in_flight_sum"), _sum(new, "in_flight_sum"), sends),
+        backlog=mean(_sum(old, "backlog_sum"), _sum(new, "backlog_sum"), sends),
+        sending=mean(_sum(old, "sending_sum"), _sum(new, "sending_sum"), sends) if high else None,
+        pending=mean(_sum(old, "pending_sum"), _sum(new, "pending_sum"), sends) if high else None,
+        connects_per_s=sum(known) / span.seconds if known else None,
+    )
+
+
+def _connects(old: Transport, new: Transport, span: Span) -> int | None:
+    """Return how often a connection was made anew; a connection with fewer than before is another one."""
+    if old.connects is None or new.connects is None:
+        return None
+    return grown(old.connects, new.connects, span.most_ops)
+
+
+def _sum(lines: Iterable[Transport], name: str) -> int:
+    return sum(getattr(line, name) or 0 for line in lines)

@@ -1,0 +1,344 @@
+"""Looks at the kernel's counters to numbers that never fall: through wraps, resets, damage and new mounts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import NamedTuple, TypeVar
+
+from nfstuned.core.samples.differences import (
+    NOTHING_ELSEWHERE,
+    Elsewhere,
+    elsewhere,
+    operations,
+    totals,
+    unused,
+)
+from nfstuned.core.samples.growth import ResetError, Span, continues, grown
+from nfstuned.core.samples.rates import GROUP_OPS
+from nfstuned.core.samples.sample import kind_of
+from nfstuned.errors import ParseError
+from nfstuned.model.kernel import Stanza, Transport
+from nfstuned.model.samples import Counted, Look
+from nfstuned.model.totals import GroupTotals, OpTotals, Place, SuperblockTotals, Totals
+from nfstuned.parse.proc.mountstats import Row, parse_transports
+
+UNBOUNDED = Span(0.0, 2.0**64, 2.0**64)
+"""That of counters from their own zero on, whenever that was."""
+_BYTES = 6
+_STILL = (0,) * _BYTES
+_ERRORS = 8
+_MOST_SUM = 2.0**63
+
+
+class Growth(NamedTuple):
+    """What one superblock's counters grew by; the operations of its whole group are apart."""
+
+    bytes: tuple[int, ...] = _STILL
+    kinds: Mapping[str, OpTotals] = MappingProxyType({})
+    upkeep: int = 0
+
+
+def superblock_growth(old: Stanza, now: Stanza, span: Span, without: Elsewhere) -> Growth:
+    """Return what a superblock's counters grew by, but for operations that are counted elsewhere.
+
+    Where a counter fell that did not wrap, or grew beyond reason, its growth is none: the next look goes on
+    from what it is now. Raises ParseError for damage.
+    """
+    kinds, upkeep = _kinds(old, now, span, without)
+    return Growth(_bytes(old, now, span), kinds, upkeep)
+
+
+def _bytes(old: Stanza, now: Stanza, span: Span) -> tuple[int, ...]:
+    try:
+        before, after = totals(old, now)
+        if before is after:
+            return _STILL
+        return tuple(grown(before[n], after[n], span.most_bytes, (64,)) for n in range(_BYTES))
+    except ResetError:
+        return _STILL
+
+
+def _kinds(old: Stanza, now: Stanza, span: Span, without: Elsewhere) -> tuple[dict[str, OpTotals], int]:
+    """Return the growth of each kind, and how many operations were the group's own."""
+    kinds: dict[str, OpTotals] = {}
+    upkeep = 0
+    try:
+        changed = list(operations(old, now, without))
+    except ResetError:
+        return kinds, upkeep
+    for name, before, after in changed:
+        growth = _op(before, after, span)
+        if name in GROUP_OPS:
+            upkeep += growth.ops
+        else:
+            kind = kind_of(name)
+            kinds[kind] = add(kinds.get(kind, OpTotals()), growth)
+    return kinds, upkeep
+
+
+def _op(before: Row, after: Row, span: Span) -> OpTotals:
+    """Return the growth of one operation; none where a counter of it fell that did not wrap."""
+    most = span.most_ops
+    has_errors = len(before) > _ERRORS and len(after) > _ERRORS
+    try:
+        ops = grown(before[0], after[0], most)
+        sent = grown(before[1], after[1], most)
+        timeouts = grown(before[2], after[2], most)
+        errors = grown(before[_ERRORS], after[_ERRORS], most) if has_errors else None
+    except ResetError:
+        return OpTotals(errors=0 if has_errors else None)
+    times = [_milliseconds(before[n], after[n]) for n in (5, 6, 7)]
+    return OpTotals(ops, max(0, sent - ops), timeouts, errors, *times)
+
+
+def _milliseconds(before: int, after: int) -> int:
+    """Return the growth of a sum of times: the kernel adds negative ones now and then, without their sign."""
+    growth = (after - before) % (1 << 64)
+    return growth if growth < (1 << 63) else 0
+
+
+def add(one: OpTotals, other: OpTotals) -> OpTotals:
+    """Return both together."""
+    errors = None if one.errors is None and other.errors is None else (one.errors or 0) + (other.errors or 0)
+    return OpTotals(
+        one.ops + other.ops,
+        one.retransmissions + other.retransmissions,
+        one.timeouts + other.timeouts,
+        errors,
+        one.queue_ms + other.queue_ms,
+        one.rtt_ms + other.rtt_ms,
+        one.execute_ms + other.execute_ms,
+    )
+
+
+def connected(had: GroupTotals, lines: tuple[Transport, ...], now_s: float) -> GroupTotals:
+    """Return the group with what its connections did since its last look, by their order.
+
+    A connection with smaller numbers than before is another one, and counted from its own zero, as one more
+    than ever before is. When there are fewer, nobody can say which went: nothing is counted in this look,
+    and of those that come back nothing of before.
+    """
+    span = Span.of(now_s - had.looked_s) if had.lines else UNBOUNDED
+    back = lines[len(had.lines) : had.most_lines]
+    known = [*had.lines, *back, *[None] * (len(lines) - len(had.lines) - len(back))]
+    pairs = zip(known, lines, strict=True) if len(known) == len(lines) else ()
+    growth = [_line(old, new, span) for old, new in pairs]
+    sums = [sum(column) for column in zip(*growth, strict=True)] or [0, 0, 0, 0]
+    return replace(
+        had,
+        looked_s=now_s,
+        lines=lines,
+        most_lines=max(had.most_lines, len(lines)),
+        sends=had.sends + sums[0],
+        connects=had.connects + sums[1],
+        in_flight_sum=had.in_flight_sum + sums[2],
+        backlog_sum=had.backlog_sum + sums[3],
+    )
+
+
+def _line(old: Transport | None, new: Transport, span: Span) -> tuple[int, int, int, int]:
+    after = (new.sends, new.connects or 0, new.in_flight_sum, new.backlog_sum)
+    if old is None:
+        return after
+    try:
+        return (
+            grown(old.sends, new.sends, span.most_ops),
+            grown(old.connects or 0, new.connects or 0, span.most_ops),
+            grown(old.in_flight_sum, new.in_flight_sum, _MOST_SUM, (64,)),
+            grown(old.backlog_sum, new.backlog_sum, _MOST_SUM, (64,)),
+        )
+    except ResetError:
+        another = new.sends <= old.sends and (new.connects or 0) <= (old.connects or 0)
+        return after if another else (0, 0, 0, 0)
+
+
+MOST_GONE = 256
+"""How many superblocks and groups that are gone are kept, the latest ones. One that comes back after that
+begins at 0, which everybody who reads counters takes for the restart that it is."""
+
+_COUNTED_ELSEWHERE = Elsewhere(GROUP_OPS)
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value", SuperblockTotals, GroupTotals)
+
+
+@dataclass(slots=True)
+class _Counting:
+    """One look on its way into the totals."""
+
+    before: Totals
+    look: Look
+    superblocks: dict[Place, SuperblockTotals]
+    groups: dict[str, GroupTotals]
+    known: dict[tuple[str, int | None], SuperblockTotals] = field(default_factory=dict)
+    """What was seen of each superblock last, by device and bdi: it is counted on from there, wherever it is
+    mounted by now."""
+    present: list[Place] = field(default_factory=list)
+    taken: dict[str, Elsewhere] = field(default_factory=dict)
+    """The groups whose own operations were counted in this look."""
+    connected: set[str] = field(default_factory=set)
+    """The groups whose connections were counted in this look."""
+    groups_present: dict[str, None] = field(default_factory=dict)
+
+
+def count(
+    before: Totals,
+    look: Look,
+    contests: Mapping[str, int],
+    most: int,
+    between: Callable[[], None] = lambda: None,
+) -> Totals:
+    """Return the totals with what the look shows; `contests` says per device how often another wrote.
+
+    Counted is what happened between looks: of a superblock that was there before the first one nothing else,
+    or whoever reads counters would see all of it as a burst when the daemon starts again. One that was made
+    since the look before is counted from its own zero. At most `most` superblocks are counted: those that
+    were stay, new ones wait for room. No number falls as long as its superblock or group is kept. `between`
+    is called after each superblock, for what cannot wait until the end.
+    """
+    places = {Place(counted.device, _first(counted)): counted for counted in look.superblocks}
+    counted = dict.fromkeys(place for place in before.present if place in places)
+    ordered = list(counted | dict.fromkeys(places))[:most]
+    left_out = frozenset(places.keys() - set(ordered))
+    counting = _Counting(before, look, dict(before.superblocks), dict(before.groups), _known(before))
+    for place in ordered:
+        _add(counting, place, places[place], contests.get(place.device, 0))
+        between()
+    return Totals(
+        looked_s=look.monotonic_s,
+        superblocks=_kept(counting.superblocks, counting.present),
+        present=tuple(counting.present),
+        groups=_kept(counting.groups, counting.groups_present),
+        groups_present=tuple(counting.groups_present),
+        left_out=left_out,
+        left_out_total=before.left_out_total + len(left_out - before.left_out),
+    )
+
+
+def _known(before: Totals) -> dict[tuple[str, int | None], SuperblockTotals]:
+    """Return what was seen of each superblock last; where its bdi is not known, of those that are there."""
+    known: dict[tuple[str, int | None], SuperblockTotals] = {}
+    present = set(before.present)
+    for place, one in before.superblocks.items():
+        key = one.counted.device, one.counted.bdi
+        had = known.get(key)
+        if (one.counted.bdi is not None or place in present) and (had is None or had.looked_s < one.looked_s):
+            known[key] = one
+    return known
+
+
+def _first(counted: Counted) -> str:
+    return counted.mount_points[0] if counted.mount_points else ""
+
+
+def _add(counting: _Counting, place: Place, now: Counted, contests: int) -> None:
+    """Count one superblock; one whose stanza is damaged or cut off stays as it was, and is counted later."""
+    had = counting.superblocks.get(place)
+    with suppress(ParseError):
+        had = counting.superblocks[place] = _added(counting, had, now, contests)
+    if had is not None:
+        counting.present.append(place)
+        if now.group in counting.groups:
+            counting.groups_present[now.group] = None
+
+
+def _added(
+    counting: _Counting, had: SuperblockTotals | None, now: Counted, contests: int
+) -> SuperblockTotals:
+    """Return the superblock with what it grew by, and count its group; raises ParseError for damage."""
+    if not now.stats.whole:
+        raise ParseError("/proc/self/mountstats", 0, f"the stanza of {now.source} is cut off")
+    # All superblocks of a group show the same connections: the first that can is asked.
+    lines = () if now.group in counting.connected else parse_transports(now.stats.transports)
+    last = counting.known.get((now.device, now.bdi), had)
+    last_s = counting.before.looked_s if last is None else last.looked_s
+    span = UNBOUNDED if last_s is None else Span.of(counting.look.monotonic_s - last_s)
+    fresh = last is None or _anew(last.counted, now)
+    born = fresh and last_s is not None and _born_within(now, span.seconds)
+    growth = Growth()
+    if born:
+        growth = _grow(counting, now, unused(now.stats), UNBOUNDED, fresh=True)
+    elif last is not None and not fresh and continues(last.counted.stats, now.stats, span.seconds):
+        growth = _grow(counting, now, last.counted.stats, span, fresh=False)
+    new = GroupTotals(0.0, () if born and not _is_old(counting, now.group) else lines)
+    _grow_group(counting, now.group, new, (lines, growth.upkeep))
+    return _grown((had, last), now, growth, counting.look, contests)
+
+
+def _anew(before: Counted, now: Counted) -> bool:
+    """Tell whether it is another superblock than before: by its bdi, or because it is younger."""
+    if before.bdi != now.bdi:
+        return True
+    ages = before.stats.age_s, now.stats.age_s
+    return ages[0] is not None and ages[1] is not None and ages[1] < ages[0]
+
+
+def _born_within(now: Counted, seconds: float) -> bool:
+    """Tell whether the superblock is no older than that, by its age in whole seconds of jiffies."""
+    return now.stats.age_s is not None and now.stats.age_s <= 1.1 * seconds + 2
+
+
+def _grow(counting: _Counting, now: Counted, old: Stanza, span: Span, *, fresh: bool) -> Growth:
+    """Return the growth; the first superblock of a group that can has the group's own operations in it.
+
+    A new one cannot where the group is known: its kernel text has what the group did before it came.
+    """
+    counted = counting.taken.get(now.group)
+    leads = counted is None and not (fresh and _is_old(counting, now.group))
+    without = NOTHING_ELSEWHERE if leads else counted or _COUNTED_ELSEWHERE
+    growth = superblock_growth(old, now.stats, span, without)
+    if leads:
+        shared = _COUNTED_ELSEWHERE if fresh else elsewhere(old, now.stats, GROUP_OPS)
+        counting.taken[now.group] = shared
+    return growth
+
+
+def _is_old(counting: _Counting, group: str) -> bool:
+    """Tell whether a group was there before; for all that is known, it was if any superblock was left out."""
+    return group in counting.before.groups_present or bool(counting.before.left_out)
+
+
+def _grow_group(
+    counting: _Counting, name: str, new: GroupTotals, seen: tuple[tuple[Transport, ...], int]
+) -> None:
+    """Add the group's own operations, and once in a look what its connections did; `new` begins one."""
+    lines, upkeep = seen
+    had = counting.groups.get(name, new)
+    if name not in counting.connected:
+        counting.connected.add(name)
+        had = connected(had, lines, counting.look.monotonic_s)
+    counting.groups[name] = replace(had, upkeep=had.upkeep + upkeep)
+
+
+def _grown(
+    before: tuple[SuperblockTotals | None, SuperblockTotals | None],
+    now: Counted,
+    growth: Growth,
+    look: Look,
+    contests: int,
+) -> SuperblockTotals:
+    """Return what its place had, which is None for a new one, with what it grew by since it was seen last."""
+    had, last = before
+    seen = 0 if last is None else last.contests_seen
+    more = contests - seen if contests >= seen else contests
+    since = look.time if last is None or _anew(last.counted, now) else last.since
+    if had is None:
+        return SuperblockTotals(now, look.monotonic_s, since, growth.bytes, growth.kinds, more, contests)
+    kinds = had.kinds
+    if growth.kinds:
+        added = {kind: add(kinds.get(kind, OpTotals()), new) for kind, new in growth.kinds.items()}
+        kinds = MappingProxyType({**kinds, **added})
+    sums = tuple(old + new for old, new in zip(had.bytes, growth.bytes, strict=True))
+    return SuperblockTotals(now, look.monotonic_s, since, sums, kinds, had.contests + more, contests)
+
+
+def _kept(values: dict[_Key, _Value], present: Iterable[_Key]) -> Mapping[_Key, _Value]:
+    """Return the values without those that went the longest ago, where too many are gone."""
+    gone = values.keys() - set(present)
+    if len(gone) > MOST_GONE:
+        oldest = sorted(gone, key=lambda key: values[key].looked_s)[: len(gone) - MOST_GONE]
+        values = {key: value for key, value in values.items() if key not in set(oldest)}
+    return MappingProxyType(values)

@@ -1,0 +1,1 @@
+"""What udev's rules do to a device."""

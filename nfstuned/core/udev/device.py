@@ -1,0 +1,224 @@
+"""A device as rules see it during one of its events, and how they match (udev-rules.c of systemd).
+
+Answers are True, False, or None for what the rules alone do not tell. Compared with udevadm test of 252.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+from nfstuned.model.udev import RuleWriter, UdevEvent, UdevRule, UdevToken
+from nfstuned.parse.udev.tokens import is_literal, uses_result
+
+_SUBSYSTEMS = ("subsystem", "bus", "class")
+"""Names of one thing: SUBSYSTEM=="bus" matches each."""
+_PIECE = re.compile(r"\\(.)|\[([!^]?)(\]?(?:\[:\w+:\]|\\.|[^\]\\])*)\]|([*?])|(.)", re.DOTALL)
+_CLASSES = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "blank": " \t",
+    "cntrl": "\0-\x1f\x7f",
+    "digit": "0-9",
+    "graph": "!-~",
+    "lower": "a-z",
+    "print": " -~",
+    "punct": "!-/:-@\\[-`{-~",
+    "space": " \t\n\r\f\v",
+    "upper": "A-Z",
+    "xdigit": "0-9A-Fa-f",
+}
+_MEMBER = re.compile(r"\[:(\w+):\]|(?:\\(.)|(.))(?:-(?:\\(.)|(.)))?", re.DOTALL)
+
+
+def matches(token: UdevToken, text: str) -> bool:
+    """Whether a match holds for a text.
+
+    An alternative that is empty, as in "|x", is the empty text.
+    """
+    return _is_one_of(token, text) is (token.operator == "==")
+
+
+def _is_one_of(token: UdevToken, text: str) -> bool:
+    if token.key in {"SUBSYSTEM", "SUBSYSTEMS"} and token.value in _SUBSYSTEMS:
+        return text in _SUBSYSTEMS
+    write = _glob if any(sign in token.value for sign in "*?[") else re.escape
+    flags = re.IGNORECASE if token.ignore_case else 0
+    return any(re.fullmatch(write(each), text, flags) for each in token.value.split("|"))
+
+
+@lru_cache(maxsize=64)
+def _glob(pattern: str) -> str:
+    """Return a shell pattern as a regular expression; a bracket that does not end stands for itself."""
+    return "".join(_piece(piece) for piece in _PIECE.finditer(pattern))
+
+
+def _piece(piece: re.Match[str]) -> str:
+    quoted, negated, inside, wild, plain = piece.groups()
+    if wild:
+        return "(?s:.)" + ("*" if wild == "*" else "")
+    if inside:
+        members = "".join(_members(each) for each in _MEMBER.finditer(inside))
+        nothing, anything = "(?!)", "(?s:.)"
+        return f"[{'^' if negated else ''}{members}]" if members else (anything if negated else nothing)
+    return re.escape(quoted or plain or piece[0])
+
+
+def _members(each: re.Match[str]) -> str:
+    """Return what stands in brackets: a class, a character or a range; a range from z to a holds nothing."""
+    if each[1]:
+        return _CLASSES.get(each[1], "")
+    first, last = each[2] or each[3], each[4] or each[5]
+    if last is None:
+        return re.escape(first)
+    return f"{re.escape(first)}-{re.escape(last)}" if first <= last else ""
+
+
+ATTRIBUTE = "read_ahead_kb"
+_ATTRIBUTES = {"uevent", "power", "min_bytes", "max_bytes", "strict_limit", "stable_pages_required"} | {
+    f"{limit}_ratio{fine}" for limit in ("min", "max") for fine in ("", "_fine")
+}
+"""The others that some kernel gives a bdi; what is none of a device's matches neither == nor !=."""
+_OWN = ("ACTION", "DEVPATH", "SUBSYSTEM")
+_KERNELS = {"SEQNUM", "SYNTH_UUID", "USEC_INITIALIZED", "TAGS", "CURRENT_TAGS"}
+"""Properties whose values only the event itself knows."""
+
+
+class Device:
+    """The device, and what earlier rules left behind: properties, tags, the last program's result."""
+
+    def __init__(self, event: UdevEvent) -> None:
+        self._event = event
+        self._facts = {
+            "ACTION": event.action,
+            "DEVPATH": event.devpath,
+            "KERNEL": event.kernel,
+            "SUBSYSTEM": event.subsystem,
+            "NAME": "",
+            "DRIVER": "",
+            # A virtual device has no parents: only it can answer for them.
+            "KERNELS": event.kernel,
+            "SUBSYSTEMS": event.subsystem,
+            "DRIVERS": "",
+        }
+        self._properties: dict[str, str | None] = {
+            **dict.fromkeys(_KERNELS),
+            **{name: self._facts[name] for name in _OWN},
+        }
+        self._kb = event.read_ahead_kb
+        self._imported = False
+        self._tagged = False
+        self._program: str | None = None
+        self._runs: dict[str, RuleWriter] = {}
+        self._runs_are_final = False
+        self._judges: Mapping[str, Callable[[UdevToken], bool | None]] = {
+            **dict.fromkeys(("SYMLINK", "TAG", "TAGS"), self._has),
+            **dict.fromkeys(("ATTR", "ATTRS"), self._attribute),
+            "ENV": self._property,
+            "TEST": self._test,
+            "PROGRAM": self._run_program,
+            "RESULT": self._result,
+            "IMPORT": self._import,
+        }
+
+    @property
+    def runs(self) -> tuple[RuleWriter, ...]:
+        """What writes among the commands that run when all rules were applied."""
+        return tuple(self._runs.values())
+
+    def judge(self, rule: UdevRule) -> bool | None:
+        """Return whether all matches of a rule hold; its programs have run then."""
+        answer: bool | None = True
+        for token in rule.tokens:
+            if not token.is_match:
+                break
+            held = self._holds(token)
+            if held is False:
+                return False
+            if held is None:
+                answer = None
+        return answer
+
+    def is_attribute(self, name: str) -> bool:
+        """Whether an ATTR of that name writes the device's read_ahead_kb."""
+        if name.startswith("["):
+            where, _, name = name[1:].partition("]")
+            if where != f"{self._event.subsystem}/{self._event.kernel}":
+                return False
+        return [part for part in name.split("/") if part not in {"", "."}] == [ATTRIBUTE]
+
+    def program_of(self, token: UdevToken) -> str | None:
+        """Return the command whose output a value takes in; %c is the last one's, of whichever rule."""
+        return self._program if uses_result(token.value) else None
+
+    def assign(self, token: UdevToken, *, certain: bool) -> None:
+        """Note what an assignment leaves behind for later rules."""
+        if token.key == "TAG":
+            self._tagged = True
+        elif token.key == "ENV":
+            known = certain and token.operator == "=" and is_literal(token.value)
+            self._properties[token.attribute or ""] = token.value if known else None
+        elif token.key == "ATTR" and self.is_attribute(token.attribute or ""):
+            # The kernel keeps whole pages of it, or refuses it.
+            self._kb = None
+
+    def run(self, token: UdevToken, writer: RuleWriter | None, *, certain: bool) -> None:
+        """Add a command to those that run in the end; = drops the earlier ones, := is the last word."""
+        if self._runs_are_final:
+            return
+        if certain and token.operator != "+=":
+            self._runs.clear()
+        self._runs_are_final = certain and token.operator == ":="
+        if writer is not None:
+            self._runs[token.value] = writer
+
+    def _holds(self, token: UdevToken) -> bool | None:
+        if token.key in self._facts:
+            return matches(token, self._facts[token.key])
+        judge = self._judges.get(token.key)
+        return judge(token) if judge else None
+
+    def _has(self, token: UdevToken) -> bool | None:
+        """Judge TAG and SYMLINK, of which a bdi has none: only devices with a node get links.
+
+        udev turns == round for `?*`, and then takes a device without tags for one that matches.
+        """
+        if self._tagged and token.key != "SYMLINK":
+            return None
+        return (token.operator == "!=") is not (token.value == "?*")
+
+    def _test(self, token: UdevToken) -> bool | None:
+        return token.operator == "==" if token.value == ATTRIBUTE and not token.attribute else None
+
+    def _run_program(self, token: UdevToken) -> None:
+        self._program = token.value
+
+    def _result(self, token: UdevToken) -> bool | None:
+        return matches(token, "") if self._program is None else None
+
+    def _import(self, token: UdevToken) -> bool | None:
+        if token.attribute == "parent":
+            return token.operator == "!="
+        if token.attribute in {"db", "cmdline"}:
+            self._properties[token.value] = None
+        else:
+            self._imported = True
+            self._properties = {name: self._properties[name] for name in (*_OWN, *_KERNELS)}
+        return None
+
+    def _property(self, token: UdevToken) -> bool | None:
+        name = token.attribute or ""
+        value = self._properties.get(name, None if self._imported else "")
+        return None if value is None else matches(token, value)
+
+    def _attribute(self, token: UdevToken) -> bool | None:
+        name = token.attribute or ""
+        if name == "subsystem":
+            return matches(token, self._event.subsystem)
+        if self._kb is not None and self.is_attribute(name):
+            return matches(token, self._kb)
+        elsewhere = name.startswith("[") or ".." in name or not is_literal(name)
+        first = name.lstrip("./").partition("/")[0]
+        known = first in _ATTRIBUTES or first in {ATTRIBUTE, "subsystem"}
+        return None if elsewhere or known else False

@@ -1,0 +1,85 @@
+"""The udev rules of distributions that write the read-ahead of every NFS mount, and the files that mask them.
+
+While nfstuned.service runs, a file of the same name in /run/udev/rules.d, without any rule, hides each of
+them (udev(7)). What an administrator has set is his, and stays in force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from nfstuned.model.requests import NFSRAHEAD, Setting
+from nfstuned.model.udev import MASKED_NAMES, NFS_RULES, UdevFile, UdevRule, UdevToken
+from nfstuned.parse.udev.rules import parse_udev_rules
+
+_PACKAGED = ("/usr/lib/udev/rules.d/", "/lib/udev/rules.d/")
+_VENDORS = "/usr/"
+_ADDED = (UdevToken("ACTION", None, "==", "add"), UdevToken("SUBSYSTEM", None, "==", "bdi"))
+_ATTRIBUTE = "read_ahead_kb"
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """One name, and why its file is left in force; "" where it is masked."""
+
+    name: str
+    left: str = ""
+
+
+def choose(files: Iterable[UdevFile], settings: Iterable[Setting]) -> tuple[Mask, ...]:
+    """Return what becomes of each name, given the files that count without nfstuned's masks.
+
+    nfs-utils may be installed later than nfstuned: its name is masked also where there is no such file.
+    """
+    there = {file.path.rpartition("/")[2]: file for file in files}
+    administrators = set_by_administrator(settings)
+    masks: list[Mask] = []
+    for name in MASKED_NAMES:
+        file = there.get(name)
+        if file is None and name != NFS_RULES:
+            continue
+        if name == NFS_RULES and administrators is not None:
+            one = administrators
+            left = f"{one.file}:{one.line} sets {one.name}={one.value} below [nfsrahead]"
+        else:
+            left = "" if file is None or is_default(file) else f"{file.path} is not the distribution's own"
+        masks.append(Mask(name, left))
+    return tuple(masks)
+
+
+def set_by_administrator(settings: Iterable[Setting]) -> Setting | None:
+    """Return the last line below [nfsrahead] that is not a vendor's; None where there is none."""
+    lines = [one for one in settings if one.section == NFSRAHEAD and not one.file.startswith(_VENDORS)]
+    return lines[-1] if lines else None
+
+
+def is_default(file: UdevFile) -> bool:
+    """Return whether a file is a distribution's, with its one known rule and nothing else."""
+    name = file.path.rpartition("/")[2]
+    if name not in MASKED_NAMES or not file.path.startswith(_PACKAGED):
+        return False
+    parsed = parse_udev_rules(file.text)
+    if len(parsed.rules) != 1 or parsed.defects:
+        return False
+    return _is_nfs_utils(parsed.rules[0]) if name == NFS_RULES else _is_ec2_utils(parsed.rules[0])
+
+
+def _is_nfs_utils(rule: UdevRule) -> bool:
+    return _is_writer(rule, "%c") and any(
+        token.key == "PROGRAM" and token.value.split(" ")[0].endswith("/nfsrahead") for token in rule.tokens
+    )
+
+
+def _is_ec2_utils(rule: UdevRule) -> bool:
+    return _is_writer(rule, "15360") and any(
+        token.key == "PROGRAM" and token.value.endswith(" /proc/fs/nfsfs/volumes") for token in rule.tokens
+    )
+
+
+def _is_writer(rule: UdevRule, value: str) -> bool:
+    """Return whether a rule only writes this value to bdis that are added, if a program lets it."""
+    known = {*_ADDED, UdevToken("ATTR", _ATTRIBUTE, "=", value)}
+    others = [token for token in rule.tokens if token not in known]
+    plain = rule.goto is None and rule.label is None and known <= set(rule.tokens)
+    return plain and all(token.is_match and token.key in {"KERNEL", "PROGRAM"} for token in others)

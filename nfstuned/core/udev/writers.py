@@ -1,0 +1,200 @@
+"""Which udev rules write the read-ahead of an NFS superblock, and which have the last word.
+
+Read from the rules alone: what a program says, what a file holds and what the host is stay unknown. A rule
+that hangs on such may write.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from nfstuned.core.udev.device import ATTRIBUTE, Device
+from nfstuned.core.udev.mask import is_default, set_by_administrator
+from nfstuned.model.facts import Facts
+from nfstuned.model.udev import NFS_RULES, RuleWriter, UdevEvent, UdevFile, UdevRule, UdevToken
+from nfstuned.parse.udev.rules import parse_udev_rules
+
+NFS_ADDED = UdevEvent()
+NFSRAHEAD = "nfsrahead"
+_ECHO = re.compile(r"""\becho\s+(?:-n\s+)?["']?([0-9]+)\b""")
+
+
+@lru_cache(maxsize=2)
+def find_writers(files: tuple[tuple[str, str], ...], event: UdevEvent = NFS_ADDED) -> tuple[RuleWriter, ...]:
+    """Return the rules that write read_ahead_kb at an event, the last writer last.
+
+    `files` are paths and texts in udev's order, without what is masked. Commands of RUN come after all rules.
+    The last two results are kept: a contest asks again and again about the same files, at two events.
+    """
+    device = Device(event)
+    written: list[RuleWriter] = []
+    for file, text in files:
+        for rule, certain, passed in _reached(device, parse_udev_rules(text).rules):
+            found = RuleWriter(file, rule.line, "", None, certain=certain, passed=passed)
+            written.extend(_writes(device, rule, found))
+    return (*written, *device.runs)
+
+
+def find_culprit(writers: tuple[RuleWriter, ...], kb: int, page_kb: int) -> RuleWriter | None:
+    """Return the last of the rules that may be why `kb` stands there; None where none of them writes it."""
+    return next((writer for writer in reversed(writers) if writer.may_write(kb, page_kb)), None)
+
+
+def describe(writer: RuleWriter) -> str:
+    """Return where a person changes what a rule writes."""
+    program = (writer.program or "").split(" ")[0].rpartition("/")[2]
+    return f"{writer.file}, set by [nfsrahead] of /etc/nfs.conf" if program == NFSRAHEAD else writer.file
+
+
+def _reached(device: Device, rules: tuple[UdevRule, ...]) -> Iterator[tuple[UdevRule, bool, bool]]:
+    """Yield the rules that may apply, whether they do, and whether a jump may pass over them.
+
+    After udev_rules_apply_to_event() and its jumps.
+
+    A jump that may be taken leaves two ways to what lies before its label, where the ways meet again.
+    """
+    jumped: set[str] = set()
+    falls = True
+    for rule in rules:
+        if rule.label in jumped:
+            jumped.discard(rule.label)
+            falls = True
+        if not falls:
+            continue
+        applies = device.judge(rule)
+        if applies is False:
+            continue
+        yield rule, applies is True and not jumped, bool(jumped)
+        if rule.goto is not None:
+            falls = not applies
+            jumped.add(rule.goto)
+
+
+def _writes(device: Device, rule: UdevRule, found: RuleWriter) -> Iterator[RuleWriter]:
+    """Yield what a rule writes itself, and note what it leaves behind for later ones."""
+    for token in rule.tokens:
+        command = token.value if token.key in {"PROGRAM", "IMPORT"} else ""
+        if _writes_itself(command):
+            yield _command_writer(found, command)
+        if token.is_match:
+            continue
+        if token.key == "RUN":
+            writer = _command_writer(found, token.value) if _writes_itself(token.value) else None
+            device.run(token, writer, certain=found.certain)
+            continue
+        if token.key == "ATTR" and device.is_attribute(token.attribute or ""):
+            yield replace(found, value=token.value, program=device.program_of(token))
+        device.assign(token, certain=found.certain)
+
+
+def _command_writer(found: RuleWriter, command: str) -> RuleWriter:
+    value = _ECHO.search(command)
+    return replace(found, value=value[1] if value else "", program=command, certain=False)
+
+
+def _writes_itself(command: str) -> bool:
+    """Whether a command seems to write the attribute, as `sh -c 'echo 1024 > …/read_ahead_kb'` does."""
+    return ATTRIBUTE in command and (">" in command or "tee " in command)
+
+
+_ROWS = "/nfsfs/volumes"
+"""The kernel's list of NFS superblocks: a program that reads it is taken for one that finds them."""
+_STATIC = {"ACTION", "SUBSYSTEM", "KERNEL", "DEVPATH"}
+_BEHIND = re.compile(r"\b(?:ENV|TAGS?|RUN|RESULT|IMPORT)\b")
+_SAID = re.compile(r"%c|\$result")
+
+
+def rule_writers(facts: Facts, event: UdevEvent = NFS_ADDED) -> tuple[RuleWriter, ...]:
+    """Return the rules that may write the read-ahead of a new superblock, the last one last."""
+    return file_writers(_counting(facts), event)
+
+
+def _counting(facts: Facts) -> tuple[UdevFile, ...]:
+    """Return the rules files that count once the service runs, where it starts at boot and does not run yet.
+
+    Where it runs, the files are what they are: a mask is among them, or could not be made.
+    """
+    daemon = facts.system.daemon
+    if not (daemon.masks_rules and daemon.enabled and not daemon.active):
+        return facts.udev
+    administrators = set_by_administrator(facts.writers)
+    return tuple(
+        file
+        for file in facts.udev
+        if not is_default(file) or (file.path.endswith("/" + NFS_RULES) and administrators is not None)
+    )
+
+
+def _that_matter(files: Iterable[UdevFile]) -> tuple[tuple[str, str], ...]:
+    """Return paths and texts of the files that decide it: to read all of a host's rules takes its time.
+
+    The others matter where a rule looks at what earlier ones left behind, or runs commands in the end.
+    """
+    everything = tuple((file.path, file.text) for file in files if file.text)
+    about = tuple((path, text) for path, text in everything if ATTRIBUTE in text)
+    return everything if any(_looks_back(text) for _, text in about) else about
+
+
+def _looks_back(text: str) -> bool:
+    return bool(_BEHIND.search(text)) or ("PROGRAM" not in text and bool(_SAID.search(text)))
+
+
+def in_force(facts: Facts) -> tuple[RuleWriter, ...]:
+    """Return those of them that no later rule overrules for every NFS superblock."""
+    return last_words(facts.udev, rule_writers(facts))
+
+
+def last_words(files: Iterable[UdevFile], writers: Sequence[RuleWriter]) -> tuple[RuleWriter, ...]:
+    """Return the writers from the last on that writes for every NFS superblock."""
+    known = tuple(files)
+    last = max((at for at, writer in enumerate(writers) if reaches_all(known, writer)), default=0)
+    return tuple(writers[last:])
+
+
+def file_writers(files: Iterable[UdevFile], event: UdevEvent = NFS_ADDED) -> tuple[RuleWriter, ...]:
+    """Return the rules of files that may write the read-ahead of a new superblock, the last one last."""
+    return find_writers(_that_matter(files), event)
+
+
+def reaches_all(files: Iterable[UdevFile], writer: RuleWriter) -> bool:
+    """Whether a rule writes for every NFS superblock of the host's own namespaces.
+
+    So does one that asks the kernel's list of them, and nfs-utils' own. Whether another program's answer, or
+    a jump on one, lets a rule through is not known.
+    """
+    known = tuple(files)
+    programs = [token for token in _asked(known, writer) if token.key == "PROGRAM"]
+    asks = is_nfsrahead(writer) or (bool(programs) and all(_finds_nfs(token) for token in programs))
+    return unsure(known, writer) <= ({"PROGRAM", "RESULT"} if asks else set())
+
+
+def _finds_nfs(program: UdevToken) -> bool:
+    return _ROWS in program.value and program.operator == "=="
+
+
+def unsure(files: Iterable[UdevFile], writer: RuleWriter) -> set[str]:
+    """Return the keys of a rule that only the host can answer; GOTO where a jump may pass over it."""
+    if writer.certain:
+        return set()
+    keys = {token.key for token in _asked(files, writer)}
+    return keys - _STATIC | ({"GOTO"} if writer.passed else set())
+
+
+def _asked(files: Iterable[UdevFile], writer: RuleWriter) -> list[UdevToken]:
+    """Return the matches of the rule that writes."""
+    text = next(file.text for file in files if file.path == writer.file)
+    rule = next(rule for rule in _rules_of(text) if rule.line == writer.line)
+    return [token for token in rule.tokens if token.is_match]
+
+
+@lru_cache(maxsize=8)
+def _rules_of(text: str) -> tuple[UdevRule, ...]:
+    return parse_udev_rules(text).rules
+
+
+def is_nfsrahead(writer: RuleWriter) -> bool:
+    """Whether nfs-utils' program decides the value."""
+    return (writer.program or "").split(" ")[0].endswith("/" + NFSRAHEAD)

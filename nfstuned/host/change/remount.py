@@ -1,0 +1,210 @@
+"""Unmount and mount, by the tools of the system, and say what is mounted. Nothing here touches a mount.
+
+What a tool says of its success is not believed: mountinfo tells what came of it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FrameType
+
+from nfstuned.host.change.bdi import identity
+from nfstuned.host.command import run
+from nfstuned.host.look.host import observe_servers, observe_volumes
+from nfstuned.host.look.users import Holders, path_uses
+from nfstuned.host.network.ping import ping
+from nfstuned.host.network.reach import Place, reach
+from nfstuned.host.root import Root
+from nfstuned.model.connections import RELOAD, Connections, Hands, Node, Part, Plan, Sight, UnitState, Way
+from nfstuned.model.facts import Reachable
+from nfstuned.model.kernel import Mount, Volume
+from nfstuned.parse.etc.units import PROPERTIES, parse_units
+from nfstuned.parse.proc.mountinfo import parse_mountinfo, parse_nodes
+from nfstuned.parse.proc.nfsfs import parse_volumes
+
+LOCK = "run/nfstuned/remount.lock"
+UMOUNT_S = 60.0
+"""It writes first what has not reached the server yet."""
+MOUNT_S = 120.0
+"""As long as mount.nfs itself tries; systemd gives up after 90 s."""
+SYSTEMCTL_S = 30.0
+GONE_S = 10.0
+"""Requests under way hold a superblock for a moment longer than its last mount."""
+PATIENCE_S = 10.0
+"""How long a server that stopped to answer is waited for, once for all mounts."""
+ANSWER_S = 5.0
+"""A server that takes longer for a request that does nothing is as good as dead to whoever waits for it."""
+_STEP_S = 0.1
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+class LiveGround:
+    """This host, as a remount needs to know it."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+
+    def obstacle(self) -> str:
+        """Return why nothing can be unmounted from here, whatever is asked for; "" where it can."""
+        if os.geteuid() != 0:
+            return "only root can unmount, and see all that uses a mount"
+        return container(self._root)
+
+    def nodes(self) -> tuple[Node, ...]:
+        """Return all mounts of this mount namespace."""
+        return parse_nodes(self._root.read_or_empty(f"{self._root.view}/mountinfo"))
+
+    def sight(self, devices: frozenset[str], units: Sequence[str]) -> Sight:
+        """Return who uses these superblocks, and what systemd says of these units."""
+        nodes, systemd = self.nodes(), self._root.exists("run/systemd/system")
+        holders = Holders(self._root, nodes)
+        return Sight(
+            nodes=nodes,
+            spaces=holders.spaces(),
+            uses=holders.uses(devices),
+            paths=path_uses(self._root, nodes),
+            volumes=_volumes(self._root),
+            systemd=systemd,
+            units=_units(units) if systemd and units else {},
+        )
+
+    def hands(self, places: Sequence[Place], signals: Sequence[int]) -> Hands:
+        """Return who carries out a plan; `places` must open, and `signals` grows when it is to end."""
+        return LiveHands(self._root, places, signals)
+
+
+def container(root: Root) -> str:
+    """Return why mounts and connections of the host cannot be changed from here; "" where they can."""
+    for name, what in (("mnt", "mounts"), ("net", "connections")):
+        own, inits = (_number(root, f"proc/{pid}/ns/{name}") for pid in ("self", "1"))
+        if own != inits:
+            return f"process 1 has other {what} than this one (a container?): run it on the host itself"
+    return ""
+
+
+def _number(root: Root, name: str) -> int:
+    try:
+        return os.stat(root.path(name)).st_ino
+    except OSError:
+        return 0
+
+
+def _volumes(root: Root) -> frozenset[str]:
+    rows = parse_volumes(observe_volumes(root))
+    return frozenset(row.device for row in rows if isinstance(row, Volume))
+
+
+def _units(names: Sequence[str]) -> dict[str, UnitState]:
+    asked = run(["systemctl", "show", f"--property={','.join(PROPERTIES)}", "--", *names], SYSTEMCTL_S)
+    return dict(parse_units(asked.output))
+
+
+@contextmanager
+def uninterrupted() -> Iterator[list[int]]:
+    """Note signals that would end this process while mounts are away; each is one more in the list."""
+    seen: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        del frame
+        seen.append(number)
+
+    before = {number: signal.signal(number, note) for number in _SIGNALS}
+    try:
+        yield seen
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _unusable(name: str, states: Mapping[str, UnitState]) -> str:
+    state = states.get(name)
+    if state is None or not state.fragment:
+        return f"{name}: systemd makes no unit of what asks for it"
+    return f"{name} {state.against}" if state.against else ""
+
+
+class LiveHands:
+    """The tools of this host. They do nothing where the server says nothing.
+
+    Of its `places` the first must answer as an NFS server; where that is the end of a tunnel, the others
+    must open.
+    """
+
+    def __init__(self, root: Root, places: Sequence[Place], signals: Sequence[int]) -> None:
+        self._root = root
+        self._places = tuple(places)
+        self._signals = signals
+        self._patience_s = PATIENCE_S
+
+    def reload(self, plan: Plan) -> str:
+        """Let systemd read its files, and look at what the units are then."""
+        if problem := run(RELOAD.argv, SYSTEMCTL_S).problem:
+            return f"{RELOAD}: {problem}"
+        states = _units([part.unit for part in plan.going if part.unit])
+        found = (_unusable(part.unit, states) for part in plan.going if part.unit)
+        return next((why for why in found if why), "")
+
+    def unmount(self, part: Part) -> str:
+        """Unmount it, unless somebody wants this to end or the server says nothing any more."""
+        if self._signals:
+            return f"interrupted by {signal.Signals(self._signals[0]).name}"
+        found = self._mount(part.point)
+        if found is None or found.mount_id != part.mount_id:
+            return "it is not the mount any more that was there"
+        return self._silent() or run(part.leave.argv, UMOUNT_S).problem
+
+    def mount(self, way: Way) -> str:
+        """Mount by this command, unless the server says nothing."""
+        while silent := self._silent():
+            if self._patience_s <= 0:
+                return silent
+            started = time.monotonic()
+            time.sleep(1)
+            self._patience_s -= time.monotonic() - started
+        return run(way.argv, MOUNT_S).problem
+
+    def mounted(self, point: str) -> bool:
+        """Return whether an NFS mount is there."""
+        return self._mount(point) is not None
+
+    def nconnect(self, point: str) -> int | None:
+        """Return the number of connections in effect; None where nothing is mounted."""
+        found = self._mount(point)
+        return None if found is None else found.options.number("nconnect") or 1
+
+    def held(self, plan: Plan) -> str:
+        """Return what still keeps the connections after a while; "" where they are gone."""
+        end = time.monotonic() + GONE_S
+        while (why := self._held(plan.connections)) and time.monotonic() < end:
+            time.sleep(_STEP_S)
+        return why
+
+    def _held(self, known: Connections) -> str:
+        left = [device for device, inode in known.superblocks if identity(self._root, device) == inode]
+        if left:
+            return f"something still uses {', '.join(left)}, and with it the connections"
+        mine = (known.version, known.address, known.port)
+        rows = observe_servers(self._root)
+        clients = sum(1 for row in rows if (row.version, row.address, row.port) == mine)
+        if known.clients and clients >= known.clients:
+            return f"something still uses the connections to {known.address} port {known.port}"
+        return ""
+
+    def _silent(self) -> str:
+        """Return which server does not answer; "" where all do."""
+        found = {(one.address, one.port): one for one in reach([[place] for place in self._places])}
+        for place in self._places:
+            one = found.get(place)
+            if one is None or one.state is not Reachable.OPEN:
+                why = "not tried" if one is None else one.detail or one.state.value
+                return f"{place[0]} port {place[1]}: {why}"
+        return ping(self._places[0], ANSWER_S) if self._places else ""
+
+    def _mount(self, point: str) -> Mount | None:
+        text = self._root.read_or_empty(f"{self._root.view}/mountinfo")
+        mounts = (one for one in parse_mountinfo(text) if isinstance(one, Mount) and one.point == point)
+        return next(iter(reversed(list(mounts))), None)

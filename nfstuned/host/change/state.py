@@ -1,0 +1,77 @@
+"""What nfstuned did, in /run/nfstuned/read-ahead: one small file a superblock, written before the value is.
+
+A crash can therefore leave a record without a change, never a change without its record. The folder is the
+only truth: the daemon, `apply` and `undo` all read it afresh.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+
+from nfstuned.host.root import Root
+from nfstuned.model.mounts import Record
+
+FOLDER = "run/nfstuned/read-ahead"
+LENGTH = 96
+"""Bytes of a record's file: four JSON values of at most 20 characters, and spaces."""
+
+
+class State:
+    """The records of one host."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._folder = root.path(FOLDER)
+
+    def prepare(self) -> None:
+        """Make the folder. Raises OSError."""
+        os.makedirs(self._folder, mode=0o755, exist_ok=True)
+
+    def get(self, device: str) -> Record | None:
+        """Return the record of a device number; None when there is none, or none that is whole."""
+        text = self._root.read_or_empty(f"{FOLDER}/{device}")
+        return _record(device, text) if text else None
+
+    def all(self) -> dict[str, Record]:
+        """Return every record by its device number."""
+        names = self._root.names(FOLDER)
+        return {name: record for name in names if (record := self.get(name)) is not None}
+
+    def put(self, record: Record) -> None:
+        """Keep a record. Raises OSError.
+
+        One write(2) of always the same length replaces the record before it: whenever a reader looks or the
+        daemon is killed, it is the old one, the new one, or (the first one) none.
+        """
+        values = [record.bdi, record.original_kb, record.written_kb, record.undone]
+        fd = self._open(record.device)
+        try:
+            os.write(fd, json.dumps(values).ljust(LENGTH).encode())
+        finally:
+            os.close(fd)
+
+    def _open(self, device: str) -> int:
+        name, flags = f"{self._folder}/{device}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+        try:
+            return os.open(name, flags, 0o644)
+        except FileNotFoundError:
+            # Somebody has cleaned up. What was kept is lost, which is no reason to tune no more.
+            self.prepare()
+            return os.open(name, flags, 0o644)
+
+    def drop(self, device: str) -> None:
+        """Forget a device number; it is no error when nothing is known of it."""
+        with suppress(FileNotFoundError):
+            os.unlink(f"{self._folder}/{device}")
+
+
+def _record(device: str, text: str) -> Record | None:
+    try:
+        bdi, original, written, undone = json.loads(text)
+    except (TypeError, ValueError):
+        return None
+    if not all(type(value) is int for value in (bdi, original, written)):
+        return None
+    return Record(device, bdi, original, written, undone is True)

@@ -1,0 +1,68 @@
+"""The configuration, read and validated in this process. Not for the daemon: it brings pydantic."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from nfstuned.errors import ConfigError
+from nfstuned.host.config import INVALID, PROFILES, find_files
+from nfstuned.host.root import Root
+from nfstuned.model.policy import Policy
+from nfstuned.parse.config.policy import parse_config
+from nfstuned.parse.config.policy_json import policy_to_json
+
+
+def builtin_profiles() -> tuple[tuple[str, str], ...]:
+    """Return the name and the text of each built-in profile's file, in the order of their names."""
+    names = sorted(name for name in os.listdir(PROFILES) if name.endswith(".toml"))
+    return tuple((f"built-in {name}", _text(os.path.join(PROFILES, name))) for name in names)
+
+
+def load(root: Root) -> Policy:
+    """Return the policy of the files below `root`; raises ConfigError with every problem of every file."""
+    problems: list[str] = []
+    names: tuple[str, ...] = ()
+    try:
+        names = find_files(root)
+    except ConfigError as error:
+        problems.extend(error.problems)
+    texts = [(root.path(name), text) for name in names if (text := _read(root, name, problems)) is not None]
+    try:
+        policy = parse_config(builtin_profiles(), texts)
+    except ConfigError as error:
+        problems.extend(error.problems)
+    if problems:
+        raise ConfigError(tuple(problems))
+    return policy
+
+
+def main(prefix: str) -> int:
+    """Print the policy as JSON, or the problems one a line; return the child's exit status."""
+    try:
+        text, status = policy_to_json(load(Root(prefix))), 0
+    except ConfigError as error:
+        text, status = "\n".join(error.problems), INVALID
+    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+    sys.stdout.flush()
+    return status
+
+
+def _text(file: str) -> str:
+    with open(file, encoding="utf-8") as opened:
+        return opened.read()
+
+
+def _read(root: Root, name: str, problems: list[str]) -> str | None:
+    try:
+        text = root.read(name)
+    except OSError as error:
+        problems.append(f"{root.path(name)}: cannot be read: {error.strerror}")
+        return None
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        problems.append(f"{root.path(name)}:{line}: not UTF-8, which TOML is written in")
+        return None
+    return text

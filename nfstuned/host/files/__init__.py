@@ -1,0 +1,1 @@
+"""Files that are put in their place as a whole or not at all."""

@@ -1,0 +1,224 @@
+"""The files beside the program: pages of rules, and what is put where the system looks."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+import sys
+import sysconfig
+from collections.abc import Iterable
+from contextlib import suppress
+
+import nfstuned
+from nfstuned.host.image_root import ImageRoot
+from nfstuned.host.root import UnusableError
+from nfstuned.model.files import FILES, RULE, SERVICES, Content, Link
+from nfstuned.parse.etc.installed import digest
+
+_PACKAGE = os.path.dirname(os.path.abspath(nfstuned.__file__))
+_PAGES = os.path.join(_PACKAGE, "data", "rules")
+_PAGES_OF_CHECKOUT = os.path.join(os.path.dirname(_PACKAGE), "docs", "rules")
+
+
+def page(rule: str) -> str:
+    """Return a rule's page in Markdown; "" when it has none."""
+    folder = _PAGES if os.path.isdir(_PAGES) else _PAGES_OF_CHECKOUT
+    try:
+        with open(os.path.join(folder, f"{rule}.md"), encoding="utf-8") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+_INSTALLED = os.path.join(_PACKAGE, "data", "install")
+_BAKED = os.path.join(_PACKAGE, "data", "bake")
+"""Unlike the files to install it is in packages as well."""
+_CHECKOUT = os.path.dirname(_PACKAGE)
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+_NEW = ".nfstuned-new"
+_COMMAND = b"/usr/bin/nfstuned "
+"""What units start: as a word of their own, or of a shell's."""
+_PLAIN = re.compile(r"[\w/.+@~-]+", re.ASCII)
+"""What needs no quotes in a unit (systemd.syntax(7))."""
+
+
+def contents(prefix: str, command: str) -> dict[str, bytes]:
+    """Return the text of each file by its path below the root; the units start `command`.
+
+    Raises OSError where this installation has none of its own, as that of a package.
+    """
+    texts = {f"{prefix}/{place}": _source(name) for name, place in FILES.items()}
+    for unit in (f"{prefix}/{FILES[name]}" for name in SERVICES):
+        texts[unit] = texts[unit].replace(_COMMAND, f"{command} ".encode())
+    return texts
+
+
+def own_command(root: ImageRoot) -> str:
+    """Return the command of this installation as the host or image of `root` knows it. Raises OSError.
+
+    Root will run it at each boot: so nobody else may have written it.
+    """
+    path = os.path.realpath(_called())
+    top = os.path.realpath(root.prefix)
+    inside = path.removeprefix(top.rstrip("/")) if path.startswith(top.rstrip("/") + "/") else path
+    if not _PLAIN.fullmatch(inside):
+        raise OSError(
+            errno.EINVAL, "a unit cannot name it: install nfstuned in a folder with a plain name", path
+        )
+    if not root.executable(inside.lstrip("/")):
+        reason = f"{root.prefix} has no such command: install nfstuned there, at the same place"
+        raise OSError(errno.ENOENT, reason, inside)
+    status = os.stat(path)
+    if status.st_uid not in {0, os.geteuid()} or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        reason = "another user could change what root would then run: install nfstuned as root"
+        raise OSError(errno.EPERM, reason, path)
+    return inside
+
+
+def daemonless_rule() -> bytes:
+    """Return the text of the udev rule that does without the service. Raises OSError."""
+    name = os.path.basename(RULE) if os.path.isdir(_BAKED) else RULE
+    with open(os.path.join(_BAKED if os.path.isdir(_BAKED) else _CHECKOUT, name), "rb") as file:
+        return file.read()
+
+
+def digest_at(root: ImageRoot, path: str) -> str | None:
+    """Return the digest of a file or a link; None where there is nothing, "" for anything else.
+
+    Raises OSError where it cannot be told, as with folders that this user may not enter.
+    """
+    try:
+        with root.place(path, last=False) as (folder, name):
+            kind = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+            if stat.S_ISLNK(kind):
+                return digest(Link(os.readlink(name, dir_fd=folder)))
+        return digest(root.read_bytes(path)) if stat.S_ISREG(kind) else ""
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except UnusableError:
+        return ""
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, root.path(path)) from None
+
+
+def missing_folders(root: ImageRoot, paths: Iterable[str]) -> tuple[str, ...]:
+    """Return the folders that must be made for these files, each before the ones in it."""
+    found: dict[str, None] = {}
+    for path in paths:
+        parts = path.split("/")[:-1]
+        for count in range(1, len(parts) + 1):
+            folder = "/".join(parts[:count])
+            if not root.exists(folder):
+                found[folder] = None
+    return tuple(found)
+
+
+def put(root: ImageRoot, path: str, content: Content, before: str | None) -> None:
+    """Write a file, whole or not at all, in the place of one whose digest is `before`. Raises OSError.
+
+    Its folders are made where they are missing. A kill may leave a file beside it that ends with
+    ".nfstuned-new", which the next call takes away.
+    """
+    try:
+        for folder in missing_folders(root, [path]):
+            with root.place(folder, last=False) as (above, name):
+                os.mkdir(name, dir_fd=above)
+                os.chmod(name, 0o755, dir_fd=above)  # noqa: S103 - whatever the umask is, as its neighbours
+        _put(root, path, content, before)
+    except OSError as error:
+        # The names in it are those below some folder.
+        raise OSError(error.errno, error.strerror, root.path(path)) from None
+
+
+def _put(root: ImageRoot, path: str, content: Content, before: str | None) -> None:
+    with root.place(path, last=False) as (place, name):
+        new = f".{name}{_NEW}"
+        with suppress(FileNotFoundError):
+            os.unlink(new, dir_fd=place)
+        try:
+            if isinstance(content, Link):
+                os.symlink(content.target, new, dir_fd=place)
+            else:
+                _write(place, new, content)
+            if before is None:
+                # A link, unlike a rename, takes no name that somebody else has got meanwhile.
+                os.link(new, name, src_dir_fd=place, dst_dir_fd=place, follow_symlinks=False)
+            elif digest_at(root, path) == before:
+                os.rename(new, name, src_dir_fd=place, dst_dir_fd=place)
+            else:
+                raise OSError(errno.EBUSY, "was changed meanwhile: look again", path)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(new, dir_fd=place)
+        _sync(root, path)
+
+
+def take(root: ImageRoot, path: str) -> None:
+    """Remove a file; it is no error when it is gone. Raises OSError."""
+    try:
+        with root.place(path, last=False) as (folder, name):
+            # A file system that is read-only refuses to remove also what is not there.
+            os.stat(name, dir_fd=folder, follow_symlinks=False)
+            os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, root.path(path)) from None
+
+
+def sweep(root: ImageRoot, path: str) -> None:
+    """Remove what a kill left beside a file while it was written. Raises OSError."""
+    folder, _, name = path.rpartition("/")
+    with suppress(NotADirectoryError):
+        take(root, f"{folder}/.{name}{_NEW}")
+
+
+def take_folders(root: ImageRoot, folders: Iterable[str]) -> None:
+    """Remove those of the folders that are empty, the inner ones first."""
+    for folder in reversed(tuple(folders)):
+        with suppress(OSError), root.place(folder, last=False) as (above, name):
+            os.rmdir(name, dir_fd=above)
+
+
+def _source(name: str) -> bytes:
+    """Return a file of this installation: in the package as it is installed, or in a checkout."""
+    installed = os.path.join(_INSTALLED, os.path.basename(name))
+    path = installed if os.path.isdir(_INSTALLED) else os.path.join(_CHECKOUT, name)
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        reason = (
+            "this installation has no files to install: where a package brought it, it has done that itself"
+        )
+        raise OSError(errno.ENOENT, reason, path) from None
+
+
+def _called() -> str:
+    """Return the path of the command that runs; of `python -m nfstuned` the one beside that Python."""
+    name = sys.argv[0]
+    if os.path.basename(name) == "nfstuned" and "/" in name:
+        return name
+    return os.path.join(sysconfig.get_path("scripts"), "nfstuned")
+
+
+def _write(place: int, name: str, data: bytes) -> None:
+    fd = os.open(name, _CREATE, 0o644, dir_fd=place)
+    with open(fd, "wb", buffering=0) as file:
+        os.fchmod(fd, 0o644)
+        written = 0
+        while written < len(data):
+            written += file.write(data[written:])
+        os.fsync(fd)
+
+
+def _sync(root: ImageRoot, path: str) -> None:
+    """Let the name of a file outlive a power failure."""
+    with root.place(path, last=False) as (folder, _):
+        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)

@@ -1,0 +1,39 @@
+"""Whether a path is one that always answers: the daemon touches no other."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+
+from nfstuned.host.root import Root
+from nfstuned.parse.proc.mountinfo import parse_mount_types
+
+_REMOTE = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "autofs", "ceph", "9p", "afs", "lustre", "gpfs", "ocfs2", "gfs2"}
+)
+"""File systems whose answer may not come, besides those of FUSE: a dead server must not hang the daemon."""
+
+
+def demand_local(root: Root, path: str) -> None:
+    """Raise OSError for a path below a network's file system, or through a link, which may lead to one.
+
+    Each part is looked at before it is entered: not even the question what it is may be asked of a server.
+    """
+    mounts = parse_mount_types(root.read("proc/self/mountinfo"))
+    parts = path.split("/")[1:]
+    for depth in range(len(parts) + 1):
+        part = "/" + "/".join(parts[:depth])
+        kind = _type_at(part, mounts)
+        if kind in _REMOTE or kind.partition(".")[0] == "fuse":
+            raise OSError(errno.EREMOTE, f"{part} is on {kind}, which may not answer; use a local folder")
+        if depth and root.link(part.lstrip("/")) is not None:
+            raise OSError(errno.ELOOP, f"{part} is a symbolic link; name what it leads to")
+
+
+def _type_at(path: str, mounts: Sequence[tuple[str, str]]) -> str:
+    """Return the type of the file system that a path is on: of the last mount at the longest path."""
+    found, kind = -1, ""
+    for point, fstype in mounts:
+        if len(point) >= found and (path == point or path.startswith(point.rstrip("/") + "/")):
+            found, kind = len(point), fstype
+    return kind

@@ -1,0 +1,366 @@
+"""Put a new text in the place of a file: whoever looks, and whenever power fails, it is the old or the new.
+
+The new text is written beside the file and takes its name in one step (rename(2)); the old one keeps a name
+as the backup. Owner, mode, ACL, SELinux label and other attributes stay.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from nfstuned.host.root import demand_text
+
+LOCK = "run/nfstuned/replace.lock"
+"""Below a root; only root may write into the folder, which systemd keeps when the service ends."""
+
+
+@contextmanager
+def locked(path: str) -> Iterator[None]:
+    """Hold a lock, which ends with the process. Raises BlockingIOError where it is held, and OSError."""
+    os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(fd)
+
+
+_RENAME_EXCHANGE = 2
+_UNKNOWN = frozenset({errno.ENOSYS, errno.EINVAL})
+"""A kernel without the call, and a file system (NFS is one) that cannot exchange."""
+
+
+def exchange(place: int, one: str, other: str) -> bool:
+    """Exchange two names in the folder `place`; return False where that is not possible. Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    try:
+        call = libc.renameat2
+    except AttributeError:  # glibc before 2.28, musl before 1.2.6
+        return False
+    names = (os.fsencode(one), os.fsencode(other))
+    if call(place, names[0], place, names[1], ctypes.c_uint(_RENAME_EXCHANGE)) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in _UNKNOWN:
+        return False
+    raise OSError(code, os.strerror(code), other)
+
+
+BACKUP = ".nfstuned-backup"
+"""What a backup's name ends with: nothing that mount.nfs or systemd takes for one of its files."""
+READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The name under which the old text is kept."""
+
+    name: str
+    made: bool
+    """It was made for this; else it was there, with the same text."""
+    file: os.stat_result
+    """The file that had the first name then."""
+
+
+def keep(place: int, name: str, data: bytes) -> Kept:
+    """Give a file of the folder `place`, whose text is `data`, a second name. Raises OSError.
+
+    A backup that is there already stays, unless it has the same text: the next free number is used.
+    """
+    for backup in _names(name + BACKUP):
+        try:
+            os.link(name, backup, src_dir_fd=place, dst_dir_fd=place, follow_symlinks=False)
+        except FileExistsError:
+            if _text(place, backup) == data:
+                return Kept(backup, made=False, file=_status(place, name))
+            continue
+        return Kept(backup, made=True, file=_status(place, backup))
+    raise AssertionError("numbers have no end")
+
+
+def forget(place: int, name: str, kept: Kept) -> bool:
+    """Take back a backup that was made for a change that did not come; return whether it did not come.
+
+    Whatever was said of the change: while the old file has its first name it needs no second, and without
+    the first the second is all that is left of it.
+    """
+    try:
+        still = os.path.samestat(_status(place, name), kept.file)
+    except OSError:
+        return False
+    if still and kept.made:
+        os.unlink(kept.name, dir_fd=place)
+    return still
+
+
+def content(fd: int) -> bytes:
+    """Return what a descriptor has to read. Raises OSError."""
+    chunks = []
+    while chunk := os.read(fd, 1 << 18):
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _status(place: int, name: str) -> os.stat_result:
+    return os.stat(name, dir_fd=place, follow_symlinks=False)
+
+
+def _names(name: str) -> Iterator[str]:
+    yield name
+    number = 2
+    while True:
+        yield f"{name}.{number}"
+        number += 1
+
+
+def _text(place: int, name: str) -> bytes | None:
+    """Return what a backup holds; None for one that cannot be one."""
+    try:
+        fd = os.open(name, READ, dir_fd=place)
+    except OSError:
+        return None
+    try:
+        return content(fd) if stat.S_ISREG(os.fstat(fd).st_mode) else None
+    finally:
+        os.close(fd)
+
+
+NEW = ".nfstuned-new"
+CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+_MEASURED = frozenset({"security.ima", "security.evm"})
+"""What the kernel computes of a file's content; those of the old text would make the new one unreadable."""
+_ACCESS_LIST = "system.posix_acl_access"
+_HINTS = {
+    errno.EPERM: "it may be immutable, which lsattr shows and chattr -i takes away",
+    errno.EROFS: "mount -o remount,rw makes it writable, where it should be",
+    errno.ENOSPC: "free some space there",
+    errno.EDQUOT: "free some space there",
+    errno.EXDEV: "it is a mount point of its own, as in a container",
+}
+
+
+class LinkError(OSError):
+    """The name is a symbolic link, and nobody said that it may be followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """A file as it was read."""
+
+    path: str
+    """Where the file itself is, behind any link that was followed."""
+    data: bytes
+    status: os.stat_result
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """What came of a replacement; `problem` says what was in the way, with the path and what to do."""
+
+    problem: str = ""
+    backup: str | None = None
+    """Where the old text is; None where it is still in its place."""
+
+
+def load(path: str, *, follow: bool = False) -> Original:
+    """Read a file that is to be replaced.
+
+    Raises LinkError for a symbolic link unless it is to be followed, UnusableError for what is no regular
+    file, and OSError.
+    """
+    if os.path.islink(path):
+        if not follow:
+            raise LinkError(errno.ELOOP, f"is a symbolic link to {os.readlink(path)}", path)
+        path = os.path.realpath(path)
+    fd = os.open(path, READ)
+    try:
+        status = os.fstat(fd)
+        demand_text(status, path)
+        return Original(path, content(fd), status)
+    finally:
+        os.close(fd)
+
+
+def replace(
+    original: Original, data: bytes, lock: str, wrong: Callable[[str], str] | None = None
+) -> Replaced:
+    """Put `data` in the place of a file that is still as it was read; a refusal is a result.
+
+    `lock` is the file whose lock keeps others who use this function away: without it nothing is changed.
+    `wrong` is called with the path of the new text before it counts, and says what is wrong with it, or "".
+    A kill leaves the old file or the new one, and perhaps a backup or a file that ends with ".nfstuned-new",
+    which the next call takes away.
+    """
+    folder, name = os.path.split(original.path)
+    try:
+        with locked(lock):
+            place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                return _replace(_Job(place, folder, name, original), data, wrong)
+            finally:
+                os.close(place)
+    except BlockingIOError:
+        return Replaced(f"another nfstuned is changing a file: try again ({lock} is locked)")
+    except OSError as error:
+        return Replaced(said(error, original.path, lock))
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One replacement: the folder's descriptor and path, the name in it, and what was read there."""
+
+    place: int
+    folder: str
+    name: str
+    original: Original
+
+    @property
+    def new(self) -> str:
+        """The name of the new text until it counts; mount.nfs reads no drop-in that begins with a dot."""
+        return f".{self.name}{NEW}"
+
+
+def _replace(job: _Job, data: bytes, wrong: Callable[[str], str] | None) -> Replaced:
+    """Write, check, keep the old text, and change the name, in this order. Raises OSError."""
+    with suppress(FileNotFoundError):
+        os.unlink(job.new, dir_fd=job.place)
+    try:
+        _write(job, data)
+        problem = wrong(os.path.join(job.folder, job.new)) if wrong is not None else ""
+        return Replaced(problem) if problem else _take_over(job, keep(job.place, job.name, job.original.data))
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(job.new, dir_fd=job.place)
+
+
+def _take_over(job: _Job, kept: Kept) -> Replaced:
+    """Let the new file have the name, and say what is where, whatever happens meanwhile. Raises OSError.
+
+    An error does not tell that nothing was done: a server of NFS may have lost its answer, and whoever
+    presses Ctrl-C may press it late.
+    """
+    backup = os.path.join(job.folder, kept.name)
+    try:
+        problem = _changed(job, job.name) or _switch(job)
+        if problem and forget(job.place, job.name, kept):
+            return Replaced(problem)
+        if problem:
+            return Replaced(f"{problem}; the old file is {backup}", backup)
+        os.fsync(job.place)
+    except BaseException as error:
+        if forget(job.place, job.name, kept) or not isinstance(error, (OSError, KeyboardInterrupt)):
+            raise
+        return Replaced(_half(error, job.original.path, backup), backup)
+    return Replaced(backup=backup)
+
+
+def _half(error: OSError | KeyboardInterrupt, path: str, backup: str) -> str:
+    reason = os.strerror(error.errno or 0) if isinstance(error, OSError) else "it was interrupted"
+    return f"{path} was changed, but may not outlive a power failure: {reason}; the old file is {backup}"
+
+
+def _write(job: _Job, data: bytes) -> None:
+    """Make the new file with all that belongs to the old one but its text."""
+    fd = os.open(job.new, CREATE, 0o600, dir_fd=job.place)
+    try:
+        write_all(fd, data)
+        status = job.original.status
+        # In this order: a change of owner takes mode bits away, and with the access list that the folder
+        # gives to new files the mode would let in whom that list names.
+        os.fchown(fd, status.st_uid, status.st_gid)
+        _drop_access_list(fd)
+        os.fchmod(fd, stat.S_IMODE(status.st_mode))
+        _copy_attributes(job, fd)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write all of the data. Raises OSError."""
+    written = 0
+    while written < len(data):
+        written += os.write(fd, data[written:])
+
+
+def _drop_access_list(fd: int) -> None:
+    try:
+        os.removexattr(fd, _ACCESS_LIST)
+    except OSError as error:
+        if error.errno not in {errno.ENODATA, errno.ENOTSUP}:
+            raise
+
+
+def _copy_attributes(job: _Job, new: int) -> None:
+    """Give the new file the extended attributes of the old one: ACL, SELinux label, the user's own."""
+    old = os.open(job.name, READ, dir_fd=job.place)
+    try:
+        for name in _attributes(old):
+            os.setxattr(new, name, os.getxattr(old, name))
+    finally:
+        os.close(old)
+
+
+def _attributes(fd: int) -> list[str]:
+    try:
+        return [name for name in os.listxattr(fd) if name not in _MEASURED]
+    except OSError as error:
+        if error.errno == errno.ENOTSUP:
+            return []
+        raise
+
+
+def _changed(job: _Job, name: str) -> str:
+    """Return why a name's file is not the one that was read; "" where it is. Raises OSError."""
+    before = job.original
+    try:
+        fd = os.open(name, READ, dir_fd=job.place)
+    except FileNotFoundError:
+        return f"{before.path} was removed meanwhile: look again"
+    try:
+        same = _identity(os.fstat(fd)) == _identity(before.status) and content(fd) == before.data
+    finally:
+        os.close(fd)
+    return "" if same else f"{before.path} was changed meanwhile: look again"
+
+
+def _identity(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_mode, status.st_uid, status.st_gid, status.st_size
+
+
+def _switch(job: _Job) -> str:
+    """Let the new file have the name; return why it could not stay, "" where it did. Raises OSError.
+
+    What the name had comes out, so that a file which an editor put there at the last moment goes back.
+    """
+    if not exchange(job.place, job.new, job.name):
+        os.rename(job.new, job.name, src_dir_fd=job.place, dst_dir_fd=job.place)
+        return ""
+    problem = "not known"
+    try:
+        problem = _changed(job, job.new)
+    finally:
+        if problem:
+            exchange(job.place, job.new, job.name)
+    return problem
+
+
+def said(error: OSError, path: str, lock: str) -> str:
+    """Return what was refused, and what to do about it."""
+    code = error.errno or 0
+    hint = (
+        "run it as root"
+        if os.geteuid() != 0 and code in {errno.EACCES, errno.EPERM}
+        else _HINTS.get(code, "")
+    )
+    failed = lock if lock.startswith(str(error.filename)) else path
+    reason = f"{failed}: {os.strerror(code)}, so that {'it' if failed == path else path} is as it was"
+    return f"{reason}; {hint}" if hint else reason

@@ -1,0 +1,193 @@
+"""The files of an image: whatever its links say, nothing outside of its folder is opened."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+from nfstuned.host.root import WitnessRoot, demand_name, demand_text
+
+MADE_AT_BOOT = frozenset({"dev", "proc", "run", "sys"})
+"""What is there at the first boot is not what an image holds in them; a chroot has the host's own mounted."""
+_MOST_LINKS = 40
+"""As in the kernel (MAXSYMLINKS)."""
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+_STEP = _FOLDER | os.O_NOFOLLOW
+_FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+
+
+class ImageRoot(WitnessRoot):
+    """An image's files. An absolute link starts again at the image, and `..` never leaves it.
+
+    Each component is opened by itself, with O_NOFOLLOW, and links are read here. openat2(2) can do the same
+    in one call, but not before Linux 5.6, and so this way would be needed beside it. Only a regular file is
+    opened to be read: a pipe would wait, and a device could do anything.
+    """
+
+    def __init__(self, folder: str) -> None:
+        """Take the folder; raises OSError where it is none."""
+        os.close(os.open(folder, _FOLDER))
+        super().__init__(folder)
+
+    def path(self, name: str) -> str:
+        """Return the path inside the image: what a person looks for there."""
+        return "/" + name
+
+    def read(self, name: str) -> str:
+        """Return a file's text as a host's; a link to /dev/null is an empty file. Raises OSError."""
+        try:
+            return super().read(name)
+        except FileNotFoundError as error:
+            if error.filename == "/dev/null":
+                return ""
+            raise
+
+    def exists(self, name: str) -> bool:
+        """Return whether there is anything of this name, also a link to nowhere."""
+        try:
+            with self.place(name, last=False) as (folder, part):
+                os.stat(part, dir_fd=folder, follow_symlinks=False)
+        except OSError:
+            return False
+        return True
+
+    def link(self, name: str) -> str | None:
+        """Return where a symbolic link leads, as it is written; None where there is none."""
+        try:
+            with self.place(name, last=False) as (folder, part):
+                return os.readlink(part, dir_fd=folder)
+        except OSError:
+            return None
+
+    def listing(self, folder: str) -> list[str]:
+        """Return the sorted names in a folder. Raises OSError."""
+        with self.place(folder) as (parent, part):
+            fd = os.open(part, _FILE | os.O_DIRECTORY, dir_fd=parent)
+            try:
+                return sorted(os.listdir(fd))
+            finally:
+                os.close(fd)
+
+    def _open(self, name: str) -> int:
+        with self.place(name) as (folder, part):
+            demand_text(os.stat(part, dir_fd=folder, follow_symlinks=False), name)
+            return os.open(part, _FILE, dir_fd=folder)
+
+    def _status(self, name: str) -> os.stat_result:
+        with self.place(name) as (folder, part):
+            return os.stat(part, dir_fd=folder, follow_symlinks=False)
+
+    def _readable(self, name: str) -> bool:
+        """Return False: the view of mounts is a running kernel's."""
+        del name
+        return False
+
+    @contextmanager
+    def place(self, name: str, *, last: bool = True) -> Iterator[tuple[int, str]]:
+        """Yield a folder's descriptor and the name in it that `name` leads to, which is no link.
+
+        With `last` False a link at the end is not followed. Raises OSError.
+        """
+        demand_name(name)
+        walk = _Walk(self.prefix)
+        try:
+            yield walk.to(name, last=last)
+        finally:
+            walk.close()
+
+
+class _Walk:
+    """A way through an image; the folders that it is in are open, from the image's own to the innermost."""
+
+    def __init__(self, top: str) -> None:
+        self._folders = [os.open(top, _FOLDER)]
+        self._left: list[str] = []
+        """The components still to go, the next one at the end."""
+        self._links = 0
+
+    def close(self) -> None:
+        """Leave all folders."""
+        for fd in self._folders:
+            os.close(fd)
+        self._folders.clear()
+
+    def to(self, name: str, *, last: bool) -> tuple[int, str]:
+        """Return the folder in which the way ends, and the name there; "." for the folder itself."""
+        self._go(name)
+        while self._left:
+            part = self._left.pop()
+            if part == "..":
+                self._up(keep=max(1, len(self._folders) - 1))
+                continue
+            self._refuse(part)
+            if not self._left and not last:
+                return self._folders[-1], part
+            if not self._linked(part):
+                if not self._left:
+                    return self._folders[-1], part
+                self._folders.append(os.open(part, _STEP, dir_fd=self._folders[-1]))
+        return self._folders[-1], "."
+
+    def _go(self, name: str) -> None:
+        self._left += [part for part in reversed(name.split("/")) if part not in ("", ".")]
+
+    def _up(self, *, keep: int) -> None:
+        while len(self._folders) > keep:
+            os.close(self._folders.pop())
+
+    def _linked(self, part: str) -> bool:
+        """Return whether a component is a link, whose target is then the way to go."""
+        try:
+            target = os.readlink(part, dir_fd=self._folders[-1])
+        except OSError as error:
+            if error.errno == errno.EINVAL:  # readlink(2): not a link
+                return False
+            raise
+        self._links += 1
+        if self._links > _MOST_LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), part)
+        if target.startswith("/"):
+            self._up(keep=1)
+        self._go(target)
+        return True
+
+    def _refuse(self, part: str) -> None:
+        """Raise FileNotFoundError, with the name, for what is made at boot."""
+        if len(self._folders) == 1 and part in MADE_AT_BOOT:
+            name = "/".join(("", part, *reversed(self._left)))
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+
+
+class BareRoot(ImageRoot):
+    """An image in which some names are not there: what is planned from it does not hang on them."""
+
+    def __init__(self, folder: str, hidden: Collection[str]) -> None:
+        """Take the folder, and the names below it without a leading slash. Raises OSError."""
+        super().__init__(folder)
+        self._hidden = frozenset(hidden)
+
+    def exists(self, name: str) -> bool:
+        """Return whether there is anything of this name, also a link to nowhere."""
+        return name not in self._hidden and super().exists(name)
+
+    def link(self, name: str) -> str | None:
+        """Return where a symbolic link leads, as it is written; None where there is none."""
+        return None if name in self._hidden else super().link(name)
+
+    def listing(self, folder: str) -> list[str]:
+        """Return the sorted names in a folder. Raises OSError."""
+        return [name for name in super().listing(folder) if f"{folder}/{name}" not in self._hidden]
+
+    def _open(self, name: str) -> int:
+        self._demand(name)
+        return super()._open(name)
+
+    def _status(self, name: str) -> os.stat_result:
+        self._demand(name)
+        return super()._status(name)
+
+    def _demand(self, name: str) -> None:
+        if name in self._hidden:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)

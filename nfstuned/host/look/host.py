@@ -1,0 +1,280 @@
+"""A host to a Snapshot. Nothing here touches a mount: a dead server cannot hang it.
+
+No capability is needed: /proc/PID/mountinfo and /proc/PID/net are for everyone to read, unlike /proc/PID/ns.
+Two views are told apart by what they show: mount ids are unique on the machine, so that the first id in
+mountinfo names the mount namespace, and the inode of net/nfsfs names the network namespace.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from nfstuned.errors import ParseError
+from nfstuned.host.change import bdi
+from nfstuned.host.change.state import State
+from nfstuned.host.look.requests import observe_intent
+from nfstuned.host.root import Root
+from nfstuned.model.kernel import Mount, MountStats, Server, Stanza, Volume
+from nfstuned.model.mounts import Record, Request, Snapshot, Superblock, Tunnel
+from nfstuned.parse.etc.fstab import parse_utab
+from nfstuned.parse.etc.tunnel import parse_stunnel
+from nfstuned.parse.proc.bdi import parse_read_ahead
+from nfstuned.parse.proc.machine import parse_os_release, parse_release
+from nfstuned.parse.proc.mountinfo import parse_mountinfo
+from nfstuned.parse.proc.mountstats import parse_mountstats
+from nfstuned.parse.proc.nfsfs import parse_servers, parse_volumes
+from nfstuned.parse.proc.stanzas import cut_parts
+
+AZURE_TAG = "7783-7084-3265-9085-8269-3286-77"
+"""The chassis asset tag of every Azure VM."""
+TUNNELS = (("etc/stunnel/microsoft/aznfs/nfsv4_fileShare", "azure-files"), ("run/efs", "aws-efs"))
+"""Where the mount helpers of AZNFS and efs-utils keep their stunnel configurations."""
+
+
+@dataclass
+class _Found:
+    """What was read so far, by device number."""
+
+    identities: dict[str, int]
+    mounts: dict[str, list[Mount]] = field(default_factory=dict)
+    volumes: dict[str, tuple[Volume, tuple[Server, ...]]] = field(default_factory=dict)
+    problems: list[ParseError] = field(default_factory=list)
+
+    def good(self, parsed: Iterable[object]) -> list[object]:
+        """Set the errors aside and return the rest."""
+        rest = []
+        for value in parsed:
+            if isinstance(value, ParseError):
+                self.problems.append(value)
+            else:
+                rest.append(value)
+        return rest
+
+    @property
+    def devices(self) -> list[str]:
+        """Return the NFS superblocks, mounted ones first, in the order of their numbers."""
+        return sorted(
+            {*self.mounts, *self.volumes}, key=lambda device: [int(part) for part in device.split(":")]
+        )
+
+
+def observe(root: Root) -> Snapshot:
+    """Return all that is known of the NFS mounts of this host, in every namespace that can be seen."""
+    snapshot = _superblocks(root, deep=True)
+    stats, problems = observe_stats(root)
+    points = sorted({mount.point for superblock in snapshot.superblocks for mount in superblock.mounts})
+    found = observe_intent(root, points)
+    rows = parse_utab(root.read_or_empty("run/mount/utab"))
+    actual = [row for row in rows if isinstance(row, Request)]
+    errors = [row for row in rows if isinstance(row, ParseError)]
+    return replace(
+        snapshot,
+        stats=stats,
+        requests=(*actual, *found.requests),
+        settings=tuple(found.settings),
+        maps=tuple(found.maps),
+        kernel=parse_release(root.read_or_empty("proc/sys/kernel/osrelease").strip()),
+        distribution=parse_os_release(root.read_or_empty("etc/os-release")),
+        problems=(*snapshot.problems, *problems, *errors, *found.problems),
+    )
+
+
+def nothing() -> None:
+    """Do nothing between the steps of a look."""
+
+
+def observe_superblocks(root: Root, *, deep: bool, between: Callable[[], None] = nothing) -> Snapshot:
+    """Return what plan() needs to know; `deep` looks into the namespaces of other processes, too.
+
+    The identities are read first: what is found out later about a device number is then about that bdi, or
+    about another one which the write will recognise. `between` is called again and again meanwhile, for what
+    cannot wait until the end of a long look.
+    """
+    snapshot = _superblocks(root, deep=deep, between=between)
+    return replace(snapshot, stats=observe_stats(root)[0]) if snapshot.azure else snapshot
+
+
+def _superblocks(root: Root, *, deep: bool, between: Callable[[], None] = nothing) -> Snapshot:
+    found = _Found(bdi.identities(root))
+    between()
+    _look(root, found, root.view, between)
+    if deep:
+        for view in other_views(root, between):
+            _look(root, found, view.folder, between)
+    records = State(root).all()
+    superblocks = []
+    for device in found.devices:
+        superblocks.append(_superblock(root, found, device, records))
+        between()
+    azure = root.read_or_empty("sys/class/dmi/id/chassis_asset_tag").strip() == AZURE_TAG
+    return Snapshot(
+        superblocks=tuple(superblocks),
+        tunnels=_tunnels(root, tuple(superblocks)),
+        azure=azure,
+        page_kb=bdi.PAGE_KB,
+        problems=tuple(found.problems),
+    )
+
+
+def observe_stats(root: Root) -> tuple[tuple[MountStats, ...], tuple[ParseError, ...]]:
+    """Return the NFS stanzas of mountstats, and what in it could not be understood."""
+    name, data = _mountstats(root)
+    parsed = parse_mountstats(data, "/" + name)
+    good = tuple(stanza for stanza in parsed if isinstance(stanza, MountStats))
+    return good, tuple(stanza for stanza in parsed if isinstance(stanza, ParseError))
+
+
+def observe_stanzas(root: Root, before: tuple[Stanza, ...] = ()) -> tuple[Stanza, ...]:
+    """Return the NFS stanzas of mountstats as text, for two looks: only what differs is then read.
+
+    `before` is what the look before returned. Of a thousand mounts the file has megabytes, and every look
+    reads it: it is taken in parts.
+    """
+    for name in _names(root):
+        with suppress(OSError):
+            parts = root.read_parts(name)
+            if first := next(parts, b""):
+                return cut_parts(chain([first], parts), before)
+    return ()
+
+
+def _mountstats(root: Root) -> tuple[str, bytes]:
+    """Return the name and the bytes of the file; no bytes where none can be read."""
+    names = _names(root)
+    for tried in names:
+        with suppress(OSError):
+            if data := root.read_bytes(tried):
+                return tried, data
+    return names[0], b""
+
+
+def _names(root: Root) -> tuple[str, str]:
+    """Return which files have the counters, the best first."""
+    return f"{root.view}/mountstats", "proc/self/mountstats"
+
+
+def observe_volumes(root: Root) -> str:
+    """Return the text of /proc/fs/nfsfs/volumes as init's network namespace has it, "" without NFS."""
+    return root.read_or_empty(f"{root.view}/net/nfsfs/volumes")
+
+
+def observe_servers(root: Root) -> tuple[Server, ...]:
+    """Return the nfs_clients of init's network namespace."""
+    rows = parse_servers(root.read_or_empty(f"{root.view}/net/nfsfs/servers"))
+    return tuple(row for row in rows if isinstance(row, Server))
+
+
+def _look(root: Root, found: _Found, view: str, between: Callable[[], None]) -> None:
+    """Add what one process sees; every sandboxed service has copies of all mounts, which tell nothing new.
+
+    Volumes come first: a mount that shows afterwards is then in mountinfo.
+    """
+    folder = f"{view}/net/nfsfs"
+    volumes = found.good(parse_volumes(root.read_or_empty(f"{folder}/volumes"), f"/{folder}/volumes"))
+    servers = found.good(parse_servers(root.read_or_empty(f"{folder}/servers"), f"/{folder}/servers"))
+    names = tuple(server for server in servers if isinstance(server, Server))
+    for volume in volumes:
+        if isinstance(volume, Volume) and volume.device in found.identities:
+            found.volumes.setdefault(volume.device, (volume, names))
+    between()
+    text = root.read_or_empty(f"{view}/mountinfo")
+    for mount in found.good(parse_mountinfo(text, f"/{view}/mountinfo")):
+        if isinstance(mount, Mount):
+            known = found.mounts.setdefault(mount.device, [])
+            if view == root.view or not any(_alike(mount, other) for other in known):
+                known.append(mount)
+    between()
+
+
+def _alike(mount: Mount, other: Mount) -> bool:
+    """Return whether two namespaces show the same: one is a copy of the other."""
+    return (mount.point, mount.root, mount.source) == (other.point, other.root, other.source)
+
+
+def _superblock(root: Root, found: _Found, device: str, records: dict[str, Record]) -> Superblock:
+    inode = found.identities.get(device)
+    volume, servers = found.volumes.get(device, (None, ()))
+    record = records.get(device)
+    return Superblock(
+        device=device,
+        bdi=inode,
+        read_ahead_kb=None if inode is None else _read_ahead(root, found, device),
+        mounts=tuple(found.mounts.get(device, ())),
+        volume=volume,
+        servers=servers,
+        record=record if record is not None and record.bdi == inode else None,
+    )
+
+
+def _read_ahead(root: Root, found: _Found, device: str) -> int | None:
+    name = f"{bdi.FOLDER}/{device}/read_ahead_kb"
+    try:
+        return parse_read_ahead(root.read(name), "/" + name)
+    except ParseError as error:
+        found.problems.append(error)
+    except OSError:
+        pass
+    return None
+
+
+def _tunnels(root: Root, superblocks: tuple[Superblock, ...]) -> tuple[Tunnel, ...]:
+    """Return the local TLS proxies; their files are only read where a mount goes to this machine itself."""
+    local = any(m.source.startswith(("127.", "localhost:", "[::1]:")) for s in superblocks for m in s.mounts)
+    if not local:
+        return ()
+    return tuple(
+        tunnel
+        for folder, provider in TUNNELS
+        for name in root.names(folder)
+        if name.startswith("stunnel")
+        for tunnel in parse_stunnel(root.read_or_empty(f"{folder}/{name}"), f"/{folder}/{name}", provider)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One process through which a namespace can be seen; `folder` is its place in proc ("proc/4711")."""
+
+    folder: str
+    mount_namespace: str
+    network_namespace: int
+
+
+def other_views(root: Root, between: Callable[[], None]) -> Iterator[View]:
+    """Yield one view for each pair of namespaces that some process has and init's view has not.
+
+    `between` is called after each process.
+    """
+    first = _view(root, root.view)
+    seen = {(first.mount_namespace, first.network_namespace)} if first is not None else set()
+    for name in root.names("proc"):
+        if not name.isdigit():
+            continue
+        view = _view(root, f"proc/{name}")
+        between()
+        if view is None or (view.mount_namespace, view.network_namespace) in seen:
+            continue
+        seen.add((view.mount_namespace, view.network_namespace))
+        yield view
+
+
+def _view(root: Root, folder: str) -> View | None:
+    """Return what a process sees; None when it ended meanwhile or is a zombie, which sees nothing."""
+    try:
+        fd = os.open(root.path(f"{folder}/mountinfo"), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            start = os.read(fd, 64)
+        finally:
+            os.close(fd)
+    except OSError:
+        return None
+    try:
+        network = os.stat(root.path(f"{folder}/net/nfsfs")).st_ino
+    except OSError:
+        network = 0
+    mount_id = start.split(b" ", 1)[0]
+    return View(folder, mount_id.decode("ascii", "replace"), network) if mount_id else None

@@ -1,0 +1,34 @@
+"""What a host's administrators ask for. Nothing here touches a mount, or sets off an automount."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from nfstuned.host.look.autofs import AutoMaps
+from nfstuned.host.look.nfsmount import Found, MountConf, observe_nfs_utils
+from nfstuned.host.look.units import STRONG, WEAK, MountUnits
+from nfstuned.host.root import Root
+
+
+def observe_intent(root: Root, mounted: Sequence[str]) -> Found:
+    """Return what fstab, mount units, autofs maps and nfsmount.conf ask for, the first of them first.
+
+    `mounted` are the points below which nothing may be read: a dead server would hang it.
+    """
+    found = Found()
+    MountConf(root, mounted, found).read()
+    _mix(root, found)
+    units = MountUnits(root, found)
+    units.read(STRONG)
+    units.read_fstab()
+    units.read(WEAK)
+    AutoMaps(root, mounted, found).read()
+    return found
+
+
+def _mix(root: Root, found: Found) -> None:
+    """Mark the settings where the installed mount.nfs does not keep the sections of different names apart."""
+    utils = observe_nfs_utils(root) if found.settings else None
+    if utils is not None and utils.mixes_sections:
+        found.settings = [replace(setting, alone=True) for setting in found.settings]

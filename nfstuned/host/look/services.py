@@ -1,0 +1,138 @@
+"""Services: what systemd's files say of them, whether they run, and the TLS helper of Azure Files.
+
+What is said here of AZNFS was read in https://github.com/Azure/AZNFS-mount: src/nfsv4mountscript.sh,
+src/aznfswatchdogv4, src/aznfswatchdogv4.service and lib/common.sh.
+"""
+
+from __future__ import annotations
+
+from nfstuned.host.root import Root
+from nfstuned.model.facts import AUTOFS, LOGINS, Override, Tls, Unit
+from nfstuned.parse.etc.tunnel import parse_variable
+from nfstuned.parse.proc.processes import parse_listening
+
+MASKS = "nfstuned udev mask"
+_FOLDERS = tuple(f"{folder}/systemd/system" for folder in ("etc", "run", "usr/local/lib", "usr/lib", "lib"))
+"""The strongest first: a file hides those of its name in later ones."""
+_CGROUPS = ("sys/fs/cgroup", "sys/fs/cgroup/systemd", "sys/fs/cgroup/unified")
+"""Where systemd has its tree: the only one, or with version 1 one of several."""
+
+
+def observe_unit(root: Root, name: str, *, image: bool) -> Unit:
+    """Return a service as its files tell it, and whether it runs by the processes of its control group."""
+    folder = next((folder for folder in _FOLDERS if name in root.names(folder)), None)
+    if folder is None:
+        return Unit(active=None if image else _active(root, name))
+    # systemd takes an empty file and a link to /dev/null alike: the unit is masked.
+    masked = root.link(f"{folder}/{name}") == "/dev/null" or not root.read_or_empty(f"{folder}/{name}")
+    return Unit(
+        installed=any(root.read_or_empty(f"{place}/{name}") for place in _FOLDERS),
+        enabled=not masked and any(_wanted(root, place, name) for place in _FOLDERS),
+        active=None if image else _active(root, name),
+        masked=masked,
+        masks_rules=MASKS in unit_file(root, name)[1],
+    )
+
+
+def unit_file(root: Root, name: str) -> tuple[str, str]:
+    """Return the path and the text of the unit file that counts where it is not masked; "" for none."""
+    places = (f"{folder}/{name}" for folder in _FOLDERS)
+    return next(((place, text) for place in places if (text := root.read_or_empty(place))), ("", ""))
+
+
+def _wanted(root: Root, folder: str, name: str) -> bool:
+    groups = (group for group in root.names(folder) if group.endswith((".wants", ".requires")))
+    return any(name in root.names(f"{folder}/{group}") for group in groups)
+
+
+def _active(root: Root, name: str) -> bool | None:
+    """Return whether a system service has processes; None where the host has no such control groups."""
+    for folder in _CGROUPS:
+        if root.names(f"{folder}/system.slice"):
+            return bool(root.read_or_empty(f"{folder}/system.slice/{name}/cgroup.procs").strip())
+    return None
+
+
+WATCHDOG = "aznfswatchdogv4.service"
+"""The one for NFSv4.1. `aznfswatchdog.service`, which the vendor's page names, is for Blob storage."""
+STUNNELS = "etc/stunnel/microsoft/aznfs/nfsv4_fileShare"
+OVERRIDE = "AZURE_ENDPOINT_OVERRIDE"
+_LOGIN_ENVIRONMENT = "etc/environment"
+_ENVIRONMENTS = ("etc/systemd/system.conf", "proc/cmdline")
+_AUTOFS_ENVIRONMENTS = ("etc/default/autofs", "etc/sysconfig/autofs")
+_EVERY_MOUNT = "mount.d"
+_UNIT_FOLDERS = ("usr/lib/systemd/system", "run/systemd/system", "etc/systemd/system")
+_CONF_FOLDERS = tuple(
+    f"{folder}/systemd/system.conf.d" for folder in ("usr/lib", "usr/local/lib", "run", "etc")
+)
+
+
+def observe_tls(root: Root, *, image: bool) -> Tls:
+    """Return what is known of the helper; of an image only what its files say.
+
+    No process is looked at: reading a command line may wait for a program that waits for a dead server. A
+    stunnel that lives listens on its port, which is what a mount needs of it.
+    """
+    watchdog = observe_unit(root, WATCHDOG, image=image)
+    helped = watchdog.installed or bool(root.names(STUNNELS))
+    return Tls(
+        watchdog=watchdog,
+        # A busy server has a hundred thousand sockets: they are only read where a tunnel may be.
+        listening=_listening(root) if helped and not image else None,
+        overrides=_overrides(root, image=image),
+    )
+
+
+def _listening(root: Root) -> frozenset[int] | None:
+    """Return the ports on which something listens in the network namespace of init's mounts."""
+    ports = parse_listening(root.read_or_empty(f"{root.view}/net/tcp"))
+    if ports is None:
+        return None
+    return ports | (parse_listening(root.read_or_empty(f"{root.view}/net/tcp6")) or frozenset())
+
+
+def _overrides(root: Root, *, image: bool) -> tuple[Override, ...]:
+    """Return every place that sets the endpoint's override, the strongest last.
+
+    mount.aznfs takes it from its environment only: a login's for a mount by hand, the service manager's at
+    boot with what the mount's own unit adds, automount's otherwise.
+    """
+    files = [(_LOGIN_ENVIRONMENT, LOGINS)]
+    files += [(name, "") for name in _ENVIRONMENTS if not (image and name.startswith("proc/"))]
+    for folder in _CONF_FOLDERS:
+        files += [(f"{folder}/{name}", "") for name in root.names(folder) if name.endswith(".conf")]
+    files += [*_units(root), *_drop_ins(root)]
+    # The service has these by EnvironmentFile=, which counts before every Environment=.
+    files += [(name, AUTOFS) for name in _AUTOFS_ENVIRONMENTS]
+    values = ((parse_variable(root.read_or_empty(name), OVERRIDE), name, scope) for name, scope in files)
+    return tuple(
+        Override(value.removeprefix("."), f"/{name}", scope) for value, name, scope in values if value
+    )
+
+
+def _units(root: Root) -> list[tuple[str, str]]:
+    """Return the mount units that may set the environment of their own mount."""
+    return [
+        (f"{folder}/{name}", name)
+        for folder in _UNIT_FOLDERS
+        for name in root.names(folder)
+        if name.endswith(".mount")
+    ]
+
+
+def _drop_ins(root: Root) -> list[tuple[str, str]]:
+    """Return the drop-ins of mount units and of autofs; systemd sorts them by their own names.
+
+    Of one name that of all mounts is the weakest, then the folder counts, then how much of the path is named.
+    """
+    found = [
+        (drop, scope != _EVERY_MOUNT, strength, len(scope), scope)
+        for strength, folder in enumerate(_UNIT_FOLDERS)
+        for scope in root.names(folder)
+        if scope in {AUTOFS, _EVERY_MOUNT} or scope.endswith(".mount.d")
+        for drop in root.names(f"{folder}/{scope}")
+        if drop.endswith(".conf")
+    ]
+    return [
+        (f"{_UNIT_FOLDERS[strength]}/{scope}/{drop}", scope) for drop, _, strength, _, scope in sorted(found)
+    ]

@@ -1,0 +1,42 @@
+"""SMB mounts and their sessions, as the kernel's cifs shows them."""
+
+from __future__ import annotations
+
+from nfstuned.host.root import Root
+from nfstuned.model.facts import SmbOps, SmbSession
+from nfstuned.model.kernel import Mount
+from nfstuned.parse.proc.cifs import parse_debug_data, parse_stats
+from nfstuned.parse.proc.mountinfo import SMB, parse_mountinfo
+
+FOLDER = "proc/fs/cifs"
+
+
+def observe_others(root: Root) -> tuple[Mount, ...]:
+    """Return the live SMB mounts."""
+    name = f"{root.view}/mountinfo"
+    found = parse_mountinfo(root.read_or_empty(name), f"/{name}", SMB)
+    return tuple(mount for mount in found if isinstance(mount, Mount))
+
+
+def observe_smb(root: Root) -> tuple[SmbSession, ...]:
+    """Return the sessions of /proc/fs/cifs/DebugData; none for a user who may not read it.
+
+    The kernel answers from its memory: a dead server does not hold this up.
+    """
+    return parse_debug_data(root.read_or_empty(f"{FOLDER}/DebugData"))
+
+
+def observe_operations(root: Root) -> tuple[SmbOps, ...]:
+    """Return what was sent to each share so far, from /proc/fs/cifs/Stats."""
+    return parse_stats(root.read_or_empty(f"{FOLDER}/Stats"))
+
+
+def operations_between(before: tuple[SmbOps, ...], after: tuple[SmbOps, ...]) -> tuple[SmbOps, ...]:
+    """Return what was sent to each share between two looks; one whose counters went back is left out."""
+    first = {one.share: one for one in before}
+    found = (
+        SmbOps(one.share, one.metadata - first[one.share].metadata, one.data - first[one.share].data)
+        for one in after
+        if one.share in first
+    )
+    return tuple(one for one in found if one.metadata >= 0 and one.data >= 0)

@@ -1,0 +1,89 @@
+"""What of a host or an image is not about one mount: parameters, helpers, services."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from nfstuned.host.look.image import at_first_boot
+from nfstuned.host.look.nfsmount import observe_nfs_utils
+from nfstuned.host.look.services import observe_tls, observe_unit
+from nfstuned.host.root import Root
+from nfstuned.model.facts import KernelSetting, System
+from nfstuned.parse.etc.parameters import parse_modprobe, parse_sysctl
+from nfstuned.parse.proc.machine import parse_cpu_list, parse_slabinfo
+
+_FOLDERS = ("etc", "run", "usr/local/lib", "usr/lib", "lib")
+"""Where configuration comes from, the strongest first: a file hides those of its name in later ones."""
+_PROGRAMS = ("sbin", "usr/sbin", "usr/bin", "bin")
+_HELPERS = ("mount.nfs", "mount.nfs4", "mount.aznfs", "mount.cifs")
+_PARAMETERS = {
+    "nfs": "sys/module/nfs/parameters",
+    "sunrpc": "sys/module/sunrpc/parameters",
+}
+_SYSCTLS = "proc/sys/sunrpc"
+_SYSCTL_CONF = "etc/sysctl.conf"
+_INODES = "nfs_inode_cache"
+
+
+def observe_system(root: Root, *, image: bool) -> System:
+    """Return it; of an image nothing that only a running kernel knows."""
+    helpers = (name for name in _HELPERS if any(root.executable(f"{folder}/{name}") for folder in _PROGRAMS))
+    found = System(
+        settings=_settings(root),
+        helpers=frozenset(helpers),
+        daemon=observe_unit(root, "nfstuned.service", image=image),
+        tls=observe_tls(root, image=image),
+        nfs_utils=observe_nfs_utils(root),
+    )
+    if image:
+        return at_first_boot(root, found)
+    return System(
+        parameters=_parameters(root),
+        settings=found.settings,
+        cmdline=root.read_or_empty("proc/cmdline").strip(),
+        cpus=parse_cpu_list(root.read_or_empty("sys/devices/system/cpu/online")),
+        nfs_inodes=parse_slabinfo(root.read_or_empty("proc/slabinfo")).get(_INODES),
+        fips=root.read_or_empty("proc/sys/crypto/fips_enabled").strip() == "1",
+        helpers=found.helpers,
+        daemon=found.daemon,
+        tls=found.tls,
+        nfs_utils=found.nfs_utils,
+    )
+
+
+def _parameters(root: Root) -> dict[str, str]:
+    found = {
+        f"{module}.{name}": root.read_or_empty(f"{folder}/{name}").strip()
+        for module, folder in _PARAMETERS.items()
+        for name in root.names(folder)
+    }
+    # The same numbers once more where sunrpc has them as sysctls, and a few that it has only there.
+    for name in root.names(_SYSCTLS):
+        found[f"sunrpc.{name}"] = root.read_or_empty(f"{_SYSCTLS}/{name}").strip()
+    return {name: value for name, value in found.items() if value}
+
+
+def _settings(root: Root) -> tuple[KernelSetting, ...]:
+    """Return what is set when modules are loaded, and then by sysctl.
+
+    sysctl.conf comes last: nfs-utils runs `sysctl --system` when sunrpc appears (its udev rule 60-nfs.rules,
+    before that its modprobe.d file), and procps reads that file after all others. systemd-sysctl does not.
+    """
+    last = root.read_or_empty(_SYSCTL_CONF)
+    return (
+        *_parsed(root, "modprobe.d", parse_modprobe),
+        *_parsed(root, "sysctl.d", parse_sysctl),
+        *parse_sysctl(last, "/" + _SYSCTL_CONF),
+    )
+
+
+def _parsed(
+    root: Root, name: str, parse: Callable[[str, str], Sequence[KernelSetting]]
+) -> Iterator[KernelSetting]:
+    files: dict[str, str] = {}
+    for folder in (f"{place}/{name}" for place in _FOLDERS):
+        for file in root.names(folder):
+            if file.endswith(".conf"):
+                files.setdefault(file, f"{folder}/{file}")
+    for file in sorted(files):
+        yield from parse(root.read_or_empty(files[file]), "/" + files[file])

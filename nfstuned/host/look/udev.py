@@ -1,0 +1,52 @@
+"""The udev rules files of a host or an image, in udev's order, and which of them hide others."""
+
+from __future__ import annotations
+
+import os
+
+from nfstuned.host.root import Root
+from nfstuned.model.udev import UdevFile
+
+FOLDERS = (
+    "etc/udev/rules.d",
+    "run/udev/rules.d",
+    "usr/local/lib/udev/rules.d",
+    "usr/lib/udev/rules.d",
+    "lib/udev/rules.d",
+)
+"""The first folder's file of a name hides the others; /lib counts where it is not /usr/lib itself."""
+
+
+def rule_files(root: Root) -> tuple[tuple[str, str], ...]:
+    """Return the path and the text of each file, sorted by name whatever its folder.
+
+    One that masks others (it is empty, or a link to /dev/null) is left out, and so is what udev cannot read.
+    """
+    texts = (("/" + paths[0], root.read_or_empty(paths[0])) for paths in rule_paths(root))
+    return tuple((path, text) for path, text in texts if text)
+
+
+def rule_paths(root: Root) -> list[list[str]]:
+    """Return the paths of each name, the one that counts first, sorted by name."""
+    files: dict[str, list[str]] = {}
+    for folder in FOLDERS:
+        for name in root.names(folder):
+            if name.endswith(".rules") and not name.startswith("."):
+                files.setdefault(name, []).append(f"{folder}/{name}")
+    return [files[name] for name in sorted(files, key=os.fsencode)]
+
+
+_LIB, _USR_LIB = FOLDERS[-1], FOLDERS[-2]
+
+
+def observe_udev(root: Root) -> tuple[UdevFile, ...]:
+    """Return the files in udev's order; one without a text is there for what it hides."""
+    merged = root.same(_LIB, _USR_LIB)
+    files: list[UdevFile] = []
+    for paths in rule_paths(root):
+        apart = [path for path in paths if not (merged and path.startswith(_LIB))] or paths
+        text = root.read_or_empty(apart[0])
+        hides = tuple("/" + path for path in apart[1:])
+        if text or hides:
+            files.append(UdevFile("/" + apart[0], text, hides))
+    return tuple(files)

@@ -1,0 +1,136 @@
+"""systemd's mount units, and fstab: drop-ins change the units that systemd makes of its entries, too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from nfstuned.errors import ParseError
+from nfstuned.host.look.nfsmount import Found
+from nfstuned.host.root import FSTAB, Root
+from nfstuned.model.mounts import Maker, Request
+from nfstuned.model.requests import UnitSetting
+from nfstuned.parse.etc.fstab import parse_fstab
+from nfstuned.parse.etc.units import SUFFIX, drop_in_folders, mount_request, parse_unit, unit_name
+
+STRONG = (
+    "etc/systemd/system.control",
+    "run/systemd/system.control",
+    "run/systemd/transient",
+    "etc/systemd/system",
+    "run/systemd/system",
+)
+"""Units that stand before those which systemd makes of fstab, the strongest folder first."""
+WEAK = ("usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system")
+AUTOMOUNT = ".automount"
+_DIRECTORIES = {"t": "/run", "S": "/var/lib", "C": "/var/cache", "L": "/var/log", "E": "/etc"}
+
+
+@dataclass
+class MountUnits:
+    """A reader of mount units; `seen` are the names that need not be looked at again."""
+
+    root: Root
+    found: Found
+    seen: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        names = {"H": "proc/sys/kernel/hostname", "v": "proc/sys/kernel/osrelease", "m": "etc/machine-id"}
+        values = {letter: self.root.read_or_empty(name).strip() for letter, name in names.items()}
+        values["l"] = values["H"].partition(".")[0]
+        self.specifiers = _DIRECTORIES | {letter: value for letter, value in values.items() if value}
+        folders = {folder: self.root.names(folder) for folder in (*STRONG, *WEAK)}
+        self.names = {folder: [n for n in names if n.endswith(SUFFIX)] for folder, names in folders.items()}
+        self.automounts = {f: {n for n in names if n.endswith(AUTOMOUNT)} for f, names in folders.items()}
+        self.drops = {folder: {n for n in names if n.endswith(".d")} for folder, names in folders.items()}
+
+    def read(self, folders: Sequence[str]) -> None:
+        """Add the mount units of some folders; an empty file, or a link to /dev/null, masks a weaker one."""
+        for folder in folders:
+            for name in self.names[folder]:
+                if name in self.seen:
+                    continue
+                self.seen.add(name)
+                text = self.root.read_or_empty(f"{folder}/{name}")
+                if text:
+                    settings = self._good(parse_unit(text, f"/{folder}/{name}"))
+                    items = mount_request(name, [*settings, *self._drop_ins(name)], self.specifiers)
+                    self.found.add(self._made(name, item) for item in items)
+
+    def read_fstab(self) -> None:
+        """Add fstab's entries; drop-ins change the units that systemd makes of them."""
+        for item in parse_fstab(self._fstab(), self.root.shown(FSTAB)):
+            if isinstance(item, ParseError):
+                self.found.problems.append(item)
+                continue
+            name = unit_name(item.point)
+            changes = self._drop_ins(name)
+            if changes:
+                items = mount_request(name, [*_as_unit(item), *changes], self.specifiers)
+                self.found.add(_mounted_by(one, item) for one in items)
+            else:
+                self.found.requests.append(item)
+
+    def _fstab(self) -> str:
+        """Return fstab's text; one that is there and cannot be read is a problem that is told."""
+        try:
+            return self.root.read(FSTAB)
+        except (FileNotFoundError, NotADirectoryError):
+            return ""
+        except OSError as error:
+            self.found.problems.append(ParseError(self.root.shown(FSTAB), 0, error.strerror or str(error)))
+            return ""
+
+    def _made(self, name: str, item: Request | ParseError) -> Request | ParseError:
+        """Say whether an .automount unit of the same name makes the mount, at its first use."""
+        partner = name.removesuffix(SUFFIX) + AUTOMOUNT
+        automounted = any(partner in names for names in self.automounts.values())
+        if isinstance(item, ParseError) or not automounted or not self._unmasked(partner):
+            return item
+        return replace(item, maker=Maker.AUTOMOUNT)
+
+    def _unmasked(self, name: str) -> bool:
+        """Return whether the strongest file of a unit says something."""
+        folder = next(folder for folder in (*STRONG, *WEAK) if name in self.automounts[folder])
+        return bool(self.root.read_or_empty(f"{folder}/{name}"))
+
+    def _drop_ins(self, name: str) -> list[UnitSetting]:
+        files: dict[str, str] = {}
+        wanted = drop_in_folders(name)
+        for folder in (*STRONG, *WEAK):
+            for drop in wanted:
+                if drop in self.drops[folder]:
+                    for file in self.root.names(f"{folder}/{drop}"):
+                        files.setdefault(file, f"{folder}/{drop}/{file}")
+        return [
+            setting
+            for file in sorted(files)
+            if file.endswith(".conf")
+            for setting in self._good(parse_unit(self.root.read_or_empty(files[file]), "/" + files[file]))
+        ]
+
+    def _good(self, items: Iterable[UnitSetting | ParseError]) -> list[UnitSetting]:
+        items = list(items)
+        self.found.add(item for item in items if isinstance(item, ParseError))
+        return [item for item in items if isinstance(item, UnitSetting)]
+
+
+def _mounted_by(item: Request | ParseError, entry: Request) -> Request | ParseError:
+    """Say that mount(8) still mounts an entry of fstab where its options are its own."""
+    if isinstance(item, ParseError) or item.file != entry.file:
+        return item
+    return replace(item, maker=Maker.MOUNT)
+
+
+def _as_unit(request: Request) -> list[UnitSetting]:
+    """Return the unit that systemd-fstab-generator(8) makes of an entry."""
+    values = {
+        "What": request.source,
+        "Where": request.point,
+        "Options": request.options,
+        "Type": "auto" if request.guessed else request.fstype,
+    }
+    return [
+        UnitSetting("Mount", name, value.replace("%", "%%"), request.file, request.line)
+        for name, value in values.items()
+    ]

@@ -1,0 +1,78 @@
+"""The settings of other programs that write a read-ahead."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from nfstuned.host.look.nfsmount import NFS_CONF, Found, MountConf
+from nfstuned.host.root import Root
+from nfstuned.model.requests import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Setting
+from nfstuned.parse.etc.writers import parse_aznfs, parse_ini
+
+_EFS_CONF = "etc/amazon/efs/efs-utils.conf"
+_AZNFS_HELPERS = ("sbin/mount.aznfs", "usr/sbin/mount.aznfs")
+_AZNFS_SCRIPT, _ENVIRONMENT = "opt/microsoft/aznfs/common.sh", "etc/environment"
+_TUNED_FOLDERS = ("etc/tuned/profiles", "etc/tuned", "usr/lib/tuned/profiles", "usr/lib/tuned")
+"""The first that has a profile counts (tuned/profiles/locator.py)."""
+_TUNED_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+_BDI = re.compile(r"/sys/(?:class|devices/virtual)/bdi/[^/]+/read_ahead_kb")
+
+
+def observe_writers(root: Root, mounted: Sequence[str] = ()) -> tuple[Setting, ...]:
+    """Return them, each with its file and line; nothing below the points in `mounted` is read."""
+    return (*_nfsrahead(root, mounted), *_aznfs(root), *_efs(root), *_tuned(root))
+
+
+def _nfsrahead(root: Root, mounted: Sequence[str]) -> Iterator[Setting]:
+    found = Found()
+    MountConf(root, mounted, found, NFS_CONF).read()
+    for setting in found.settings:
+        if setting.section == NFSRAHEAD and setting.argument is None:
+            yield setting
+
+
+def _aznfs(root: Root) -> Iterator[Setting]:
+    """Yield AZNFS's value; releases whose scripts have none write none (Azure/AZNFS-mount, lib/common.sh)."""
+    if not any(root.executable(helper) for helper in _AZNFS_HELPERS):
+        return
+    built_in = parse_aznfs(root.read_or_empty(_AZNFS_SCRIPT), "/" + _AZNFS_SCRIPT, AZNFS)
+    if built_in is not None:
+        yield parse_aznfs(root.read_or_empty(_ENVIRONMENT), "/" + _ENVIRONMENT, AZNFS) or built_in
+
+
+def _efs(root: Root) -> Iterator[Setting]:
+    for setting in parse_ini(root.read_or_empty(_EFS_CONF), "/" + _EFS_CONF):
+        if (setting.section, setting.name.lower()) == ("mount", "optimize_readahead"):
+            yield replace(setting, section=EFS_UTILS)
+
+
+def _tuned(root: Root) -> Iterator[Setting]:
+    """Yield what the active TuneD profile, with those that it includes, writes to bdis through sysfs."""
+    merged: dict[tuple[str, str], Setting] = {}
+    seen: set[str] = set()
+    for name in root.read_or_empty("etc/tuned/active_profile").split():
+        for setting in _tuned_profile(root, name, seen):
+            merged[setting.section, posixpath.normpath(setting.name)] = setting
+    types = {section: one.value for (section, name), one in merged.items() if name == "type"}
+    for (section, path), setting in merged.items():
+        if types.get(section, section) == "sysfs" and _BDI.fullmatch(path):
+            yield replace(setting, section=TUNED, name=path)
+
+
+def _tuned_profile(root: Root, name: str, seen: set[str]) -> Iterator[Setting]:
+    """Yield a profile's settings, those of its includes first: what comes later counts."""
+    folders = _TUNED_FOLDERS if _TUNED_NAME.fullmatch(name) else ()
+    places = (f"{folder}/{name}/tuned.conf" for folder in folders)
+    file = next((place for place in places if place not in seen and root.read_or_empty(place)), None)
+    if file is None:
+        return
+    seen.add(file)
+    settings = tuple(parse_ini(root.read_or_empty(file), "/" + file))
+    for setting in settings:
+        if (setting.section, setting.name) == ("main", "include"):
+            for included in re.split(r"\s*[,;]\s*", setting.value):
+                yield from _tuned_profile(root, included, seen)
+    yield from settings

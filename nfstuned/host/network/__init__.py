@@ -1,0 +1,1 @@
+"""The world beyond files: names, ports, routes, Azure, NFS servers."""

@@ -1,0 +1,287 @@
+"""Host names to addresses, with the aliases on the way: what getaddrinfo(3) finds and never tells how."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from io import StringIO
+from ipaddress import ip_address
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import TYPE_CHECKING, TypeVar
+
+from nfstuned.host.root import Root
+from nfstuned.model.facts import Answer
+from nfstuned.parse.etc.resolver import name_server_lines, parse_hosts, parse_sources
+
+if TYPE_CHECKING:
+    from dns.message import QueryMessage
+    from dns.name import Name
+    from dns.resolver import Resolver
+
+THREADS = 128
+"""Names that never answer hold their threads until the deadline; the others must not wait for them."""
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+def parallel(jobs: Mapping[Key, Callable[[], Value]], seconds: float) -> dict[Key, Value]:
+    """Return what those jobs returned that came to an end within `seconds`. A job must not raise.
+
+    The threads are daemons: one that still waits for the network does not keep the process alive.
+    """
+    end = time.monotonic() + seconds
+    waiting: SimpleQueue[Key] = SimpleQueue()
+    done: SimpleQueue[tuple[Key, Value]] = SimpleQueue()
+    for key in jobs:
+        waiting.put(key)
+
+    def work() -> None:
+        while time.monotonic() < end:
+            try:
+                key = waiting.get_nowait()
+            except Empty:
+                return
+            done.put((key, jobs[key]()))
+
+    for _ in range(min(len(jobs), THREADS)):
+        Thread(target=work, daemon=True).start()
+    found: dict[Key, Value] = {}
+    while len(found) < len(jobs):
+        try:
+            key, value = done.get(timeout=max(end - time.monotonic(), 0))
+        except Empty:
+            break
+        found[key] = value
+    return found
+
+
+DEADLINE_S = 3.0
+DNS_PORT = 53
+TYPES = ("A", "AAAA")
+_NO_ADDRESS, _NO_NAME, _SERVFAIL = "no A or AAAA record", "NXDOMAIN", "SERVFAIL"
+_IN_TIME = 0.9
+_SYSTEMD = frozenset({"myhostname", "resolve"})
+_LOOPBACK = ("127.0.0.1", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What one source says of one name."""
+
+    addresses: tuple[str, ...] = ()
+    chain: tuple[str, ...] = ()
+    error: str = ""
+    final: bool = True
+
+
+def resolve(
+    root: Root, names: Sequence[str], seconds: float = DEADLINE_S, port: int = DNS_PORT
+) -> tuple[Answer, ...]:
+    """Return an answer for each name, after `seconds` at the latest, whatever the name servers do.
+
+    /etc/hosts and DNS are asked as /etc/nsswitch.conf says. A name that another source there might know
+    (LDAP, multicast DNS) gets no final verdict. Of the names that systemd answers for DNS is not asked.
+    """
+    sources = parse_sources(root.read_or_empty("etc/nsswitch.conf"))
+    known = parse_hosts(root.read_or_empty("etc/hosts"))
+    others = [name for name in names if "files" not in sources or name not in known]
+    own = _own(root, others) if _SYSTEMD.intersection(sources) else {}
+    before_dns = sources[: sources.index("dns")] if "dns" in sources else ()
+    asked = [name for name in names if name not in own and ("files" not in before_dns or name not in known)]
+    told = _ask_dns(root, asked, seconds, port) if "dns" in sources and asked else {}
+    return tuple(own.get(name) or _answer(name, sources, known, told) for name in names)
+
+
+def from_hosts(root: Root, names: Sequence[str]) -> tuple[Answer, ...]:
+    """Return what /etc/hosts says of each name where no name server can be asked, as in an image.
+
+    It counts where /etc/nsswitch.conf has it asked before name servers.
+    """
+    sources = parse_sources(root.read_or_empty("etc/nsswitch.conf"))
+    before_dns = sources[: sources.index("dns")] if "dns" in sources else sources
+    known = parse_hosts(root.read_or_empty("etc/hosts")) if "files" in before_dns else {}
+    unasked = Answer("", error="not in /etc/hosts, and an image is in no network")
+    return tuple(
+        Answer(name, known[name]) if name in known else replace(unasked, host=name) for name in names
+    )
+
+
+def _own(root: Root, names: Sequence[str]) -> dict[str, Answer]:
+    """Return the answers for names that systemd knows by itself (nss-myhostname(8), nss-resolve(8)).
+
+    Which addresses this host and its gateway have is not looked for.
+    """
+    hostname = root.read_or_empty("proc/sys/kernel/hostname").strip().lower()
+    found: dict[str, Answer] = {}
+    for name in names:
+        if f".{name.removesuffix('.localdomain')}".endswith(".localhost"):
+            found[name] = Answer(name, _LOOPBACK)
+        elif name in {hostname or "_gateway", "_gateway", "_outbound"}:
+            found[name] = Answer(name, error="systemd answers for it, and was not asked", final=False)
+    return found
+
+
+def _answer(
+    name: str, sources: tuple[str, ...], known: Mapping[str, tuple[str, ...]], told: Mapping[str, _Found]
+) -> Answer:
+    """Return the first source's answer that has addresses, else why there is none."""
+    found = _Found(error="not in /etc/hosts, and nsswitch.conf leaves DNS out")
+    for source in sources:
+        if source == "files" and name in known:
+            return Answer(name, known[name])
+        if source == "dns" and name in told:
+            found = told[name]
+            if found.addresses:
+                break
+    others = [source for source in sources if not _knows_nothing(source, name)]
+    if found.addresses or not others:
+        return Answer(name, found.addresses, found.chain, found.error, found.final)
+    return Answer(name, (), found.chain, f"{found.error}; not asked: {', '.join(others)}", final=False)
+
+
+def _knows_nothing(source: str, name: str) -> bool:
+    """Return whether a source was asked, or cannot know a file server's name."""
+    if source == "resolve":  # short names may be known to the neighbours (LLMNR)
+        return "." in name and not name.endswith(".local")
+    if source.endswith("_minimal"):
+        return not name.endswith(".local")
+    return source in ("files", "dns", "myhostname")
+
+
+def _ask_dns(root: Root, names: Sequence[str], seconds: float, port: int) -> dict[str, _Found]:
+    resolver = _resolver(root.read_or_empty("etc/resolv.conf"), seconds, port)
+    late = _Found(error=f"no answer within {seconds:g} s", final=False)
+    # What one record type said counts also where the other is never answered: it must be told in time.
+    end = time.monotonic() + seconds * _IN_TIME
+    jobs: dict[str, Callable[[], _Found]] = {
+        name: partial(_search, resolver, name, end, late) for name in names
+    }
+    found = parallel(jobs, seconds)
+    return {name: found.get(name, late) for name in names}
+
+
+def _search(resolver: Resolver, name: str, end: float, late: _Found) -> _Found:
+    """Return what glibc finds by its search list (__res_context_search in resolv/res_query.c).
+
+    It goes on where a name does not exist, has no address or its server fails, and stops at any other
+    failure, after which only the name as it is written is left to try. Never raises.
+    """
+    import dns.exception  # noqa: PLC0415 - as above
+    import dns.name  # noqa: PLC0415
+
+    try:
+        written = dns.name.from_text(name, origin=None)
+        candidates = _candidates(resolver, written)
+    except (dns.exception.DNSException, UnicodeError) as error:
+        return _Found(error=f"not a host name: {error}")
+    as_written, tried = written.derelativize(dns.name.root), list[_Found]()
+    for candidate in candidates:
+        if all(one.final or _SERVFAIL in one.error for one in tried) or candidate == as_written:
+            tried.append(_query_all(resolver, candidate, end, late))
+            if tried[-1].addresses:
+                return tried[-1]
+    return _verdict(tried, written_first=candidates[0] == as_written)
+
+
+def _candidates(resolver: Resolver, written: Name) -> list[Name]:
+    """Return the names that stand for one, in their order: with enough dots as it is written first."""
+    import dns.exception  # noqa: PLC0415 - as above
+    import dns.name  # noqa: PLC0415
+
+    as_written = written.derelativize(dns.name.root)
+    if written.is_absolute():
+        return [as_written]
+    found: dict[Name, None] = {}
+    if len(written) > (1 if resolver.ndots is None else resolver.ndots):
+        found[as_written] = None
+    for domain in resolver.search or [resolver.domain]:
+        with suppress(dns.exception.DNSException):  # too long together
+            found[written.derelativize(domain)] = None
+    return list(found | {as_written: None})
+
+
+def _query_all(resolver: Resolver, name: Name, end: float, late: _Found) -> _Found:
+    """Return the addresses of both kinds of one name; glibc asks for them together."""
+    jobs: dict[str, Callable[[], _Found]] = {
+        kind: partial(_query, resolver, name, kind, end) for kind in TYPES
+    }
+    found = parallel(jobs, max(end - time.monotonic(), 0))
+    return _join([found.get(kind, late) for kind in TYPES], late)
+
+
+def _verdict(tried: Sequence[_Found], *, written_first: bool) -> _Found:
+    """Return why no candidate has an address, as glibc does; a doubt about one of them is a doubt."""
+    chain = max((one.chain for one in tried), key=len)
+    doubt = next((one for one in tried if not one.final), None)
+    if doubt is not None:
+        return replace(doubt, chain=chain)
+    empty = next((one for one in tried if one.error == _NO_ADDRESS), tried[-1])
+    return replace(tried[0] if written_first else empty, chain=chain)
+
+
+def _resolver(text: str, seconds: float, port: int) -> Resolver:
+    """Return what asks the name servers of resolv.conf; without any it is this machine, as for glibc."""
+    import dns.resolver  # noqa: PLC0415 - 100 ms that only a check with names pays
+
+    resolver = dns.resolver.Resolver(configure=False)
+    text = name_server_lines(text)
+    try:
+        resolver.read_resolv_conf(StringIO(text))
+    except dns.resolver.NoResolverConfiguration:
+        resolver.nameservers = ["127.0.0.1"]
+    except dns.exception.DNSException:  # a search domain that is none
+        lines = [line for line in text.split("\n") if line.startswith("nameserver")]
+        resolver.read_resolv_conf(StringIO("\n".join(lines) or "nameserver 127.0.0.1"))
+    resolver.port = port
+    # Each server gets its turn before the deadline, also behind one that is dead.
+    resolver.timeout = min(resolver.timeout, seconds / (len(resolver.nameservers) + 1))
+    return resolver
+
+
+def _query(resolver: Resolver, name: Name, kind: str, end: float) -> _Found:
+    """Return one record type of one name; never raises."""
+    import dns.exception  # noqa: PLC0415 - as above
+    import dns.resolver  # noqa: PLC0415
+
+    try:
+        left = max(end - time.monotonic(), 0.001)
+        answer = resolver.resolve(name, kind, lifetime=left, raise_on_no_answer=False)
+    except dns.resolver.NXDOMAIN as error:
+        chains = [_chain(response) for response in error.kwargs["responses"].values()]
+        return _Found(chain=max(chains, key=len), error=_NO_NAME)
+    except dns.exception.Timeout:
+        return _Found(error="", final=False)
+    except dns.exception.DNSException as error:
+        return _Found(error=str(error).partition(": ")[2] or str(error), final=False)
+    # Name servers rotate them; a check that is run twice should say the same twice.
+    addresses = tuple(sorted((record.to_text() for record in answer.rrset or ()), key=ip_address))
+    return _Found(addresses, _chain(answer.response), "" if addresses else _NO_ADDRESS)
+
+
+def _chain(message: QueryMessage) -> tuple[str, ...]:
+    """Return the names that the CNAME records of an answer lead through."""
+    import dns.exception  # noqa: PLC0415 - as above
+
+    try:
+        aliases = message.resolve_chaining().cnames
+    except dns.exception.DNSException:  # a loop, or an address beside "no such name"
+        return ()
+    return tuple(alias[0].target.to_text(omit_final_dot=True).lower() for alias in aliases)
+
+
+def _join(found: Sequence[_Found], late: _Found) -> _Found:
+    """Return what the record types say together: any address counts; a name that is not has no types."""
+    addresses = tuple(address for one in found for address in one.addresses)
+    chain = max((one.chain for one in found), key=len)
+    if addresses:
+        return _Found(addresses, chain)
+    verdicts = [one.error for one in found if one.final]
+    if len(verdicts) == len(found) or _NO_NAME in verdicts:
+        return _Found((), chain, next((error for error in verdicts if error != _NO_ADDRESS), _NO_ADDRESS))
+    error = next(one.error for one in found if not one.final)
+    return _Found((), chain, error or late.error, final=False)

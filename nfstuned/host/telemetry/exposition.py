@@ -1,0 +1,103 @@
+"""Metric families in the text format of Prometheus, written by prometheus-client.
+
+https://prometheus.io/docs/instrumenting/exposition_formats/ describes it. The library is an extra, and is
+loaded when metrics are first wanted: it takes more memory than the rest of the daemon's libraries together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from nfstuned.model.totals import Family, Kind, Point
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+REMEDY = "install python3-prometheus-client, or pip install 'nfstuned[prometheus]'"
+FINDINGS = frozenset({"nfstuned_findings", "nfstuned_findings_timestamp_seconds"})
+_FINDINGS_MOST = 1 << 16
+"""A line for each of a few dozen rules has a tenth of it."""
+_PIECE = 100
+"""Series that are written at a time: half a millisecond."""
+
+
+class MissingError(Exception):
+    """prometheus-client is not installed, or cannot be loaded; the text says what to do."""
+
+
+class Exposition(NamedTuple):
+    """What is needed of prometheus-client."""
+
+    generate_latest: Callable[[Any], bytes]
+    core: Any
+    parse: Callable[[str], Iterable[Any]]
+
+    def render(self, families: Iterable[Family], between: Callable[[], None]) -> bytes:
+        """Return the families as text; `between` is called again and again meanwhile."""
+        pieces: list[bytes] = []
+        for family in families:
+            for start in range(0, len(family.points), _PIECE):
+                text = self.generate_latest(_One(self.core, family, family.points[start : start + _PIECE]))
+                # Of a family in pieces only the first has the lines that explain it.
+                pieces.append(text if start == 0 else _without_head(text))
+                between()
+        return b"".join(pieces)
+
+    def findings(self, text: str) -> bytes:
+        """Return the findings of `nfstuned check --format prometheus`, and nothing else that is in the text.
+
+        Raises ValueError where it is not the text format, or longer than any that is.
+        """
+        if len(text) > _FINDINGS_MOST:
+            raise ValueError(f"longer than {_FINDINGS_MOST} characters")
+        try:
+            known = [metric for metric in self.parse(text) if metric.name in FINDINGS]
+        except (KeyError, IndexError) as error:  # what the library's parser lets slip
+            raise ValueError(f"not the text format of Prometheus: {error!r}") from None
+        return self.generate_latest(_Known(known))
+
+
+class _Known:
+    """A collector of metrics that the library itself has read."""
+
+    def __init__(self, metrics: Iterable[Any]) -> None:
+        self._metrics = tuple(metrics)
+
+    def collect(self) -> tuple[Any, ...]:
+        """Return them, as the library's registry would."""
+        return self._metrics
+
+
+class _One:
+    """A collector of one family, or of a piece of it."""
+
+    def __init__(self, core: Any, family: Family, points: tuple[Point, ...]) -> None:  # noqa: ANN401 - a module
+        make = core.CounterMetricFamily if family.kind is Kind.COUNTER else core.GaugeMetricFamily
+        self._metric = make(family.name, family.help, labels=family.labels)
+        for point in points:
+            self._metric.add_metric([_text(label) for label in point.labels], point.value)
+
+    def collect(self) -> Iterator[Any]:
+        """Yield it, as the library's registry would."""
+        yield self._metric
+
+
+def load() -> Exposition:
+    """Return what writes the format; raises MissingError with the remedy where it is not installed."""
+    try:
+        exposition = import_module("prometheus_client.exposition")
+        parser = import_module("prometheus_client.parser")
+        core = import_module("prometheus_client.core")
+        return Exposition(exposition.generate_latest, core, parser.text_string_to_metric_families)
+    except ImportError as error:
+        raise MissingError(f"prometheus-client cannot be loaded ({error}): {REMEDY}") from None
+
+
+def _without_head(text: bytes) -> bytes:
+    """Leave out `# HELP` and `# TYPE`."""
+    return text.split(b"\n", 2)[2]
+
+
+def _text(label: str) -> str:
+    r"""Return a label as UTF-8 can have it: a byte that is none becomes `\xff`, as in nfstuned check."""
+    return label.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -1,0 +1,133 @@
+"""Samples that were kept: entries of the journal, or files of JSON lines with those that were put aside."""
+
+from __future__ import annotations
+
+import bz2
+import errno
+import gzip
+import lzma
+import os
+import re
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from datetime import datetime, timezone
+from typing import BinaryIO, cast
+
+from nfstuned.errors import ParseError
+from nfstuned.host.root import Root
+from nfstuned.host.telemetry.journal import Message
+from nfstuned.host.telemetry.journal_reader import Entry, entries, fields, moment
+from nfstuned.model.samples import Sample
+from nfstuned.parse.samples import parse_entry, parse_line
+
+STDIN = "-"
+LONGEST = 4_000_000
+"""In bytes: a sample of a thousand mount points has a tenth of it. Longer is no line of ours."""
+_ASIDE = re.compile(r"(?:\.(?P<number>\d{1,4})|-(?P<date>\d{8,10}))(?P<compressed>\.(?:gz|bz2|xz|zst))?")
+_OPENERS: Mapping[bytes, Callable[[BinaryIO], object]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\0": lzma.open,
+}
+"""What reads a file that begins with these bytes."""
+_ZSTD = b"\x28\xb5\x2f\xfd"
+
+Found = Iterator[Sample | ParseError]
+
+
+def from_journal(root: Root, since_s: float | None) -> Found:
+    """Return the samples of the journal in its order, those since a Unix time, and what is wrong with others.
+
+    Raises OSError, before the first, where the journal cannot be read.
+    """
+    return (_of_entry(entry) for entry in entries(root, (Message.SAMPLE,), since_s))
+
+
+def from_files(path: str, since_s: float | None) -> Found:
+    """Return the samples of a file and, before them, of those that were put aside from it, oldest first.
+
+    `path.2` and `path.1` are older files, and `path-20260729` of logrotate, also compressed (gzip, bzip2,
+    xz); "-" is stdin. Raises OSError, before the first, where one cannot be read.
+    """
+    with ExitStack() as opened:
+        if path == STDIN:
+            if sys.stdin is None:
+                raise OSError(errno.EBADF, "standard input is closed")
+            files = [("standard input", cast("BinaryIO", sys.stdin.buffer))]
+        else:
+            # All are opened before the first is read: their names change when the daemon puts one aside.
+            files = [(name, opened.enter_context(open(name, "rb"))) for name in _with_older(path)]
+        return _since(_of_files(files, opened.pop_all()), since_s)
+
+
+def _of_entry(entry: Entry) -> Sample | ParseError:
+    found = parse_entry(fields(entry), "")
+    if isinstance(found, Sample):
+        return found
+    when = datetime.fromtimestamp(moment(entry), timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")
+    return ParseError(f"journal entry of {when} UTC", 0, found.message)
+
+
+def _with_older(path: str) -> list[str]:
+    """Return the path behind those that were put aside from it, oldest first."""
+    folder, name = os.path.split(path)
+    older: list[tuple[str, int, str]] = []
+    there = set(os.listdir(folder or "."))
+    for other in there:
+        found = _ASIDE.fullmatch(other, len(name)) if other.startswith(name) else None
+        # While gzip makes `path.2.gz`, `path.2` is there as well, and whole.
+        if found and not (found["compressed"] and other.removesuffix(found["compressed"]) in there):
+            age = found["date"] or "9"  # names with a date are older than numbered ones
+            older.append((age, -int(found["number"] or 0), os.path.join(folder, other)))
+    files = [other for *_, other in sorted(older)]
+    # Between logrotate and the next sample there are only older ones.
+    return files if files and not os.path.lexists(path) else [*files, path]
+
+
+def _of_files(files: list[tuple[str, BinaryIO]], opened: ExitStack) -> Found:
+    with opened:
+        for name, file in files:
+            yield from _of_file(name, file)
+
+
+def _of_file(name: str, file: BinaryIO) -> Found:
+    try:
+        for number, line in enumerate(_lines(file), 1):
+            if len(line) > LONGEST:
+                yield ParseError(name, number, f"longer than {LONGEST} bytes")
+            elif line.strip():
+                yield parse_line(line, name, number)
+    except ValueError as error:
+        yield ParseError(name, 0, str(error))
+    except (EOFError, zlib.error, lzma.LZMAError) as error:
+        yield ParseError(name, 0, f"damaged: {error}")
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        yield ParseError(name, 0, f"damaged: {error}")
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yield lines; of one that is too long only the beginning, which is longer than LONGEST."""
+    reader = _decompressed(file) if file.seekable() else file
+    while line := reader.readline(LONGEST + 1):
+        yield line
+        while len(line) > LONGEST and not line.endswith(b"\n"):
+            line = reader.readline(LONGEST + 1) or b"\n"
+
+
+def _decompressed(file: BinaryIO) -> BinaryIO:
+    beginning = file.read(6)
+    file.seek(0)
+    if beginning.startswith(_ZSTD):
+        raise ValueError("zstd is not read here: zstd -dc FILE | nfstuned samples --file -")
+    opener = next((opener for magic, opener in _OPENERS.items() if beginning.startswith(magic)), None)
+    return file if opener is None else cast("BinaryIO", opener(file))
+
+
+def _since(found: Found, since_s: float | None) -> Found:
+    for item in found:
+        if since_s is None or isinstance(item, ParseError) or item.time >= since_s:
+            yield item

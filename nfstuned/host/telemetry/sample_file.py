@@ -1,0 +1,117 @@
+"""A file of lines that other programs may move, remove or fill the disk beside.
+
+It is opened for each batch and closed after it: a file that was moved (logrotate) or removed is simply made
+again, and nothing keeps its file system from being unmounted. Every line is one write(2) to the end
+(O_APPEND). Where one is cut short, because the disk is full, its beginning is taken away again; one that a
+crash cut short gets its line break with the next line, so that it never spoils a good one.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Sequence
+from contextlib import closing, suppress
+
+from nfstuned.host.files.local import demand_local
+from nfstuned.host.root import Root
+from nfstuned.model.samples import Appended, Target
+
+_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+_MODE = 0o644
+"""What a sample holds of a mount, /proc/mounts shows to everybody."""
+
+
+def append(root: Root, target: Target, lines: Sequence[bytes]) -> Appended:
+    """Append lines, each with its line break; put the file aside before one that would make it too large.
+
+    What is wrong is the result's reason, and ends the batch.
+    """
+    done = 0
+    try:
+        demand_local(root, target.path)
+        path = root.path(target.path.lstrip("/"))
+        with closing(_Tail(path)) as tail:
+            for line in lines:
+                if tail.size and 0 < target.most_bytes < tail.size + len(line):
+                    tail.put_aside(target.keep)
+                tail.write(line)
+                done += 1
+    except OSError as error:
+        return Appended(done, error.strerror or str(error))
+    return Appended(done)
+
+
+class _Tail:
+    """The end of an open file. Raises OSError where there can be none."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._fd = -1
+        self._break = b""
+        """What the last line of the file lacks, where a crash cut it short."""
+        self.size = 0
+        self._open(_MODE)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def write(self, line: bytes) -> None:
+        """Append a line, whole or not at all."""
+        text = self._break + line
+        written = os.write(self._fd, text)
+        self.size += written
+        if written < len(text):
+            self._take_back(written)
+            # Which of them is full, a disk or a quota, only the next write would tell.
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._break = b""
+
+    def put_aside(self, keep: int) -> None:
+        """Begin a new file with the mode of this one; of the old ones so many are kept, `.1` the newest."""
+        mode = stat.S_IMODE(os.fstat(self._fd).st_mode)
+        self.close()
+        for number in range(keep, 0, -1):
+            older = self._path if number == 1 else f"{self._path}.{number - 1}"
+            with suppress(FileNotFoundError):
+                os.rename(older, f"{self._path}.{number}")
+        with suppress(FileNotFoundError):
+            if keep == 0:
+                os.unlink(self._path)
+        # More were kept before the configuration was changed.
+        with suppress(FileNotFoundError):
+            for number in range(keep + 1, 1000):
+                os.unlink(f"{self._path}.{number}")
+        self._open(mode)
+        with suppress(OSError):
+            os.fchmod(self._fd, mode)  # the umask may have taken some of it away
+
+    def _open(self, mode: int) -> None:
+        self._fd = os.open(self._path, _FLAGS, mode)
+        try:
+            self.size = _size(self._fd)
+            last = os.pread(self._fd, 1, self.size - 1) if self.size else b""
+        except OSError:
+            self.close()
+            raise
+        self._break = b"" if last in {b"\n", b""} else b"\n"
+
+    def _take_back(self, written: int) -> None:
+        """Remove what was written of a line, unless another program has written behind it."""
+        end = os.lseek(self._fd, 0, os.SEEK_CUR)
+        with suppress(OSError):
+            if os.fstat(self._fd).st_size == end:
+                os.ftruncate(self._fd, end - written)
+                self.size = end - written
+
+
+def _size(fd: int) -> int:
+    """Return the size of a regular file; raises OSError for a fifo or a device in its place."""
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    return status.st_size

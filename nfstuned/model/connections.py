@@ -1,0 +1,325 @@
+"""What `apply --remount` and `apply --live` are to do to the connections of one transport group."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Protocol
+
+from nfstuned.model.kernel import Switch, Transport
+from nfstuned.model.mounts import Result
+
+REMOUNT_KIND = "remount"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One mount of any kind in the tree of a mount namespace: a line of mountinfo."""
+
+    mount_id: int
+    parent_id: int
+    device: str
+    point: str
+    fstype: str
+    source: str
+    options: str
+    """The superblock's own, as they stand."""
+    shared: int | None = None
+    """Its peer group: what is mounted or unmounted in it appears and vanishes in its peers."""
+    master: int | None = None
+    """The peer group that it receives from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Another mount namespace, seen through one of its processes."""
+
+    process: str
+    """For people: "containerd-shim (4711)"."""
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Something that keeps a superblock busy: `what` says for people who it is and what it has there."""
+
+    device: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class PathUse:
+    """The same, where all that is known is a path of this mount namespace."""
+
+    path: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnitState:
+    """What systemd says of a mount unit (systemctl show); the names are its own."""
+
+    loaded: bool = False
+    fragment: str = ""
+    """The unit file, also one that systemd made of fstab; "" for a mount that systemd only saw."""
+    stale: bool = False
+    """NeedDaemonReload: a file has changed since systemd read it."""
+    lazy: bool = False
+    force: bool = False
+    bound_by: tuple[str, ...] = ()
+    """Units with BindsTo=: systemd stops them when the mount goes."""
+
+    @property
+    def against(self) -> str:
+        """What makes systemd do more than to unmount and to mount; "" for nothing."""
+        if self.lazy or self.force:
+            name = "LazyUnmount" if self.lazy else "ForceUnmount"
+            return f"has {name}=yes, which would hide that it is still in use"
+        bound = ", ".join(self.bound_by)
+        return f"would take {bound} along when it stops (BindsTo=)" if bound else ""
+
+
+NO_UNITS: Mapping[str, UnitState] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What of a host matters to a remount and to nothing else; `nodes` are those of this mount namespace."""
+
+    nodes: tuple[Node, ...] = ()
+    spaces: tuple[Space, ...] = ()
+    uses: tuple[Use, ...] = ()
+    paths: tuple[PathUse, ...] = ()
+    volumes: frozenset[str] = frozenset()
+    """The superblocks of this network namespace: only these can be mounted again from here."""
+    systemd: bool = False
+    units: Mapping[str, UnitState] = field(default_factory=lambda: NO_UNITS)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A command as root runs it."""
+
+    argv: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return shlex.join(self.argv)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One mount of the group, and the commands that unmount it and make it again."""
+
+    point: str
+    mount_id: int
+    leave: Way
+    make: Way
+    before: Way | None
+    """How it is made as it was, where `make` fails or is not to be; None where nothing tells its options."""
+    unit: str = ""
+    """The mount unit whose job that is; "" for mount(8)."""
+    from_file: bool = False
+    """A unit or fstab says how it is made, and not this command."""
+
+    @property
+    def back(self) -> tuple[Way, ...]:
+        """The commands that bring it back when the remount is given up, in the order of trying.
+
+        What a file asks for is made as the file says; what was made by hand gets the options that it had.
+        """
+        if self.before is None:
+            return (self.make,)
+        return (self.make, self.before) if self.from_file else (self.before,)
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """How the kernel's nfs_client of a group is told from others, to see that it is gone."""
+
+    version: int
+    address: str
+    port: int
+    clients: int
+    """Rows of /proc/fs/nfsfs/servers with these three: groups of other minor versions have theirs beside."""
+    superblocks: tuple[tuple[str, int], ...]
+    """Device numbers with the inodes of their bdi, also of what the kernel mounts and unmounts by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that is done to one transport group."""
+
+    old: int
+    new: int
+    reason: str
+    going: tuple[Part, ...]
+    """In the order of unmounting."""
+    coming: tuple[Part, ...]
+    """The same in the order of mounting: the first one decides."""
+    connections: Connections
+    reload: bool = False
+    """systemd has not read its files since they were changed."""
+
+    @property
+    def commands(self) -> tuple[Way, ...]:
+        """All commands in their order."""
+        reload = (RELOAD,) if self.reload else ()
+        return (*reload, *(part.leave for part in self.going), *(part.make for part in self.coming))
+
+
+RELOAD = Way(("systemctl", "daemon-reload"))
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A group that is left as it is, and why; `old` and `new` are numbers of connections."""
+
+    points: tuple[str, ...]
+    old: int
+    new: int
+    reason: str
+    result: Result = Result.FAILED
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What came of one mount; `way` is the command that is still to be run, None where it is mounted."""
+
+    point: str
+    old: int
+    new: int
+    result: Result
+    reason: str
+    mounted: bool = True
+    way: Way | None = None
+
+
+class Hands(Protocol):
+    """Who carries out a plan. What it says of success is not believed: `mounted` is asked afterwards.
+
+    Each call ends within a deadline, and returns "" or why it came to nothing.
+    """
+
+    def reload(self, plan: Plan) -> str:
+        """Let systemd read its files, and look at what the units of the plan are then."""
+
+    def unmount(self, part: Part) -> str:
+        """Unmount it: not lazily, not by force, and not another mount that is in its place by now."""
+
+    def mount(self, way: Way) -> str:
+        """Mount something by a command; not where the server does not answer."""
+
+    def mounted(self, point: str) -> bool:
+        """Return whether an NFS mount is there."""
+
+    def held(self, plan: Plan) -> str:
+        """Return what still keeps the connections; "" where they are gone."""
+
+    def nconnect(self, point: str) -> int | None:
+        """Return the number of connections in effect; None where nothing is mounted."""
+
+
+LIVE_KIND = "live"
+
+
+@dataclass(frozen=True, slots=True)
+class Xprt:
+    """One connection, as its folder in a switch's shows it; `None` while it is down."""
+
+    name: str
+    """The folder: "xprt-7-tcp". The number is given to another one when it is gone."""
+    protocol: str
+    state: frozenset[str] = frozenset()
+    """The words of xprt_state, such as CONNECTED, OFFLINE, REMOVE."""
+    source_port: int | None = None
+    queued: int | None = None
+    """Requests that it was given and that have not ended (tasks_queuelen)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchSeen:
+    """The connections of a transport group in /sys/kernel/sunrpc/xprt-switches."""
+
+    name: str
+    """The folder: "switch-3"; also given to another one when it is gone."""
+    info: Switch
+    xprts: tuple[Xprt, ...]
+    grows: bool
+    """It has an add_xprt, as of Linux 6.15."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The folders of the connections, also of those that were switched off."""
+        return frozenset(one.name for one in self.xprts)
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """The mount over which requests of our own are sent, and whose stanza of mountstats counts them."""
+
+    point: str
+    mount_id: int
+    source: str
+    device: str
+    bdi: int
+    """The inode of its bdi's read_ahead_kb: device numbers are reused at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class LivePlan:
+    """What is added to one transport group."""
+
+    points: tuple[str, ...]
+    old: int
+    """The connections that there are."""
+    new: int
+    shown: int
+    """The nconnect of /proc/mounts, which does not change."""
+    reason: str
+    spot: Spot
+    switch: SwitchSeen
+    place: tuple[str, int]
+    """The server's address and port."""
+
+    @property
+    def adding(self) -> int:
+        """How many connections are to come."""
+        return self.new - self.old
+
+    @property
+    def same(self) -> tuple[object, ...]:
+        """What must not change between a question and its answer."""
+        return self.points, self.old, self.new, self.spot, self.switch.name, self.switch.names
+
+
+class LiveHands(Protocol):
+    """Who carries out a plan. Each call ends within a deadline; a str is what went wrong, or ""."""
+
+    def interrupted(self) -> str:
+        """Return which signal wants this to end; "" for none."""
+
+    def answers(self, count: int) -> str:
+        """Open so many connections to the server at the same time, and ask for an answer on each."""
+
+    def ask(self, count: int) -> str:
+        """Send so many requests over the mount, one after the other. What they say is no matter."""
+
+    def counters(self) -> Sequence[Transport]:
+        """Return what each connection in use carried so far, in the kernel's order; () without the mount."""
+
+    def switch(self) -> SwitchSeen | None:
+        """Return the connections; None where the mount or its switch is not the one of the plan any more."""
+
+    def add(self) -> str:
+        """Add a connection."""
+
+    def offline(self, name: str) -> str:
+        """Let a connection have no new requests."""
+
+    def settle(self, name: str) -> None:
+        """Wait a while for the requests that a connection was given."""
+
+    def remove(self, name: str) -> str:
+        """Take a connection away that is offline, and wait a moment until it is gone."""

@@ -1,0 +1,175 @@
+"""What was seen on a host, what is to be done there, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from nfstuned.errors import ParseError
+from nfstuned.model.kernel import Distribution, KernelRelease, Mount, MountStats, Server, Volume
+from nfstuned.model.requests import AutoMap, Setting
+
+FSTAB = "/etc/fstab"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What nfstuned did to one superblock's read-ahead, kept in /run/nfstuned so that it can be undone.
+
+    `bdi` is the inode of the bdi's read_ahead_kb: device numbers are reused at once, these are not.
+    """
+
+    device: str
+    bdi: int
+    original_kb: int
+    written_kb: int
+    undone: bool = False
+    """The administrator took the value back: the superblock is left alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Superblock:
+    """One device number = one bdi = one read-ahead; and its visible mounts (none after `umount -l`)."""
+
+    device: str
+    bdi: int | None
+    read_ahead_kb: int | None
+    mounts: tuple[Mount, ...] = ()
+    volume: Volume | None = None
+    servers: tuple[Server, ...] = ()
+    """The nfs_clients of its network namespace: addresses mean nothing across namespaces."""
+    record: Record | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tunnel:
+    """A local TLS proxy: mounts of 127.0.0.1:`port` really go to `host`:`host_port`."""
+
+    port: int
+    host: str
+    host_port: int
+    provider: str
+    file: str
+
+
+class Maker(Enum):
+    """Who makes a mount that a file asks for."""
+
+    MOUNT = "mount(8)"
+    """From fstab: at boot, as systemd makes a unit of the line, or by hand."""
+    UNIT = "systemd"
+    """A mount unit, when somebody starts it; also an entry of fstab whose options a drop-in decides."""
+    AUTOMOUNT = "systemd's automount"
+    """An .automount unit beside the mount unit, at the first use."""
+    AUTOFS = "automount(8)"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The options with which a mount was, or will be, asked for, and the line that says so.
+
+    utab, fstab, a mount unit or an autofs map; what nfsmount.conf adds to the last three is not in it.
+    """
+
+    source: str
+    point: str
+    options: str
+    file: str
+    line: int = 0
+    wildcard: bool = False
+    """An autofs entry for any key: `*` in `point` and each `&` in the other fields stand for the key."""
+    fstype: str = "nfs"
+    maker: Maker = Maker.MOUNT
+    guessed: bool = False
+    """The file names no type: mount(8) guesses it at the source, and systemd knows of no network."""
+
+    @property
+    def at_first_use(self) -> bool:
+        """Whether nothing waits for it at boot, because it is mounted when somebody goes there."""
+        watched = self.maker in {Maker.AUTOMOUNT, Maker.AUTOFS}
+        return watched or "x-systemd.automount" in self.options.split(",")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A host at one moment. `problems` names what could not be read; the rest is still right."""
+
+    superblocks: tuple[Superblock, ...] = ()
+    tunnels: tuple[Tunnel, ...] = ()
+    stats: tuple[MountStats, ...] = ()
+    requests: tuple[Request, ...] = ()
+    """utab's rows first. Of several others for one place the first counts."""
+    settings: tuple[Setting, ...] = ()
+    """nfsmount.conf and its drop-ins, in the order in which mount.nfs reads them."""
+    maps: tuple[AutoMap, ...] = ()
+    """The automounter's maps that are no files: programs, and those that a server keeps."""
+    kernel: KernelRelease | None = None
+    """The one that runs; of an image the newest that is installed."""
+    distribution: Distribution | None = None
+    azure: bool = False
+    """The machine is an Azure VM, by its chassis asset tag."""
+    page_kb: int = 4
+    problems: tuple[ParseError, ...] = ()
+    stanzas: Mapping[tuple[str, str], MountStats] = field(init=False, repr=False, compare=False)
+    """`stats` by source and mount point; of mounts on top of each other the last counts."""
+
+    def __post_init__(self) -> None:
+        stanzas = {(stanza.source, stanza.point): stanza for stanza in self.stats}
+        object.__setattr__(self, "stanzas", stanzas)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """The real server of a mount, behind tunnels and aliases."""
+
+    host: str
+    address: str | None
+    port: int
+    provider: str
+    """"azure-files", "azure-netapp-files", "aws-efs" or "generic"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What one superblock should have, and why; `kb` is None when the policy has no opinion."""
+
+    kb: int | None
+    profile: str
+    provider: str
+    lower: bool
+    why: str
+    conflict: bool = False
+    """The mounts of the superblock ask for different values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One change of one superblock's read-ahead; `bdi` makes sure that it is still the same superblock."""
+
+    kind: str
+    device: str
+    bdi: int
+    target: str
+    """For people: the mount point, or the device number where no mount is visible."""
+    old_kb: int
+    new_kb: int
+    why: str
+
+
+class Result(str, Enum):
+    """What came of an action."""
+
+    PLANNED = "planned"
+    DONE = "done"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """An action and what came of it; `reason` says why it was not done, or what was decided."""
+
+    action: Action
+    result: Result
+    reason: str

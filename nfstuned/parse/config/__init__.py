@@ -1,0 +1,1 @@
+"""nfstuned's own configuration, from TOML to a policy."""

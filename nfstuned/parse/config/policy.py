@@ -1,0 +1,239 @@
+"""`/etc/nfstuned/nfstuned.toml` and its drop-ins to a Policy (nfstuned.toml(5)).
+
+A later file counts more than an earlier one, the main file least: its scalar keys replace theirs, its
+[[policy]] entries are asked before theirs. Within a file the first [[policy]] entry that matches wins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from nfstuned.errors import ConfigError
+from nfstuned.model.policy import SAMPLE_INTERVAL_S, Assignment, Match, Policy, Prometheus, Source
+from nfstuned.parse.config.profiles import Inheritance, Layer
+from nfstuned.parse.config.tables import (
+    PROFILE_NAME,
+    ConfigFile,
+    DaemonTable,
+    MatchTable,
+    NconnectTable,
+    PolicyTable,
+    ProfileTable,
+    PrometheusTable,
+    SamplesTable,
+    SourceTable,
+)
+from nfstuned.parse.config.toml import Document, Path, parse_toml, suggestion
+from nfstuned.parse.config.values import is_local
+
+Tables = list[tuple[Document, Mapping[str, Any]]]
+"""Each file's table with the file, in the order in which they count."""
+
+_REMOTE = (
+    "other machines would reach it, and it asks nobody for a password; "
+    "allowed: an address of 127.0.0.0/8, [::1], unix:/PATH, or allow_remote = true beside it"
+)
+_NO_SAMPLES = (
+    'metrics are counted when a sample is taken, and daemon.sample_interval is "0"; allowed: "1s" to "24h"'
+)
+
+
+def prometheus(tables: Tables) -> Prometheus:
+    """Return the tables of all files as one: the keys of a later one replace those of an earlier one."""
+    return Prometheus(**{key: value for _, table in tables for key, value in table.items()})
+
+
+def mistakes(tables: Tables, interval_s: float) -> Iterator[str]:
+    """Yield what no table gets wrong by itself, with the file and the line of the last that has the key."""
+    meant = prometheus(tables)
+    if meant.listen and not meant.allow_remote and not is_local(meant.listen):
+        yield _problem(tables, "listen", _REMOTE)
+    if meant.wanted and not interval_s:
+        yield _problem(tables, "listen" if meant.listen else "textfile", _NO_SAMPLES)
+
+
+def _problem(tables: Tables, key: str, allowed: str) -> str:
+    document, table = next(item for item in reversed(tables) if key in item[1])
+    return document.problem(("prometheus", key), table[key], allowed)
+
+
+Text = tuple[str, str]
+"""A file's name and what is in it."""
+
+_SETTINGS = {
+    ("daemon", "sample_interval"): "sample_interval_s",
+    ("daemon", "restore_on_stop"): "restore_on_stop",
+    ("samples", "file"): "sample_file",
+    ("samples", "max_size"): "sample_file_bytes",
+    ("samples", "keep"): "sample_files_kept",
+    ("nconnect", "mode"): "nconnect_mode",
+}
+_TABLES: Mapping[str, type[BaseModel]] = {
+    "daemon": DaemonTable,
+    "samples": SamplesTable,
+    "nconnect": NconnectTable,
+}
+_NESTED: Mapping[tuple[type[BaseModel], str], type[BaseModel]] = {
+    (PolicyTable, "match"): MatchTable,
+    (ProfileTable, "sources"): SourceTable,
+}
+
+
+def parse_config(builtin: Iterable[Text], files: Iterable[Text]) -> Policy:
+    """Return the policy of the built-in profiles and the administrator's files, the later counting more.
+
+    Raises ConfigError with every problem of every file, a line for each.
+    """
+    problems: list[str] = []
+    base = [_File.read(name, text, problems) for name, text in builtin]
+    own = [_File.read(name, text, problems) for name, text in files]
+    known = Inheritance(
+        [layer for file in base for layer in file.layers], [x for file in own for x in file.layers]
+    )
+    profiles = known.profiles()
+    entries = [entry for file in reversed(own) for entry in file.entries]
+    for entry in entries:
+        entry.check(known.names, known.problems)
+    problems.extend(known.problems)
+    settings = {key: value for file in own for key, value in file.settings.items()}
+    metrics = [file.metrics for file in own if file.metrics is not None]
+    problems.extend(mistakes(metrics, settings.get("sample_interval_s", SAMPLE_INTERVAL_S)))
+    if problems:
+        raise ConfigError(tuple(problems))
+    assignments = tuple(entry.assignment for entry in entries if entry.assignment is not None)
+    names = tuple(file.name for file in own)
+    return Policy(profiles, assignments, prometheus=prometheus(metrics), files=names, **settings)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One [[policy]] entry; no assignment where something in it is wrong."""
+
+    document: Document
+    number: int
+    profile: str
+    assignment: Assignment | None
+
+    def check(self, names: list[str], problems: list[str]) -> None:
+        if self.profile not in names:
+            allowed = f"unknown profile; {suggestion(self.profile, names)}allowed: {', '.join(names)}"
+            problems.append(self.document.problem(("policy", self.number, "profile"), self.profile, allowed))
+
+
+@dataclass(slots=True)
+class _File:
+    """One file's tables, as far as they are right; `settings` under the names that Policy gives them."""
+
+    name: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    metrics: tuple[Document, Mapping[str, Any]] | None = None
+    entries: list[_Entry] = field(default_factory=list)
+    layers: list[Layer] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, name: str, text: str, problems: list[str]) -> _File:
+        """Return what is right in a file; what is not goes to `problems`."""
+        file = cls(name)
+        try:
+            document = parse_toml(name, text)
+        except ConfigError as error:
+            problems.extend(error.problems)
+            return file
+        for key, value in document.values.items():
+            if key not in ConfigFile.model_fields:
+                problems.append(document.problem((key,), value, _unknown(key, ConfigFile)))
+        check = _Checker(document, problems)
+        for table, model in _TABLES.items():
+            for key, value in (check.table((table,), model, document.values.get(table, {})) or {}).items():
+                file.settings[_SETTINGS[table, key]] = value
+        metrics = check.table(("prometheus",), PrometheusTable, document.values.get("prometheus", {}))
+        file.metrics = (document, metrics or {})
+        file.entries = check.entries()
+        file.layers = check.layers()
+        return file
+
+
+@dataclass(frozen=True, slots=True)
+class _Checker:
+    """Checks the tables of one file, each by itself, so that one problem does not hide another."""
+
+    document: Document
+    problems: list[str]
+
+    def table(self, path: Path, model: type[BaseModel], value: object) -> dict[str, Any] | None:
+        """Return the keys that a table sets; None, and its problems told, when something in it is wrong."""
+        try:
+            table = model.model_validate(value)
+        except ValidationError as error:
+            self.problems.extend(
+                self.document.problem((*path, *found["loc"]), *_explained(model, found))
+                for found in error.errors(include_url=False)
+            )
+            return None
+        return {key: getattr(table, key) for key in table.model_fields_set}
+
+    def entries(self) -> list[_Entry]:
+        values = self.document.values.get("policy", [])
+        if not isinstance(values, list):
+            self.problems.append(self.document.problem(("policy",), values, "allowed: [[policy]] entries"))
+            return []
+        found: list[_Entry] = []
+        for number, value in enumerate(values):
+            entry = self.table(("policy", number), PolicyTable, value)
+            profile = value.get("profile") if isinstance(value, dict) else None
+            if isinstance(profile, str):
+                assignment = None if entry is None else self._assignment(number, entry)
+                found.append(_Entry(self.document, number, profile, assignment))
+        return found
+
+    def _assignment(self, number: int, entry: dict[str, Any]) -> Assignment:
+        match: MatchTable = entry["match"]
+        meant = Match(match.server, match.export, match.mount_point)
+        return Assignment(meant, entry["profile"], f"policy {number + 1} of {self.document.file}")
+
+    def layers(self) -> list[Layer]:
+        values = self.document.values.get("profile", {})
+        if not isinstance(values, dict):
+            self.problems.append(
+                self.document.problem(("profile",), values, "allowed: [profile.NAME] tables")
+            )
+            return []
+        return [self._layer(name, value) for name, value in values.items()]
+
+    def _layer(self, name: str, value: object) -> Layer:
+        if not re.fullmatch(PROFILE_NAME, name):
+            allowed = "allowed in a profile's name: letters, digits, _ and -"
+            self.problems.append(self.document.problem(("profile", name), name, allowed))
+        values = self.table(("profile", name), ProfileTable, value)
+        if values is None:
+            parent = value.get("inherits") if isinstance(value, dict) else None
+            values = {"inherits": parent} if isinstance(parent, str) else {}
+        if "sources" in values:
+            values["sources"] = tuple(Source(s.url, s.read, s.keys, s.title) for s in values["sources"])
+        return Layer(self.document, name, values)
+
+
+def _explained(model: type[BaseModel], error: Mapping[str, Any]) -> tuple[object, str]:
+    """Return the value and what is allowed instead."""
+    names = [part for part in error["loc"] if isinstance(part, str)]
+    if not names:
+        return error["input"], "allowed: a table"
+    for name in names[:-1]:
+        model = _NESTED[model, name]
+    if error["type"] == "extra_forbidden":
+        return error["input"], _unknown(names[-1], model)
+    allowed = f"allowed: {model.model_fields[names[-1]].description}"
+    if error["type"] == "missing":
+        return "", f"missing; {allowed}"
+    own = str(error["ctx"]["error"]) if error["type"] == "value_error" else ""
+    return error["input"], own or allowed
+
+
+def _unknown(key: str, model: type[BaseModel]) -> str:
+    names = sorted(model.model_fields)
+    return f"unknown key; {suggestion(key, names)}allowed: {', '.join(names)}"

@@ -1,0 +1,140 @@
+"""Profiles from their layers: the built-in ones, the administrator's, and what inherits from what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from nfstuned.model.policy import Profile, ReadAhead, Source
+from nfstuned.parse.config.toml import Document, suggestion
+
+_LIMITS = (("read_ahead_kb", "read_ahead_max_kb"), ("nconnect", "nconnect_max"))
+_INHERITS = "inherits"
+_SOURCES = "sources"
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One [profile.NAME] table: the keys that it sets, already checked one by one."""
+
+    document: Document
+    name: str
+    values: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A profile that is being put together; `own` holds the keys of its own tables and where each was set."""
+
+    name: str
+    own: dict[str, tuple[Any, Document]] = field(default_factory=dict)
+
+    def add(self, layer: Layer) -> None:
+        self.own.update({key: (value, layer.document) for key, value in layer.values.items()})
+
+
+class Inheritance:
+    """All profiles of a configuration.
+
+    A table of the administrator's with the name of a built-in profile changes that one: what it does not set
+    stays as it was, unless it inherits from another. Several files may set keys of one; the last counts.
+    """
+
+    def __init__(self, builtin: list[Layer], own: list[Layer]) -> None:
+        self.problems: list[str] = []
+        self._builtin = _drafts(builtin)
+        self._own = _drafts(own)
+        self._done: dict[str, Profile] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """Every profile's name, the built-in ones first."""
+        return list(dict.fromkeys([*self._builtin, *self._own]))
+
+    def profiles(self) -> tuple[Profile, ...]:
+        """Return every profile, complete. What is wrong with them is in `problems` afterwards."""
+        return tuple(self._settle(name, ()) for name in self.names)
+
+    def _settle(self, name: str, trail: tuple[str, ...]) -> Profile:
+        if name not in self._done:
+            base = self._base(name, trail)
+            self._done[name] = self._complete(self._own.get(name) or self._builtin[name], base)
+        return self._done[name]
+
+    def _base(self, name: str, trail: tuple[str, ...]) -> Profile:
+        """Return what a profile starts from; an empty one where there is nothing, or something is wrong."""
+        draft = self._own.get(name)
+        if draft is None:
+            return Profile(name)
+        parent, document = draft.own.get(_INHERITS, (name, None))
+        if parent == name and name in self._builtin:
+            return self._complete(self._builtin[name], Profile(name))
+        if document is None:
+            return Profile(name)
+        path = ("profile", name, _INHERITS)
+        if parent not in self.names:
+            allowed = ", ".join(self.names)
+            self.problems.append(
+                document.problem(
+                    path, parent, f"unknown profile; {suggestion(parent, self.names)}allowed: {allowed}"
+                )
+            )
+            return Profile(name)
+        trail = (*trail, name)
+        if parent in trail:
+            way = " -> ".join((*trail[trail.index(parent) :], parent))
+            allowed = f"a cycle ({way}); allowed: a profile outside it"
+            self.problems.append(document.problem(path, parent, allowed))
+            return Profile(name)
+        return self._settle(parent, trail)
+
+    def _complete(self, draft: _Draft, base: Profile) -> Profile:
+        values = {key: value for key, (value, _) in draft.own.items() if key != _INHERITS}
+        wanted = values.pop("read_ahead_kb", None)
+        sources = _sources(values.pop(_SOURCES, ()), {key for key in draft.own if key != _SOURCES}, base)
+        inherits = base.base if base.base in self._builtin and draft.name not in self._builtin else ""
+        profile = replace(base, name=draft.name, inherits=inherits, sources=sources, **values)
+        if wanted is not None:
+            profile = replace(profile, read_ahead=_read_ahead(wanted))
+        self._check_limits(draft, profile)
+        return profile
+
+    def _check_limits(self, draft: _Draft, profile: Profile) -> None:
+        """Compare what this profile itself sets; what it inherits was compared where it was set."""
+        values = {
+            "read_ahead_kb": profile.read_ahead.kb if profile.read_ahead else None,
+            "read_ahead_max_kb": profile.read_ahead_max_kb,
+            "nconnect": profile.nconnect,
+            "nconnect_max": profile.nconnect_max,
+        }
+        for key, limit in _LIMITS:
+            value, most = values[key], values[limit]
+            mine = next((k for k in (key, limit) if k in draft.own), None)
+            if mine is None or value is None or most is None or value <= most:
+                continue
+            document = draft.own[mine][1]
+            allowed = f"{key} = {value} is above {limit} = {most}; allowed: at most that, or a larger {limit}"
+            self.problems.append(document.problem(("profile", draft.name, mine), values[mine], allowed))
+
+
+def _drafts(layers: list[Layer]) -> dict[str, _Draft]:
+    drafts: dict[str, _Draft] = {}
+    for layer in layers:
+        drafts.setdefault(layer.name, _Draft(layer.name)).add(layer)
+    return drafts
+
+
+def _read_ahead(value: int | str) -> ReadAhead:
+    if isinstance(value, int):
+        return ReadAhead(kb=value)
+    return ReadAhead(times_rsize=int(value.partition("*")[0]))
+
+
+def _sources(own: tuple[Source, ...], changed: set[str], base: Profile) -> tuple[Source, ...]:
+    """Return the sources of a profile: a number that it sets anew is not its base's source's any more."""
+    kept = (
+        replace(source, keys=tuple(key for key in source.keys if key not in changed))
+        for source in base.sources
+    )
+    return (*(source for source in kept if source.keys), *own)

@@ -1,0 +1,183 @@
+"""The tables of nfstuned.toml as pydantic knows them: keys, types, and in words what is allowed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from nfstuned.model.policy import LEAST_KB, MOST_KB
+from nfstuned.parse.config import values as configvalues
+from nfstuned.parse.config.values import (
+    DURATION,
+    LISTEN,
+    SIZE,
+    TEXTFILE,
+    TIMES_RSIZE,
+    duration,
+    globs,
+    listen_address,
+    read_ahead,
+    servers,
+    textfile_path,
+)
+
+MOST_MOUNTS = 10_000
+PROFILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class DaemonTable(_Table):
+    """How the daemon works."""
+
+    sample_interval: Annotated[
+        float, BeforeValidator(duration), WithJsonSchema({"type": "string", "pattern": DURATION})
+    ] = Field(
+        default_factory=float,
+        description='a duration such as "60s", "5m" or "1h", at most "24h"; "0" for no samples',
+    )
+    restore_on_stop: bool = Field(default=False, description="true or false")
+
+
+class SamplesTable(_Table):
+    """Where samples go beside the journal."""
+
+    file: Annotated[
+        str, BeforeValidator(configvalues.file), WithJsonSchema({"type": "string", "pattern": "^(/.*[^/])?$"})
+    ] = Field(
+        default_factory=str,
+        description='the absolute path of a file such as "/var/log/nfstuned/samples.jsonl"; "" for none',
+    )
+    max_size: Annotated[
+        int, BeforeValidator(configvalues.size), WithJsonSchema({"type": "string", "pattern": SIZE})
+    ] = Field(
+        default_factory=int,
+        description='a size such as "512K", "16M" or "1G", from "64K" to "64G"; "0" for no rotation',
+    )
+    keep: int = Field(default_factory=int, ge=0, le=99, description="a number from 0 to 99")
+
+
+class PrometheusTable(_Table):
+    """Where the metrics of the service can be had."""
+
+    listen: Annotated[
+        str,
+        BeforeValidator(listen_address),
+        WithJsonSchema({"type": "string", "pattern": LISTEN}),
+    ] = Field(
+        default_factory=str,
+        description='an address and a port such as "127.0.0.1:9814" or "[::1]:9814", or "unix:/PATH"',
+    )
+    allow_remote: bool = Field(default=False, description="true or false")
+    textfile: Annotated[
+        str,
+        BeforeValidator(textfile_path),
+        WithJsonSchema({"type": "string", "pattern": TEXTFILE}),
+    ] = Field(default_factory=str, description="an absolute path without .. that ends with .prom")
+    max_mounts: int = Field(
+        default_factory=int, ge=1, le=MOST_MOUNTS, description=f"a number from 1 to {MOST_MOUNTS}"
+    )
+
+
+class NconnectTable(_Table):
+    """What is done about nconnect."""
+
+    mode: Literal["advise", "persist"] = Field(default="advise", description='"advise" or "persist"')
+
+
+_OneOrMore = WithJsonSchema(
+    {
+        "anyOf": [
+            {"type": "string", "minLength": 1},
+            {"type": "array", "minItems": 1, "items": {"type": "string"}},
+        ]
+    }
+)
+_Servers = Annotated[tuple[str, ...], BeforeValidator(servers), _OneOrMore]
+_Globs = Annotated[tuple[str, ...], BeforeValidator(globs), _OneOrMore]
+
+
+class MatchTable(_Table):
+    """Which mounts an entry means; all of what is given must match, and nothing given matches all."""
+
+    server: _Servers = Field(
+        default_factory=tuple, description="a glob, an address or a network, or a list of them"
+    )
+    export: _Globs = Field(default_factory=tuple, description='a glob such as "/vol1*", or a list of them')
+    mount_point: _Globs = Field(
+        default_factory=tuple, description='a glob such as "/data/*", or a list of them'
+    )
+
+
+class PolicyTable(_Table):
+    """Mounts that match get the profile."""
+
+    match: MatchTable = Field(description="a table with server, export or mount_point")
+    profile: str = Field(description="the name of a profile")
+
+
+class SourceTable(_Table):
+    """Who recommends the numbers of a profile."""
+
+    keys: _Globs = Field(description="a key of the profile, or a list of them")
+    title: str = Field(default_factory=str, description="a string")
+    url: str = Field(pattern=r"^https?://\S+$", description="an http or https address")
+    read: str = Field(
+        pattern=r"^\d{4}-\d{2}(-\d{2})?$", description='a date such as "2026-07-29" or "2026-07"'
+    )
+
+
+_ReadAheadKb = Annotated[
+    int | str,
+    BeforeValidator(read_ahead),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": LEAST_KB, "maximum": MOST_KB},
+                {"type": "string", "pattern": TIMES_RSIZE},
+            ]
+        }
+    ),
+]
+
+
+def _number(least: int, most: int, unit: str = "") -> Any:  # noqa: ANN401 - pydantic's Field is Any, too
+    return Field(default_factory=int, ge=least, le=most, description=f"a number from {least} to {most}{unit}")
+
+
+class ProfileTable(_Table):
+    """What one kind of server should get; what is not given is inherited, or no opinion."""
+
+    inherits: str = Field(default_factory=str, description="the name of another profile")
+    read_ahead_kb: _ReadAheadKb = Field(
+        default_factory=int, description=f'a number of KiB from {LEAST_KB} to {MOST_KB}, or "15*rsize"'
+    )
+    read_ahead_max_kb: int = _number(LEAST_KB, MOST_KB, " KiB")
+    lower: bool = Field(default=False, description="true or false")
+    nconnect: int = _number(1, 16)
+    nconnect_max: int = _number(1, 16)
+    rsize_max: int = _number(1024, 1048576, " bytes")
+    actimeo_min: int = _number(0, 3600, " seconds")
+    max_channels: int = _number(1, 16)
+    sources: list[SourceTable] = Field(default_factory=list, description="[[profile.NAME.sources]] tables")
+
+
+class ConfigFile(_Table):
+    """The whole of nfstuned.toml, or of one of its drop-ins."""
+
+    daemon: DaemonTable = Field(default_factory=DaemonTable)
+    samples: SamplesTable = Field(default_factory=SamplesTable)
+    prometheus: PrometheusTable = Field(default_factory=PrometheusTable)
+    nconnect: NconnectTable = Field(default_factory=NconnectTable)
+    policy: list[PolicyTable] = Field(default_factory=list)
+    profile: dict[Annotated[str, Field(pattern=PROFILE_NAME)], ProfileTable] = Field(
+        default_factory=dict, json_schema_extra={"additionalProperties": False}
+    )
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON schema (2020-12) of the file, for editors."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **ConfigFile.model_json_schema()}

@@ -1,0 +1,143 @@
+"""The values of nfstuned.toml that are more than a number or a name: from what TOML gives, or ValueError.
+
+The error's text says what is wrong; where it is empty, the key's own description says what is allowed.
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import ip_address, ip_interface, ip_network
+from posixpath import normpath
+
+from nfstuned.model.policy import LEAST_KB, MOST_KB
+from nfstuned.parse.config.toml import shown
+
+DURATION = r"^(0|[1-9][0-9]{0,4}[smh])$"
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+SIZE = r"^(0|[1-9][0-9]{0,5}[KMG])$"
+SIZE_UNITS = {"G": 1 << 30, "M": 1 << 20, "K": 1 << 10}
+_LEAST_BYTES, _MOST_BYTES = 64 << 10, 64 << 30
+FILE = r"^/([^/\u0000-\u001f\u007f]+/)*[^/\u0000-\u001f\u007f]+$"
+_LONGEST_S = 86400
+TIMES_RSIZE = r"^[1-9][0-9]?\*rsize$"
+LISTEN = r"^(([0-9.]+|\[[0-9A-Fa-f:.]+\]):[1-9][0-9]{0,4}|unix:/.+)$"
+TEXTFILE = r"^/.+\.prom$"
+_SOCKET_LONGEST = 107
+"""Bytes of sun_path without its zero (unix(7))."""
+_LAST_PORT = 65535
+_NUMERIC = re.compile(r"[0-9.]+")
+
+
+def duration(value: object) -> float:
+    """Return the seconds of "60s", "5m" or "1h", at most a day; "0" is 0."""
+    found = re.fullmatch(DURATION, value) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError
+    text = found[1]
+    seconds = 0 if text == "0" else int(text[:-1]) * _UNITS[text[-1]]
+    if seconds > _LONGEST_S:
+        raise ValueError
+    return float(seconds)
+
+
+def size(value: object) -> int:
+    """Return the bytes of "64K", "16M" or "1G" (powers of 1024), from 64 KiB to 64 GiB; "0" is 0."""
+    if not isinstance(value, str) or not re.fullmatch(SIZE, value):
+        raise ValueError
+    number = 0 if value == "0" else int(value[:-1]) * SIZE_UNITS[value[-1]]
+    if number and not _LEAST_BYTES <= number <= _MOST_BYTES:
+        raise ValueError
+    return number
+
+
+def file(value: object) -> str:
+    """Return the absolute path of a file, without `.` and `..`; "" for none."""
+    if isinstance(value, str):
+        named = re.fullmatch(FILE, value) and not {".", ".."} & set(value.split("/"))
+        if named or not value:
+            return value
+    raise ValueError
+
+
+def read_ahead(value: object) -> object:
+    """Return a number of KiB within the bounds, or "15*rsize", as it is."""
+    if isinstance(value, str) and re.fullmatch(TIMES_RSIZE, value):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and LEAST_KB <= value <= MOST_KB:
+        return value
+    raise ValueError
+
+
+def globs(value: object) -> tuple[str, ...]:
+    """Return one pattern or a list of them as a tuple."""
+    patterns = [value] if isinstance(value, str) else value
+    if not isinstance(patterns, list) or not patterns or not all(isinstance(p, str) and p for p in patterns):
+        raise ValueError
+    return tuple(patterns)
+
+
+def servers(value: object) -> tuple[str, ...]:
+    """Return server patterns: globs, addresses and networks."""
+    patterns = globs(value)
+    for pattern in patterns:
+        _check_server(pattern)
+    return patterns
+
+
+def _check_server(pattern: str) -> None:
+    """Refuse what looks like an address or a network and is none: as a glob it would match nothing."""
+    try:
+        if "/" in pattern:
+            ip_network(pattern)
+        elif _NUMERIC.fullmatch(pattern):
+            ip_address(pattern)
+    except ValueError as error:
+        raise ValueError(
+            f"{shown(pattern)} is no address or network ({error}); {_instead(pattern)}"
+        ) from None
+
+
+def _instead(pattern: str) -> str:
+    try:
+        network = ip_interface(pattern).network
+    except ValueError:
+        return 'allowed: an address, a network such as "10.1.2.0/24", or a glob such as "*.example.com"'
+    return f"allowed: {network} for the network"
+
+
+def listen_address(value: object) -> str:
+    """Return an address with its port, or "unix:" and the path of a socket, as it is."""
+    found = re.fullmatch(LISTEN, value) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError
+    text = found[0]
+    if text.startswith("unix:"):
+        path = text.removeprefix("unix:")
+        if not _plain(path) or len(path.encode()) > _SOCKET_LONGEST:
+            raise ValueError(f"allowed: an absolute path without .., of at most {_SOCKET_LONGEST} bytes")
+        return text
+    host, _, port = text.rpartition(":")
+    try:
+        ip_address(host.strip("[]"))
+    except ValueError as error:
+        raise ValueError(f"{error}; allowed: an address such as 127.0.0.1 or [::1] before the port") from None
+    if int(port) > _LAST_PORT:
+        raise ValueError(f"allowed: a port from 1 to {_LAST_PORT}")
+    return text
+
+
+def is_local(address: str) -> bool:
+    """Tell whether only this machine reaches what `listen` allows."""
+    host = address.rpartition(":")[0].strip("[]")
+    return address.startswith("unix:") or ip_address(host).is_loopback
+
+
+def textfile_path(value: object) -> str:
+    """Return an absolute path that ends with .prom, as it is: node_exporter reads no other files."""
+    if not (isinstance(value, str) and re.fullmatch(TEXTFILE, value) and _plain(value)):
+        raise ValueError
+    return value
+
+
+def _plain(path: str) -> bool:
+    return path.isprintable() and normpath(path) == path

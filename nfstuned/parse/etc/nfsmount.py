@@ -1,0 +1,154 @@
+"""`/etc/nfsmount.conf`: options that mount.nfs adds by itself (nfsmount.conf(5)); nfs.conf(5) is alike.
+
+The grammar is what nfs-utils 2.8.3 does: conf_parse and conf_parse_line in support/nfs/conffile.c. Which of
+the settings then count for a mount is nfstuned.core.mounts.requests's matter.
+
+`mount.nfs -V` prints PACKAGE_STRING, which stands in the file as it is printed; so the program need not be
+run, and an image's can be asked, too. Names of functions stand in their messages (support/nfs/conffile.c).
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from nfstuned.errors import ParseError
+from nfstuned.model.facts import NfsUtils
+from nfstuned.model.requests import ConfInclude, Setting
+from nfstuned.parse.fields import clean_path, quoted
+from nfstuned.parse.versions import in_version_order
+
+FILE = "/etc/nfsmount.conf"
+VENDOR_FILE = "/usr/etc/nfsmount.conf"
+"""Read first, and forgotten with its folder of drop-ins where FILE exists (conf_init_file)."""
+PERSISTED = f"{FILE}.d/50-nfstuned.conf"
+"""nfstuned's own drop-in (`nfstuned apply --persist`)."""
+_BLANK = " \t"
+_SPACE = " \t\n\v\f\r"
+_NAMED = ("server", "mountpoint")
+"""Sections that need a name: mount.nfs compares it with strcasecmp, which does not bear none."""
+
+Item = Setting | ConfInclude | ParseError
+
+
+@dataclass
+class _Reader:
+    """Where in a file the lines are; `section` None means that assignments do not count."""
+
+    file: str
+    section: str | None
+    argument: str | None
+    items: list[Item] = field(default_factory=list)
+
+    def refuse(self, line: int, message: str) -> None:
+        self.items.append(ParseError(self.file, line, message))
+
+
+def parse_nfsmount(
+    text: str, file: str = FILE, section: str | None = None, argument: str | None = None
+) -> tuple[Item, ...]:
+    """Return settings and includes in the file's order; an included file begins in its parent's section."""
+    reader = _Reader(file, section, argument)
+    for number, line, ended in _lines(text.partition("\0")[0]):
+        content = line.lstrip(_SPACE)
+        if not content or content.startswith(("#", ";")):
+            continue
+        if not ended:
+            reader.refuse(number, f"the last line does not end, so it does not count: {quoted(content)}")
+        elif content.startswith("["):
+            _begin_section(reader, number, content[1:])
+        elif "=" not in content:
+            reader.refuse(number, f"neither a section nor an assignment: {quoted(content)}")
+        elif reader.section is None:
+            reader.refuse(number, f"an assignment outside of a section does not count: {quoted(content)}")
+        else:
+            _assign(reader, number, content)
+    return tuple(reader.items)
+
+
+def drop_ins(names: list[str]) -> list[str]:
+    """Return the files of a `.d` folder that count, the one that has the last word at the end.
+
+    conf_init_dir reads what ends with ".conf" in the order of versions.
+    """
+    return in_version_order([name for name in names if name.endswith(".conf") and not name.startswith(".")])
+
+
+def included(include: ConfInclude) -> str:
+    """Return the absolute path of an included file: it stands relative to the file that names it."""
+    return clean_path(posixpath.join(posixpath.dirname(include.file), include.path))
+
+
+def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
+    """Yield each line after a backslash joined it with the next, its number, and whether it ended."""
+    start, held = 1, ""
+    *lines, last = text.split("\n")
+    for number, line in enumerate(lines, 1):
+        if line.endswith("\\"):
+            held += line[:-1] + "  "
+            continue
+        yield start, held + line, True
+        start, held = number + 1, ""
+    yield start, held + last, False
+
+
+def _begin_section(reader: _Reader, number: int, content: str) -> None:
+    reader.section = reader.argument = None
+    inside, bracket, _ = content.partition("]")
+    if not bracket:
+        reader.refuse(number, f"a section without a closing bracket: {quoted('[' + content)}")
+        return
+    name, quote, rest = inside.strip(_BLANK).partition('"')
+    reader.section = name.rstrip(_BLANK).lower()
+    if quote:
+        argument, closing, _ = rest.partition('"')
+        reader.argument = argument if closing else None
+    if reader.argument is None and reader.section in _NAMED:
+        # The bracket that closes an IPv6 address ends the section, before the second quote.
+        reader.refuse(number, f"a section without a name makes mount.nfs crash: {quoted('[' + inside + ']')}")
+    elif quote and reader.argument is None:
+        reader.refuse(number, f"a section's name without a closing quote: {quoted('[' + inside + ']')}")
+
+
+def _assign(reader: _Reader, number: int, content: str) -> None:
+    name, _, rest = content.partition("=")
+    name, rest = name.rstrip(_BLANK), rest.lstrip(_BLANK)
+    value = _value(rest)
+    if value is None:
+        reader.refuse(number, f"a quote that does not close: {quoted(rest)}")
+    elif not name:
+        reader.refuse(number, f"a value without a name: {quoted(content)}")
+    elif not value:
+        reader.refuse(number, f"an assignment without a value does not count: {quoted(content)}")
+    else:
+        reader.items.append(_item(reader, number, name, value))
+
+
+def _item(reader: _Reader, number: int, name: str, value: str) -> Setting | ConfInclude:
+    place = (reader.section or "", reader.argument)
+    if name.lower() != "include":
+        return Setting(*place, name, value, reader.file, number)
+    path = value.removeprefix("-")
+    return ConfInclude(path, path != value, *place, reader.file, number)
+
+
+def _value(text: str) -> str | None:
+    """Return what a value means: comments end one without quotes; None where a quote does not close."""
+    if text.startswith(('"', "'")):
+        value, closing, _ = text[1:].partition(text[0])
+        return value if closing else None
+    return text.partition("#")[0].partition(";")[0].rstrip(_SPACE)
+
+
+_VERSION = re.compile(rb"\(linux nfs-utils ([0-9]{1,4}(?:\.[0-9]{1,4}){1,3})[^)\n\0]{0,20}\)\n")
+_DROP_INS = b"conf_init_dir: "
+"""Since nfs-utils 2.5.3 ("conffile: process config.d directory config files"), and in backports of it."""
+
+
+def parse_mount_nfs(program: bytes) -> NfsUtils:
+    """Return what the file of mount.nfs tells; without a version where it is another program."""
+    found = _VERSION.search(program)
+    version = tuple(int(part) for part in found[1].split(b".")) if found else None
+    return NfsUtils(version, _DROP_INS in program)

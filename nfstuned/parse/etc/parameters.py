@@ -1,0 +1,69 @@
+"""Kernel parameters: the files of modprobe.d(5) and of sysctl.d(5)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from nfstuned.model.facts import KernelSetting
+
+_PARAMETER = re.compile(r"""(?:[^\s"]|"[^"]*"?)+""")
+
+
+def parse_modprobe(text: str, file: str) -> tuple[KernelSetting, ...]:
+    """Return what `options` lines set, in their order; a parameter without a value has "".
+
+    modprobe adds one line's parameters to another's, and the kernel takes the last one of a name. A module's
+    name is the same with hyphens and with underscores.
+    """
+    found: list[KernelSetting] = []
+    for number, line in _lines(text):
+        words = line.split(maxsplit=2)
+        if len(words) != 3 or words[0] != "options":  # noqa: PLR2004 - the word, a module, its parameters
+            continue
+        module = words[1].replace("-", "_")
+        for token in _PARAMETER.findall(words[2]):
+            name, _, value = token.partition("=")
+            found.append(KernelSetting(f"{module}.{name.replace('-', '_')}", value, file, number))
+    return tuple(found)
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each line with its number, joined with the next one where it ends with a backslash."""
+    start, held = 1, ""
+    for number, line in enumerate(text.split("\n"), 1):
+        start = start if held else number
+        if line.endswith("\\"):
+            held += line[:-1]
+            continue
+        if not (held + line).lstrip().startswith("#"):
+            yield start, held + line
+        held = ""
+    yield start, held
+
+
+_COMMENTS = ("#", ";")
+
+
+def parse_sysctl(text: str, file: str) -> tuple[KernelSetting, ...]:
+    """Return the assignments in their order, with dots in their names; a name alone assigns nothing.
+
+    A hyphen before a name only says that a failure does not matter. Where the first separator of a name is a
+    slash, dots and slashes have changed places: "net/ipv4/conf/eth0.1/forwarding".
+    """
+    found: list[KernelSetting] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        content = line.strip()
+        if not content or content.startswith(_COMMENTS):
+            continue
+        name, separator, value = content.partition("=")
+        if separator:
+            found.append(KernelSetting(_dotted(name.strip().removeprefix("-")), value.strip(), file, number))
+    return tuple(found)
+
+
+def _dotted(name: str) -> str:
+    slash, dot = name.find("/"), name.find(".")
+    if slash < 0 or 0 <= dot < slash:
+        return name
+    return name.translate(str.maketrans("/.", "./"))

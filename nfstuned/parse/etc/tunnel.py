@@ -1,0 +1,65 @@
+"""stunnel(8) configurations, behind which TLS mounts reach their server, and their helper's environment.
+
+The helpers of Azure Files (mount.aznfs) and Amazon EFS (mount.efs) write one such file for each tunnel.
+
+environment(5), systemd's Environment= and DefaultEnvironment=, the kernel command line's systemd.setenv=, and
+what /etc/default has: all write NAME=value, some with quotes around the value or around both.
+"""
+
+from __future__ import annotations
+
+import re
+
+from nfstuned.model.mounts import Tunnel
+
+_HIGHEST = 65535
+
+
+def parse_stunnel(text: str, file: str, provider: str) -> tuple[Tunnel, ...]:
+    """Return the services that lead from one numbered port to another, in the file's order.
+
+    Services without (a socket's path, a port by name, a program to run) cannot carry an NFS mount and are
+    left out. Where several servers take turns, the first one counts.
+    """
+    found: list[Tunnel] = []
+    for service in _services(text):
+        _, port = _address(service.get("accept", ""))
+        host, host_port = _address(service.get("connect", ""))
+        if port is not None and host_port is not None:
+            found.append(Tunnel(port, host or "localhost", host_port, provider, file))
+    return tuple(found)
+
+
+def _services(text: str) -> list[dict[str, str]]:
+    defaults: dict[str, str] = {}  # options before the first section are every section's
+    services: list[dict[str, str]] = []
+    for line in text.split("\n"):
+        content = line.strip()
+        if content.startswith("[") and content.endswith("]"):
+            services.append({})
+            continue
+        name, separator, value = content.partition("=")
+        if separator and not content.startswith((";", "#")):
+            service = services[-1] if services else defaults
+            service.setdefault(name.strip().lower(), value.strip())
+    return [defaults | service for service in services] or [defaults]
+
+
+def _address(text: str) -> tuple[str, int | None]:
+    host, _, port = text.rpartition(":")
+    if not (port.isascii() and port.isdigit() and len(port) <= len(str(_HIGHEST))):
+        return host, None
+    number = int(port)
+    return host.removeprefix("[").removesuffix("]"), number if 0 < number <= _HIGHEST else None
+
+
+def parse_variable(text: str, name: str) -> str | None:
+    """Return the value that the last line which is no comment gives to a variable; None when none does.
+
+    Values with spaces are not looked for: a suffix of host names has none.
+    """
+    pattern = re.compile(
+        rf"^(?![ \t]*[#;]).*?(?<![A-Za-z0-9_]){re.escape(name)}=[\"']?([^\s\"']+)", re.MULTILINE
+    )
+    found = pattern.findall(text)
+    return str(found[-1]) if found else None

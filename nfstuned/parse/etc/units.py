@@ -1,0 +1,221 @@
+"""Unit files and their names (systemd.unit(5)), presets (systemd.preset(5)), and `systemctl show`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+
+from nfstuned.errors import ParseError
+from nfstuned.model.connections import UnitState
+from nfstuned.model.mounts import Maker, Request
+from nfstuned.model.requests import UnitSetting
+from nfstuned.parse.etc.fstab import TYPES, mounted_type
+from nfstuned.parse.fields import clean_path, quoted
+
+SUFFIX = ".mount"
+_SPACE = " \t\n\r"
+_COMMENTS = ("#", ";")
+_PLAIN = re.compile(rb"[A-Za-z0-9:_]")
+_DOT = ord(".")
+_ESCAPED = re.compile(rb"\\x([0-9a-fA-F]{2})")
+_SPECIFIER = re.compile(r"%([A-Za-z0-9%])")
+
+
+@dataclass
+class _Reader:
+    """What was read so far, and where."""
+
+    file: str
+    section: str | None = None
+    items: list[UnitSetting | ParseError] = field(default_factory=list)
+
+    def refuse(self, line: int, message: str) -> None:
+        self.items.append(ParseError(self.file, line, message))
+
+
+def parse_unit(text: str, file: str) -> tuple[UnitSetting | ParseError, ...]:
+    """Return the assignments of a unit file or drop-in in their order, of all sections."""
+    reader = _Reader(file)
+    for number, line in _lines(text.removeprefix("\ufeff")):
+        content = line.strip(_SPACE)
+        if not content:
+            continue
+        if not content.isprintable() and any("\udc80" <= char <= "\udcff" for char in content):
+            reader.refuse(number, f"not UTF-8, so systemd passes it over: {quoted(content)}")
+        elif content.startswith("["):
+            reader.section = content[1:-1] if content.endswith("]") else None
+            if reader.section is None:
+                reader.refuse(number, f"a section without a closing bracket: {quoted(content)}")
+        else:
+            _assign(reader, number, content)
+    return tuple(reader.items)
+
+
+def mount_request(
+    name: str, settings: Iterable[UnitSetting], specifiers: Mapping[str, str]
+) -> tuple[Request | ParseError, ...]:
+    """Return what a mount unit asks for: nothing without NFS or SMB, an error when systemd refuses it.
+
+    `settings` are the unit file's and then its drop-ins', `specifiers` the host's (`H` to its name). The
+    values are not unquoted: systemd takes What=, Where= and Options= as they stand.
+    """
+    known = _name_specifiers(name) | dict(specifiers)
+    values: dict[str, UnitSetting] = {}
+    errors: list[ParseError] = []
+    for setting in settings:
+        if setting.section != "Mount":
+            continue
+        value, unknown = _expand(setting.value, known)
+        if unknown:
+            message = f"a specifier that is not known here: {quoted(unknown)}"
+            errors.append(ParseError(setting.file, setting.line, message))
+        else:
+            values[setting.name] = UnitSetting("Mount", setting.name, value, setting.file, setting.line)
+    return (*errors, *_request(name, values))
+
+
+def unit_name(point: str) -> str:
+    """Return the name of the mount unit of a path, as `systemd-escape --path --suffix=mount` prints it."""
+    path = clean_path(point)[1:]
+    return (_escape(path) if path else "-") + SUFFIX
+
+
+def unit_path(name: str) -> str:
+    """Return the path that a mount unit's name stands for."""
+    escaped = name.removesuffix(SUFFIX)
+    return "/" if escaped == "-" else "/" + _unescape(escaped)
+
+
+def drop_in_folders(name: str) -> tuple[str, ...]:
+    """Return the folders of a mount unit's drop-ins, the most special first (systemd.unit(5))."""
+    parts = name.removesuffix(SUFFIX).split("-")
+    prefixes = ["-".join(parts[:count]) + "-" for count in range(len(parts) - 1, 0, -1)]
+    return tuple(f"{stem}.d" for stem in (name, *(prefix + SUFFIX for prefix in prefixes), SUFFIX[1:]))
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each line after backslashes joined it with the next; comments in between are passed over."""
+    start, held = 1, ""
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.lstrip(_SPACE).startswith(_COMMENTS):
+            continue
+        start = start if held else number
+        whole = held + line.removesuffix("\r")
+        if (len(whole) - len(whole.rstrip("\\"))) % 2:
+            held = whole[:-1] + " "
+            continue
+        yield start, whole
+        held = ""
+    yield start, held
+
+
+def _assign(reader: _Reader, number: int, content: str) -> None:
+    name, separator, value = content.partition("=")
+    if reader.section is None:
+        reader.refuse(number, f"an assignment outside of a section does not count: {quoted(content)}")
+    elif not separator:
+        reader.refuse(number, f"no '=' in {quoted(content)}")
+    elif not name.strip(_SPACE):
+        reader.refuse(number, f"a value without a name: {quoted(content)}")
+    else:
+        setting = UnitSetting(reader.section, name.strip(_SPACE), value.strip(_SPACE), reader.file, number)
+        reader.items.append(setting)
+
+
+def _request(name: str, values: dict[str, UnitSetting]) -> tuple[Request | ParseError, ...]:
+    what, where = values.get("What"), values.get("Where")
+    kind = values["Type"].value if "Type" in values else ""
+    if what is None:
+        return ()
+    fstype = mounted_type(kind, what.value)
+    if fstype not in TYPES:
+        return ()
+    point = where.value if where is not None and where.value else unit_path(name)
+    if unit_name(point) != name:
+        line = what.line if where is None else where.line
+        message = (
+            f"systemd refuses Where={quoted(point)} in a unit whose name is not {quoted(unit_name(point))}"
+        )
+        return (ParseError(what.file, line, message),)
+    options = values.get("Options", what)
+    asked = options.value if options is not what else ""
+    made = Request(what.value, clean_path(point), asked, options.file, options.line, fstype=fstype)
+    return (replace(made, maker=Maker.UNIT, guessed=fstype != kind),)
+
+
+def _expand(text: str, specifiers: Mapping[str, str]) -> tuple[str, str]:
+    """Return the text with its specifiers replaced, and the first one that is not known, or ""."""
+    unknown = next((m[0] for m in _SPECIFIER.finditer(text) if m[1] != "%" and m[1] not in specifiers), "")
+    return _SPECIFIER.sub(lambda m: specifiers.get(m[1], "%"), text), unknown
+
+
+def _name_specifiers(name: str) -> dict[str, str]:
+    stem = name.removesuffix(SUFFIX)
+    last = stem.rpartition("-")[2]
+    return {
+        "n": name,
+        "N": stem,
+        "p": stem,
+        "P": _unescape(stem),
+        "f": unit_path(name),
+        "j": last,
+        "J": _unescape(last),
+        "i": "",
+        "I": "",
+    }
+
+
+def _escape(path: str) -> str:
+    data = path.encode("utf-8", "surrogateescape")
+    return "".join(_escape_byte(place, byte) for place, byte in enumerate(data))
+
+
+def _escape_byte(place: int, byte: int) -> str:
+    if byte == ord("/"):
+        return "-"
+    if _PLAIN.match(bytes([byte])) or (byte == _DOT and place):
+        return chr(byte)
+    return f"\\x{byte:02x}"
+
+
+def _unescape(text: str) -> str:
+    data = text.replace("-", "/").encode("utf-8", "surrogateescape")
+    return _ESCAPED.sub(lambda m: bytes([int(m[1], 16)]), data).decode("utf-8", "surrogateescape")
+
+
+_VERBS = ("enable", "disable", "ignore")
+
+
+def preset_enables(texts: Iterable[str], unit: str) -> bool:
+    """Return whether preset files, in systemd's order, enable a unit: the first line that fits decides.
+
+    A unit that no line names is enabled. Instances of templates are of no interest here.
+    """
+    for text in texts:
+        for line in text.splitlines():
+            words = line.split()
+            if len(words) > 1 and words[0] in _VERBS and fnmatchcase(unit, words[1]):
+                return words[0] == "enable"
+    return True
+
+
+PROPERTIES = ("Id", "LoadState", "FragmentPath", "NeedDaemonReload", "LazyUnmount", "ForceUnmount", "BoundBy")
+
+
+def parse_units(text: str) -> Mapping[str, UnitState]:
+    """Return what is said of each unit, by its name; of what an older systemd does not say, nothing holds."""
+    found: dict[str, UnitState] = {}
+    for block in text.split("\n\n"):
+        values = dict(line.partition("=")[::2] for line in block.split("\n") if "=" in line)
+        if name := values.get("Id"):
+            found[name] = UnitState(
+                loaded=values.get("LoadState") == "loaded",
+                fragment=values.get("FragmentPath", ""),
+                stale=values.get("NeedDaemonReload") == "yes",
+                lazy=values.get("LazyUnmount") == "yes",
+                force=values.get("ForceUnmount") == "yes",
+                bound_by=tuple(values.get("BoundBy", "").split()),
+            )
+    return found

@@ -1,0 +1,42 @@
+"""The configurations of programs that write a read-ahead: TuneD, efs-utils, AZNFS."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from nfstuned.model.requests import Setting
+
+_SECTION = re.compile(r"\[([^]]+)\]")
+_COMMENT = re.compile(r"(?:^|\s)#.*")
+_AZNFS = re.compile(
+    r"""^\s*(?:export\s+)?AZNFS_READ_AHEAD_KB=["']?(?:\$\{AZNFS_READ_AHEAD_KB:-)?([0-9]{1,9})\b""",
+    re.MULTILINE,
+)
+
+
+def parse_ini(text: str, file: str) -> Iterator[Setting]:
+    """Yield the assignments of a file as Python's configparser reads it, with `=` alone and `#` anywhere.
+
+    So TuneD's Loader does (tuned/profiles/loader.py). Names keep their case, and so do sections.
+    """
+    section = ""
+    for number, line in enumerate(text.split("\n"), 1):
+        content = _COMMENT.sub("", line).strip()
+        if not content or content.startswith(";"):
+            continue
+        if heading := _SECTION.match(content):
+            section = heading[1]
+            continue
+        name, sign, value = content.partition("=")
+        if sign and section:
+            yield Setting(section, None, name.strip(), value.strip(), file, number)
+
+
+def parse_aznfs(text: str, file: str, section: str) -> Setting | None:
+    """Return what sets AZNFS_READ_AHEAD_KB in common.sh or in /etc/environment; the last one counts."""
+    found = list(_AZNFS.finditer(text))
+    if not found:
+        return None
+    line = text.count("\n", 0, found[-1].start(1)) + 1
+    return Setting(section, None, "AZNFS_READ_AHEAD_KB", found[-1][1], file, line)

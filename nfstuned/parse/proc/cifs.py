@@ -1,0 +1,105 @@
+r"""`/proc/fs/cifs/DebugData` and `Stats`: SMB sessions, their channels and shares, and their requests.
+
+The format belongs to the kernel's cifs_debug.c (fs/smb/client, before 6.4 fs/cifs), which promises nothing.
+What differs, and is understood in every form:
+
+- To 5.11 servers have no heading: each begins with `Number of credits: 8190 Dialect 0x311 signed`, and a
+  session is `1) Name: 10.10.10.10 Uses: 1 ...` at the start of a line, with the address as its name.
+  Connections that are channels stand among the servers too, without a session. There is no host name.
+- Since 5.12 a server is `1) ConnectionId: 0x1 Hostname: sa1.example` (at first without a host name), channels
+  only stand in their sessions, and a session is `<tab>1) Address: 10.10.10.10` (of SMB1 still `Name:`).
+- `SessionId: 0x..` and what follows it (`encrypted`, `signed`) stands behind the TCP status to 5.11, behind
+  the security type later. 6.6 and later add the cipher where the key is long: `encrypted(gcm256)`.
+- The credits are one number, and three with commas in later 6.6 and all newer kernels.
+- A channel that was given up stays in the count, as `Channel: 2 DISABLED`, since 6.7.
+- Kernels since 6.1 add lines (interface weights, client GUID, capabilities, compression, DFS, network
+  namespace) that change nothing here. They are passed over, and so will be those of 7.x.
+
+`signed` behind the dialect is what the kernel does with the connection's packets, `signed` behind the session
+is what the mount asked for; either makes it sign.
+
+A share begins with `1) \\server\share`, perhaps with a tab and `DISCONNECTED` behind it, and has one line
+for each kind of request: `Creates: 12 total 1 failed`. SMB1 shares have other lines and are not counted.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from nfstuned.model.facts import SmbOps, SmbSession
+
+_SERVER = re.compile(r"\d+\) ConnectionId: 0x[0-9a-f]+ (?:Hostname: (\S+))?")
+_DIALECT = re.compile(r"Number of credits: [-\d,]+ Dialect 0x([0-9a-f]{1,8})(.*)")
+_SESSION = re.compile(r"\t?\d+\) (?:Address|Name): (\S+) ")
+_FLAGS = re.compile(r" SessionId: 0x[0-9a-f]+(.*)")
+_EXTRA = re.compile(r"\tExtra Channels: (\d{1,4})")
+_DISABLED = re.compile(r"\t\tChannel: \d+ DISABLED")
+_SHARE = re.compile(r"\t\d+\) (\\\\.+?) Mounts: \d+ ")
+
+
+@dataclass(frozen=True, slots=True)
+class _Server:
+    """The server whose sessions follow."""
+
+    host: str = ""
+    dialect: int | None = None
+    signed: bool = False
+
+
+def parse_debug_data(text: str) -> tuple[SmbSession, ...]:
+    """Return the sessions in the file's order; lines that say something else are passed over."""
+    server, found = _Server(), list[SmbSession]()
+    for line in text.split("\n"):
+        if match := _SERVER.match(line):
+            server = _Server(match[1] or "")
+        elif match := _DIALECT.match(line):
+            server = replace(server, dialect=int(match[1], 16), signed=" signed" in match[2])
+        elif match := _SESSION.match(line):
+            found.append(_session(server, match[1]))
+        elif found:
+            found[-1] = _completed(found[-1], line)
+    return tuple(found)
+
+
+def _session(server: _Server, address: str) -> SmbSession:
+    return SmbSession(
+        server=server.host or address,
+        address=address,
+        dialect=server.dialect,
+        channels=1,
+        signed=server.signed,
+    )
+
+
+def _completed(session: SmbSession, line: str) -> SmbSession:
+    """Return the session with what one of its lines adds."""
+    if match := _FLAGS.search(line):
+        said = match[1]
+        return replace(session, signed=session.signed or " signed" in said, encrypted=" encrypted" in said)
+    if match := _EXTRA.match(line):
+        return replace(session, channels=session.channels + int(match[1]))
+    if _DISABLED.match(line):
+        return replace(session, channels=max(1, session.channels - 1))
+    if match := _SHARE.match(line):
+        return replace(session, shares=(*session.shares, match[1]))
+    return session
+
+
+METADATA = frozenset({"Creates", "Closes", "QueryDirectories", "QueryInfos", "SetInfos", "ChangeNotifies"})
+DATA = frozenset({"Reads", "Writes"})
+_COUNTED_SHARE = re.compile(r"\d+\) (\\\\[^\t]+)")
+_COUNT = re.compile(r"([A-Za-z]+): (\d{1,10}) total \d+ failed")
+
+
+def parse_stats(text: str) -> tuple[SmbOps, ...]:
+    """Return the requests to each share since the kernel counts; sessions to one share are added up."""
+    sums: dict[str, list[int]] = {}
+    current = [0, 0]
+    for line in text.split("\n"):
+        if match := _COUNTED_SHARE.match(line):
+            current = sums.setdefault(match[1].rstrip(), [0, 0])
+        elif match := _COUNT.match(line):
+            current[0] += int(match[2]) if match[1] in METADATA else 0
+            current[1] += int(match[2]) if match[1] in DATA else 0
+    return tuple(SmbOps(share, metadata, data) for share, (metadata, data) in sums.items())

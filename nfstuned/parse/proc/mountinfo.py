@@ -1,0 +1,121 @@
+"""`/proc/self/mountinfo`: the network mounts of one mount namespace (proc_pid_mountinfo(5))."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nfstuned.errors import ParseError
+from nfstuned.model.connections import Node
+from nfstuned.model.kernel import Mount, decimal
+from nfstuned.parse.fields import number, quoted, unescape
+from nfstuned.parse.options import parse_kernel_options
+from nfstuned.parse.proc.bdi import is_device_number
+
+FILE = "/proc/self/mountinfo"
+_LEAST_BEFORE, _AFTER = 6, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The types of file system that are looked for, and what every line about one of them has in it.
+
+    The daemon reads this file at each event: the mark spares it taking apart the lines of other mounts.
+    """
+
+    types: frozenset[str]
+    mark: str
+
+
+NFS = Family(frozenset({"nfs", "nfs4"}), " - nfs")
+SMB = Family(frozenset({"cifs", "smb3"}), " - ")
+
+
+def parse_mountinfo(text: str, file: str = FILE, family: Family = NFS) -> tuple[Mount | ParseError, ...]:
+    """Return the mounts of a family in their order; a line that cannot be understood is its error."""
+    mark = family.mark
+    found: list[Mount | ParseError] = []
+    for position, line in enumerate(text.split("\n"), 1):
+        if mark not in line:
+            continue
+        try:
+            mount = _mount(line, family.types)
+        except ValueError as error:
+            found.append(ParseError(file, position, str(error)))
+        else:
+            if mount is not None:
+                found.append(mount)
+    return tuple(found)
+
+
+def parse_mount_types(text: str) -> tuple[tuple[str, str], ...]:
+    """Return the mount point and the type of every mount, in the file's order; without damaged lines."""
+    found: list[tuple[str, str]] = []
+    for line in text.split("\n"):
+        before, _, after = line.partition(" - ")
+        fields = before.split(" ", _LEAST_BEFORE)
+        if after and len(fields) >= _LEAST_BEFORE:
+            found.append((unescape(fields[4]), after.partition(" ")[0]))
+    return tuple(found)
+
+
+def parse_nodes(text: str) -> tuple[Node, ...]:
+    """Return every mount with its place in the tree and its peer groups; without damaged lines.
+
+    The optional fields are described in Documentation/filesystems/sharedsubtree.rst.
+    """
+    return tuple(node for line in text.split("\n") if (node := _node(line)) is not None)
+
+
+def node_at(path: str, nodes: Sequence[Node]) -> Node | None:
+    """Return the mount that a path is on, by its name; of several at one place the last is on top."""
+    found: Node | None = None
+    for node in nodes:
+        holds = path == node.point or path.startswith(node.point.rstrip("/") + "/")
+        if holds and (found is None or len(node.point) >= len(found.point)):
+            found = node
+    return found
+
+
+def _node(line: str) -> Node | None:
+    before, _, after = line.partition(" - ")
+    fields, rest = before.split(" "), after.split(" ")
+    numbers = (decimal(fields[0]), decimal(fields[1])) if len(fields) >= _LEAST_BEFORE else (None, None)
+    if numbers[0] is None or numbers[1] is None or len(rest) != 1 + _AFTER:
+        return None
+    groups = dict(field.partition(":")[::2] for field in fields[_LEAST_BEFORE:])
+    return Node(
+        mount_id=numbers[0],
+        parent_id=numbers[1],
+        device=fields[2],
+        point=unescape(fields[4]),
+        fstype=rest[0],
+        source=unescape(rest[1]),
+        options=rest[2],
+        shared=decimal(groups.get("shared")),
+        master=decimal(groups.get("master")),
+    )
+
+
+def _mount(line: str, types: frozenset[str]) -> Mount | None:
+    before, _, after = line.partition(" - ")
+    fstype, *rest = after.split(" ")
+    if fstype not in types:
+        return None
+    fields = before.split(" ")
+    if len(fields) < _LEAST_BEFORE or len(rest) != _AFTER:
+        raise ValueError(f"{len(fields)} fields before and {1 + len(rest)} after the hyphen: {quoted(line)}")
+    if not is_device_number(fields[2]):
+        raise ValueError(f"not a device number: {quoted(fields[2])}")
+    return Mount(
+        mount_id=number("mount id", fields[0]),
+        parent_id=number("parent id", fields[1]),
+        device=fields[2],
+        root=unescape(fields[3]),
+        point=unescape(fields[4]),
+        fstype=fstype,
+        source=unescape(rest[0]),
+        options=parse_kernel_options(rest[1]),
+        flags=sys.intern(fields[5]),  # a thousand mounts have the same few
+    )

@@ -1,0 +1,139 @@
+"""`/proc/fs/nfsfs/servers` and `volumes`: what NFS holds in one network namespace (fs/nfs/client.c).
+
+A superblock has its row here before the kernel announces its bdi, and before mountinfo shows its mount.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable
+from typing import TypeVar
+
+from nfstuned.errors import ParseError
+from nfstuned.model.kernel import Server, Volume
+from nfstuned.parse.fields import number, quoted
+from nfstuned.parse.proc.bdi import is_device_number
+
+SERVERS = "/proc/fs/nfsfs/servers"
+VOLUMES = "/proc/fs/nfsfs/volumes"
+UNPRINTABLE = "unprintable"
+"""The kernel's own word for an address or a port that it has not formatted (net/sunrpc/clnt.c)."""
+
+_Row = TypeVar("_Row")
+_V4_DIGITS, _V6_DIGITS = 8, 32
+_PORT_DIGITS = 4
+_SERVER_FIELDS = 5
+_VOLUME_FIELDS = 5
+
+
+def parse_servers(text: str, file: str = SERVERS) -> tuple[Server | ParseError, ...]:
+    """Return the servers in the file's order; a row that cannot be understood is returned as its error."""
+    return _rows(text, file, _server)
+
+
+def parse_volumes(text: str, file: str = VOLUMES) -> tuple[Volume | ParseError, ...]:
+    """Return the volumes in the file's order; a row that cannot be understood is returned as its error.
+
+    A superblock that is still being set up has the device "0:0". Kernels that print only seven characters
+    of a device (the column was widened before Linux 5.10) cut a longer number off.
+    """
+    return _rows(text, file, _volume)
+
+
+def find_volume(text: str, device: str, file: str = VOLUMES) -> Volume | None:
+    """Return the newest volume of that device, None when there is none; only its own row is parsed.
+
+    Newer rows stand further down, so the search goes upwards: it ends at once for a mount just made.
+    Raises ParseError when the row of that device cannot be understood.
+    """
+    wanted = f" {device} "  # also the FSID can look like a device: the row decides
+    at = len(text)
+    while (at := text.rfind(wanted, 0, at)) >= 0:
+        start = text.rfind("\n", 0, at) + 1
+        end = text.find("\n", at)
+        fields = text[start : end if end >= 0 else None].split()
+        if len(fields) >= _VOLUME_FIELDS and fields[3] == device:
+            try:
+                return _volume_of(fields)
+            except ValueError as error:
+                raise ParseError(file, text.count("\n", 0, start) + 1, str(error)) from None
+    return None
+
+
+def _rows(text: str, file: str, parse: Callable[[str], _Row]) -> tuple[_Row | ParseError, ...]:
+    found: list[_Row | ParseError] = []
+    for line, row in enumerate(text.split("\n"), 1):
+        if not row or row.startswith("NV "):
+            continue
+        try:
+            found.append(parse(row))
+        except ValueError as error:
+            found.append(ParseError(file, line, str(error)))
+    return tuple(found)
+
+
+def _server(row: str) -> Server:
+    fields = row.split(None, _SERVER_FIELDS - 1)
+    if len(fields) < _SERVER_FIELDS:
+        raise ValueError(f"{len(fields)} fields, {_SERVER_FIELDS} expected: {quoted(row)}")
+    return Server(
+        version=_version(fields[0]),
+        address=_address(fields[1]),
+        port=_port(fields[2]),
+        users=number("use count", fields[3]),
+        hostname=fields[4],
+    )
+
+
+def _volume(row: str) -> Volume:
+    fields = row.split()
+    if len(fields) < _VOLUME_FIELDS:
+        raise ValueError(f"{len(fields)} fields, {_VOLUME_FIELDS} expected: {quoted(row)}")
+    if not is_device_number(fields[3]):
+        raise ValueError(f"not a device number: {quoted(fields[3])}")
+    return _volume_of(fields)
+
+
+def _volume_of(fields: list[str]) -> Volume:
+    return Volume(
+        version=_version(fields[0]),
+        address=_address(fields[1]),
+        port=_port(fields[2]),
+        device=fields[3],
+        fsid=fields[4],
+    )
+
+
+def _version(token: str) -> int:
+    if not token.startswith("v"):
+        raise ValueError(f"not an NFS version: {quoted(token)}")
+    return number("NFS version", token[1:])
+
+
+def _address(token: str) -> str:
+    if token == UNPRINTABLE:
+        return token
+    value = _hex("address", token)
+    if len(token) == _V4_DIGITS:
+        return f"{value >> 24}.{value >> 16 & 255}.{value >> 8 & 255}.{value & 255}"
+    if len(token) == _V6_DIGITS:
+        return str(ipaddress.IPv6Address(value))
+    raise ValueError(f"address of {len(token)} digits: {quoted(token)}")
+
+
+def _port(token: str) -> int:
+    if token == UNPRINTABLE:
+        return 0
+    if len(token) > _PORT_DIGITS:
+        raise ValueError(f"port of {len(token)} digits: {quoted(token)}")
+    return _hex("port", token)
+
+
+def _hex(what: str, token: str) -> int:
+    # int() alone would take signs, underscores, a prefix and the digits of other scripts
+    if not (token.isascii() and token.isalnum() and len(token) <= _V6_DIGITS):
+        raise ValueError(f"{what} is not hexadecimal: {quoted(token)}")
+    try:
+        return int(token, 16)
+    except ValueError:
+        raise ValueError(f"{what} is not hexadecimal: {quoted(token)}") from None

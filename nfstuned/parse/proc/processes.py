@@ -1,0 +1,66 @@
+"""What processes have open, and the sockets of a network namespace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from nfstuned.parse.fields import unescape
+
+_MOUNT_ID = re.compile(r"^mnt_id:\s*([0-9]{1,20})$", re.MULTILINE)
+_MAPPED = re.compile(r"^\S+ \S+ \S+ ([0-9a-f]{1,8}):([0-9a-f]{1,8}) [1-9][0-9]* +(.*)$", re.MULTILINE)
+_BOUND = re.compile(r"^\S+ \S+ \S+ \S+ \S+ \S+ +[0-9]+ (/.*)$", re.MULTILINE)
+
+
+def parse_mount_id(text: str) -> int | None:
+    """Return the mount that an open file was opened on, from `/proc/PID/fdinfo/N` (proc_pid_fdinfo(5))."""
+    found = _MOUNT_ID.search(text)
+    return int(found[1]) if found else None
+
+
+def parse_mapped(text: str) -> dict[str, str]:
+    """Return the devices of the files in `/proc/PID/maps`, each with the name of one (proc_pid_maps(5))."""
+    found: dict[str, str] = {}
+    for major, minor, path in _MAPPED.findall(text):
+        found.setdefault(f"{int(major, 16)}:{int(minor, 16)}", path)
+    return found
+
+
+def parse_swaps(text: str) -> tuple[str, ...]:
+    """Return the swap areas of `/proc/swaps` that are files (proc_swaps(5))."""
+    rows = (line.split() for line in text.split("\n")[1:])
+    return tuple(unescape(row[0]) for row in rows if len(row) > 1 and row[1] == "file")
+
+
+def parse_exports(text: str) -> tuple[str, ...]:
+    r"""Return the folders that this host's NFS server exports: `/proc/fs/nfsd/exports`, `/var/lib/nfs/etab`.
+
+    Both begin a line with the folder (nfs-utils, support/export/xtab.c), a space in it as `\040`.
+    """
+    paths = (line.split(None, 1)[0] for line in text.split("\n") if line.startswith("/"))
+    return tuple(dict.fromkeys(unescape(path) for path in paths))
+
+
+def parse_unix(text: str) -> tuple[str, ...]:
+    """Return the paths to which sockets are bound, from `/proc/net/unix` (proc_net(5))."""
+    return tuple(dict.fromkeys(_BOUND.findall(text)))
+
+
+def parse_layers(options: str) -> Iterator[str]:
+    """Yield the folders that an overlay is made of, from the options of its superblock in mountinfo."""
+    for option in options.split(","):
+        name, _, value = option.partition("=")
+        if name in {"lowerdir", "lowerdir+", "upperdir", "workdir"}:
+            yield from (unescape(path) for path in value.split(":") if path.startswith("/"))
+
+
+_HEADER = re.compile(r" *sl +local_address ")
+_LISTENING = re.compile(r"^ *[0-9]+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]{4} 0A ", re.MULTILINE)
+"""The state 0A is TCP_LISTEN of the kernel's include/net/tcp_states.h."""
+
+
+def parse_listening(text: str) -> frozenset[int] | None:
+    """Return the ports on which something listens, at whichever address; None where the file is not there."""
+    if not _HEADER.match(text):
+        return None
+    return frozenset(int(port, 16) for port in _LISTENING.findall(text))

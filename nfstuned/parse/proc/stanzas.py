@@ -1,0 +1,338 @@
+"""`/proc/self/mountstats` cut into the stanzas of its NFS mounts, in one pass over the bytes.
+
+Where a stanza and its sections begin and end is found here, once for both readers: mountstats.py, which
+reads all of it, and the sampler, which reads only what differs from its last look. The kernel ends each
+stanza with an empty line (fs/proc_namespace.c, show_vfsstat); one without was cut off.
+
+Most of what a number costs in Python is the call that reads it, not its digits. Here a few calls read all
+numbers of a mount, and whatever is not plain digits and single spaces is left to mountstats.py, which
+knows what each line may be and says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from typing import NamedTuple
+
+from nfstuned.model.kernel import Stanza
+from nfstuned.parse.fields import LARGEST, quoted, unescape
+
+_DEVICE = b"\ndevice "
+_NFS = re.compile(rb" with fstype nfs4?(?: |$)")
+_OPERATIONS = b"\n\tper-op statistics\n"
+_IMPLEMENTATION = b"\n\timpl_id:\t"
+_NAMES = re.compile(rb"name='(.*?)',domain='(.*?)',date='[0-9]+,[0-9]+'(?=\n|\Z)", re.DOTALL)
+_NAMES_MOST = 2112
+"""The two names have at most 1024 bytes each (NFS4_OPAQUE_LIMIT); the next mount's are further away."""
+_AGE, _TOTALS, _TRANSPORT = b"\n\tage:\t", b"\n\tbytes:\t", b"\n\txprt:\t"
+_LONGEST = len(str(LARGEST))
+_USUAL = re.compile(
+    rb"device ([^ \n]+) mounted on ([^ \n]+) with fstype nfs4?(?: statvers=[^ \n]*)?\n"
+    rb"\topts:\t[^\n]*\n"
+    rb"\tage:\t([0-9]{1,19})\n"
+    rb"(?:\timpl_id:\tname='[^'\n]*',domain='[^'\n]*',date='[0-9]+,[0-9]+'\n)?"
+    rb"(?:\t(?:caps|nfsv4|sec|events):\t[^\n]*\n)*"
+    rb"\tbytes:\t([^\n]*)\n"
+    rb"(?:\tfsc:\t[^\n]*\n)?"
+    rb"\tRPC iostats version: [^\n]*\n"
+    rb"((?:\txprt:\t[^\n]*\n)*)"
+    rb"\tper-op statistics\n"
+)
+"""A head as kernels print it (fs/nfs/super.c, nfs_show_stats): one match finds what the long way finds."""
+
+
+class Piece(NamedTuple):
+    """Where one NFS stanza is in the file: offsets of bytes."""
+
+    start: int
+    end_of_header: int
+    names: re.Match[bytes] | None
+    """What the server calls itself: any bytes, also lines that look like another mount's."""
+    head_end: int
+    """Where the lines before the per-op statistics end."""
+    operations_start: int
+    end: int
+    whole: bool
+    """The stanza ends as the kernel ends it."""
+
+
+def pieces(data: bytes) -> Iterator[Piece]:
+    """Yield where each NFS mount's stanza is; other file systems have only their header."""
+    start = _first(data)
+    while start >= 0:
+        piece, start = _unusual(data, start)
+        if piece is not None:
+            yield piece
+
+
+def cut_mountstats(data: bytes, before: Sequence[Stanza] = ()) -> tuple[Stanza, ...]:
+    """Return the NFS mounts in the file's order with their sections as text, which nobody has understood yet.
+
+    A mount whose header is damaged is left out: it has no name. Nothing is raised. `before` is what an
+    earlier look returned: what is still there, in its place, is not searched through and takes no memory
+    again.
+    """
+    return cut_parts([data], before)
+
+
+def cut_parts(parts: Iterable[bytes], before: Sequence[Stanza] = ()) -> tuple[Stanza, ...]:
+    """Return the same of a file that comes in parts, of which not more than a few are in memory at once."""
+    found: list[Stanza] = []
+    data, coming = b"", iter(parts)
+    for part in coming:
+        data += part
+        start = _cut_usual(data, found, before)
+        data = data[start:]
+        if _next(data, 1) >= 0:
+            # A mount that is not as usual: whether a line is another mount's or in a server's name depends
+            # on all that follows.
+            data = b"".join([data, *coming])
+    _cut_all(data, found, before)
+    return tuple(found)
+
+
+def _cut_usual(data: bytes, found: list[Stanza], before: Sequence[Stanza]) -> int:
+    """Cut as far as nothing that may follow could change what is found; return where that ends."""
+    start = _first(data)
+    while start >= 0:
+        head = _USUAL.match(data, start)
+        if head is not None:
+            stanza, following = _usual(data, head, _known(found, before))
+            if following < 0:
+                break
+            found.append(stanza)
+        elif _nfs(data, start) or (following := _next(data, start)) < 0:
+            break
+        start = following
+    return max(start, 0)
+
+
+def _cut_all(data: bytes, found: list[Stanza], before: Sequence[Stanza]) -> None:
+    start = _first(data)
+    while start >= 0:
+        usual = _USUAL.match(data, start)
+        if usual is not None:
+            stanza, start = _usual(data, usual, _known(found, before))
+            found.append(stanza)
+            continue
+        piece, start = _unusual(data, start)
+        if piece is not None:
+            with suppress(ValueError):
+                source, point, _, _ = header(_text(data[piece.start : piece.end_of_header]))
+                found.append(_cut(data, piece, source, point))
+
+
+def _known(found: list[Stanza], before: Sequence[Stanza]) -> bytes:
+    """Return the operations that stood in the place of the next stanza."""
+    return before[len(found)].operations if len(found) < len(before) else b""
+
+
+def _usual(data: bytes, head: re.Match[bytes], known: bytes) -> tuple[Stanza, int]:
+    """Return a stanza whose head has the kernel's own order and no surprise, and where the next starts."""
+    source, point, age, totals, transports = head.groups()
+    start = head.end()
+    end = start + len(known)
+    if known and data.startswith(known, start) and data.startswith(b"\n\n", end):
+        operations, whole = known, True
+    else:
+        end, whole = _end(data, start)
+        operations = data[start : max(start, end)]
+    at = end + 2
+    following = at if whole and data.startswith(_DEVICE[1:], at) else _next(data, max(start, end) - 1)
+    return Stanza(_name(source), _name(point), int(age), totals, transports, operations, whole), following
+
+
+def _end(data: bytes, start: int) -> tuple[int, bool]:
+    """Return where the per-op statistics end that start there, and whether an empty line ends them."""
+    end = data.find(b"\n\n", start - 1)
+    # Operations have capitals only: as a rule the first "d" is that of the next mount, and found in no time.
+    if end >= 0 and data.find(b"d", start) == end + 2 and data.startswith(_DEVICE[1:], end + 2):
+        return end, True
+    following = data.find(_DEVICE, start - 1, end if end >= 0 else len(data))
+    whole = end >= 0 and following < 0
+    return end if whole else following + 1 or len(data), whole
+
+
+def header(line: str) -> tuple[str, str, str, str]:
+    """Return source, mount point, type and statvers of a stanza's first line; ValueError for damage."""
+    source, mounted, rest = line.removeprefix("device ").partition(" mounted on ")
+    point, _, rest = rest.partition(" with fstype ")
+    fstype, _, version = rest.partition(" ")
+    if not (mounted and fstype):
+        raise ValueError(f"not the header of a mount: {quoted(line)}")
+    return unescape(source), unescape(point), fstype, version.removeprefix("statvers=")
+
+
+def _unusual(data: bytes, start: int) -> tuple[Piece | None, int]:
+    """Return the stanza that starts there, None where it is not NFS, and where the next one starts."""
+    end_of_header = data.find(b"\n", start)
+    if end_of_header < 0:
+        end_of_header = len(data)
+    following = _next(data, end_of_header)
+    if not _NFS.search(data, start, end_of_header):
+        return None, following
+    names = _names(data, end_of_header, following if following >= 0 else len(data))
+    if names is not None:
+        following = _next(data, names.end())
+    end = following if following >= 0 else len(data)
+    return _piece(data, (start, end), end_of_header, names), following
+
+
+def _first(data: bytes) -> int:
+    return 0 if data.startswith(_DEVICE[1:]) else _next(data, 0)
+
+
+def _nfs(data: bytes, start: int) -> bool:
+    """Tell whether the header that starts there is that of an NFS mount, or ends behind the data."""
+    end = data.find(b"\n", start)
+    return end < 0 or _NFS.search(data, start, end) is not None
+
+
+def _next(data: bytes, at: int) -> int:
+    """Return where the next stanza starts, of whatever file system; -1 where there is none."""
+    return data.find(_DEVICE, at) + 1 or -1
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _name(data: bytes) -> str:
+    text = data.decode("utf-8", "surrogateescape")
+    return unescape(text) if "\\" in text else text
+
+
+def _names(data: bytes, start: int, end: int) -> re.Match[bytes] | None:
+    """Match the server's names; they stand before the per-op statistics, which a lost header may precede."""
+    operations = data.find(_OPERATIONS, start, end)
+    at = data.find(_IMPLEMENTATION, start, operations if operations >= 0 else end)
+    if at < 0:
+        return None
+    at += len(_IMPLEMENTATION)
+    return _NAMES.match(data, at, at + _NAMES_MOST)
+
+
+def _piece(data: bytes, bounds: tuple[int, int], end_of_header: int, names: re.Match[bytes] | None) -> Piece:
+    start, end = bounds
+    after = end_of_header if names is None else names.end()
+    head_end = data.find(_OPERATIONS, after, end)
+    if head_end < 0:
+        empty_line = data.find(b"\n\n", after, end)
+        end = empty_line if empty_line >= 0 else end
+        return Piece(start, end_of_header, names, end, end, end, empty_line >= 0)
+    operations = head_end + len(_OPERATIONS)
+    empty_line = data.find(b"\n\n", operations - 1, end)
+    end = empty_line if empty_line >= 0 else end  # what follows an empty line is not this mount's
+    return Piece(start, end_of_header, names, head_end, operations, max(end, operations), empty_line >= 0)
+
+
+def _cut(data: bytes, piece: Piece, source: str, point: str) -> Stanza:
+    age = _last(data, piece, _AGE)
+    readable = age is None or (age.isdigit() and len(age) <= _LONGEST and int(age) <= LARGEST)
+    return Stanza(
+        source,
+        point,
+        int(age) if age is not None and readable else None,
+        _last(data, piece, _TOTALS),
+        _transports(data, piece),
+        data[piece.operations_start : piece.end],
+        piece.whole and readable,
+    )
+
+
+def _last(data: bytes, piece: Piece, tag: bytes) -> bytes | None:
+    """Return what follows the tag in the last line that begins with it, outside of the server's names."""
+    at = -1
+    if piece.names is None:
+        at = data.rfind(tag, piece.end_of_header, piece.head_end)
+    else:
+        at = data.rfind(tag, piece.names.end(), piece.head_end)
+        if at < 0:
+            at = data.rfind(tag, piece.end_of_header, piece.names.start())
+    if at < 0:
+        return None
+    at += len(tag)
+    end = data.find(b"\n", at, piece.head_end)
+    return data[at : end if end >= 0 else piece.head_end]
+
+
+def _transports(data: bytes, piece: Piece) -> bytes:
+    """Return the lines of connections, and what stands between them."""
+    if piece.names is None:
+        at = data.find(_TRANSPORT, piece.end_of_header, piece.head_end)
+        return data[at : piece.head_end] if at >= 0 else b""
+    at = data.find(_TRANSPORT, piece.names.end(), piece.head_end)
+    shown = data[at : piece.head_end] if at >= 0 else b""
+    at = data.find(_TRANSPORT, piece.end_of_header, piece.names.start())
+    return data[at : piece.names.start()] + shown if at >= 0 else shown
+
+
+_BETWEEN = b"|"
+_PLAIN = b"0123456789 " + _BETWEEN
+_NAME = re.compile("[A-Z0-9_]+")
+_MOST_NAMES = 256
+"""No version of NFS has half as many operations."""
+
+
+class Operations(NamedTuple):
+    """The same operations at two moments: their names, and the numbers of one after the other."""
+
+    names: list[str]
+    earlier: list[int]
+    later: list[int]
+
+
+def plain_numbers(lines: Sequence[bytes]) -> list[int] | None:
+    """Return the numbers of these lines, one line after the other; None where they are not plainly written.
+
+    Each line has as many as the others.
+    """
+    text = b" | ".join(lines)
+    if text.translate(None, _PLAIN):
+        return None
+    tokens = text.split(b" ")
+    width = tokens.index(_BETWEEN) if len(lines) > 1 else len(tokens)
+    if tokens[width :: width + 1] != [_BETWEEN] * (len(lines) - 1):
+        return None
+    del tokens[width :: width + 1]
+    try:
+        values = list(map(int, tokens))
+    except ValueError:
+        return None
+    return values if len(values) == width * len(lines) and max(values) <= LARGEST else None
+
+
+def plain_operations(earlier: list[bytes], later: list[bytes], without: frozenset[str]) -> Operations | None:
+    """Return what these lines of the per-op statistics say, without some; None where it needs more care.
+
+    Line for line both are about the same operation, and none is about the operation of another.
+    """
+    count = len(earlier)
+    text = b"\n".join(earlier + later)
+    # Each line begins with a tab: then none that has no name makes up for one that has two.
+    if not text.startswith(b"\t") or text.count(b"\n\t") != 2 * count - 1:
+        return None
+    parts = text.replace(b": ", b"\n").split(b"\n")
+    if len(parts) != 4 * count or parts[: 2 * count : 2] != parts[2 * count :: 2]:
+        return None
+    names, numbers = list(map(_operation, parts[: 2 * count : 2])), parts[1::2]
+    if "" in names or len(set(names)) != count:
+        return None
+    for name in without.intersection(names):
+        at = names.index(name)
+        del numbers[len(names) + at], numbers[at], names[at]
+    values = plain_numbers(numbers) if names else []
+    if values is None:
+        return None
+    half = len(values) // 2
+    return Operations(names, values[:half], values[half:])
+
+
+@lru_cache(_MOST_NAMES)
+def _operation(text: bytes) -> str:
+    """Return the name of an operation, "" where it is none that a kernel would give it."""
+    name = text.strip(b"\t ").decode("latin-1")
+    return name if _NAME.fullmatch(name) else ""

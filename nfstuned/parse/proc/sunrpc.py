@@ -1,0 +1,89 @@
+"""`/sys/kernel/sunrpc` (net/sunrpc/sysfs.c, Linux 5.14 and later), and the names in `/sys/fs/nfs` (6.5).
+
+A connection that is down prints a word in angle brackets instead of its values, early kernels nothing or
+a NUL byte: then there is nothing to know, which is no error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from nfstuned.errors import ParseError
+from nfstuned.model.kernel import Switch
+from nfstuned.parse.fields import number, quoted
+from nfstuned.parse.proc.bdi import is_device_number
+
+_TRANSPORT = re.compile(r"xprt-([0-9]{1,10})-([a-z0-9-]+)")
+
+
+def parse_switch_info(text: str, file: str) -> Switch:
+    """Return `xprt_switch_info`; ParseError when a value is missing or no number."""
+    values = _values(text, file)
+    try:
+        return Switch(
+            transports=values["num_xprts"],
+            active=values["num_active"],
+            unique_addresses=values["num_unique_destaddr"],
+            queue_length=values["queue_len"],
+        )
+    except KeyError as missing:
+        raise ParseError(file, 1, f"no line {missing}=...: {quoted(text)}") from None
+
+
+def parse_transport_info(text: str, file: str) -> Mapping[str, int]:
+    """Return `xprt_info`, empty for a connection that is down; ParseError when a value is no number."""
+    return _values(text, file)
+
+
+def parse_transport_state(text: str, file: str) -> frozenset[str]:
+    """Return the words of `xprt_state`, such as CONNECTED and BOUND; ParseError for any other text."""
+    content = _content(text)
+    if not content:
+        return frozenset()
+    name, separator, words = content.partition("=")
+    if name != "state" or not separator:
+        raise ParseError(file, 1, f"not a transport's state: {quoted(content)}")
+    return frozenset(words.split())
+
+
+def parse_address(text: str) -> str | None:
+    """Return `dstaddr` or `srcaddr`: an address, or the path of a local socket; None when there is none."""
+    return _content(text) or None
+
+
+def parse_transport_name(name: str, file: str) -> tuple[int, str]:
+    """Return number and protocol of a folder `xprt-7-tcp`; ParseError for any other name."""
+    match = _TRANSPORT.fullmatch(name)
+    if match is None:
+        raise ParseError(file, 1, f"not the name of a transport: {quoted(name)}")
+    return int(match[1]), match[2]
+
+
+def entry_device(name: str) -> str | None:
+    """Return the device of an entry of /sys/fs/nfs.
+
+    None for `net`, and for `server-3`: a superblock whose mount is not complete, which has no device yet.
+    """
+    return name if is_device_number(name) else None
+
+
+def _content(text: str) -> str:
+    content = text.strip("\0\n ")
+    return "" if content.startswith("<") and content.endswith(">") else content
+
+
+def _values(text: str, file: str) -> Mapping[str, int]:
+    values: dict[str, int] = {}
+    for line, content in enumerate(_content(text).split("\n"), 1):
+        name, separator, token = content.partition("=")
+        if not separator:
+            continue
+        negative = token.startswith("-")
+        try:
+            value = number(name, token[negative:])
+        except ValueError as error:
+            raise ParseError(file, line, str(error)) from None
+        values[name] = -value if negative else value
+    return MappingProxyType(values)

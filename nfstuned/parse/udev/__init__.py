@@ -1,0 +1,1 @@
+"""udev rules, read as systemd-udevd reads them."""

@@ -1,0 +1,229 @@
+"""Which keys udev knows, with which operators, attributes and values (systemd: parse_token(), udev-rules.c).
+
+Each function returns what udev would say about a token that it uses all the same, and raises ValueError for
+one that costs the whole rule.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from nfstuned.model.udev import MATCHES, UdevToken
+from nfstuned.parse.udev.tokens import find_mistake
+
+_IMPORTS = ("file", "program", "builtin", "db", "cmdline", "parent")
+_BUILTINS = re.compile(
+    "(?:blkid|btrfs|dissect_image|factory_reset|hwdb|input_id|keyboard|kmod|net_driver|net_id|net_setup_link|"
+    r"path_id|uaccess|usb_id)(?![^ \t\n\r])"
+)
+"""Of all versions and builds: which of them a host has cannot be seen in its rules."""
+_OWN = re.compile(
+    "ACTION|SEQNUM|SYNTH_UUID|SYNTH_ARG_.*|DEVPATH|DEVPATH_OLD|SUBSYSTEM|DEVTYPE|DRIVER|MODALIAS|DEVNAME|"
+    "DEVMODE|DEVUID|DEVGID|MAJOR|MINOR|DISKSEQ|PARTN|IFINDEX|INTERFACE|INTERFACE_OLD|DEVLINKS|TAGS|"
+    "CURRENT_TAGS|USEC_INITIALIZED|UDEV_DATABASE_VERSION"
+)
+"""Properties that rules cannot set (device_property_can_set(); systemd 252 refuses about half of them)."""
+_OPTIONS = re.compile(
+    "dump|string_escape=none|string_escape=replace|db_persist|watch|nowatch|(?:static_node|link_priority|log_level)=.*",
+    re.DOTALL,
+)
+_INTEGER = re.compile(r"[ \t\n\r]*[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+|[0-9]+)")
+_LOG_LEVEL = re.compile("emerg|alert|crit|err|warning|notice|info|debug|[0-7]|reset")
+_MODE = re.compile("0*[0-7]{1,4}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """What udev takes of one key."""
+
+    operators: tuple[str, ...] = MATCHES
+    """Those that count; others are assumed to be one of them, or invalid."""
+    attribute: str = "none"
+    """Whether braces are needed, free, or not allowed: "none", "free", "needed", or "checked"."""
+    assumed: Mapping[str, str] = field(default_factory=dict)
+    """What udev takes other operators for, and says so."""
+    silent: Mapping[str, str] = field(default_factory=dict)
+    """What it takes others for without a word."""
+    checked: bool = False
+    """Whether the value's substitutions are checked; never those of a match unless `command` is set."""
+    nonempty: bool = False
+    command: bool = False
+
+
+_COMMAND = {"=": "==", "+=": "==", ":=": "=="}
+_SYSFS = _Key(("==", "!=", "="), "checked", {"+=": "=", ":=": "="}, checked=True)
+_PERMISSION = _Key(("=", ":="), assumed={"+=": "="})
+KEYS: Mapping[str, _Key] = {
+    **dict.fromkeys(("ACTION", "DEVPATH", "RESULT", "KERNEL", "SUBSYSTEM", "DRIVER"), _Key()),
+    **dict.fromkeys(("KERNELS", "SUBSYSTEMS", "DRIVERS", "TAGS"), _Key()),
+    "SYMLINK": _Key((*MATCHES, "=", "+=", "-=", ":="), checked=True),
+    "NAME": _Key((*MATCHES, "=", ":="), assumed={"+=": "="}, checked=True),
+    "ENV": _Key((*MATCHES, "=", "+="), "needed", {":=": "="}, checked=True),
+    "CONST": _Key(attribute="needed"),
+    "TAG": _Key((*MATCHES, "=", "+=", "-="), assumed={":=": "="}, checked=True, nonempty=True),
+    "ATTR": _SYSFS,
+    "SYSCTL": _SYSFS,
+    "ATTRS": _Key(attribute="checked"),
+    "TEST": _Key(attribute="free", checked=True, nonempty=True, command=True),
+    "PROGRAM": _Key(silent=_COMMAND, checked=True, nonempty=True, command=True),
+    "IMPORT": _Key(attribute="needed", silent=_COMMAND, checked=True, nonempty=True, command=True),
+    "OPTIONS": _Key(("=", ":="), silent={"+=": "="}),
+    "OWNER": _PERMISSION,
+    "GROUP": _PERMISSION,
+    "MODE": _PERMISSION,
+    "SECLABEL": _Key(("=", "+="), "needed", {":=": "="}, checked=True, nonempty=True),
+    "RUN": _Key(("=", "+=", ":="), "free", checked=True, nonempty=True),
+    "GOTO": _Key(("=",)),
+    "LABEL": _Key(("=",)),
+}
+
+
+def check_token(token: UdevToken) -> tuple[UdevToken | None, tuple[str, ...]]:
+    """Return a token as udev takes it, with what udev says about it; None where it passes it over.
+
+    Raises ValueError where udev drops the rule. SYMLINK-= is new since systemd 252, and so is CONST{cvm}:
+    252 drops the rule. OPTIONS="dump" is new too: 252 passes that over.
+    """
+    key = KEYS.get(token.key)
+    if key is None:
+        raise ValueError(f"Invalid key '{token.key}'.")
+    if token.ignore_case and (not token.is_match or key.command):
+        raise ValueError(f"Invalid prefix 'i' for '{token.key}'.")
+    said = _check_attribute(token, key)
+    operator = key.assumed.get(token.operator) or key.silent.get(token.operator) or token.operator
+    if operator not in key.operators:
+        raise ValueError(f"Invalid operator for {token.key}.")
+    if token.operator in key.assumed:
+        said += (f"{token.key} key takes {_either(key.operators)} operator, assuming '='.",)
+    token = replace(token, operator=operator)
+    if key.checked and (key.command or not token.is_match):
+        said += _check_value(token, nonempty=key.nonempty)
+    judge = _MORE.get(token.key)
+    if judge is None:
+        return token, said
+    try:
+        return token, said + judge(token)
+    except _PassedOverError as reason:
+        return None, (*said, str(reason))
+
+
+class _PassedOverError(Exception):
+    """udev uses the rule without this token."""
+
+
+def _either(operators: tuple[str, ...]) -> str:
+    *most, last = (f"'{each}'" for each in operators if each != "-=")
+    return f"{', '.join(most)}{',' if len(most) > 1 else ''} or {last}"
+
+
+def _check_attribute(token: UdevToken, key: _Key) -> tuple[str, ...]:
+    present = token.attribute is not None
+    if (present and key.attribute == "none") or (
+        not token.attribute and key.attribute in {"needed", "checked"}
+    ):
+        raise ValueError(f"Invalid attribute for {token.key}.")
+    mistake = find_mistake(token.attribute or "") if key.attribute == "checked" else None
+    if mistake is None:
+        return ()
+    at, hint = mistake
+    return (f'Invalid attribute "{token.attribute}" for {token.key} (char {at}: {hint}), ignoring.',)
+
+
+def _check_value(token: UdevToken, *, nonempty: bool) -> tuple[str, ...]:
+    mistake = (0, "empty value") if nonempty and not token.value else find_mistake(token.value)
+    if mistake is None:
+        return ()
+    at, hint = mistake
+    return (f'Invalid value "{token.value}" for {token.key} (char {at}: {hint}), ignoring.',)
+
+
+def _name(token: UdevToken) -> tuple[str, ...]:
+    if not token.is_match and token.value == "%k":
+        raise ValueError('Ignoring NAME="%k", as it will take no effect.')
+    if not token.is_match and not token.value:
+        raise ValueError('Ignoring NAME="", as udev will not delete any network interfaces.')
+    return ()
+
+
+def _env(token: UdevToken) -> tuple[str, ...]:
+    name = token.attribute or ""
+    if not token.is_match and _OWN.fullmatch(name):
+        raise ValueError(f"Invalid ENV attribute. '{name}' cannot be set.")
+    return ()
+
+
+def _const(token: UdevToken) -> tuple[str, ...]:
+    if token.attribute not in {"arch", "virt", "cvm"}:
+        raise ValueError("Invalid attribute for CONST.")
+    return ()
+
+
+def _subsystem(token: UdevToken) -> tuple[str, ...]:
+    return (f'"{token.value}" must be specified as "subsystem".',) if token.value in {"bus", "class"} else ()
+
+
+def _attrs(token: UdevToken) -> tuple[str, ...]:
+    name = token.attribute or ""
+    device = ("'device' link may not be available in future kernels.",) if name.startswith("device/") else ()
+    upwards = "Direct reference to parent sysfs directory, may break in future kernels."
+    return (*device, upwards) if "../" in name else device
+
+
+def _test(token: UdevToken) -> tuple[str, ...]:
+    if token.attribute and not _MODE.fullmatch(token.attribute):
+        raise ValueError(f"Failed to parse mode '{token.attribute}': Invalid argument")
+    return ()
+
+
+def _import(token: UdevToken) -> tuple[str, ...]:
+    if token.attribute not in _IMPORTS:
+        raise ValueError("Invalid attribute for IMPORT.")
+    if token.attribute == "builtin" and not is_builtin(token.value):
+        raise ValueError(f"Unknown builtin command: {token.value}")
+    return ()
+
+
+def _run(token: UdevToken) -> tuple[str, ...]:
+    if token.attribute not in {None, "program", "builtin"}:
+        raise ValueError("Invalid attribute for RUN.")
+    if token.attribute == "builtin" and not is_builtin(token.value):
+        raise ValueError(f"Unknown builtin command '{token.value}', ignoring.")
+    return ()
+
+
+def _options(token: UdevToken) -> tuple[str, ...]:
+    name, _, value = token.value.partition("=")
+    if name == "link_priority" and not _INTEGER.fullmatch(value):
+        raise ValueError(f"Failed to parse link priority '{value}': Invalid argument")
+    if name == "log_level" and not _LOG_LEVEL.fullmatch(value):
+        raise ValueError(f"Failed to parse log level '{value}': Invalid argument")
+    if _OPTIONS.fullmatch(token.value):
+        return ()
+    raise _PassedOverError(f"Invalid value for OPTIONS key, ignoring: '{token.value}'")
+
+
+def _permission(token: UdevToken) -> tuple[str, ...]:
+    return () if token.value.isdigit() else _check_value(token, nonempty=True)
+
+
+def is_builtin(command: str) -> bool:
+    """Whether a command is one of udev's own."""
+    return _BUILTINS.match(command.lstrip(" \t\n\r")) is not None
+
+
+_MORE: Mapping[str, Callable[[UdevToken], tuple[str, ...]]] = {
+    "NAME": _name,
+    "ENV": _env,
+    "CONST": _const,
+    "SUBSYSTEM": _subsystem,
+    "ATTRS": _attrs,
+    "TEST": _test,
+    "IMPORT": _import,
+    "RUN": _run,
+    "OPTIONS": _options,
+    "OWNER": _permission,
+    "GROUP": _permission,
+    "MODE": _permission,
+}

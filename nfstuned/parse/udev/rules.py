@@ -1,0 +1,185 @@
+"""A udev rules file, read as systemd-udevd reads it (systemd: src/udev/udev-rules.c; udev(7)).
+
+After systemd 258; where 252 differs, the function that differs says so. Compared with udevadm test of 252.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from nfstuned.model.udev import UdevDefect, UdevRule, UdevRules, UdevToken
+from nfstuned.parse.udev.keys import check_token, is_builtin
+from nfstuned.parse.udev.tokens import split_tokens
+
+SPACE = " \t\n\r"
+LIMIT = 16384
+"""Bytes of a line (UDEV_LINE_SIZE), its continuations included."""
+_ENDS = re.compile(r"(?:\r\n|\n\r|\n|\r)\0?|\0")
+"""What ends a line for read_line_full() of src/basic/fileio.c, which udev reads with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A rule's text on one line, without the space before each part."""
+
+    first: int
+    last: int
+    text: str
+
+
+class _Joiner:
+    """The state of udev_rules_parse_file() between two lines."""
+
+    def __init__(self) -> None:
+        self.first = 0
+        self._begun: str | None = None
+        self._too_long = False
+
+    @property
+    def open(self) -> bool:
+        return self._begun is not None
+
+    def add(self, number: int, line: str) -> Line | UdevDefect | None:
+        """Take one line; return what it ends."""
+        if self._begun is None:
+            self.first = number
+        elif not self._too_long:
+            self._too_long = _size(self._begun) + _size(line) >= LIMIT
+            line = line if self._too_long else self._begun + line
+        if line.endswith("\\"):
+            if not self._too_long:
+                self._begun = line[:-1]
+            return None
+        too_long, self._too_long, self._begun = self._too_long, False, None
+        if too_long:
+            return UdevDefect(self.first, number, "Line is too long, ignored.", dropped=True)
+        return Line(self.first, number, line) if line else None
+
+
+def join_lines(text: str) -> Iterator[Line | UdevDefect]:
+    r"""Yield a file's rules, each on one line, as udev_rules_parse_file() joins them.
+
+    A backslash joins only where nothing follows it: after `\ ` with a space the rule ends. Comments between
+    joined lines are passed over, an empty line ends the rule. One physical line over the limit, be it a
+    comment, costs the whole file. (systemd 252 keeps the rules before it, without their GOTOs.)
+    """
+    physical = _ENDS.split(text)
+    if not physical[-1]:
+        physical.pop()
+    for number, line in enumerate(physical, 1):
+        if _size(line) >= LIMIT:
+            yield UdevDefect(number, number, "Line is too long, the file is ignored.", dropped=True)
+            return
+    joiner = _Joiner()
+    for number, line in enumerate(physical, 1):
+        stripped = line.lstrip(SPACE)
+        joined = None if stripped.startswith("#") else joiner.add(number, stripped)
+        if joined is not None:
+            yield joined
+    if joiner.open:
+        message = "Unexpected EOF after line continuation, line ignored."
+        yield UdevDefect(joiner.first, len(physical), message, dropped=True)
+
+
+def _size(text: str) -> int:
+    """Return a text's bytes: one that is not UTF-8 is one surrogate here."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+
+
+_ORDER = (
+    *("ACTION==", "DEVPATH==", "KERNEL==", "SYMLINK==", "NAME==", "ENV==", "CONST==", "TAG==", "SUBSYSTEM=="),
+    *(
+        "DRIVER==",
+        "ATTR==",
+        "SYSCTL==",
+        "KERNELS==",
+        "SUBSYSTEMS==",
+        "DRIVERS==",
+        "ATTRS==",
+        "TAGS==",
+        "TEST==",
+    ),
+    *("PROGRAM==", "IMPORT{file}==", "IMPORT{program}==", "IMPORT{builtin}==", "IMPORT{db}=="),
+    *("IMPORT{cmdline}==", "IMPORT{parent}==", "RESULT==", "OPTIONS=", "OWNER=", "GROUP=", "MODE=", "TAG="),
+    *("SECLABEL=", "ENV=", "NAME=", "SYMLINK=", "ATTR=", "SYSCTL=", "RUN{builtin}=", "RUN="),
+)
+_RANK = {name: rank for rank, name in enumerate(_ORDER)}
+"""The order of UdevRuleTokenType, in which a rule's tokens are evaluated."""
+_JUMPS = {"GOTO", "LABEL"}
+_ACTS = {"PROGRAM", "IMPORT"}
+"""Matches that do something: a rule of only others has no effect."""
+
+
+def parse_udev_rules(text: str) -> UdevRules:
+    """Return what udev makes of one rules file, as udev_rules_parse_file() does."""
+    rules: list[UdevRule] = []
+    defects: list[UdevDefect] = []
+    for line in join_lines(text):
+        if isinstance(line, UdevDefect):
+            defects.append(line)
+            continue
+        rule, said = _rule(line)
+        defects.extend(UdevDefect(line.first, line.last, each, dropped=rule is None) for each in said)
+        if rule is not None:
+            rules.append(rule)
+    resolved, unresolved = _resolve(rules)
+    return UdevRules(resolved, (*defects, *unresolved))
+
+
+def _rule(line: Line) -> tuple[UdevRule | None, list[str]]:
+    """Return one rule, or None where udev drops it, with what udev says; see rule_add_line()."""
+    said: list[str] = []
+    tokens: list[UdevToken] = []
+    try:
+        for written in split_tokens(line.text):
+            token, more = check_token(written)
+            said.extend(more)
+            if token is not None:
+                tokens.append(token)
+    except ValueError as error:
+        return None, [*said, str(error)]
+    gotos = [token.value for token in tokens if token.key == "GOTO"]
+    labels = [token.value for token in tokens if token.key == "LABEL"]
+    said.extend(f'Contains multiple GOTO keys, ignoring GOTO="{each}".' for each in gotos[1:])
+    said.extend(f'Contains multiple LABEL keys, ignoring LABEL="{each}".' for each in labels[:-1])
+    if not any(_acts(token) for token in tokens):
+        return None, [*said, "The line has no effect, ignoring."]
+    ordered = tuple(sorted((token for token in tokens if token.key not in _JUMPS), key=_rank))
+    label, goto = labels[-1] if labels else None, gotos[0] if gotos else None
+    return UdevRule(line.first, line.last, ordered, label, goto), said
+
+
+def _acts(token: UdevToken) -> bool:
+    return not token.is_match or token.key in _ACTS
+
+
+def _rank(token: UdevToken) -> int:
+    """Return a token's place in sort_tokens(), which keeps the order of equals."""
+    name = token.key
+    if name == "IMPORT":
+        builtin = token.attribute == "program" and is_builtin(token.value)
+        name = "IMPORT{builtin}" if builtin else f"IMPORT{{{token.attribute}}}"
+    elif name == "RUN" and token.attribute == "builtin":
+        name = "RUN{builtin}"
+    return _RANK[name + ("==" if token.is_match else "=")]
+
+
+def _resolve(rules: list[UdevRule]) -> tuple[tuple[UdevRule, ...], list[UdevDefect]]:
+    """Drop each GOTO without its label further down, and a rule that was no more; see rule_resolve_goto()."""
+    kept: list[UdevRule] = []
+    defects: list[UdevDefect] = []
+    below: set[str] = set()
+    for rule in reversed(rules):
+        goto = rule.goto if rule.goto in below else None
+        lost = rule.goto is not None and goto is None
+        useless = lost and rule.label is None and not any(_acts(token) for token in rule.tokens)
+        if lost:
+            text = f'GOTO="{rule.goto}" has no matching label, ignoring.'
+            defects.append(UdevDefect(rule.line, rule.last, text, dropped=useless))
+        if not useless:
+            kept.append(UdevRule(rule.line, rule.last, rule.tokens, rule.label, goto))
+        if rule.label is not None:
+            below.add(rule.label)
+    return tuple(reversed(kept)), defects[::-1]

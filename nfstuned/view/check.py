@@ -1,0 +1,181 @@
+"""A check's report: as the JSON contract nfstuned.check/1, and as lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from nfstuned import __version__
+from nfstuned.model.facts import Report, Target
+from nfstuned.model.finding import Finding, Need, Rule, Severity
+from nfstuned.parse.fields import count
+from nfstuned.view.words import Document, printable
+
+FINDING_KEYS = ("rule", "name", "severity", "subject", "message", "observed", "expected", "remedy", "source")
+
+
+def check_document(report: Report) -> Document:
+    """Return the report as one document."""
+    snapshot = report.facts.snapshot
+    return {
+        "schema": "nfstuned.check/1",
+        "version": __version__,
+        "root": report.root,
+        "kernel": {
+            "release": snapshot.kernel.text if snapshot.kernel else None,
+            "distribution": snapshot.distribution.pretty_name if snapshot.distribution else None,
+        },
+        "mounts": [_mount(target) for target in report.facts.targets],
+        "findings": [_finding(finding) for finding in report.diagnosis.findings],
+        "summary": {
+            **{severity.value: report.number(severity) for severity in Severity},
+            "skipped": len(report.diagnosis.skipped),
+        },
+        "skipped": [{"rule": rule.id, "needs": needs(rule)} for rule in report.skipped],
+        "unknown": list(report.facts.unknown),
+        "problems": list(dict.fromkeys(str(problem) for problem in snapshot.problems)),
+        "exit_code": report.exit_code,
+    }
+
+
+def findings_counts(report: Report) -> dict[tuple[str, str, str], int]:
+    """Return how often each rule found something, by its id, name and severity; skipped rules are absent."""
+    counts = {
+        (rule.id, rule.name, rule.severity.value): 0 for rule in report.rules if rule not in report.skipped
+    }
+    for finding in report.diagnosis.findings:
+        key = (finding.rule, finding.name, finding.severity.value)
+        counts[key] = counts.get(key, 0) + 1
+    return counts
+
+
+def rules_document(rules: Iterable[Rule]) -> Document:
+    """Return the catalogue as `nfstuned.rules/1` (docs/schema/nfstuned.rules.1.json)."""
+    rows = [
+        {
+            "id": rule.id,
+            "name": rule.name,
+            "severity": rule.severity.value,
+            "needs": needs(rule),
+            "source": rule.source,
+        }
+        for rule in rules
+    ]
+    return {"schema": "nfstuned.rules/1", "rules": rows}
+
+
+def needs(rule: Rule) -> list[str]:
+    """Return in words for programs what a rule cannot judge without: "live", "network", and so on."""
+    return [need.name.lower() for need in Need if need in rule.needs]
+
+
+def _mount(target: Target) -> Document:
+    return {
+        "mount_point": target.point,
+        "source": target.source,
+        "fstype": target.fstype,
+        "device": target.live.device if target.live else None,
+        "provider": target.endpoint.provider,
+        "profile": target.profile.name,
+        "live": target.live is not None,
+    }
+
+
+def _finding(finding: Finding) -> Document:
+    return {key: getattr(finding, key) for key in FINDING_KEYS}
+
+
+_SEVERITY, _RULE = 9, 8
+_MARGIN = 2
+_HANG = " " * (_MARGIN + _SEVERITY + _RULE)
+_LEAST = 30
+_LACKS = {
+    Need.LIVE: "a running kernel",
+    Need.NETWORK: "the network",
+    Need.SAMPLE: "--sample SECONDS",
+    Need.IMAGE: "--root DIR",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line; a finding's first line has its severity in a column of its own."""
+
+    text: str
+    severity: Severity | None = None
+    heading: bool = False
+
+    @property
+    def lead(self) -> str:
+        """What stands before the text, to be coloured: margin and severity."""
+        return f"{'':{_MARGIN}}{self.severity.value:{_SEVERITY}}" if self.severity else ""
+
+
+def report_lines(report: Report, width: int | None = None) -> Iterator[Line]:
+    """Yield the whole report; text is wrapped at `width` columns, None for not at all."""
+    sources = {target.subject: target.source for target in report.facts.targets}
+    for subject, findings in groupby(report.diagnosis.findings, lambda finding: finding.subject):
+        source = sources.get(subject)
+        yield Line(printable(f"{subject}  {source}" if source else subject), heading=True)
+        for finding in findings:
+            yield from _finding_lines(finding, width)
+        yield Line("")
+    for text in verdict(report):
+        yield from (Line(piece) for piece in _wrapped(text, width))
+
+
+def _finding_lines(finding: Finding, width: int | None) -> Iterator[Line]:
+    room = None if width is None else max(_LEAST, width - len(_HANG))
+    first, *rest = _wrapped(printable(finding.message), room)
+    yield Line(f"{finding.rule:{_RULE}}{first}", finding.severity)
+    remedy = _wrapped(f"Remedy: {printable(finding.remedy)}", room) if finding.remedy else []
+    yield from (Line(_HANG + text) for text in [*rest, *remedy])
+
+
+def _wrapped(text: str, width: int | None) -> list[str]:
+    """Return the text's lines; a word is never broken, for it may be a command's."""
+    if width is None:
+        return [text]
+    from textwrap import wrap  # noqa: PLC0415 - only a terminal has a width
+
+    return wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def verdict(report: Report) -> Iterator[str]:
+    """Yield what came of a check in one or two lines."""
+    findings = report.diagnosis.findings
+    judged = len(report.rules) - len(report.skipped)
+    scope = f"{count(len(report.facts.targets), 'mount')}, {count(judged, 'rule')}"
+    found = ", ".join(
+        _counted(number, severity) for severity in Severity if (number := report.number(severity))
+    )
+    doubts = f"; {count(len(report.doubts), 'thing')} not found out, see above" if report.doubts else ""
+    said = f"{found} ({scope})" if found else f"Nothing to report: {scope}"
+    yield f"{said}{doubts}{_skipped(report)}"
+    if findings:
+        worst = min(findings, key=lambda finding: finding.severity.rank)
+        yield f"Learn more: nfstuned explain {worst.rule}"
+
+
+def _counted(number: int, severity: Severity) -> str:
+    """Return "2 warnings"; advice and info have no plural."""
+    countable = severity in {Severity.ERROR, Severity.WARNING}
+    return count(number, severity.value) if countable else f"{number} {severity.value}"
+
+
+def _skipped(report: Report) -> str:
+    """Return how many rules were skipped, and for the lack of what."""
+    if not report.skipped:
+        return ""
+    lacking = [min(rule.needs - report.facts.has, key=list(Need).index) for rule in report.skipped]
+    reasons = ", ".join(
+        f"{lacking.count(need)} {_needs(lacking.count(need))} {words}"
+        for need, words in _LACKS.items()
+        if need in lacking
+    )
+    return f"; {count(len(report.skipped), 'rule')} skipped ({reasons})"
+
+
+def _needs(number: int) -> str:
+    return "needs" if number == 1 else "need"

@@ -1,0 +1,129 @@
+"""Samples that were kept, as people read them and as rows of CSV."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone, tzinfo
+from textwrap import wrap
+
+from nfstuned.core.samples.history import COLUMNS, Axis, MountHistory, Row
+from nfstuned.core.samples.sample import figure, kinds, ratio, speed
+from nfstuned.model.samples import OpRate, Sample
+from nfstuned.parse.fields import count
+from nfstuned.view.words import printable, shorten
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+ASCII = "_.-:=+*#"
+"""The bars where the output cannot have those; both from nothing to the most."""
+WIDTH = 79
+_CELL = 11
+_DURATIONS = ((2 * 86400, 86400, "d"), (2 * 3600, 3600, "h"), (120, 60, "min"), (-math.inf, 1, "s"))
+
+_PLAIN = (
+    "interval_s",
+    "device",
+    "mount_point",
+    "source",
+    "read_bytes_per_s",
+    "write_bytes_per_s",
+    "server_read_bytes_per_s",
+    "server_write_bytes_per_s",
+    "direct_read_bytes_per_s",
+    "direct_write_bytes_per_s",
+    "over_fetch_ratio",
+)
+_KINDS = ("read", "write", "metadata", "other")
+_OF_KIND = ("per_s", "rtt_ms", "queue_ms", "exe_ms")
+_TOGETHER = ("retrans_per_s", "errors_per_s", "timeouts_per_s")
+_TRANSPORT = (
+    "group",
+    "connections",
+    "in_flight",
+    "backlog",
+    "sending",
+    "pending",
+    "max_slots",
+    "connects_per_s",
+)
+_READ_AHEAD = ("read_ahead_kb", "rsize_bytes")
+CSV_HEADER = (
+    "time",
+    "utc",
+    *_PLAIN,
+    *(f"{kind}_{key}" for kind in _KINDS for key in _OF_KIND),
+    *_TOGETHER,
+    *_TRANSPORT,
+    *_READ_AHEAD,
+)
+"""The keys of `nfstuned.sample/1`; `utc` is `time` for people, and operations are taken together by kind."""
+
+
+def csv_row(sample: Sample) -> list[object]:
+    """Return a sample under CSV_HEADER; None where a figure is not known or a kind was not used."""
+    point = printable(sample.mount_points[0]) if sample.mount_points else None
+    named = {"mount_point": point, "source": printable(sample.source)}
+    found = kinds(sample)
+    ops = list(sample.ops.values())
+    return [
+        sample.time,
+        datetime.fromtimestamp(sample.time, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        *(named[key] if key in named else getattr(sample, key) for key in _PLAIN),
+        *(getattr(found[kind], key) if kind in found else None for kind in _KINDS for key in _OF_KIND),
+        *(_sum(ops, key) for key in _TOGETHER),
+        *(getattr(sample.transport, key) for key in _TRANSPORT),
+        *(getattr(sample, key) for key in _READ_AHEAD),
+    ]
+
+
+def _sum(ops: Sequence[OpRate], key: str) -> float | None:
+    known = [value for op in ops if (value := getattr(op, key)) is not None]
+    return sum(known) if known or not ops else None
+
+
+def history_lines(
+    axis: Axis, mounts: Iterator[MountHistory], bars: str, zone: tzinfo | None = None
+) -> Iterator[str]:
+    """Yield a block of lines for each mount; none is wider than WIDTH. `zone` None is the host's."""
+    start, end = (datetime.fromtimestamp(moment, zone).astimezone(zone) for moment in (axis.start, axis.end))
+    form = "%Y-%m-%d %H:%M:%S"
+    # Between summer and winter time each has its own; an hour of the clock comes twice then.
+    zone_of_start = f" {start.tzname()}" if start.tzname() != end.tzname() else ""
+    yield f"{start.strftime(form)}{zone_of_start} to {end.strftime(form)} {end.tzname() or ''}".rstrip()
+    column = duration(axis.width_s)
+    yield f"a column is {column}; blank: not in use, or the service did not run"
+    for mount in mounts:
+        yield ""
+        yield shorten(f"{mount.place}  {printable(mount.source)}", WIDTH)
+        used = f"  {count(mount.samples, 'sample')}, in use for {duration(mount.used_s)}"
+        yield f"{used:<{WIDTH - 3 * _CELL}}{'min':>{_CELL}}{'median':>{_CELL}}{'max':>{_CELL}}"
+        yield from (_row(row, bars) for row in mount.rows)
+        for verdict in mount.read_ahead:
+            yield from wrap(str(verdict), WIDTH, initial_indent="  ", subsequent_indent="    ")
+
+
+def _row(row: Row, bars: str) -> str:
+    cells = "".join(f"{_value(row.name, value):>{_CELL}}" for value in (row.least, row.median, row.most))
+    return f"  {row.name:<11} {sparkline(row.means, bars):<{COLUMNS + 2}}{cells}"
+
+
+def _value(name: str, value: float) -> str:
+    if name in {"read", "write"}:
+        return speed(value)
+    return ratio(value) if name == "over-fetch" else f"{figure(value)} ms"
+
+
+def sparkline(values: Sequence[float | None], bars: str) -> str:
+    """Return a bar for each value, from nothing to the most among them; a blank where there is none."""
+    most = max((value for value in values if value is not None), default=0.0)
+    return "".join(" " if value is None else _bar(value / most if most else 0.0, bars) for value in values)
+
+
+def _bar(part: float, bars: str) -> str:
+    return bars[min(len(bars) - 1, int(part * len(bars)))]
+
+
+def duration(seconds: float) -> str:
+    """Return a duration in the largest unit that has at least two of it: "90 s", "59 min", "3.5 h"."""
+    unit_s, unit = next((unit_s, unit) for least, unit_s, unit in _DURATIONS if seconds >= least)
+    return f"{seconds / unit_s:.3g} {unit}"

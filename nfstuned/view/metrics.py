@@ -1,0 +1,313 @@
+"""Metrics: their names and meanings, and totals, tuning state and the daemon as metric families.
+
+A superblock has at most 33 series and a transport group 7, so that a mount with a server of its own has 40.
+Counters have few labels; `nfstuned_mount_info` has the others, to join on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+from nfstuned.core.samples.sample import KINDS
+from nfstuned.model.status import StatusRow
+from nfstuned.model.totals import (
+    Family,
+    GroupTotals,
+    Kind,
+    OpTotals,
+    Place,
+    Point,
+    Service,
+    SuperblockTotals,
+    Totals,
+)
+
+ALL_KINDS = (*KINDS, "other")
+_BUFFERED_READ, _BUFFERED_WRITTEN, _DIRECT_READ, _DIRECT_WRITTEN, _SERVER_READ, _SERVER_WRITTEN = range(6)
+_KIB, _MS_PER_S = 1024, 1000
+_UNUSED = OpTotals()
+
+Values = Iterable[tuple[tuple[str, ...], float | None]]
+
+
+class Meaning(NamedTuple):
+    """One metric: `values` gives the numbers of one thing, each with the values of the labels in `more`."""
+
+    name: str
+    kind: Kind
+    help: str
+    values: Callable[[Any], Values]
+    more: tuple[str, ...] = ()
+
+
+def _one(value: Callable[[Any], float | None]) -> Callable[[Any], Values]:
+    return lambda thing: (((), value(thing)),)
+
+
+def _io(buffered: int, direct: int) -> Callable[[SuperblockTotals], Values]:
+    return lambda totals: ((("buffered",), totals.bytes[buffered]), (("direct",), totals.bytes[direct]))
+
+
+def _each_kind(value: Callable[[OpTotals], float | None]) -> Callable[[SuperblockTotals], Values]:
+    return lambda totals: (((kind,), value(totals.kinds.get(kind, _UNUSED))) for kind in ALL_KINDS)
+
+
+def _all_kinds(value: Callable[[OpTotals], float]) -> Callable[[SuperblockTotals], Values]:
+    return _one(lambda totals: sum(value(kind) for kind in totals.kinds.values()))
+
+
+def _errors(totals: SuperblockTotals) -> Values:
+    """Yield the errors of each kind; none where the kernel does not count them."""
+    known = not totals.kinds or any(kind.errors is not None for kind in totals.kinds.values())
+    if known:
+        for kind in ALL_KINDS:
+            yield (kind,), totals.kinds.get(kind, _UNUSED).errors or 0
+
+
+def _bytes(kib: int | None) -> float | None:
+    return None if kib is None else float(kib * _KIB)
+
+
+def _target(row: StatusRow) -> float | None:
+    return None if row.undone else _bytes(row.read_ahead_target_kb)
+
+
+SERVICE = (
+    Meaning(
+        "nfstuned_start_time_seconds", Kind.GAUGE, "When the service started, in Unix seconds.",
+        _one(lambda service: service.started),
+    ),
+    Meaning(
+        "nfstuned_last_sample_timestamp_seconds", Kind.GAUGE,
+        "When the counters were read last, in Unix seconds: the time of all other metrics.",
+        _one(lambda service: service.sampled),
+    ),
+    Meaning(
+        "nfstuned_sample_interval_seconds", Kind.GAUGE, "The time between two samples.",
+        _one(lambda service: service.interval_s),
+    ),
+    Meaning(
+        "nfstuned_configuration_valid", Kind.GAUGE,
+        "Whether the newest configuration is in use; 0 where it was refused.",
+        _one(lambda service: float(service.policy_valid)),
+    ),
+    Meaning(
+        "nfstuned_sampling_cpu_seconds_total", Kind.COUNTER, "CPU time that sampling took.",
+        _one(lambda service: service.sampling_cpu_s),
+    ),
+    Meaning(
+        "nfstuned_textfile_failures_total", Kind.COUNTER,
+        "How often the file for node_exporter could not be written.",
+        _one(lambda service: service.textfile_failures),
+    ),
+)  # fmt: skip
+
+SUPERBLOCK = (
+    Meaning(
+        "nfstuned_mount_first_seen_timestamp_seconds", Kind.GAUGE,
+        "When this superblock was first seen, in Unix seconds; its counters may hold an earlier one's.",
+        _one(lambda totals: totals.since),
+    ),
+    Meaning(
+        "nfstuned_mount_read_bytes_total", Kind.COUNTER,
+        "What programs read, from the page cache or past it.",
+        _io(_BUFFERED_READ, _DIRECT_READ), ("io",),
+    ),
+    Meaning(
+        "nfstuned_mount_written_bytes_total", Kind.COUNTER,
+        "What programs wrote, to the page cache or past it.",
+        _io(_BUFFERED_WRITTEN, _DIRECT_WRITTEN), ("io",),
+    ),
+    Meaning(
+        "nfstuned_mount_server_read_bytes_total", Kind.COUNTER, "What the server sent for reads.",
+        _one(lambda totals: totals.bytes[_SERVER_READ]),
+    ),
+    Meaning(
+        "nfstuned_mount_server_written_bytes_total", Kind.COUNTER, "What was sent to the server for writes.",
+        _one(lambda totals: totals.bytes[_SERVER_WRITTEN]),
+    ),
+    Meaning(
+        "nfstuned_mount_operations_total", Kind.COUNTER, "Operations that ended.",
+        _each_kind(lambda kind: kind.ops), ("kind",),
+    ),
+    Meaning(
+        "nfstuned_mount_operation_errors_total", Kind.COUNTER,
+        "Replies with an error, a file that does not exist among them.",
+        _errors, ("kind",),
+    ),
+    Meaning(
+        "nfstuned_mount_operation_rtt_seconds_total", Kind.COUNTER,
+        "Time from the last transmission to the reply, of all operations together.",
+        _each_kind(lambda kind: kind.rtt_ms / _MS_PER_S), ("kind",),
+    ),
+    Meaning(
+        "nfstuned_mount_operation_execute_seconds_total", Kind.COUNTER,
+        "Time from the beginning to the end, of all operations together.",
+        _each_kind(lambda kind: kind.execute_ms / _MS_PER_S), ("kind",),
+    ),
+    Meaning(
+        "nfstuned_mount_operation_queue_seconds_total", Kind.COUNTER,
+        "Time from the beginning to the last transmission, of all operations together.",
+        _all_kinds(lambda kind: kind.queue_ms / _MS_PER_S),
+    ),
+    Meaning(
+        "nfstuned_mount_retransmissions_total", Kind.COUNTER, "Requests that were sent again.",
+        _all_kinds(lambda kind: kind.retransmissions),
+    ),
+    Meaning(
+        "nfstuned_mount_timeouts_total", Kind.COUNTER,
+        "Operations that had to begin again after all their retries.",
+        _all_kinds(lambda kind: kind.timeouts),
+    ),
+    Meaning(
+        "nfstuned_mount_read_ahead_contested_total", Kind.COUNTER,
+        "How often another program was found to have changed the read-ahead.",
+        _one(lambda totals: totals.contests),
+    ),
+)  # fmt: skip
+
+TUNING = (
+    Meaning(
+        "nfstuned_mount_read_ahead_bytes", Kind.GAUGE,
+        "The read-ahead as it was found; where another program changed it, before it was set again.",
+        _one(lambda row: _bytes(row.read_ahead_kb)),
+    ),
+    Meaning(
+        "nfstuned_mount_read_ahead_target_bytes", Kind.GAUGE,
+        "The read-ahead that the profile asks for; absent where it asks for none or was undone.",
+        _one(_target),
+    ),
+    Meaning(
+        "nfstuned_mount_nconnect", Kind.GAUGE,
+        "Connections that the first mount of the server asked for; later ones share them.",
+        _one(lambda row: row.nconnect),
+    ),
+    Meaning(
+        "nfstuned_mount_nconnect_target", Kind.GAUGE, "Connections that the profile recommends.",
+        _one(lambda row: row.nconnect_target),
+    ),
+)  # fmt: skip
+
+
+def _max_slots(group: GroupTotals) -> float | None:
+    return max((line.max_slots for line in group.lines if line.max_slots is not None), default=None)
+
+
+GROUP = (
+    Meaning(
+        "nfstuned_transport_connections", Kind.GAUGE, "Connections that the kernel lists.",
+        _one(lambda group: len(group.lines)),
+    ),
+    Meaning(
+        "nfstuned_transport_max_slots", Kind.GAUGE, "The most requests that a connection ever had at once.",
+        _one(_max_slots),
+    ),
+    Meaning(
+        "nfstuned_transport_sends_total", Kind.COUNTER, "Requests that were sent.",
+        _one(lambda group: group.sends),
+    ),
+    Meaning(
+        "nfstuned_transport_connects_total", Kind.COUNTER, "Connections that were made.",
+        _one(lambda group: group.connects),
+    ),
+    Meaning(
+        "nfstuned_transport_in_flight_total", Kind.COUNTER,
+        "For each request sent, how many it found under way: rate by that of sends is their mean number.",
+        _one(lambda group: group.in_flight_sum),
+    ),
+    Meaning(
+        "nfstuned_transport_backlog_total", Kind.COUNTER,
+        "For each request sent, how many it found waiting for a slot: a sum as in_flight.",
+        _one(lambda group: group.backlog_sum),
+    ),
+    Meaning(
+        "nfstuned_transport_upkeep_operations_total", Kind.COUNTER,
+        "Operations of the client itself, such as the renewal of its lease.",
+        _one(lambda group: group.upkeep),
+    ),
+)  # fmt: skip
+
+
+MOST_SERIES = 40
+"""Of one superblock and its transport group."""
+MOUNT = ("device", "mount_point")
+
+
+Things = Iterable[tuple[tuple[str, ...], object]]
+
+
+def families(totals: Totals, rows: Sequence[StatusRow], service: Service) -> Iterator[Family]:
+    """Yield every family that has a series; `rows` are those of `status`, with the same superblocks."""
+    by_device: dict[str, StatusRow] = {}
+    for row in rows:
+        by_device.setdefault(row.device, row)
+    shown = {place: totals.superblocks[place] for place in totals.present}
+    placed = {place: by_device[place.device] for place in shown if place.device in by_device}
+    groups = [((name,), totals.groups[name]) for name in totals.groups_present]
+    found = chain(
+        (_family(each, (), [((), service)]) for each in SERVICE),
+        _service(service, totals),
+        iter((_info(shown, placed), _left(shown, service.left))),
+        (_family(each, MOUNT, shown.items()) for each in SUPERBLOCK),
+        (_family(each, MOUNT, placed.items()) for each in TUNING),
+        (_family(each, ("group",), groups) for each in GROUP),
+    )
+    return (family for family in found if family.points)
+
+
+def findings_families(counts: Mapping[tuple[str, str, str], int], time: float) -> tuple[Family, ...]:
+    """Return what a check found: by rule, name and severity how often, 0 where it found nothing."""
+    points = tuple(Point(labels, number) for labels, number in counts.items())
+    what = "What nfstuned check found, by rule; 0 where it looked and found nothing."
+    when = "When nfstuned check looked, in Unix seconds."
+    return (
+        Family("nfstuned_findings", Kind.GAUGE, what, ("rule", "name", "severity"), points),
+        Family("nfstuned_findings_timestamp_seconds", Kind.GAUGE, when, (), (Point((), time),)),
+    )
+
+
+def _family(
+    meaning: Meaning, labels: tuple[str, ...], things: Iterable[tuple[tuple[str, ...], object]]
+) -> Family:
+    points = tuple(
+        Point((*place, *more), value)
+        for place, thing in things
+        for more, value in meaning.values(thing)
+        if value is not None
+    )
+    return Family(meaning.name, meaning.kind, meaning.help, (*labels, *meaning.more), points)
+
+
+def _service(service: Service, totals: Totals) -> Iterator[Family]:
+    text = "The version of nfstuned that runs."
+    points: tuple[Point, ...] = (Point((service.version,), 1.0),)
+    yield Family("nfstuned_build_info", Kind.GAUGE, text, ("version",), points)
+    text = "NFS superblocks, by whether they have metrics."
+    points = (Point(("true",), len(totals.present)), Point(("false",), len(totals.left_out)))
+    yield Family("nfstuned_mounts", Kind.GAUGE, text, ("exported",), points)
+    text = "Superblocks without metrics, because prometheus.max_mounts others were there first."
+    points = (Point((), totals.left_out_total),)
+    yield Family("nfstuned_mounts_left_out_total", Kind.COUNTER, text, (), points)
+    text = "Entries in the journal, by what they say."
+    points = tuple(Point((name,), number) for name, number in sorted(service.messages.items()))
+    yield Family("nfstuned_journal_messages_total", Kind.COUNTER, text, ("message",), points)
+
+
+def _info(shown: Mapping[Place, SuperblockTotals], rows: Mapping[Place, StatusRow]) -> Family:
+    points = []
+    for place, superblock in shown.items():
+        row = rows.get(place)
+        counted = superblock.counted
+        provider, profile = (row.provider, row.profile or "") if row else ("", "")
+        points.append(Point((*place, counted.source, counted.group, provider, profile), 1.0))
+    text = "What is mounted where, to join on; group is the transport group."
+    labels = (*MOUNT, "source", "group", "provider", "profile")
+    return Family("nfstuned_mount_info", Kind.GAUGE, text, labels, tuple(points))
+
+
+def _left(shown: Mapping[Place, SuperblockTotals], left: frozenset[str]) -> Family:
+    text = "1 where the read-ahead is left to another program that keeps changing it."
+    points = tuple(Point(tuple(place), float(place.device in left)) for place in shown)
+    return Family("nfstuned_mount_read_ahead_left", Kind.GAUGE, text, MOUNT, points)

@@ -1,0 +1,172 @@
+"""A mount in the report: what it delivered, as charts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from nfstuned.core.samples.history import BOUNDS_MS
+from nfstuned.core.samples.sample import figure, speed
+from nfstuned.core.samples.series import KINDS, MountSeries
+from nfstuned.model.samples import Event
+from nfstuned.parse.fields import count
+from nfstuned.view.history import duration
+from nfstuned.view.report.chart import Chart, Frame, Line, esc, svg
+from nfstuned.view.words import printable
+
+WIDE = 1320
+_STYLES = ("s1", "s2", "s3", "s4")
+_TITLES = {"read": "Reads", "write": "Writes", "metadata": "Metadata operations", "other": "Other operations"}
+_MARKED_MOST = 100
+
+
+def mount_section(mount: MountSeries, frame: Frame, events: Iterable[Event], number: int) -> Iterator[str]:
+    """Yield a mount's heading and charts; those of what was never known are left out."""
+    yield f'<h2 id="m{number}">{esc(mount.place)}</h2>'
+    yield f'<p class="meta"><code>{esc(mount.source)}</code>, {esc(_told(mount))}</p>'
+    for verdict in mount.read_ahead:
+        text = str(verdict)
+        yield f"<p>{esc(text[0].upper() + text[1:])}.</p>"
+    yield '<div class="charts">'
+    for chart in charts(mount, events):
+        yield from figure_of(chart, frame)
+    yield "</div>"
+    yield from _mean_times(mount)
+
+
+def _mean_times(mount: MountSeries) -> Iterator[str]:
+    """Yield how many samples had which mean round trip, as a table."""
+    if not mount.mean_times:
+        return
+    yield "<h3>Samples by the mean round trip of their operations</h3>"
+    yield (
+        "<p>A sample counts once, however many operations it is the mean of. Means of intervals are no "
+        "percentiles of latency: single operations may have taken far longer.</p>"
+    )
+    yield '<div class="scroll"><table><thead><tr><th>Operations</th>'
+    yield "".join(f'<th class="number">to {number(bound)} ms</th>' for bound in BOUNDS_MS)
+    yield '<th class="number">above</th></tr></thead><tbody>'
+    for kind, intervals in mount.mean_times:
+        cells = "".join(f'<td class="number">{times or ""}</td>' for times in intervals)
+        yield f"<tr><td>{kind}</td>{cells}</tr>"
+    yield "</tbody></table></div>"
+
+
+def figure_of(chart: Chart, frame: Frame) -> Iterator[str]:
+    """Yield a chart with its title and what its lines are."""
+    yield f'<figure class="{"wide" if chart.width == WIDE else "half"}">'
+    yield f"<figcaption><h3>{esc(chart.title)}</h3>"
+    for line in chart.lines:
+        yield _key(f"line {line.style}", "M1 4H23", line.name)
+    if chart.marks:
+        yield _key("mark", "M12 0V8", "what the service did to it")
+    yield "</figcaption>"
+    yield svg(chart, frame)
+    yield "</figure>"
+
+
+def _key(style: str, path: str, text: str) -> str:
+    sample = f'<svg viewBox="0 0 24 8" aria-hidden="true"><path class="{style}" d="{path}"/></svg>'
+    return f'<span class="key">{sample}{esc(text)}</span>'
+
+
+def _told(mount: MountSeries) -> str:
+    samples = f"{count(mount.samples, 'sample')}, in use for {duration(mount.used_s)}"
+    return f"{samples}, over {printable(mount.group)}"
+
+
+def charts(mount: MountSeries, events: Iterable[Event]) -> Iterator[Chart]:
+    """Yield what there is to be drawn of a mount."""
+    yield _throughput(mount, events)
+    found = [_over_fetch(mount), *(_latency(mount, kind) for kind in KINDS), _operations(mount)]
+    found += [_connections(mount), _requests(mount), _trouble(mount)]
+    yield from (chart for chart in found if chart.lines)
+
+
+def _throughput(mount: MountSeries, events: Iterable[Event]) -> Chart:
+    lines = _lines(
+        mount,
+        (
+            ("read", "read by programs", "s1"),
+            ("server-read", "read from the server", "s1 dashed"),
+            ("write", "written by programs", "s2"),
+            ("server-write", "written to the server", "s2 dashed"),
+        ),
+    )
+    marks = tuple((event.time, event.text) for event in events if about(event, mount))
+    return Chart("Throughput", lines, _speed, WIDE, marks=marks[-_MARKED_MOST:])
+
+
+def about(event: Event, mount: MountSeries) -> bool:
+    """Tell whether an event is about this mount; a device number alone may be another's by now."""
+    return (event.mount_point or event.device) in mount.keys
+
+
+def _over_fetch(mount: MountSeries) -> Chart:
+    named = (("over-fetch", "bytes sent for each that programs read", "s1"),)
+    return Chart("Over-fetch", _lines(mount, named), number, reference=1.0)
+
+
+def _latency(mount: MountSeries, kind: str) -> Chart:
+    named = (
+        (f"{kind}-exe", "execute, all of it", "s3"),
+        (f"{kind}-rtt", "round trip", "s1"),
+        (f"{kind}-queue", "queue, until sent", "s2"),
+    )
+    return Chart(f"{_TITLES[kind]}: mean time of each", _lines(mount, named), _milliseconds)
+
+
+def _operations(mount: MountSeries) -> Chart:
+    named = ((f"{kind}-ops", kind, style) for kind, style in zip(KINDS, _STYLES, strict=True))
+    return Chart("Operations by kind", _lines(mount, named), _per_second)
+
+
+def _connections(mount: MountSeries) -> Chart:
+    named = (("connections", "of all mounts of the server together", "s1"),)
+    return Chart("Connections", _lines(mount, named), number)
+
+
+def _requests(mount: MountSeries) -> Chart:
+    named = (("in-flight", "under way", "s1"), ("backlog", "waiting for a slot", "s2"))
+    return Chart("Requests that a new one found", _lines(mount, named), number)
+
+
+def _trouble(mount: MountSeries) -> Chart:
+    """Return what went wrong; nothing where nothing did."""
+    named = (
+        ("retrans", "sent again", "s1"),
+        ("errors", "errors, a missing file among them", "s2"),
+        ("timeouts", "timed out", "s3"),
+    )
+    seen = tuple(one for one in named if mount.most.get(one[0]))
+    return Chart("Retransmissions, errors, timeouts", _lines(mount, seen), _per_second)
+
+
+def _lines(mount: MountSeries, named: Iterable[tuple[str, str, str]]) -> tuple[Line, ...]:
+    return tuple(Line(text, style, mount.lines[name]) for name, text, style in named if name in mount.lines)
+
+
+def _speed(value: float) -> str:
+    return speed(value).replace(".0 ", " ")
+
+
+def number(value: float) -> str:
+    """Return a number of a scale, whose steps are 1, 2 or 5 times a power of ten."""
+    return f"{value:.6g}"
+
+
+def _milliseconds(value: float) -> str:
+    return f"{number(value)} ms"
+
+
+def _per_second(value: float) -> str:
+    return f"{number(value)}/s"
+
+
+def ratio(value: float | None) -> str:
+    """Return a ratio for a table; a dash where it is not known."""
+    return "-" if value is None else f"{value:.2f}"
+
+
+def milliseconds(value: float | None) -> str:
+    """Return a time for a table."""
+    return "-" if value is None else f"{figure(value)} ms"

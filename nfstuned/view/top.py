@@ -1,0 +1,358 @@
+"""`nfstuned top` as lines without control codes: a screen of so many columns and rows, or plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from enum import Enum
+
+from rich.cells import cell_len, set_cell_size
+
+from nfstuned.core.samples.sample import both, figure, place, ratio, speed
+from nfstuned.core.samples.top import NAME, Entry, Frame, State, arranged
+from nfstuned.model.samples import OpRate, Sample, TransportRate
+from nfstuned.parse.fields import count
+from nfstuned.view.words import NONE, printable, shorten
+
+MARGIN = 2
+LEAST_NAME = 12
+_GAP = 2
+_LEAST_CUT = 3
+"""Shorter than the three dots no name can be cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: what it is called, and how a figure of it is written."""
+
+    name: str
+    """As in SORTS."""
+    heading: str
+    width: int
+    text: Callable[[float], str]
+    least: int = 0
+    """The width of a terminal from which on it is shown."""
+
+
+def _whole(value: float) -> str:
+    return f"{value:.0f}"
+
+
+COLUMNS = (
+    Column("read", "READ", 9, speed),
+    Column("write", "WRITE", 9, speed),
+    Column("over-fetch", "OVER", 5, ratio),
+    Column("ops", "OPS/s", 6, figure),
+    Column("read-rtt", "R ms", 5, figure),
+    Column("write-rtt", "W ms", 5, figure),
+    Column("connections", "CONN", 5, _whole),
+    Column("queue", "Q ms", 5, figure, 90),
+    Column("in-flight", "INFL", 5, figure, 100),
+    Column("retrans", "RETR/s", 7, figure, 110),
+    Column("server-read", "SRV READ", 9, speed, 135),
+    Column("server-write", "SRV WRITE", 10, speed, 135),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which columns there are, and how wide the names before them may be."""
+
+    columns: tuple[Column, ...]
+    name_width: int
+
+    @property
+    def width(self) -> int:
+        """Of a line, margin included."""
+        return width_of(self.columns) + self.name_width
+
+    def row(self, name: str, cells: Iterable[str]) -> str:
+        """Return a line of the table, the name cut in its middle where it must be."""
+        wide = cell_len(name) - len(name)
+        room = max(_LEAST_CUT, self.name_width - wide)
+        cut = name if cell_len(name) <= self.name_width else shorten(name, room)
+        texts = (f"{cell:>{column.width + _GAP}}" for cell, column in zip(cells, self.columns, strict=True))
+        return f"{'':{MARGIN}}{set_cell_size(cut, self.name_width)}{''.join(texts)}"
+
+    def entry(self, entry: Entry) -> str:
+        """Return the line of a superblock."""
+        return self.row(name_of(entry), (_text(entry, column) for column in self.columns))
+
+    def header(self, state: State) -> str:
+        """Return the names of the columns, a star before the one that rows are sorted by."""
+        headings = (f"{'*' if column.name == state.sort else ''}{column.heading}" for column in self.columns)
+        return self.row("*MOUNT" if state.sort == NAME else "MOUNT", headings)
+
+
+def layout_for(width: int) -> Layout:
+    """Return the columns that a terminal of this width has room for; names get what is left.
+
+    A figure without the name of its mount says nothing: on a narrow terminal the last columns go first.
+    """
+    columns = tuple(column for column in COLUMNS if column.least <= width)
+    while columns and width - width_of(columns) < LEAST_NAME:
+        columns = columns[:-1]
+    return Layout(columns, max(0, width - width_of(columns)))
+
+
+def width_of(columns: Iterable[Column]) -> int:
+    """Return how wide everything but the names is."""
+    return MARGIN + sum(column.width + _GAP for column in columns)
+
+
+def name_of(entry: Entry) -> str:
+    """Return what stands in the first column: the first mount point, and how many more there are."""
+    return printable(place(entry.counted))
+
+
+def _text(entry: Entry, column: Column) -> str:
+    value = entry.figures.get(column.name)
+    return NONE if value is None else column.text(value)
+
+
+_INDENT = "    "
+_OP_WIDTH = 20
+_HEADINGS = ("/s", "RTT ms", "Q ms", "EXE ms", "RETR/s", "ERR/s", "TIMEO/s")
+_CELL = 8
+
+
+def details(entry: Entry, columns: int) -> Iterator[str]:
+    """Yield lines no wider than `columns`, except where that is less than the table of operations needs."""
+    room = max(_OP_WIDTH, columns - len(_INDENT))
+    for text in _texts(entry):
+        cut = text if cell_len(text) <= room else shorten(text, room)
+        yield _INDENT + cut
+
+
+def _texts(entry: Entry) -> Iterator[str]:
+    counted = entry.counted
+    ahead = "unknown" if entry.read_ahead_kb is None else f"{entry.read_ahead_kb} KiB"
+    yield f"{printable(counted.source)}  {counted.device}  read-ahead {ahead}"
+    others = counted.mount_points[1:]
+    if others:
+        yield f"also at {printable(', '.join(others))}"
+    sample = entry.sample
+    if sample is None:
+        yield "no rates yet: it was just mounted, or its counters began anew"
+        return
+    moved = (
+        ("server", sample.server_read_bytes_per_s, sample.server_write_bytes_per_s),
+        ("direct", sample.direct_read_bytes_per_s, sample.direct_write_bytes_per_s),
+    )
+    yield "; ".join(f"{way}: read {speed(read)}, write {speed(write)}" for way, read, write in moved)
+    yield from _connections(entry, sample)
+    yield from _operations(sample)
+
+
+def _connections(entry: Entry, sample: Sample) -> Iterator[str]:
+    """Yield what is known of the group's connections, which all mounts of the server share."""
+    transport = sample.transport
+    yield f"{printable(transport.group)}: {', '.join(_of_group(transport))}"
+    if len(entry.sends) > 1 and sample.interval_s > 0:
+        rates = " ".join(figure(sent / sample.interval_s) for sent in entry.sends)
+        yield f"requests/s of each connection: {rates}"
+
+
+def _of_group(transport: TransportRate) -> Iterator[str]:
+    yield count(transport.connections, "connection")
+    for name, value in (("in flight", transport.in_flight), ("backlog", transport.backlog)):
+        if value is not None:
+            yield f"{name} {figure(value)}"
+    if transport.max_slots is not None:
+        yield f"slots {transport.max_slots}"
+    if transport.connects_per_s:
+        yield f"{figure(transport.connects_per_s)} reconnections/s"
+
+
+def _operations(sample: Sample) -> Iterator[str]:
+    """Yield a table of the operations that ended in the interval, the most frequent first."""
+    if not sample.ops:
+        yield "no operation ended in the interval"
+        return
+    yield f"{'OPERATION':{_OP_WIDTH}}" + "".join(f"{heading:>{_CELL}}" for heading in _HEADINGS)
+    for name, op in sorted(sample.ops.items(), key=lambda item: (-item[1].per_s, item[0])):
+        yield f"{shorten(printable(name), _OP_WIDTH):{_OP_WIDTH}}" + "".join(_cells(op))
+
+
+def _cells(op: OpRate) -> Iterator[str]:
+    for value in (
+        op.per_s,
+        op.rtt_ms,
+        op.queue_ms,
+        op.exe_ms,
+        op.retrans_per_s,
+        op.errors_per_s,
+        op.timeouts_per_s,
+    ):
+        yield f"{'-' if value is None else figure(value):>{_CELL}}"
+
+
+_HEAD = 3
+"""Lines above the list: the title, the sums, the names of the columns."""
+KEYS = "q quit  arrows move  Enter open  s < sort  r reverse  i idle  p pause  h help"
+HELP = (
+    "nfstuned top: what each NFS mount delivers, a line a superblock",
+    "",
+    "READ, WRITE      what programs asked for, and got",
+    "OVER             bytes read from the server for each byte that programs read",
+    "OPS/s            operations of all kinds",
+    "R ms, W ms       mean time from sending a read or a write to its reply",
+    "CONN             connections to the server, which all its mounts share",
+    "Q ms             mean time that an operation waited to be sent",
+    "INFL             requests that a new one found under way",
+    "RETR/s           requests that were sent again",
+    "SRV READ, WRITE  what went over the wire",
+    "",
+    "up k, down j     move; page up, page down, home g, end G as well",
+    "Enter, space     open a line to its operations and connections, or close it",
+    "s >, <           sort by the next or the last column",
+    "r                reverse the order",
+    "i                leave out what nobody uses",
+    "p                pause, and go on",
+    "q                quit",
+    "",
+    "Any key takes this away.",
+)
+
+
+class Style(Enum):
+    """How a line stands out, where the terminal can do that."""
+
+    PLAIN = "plain"
+    TITLE = "title"
+    HEADER = "header"
+    SELECTED = "selected"
+    IDLE = "idle"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line, not wider than the screen."""
+
+    text: str
+    style: Style = Style.PLAIN
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Of a terminal, in characters."""
+
+    columns: int
+    rows: int
+
+    @property
+    def page(self) -> int:
+        """How many lines of the list there is room for."""
+        return max(1, self.rows - _HEAD - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """What is to be shown, and how far the list is scrolled then."""
+
+    lines: tuple[Line, ...]
+    offset: int
+
+
+def plain_lines(frame: Frame, state: State, columns: int | None, zone: tzinfo | None = None) -> Iterator[str]:
+    """Yield a block of lines about what was in use.
+
+    `columns` None is for output that is no terminal: all columns, and names that are never cut.
+    """
+    shown = [entry for entry in arranged(frame.entries, state) if entry.used]
+    if columns is None:
+        widest = max((cell_len(name_of(entry)) for entry in shown), default=0)
+        layout = Layout(COLUMNS, max(LEAST_NAME, widest))
+    else:
+        layout = layout_for(columns)
+    yield f"{_moment(frame, zone):%Y-%m-%d} {_title(frame, state, zone)}"
+    yield _sums(frame)
+    lines = [layout.header(state), *map(layout.entry, shown)] if shown else []
+    yield from (line[MARGIN:].rstrip() for line in lines)
+
+
+def screen(frame: Frame, state: State, size: Size, zone: tzinfo | None = None) -> Screen:
+    """Return exactly `size.rows` lines, none wider than `size.columns`; `zone` None is the host's."""
+    if state.help:
+        return Screen(_fitted([Line(text) for text in HELP], size), state.offset)
+    layout = layout_for(size.columns)
+    blocks, chosen = _blocks(frame, state, layout)
+    offset = _scrolled(list(map(len, blocks)), chosen, state.offset, size.page)
+    lines = [line for block in blocks for line in block] or [Line("  No NFS mounts.")]
+    window = lines[offset : offset + size.page]
+    hidden = len(lines) - offset - len(window)
+    if hidden > 0 and size.page > 1:
+        window[-1] = Line(f"  and {count(hidden + 1, 'line')} more", Style.IDLE)
+    head = [
+        Line(_title(frame, state, zone), Style.TITLE),
+        Line(_sums(frame)),
+        Line(layout.header(state), Style.HEADER),
+    ]
+    return Screen(_fitted([*head, *window], size), offset)
+
+
+def _fitted(lines: list[Line], size: Size) -> tuple[Line, ...]:
+    """Return as many lines as the screen has, the keys in the last of them, each as wide as the screen."""
+    kept = lines[: max(0, size.rows - 1)]
+    kept += [Line("")] * (size.rows - 1 - len(kept))
+    kept.append(Line(KEYS, Style.IDLE))
+    return tuple(Line(set_cell_size(line.text, size.columns), line.style) for line in kept[: size.rows])
+
+
+def _title(frame: Frame, state: State, zone: tzinfo | None) -> str:
+    moment = _moment(frame, zone)
+    used = sum(1 for entry in frame.entries if entry.used)
+    parts = [
+        f"{moment:%H:%M:%S} {moment.tzname() or ''}".rstrip(),
+        count(len(frame.entries), "NFS superblock"),
+        *([f"{used} in use, mean of {frame.seconds:.3g} s"] if frame.seconds is not None else []),
+        f"by {state.sort}{' reversed' if state.reverse else ''}",
+        *(["PAUSED"] if state.paused else []),
+    ]
+    return ", ".join(parts)
+
+
+def _moment(frame: Frame, zone: tzinfo | None) -> datetime:
+    return datetime.fromtimestamp(frame.time, zone).astimezone(zone)
+
+
+def _sums(frame: Frame) -> str:
+    """Return what all superblocks delivered together, or why nothing is known of that."""
+    silent = f"; {frame.silent} more without statistics" if frame.silent else ""
+    if frame.seconds is None:
+        return f"rates follow after the first interval{silent}"
+    samples = [entry.sample for entry in frame.entries if entry.sample is not None]
+    read = sum(sample.read_bytes_per_s for sample in samples)
+    written = sum(sample.write_bytes_per_s for sample in samples)
+    server_read = sum(sample.server_read_bytes_per_s for sample in samples)
+    server_written = sum(sample.server_write_bytes_per_s for sample in samples)
+    return f"read {both(read, server_read)}, write {both(written, server_written)}{silent}"
+
+
+def _blocks(frame: Frame, state: State, layout: Layout) -> tuple[list[list[Line]], int]:
+    """Return the lines of each superblock, and the index of the one that is selected."""
+    shown = arranged(frame.entries, state)
+    identities = [entry.identity for entry in shown]
+    chosen = identities.index(state.selected) if state.selected in identities else 0
+    blocks = []
+    for index, entry in enumerate(shown):
+        text = layout.entry(entry)
+        if index == chosen:
+            lines = [Line(f">{text[1:]}", Style.SELECTED)]
+        else:
+            lines = [Line(text, Style.PLAIN if entry.used else Style.IDLE)]
+        if entry.identity in state.opened:
+            lines += [Line(text) for text in details(entry, layout.width)]
+        blocks.append(lines)
+    return blocks, chosen
+
+
+def _scrolled(heights: Sequence[int], chosen: int, offset: int, page: int) -> int:
+    """Return the offset nearest to the old one at which the chosen block is on the screen, or its start."""
+    total = sum(heights)
+    start = sum(heights[:chosen])
+    end = start + sum(heights[chosen : chosen + 1])
+    # Where lines are hidden below, the last line of the screen says so.
+    room = page if end == total else max(1, page - 1)
+    return max(0, min(max(offset, end - room), start, max(0, total - page)))
