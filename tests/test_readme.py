@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from nfstuned.cli.app import app
+from nfstuned.cli.app import app, children
 from nfstuned.parse.config.policy import parse_config
 
 ROOT = Path(__file__).parents[1]
@@ -52,8 +52,8 @@ def test_every_command_exists_with_its_options() -> None:
         command: click.Command = app
         for word in words:
             if isinstance(command, click.Group):
-                assert word in command.commands, words
-                command = command.commands[word]
+                assert word in children(command), words
+                command = children(command)[word]
             elif word.startswith("--"):
                 assert word in {name for option in command.params for name in option.opts}, words
 

@@ -16,7 +16,7 @@ import click
 import pytest
 import yaml
 
-from nfstuned.cli.app import app
+from nfstuned.cli.app import app, children
 from nfstuned.parse.config.policy import parse_config
 
 ROOT = Path(__file__).parents[1]
@@ -63,8 +63,8 @@ def parse(words: list[str]) -> None:
     command: click.Command = app
     rest = list(words)
     while isinstance(command, click.Group):
-        assert rest[0] in command.commands, words
-        command = command.commands[rest.pop(0)]
+        assert rest[0] in children(command), words
+        command = children(command)[rest.pop(0)]
     command.make_context("nfstuned", rest)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import click
 
-from nfstuned.cli import talk as notes
+from nfstuned.cli import talk
 from nfstuned.cli.apply import ALL_DONE, COULD_NOT_TRY, REFUSED, print_outcomes
 from nfstuned.cli.policy import usable_policy
 from nfstuned.cli.talk import Patient, can_ask, live_outside, show
@@ -55,7 +55,7 @@ def edit_fstab(root: Root, wish: Wish, outside: Outside | None = None) -> int:
     except FileNotFoundError:
         return _end((), wish)
     except OSError as error:
-        notes.note(f"{root.shown(FSTAB)}: {error.strerror}")
+        talk.note(f"{root.shown(FSTAB)}: {error.strerror}")
         return COULD_NOT_TRY
     text = _text(original)
     changes = _planned(root, policy, text, Patient(outside or live_outside(root)))
@@ -95,13 +95,13 @@ def _planned(root: Root, policy: Policy, text: str, outside: Outside) -> tuple[C
     root.propose(FSTAB, root.shown(FSTAB), text)
     snapshot = observe(root)
     unusable = root.problems() if isinstance(root, WitnessRoot) else ()
-    notes.unreadable_lines((*snapshot.problems, *unusable))
-    notes.denied(root, harmless=(f"{root.view}/mountstats",))
+    talk.unreadable_lines((*snapshot.problems, *unusable))
+    talk.denied(root, harmless=(f"{root.view}/mountstats",))
     found = mounts(text, snapshot, policy)
     names = unsettled(found)
     network, unknown = outside.ask(Questions(names), offline=False) if names else (Network(), ())
     for line in unknown:
-        notes.note(line)
+        talk.note(line)
     return plan_fstab(found, network)
 
 
@@ -109,7 +109,7 @@ def _leave(changes: Sequence[Change], wish: Wish) -> int:
     """Change nothing: nobody could be asked, or the answer was no."""
     if can_ask(wish.form):
         return _end(_settled(changes, Result.SKIPPED, "not wanted"), wish, REFUSED)
-    notes.note("nothing was changed: there is no terminal to ask on; --yes changes it without a question")
+    talk.note("nothing was changed: there is no terminal to ask on; --yes changes it without a question")
     return _end(changes, wish, COULD_NOT_TRY)
 
 

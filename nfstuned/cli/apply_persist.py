@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nfstuned.cli import talk as notes
+from nfstuned.cli import talk
 from nfstuned.cli.apply import ALL_DONE, COULD_NOT_TRY, REFUSED, print_outcomes
 from nfstuned.cli.policy import usable_policy
 from nfstuned.cli.talk import Patient, live_outside
@@ -48,7 +48,7 @@ def persist(root: Root, wish: Wish, outside: Outside | None = None) -> int:
     try:
         original = load_persisted(root.path(PATH))
     except OSError as error:
-        notes.note(f"{PERSISTED}: {error.strerror}")
+        talk.note(f"{PERSISTED}: {error.strerror}")
         return COULD_NOT_TRY
     has = {} if original is None else sections(original.data.decode("utf-8", "surrogateescape"))
     if has is None:
@@ -66,8 +66,8 @@ def _planned(root: Root, policy: Policy, held: Held, outside: Outside) -> Plan:
     snapshot = observe(root)
     utils = observe_nfs_utils(root)
     unusable = root.problems() if isinstance(root, WitnessRoot) else ()
-    notes.unreadable_lines((*snapshot.problems, *unusable))
-    notes.denied(root, harmless=(f"{root.view}/mountstats",))
+    talk.unreadable_lines((*snapshot.problems, *unusable))
+    talk.denied(root, harmless=(f"{root.view}/mountstats",))
     found = uses(snapshot, policy)
     return plan_persist(found, _asked(found, outside), utils, held)
 
@@ -78,7 +78,7 @@ def _asked(found: Uses, outside: Outside) -> Network:
         return Network()
     network, unknown = outside.ask(Questions(names), offline=False)
     for line in unknown:
-        notes.note(line)
+        talk.note(line)
     return network
 
 
@@ -98,7 +98,7 @@ def _carry_out(root: Root, original: Original | None, plan: Plan, held: Held, wi
 
 def _say_unused(plan: Plan) -> None:
     for name in plan.unused:
-        notes.note(f"{PERSISTED}: nothing here uses {name}; --prune takes its section out")
+        talk.note(f"{PERSISTED}: nothing here uses {name}; --prune takes its section out")
 
 
 def _end(changes: Sequence[SectionChange], wish: Wish) -> int:

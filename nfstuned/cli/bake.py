@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import click
 
 from nfstuned.app.facts import Scope, examine
-from nfstuned.cli import talk as notes
+from nfstuned.cli import talk
 from nfstuned.cli.apply import ALL_DONE, COULD_NOT_TRY, REFUSED, print_outcomes
+from nfstuned.cli.options import format_option
 from nfstuned.cli.policy import usable_policy
 from nfstuned.core.image.bake import (
     SERVICE,
@@ -36,6 +38,7 @@ from nfstuned.host.image_root import BareRoot, ImageRoot
 from nfstuned.host.look.services import observe_unit, unit_file
 from nfstuned.host.network.ask import LiveOutside
 from nfstuned.host.network.names import from_hosts
+from nfstuned.host.root import Root
 from nfstuned.model.change import ImageChange, Service, Wanted
 from nfstuned.model.facts import Facts, Network
 from nfstuned.model.files import Content, Installed, Step, Work
@@ -121,7 +124,7 @@ def take_back(folder: str, wish: Wish) -> int:
             return _unfit(error)
         problem = _said(error)
         changes = interrupted(changes, gone, problem)
-        notes.note(f"{problem}: run it again when that is mended")
+        talk.note(f"{problem}: run it again when that is mended")
     status = _end(folder, changes, wish.form, nothing=_nothing_baked())
     return REFUSED if problem else status
 
@@ -138,7 +141,7 @@ def _opened(folder: str) -> _Image | None:
         known = ledger.known()
         return _Image(folder, root, ledger, known, ledger.found((PATH,), known))
     except FileNotFoundError:
-        notes.note(f"{folder} has no /etc, and so is no image")
+        talk.note(f"{folder} has no /etc, and so is no image")
     except OSError as error:
         _unfit(error)
     return None
@@ -150,8 +153,8 @@ def _wanted(image: _Image, bare: BareRoot, policy: Policy, wish: Wish) -> tuple[
     It is planned as if no bake had been: so a second one comes to the same.
     """
     facts = examine(bare, policy, Scope(image=True), LiveOutside(bare))
-    notes.unreadable_lines(facts.snapshot.problems)
-    notes.denied(bare)
+    talk.unreadable_lines(facts.snapshot.problems)
+    talk.denied(bare)
     unit = observe_unit(bare, SERVICE, image=True)
     if wish.daemonless:
         awk, starts = bare.executable("usr/bin/awk"), facts.system.daemon.enabled
@@ -218,7 +221,7 @@ def _carry_out(
         if isinstance(error, PermissionError) and not done:
             raise
         problem = _said(error)
-        notes.note(f"{problem}: run it again when that is mended, or with --undo")
+        talk.note(f"{problem}: run it again when that is mended, or with --undo")
         return interrupted(changes, done, problem)
     return changes
 
@@ -257,10 +260,57 @@ def _nothing_baked() -> str:
 
 def _unfit(error: OSError) -> int:
     """Say why nothing could be tried; return the exit status."""
-    notes.note(_said(error))
+    talk.note(_said(error))
     return COULD_NOT_TRY
 
 
 def _said(error: OSError) -> str:
     hint = ": run it as root" if isinstance(error, PermissionError) else ""
     return f"{error.filename}: {error.strerror}{hint}"
+
+
+@click.command("bake")
+@click.option(
+    "--root",
+    "folder",
+    type=click.Path(),
+    metavar="DIR",
+    help="Prepare the image in this folder, and not the system that this runs in.",
+)
+@click.option("--daemonless", is_flag=True, help="Write a udev rule and do not enable the service.")
+@click.option("--undo", is_flag=True, help="Take back what was written and is unchanged.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@format_option()
+@click.pass_obj
+def command(root: Root, /, *, folder: str | None, undo: bool, **options: Any) -> int:  # noqa: ANN401 - Wish has them
+    """Prepare an image, so that its first boot has fast mounts.
+
+    It enables nfstuned.service without a running systemd, and writes /etc/nfsmount.conf.d/50-nfstuned.conf
+    for the servers that the image's fstab, units, autofs maps and policies name, as `nfstuned apply
+    --persist` does on a host. For mounts of Azure NetApp Files it writes the slots that NFS210 and NFS211
+    ask for into /etc/modprobe.d. No name server is asked, nothing outside of DIR is read or written, and
+    nothing is started. A file that was not written by this command, or was changed since, stays as it is.
+
+    With --daemonless it writes the udev rule /etc/udev/rules.d/99-nfstuned.rules instead of enabling the
+    service: every NFS mount then gets 15360 KiB, whatever its server is.
+
+    What was written is listed in /etc/nfstuned-baked.json. --undo takes exactly that back.
+
+    \b
+    Examples:
+      sudo nfstuned bake --root /mnt/image --dry-run
+      sudo nfstuned bake --root /mnt/image
+      nfstuned check --root /mnt/image
+      sudo nfstuned bake --root /mnt/image --undo
+
+    \b
+    Exit status:
+      0  all done, or nothing to do
+      1  something was refused or failed; the reason is shown
+      2  could not try: no such image, an invalid configuration in it, not allowed, or wrong usage
+    """
+    wish = Wish(**options)
+    if undo and wish.daemonless:
+        raise click.UsageError("--undo takes back whatever was written: leave --daemonless out")
+    where = folder if folder is not None else root.prefix
+    return take_back(where, wish) if undo else bake(where, wish)

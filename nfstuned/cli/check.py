@@ -6,11 +6,13 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import click
 
 from nfstuned.app.facts import Scope, examine
-from nfstuned.cli import talk as notes
+from nfstuned.cli import talk
+from nfstuned.cli.options import RuleName, format_option
 from nfstuned.cli.policy import image_policy, usable_policy
 from nfstuned.cli.talk import Patient, live_outside, terminal_width
 from nfstuned.core.rules import RULES
@@ -64,10 +66,10 @@ def examined(root: Root, policy: Policy, outside: Outside | None, *, offline: bo
 
 def _tell_doubts(root: Root, report: Report) -> None:
     for doubt in report.doubts:
-        notes.note(doubt)
+        talk.note(doubt)
     # Where process 1's may not be read, one's own has the same superblocks.
     complete = bool(report.facts.snapshot.stats or not report.facts.snapshot.superblocks)
-    notes.denied(root, harmless=(f"{root.view}/mountstats",) if complete else ())
+    talk.denied(root, harmless=(f"{root.view}/mountstats",) if complete else ())
 
 
 def _judge(root: Root, policy: Policy, rules: Sequence[Rule], order: Order, outside: Outside) -> Report:
@@ -162,7 +164,7 @@ def _can_write_metrics() -> bool:
     try:
         load()
     except MissingError as error:
-        notes.note(f"--format prometheus: {error}")
+        talk.note(f"--format prometheus: {error}")
         return False
     return True
 
@@ -183,3 +185,68 @@ def _sarif(report: Report) -> str:
 
     pages = {finding.rule: page(finding.rule) for finding in report.diagnosis.findings}
     return to_json(sarif_document(report, pages)) + "\n"
+
+
+@click.command("check")
+@click.option(
+    "--root",
+    "image",
+    type=click.Path(),
+    metavar="DIR",
+    help="Judge the files of an image instead of this host.",
+)
+@click.option(
+    "--fstab",
+    type=click.Path(),
+    metavar="FILE|-",
+    help="Judge this file in the place of /etc/fstab; - is stdin.",
+)
+@click.option("--offline", is_flag=True, help="Send nothing over the network.")
+@click.option(
+    "--sample",
+    "sample_s",
+    type=click.IntRange(0, 3600),
+    default=0,
+    metavar="SECONDS",
+    help="Look twice, so many seconds apart, for the rules that measure.",
+)
+@click.option(
+    "--select",
+    multiple=True,
+    type=RuleName(),
+    metavar="IDS",
+    help="Only these rules: ids, names, or the start of ids such as NFS1.",
+)
+@click.option("--ignore", multiple=True, type=RuleName(), metavar="IDS", help="Not these rules.")
+@click.option(
+    "--fail-on",
+    type=click.Choice([severity.value for severity in Severity]),
+    default="warning",
+    show_default=True,
+    help="The least severity that makes the exit status 1.",
+)
+@format_option("junit", "sarif", "prometheus")
+@click.pass_obj
+def command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Order has the types
+    """Say what is wrong with NFS and SMB mounts.
+
+    It judges the mounts that exist on this host or that its files ask for (fstab, mount units, autofs maps),
+    the udev rules, names and ports, and the host itself; with --root the files of an image. It changes
+    nothing and touches no mount. `nfstuned rules` lists what it looks for, `nfstuned explain RULE` says why.
+    IDS are separated by commas.
+
+    \b
+    Examples:
+      nfstuned check
+      nfstuned check --root /mnt/image --fail-on error
+      nfstuned check --fstab fstab.new --offline --format junit > check.xml
+      nfstuned check --sample 10 --select NFS1,NFS2 --ignore read-ahead-not-persistent
+
+    \b
+    Exit status:
+      0  nothing as bad as --fail-on
+      1  something is
+      2  could not check: wrong usage, an invalid configuration of this host, a rule that crashed, or
+         an fstab that cannot be read as a whole; what could be judged is told all the same
+    """
+    return judge(root, Order(**options))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import click
 
+from nfstuned.cli.app import app, children
 from nfstuned.cli.options import RuleName
 
 NAME = "nfstuned"
@@ -48,8 +49,8 @@ def script(shell: str, app: click.Group) -> str:
 
 def nodes(command: click.Command, context: click.Context) -> Iterator[Node]:
     """Yield `command` and all commands below it."""
-    children = command.commands if isinstance(command, click.Group) else {}
-    words = [Word(name, _short(child.get_short_help_str(_HELP_WIDTH))) for name, child in children.items()]
+    below = children(command)
+    words = [Word(name, _short(child.get_short_help_str(_HELP_WIDTH))) for name, child in below.items()]
     options: list[Word] = []
     for parameter in command.get_params(context):
         if isinstance(parameter, click.Option):
@@ -58,7 +59,7 @@ def nodes(command: click.Command, context: click.Context) -> Iterator[Node]:
         else:
             words.extend(_values(parameter))
     yield Node(context.command_path, tuple(words), tuple(options))
-    for name, child in children.items():
+    for name, child in below.items():
         yield from nodes(child, click.Context(child, info_name=name, parent=context))
 
 
@@ -199,3 +200,25 @@ fi
 SHELLS: dict[str, Callable[[list[Node]], str]] = {"bash": _bash, "zsh": _zsh, "fish": _fish}
 FILES = {"bash": "nfstuned.bash", "zsh": "_nfstuned", "fish": "nfstuned.fish"}
 """The names under which docs/completion has the scripts."""
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(("bash", "fish", "zsh")))
+def command(shell: str) -> int:
+    """Print a completion script: bash, zsh or fish.
+
+    The scripts know every command and option by themselves: completing starts no program.
+
+    \b
+    Examples:
+      nfstuned completion bash | sudo tee /etc/bash_completion.d/nfstuned
+      nfstuned completion zsh > ~/.zfunc/_nfstuned
+      nfstuned completion fish > ~/.config/fish/completions/nfstuned.fish
+
+    \b
+    Exit status:
+      0  printed
+      2  wrong usage
+    """
+    click.echo(script(shell, app), nl=False)
+    return 0

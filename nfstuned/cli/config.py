@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sys
 
+import click
+
+from nfstuned.cli.options import format_option
 from nfstuned.cli.policy import usable_policy
 from nfstuned.host.root import Root
 from nfstuned.view.policy import policy_document, policy_text
@@ -36,3 +39,67 @@ def print_schema() -> int:
 
     sys.stdout.write(to_json(schema()) + "\n")
     return VALID
+
+
+@click.group()
+def config() -> None:
+    """Show, check or describe the configuration."""
+
+
+@config.command("show")
+@format_option()
+@click.pass_obj
+def config_show(root: Root, form: str) -> int:
+    """Print the configuration that is in effect.
+
+    Built-in profiles with the source of each number, and what the administrator's files say. The text is
+    valid TOML, of the kind that nfstuned.toml takes.
+
+    \b
+    Examples:
+      nfstuned config show
+      nfstuned config show --format json | jq .profile
+
+    \b
+    Exit status:
+      0  printed
+      2  the configuration is invalid; its problems are on stderr
+    """
+    return show(root, form)
+
+
+@config.command("check")
+@click.pass_obj
+def config_check(root: Root) -> int:
+    """Validate the configuration files.
+
+    They are /etc/nfstuned/nfstuned.toml and /etc/nfstuned/conf.d/*.toml. Run this before
+    `systemctl reload nfstuned`. Each problem is one line on stderr: file, key, value, and what is allowed.
+
+    \b
+    Examples:
+      nfstuned config check && sudo systemctl reload nfstuned
+
+    \b
+    Exit status:
+      0  valid, or there is no configuration
+      2  invalid
+    """
+    return check(root)
+
+
+@config.command("schema")
+def config_schema() -> int:
+    """Print the JSON Schema of a configuration file.
+
+    Editors and other checkers of TOML understand it.
+
+    \b
+    Examples:
+      nfstuned config schema > nfstuned.schema.json
+
+    \b
+    Exit status:
+      0  printed
+    """
+    return print_schema()

@@ -9,6 +9,7 @@ import click
 from rich.console import Console
 from rich.markdown import Markdown
 
+from nfstuned.cli.options import RuleName, format_option
 from nfstuned.core.rules.catalogue import CATALOGUE, correction, find
 from nfstuned.host.files.installed import page
 from nfstuned.model.finding import Rule
@@ -54,3 +55,44 @@ def print_rules(form: str) -> int:
 def _stub(rule: Rule) -> str:
     """Return what is known of a rule without its page, which a package may have left out."""
     return f"# {rule.id}: {rule.name}\n\n*{rule.severity.value}*\n\nSource: {rule.source}\n"
+
+
+@click.command()
+@click.argument("rule", type=RuleName())
+def explain(rule: str) -> int:
+    """Print why a rule matters and how to mend it.
+
+    RULE is an id or a name, as `nfstuned check` and `nfstuned rules` print them.
+
+    \b
+    Examples:
+      nfstuned explain NFS101
+      nfstuned explain read-ahead-below-policy
+
+    \b
+    Exit status:
+      0  printed
+      2  there is no such rule; the nearest ones are named
+    """
+    return print_page(rule)
+
+
+@click.command()
+@format_option()
+def rules(form: str) -> int:
+    """List the rules of `nfstuned check`.
+
+    NEEDS says what a rule cannot judge without: the running kernel (live), the network, two looks
+    (sample, see `nfstuned check --sample`) or an image (`--root`). The others judge files alone.
+
+    \b
+    Examples:
+      nfstuned rules
+      nfstuned rules --format json | jq -r '.rules[] | select(.severity == "error") | .id'
+
+    \b
+    Exit status:
+      0  printed
+      2  wrong usage
+    """
+    return print_rules(form)

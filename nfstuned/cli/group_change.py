@@ -10,7 +10,7 @@ from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import click
 
-from nfstuned.cli import talk as notes
+from nfstuned.cli import talk
 from nfstuned.cli.apply import ALL_DONE, COULD_NOT_TRY, REFUSED, print_outcomes
 from nfstuned.cli.talk import Patient, can_ask, show
 from nfstuned.core.mounts.targets import targets
@@ -59,7 +59,7 @@ def candidates(
 
 def _facts(root: Root, policy: Policy) -> Facts:
     snapshot = observe(root)
-    notes.unreadable_lines(snapshot.problems)
+    talk.unreadable_lines(snapshot.problems)
     return Facts(frozenset({Need.LIVE}), snapshot, policy, targets(snapshot, policy))
 
 
@@ -70,7 +70,7 @@ def _ask_servers(outside: Outside, found: Sequence[Case]) -> Network:
     )
     network, unknown = Patient(outside).ask(wanted, offline=False)
     for line in unknown:
-        notes.note(line)
+        talk.note(line)
     return network
 
 
@@ -149,12 +149,12 @@ class _Task(Generic[Plan]):
         """Look, and go on as far as is wanted; return the exit status."""
         obstacle = self.change.obstacle()
         if obstacle:
-            notes.note(obstacle if self.wish.dry_run else f"nothing was changed: {obstacle}")
+            talk.note(obstacle if self.wish.dry_run else f"nothing was changed: {obstacle}")
             if not self.wish.dry_run:
                 return COULD_NOT_TRY
         found = self.change.look(self.wish.place)
         if found is None:
-            notes.note(f"{self.wish.place}: no NFS mount is there, or the kernel does not tell its server")
+            talk.note(f"{self.wish.place}: no NFS mount is there, or the kernel does not tell its server")
             return COULD_NOT_TRY
         return self._settle(found)
 
@@ -166,7 +166,7 @@ class _Task(Generic[Plan]):
         if self.wish.yes:
             return self._do(found)
         if not can_ask(self.wish.form):
-            notes.note(_NOBODY)
+            talk.note(_NOBODY)
             return self._leave(found, Result.PLANNED, status=COULD_NOT_TRY)
         if not click.confirm(self.change.question, err=True):
             return self._leave(found, Result.SKIPPED, "not wanted", REFUSED)

@@ -27,3 +27,25 @@ def format_option(*more: str) -> Callable[[F], F]:
         show_default=True,
         help=f"Print for people, or {programs}.",
     )
+
+
+since_option = click.option(
+    "--since",
+    metavar="TIME",
+    help="Begin here: 1h ago, today, 14:30, 2026-07-29 14:30 (default: of the journal 24h ago).",
+)
+mount_option = click.option(
+    "--mount", metavar="PATH", help="Only the mount at this mount point, also one that is gone by now."
+)
+file_option = click.option(
+    "--file",
+    type=click.Path(),
+    metavar="FILE|-",
+    help="Read JSON lines instead of the journal, with the older files beside it; - is stdin.",
+)
+
+
+def demand_whole_path(mount: str | None) -> None:
+    """Raise click.BadParameter for what can be no mount point."""
+    if mount is not None and not mount.startswith("/"):
+        raise click.BadParameter("give the whole path, as in /mnt/data", param_hint="--mount")

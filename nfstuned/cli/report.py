@@ -6,9 +6,13 @@ import os
 import sys
 import time
 from dataclasses import dataclass, replace
+from typing import Any
+
+import click
 
 from nfstuned.cli import samples
 from nfstuned.cli.check import examined
+from nfstuned.cli.options import demand_whole_path, file_option, mount_option, since_option
 from nfstuned.cli.policy import usable_policy
 from nfstuned.cli.talk import note
 from nfstuned.core.samples.series import Series
@@ -130,3 +134,46 @@ def _print(page: Page, output: str | None) -> bool:
         return False
     note(f"{output}: {count(len(page.mounts), 'mount')}")
     return True
+
+
+@click.command("report")
+@since_option
+@mount_option
+@file_option
+@click.option(
+    "--output",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write the page to this file, as a whole or not at all (default: stdout).",
+)
+@click.option("--offline", is_flag=True, help="Send nothing over the network to judge this host.")
+@click.option(
+    "--samples-only",
+    is_flag=True,
+    help="Neither judge this host nor say what its service did, as for a file of another host.",
+)
+@click.pass_obj
+def command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Order has the types
+    """Write what mounts delivered as one HTML page.
+
+    It has charts of each mount's throughput, over-fetch, times, operations and connections, what `nfstuned
+    check` says of this host now, and what the service did. It needs nothing but a browser: it loads nothing
+    and runs no script. The samples are those of `nfstuned samples`. Where there are more than 400 points of
+    time, a point is the mean of several samples; the page says of how long.
+
+    \b
+    Examples:
+      sudo nfstuned report --output report.html
+      sudo nfstuned report --since "7d ago" --mount /data > data.html
+      nfstuned report --file samples.jsonl --samples-only --output report.html
+
+    \b
+    Exit status:
+      0  written, even where there was nothing to show
+      1  written, but without damaged samples, or without the check or the journal; stderr says why
+      2  could not read the samples or write the page, or wrong usage
+    """
+    demand_whole_path(options["mount"])
+    if options["output"] is None and sys.stdout.isatty():
+        raise click.UsageError("a page is not for a terminal: give --output FILE")
+    return write(root, Order(**options))

@@ -10,6 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
+import click
+
+from nfstuned.cli.options import demand_whole_path, file_option, format_option, mount_option, since_option
 from nfstuned.cli.talk import note
 from nfstuned.core.samples.history import BOUNDS_MS, History, MeanTimesCount, identity
 from nfstuned.core.samples.sample import kinds, to_json
@@ -175,3 +178,40 @@ def explain(order: Order, since_s: float | None, selection: Selection) -> None:
         listed = ", ".join(printable(name) for name in names[:MOST_NAMES])
         rest = f" and {count(len(names) - MOST_NAMES, 'other')}" if len(names) > MOST_NAMES else ""
         note(f"there are samples of {listed}{rest}")
+
+
+@click.command("samples")
+@since_option
+@mount_option
+@file_option
+@format_option("csv")
+@click.pass_obj
+def command(root: Root, /, *, since: str | None, mount: str | None, file: str | None, form: str) -> int:
+    """Show what mounts delivered in the past.
+
+    The service writes a sample of each mount that was in use once in each sample_interval. They are read
+    from the journal, or from the file that [samples] in nfstuned.toml(5) names; no mount is touched. Each
+    figure is a row with bars over the time, all mounts over the same, and with its least, median and
+    greatest value while the mount was in use:
+
+    \b
+      read, write          what programs asked for, and got
+      over-fetch           bytes read from the server for each byte that programs read
+      read RTT, write RTT  the mean time from sending a request to its reply
+
+    \b
+    Examples:
+      nfstuned samples
+      nfstuned samples --since "2h ago" --mount /data
+      nfstuned samples --since today --format csv > today.csv
+      nfstuned samples --file /var/log/nfstuned/samples.jsonl
+      nfstuned samples --format json | jq '.samples[] | select(.over_fetch_ratio > 2) | .mount_points'
+
+    \b
+    Exit status:
+      0  shown, even where there was nothing to show
+      1  shown, but without lines or entries that are damaged; stderr names them
+      2  could not read: no access to the journal, no such file, or wrong usage
+    """
+    demand_whole_path(mount)
+    return show(root, Order(since, mount, file, form))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from nfstuned.cli import talk as notes
+import click
+
+from nfstuned.cli import talk
+from nfstuned.cli.options import format_option
 from nfstuned.cli.policy import usable_policy
 from nfstuned.core.mounts.status import hidden, rules, status
 from nfstuned.host.look.host import observe
@@ -20,12 +23,12 @@ def show(root: Root, form: str) -> int:
     """Print every mount; a broken configuration only costs the targets."""
     policy = usable_policy(root)
     if policy is None:
-        notes.note("the configuration is invalid: no target is known")
+        talk.note("the configuration is invalid: no target is known")
     snapshot = observe(root)
     rows, writers = status(snapshot, policy), rules(observe_udev(root))
-    notes.unreadable_lines(snapshot.problems)
+    talk.unreadable_lines(snapshot.problems)
     complete = all(row.connections is not None for row in rows)
-    notes.denied(root, harmless=(f"{root.view}/mountstats",) if complete else ())
+    talk.denied(root, harmless=(f"{root.view}/mountstats",) if complete else ())
     if form == "json":
         sys.stdout.write(to_json(status_document(rows, writers)) + "\n")
     else:
@@ -52,3 +55,27 @@ def _print(rows: tuple[StatusRow, ...], unseen: tuple[str, ...], writers: tuple[
         sys.stdout.write("No NFS mounts.\n")
     for line in (*hints(rows, unseen), *(rule_lines(writers) if rows else ())):
         sys.stdout.write(line + "\n")
+
+
+@click.command("status")
+@format_option()
+@click.pass_obj
+def command(root: Root, form: str) -> int:
+    """Show what every NFS mount has and should have.
+
+    READ-AHEAD is now/target in KiB. NCONNECT is requested/now/target: the kernel takes it from the first
+    mount of a server, later mounts share its connections whatever they ask for. CONN counts the connections
+    that exist. The word after a number says how it is: ok, low, high, undone (by `nfstuned undo`) or
+    ignored (the mount asked for another number). No mount is touched, so that a dead server cannot hang this.
+
+    \b
+    Examples:
+      nfstuned status
+      nfstuned status --format json | jq '.mounts[] | select(.read_ahead_kb < .read_ahead_target_kb)'
+
+    \b
+    Exit status:
+      0  shown, even where something is low
+      2  the configuration is invalid (the mounts are shown, without targets), or wrong usage
+    """
+    return show(root, form)

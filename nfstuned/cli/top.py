@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
+
+import click
 
 from nfstuned.cli.talk import terminal_width
 from nfstuned.core.samples.rates import look
-from nfstuned.core.samples.top import Frame, List, State, arranged, frame, press
+from nfstuned.core.samples.top import SORTS, Frame, List, State, arranged, frame, press
 from nfstuned.host.look.host import observe_stanzas, observe_superblocks
 from nfstuned.host.root import Root
 from nfstuned.host.tty import ENDS, Tty
@@ -157,3 +161,73 @@ def _drawn(lines: tuple[Line, ...]) -> bytes:
     """Return the lines as a terminal takes them; what its encoding lacks is a question mark."""
     texts = (f"{_SGR[line.style]}{line.text}\x1b[0m\x1b[K" for line in lines)
     return "\r\n".join(texts).encode(sys.stdout.encoding or "ascii", "replace")
+
+
+class Seconds(click.FloatRange):
+    """A range of seconds; "nan" lies in none, whatever comparisons say."""
+
+    name = "seconds"
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - as click's
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> float:
+        """Return the number, or fail as click does."""
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number
+
+
+@click.command("top")
+@click.option(
+    "--interval",
+    "interval_s",
+    type=Seconds(0.1, 3600),
+    default=2.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How far apart two looks are, from 0.1 to 3600.",
+)
+@click.option(
+    "--sort",
+    type=click.Choice(SORTS),
+    default=SORTS[0],
+    show_default=True,
+    metavar="KEY",
+    help="What comes first: total (read and write), read, write, over-fetch, ops, read-rtt, and so on.",
+)
+@click.option(
+    "--count",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Print so many blocks of text and end, also on a terminal.",
+)
+@click.pass_obj
+def command(root: Root, /, *, interval_s: float, sort: str, count: int | None) -> int:
+    """Show what each mount delivers, now.
+
+    A line is one superblock, which several mounts can share: what programs read and wrote, the over-fetch,
+    operations, mean round trips and connections. It opens to its operations and connections; h explains the
+    keys and the columns. The figures are those of the service's samples, which need not run. No mount is
+    touched, so that a dead server cannot hang this.
+
+    Where the output is no terminal, and with --count, it prints a block of text for each interval, with the
+    superblocks that were in use.
+
+    \b
+    Examples:
+      nfstuned top
+      nfstuned top --interval 10 --sort over-fetch
+      nfstuned top --count 1
+      nfstuned top --interval 60 >> throughput.txt
+
+    \b
+    Exit status:
+      0  ended by q, or after --count blocks
+      2  wrong usage, or the reader of the output has gone
+      130 (Ctrl-C) or 128 and the number of another signal, which ended it
+    """
+    return show(root, Order(interval_s, sort, count))
