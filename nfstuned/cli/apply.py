@@ -20,7 +20,8 @@ from nfstuned.host.root import Root
 from nfstuned.model.mounts import Outcome, Result, Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.parse.fields import count
-from nfstuned.view.words import apply_document, outcome_cells, summary, to_json
+from nfstuned.view.change import apply_document, outcome_cells, summary
+from nfstuned.view.words import to_json
 
 ALL_DONE, REFUSED, COULD_NOT_TRY = 0, 1, 2
 

@@ -25,8 +25,8 @@ from nfstuned.model.change import Change
 from nfstuned.model.facts import Network
 from nfstuned.model.mounts import Result
 from nfstuned.model.policy import Policy
-from nfstuned.view.change import diff_lines
-from nfstuned.view.words import change_cells, changes_document, summary, to_json
+from nfstuned.view.change import change_cells, changes_document, diff_lines, summary
+from nfstuned.view.words import to_json
 
 _NEXT = (
     "A mount has the new number when it is made again, after every mount of its server was unmounted: see "

@@ -23,7 +23,8 @@ from nfstuned.model.facts import Network
 from nfstuned.model.mounts import Result
 from nfstuned.model.policy import Policy
 from nfstuned.parse.etc.nfsmount import PERSISTED
-from nfstuned.view.words import section_cells, sections_document, summary, to_json
+from nfstuned.view.change import section_cells, sections_document, summary
+from nfstuned.view.words import to_json
 
 _NEXT = (
     f"Written to {PERSISTED}.\nA server has the new number when it is mounted anew, after every mount of it "

@@ -36,7 +36,7 @@ from nfstuned.host.files.installed import daemonless_rule, digest_at
 from nfstuned.host.files.ledger import Ledger
 from nfstuned.host.image_root import BareRoot, ImageRoot
 from nfstuned.host.look.services import observe_unit, unit_file
-from nfstuned.host.network.ask import LiveOutside
+from nfstuned.host.network.answers import LiveOutside
 from nfstuned.host.network.names import from_hosts
 from nfstuned.host.root import Root
 from nfstuned.model.change import ImageChange, Service, Wanted
@@ -45,7 +45,8 @@ from nfstuned.model.files import Content, Installed, Step, Work
 from nfstuned.model.mounts import Result
 from nfstuned.model.policy import Policy
 from nfstuned.parse.etc.installed import digest, encoded, is_file
-from nfstuned.view.words import bake_document, image_cells, summary, to_json
+from nfstuned.view.change import bake_document, image_cells, summary
+from nfstuned.view.words import to_json
 
 COMMAND = "bake"
 RECORD = "etc/nfstuned-baked.json"

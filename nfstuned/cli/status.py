@@ -14,7 +14,8 @@ from nfstuned.host.look.host import observe
 from nfstuned.host.look.udev import observe_udev
 from nfstuned.host.root import Root
 from nfstuned.model.status import StatusRow, StatusRules
-from nfstuned.view.words import STATUS_HEADER, hints, rule_lines, status_cells, status_document, to_json
+from nfstuned.view.status import STATUS_HEADER, hints, rule_lines, status_cells, status_document
+from nfstuned.view.words import to_json
 
 SHOWN, INVALID = 0, 2
 

@@ -7,12 +7,15 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from nfstuned.errors import ParseError
-from nfstuned.host.network.ask import Outside, Questions
 from nfstuned.host.root import Root, WitnessRoot
-from nfstuned.model.facts import Network
 from nfstuned.view.words import printable
+
+if TYPE_CHECKING:
+    from nfstuned.host.network.ask import Outside, Questions
+    from nfstuned.model.facts import Network
 
 
 def terminal_width() -> int:
@@ -95,7 +98,7 @@ def _say(text: str, said: list[str]) -> None:
 
 def live_outside(root: Root) -> Outside:
     """Return the world beyond files."""
-    from nfstuned.host.network.ask import LiveOutside  # noqa: PLC0415 - only what asks names or servers needs it
+    from nfstuned.host.network.answers import LiveOutside  # noqa: PLC0415 - only what asks names or servers needs it
 
     return LiveOutside(root)
 

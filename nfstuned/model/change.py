@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from nfstuned.model.facts import Unit
 from nfstuned.model.files import Content
 from nfstuned.model.mounts import Result
+from nfstuned.model.system import Unit
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 
+from nfstuned.model.change import Change, ImageChange, Kind, SectionChange
 from nfstuned.model.connections import REMOUNT_KIND, Ended, Left, LivePlan, Plan, Way
-from nfstuned.model.mounts import Result
+from nfstuned.model.mounts import Outcome, Result
 from nfstuned.parse.fields import count
-from nfstuned.view.words import Document, printable
+from nfstuned.view.words import NONE, Document, printable, text
 
 SWITCHES = "/sys/kernel/sunrpc/xprt-switches"
 
@@ -120,3 +121,110 @@ def _lines(text: str) -> list[str]:
     lines = [line + "\n" for line in text.split("\n")]
     last = lines.pop()[:-1]
     return [*lines, last] if last else lines
+
+
+def changes_document(changes: Sequence[Change]) -> Document:
+    """Return `nfstuned.apply/1` of changes of files."""
+    actions = [
+        {
+            "kind": change.kind,
+            "target": change.target,
+            "mount_point": change.point,
+            "old": change.old,
+            "new": change.new,
+            "outcome": change.result.value,
+            "reason": change.reason,
+        }
+        for change in changes
+    ]
+    return {"schema": "nfstuned.apply/1", "actions": actions}
+
+
+def sections_document(changes: Sequence[SectionChange]) -> Document:
+    """Return `nfstuned.apply/1` of sections of nfstuned's own drop-in."""
+    actions = [
+        {
+            "kind": "persist",
+            "target": change.server,
+            "old": change.old,
+            "new": change.new,
+            "outcome": change.result.value,
+            "reason": change.reason,
+        }
+        for change in changes
+    ]
+    return {"schema": "nfstuned.apply/1", "actions": actions}
+
+
+def apply_document(outcomes: Sequence[Outcome]) -> Document:
+    """Return `nfstuned.apply/1` (docs/schema/nfstuned.apply.1.json), which undo prints, too."""
+    actions = [
+        {
+            "kind": outcome.action.kind,
+            "target": outcome.action.target,
+            "old": outcome.action.old_kb,
+            "new": outcome.action.new_kb,
+            "outcome": outcome.result.value,
+            "reason": outcome.reason,
+        }
+        for outcome in outcomes
+    ]
+    return {"schema": "nfstuned.apply/1", "actions": actions}
+
+
+def bake_document(root: str, changes: Sequence[ImageChange]) -> Document:
+    """Return `nfstuned.bake/1` (docs/schema/nfstuned.bake.1.json)."""
+    actions = [
+        {
+            "kind": change.kind.value,
+            "target": change.target,
+            "path": change.path or None,
+            "old": change.old,
+            "new": change.new,
+            "outcome": change.result.value,
+            "reason": change.reason,
+        }
+        for change in changes
+    ]
+    return {"schema": "nfstuned.bake/1", "root": root, "actions": actions}
+
+
+def outcome_cells(outcome: Outcome) -> tuple[str, ...]:
+    """Return an outcome's line: what, the change, what came of it, why."""
+    action = outcome.action
+    change = f"{action.kind} {action.old_kb} -> {action.new_kb} KiB"
+    return printable(action.target), change, outcome.result.value, f"({printable(outcome.reason)})"
+
+
+def change_cells(change: Change) -> tuple[str, ...]:
+    """Return a change's line, in the columns of `outcome_cells`."""
+    old = "none" if change.old is None else change.old
+    what = f"{printable(change.point)} nconnect {old} -> {change.new}"
+    return printable(change.target), what, change.result.value, f"({printable(change.reason)})"
+
+
+def section_cells(change: SectionChange) -> tuple[str, ...]:
+    """Return a section's line, in the columns of `outcome_cells`."""
+    old, new = ("none" if number is None else number for number in (change.old, change.new))
+    what = NONE if change.old == change.new else f"nconnect {old} -> {new}"
+    return printable(change.server), what, change.result.value, f"({printable(change.reason)})"
+
+
+def image_cells(change: ImageChange) -> tuple[str, ...]:
+    """Return a change's line, in the columns of `outcome_cells`: the file, what it is about, and so on."""
+    if change.kind is Kind.FILE:
+        what = text(change.new)
+    elif change.old == change.new:
+        what = f"{change.kind.value} {change.target}"
+    else:
+        old = "none" if change.old is None else change.old
+        new = "none" if change.new is None else change.new
+        what = f"{change.kind.value} {change.target} {old} -> {new}"
+    path = printable(change.path) or NONE
+    return path, printable(what), change.result.value, f"({printable(change.reason)})"
+
+
+def summary(outcomes: Sequence[Outcome | Change | SectionChange | ImageChange]) -> str:
+    """Return the counts of outcomes in one line: "2 done, 1 failed"."""
+    numbers = {result: sum(1 for outcome in outcomes if outcome.result is result) for result in Result}
+    return ", ".join(f"{number} {result.value}" for result, number in numbers.items() if number)

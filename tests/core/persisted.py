@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from nfstuned.core.nconnect.persist import Held, Plan, plan_persist
 from nfstuned.core.nconnect.persist_members import Uses, uses
-from nfstuned.model.facts import Network, NfsUtils
+from nfstuned.model.facts import Network
 from nfstuned.model.mounts import FSTAB, Request, Result, Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.requests import Setting
+from nfstuned.model.system import NfsUtils
 from nfstuned.parse.etc.nfsmount import PERSISTED
 from tests.core.fstabs import NETWORK, POLICY, SNAPSHOT
 

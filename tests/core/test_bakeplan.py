@@ -17,9 +17,9 @@ from nfstuned.core.image.bake import (
 )
 from nfstuned.core.nconnect.persist import with_sections
 from nfstuned.model.change import ImageChange, Kind, SectionChange, Service, Wanted
-from nfstuned.model.facts import Unit
 from nfstuned.model.files import Link, Placement, Step
 from nfstuned.model.mounts import Result
+from nfstuned.model.system import Unit
 from nfstuned.parse.etc.nfsmount import PERSISTED
 
 UNIT = "usr/lib/systemd/system/nfstuned.service"

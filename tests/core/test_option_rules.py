@@ -12,11 +12,12 @@ from nfstuned.core.rules import nfs5_system as machine
 from nfstuned.core.rules.catalogue import diagnose
 from nfstuned.host.config_load import load
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Facts, KernelSetting, System
+from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Need
 from nfstuned.model.kernel import KernelRelease, Mount, Options
 from nfstuned.model.mounts import Maker, Request, Snapshot, Superblock
 from nfstuned.model.requests import Setting
+from nfstuned.model.system import KernelSetting, System
 from nfstuned.parse.etc.fstab import parse_fstab
 from nfstuned.parse.proc.machine import parse_release
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from nfstuned.core.mounts.requests import find, requested
 from nfstuned.core.nconnect.persist import sections, with_sections
 from nfstuned.core.nconnect.persist_members import uses
-from nfstuned.model.facts import NfsUtils
 from nfstuned.model.mounts import FSTAB, Maker, Request, Result, Snapshot
+from nfstuned.model.system import NfsUtils
 from nfstuned.parse.etc.nfsmount import PERSISTED
 from tests.core.fstabs import EVERYWHERE, POLICY
 from tests.core.persisted import (

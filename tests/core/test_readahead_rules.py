@@ -9,13 +9,14 @@ import pytest
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules import nfs1_read_ahead as readahead
 from nfstuned.core.rules import nfs1_read_ahead as udev
-from nfstuned.model.facts import Facts, Measured, System, Unit
+from nfstuned.model.facts import Facts, Measured
 from nfstuned.model.finding import Fault, Need
 from nfstuned.model.kernel import KernelRelease, Mount, Options
 from nfstuned.model.mounts import Request, Snapshot, Superblock
 from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
 from nfstuned.model.requests import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Setting
 from nfstuned.model.samples import Sample, TransportRate
+from nfstuned.model.system import System, Unit
 from nfstuned.model.udev import UdevFile
 from tests.core.test_udevfaults import ONE_LINE
 from tests.core.test_udevwriters import NFS_UTILS

@@ -10,18 +10,10 @@ from nfstuned.model.mounts import Action, Outcome, Result
 from nfstuned.model.policy import Policy, Profile, ReadAhead, Source
 from nfstuned.model.status import StatusRow
 from nfstuned.parse.fields import count
+from nfstuned.view.change import outcome_cells, summary
 from nfstuned.view.policy import policy_document, policy_text
-from nfstuned.view.words import (
-    STATUS_HEADER,
-    hints,
-    nconnect_mark,
-    outcome_cells,
-    printable,
-    read_ahead_mark,
-    shorten,
-    status_cells,
-    summary,
-)
+from nfstuned.view.status import STATUS_HEADER, hints, nconnect_mark, read_ahead_mark, status_cells
+from nfstuned.view.words import printable, shorten
 
 ROW = StatusRow(
     mount_point="/mnt/a",

@@ -9,25 +9,13 @@ from nfstuned.core.policy.endpoint import as_address, provider_by_name
 from nfstuned.core.rules.catalogue import diagnose
 from nfstuned.core.rules.nfs4_endpoint import RULES
 from nfstuned.core.rules.nfs4_tls import helper_down, wrong_cloud
-from nfstuned.model.facts import (
-    AUTOFS,
-    LOGINS,
-    Answer,
-    Facts,
-    Network,
-    Override,
-    Reach,
-    Reachable,
-    System,
-    Target,
-    Tls,
-    Unit,
-)
+from nfstuned.model.facts import Answer, Facts, Network, Reach, Reachable, Target
 from nfstuned.model.finding import Fault, Need
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.mounts import Endpoint, Maker, Request, Snapshot
 from nfstuned.model.policy import Policy, Profile
 from nfstuned.model.requests import Asked
+from nfstuned.model.system import AUTOFS, LOGINS, Override, System, Tls, Unit
 from nfstuned.parse.options import parse_options
 
 if TYPE_CHECKING:

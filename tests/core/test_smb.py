@@ -9,11 +9,12 @@ import pytest
 from nfstuned.core.mounts.smb import asked_channels, attribute_cache_s, multichannel_support, sessions_of
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules.smb6 import RULES, no_cache
-from nfstuned.model.facts import Facts, Measured, SmbOps, SmbSession, System, Target
+from nfstuned.model.facts import Facts, Measured, SmbOps, SmbSession, Target
 from nfstuned.model.finding import Need
 from nfstuned.model.kernel import Distribution, KernelRelease, Mount
 from nfstuned.model.mounts import Request, Snapshot
 from nfstuned.model.policy import Policy, Profile
+from nfstuned.model.system import System
 from nfstuned.parse.options import parse_options
 from nfstuned.parse.proc.machine import parse_release
 

@@ -13,7 +13,7 @@ from nfstuned.model.mounts import Action, Outcome, Record, Request, Result, Snap
 from nfstuned.model.policy import Policy, Profile, ReadAhead
 from nfstuned.model.requests import Setting
 from nfstuned.parse.options import parse_options
-from nfstuned.view.words import hints, nconnect_mark
+from nfstuned.view.status import hints, nconnect_mark
 
 POLICY = Policy(profiles=(Profile("generic", ReadAhead(1024), nconnect=2),))
 SECTION = Setting("server", "server", "nconnect", "4", "/etc/nfsmount.conf.d/50-nfstuned.conf", 8)

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.model.facts import Facts, KernelSetting, Measured, NfsUtils, System
+from nfstuned.model.facts import Facts, Measured
 from nfstuned.model.finding import Need
 from nfstuned.model.requests import Setting
 from nfstuned.model.samples import OpRate, Sample, TransportRate
+from nfstuned.model.system import KernelSetting, NfsUtils, System
 from tests.core.nconnect_hosts import AZURE, NAS, Made, facts, faults, subjects
 
 

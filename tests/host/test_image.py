@@ -6,7 +6,7 @@ import pytest
 
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.look.image import at_first_boot, enabled_by_preset, observe_image, observe_kernels
-from nfstuned.model.facts import System, Unit
+from nfstuned.model.system import System, Unit
 
 UNIT = "nfstuned.service"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nfstuned.host.look.nfsmount import observe_nfs_utils
 from nfstuned.host.root import Root, WitnessRoot
-from nfstuned.model.facts import NfsUtils
+from nfstuned.model.system import NfsUtils
 
 PROGRAM = b"\x7fELF\0%s: (linux nfs-utils 2.6.2)\n\0conf_init_dir: %s\0"
 

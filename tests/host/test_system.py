@@ -8,7 +8,7 @@ import pytest
 from nfstuned.host.look.services import observe_unit
 from nfstuned.host.look.system import observe_system
 from nfstuned.host.root import Root
-from nfstuned.model.facts import System, Unit
+from nfstuned.model.system import System, Unit
 
 Write = Callable[[str, str], Path]
 UNIT = "[Service]\nExecStart=/usr/sbin/nfstuned daemon\n"

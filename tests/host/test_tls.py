@@ -6,7 +6,7 @@ import pytest
 
 from nfstuned.host.look.services import OVERRIDE, STUNNELS, WATCHDOG, observe_tls
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Tls, Unit
+from nfstuned.model.system import Tls, Unit
 
 if TYPE_CHECKING:
     from pathlib import Path

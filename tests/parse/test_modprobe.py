@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from nfstuned.model.facts import KernelSetting
+from nfstuned.model.system import KernelSetting
 from nfstuned.parse.etc.parameters import parse_modprobe
 from tests.parse.damage import any_text
 

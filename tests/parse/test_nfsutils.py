@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.model.facts import NfsUtils
+from nfstuned.model.system import NfsUtils
 from nfstuned.parse.etc.nfsmount import parse_mount_nfs
 
 BEFORE = b"\x7fELF\x02\x01/etc/nfsmount.conf\0%s: "

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from nfstuned.model.facts import KernelSetting
+from nfstuned.model.system import KernelSetting
 from nfstuned.parse.etc.parameters import parse_sysctl
 from tests.parse.damage import any_text
 

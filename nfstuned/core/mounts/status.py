@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nfstuned.core.mounts.requests import Intents, find, options
-from nfstuned.core.nconnect.groups import carried
+from nfstuned.core.nconnect.connections import carried
 from nfstuned.core.policy.decision import decide
 from nfstuned.core.udev.writers import file_writers, last_words
 from nfstuned.model.kernel import Mount, MountStats

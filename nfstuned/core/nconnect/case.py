@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nfstuned.core.mounts import requests as intent
+from nfstuned.core.nconnect.connections import carrying
 from nfstuned.core.nconnect.first_mount import bound
-from nfstuned.core.nconnect.groups import Groups, awaited, carrying
+from nfstuned.core.nconnect.groups import Groups, awaited
 from nfstuned.model.connections import Node, Sight
 from nfstuned.model.facts import Facts, Target
 from nfstuned.parse.etc.units import unit_name

@@ -11,11 +11,11 @@ from nfstuned.core.mounts.kernels import V4_0_SINCE
 from nfstuned.core.mounts.options import has_kerberos
 from nfstuned.core.mounts.requests import find, options
 from nfstuned.core.mounts.requests import requested as next_asked
+from nfstuned.core.nconnect.connections import carrying
 from nfstuned.core.nconnect.groups import (
     Groups,
     allowed,
     awaited,
-    carrying,
     effective,
     members,
     protocol,

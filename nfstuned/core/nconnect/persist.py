@@ -21,10 +21,11 @@ from nfstuned.core.nconnect.against import Refusal, against
 from nfstuned.core.nconnect.fstab import common
 from nfstuned.core.nconnect.persist_members import Use, Uses, by_conf, servers, unmatched, unnamed
 from nfstuned.model.change import SectionChange
-from nfstuned.model.facts import Facts, Network, NfsUtils
+from nfstuned.model.facts import Facts, Network
 from nfstuned.model.kernel import decimal
 from nfstuned.model.mounts import Result
 from nfstuned.model.requests import Asked, Setting
+from nfstuned.model.system import NfsUtils
 from nfstuned.parse.etc.nfsmount import PERSISTED, parse_nfsmount
 
 FOREIGN = (

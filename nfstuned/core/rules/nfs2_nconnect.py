@@ -9,13 +9,13 @@ from nfstuned.core.mounts.kernels import knows_nconnect
 from nfstuned.core.mounts.options import has_kerberos
 from nfstuned.core.mounts.requests import find
 from nfstuned.core.nconnect.against import against
+from nfstuned.core.nconnect.connections import carrying
 from nfstuned.core.nconnect.first_mount import bound, contradicted, decider, mend, planned, some, strictest
 from nfstuned.core.nconnect.groups import (
     Groups,
     address,
     allowed,
     by_namespace,
-    carrying,
     effective,
     groups,
     is_private,

@@ -23,9 +23,10 @@ from nfstuned.core.policy.endpoint import (
     split_source,
 )
 from nfstuned.core.rules.remedies import later, unmask
-from nfstuned.model.facts import AUTOFS, LOGINS, Answer, Facts, Override, Target
+from nfstuned.model.facts import Answer, Facts, Target
 from nfstuned.model.finding import Fault, Rule, Severity
 from nfstuned.model.mounts import Maker, Request
+from nfstuned.model.system import AUTOFS, LOGINS, Override
 from nfstuned.parse.etc.units import drop_in_folders, unit_name
 from nfstuned.parse.options import parse_options
 

@@ -10,9 +10,10 @@ from nfstuned.core.mounts.options import is_v3
 from nfstuned.core.rules.remedies import unmask
 from nfstuned.core.udev.writers import in_force, reaches_all
 from nfstuned.errors import ParseError
-from nfstuned.model.facts import Facts, ImageKernel
+from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Fault, Need, Rule, Severity
 from nfstuned.model.kernel import KernelRelease
+from nfstuned.model.system import ImageKernel
 from nfstuned.parse.proc.machine import parse_release
 
 _NFS_HELPERS = frozenset({"mount.nfs", "mount.nfs4", "mount.aznfs"})

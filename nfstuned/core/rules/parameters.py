@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from nfstuned.core.rules.remedies import later
-from nfstuned.model.facts import Facts, KernelSetting, System
+from nfstuned.model.facts import Facts
+from nfstuned.model.system import KernelSetting, System
 
 
 @dataclass(frozen=True, slots=True)

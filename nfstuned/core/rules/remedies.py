@@ -5,7 +5,8 @@ from __future__ import annotations
 from shlex import quote
 
 from nfstuned.core.mounts.requests import find
-from nfstuned.model.facts import Target, Unit
+from nfstuned.model.facts import Target
+from nfstuned.model.system import Unit
 from nfstuned.parse.etc.fstab import FILE as UTAB
 
 

@@ -10,12 +10,15 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from nfstuned.core.udev.device import ATTRIBUTE, Device
 from nfstuned.core.udev.mask import is_default, set_by_administrator
-from nfstuned.model.facts import Facts
 from nfstuned.model.udev import NFS_RULES, RuleWriter, UdevEvent, UdevFile, UdevRule, UdevToken
 from nfstuned.parse.udev.rules import parse_udev_rules
+
+if TYPE_CHECKING:
+    from nfstuned.model.facts import Facts
 
 NFS_ADDED = UdevEvent()
 NFSRAHEAD = "nfsrahead"

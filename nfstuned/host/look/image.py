@@ -9,8 +9,8 @@ from nfstuned.errors import ConfigError, ParseError
 from nfstuned.host.config import find_files
 from nfstuned.host.look.requests import observe_intent
 from nfstuned.host.root import Root
-from nfstuned.model.facts import ImageKernel, System
 from nfstuned.model.mounts import Snapshot
+from nfstuned.model.system import ImageKernel, System
 from nfstuned.parse.etc.units import preset_enables
 from nfstuned.parse.proc.machine import (
     module_name,

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
-from nfstuned.model.facts import NfsUtils
 from nfstuned.model.mounts import Request
 from nfstuned.model.requests import AutoMap, ConfInclude, Setting
+from nfstuned.model.system import NfsUtils
 from nfstuned.parse.etc.nfsmount import FILE, VENDOR_FILE, drop_ins, included, parse_mount_nfs, parse_nfsmount
 
 

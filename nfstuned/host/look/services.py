@@ -7,7 +7,7 @@ src/aznfswatchdogv4, src/aznfswatchdogv4.service and lib/common.sh.
 from __future__ import annotations
 
 from nfstuned.host.root import Root
-from nfstuned.model.facts import AUTOFS, LOGINS, Override, Tls, Unit
+from nfstuned.model.system import AUTOFS, LOGINS, Override, Tls, Unit
 from nfstuned.parse.etc.tunnel import parse_variable
 from nfstuned.parse.proc.processes import parse_listening
 

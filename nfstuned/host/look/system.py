@@ -8,7 +8,7 @@ from nfstuned.host.look.image import at_first_boot
 from nfstuned.host.look.nfsmount import observe_nfs_utils
 from nfstuned.host.look.services import observe_tls, observe_unit
 from nfstuned.host.root import Root
-from nfstuned.model.facts import KernelSetting, System
+from nfstuned.model.system import KernelSetting, System
 from nfstuned.parse.etc.parameters import parse_modprobe, parse_sysctl
 from nfstuned.parse.proc.machine import parse_cpu_list, parse_slabinfo
 

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from nfstuned.errors import ParseError
-from nfstuned.model.facts import NfsUtils
 from nfstuned.model.requests import ConfInclude, Setting
+from nfstuned.model.system import NfsUtils
 from nfstuned.parse.fields import clean_path, quoted
 from nfstuned.parse.versions import in_version_order
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nfstuned.model.facts import KernelSetting
+from nfstuned.model.system import KernelSetting
 
 _PARAMETER = re.compile(r"""(?:[^\s"]|"[^"]*"?)+""")
 

@@ -1,0 +1,71 @@
+"""The world beyond files, asked for real: name servers, ports, the kernel's routes, Azure, the clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from nfstuned.host.network import azure
+from nfstuned.host.network.ask import Questions
+from nfstuned.host.network.links import observe_links
+from nfstuned.host.network.names import DNS_PORT, resolve
+from nfstuned.host.network.reach import Place, reach
+from nfstuned.host.root import Root
+from nfstuned.model.facts import Answer, Network
+from nfstuned.parse.etc.resolver import is_address
+
+
+@dataclass(frozen=True, slots=True)
+class LiveOutside:
+    """The network of this machine. The worst case is the sum of the deadlines: 3, 2 and 1 s."""
+
+    root: Root
+    """Where the resolver's files and the devices are."""
+    metadata: str = azure.URL
+    dns_port: int = DNS_PORT
+
+    def ask(self, questions: Questions, *, offline: bool) -> tuple[Network, tuple[str, ...]]:
+        """Return what was found out, and what could not be; `offline` asks the kernel only."""
+        if offline:
+            links = observe_links(self.root, _addresses(questions, ()))
+            return Network(routes=links.routes, interfaces=links.interfaces), links.unknown
+        answers = resolve(self.root, questions.names, port=self.dns_port)
+        links = observe_links(self.root, _addresses(questions, answers))
+        groups = _places(questions, answers)
+        reaches = reach(tuple(groups.values()))
+        size, silent = azure.vm_size(self.metadata) if questions.azure else (None, "")
+        tried = {(one.address, one.port) for one in reaches}
+        unknown = (
+            *(f"{one.host}: {one.error}" for one in answers if one.error and not one.final),
+            *(
+                f"{host} port {port}: not tried"
+                for (host, port), each in groups.items()
+                if not tried & set(each)
+            ),
+            *links.unknown,
+            *filter(None, [silent]),
+        )
+        return Network(answers, reaches, links.routes, links.interfaces, size), unknown
+
+    def pause(self, seconds: float) -> None:
+        """Let time pass between two looks."""
+        time.sleep(seconds)
+
+
+def _addresses(questions: Questions, answers: Iterable[Answer]) -> tuple[str, ...]:
+    """Return every address whose route matters, once."""
+    given = (host for host, _ in questions.servers if is_address(host))
+    named = (address for answer in answers for address in answer.addresses)
+    return tuple(dict.fromkeys((*questions.addresses, *given, *named)))
+
+
+def _places(questions: Questions, answers: Iterable[Answer]) -> Mapping[Place, tuple[Place, ...]]:
+    """Return each server's addresses and port; a server whose name has no address is left out."""
+    known = {answer.host: answer.addresses for answer in answers}
+    found: dict[Place, tuple[Place, ...]] = {}
+    for host, port in questions.servers:
+        addresses = (host,) if is_address(host) else known.get(host, ())
+        if addresses:
+            found[host, port] = tuple((address, port) for address in addresses)
+    return found

@@ -1,0 +1,129 @@
+"""What of a host or an image is not about one mount: services, kernel settings, the TLS helper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+APART_SINCE = (2, 8, 3)
+"""The first nfs-utils that keeps sections of different names apart."""
+NO_TEXTS: Mapping[str, str] = MappingProxyType({})
+AUTOFS = "autofs.service.d"
+"""The drop-ins of the automounter's service, which stand for all that sets its environment."""
+LOGINS = "logins"
+"""All that is started from a login, as pam_env sets its environment; systemd reads no /etc/environment."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSetting:
+    """One parameter that modprobe.d or sysctl.d sets: "nfs.max_session_slots" (module, dot, parameter)."""
+
+    name: str
+    value: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A service as far as the files tell, and where it runs also what the host tells."""
+
+    installed: bool = False
+    enabled: bool = False
+    """Something starts it at boot: a link in a .wants or .requires folder, or a preset at a first boot."""
+    active: bool | None = None
+    """None where no running system was asked."""
+    masked: bool = False
+    """systemctl can neither enable nor start it before it is unmasked."""
+    masks_rules: bool = False
+    """Its unit masks the distribution's udev rules while it runs, as nfstuned's own does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """One place that sets AZURE_ENDPOINT_OVERRIDE for mount.aznfs."""
+
+    value: str
+    """The suffix of a cloud's names, without a dot before it: "chinacloudapi.cn"."""
+    file: str
+    scope: str = ""
+    """The unit or the folder of drop-ins that has it ("mnt-a.mount.d", "autofs.service.d"), or LOGINS; "" for
+    all that systemd starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """The TLS helper of Azure Files: its watchdog, and where its stunnels may listen."""
+
+    watchdog: Unit = Unit()
+    listening: frozenset[int] | None = None
+    """The TCP ports of this machine on which something listens; None where that cannot be told."""
+    overrides: tuple[Override, ...] = ()
+    """Of those with one scope the last counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageKernel:
+    """One kernel that is installed in an image."""
+
+    release: str
+    modules: frozenset[str] = frozenset()
+    """Of nfs, nfsv3, nfsv4 and cifs: those that it has as a file or built in."""
+    config: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS)
+    """CONFIG_… = y or m, where the image has the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class NfsUtils:
+    """What the installed mount.nfs does with nfsmount.conf, which hangs on its version."""
+
+    version: tuple[int, ...] | None = None
+    """None where the program does not tell."""
+    drop_ins: bool = False
+    """It reads /etc/nfsmount.conf.d."""
+
+    @property
+    def keeps_sections_apart(self) -> bool:
+        """Whether each [ Server ] section has its own value of an option; before, the last one had the only.
+
+        "conffile: ... remove configurations ... the 'arg' argument" came with nfs-utils 2.8.3-rc1. A
+        distribution may have taken it into an older one, which nothing tells.
+        """
+        return self.version is not None and self.version >= APART_SINCE
+
+    @property
+    def mixes_sections(self) -> bool:
+        """Whether it is known to have one value of an option for all sections of a kind."""
+        return self.drop_ins and self.version is not None and not self.keeps_sections_apart
+
+    @property
+    def name(self) -> str:
+        """The program and its version, for people."""
+        return f"mount.nfs {'.'.join(map(str, self.version))}" if self.version else "mount.nfs"
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """What of the host or the image is not about one mount."""
+
+    parameters: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS)
+    """What the running kernel has: "nfs.max_session_slots" -> "64"."""
+    settings: tuple[KernelSetting, ...] = ()
+    """What modprobe.d and sysctl.d will set, in the order in which they count: the last one wins."""
+    cmdline: str = ""
+    cpus: int | None = None
+    nfs_inodes: int | None = None
+    """How many inodes of NFS the running kernel holds; None where it does not say, or only root may ask."""
+    fips: bool = False
+    helpers: frozenset[str] = frozenset()
+    """The mount helpers that exist: mount.nfs, mount.nfs4, mount.aznfs, mount.cifs."""
+    daemon: Unit = Unit()
+    """nfstuned.service."""
+    tls: Tls = Tls()
+    nfs_utils: NfsUtils | None = None
+    """What mount.nfs tells of itself; None where there is none, or it may not be read."""
+    config_problems: tuple[str, ...] = ()
+    """What is wrong with nfstuned's own configuration; the built-in profiles count then."""
+    kernels: tuple[ImageKernel, ...] = ()
+    """Of an image, the newest last."""

@@ -1,0 +1,111 @@
+"""`nfstuned status` as the JSON contract nfstuned.status/1, and as the cells and lines of its table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nfstuned.model.status import StatusRow, StatusRules
+from nfstuned.parse.fields import count
+from nfstuned.view.words import NONE, Document, printable, text
+
+STATUS_KEYS = (
+    "mount_point",
+    "source",
+    "fstype",
+    "device",
+    "provider",
+    "profile",
+    "read_ahead_kb",
+    "read_ahead_target_kb",
+    "nconnect_requested",
+    "nconnect_requested_by",
+    "nconnect",
+    "nconnect_target",
+    "connections",
+)
+STATUS_HEADER = ("MOUNT", "SERVER", "PROFILE", "READ-AHEAD KiB", "", "NCONNECT", "", "CONN")
+"""Read-ahead is now/target, nconnect requested/now/target; the column after each says how that is."""
+_AGAIN = "sudo nfstuned apply --remount --all"
+_FIRST = f"which only the first mount of a server sets: {_AGAIN}"
+_NOBODY = f"which nothing asks for: sudo nfstuned apply --persist (or --fstab), then {_AGAIN}"
+
+
+def status_document(rows: Sequence[StatusRow], rules: Sequence[StatusRules]) -> Document:
+    """Return `nfstuned.status/1` (docs/schema/nfstuned.status.1.json)."""
+    mounts = [{key: getattr(row, key) for key in STATUS_KEYS} for row in rows]
+    writers = [{"file": one.file, "masked_by": one.masked_by} for one in rules]
+    return {"schema": "nfstuned.status/1", "mounts": mounts, "udev_rules": writers}
+
+
+def rule_lines(rules: Sequence[StatusRules]) -> tuple[str, ...]:
+    """Return who writes read-aheads beside the service, and who is kept from it."""
+    return tuple(
+        f"udev: {one.file} is masked by {one.masked_by} while the service runs"
+        if one.masked_by
+        else f"udev: {one.file} writes read-aheads, too: nfstuned check"
+        for one in rules
+    )
+
+
+def read_ahead_mark(row: StatusRow) -> str:
+    """Return in a word how the read-ahead is: ok, low, high, undone, unknown, or "-" without a target."""
+    now, target = row.read_ahead_kb, row.read_ahead_target_kb
+    if target is None:
+        return NONE
+    if now is None:
+        return "unknown"
+    if now == target or (now > target and not row.lower):
+        return "ok"
+    if row.undone:
+        return "undone"
+    return "low" if now < target else "high"
+
+
+def nconnect_mark(row: StatusRow) -> str:
+    """Return in a word how nconnect is: ok, low, high, ignored (not what was asked for), or "-"."""
+    carrying = max(row.nconnect, row.nconnect_carrying or 0)
+    if row.nconnect_target is not None and carrying < row.nconnect_target:
+        return "low"
+    if row.nconnect_max is not None and row.nconnect > row.nconnect_max:
+        return "high"
+    if row.nconnect_requested is not None and not row.nconnect <= row.nconnect_requested <= carrying:
+        return "ignored"
+    return NONE if row.nconnect_target is None else "ok"
+
+
+def status_cells(row: StatusRow) -> tuple[str, ...]:
+    """Return a row under STATUS_HEADER."""
+    return (
+        printable(row.mount_point),
+        printable(row.source),
+        text(row.profile),
+        f"{text(row.read_ahead_kb)}/{text(row.read_ahead_target_kb)}",
+        read_ahead_mark(row),
+        f"{text(row.nconnect_requested)}/{row.nconnect}/{text(row.nconnect_target)}",
+        nconnect_mark(row),
+        text(row.connections),
+    )
+
+
+def hints(rows: Sequence[StatusRow], unseen: Sequence[str]) -> tuple[str, ...]:
+    """Return what to do about what is not as it should be, one line each."""
+    wrong = sum(1 for row in rows if read_ahead_mark(row) in {"low", "high"})
+    undone = sum(1 for row in rows if read_ahead_mark(row) == "undone")
+    few = [row for row in rows if nconnect_mark(row) == "low"]
+    unasked = sum(1 for row in few if _most_asked(row) < (row.nconnect_target or 1))
+    asked = len(few) - unasked
+    ignored = sum(1 for row in rows if nconnect_mark(row) == "ignored")
+    lines = (
+        (wrong, f"{count(wrong, 'mount')} off the profile's read-ahead: sudo nfstuned apply"),
+        (undone, f"{count(undone, 'mount')} undone by the administrator; to tune again: sudo nfstuned apply"),
+        (unasked, f"{count(unasked, 'mount')} below the profile's nconnect, {_NOBODY}"),
+        (asked, f"{count(asked, 'mount')} below the profile's nconnect, {_FIRST}"),
+        (ignored, f"{count(ignored, 'mount')} without the nconnect that was asked for, {_FIRST}"),
+        (len(unseen), f"{count(len(unseen), 'file system')} without a visible mount: {', '.join(unseen)}"),
+    )
+    return tuple(line for number, line in lines if number)
+
+
+def _most_asked(row: StatusRow) -> int:
+    """Return what a mount asked for, or what it asks for the next time where files say more since."""
+    return max(row.nconnect_requested or 1, row.nconnect_coming or 1)
