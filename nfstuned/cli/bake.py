@@ -11,7 +11,7 @@ import click
 
 from nfstuned.app.facts import Scope, examine
 from nfstuned.cli import talk
-from nfstuned.cli.apply import ALL_DONE, COULD_NOT_TRY, REFUSED, print_outcomes
+from nfstuned.cli.apply.read_ahead import ALL_DONE, COULD_NOT_TRY, REFUSED, print_outcomes
 from nfstuned.cli.options import format_option
 from nfstuned.cli.policy import usable_policy
 from nfstuned.core.image.bake import (

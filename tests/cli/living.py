@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nfstuned.cli.apply_live import live
-from nfstuned.cli.group_change import ALL, Wish
+from nfstuned.cli.apply.groups import ALL, Wish
+from nfstuned.cli.apply.live import live
 from nfstuned.errors import ParseError
 from nfstuned.host.change.live import LiveGround
 from nfstuned.host.root import Root, WitnessRoot

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nfstuned.cli.apply_remount import remount
-from nfstuned.cli.group_change import ALL, Wish
+from nfstuned.cli.apply.groups import ALL, Wish
+from nfstuned.cli.apply.remount import remount
 from nfstuned.host.root import WitnessRoot
 from nfstuned.model.connections import Hands, Node, Sight, UnitState, Use
 from nfstuned.model.facts import Network

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from nfstuned.cli.apply_fstab import Wish, edit_fstab
+from nfstuned.cli.apply.fstab import Wish, edit_fstab
 from nfstuned.host.files.replace import BACKUP
 from nfstuned.host.root import WitnessRoot
 from nfstuned.model.facts import Answer, Network

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from nfstuned.cli.apply_persist import Wish, persist
+from nfstuned.cli.apply.persist import Wish, persist
 from nfstuned.core.nconnect.persist import with_sections
 from nfstuned.host.root import WitnessRoot
 from nfstuned.model.facts import Answer, Network

@@ -184,19 +184,19 @@ def command(root: Root, /, *, dry_run: bool, form: str, **wish: bool | str | Non
     change = _change({name for name, value in wish.items() if value not in (None, False)})
     # Each way is loaded by itself: what the others need is slow to import.
     if change == "fstab":
-        from nfstuned.cli import apply_fstab  # noqa: PLC0415
+        from nfstuned.cli.apply import fstab  # noqa: PLC0415
 
-        order = apply_fstab.Wish(form, dry_run, bool(wish["yes"]), bool(wish["follow_symlink"]))
-        return apply_fstab.edit_fstab(root, order)
+        order = fstab.Wish(form, dry_run, bool(wish["yes"]), bool(wish["follow_symlink"]))
+        return fstab.edit_fstab(root, order)
     if change == "persist":
-        from nfstuned.cli import apply_persist  # noqa: PLC0415
+        from nfstuned.cli.apply import persist  # noqa: PLC0415
 
-        return apply_persist.persist(root, apply_persist.Wish(form, dry_run, bool(wish["prune"])))
+        return persist.persist(root, persist.Wish(form, dry_run, bool(wish["prune"])))
     if change:
-        from nfstuned.cli import apply_live, apply_remount, group_change  # noqa: PLC0415
+        from nfstuned.cli.apply import groups, live, remount  # noqa: PLC0415
 
-        group = group_change.Wish(str(wish[change]), form, dry_run, bool(wish["yes"]))
-        return apply_live.live(root, group) if change == "live" else apply_remount.remount(root, group)
+        group = groups.Wish(str(wish[change]), form, dry_run, bool(wish["yes"]))
+        return live.live(root, group) if change == "live" else remount.remount(root, group)
     return preview(root, form) if dry_run else carry_out(root, form)
 
 

@@ -8,8 +8,8 @@ from typing import ClassVar, Protocol
 
 import click
 
-from nfstuned.cli.apply import COULD_NOT_TRY
-from nfstuned.cli.group_change import ALL, Found, Wish, candidates, change_groups
+from nfstuned.cli.apply.groups import ALL, Found, Wish, candidates, change_groups
+from nfstuned.cli.apply.read_ahead import COULD_NOT_TRY
 from nfstuned.cli.policy import usable_policy
 from nfstuned.cli.talk import live_outside
 from nfstuned.core.nconnect.busy import places, silent

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from nfstuned.cli import talk
-from nfstuned.cli.apply import ALL_DONE, COULD_NOT_TRY, REFUSED, print_outcomes
+from nfstuned.cli.apply.read_ahead import ALL_DONE, COULD_NOT_TRY, REFUSED, print_outcomes
 from nfstuned.cli.policy import usable_policy
 from nfstuned.cli.talk import Patient, live_outside
 from nfstuned.core.nconnect.persist import FOREIGN, Held, Plan, plan_persist, sections, with_sections

@@ -11,7 +11,7 @@ from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 import click
 
 from nfstuned.cli import talk
-from nfstuned.cli.apply import ALL_DONE, COULD_NOT_TRY, REFUSED, print_outcomes
+from nfstuned.cli.apply.read_ahead import ALL_DONE, COULD_NOT_TRY, REFUSED, print_outcomes
 from nfstuned.cli.talk import Patient, can_ask, show
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.nconnect.busy import names, servers

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import click
 
 from nfstuned.cli import talk
-from nfstuned.cli.apply import ALL_DONE, COULD_NOT_TRY, REFUSED, print_outcomes
+from nfstuned.cli.apply.read_ahead import ALL_DONE, COULD_NOT_TRY, REFUSED, print_outcomes
 from nfstuned.cli.policy import usable_policy
 from nfstuned.cli.talk import Patient, can_ask, live_outside, show
 from nfstuned.core.nconnect.fstab import counts, plan_fstab
