@@ -29,7 +29,7 @@ from nfstuned.core.image.bake import (
     with_way,
 )
 from nfstuned.core.image.files import plan_files, plan_removal
-from nfstuned.core.nconnect.persist import FOREIGN, Held, Plan, plan_persist, sections, with_sections
+from nfstuned.core.nconnect.persist import FOREIGN, Held, PersistPlan, plan_persist, sections, with_sections
 from nfstuned.core.nconnect.persist_members import unsettled, uses
 from nfstuned.host.change.persist import PATH
 from nfstuned.host.files.installed import daemonless_rule, digest_at
@@ -39,7 +39,7 @@ from nfstuned.host.look.services import observe_unit, unit_file
 from nfstuned.host.network.answers import LiveOutside
 from nfstuned.host.network.names import from_hosts
 from nfstuned.host.root import Root
-from nfstuned.model.change import ImageChange, Service, Wanted
+from nfstuned.model.change import ImageChange, ImageService, Wanted
 from nfstuned.model.facts import Facts, Network
 from nfstuned.model.files import Content, Installed, Step, Work
 from nfstuned.model.mounts import Result
@@ -54,7 +54,7 @@ RECORD = "etc/nfstuned-baked.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class BakeWish:
     """What the user asked for."""
 
     daemonless: bool = False
@@ -79,7 +79,7 @@ class _Image:
         return frozenset(path for path, values in self.known.digests.items() if self.now[path] in values)
 
 
-def bake(folder: str, wish: Wish) -> int:
+def bake(folder: str, wish: BakeWish) -> int:
     """Prepare the image in a folder, and print what came of it; return the exit status."""
     image = _opened(folder)
     if image is None:
@@ -106,7 +106,7 @@ def bake(folder: str, wish: Wish) -> int:
         return _unfit(error)
 
 
-def take_back(folder: str, wish: Wish) -> int:
+def take_back(folder: str, wish: BakeWish) -> int:
     """Take back what was baked into an image, and print what came of it; return the exit status."""
     image = _opened(folder)
     if image is None:
@@ -148,7 +148,7 @@ def _opened(folder: str) -> _Image | None:
     return None
 
 
-def _wanted(image: _Image, bare: BareRoot, policy: Policy, wish: Wish) -> tuple[Wanted, dict[str, str]]:
+def _wanted(image: _Image, bare: BareRoot, policy: Policy, wish: BakeWish) -> tuple[Wanted, dict[str, str]]:
     """Return what the image should have, and the texts that this replaces. Raises OSError.
 
     It is planned as if no bake had been: so a second one comes to the same.
@@ -162,7 +162,7 @@ def _wanted(image: _Image, bare: BareRoot, policy: Policy, wish: Wish) -> tuple[
         rule = wanted_rule(daemonless_rule(), has_awk=awk, linked=unit.enabled, starts=starts)
         start = together((rule, wanted_mask(facts))) if awk else rule
     else:
-        start = wanted_service(Service(unit, *unit_file(bare, SERVICE)))
+        start = wanted_service(ImageService(unit, *unit_file(bare, SERVICE)))
     drop_in, replaced = _drop_in(image, facts, service=not wish.daemonless)
     return together((start, drop_in, wanted_parameters(facts))), replaced
 
@@ -190,7 +190,7 @@ def _drop_in(image: _Image, facts: Facts, *, service: bool) -> tuple[Wanted, dic
     return wanted_sections(planned, after, now, wanted), replaced
 
 
-def _planned(root: ImageRoot, facts: Facts, held: Held) -> tuple[Plan, tuple[str, ...]]:
+def _planned(root: ImageRoot, facts: Facts, held: Held) -> tuple[PersistPlan, tuple[str, ...]]:
     """Return what becomes of the drop-in's sections, and the names of which only a network knows more.
 
     No name server is asked.
@@ -310,7 +310,7 @@ def command(root: Root, /, *, folder: str | None, undo: bool, **options: Any) ->
       1  something was refused or failed; the reason is shown
       2  could not try: no such image, an invalid configuration in it, not allowed, or wrong usage
     """
-    wish = Wish(**options)
+    wish = BakeWish(**options)
     if undo and wish.daemonless:
         raise click.UsageError("--undo takes back whatever was written: leave --daemonless out")
     where = folder if folder is not None else root.prefix

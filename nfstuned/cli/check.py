@@ -22,14 +22,14 @@ from nfstuned.host.root import FSTAB, Root, read_proposal
 from nfstuned.model.facts import BROKEN, Report
 from nfstuned.model.finding import Need, Rule, Severity
 from nfstuned.model.policy import Policy
-from nfstuned.view.check import Line, check_document, findings_counts, report_lines
+from nfstuned.view.check import ReportLine, check_document, findings_counts, report_lines
 from nfstuned.view.words import to_json
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.ADVICE: "cyan", Severity.INFO: "blue"}
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class CheckOrder:
     """What the user asked for."""
 
     image: str | None = None
@@ -42,7 +42,7 @@ class Order:
     form: str = "text"
 
 
-def judge(root: Root, order: Order, outside: Outside | None = None) -> int:
+def judge(root: Root, order: CheckOrder, outside: Outside | None = None) -> int:
     """Judge a host or an image and print what is wrong; a test answers for the world `outside`."""
     rules = _chosen(order)
     root = _rooted(root, order)
@@ -59,7 +59,7 @@ def judge(root: Root, order: Order, outside: Outside | None = None) -> int:
 
 def examined(root: Root, policy: Policy, outside: Outside | None, *, offline: bool) -> Report:
     """Return what is wrong with a host, by every rule; what could not be found out is on stderr."""
-    report = _judge(root, policy, RULES, Order(offline=offline), Patient(outside or live_outside(root)))
+    report = _judge(root, policy, RULES, CheckOrder(offline=offline), Patient(outside or live_outside(root)))
     _tell_doubts(root, report)
     return report
 
@@ -72,7 +72,7 @@ def _tell_doubts(root: Root, report: Report) -> None:
     talk.denied(root, harmless=(f"{root.view}/mountstats",) if complete else ())
 
 
-def _judge(root: Root, policy: Policy, rules: Sequence[Rule], order: Order, outside: Outside) -> Report:
+def _judge(root: Root, policy: Policy, rules: Sequence[Rule], order: CheckOrder, outside: Outside) -> Report:
     image = order.image is not None
     scope = Scope(image, order.offline, order.sample_s, proposal=order.fstab or "")
     facts = examine(root, policy, scope, outside)
@@ -85,7 +85,7 @@ def _judge(root: Root, policy: Policy, rules: Sequence[Rule], order: Order, outs
     )
 
 
-def _rooted(root: Root, order: Order) -> Root:
+def _rooted(root: Root, order: CheckOrder) -> Root:
     """Return the host or the image, with the proposed fstab in it; raises click.BadParameter."""
     if order.image is not None:
         from nfstuned.host.image_root import ImageRoot  # noqa: PLC0415 - most checks are of a host
@@ -104,7 +104,7 @@ def _rooted(root: Root, order: Order) -> Root:
     return root
 
 
-def _chosen(order: Order) -> tuple[Rule, ...]:
+def _chosen(order: CheckOrder) -> tuple[Rule, ...]:
     """Return the rules that the words of --select and --ignore leave; raises click.BadParameter."""
     if not (order.select or order.ignore):
         return RULES
@@ -142,7 +142,7 @@ def _print_text(report: Report) -> None:
         sys.stdout.write((_coloured(line) if colour else line.lead + line.text) + "\n")
 
 
-def _coloured(line: Line) -> str:
+def _coloured(line: ReportLine) -> str:
     if line.severity is not None:
         return click.style(line.lead, fg=_COLOURS[line.severity], bold=True) + line.text
     return click.style(line.text, bold=True) if line.heading else line.text
@@ -249,4 +249,4 @@ def command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Order has t
       2  could not check: wrong usage, an invalid configuration of this host, a rule that crashed, or
          an fstab that cannot be read as a whole; what could be judged is told all the same
     """
-    return judge(root, Order(**options))
+    return judge(root, CheckOrder(**options))

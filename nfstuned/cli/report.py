@@ -30,7 +30,7 @@ _INVALID = "Not judged: the configuration is invalid, see nfstuned config check.
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ReportOrder:
     """What was asked for."""
 
     since: str | None
@@ -41,9 +41,9 @@ class Order:
     samples_only: bool
 
 
-def write(root: Root, order: Order, outside: Outside | None = None) -> int:
+def write(root: Root, order: ReportOrder, outside: Outside | None = None) -> int:
     """Write the page; a test answers for the world `outside`. Raises OSError of stdout."""
-    asked = samples.Order(order.since, order.mount, order.file)
+    asked = samples.SamplesOrder(order.since, order.mount, order.file)
     opened = samples.select(root, asked) if _has_place(order.output) else None
     if opened is None:
         return FAILED
@@ -63,7 +63,7 @@ def write(root: Root, order: Order, outside: Outside | None = None) -> int:
 
 
 def _span(
-    order: Order, since_s: float | None, found: tuple[float, float] | None, now: float
+    order: ReportOrder, since_s: float | None, found: tuple[float, float] | None, now: float
 ) -> tuple[float, float]:
     """Return what the charts show: from the time that was asked for to now, or to the end of a file.
 
@@ -74,7 +74,7 @@ def _span(
     return start, last if order.file is not None and found is not None else max(last, now)
 
 
-def _told(root: Root, order: Order, since_s: float, outside: Outside | None) -> Told:
+def _told(root: Root, order: ReportOrder, since_s: float, outside: Outside | None) -> Told:
     """Return what the page says beside the samples."""
     told = Told(no_report=_LEFT_OUT, no_events=_LEFT_OUT)
     if order.samples_only:
@@ -82,18 +82,18 @@ def _told(root: Root, order: Order, since_s: float, outside: Outside | None) -> 
     return _with_events(_with_findings(told, root, order, outside), root, since_s)
 
 
-def _title(order: Order) -> str:
+def _title(order: ReportOrder) -> str:
     """Return whose mounts they are; of a file alone nobody knows."""
     if order.file is not None and order.samples_only:
         return f"NFS mounts in {'standard input' if order.file == STDIN else order.file}"
     return f"NFS mounts of {os.uname().nodename or 'localhost'}"
 
 
-def _incomplete(told: Told, order: Order) -> bool:
+def _incomplete(told: Told, order: ReportOrder) -> bool:
     return not order.samples_only and (told.report is None or bool(told.no_events))
 
 
-def _with_findings(told: Told, root: Root, order: Order, outside: Outside | None) -> Told:
+def _with_findings(told: Told, root: Root, order: ReportOrder, outside: Outside | None) -> Told:
     policy = usable_policy(root)
     if policy is None:
         return replace(told, no_report=_INVALID)
@@ -176,4 +176,4 @@ def command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Order has t
     demand_whole_path(options["mount"])
     if options["output"] is None and sys.stdout.isatty():
         raise click.UsageError("a page is not for a terminal: give --output FILE")
-    return write(root, Order(**options))
+    return write(root, ReportOrder(**options))

@@ -32,7 +32,7 @@ MOST_NAMES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class SamplesOrder:
     """What was asked for."""
 
     since: str | None
@@ -65,7 +65,7 @@ class Selection:
             note(f"{self.problems - MOST_PROBLEMS} more problems of this kind")
 
 
-def show(root: Root, order: Order) -> int:
+def show(root: Root, order: SamplesOrder) -> int:
     """Print the samples that were kept; raises OSError where reading fails on the way."""
     opened = select(root, order)
     if opened is None:
@@ -82,7 +82,7 @@ def show(root: Root, order: Order) -> int:
     return DAMAGED if selection.problems else SHOWN
 
 
-def select(root: Root, order: Order) -> tuple[Selection, float | None] | None:
+def select(root: Root, order: SamplesOrder) -> tuple[Selection, float | None] | None:
     """Return the samples that were asked for, and from when on; None after saying why there can be none."""
     try:
         since_s = _since(order)
@@ -96,7 +96,7 @@ def select(root: Root, order: Order) -> tuple[Selection, float | None] | None:
     return Selection(read, order.mount), since_s
 
 
-def _since(order: Order) -> float | None:
+def _since(order: SamplesOrder) -> float | None:
     """Return where to begin, in Unix seconds: of the journal a day ago, of a file at its beginning."""
     if order.since is not None:
         return parse_since(order.since, datetime.now(timezone.utc).astimezone())
@@ -164,7 +164,7 @@ def _bars() -> str:
     return BLOCKS
 
 
-def explain(order: Order, since_s: float | None, selection: Selection) -> None:
+def explain(order: SamplesOrder, since_s: float | None, selection: Selection) -> None:
     """Say on stderr why there may be nothing."""
     of = "" if order.mount is None else f" of {order.mount}"
     after = (
@@ -214,4 +214,4 @@ def command(root: Root, /, *, since: str | None, mount: str | None, file: str | 
       2  could not read: no access to the journal, no such file, or wrong usage
     """
     demand_whole_path(mount)
-    return show(root, Order(since, mount, file, form))
+    return show(root, SamplesOrder(since, mount, file, form))

@@ -39,7 +39,7 @@ _SGR = {
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class TopOrder:
     """What was asked for."""
 
     interval_s: float
@@ -75,7 +75,7 @@ class Watch:
         return found
 
 
-def show(root: Root, order: Order, clock: Clock | None = None) -> int:
+def show(root: Root, order: TopOrder, clock: Clock | None = None) -> int:
     """Show it on a screen, or print blocks where there is none or only some were asked for."""
     if order.count is None and _interactive():
         return _on_screen(root, order, clock or Clock())
@@ -88,7 +88,7 @@ def _interactive() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def _print_blocks(root: Root, order: Order, clock: Clock) -> int:
+def _print_blocks(root: Root, order: TopOrder, clock: Clock) -> int:
     """Print a block of text for each interval."""
     watch, state = Watch(root, clock), State(sort=order.sort)
     watch.look()
@@ -105,7 +105,7 @@ def _print_blocks(root: Root, order: Order, clock: Clock) -> int:
     return DONE
 
 
-def _on_screen(root: Root, order: Order, clock: Clock) -> int:
+def _on_screen(root: Root, order: TopOrder, clock: Clock) -> int:
     with Tty(sys.stdin.fileno(), sys.stdout.fileno()) as terminal:
         return Live(Watch(root, clock), terminal, order, clock).run()
 
@@ -113,7 +113,7 @@ def _on_screen(root: Root, order: Order, clock: Clock) -> int:
 class Live:
     """The screen: a new frame when it is due, and a new picture of it at every key."""
 
-    def __init__(self, watch: Watch, terminal: Tty, order: Order, clock: Clock) -> None:
+    def __init__(self, watch: Watch, terminal: Tty, order: TopOrder, clock: Clock) -> None:
         self._watch = watch
         self._terminal = terminal
         self._interval_s = order.interval_s
@@ -230,4 +230,4 @@ def command(root: Root, /, *, interval_s: float, sort: str, count: int | None) -
       2  wrong usage, or the reader of the output has gone
       130 (Ctrl-C) or 128 and the number of another signal, which ended it
     """
-    return show(root, Order(interval_s, sort, count))
+    return show(root, TopOrder(interval_s, sort, count))

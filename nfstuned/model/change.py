@@ -42,7 +42,7 @@ class SectionChange:
     reason: str
 
 
-class Kind(str, Enum):
+class ImageKind(str, Enum):
     """What a change is about."""
 
     SERVICE = "service"
@@ -57,7 +57,7 @@ class Kind(str, Enum):
 class ImageChange:
     """One change of an image, and what came of it."""
 
-    kind: Kind
+    kind: ImageKind
     target: str
     """What it is about: a unit, a server, a parameter, or the file itself."""
     path: str
@@ -69,7 +69,7 @@ class ImageChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class ImageService:
     """The service as the image has it."""
 
     unit: Unit

@@ -15,7 +15,7 @@ REMOUNT_KIND = "remount"
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class MountNode:
     """One mount of any kind in the tree of a mount namespace: a line of mountinfo."""
 
     mount_id: int
@@ -38,11 +38,11 @@ class Space:
 
     process: str
     """For people: "containerd-shim (4711)"."""
-    nodes: tuple[Node, ...]
+    nodes: tuple[MountNode, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class BusyUse:
     """Something that keeps a superblock busy: `what` says for people who it is and what it has there."""
 
     device: str
@@ -88,9 +88,9 @@ NO_UNITS: Mapping[str, UnitState] = MappingProxyType({})
 class Sight:
     """What of a host matters to a remount and to nothing else; `nodes` are those of this mount namespace."""
 
-    nodes: tuple[Node, ...] = ()
+    nodes: tuple[MountNode, ...] = ()
     spaces: tuple[Space, ...] = ()
-    uses: tuple[Use, ...] = ()
+    uses: tuple[BusyUse, ...] = ()
     paths: tuple[PathUse, ...] = ()
     volumes: frozenset[str] = frozenset()
     """The superblocks of this network namespace: only these can be mounted again from here."""
@@ -148,7 +148,7 @@ class Connections:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RemountPlan:
     """All that is done to one transport group."""
 
     old: int
@@ -202,7 +202,7 @@ class Hands(Protocol):
     Each call ends within a deadline, and returns "" or why it came to nothing.
     """
 
-    def reload(self, plan: Plan) -> str:
+    def reload(self, plan: RemountPlan) -> str:
         """Let systemd read its files, and look at what the units of the plan are then."""
 
     def unmount(self, part: Part) -> str:
@@ -214,7 +214,7 @@ class Hands(Protocol):
     def mounted(self, point: str) -> bool:
         """Return whether an NFS mount is there."""
 
-    def held(self, plan: Plan) -> str:
+    def held(self, plan: RemountPlan) -> str:
         """Return what still keeps the connections; "" where they are gone."""
 
     def nconnect(self, point: str) -> int | None:
@@ -294,7 +294,7 @@ class LivePlan:
         return self.points, self.old, self.new, self.spot, self.switch.name, self.switch.names
 
 
-class LiveHands(Protocol):
+class ConnectionHands(Protocol):
     """Who carries out a plan. Each call ends within a deadline; a str is what went wrong, or ""."""
 
     def interrupted(self) -> str:

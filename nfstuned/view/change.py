@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 
-from nfstuned.model.change import Change, ImageChange, Kind, SectionChange
-from nfstuned.model.connections import REMOUNT_KIND, Ended, Left, LivePlan, Plan, Way
+from nfstuned.model.change import Change, ImageChange, ImageKind, SectionChange
+from nfstuned.model.connections import REMOUNT_KIND, Ended, Left, LivePlan, RemountPlan, Way
 from nfstuned.model.mounts import Outcome, Result
 from nfstuned.parse.fields import count
 from nfstuned.view.words import NONE, Document, printable, text
@@ -40,7 +40,7 @@ def lasting(plans: Sequence[LivePlan]) -> Iterator[str]:
         yield f"They last until the mounts are unmounted; /proc/mounts goes on to show nconnect={shown}."
 
 
-def planned(plan: Plan, result: Result = Result.PLANNED, reason: str = "") -> tuple[Ended, ...]:
+def planned(plan: RemountPlan, result: Result = Result.PLANNED, reason: str = "") -> tuple[Ended, ...]:
     """Return the mounts of a plan that was not carried out."""
     points = sorted(part.point for part in plan.coming)
     return tuple(Ended(point, plan.old, plan.new, result, reason or plan.reason) for point in points)
@@ -81,7 +81,7 @@ def remount_summary(ended: Sequence[Ended]) -> str:
     return ", ".join(f"{number} {result.value}" for result, number in numbers.items() if number)
 
 
-def plan_lines(plan: Plan) -> Iterator[str]:
+def plan_lines(plan: RemountPlan) -> Iterator[str]:
     """Yield what will happen: to how many mounts, and the commands in their order."""
     mounts = count(len(plan.going), "mount")
     yield f"{mounts} of one server, nconnect {plan.old} -> {plan.new} ({printable(plan.reason)}):"
@@ -212,7 +212,7 @@ def section_cells(change: SectionChange) -> tuple[str, ...]:
 
 def image_cells(change: ImageChange) -> tuple[str, ...]:
     """Return a change's line, in the columns of `outcome_cells`: the file, what it is about, and so on."""
-    if change.kind is Kind.FILE:
+    if change.kind is ImageKind.FILE:
         what = text(change.new)
     elif change.old == change.new:
         what = f"{change.kind.value} {change.target}"

@@ -99,7 +99,7 @@ _LACKS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ReportLine:
     """One line; a finding's first line has its severity in a column of its own."""
 
     text: str
@@ -112,25 +112,25 @@ class Line:
         return f"{'':{_MARGIN}}{self.severity.value:{_SEVERITY}}" if self.severity else ""
 
 
-def report_lines(report: Report, width: int | None = None) -> Iterator[Line]:
+def report_lines(report: Report, width: int | None = None) -> Iterator[ReportLine]:
     """Yield the whole report; text is wrapped at `width` columns, None for not at all."""
     sources = {target.subject: target.source for target in report.facts.targets}
     for subject, findings in groupby(report.diagnosis.findings, lambda finding: finding.subject):
         source = sources.get(subject)
-        yield Line(printable(f"{subject}  {source}" if source else subject), heading=True)
+        yield ReportLine(printable(f"{subject}  {source}" if source else subject), heading=True)
         for finding in findings:
             yield from _finding_lines(finding, width)
-        yield Line("")
+        yield ReportLine("")
     for text in verdict(report):
-        yield from (Line(piece) for piece in _wrapped(text, width))
+        yield from (ReportLine(piece) for piece in _wrapped(text, width))
 
 
-def _finding_lines(finding: Finding, width: int | None) -> Iterator[Line]:
+def _finding_lines(finding: Finding, width: int | None) -> Iterator[ReportLine]:
     room = None if width is None else max(_LEAST, width - len(_HANG))
     first, *rest = _wrapped(printable(finding.message), room)
-    yield Line(f"{finding.rule:{_RULE}}{first}", finding.severity)
+    yield ReportLine(f"{finding.rule:{_RULE}}{first}", finding.severity)
     remedy = _wrapped(f"Remedy: {printable(finding.remedy)}", room) if finding.remedy else []
-    yield from (Line(_HANG + text) for text in [*rest, *remedy])
+    yield from (ReportLine(_HANG + text) for text in [*rest, *remedy])
 
 
 def _wrapped(text: str, width: int | None) -> list[str]:

@@ -17,21 +17,21 @@ _LINE = re.compile(r"(?P<file>.+):(?P<line>[0-9]+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SubjectPlace:
     """A line of a file; line 0 means the file as a whole."""
 
     file: str
     line: int
 
 
-def place(report: Report, subject: str) -> Place | None:
+def place(report: Report, subject: str) -> SubjectPlace | None:
     """Return the line that a subject names; None for a live mount's point, an interface and the like."""
     if any(target.live and target.point == subject for target in report.facts.targets):
         return None
     found = _LINE.fullmatch(subject)
     file, line = (found["file"], int(found["line"])) if found else (subject, 0)
     # An interface can be called "eth0:1".
-    return Place(file, line) if file.startswith("/") or file == report.facts.proposal else None
+    return SubjectPlace(file, line) if file.startswith("/") or file == report.facts.proposal else None
 
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0-rtm.5.json"

@@ -23,7 +23,7 @@ _LEAST_CUT = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TopColumn:
     """One column: what it is called, and how a figure of it is written."""
 
     name: str
@@ -40,18 +40,18 @@ def _whole(value: float) -> str:
 
 
 COLUMNS = (
-    Column("read", "READ", 9, speed),
-    Column("write", "WRITE", 9, speed),
-    Column("over-fetch", "OVER", 5, ratio),
-    Column("ops", "OPS/s", 6, figure),
-    Column("read-rtt", "R ms", 5, figure),
-    Column("write-rtt", "W ms", 5, figure),
-    Column("connections", "CONN", 5, _whole),
-    Column("queue", "Q ms", 5, figure, 90),
-    Column("in-flight", "INFL", 5, figure, 100),
-    Column("retrans", "RETR/s", 7, figure, 110),
-    Column("server-read", "SRV READ", 9, speed, 135),
-    Column("server-write", "SRV WRITE", 10, speed, 135),
+    TopColumn("read", "READ", 9, speed),
+    TopColumn("write", "WRITE", 9, speed),
+    TopColumn("over-fetch", "OVER", 5, ratio),
+    TopColumn("ops", "OPS/s", 6, figure),
+    TopColumn("read-rtt", "R ms", 5, figure),
+    TopColumn("write-rtt", "W ms", 5, figure),
+    TopColumn("connections", "CONN", 5, _whole),
+    TopColumn("queue", "Q ms", 5, figure, 90),
+    TopColumn("in-flight", "INFL", 5, figure, 100),
+    TopColumn("retrans", "RETR/s", 7, figure, 110),
+    TopColumn("server-read", "SRV READ", 9, speed, 135),
+    TopColumn("server-write", "SRV WRITE", 10, speed, 135),
 )
 
 
@@ -59,7 +59,7 @@ COLUMNS = (
 class Layout:
     """Which columns there are, and how wide the names before them may be."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[TopColumn, ...]
     name_width: int
 
     @property
@@ -96,7 +96,7 @@ def layout_for(width: int) -> Layout:
     return Layout(columns, max(0, width - width_of(columns)))
 
 
-def width_of(columns: Iterable[Column]) -> int:
+def width_of(columns: Iterable[TopColumn]) -> int:
     """Return how wide everything but the names is."""
     return MARGIN + sum(column.width + _GAP for column in columns)
 
@@ -106,7 +106,7 @@ def name_of(entry: Entry) -> str:
     return printable(place(entry.counted))
 
 
-def _text(entry: Entry, column: Column) -> str:
+def _text(entry: Entry, column: TopColumn) -> str:
     value = entry.figures.get(column.name)
     return NONE if value is None else column.text(value)
 

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nfstuned.cli.apply.groups import ALL, Wish
+from nfstuned.cli.apply.groups import ALL, GroupWish
 from nfstuned.cli.apply.live import live
 from nfstuned.errors import ParseError
-from nfstuned.host.change.live import LiveGround
+from nfstuned.host.change.live import SunrpcGround
 from nfstuned.host.root import Root, WitnessRoot
-from nfstuned.model.connections import LiveHands, LivePlan, Node, SwitchSeen
+from nfstuned.model.connections import ConnectionHands, LivePlan, MountNode, SwitchSeen
 from nfstuned.model.facts import Network
 from tests.check.hosts import Told, load
 from tests.core.living import Sunrpc
@@ -40,16 +40,16 @@ class Ground:
     def obstacle(self) -> str:
         return self.refusal
 
-    def nodes(self) -> tuple[Node, ...]:
-        return LiveGround(Root(str(self.tree))).nodes()
+    def nodes(self) -> tuple[MountNode, ...]:
+        return SunrpcGround(Root(str(self.tree))).nodes()
 
     def switches(self, devices: frozenset[str]) -> Mapping[str, SwitchSeen | ParseError | None]:
         if self.looks:
             self.before_looking()
         self.looks += 1
-        return LiveGround(Root(str(self.tree))).switches(devices)
+        return SunrpcGround(Root(str(self.tree))).switches(devices)
 
-    def hands(self, plan: LivePlan, signals: Sequence[int]) -> LiveHands:
+    def hands(self, plan: LivePlan, signals: Sequence[int]) -> ConnectionHands:
         assert not signals
         self.plans.append(plan)
         for line, name in zip(self.kernel.lines, sorted(plan.switch.names), strict=True):
@@ -67,7 +67,7 @@ class Living:
 
     def run(self, point: str = ALL, form: str = "text", *, dry_run: bool = False, yes: bool = False) -> int:
         """Run the command; return its exit status."""
-        wish = Wish(point, form, dry_run, yes)
+        wish = GroupWish(point, form, dry_run, yes)
         return live(WitnessRoot(str(self.tree)), wish, self.ground, Told(self.network))
 
     def change(self, file: str, old: str, new: str) -> None:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nfstuned.cli.apply.groups import ALL, Wish
+from nfstuned.cli.apply.groups import ALL, GroupWish
 from nfstuned.cli.apply.remount import remount
 from nfstuned.host.root import WitnessRoot
-from nfstuned.model.connections import Hands, Node, Sight, UnitState, Use
+from nfstuned.model.connections import BusyUse, Hands, MountNode, Sight, UnitState
 from nfstuned.model.facts import Network
 from nfstuned.model.kernel import Mount
 from nfstuned.model.mounts import Request
@@ -40,7 +40,7 @@ class Ground:
     tree: Path
     kernel: Kernel
     refusal: str = ""
-    uses: tuple[Use, ...] = ()
+    uses: tuple[BusyUse, ...] = ()
     before_looking: Callable[[], None] = lambda: None
     asked: list[tuple[frozenset[str], tuple[str, ...]]] = field(default_factory=list)
     places: list[tuple[str, int]] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Ground:
     def obstacle(self) -> str:
         return self.refusal
 
-    def nodes(self) -> tuple[Node, ...]:
+    def nodes(self) -> tuple[MountNode, ...]:
         return parse_nodes((self.tree / "proc/1/mountinfo").read_text())
 
     def sight(self, devices: frozenset[str], units: Sequence[str]) -> Sight:
@@ -73,7 +73,7 @@ class Remounting:
 
     def run(self, point: str = ALL, form: str = "text", *, dry_run: bool = False, yes: bool = False) -> int:
         """Run the command; return its exit status."""
-        wish = Wish(point, form, dry_run, yes)
+        wish = GroupWish(point, form, dry_run, yes)
         return remount(WitnessRoot(str(self.tree)), wish, self.ground, Told(self.network))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.model.connections import Use
+from nfstuned.model.connections import BusyUse
 from nfstuned.model.facts import Network, Reach, Reachable
 from tests.cli.conftest import Host
 from tests.cli.groupchange import actions
@@ -104,7 +104,7 @@ def test_what_is_not_mounted_in_the_end_is_named_with_its_command(
 def test_who_keeps_a_mount_busy_is_named_and_nothing_is_done(
     here: Remounting, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    here.ground.uses = (Use("0:46", "tail (4711) has /mnt/a/log open"),)
+    here.ground.uses = (BusyUse("0:46", "tail (4711) has /mnt/a/log open"),)
     for dry_run in (True, False):
         assert here.run("/mnt/b", "json", dry_run=dry_run, yes=True) == 1
         out, err = capsys.readouterr()

@@ -241,12 +241,12 @@ def test_what_could_not_be_found_out_is_told(low: Host) -> None:
             del seconds
 
     low.capture.readouterr()
-    order = checking.Order(select=("NFS101",))
+    order = checking.CheckOrder(select=("NFS101",))
     assert checking.judge(WitnessRoot(str(low.tree)), order, Silent()) == 1
     out, err = low.capture.readouterr()
     assert err == "sa1.file.core.windows.net: no answer within 3 s\n"
     assert "; 1 thing not found out, see above" in out
-    checking.judge(WitnessRoot(str(low.tree)), checking.Order(select=("NFS101",), form="json"), Silent())
+    checking.judge(WitnessRoot(str(low.tree)), checking.CheckOrder(select=("NFS101",), form="json"), Silent())
     out, _ = low.capture.readouterr()
     assert json.loads(out)["unknown"] == ["sa1.file.core.windows.net: no answer within 3 s"]
 
@@ -513,5 +513,5 @@ def test_the_readme_shows_a_real_run(
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("NO_COLOR", "1")
     tree = case.build(tmp_path / "host")
-    assert checking.judge(WitnessRoot(str(tree)), checking.Order(), hosts.Told(case.network)) == 1
+    assert checking.judge(WitnessRoot(str(tree)), checking.CheckOrder(), hosts.Told(case.network)) == 1
     golden(README, text[:start] + capsys.readouterr().out + text[text.index("```", start) :])

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.cli.report import Order, write
+from nfstuned.cli.report import ReportOrder, write
 from nfstuned.core.samples.sample import to_line
 from nfstuned.host.root import WitnessRoot
 from tests.check import hosts
@@ -48,11 +48,11 @@ def words(page: str) -> str:
     return re.sub(r"\s+", " ", " ".join(root.itertext()))
 
 
-def order(**more: object) -> Order:
-    return replace(Order(None, None, None, None, offline=False, samples_only=False), **more)  # type: ignore[arg-type]
+def order(**more: object) -> ReportOrder:
+    return replace(ReportOrder(None, None, None, None, offline=False, samples_only=False), **more)  # type: ignore[arg-type]
 
 
-def written(tree: Path, asked: Order) -> tuple[int, str]:
+def written(tree: Path, asked: ReportOrder) -> tuple[int, str]:
     """Write a page to a file; return the exit status and its words."""
     output = tree.parent / "page.html"
     status = write(

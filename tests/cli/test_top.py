@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.cli.top import Clock, Order, show
+from nfstuned.cli.top import Clock, TopOrder, show
 from nfstuned.host.root import Root
 from tests.cli.conftest import REPOSITORY, Host
 
@@ -51,7 +51,7 @@ def read_more(tree: Path, megabytes: int = 80, seconds: int = 10) -> None:
 
 
 class TestBlocks:
-    def blocks(self, here: Host, order: Order) -> tuple[list[list[str]], list[float]]:
+    def blocks(self, here: Host, order: TopOrder) -> tuple[list[list[str]], list[float]]:
         """Run it with a clock that lets ten seconds pass at each sleep; return what it prints and slept."""
         passed: list[float] = []
 
@@ -67,7 +67,7 @@ class TestBlocks:
         return [block.splitlines() for block in out.split("\n\n")], passed
 
     def test_there_is_one_for_each_interval(self, host: MakeHost) -> None:
-        blocks, passed = self.blocks(host(TREE), Order(10.0, "total", 3))
+        blocks, passed = self.blocks(host(TREE), TopOrder(10.0, "total", 3))
         assert passed == [10.0, 10.0, 10.0]
         assert len(blocks) == 3
         for title, sums, header, used in blocks:
@@ -77,13 +77,13 @@ class TestBlocks:
             assert used.split()[:7] == ["/mnt/2", "and", "1", "more", "8.0", "MB/s", "0"]
 
     def test_there_is_no_control_code_in_it(self, host: MakeHost) -> None:
-        (block,), _ = self.blocks(host(TREE), Order(10.0, "name", 1))
+        (block,), _ = self.blocks(host(TREE), TopOrder(10.0, "name", 1))
         assert all(line.isprintable() for line in block)
 
     def test_a_host_without_nfs_has_its_block(self, host: MakeHost) -> None:
         here = host("no-nfs")
         here.capture.readouterr()
-        assert show(Root(str(here.tree)), Order(10.0, "total", 1), Clock(sleep=lambda _: None)) == 0
+        assert show(Root(str(here.tree)), TopOrder(10.0, "total", 1), Clock(sleep=lambda _: None)) == 0
         assert ", 0 NFS superblocks, " in here.capture.readouterr().out
 
 

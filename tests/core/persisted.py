@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from nfstuned.core.nconnect.persist import Held, Plan, plan_persist
+from nfstuned.core.nconnect.persist import Held, PersistPlan, plan_persist
 from nfstuned.core.nconnect.persist_members import Uses, uses
 from nfstuned.model.facts import Network
 from nfstuned.model.mounts import FSTAB, Request, Result, Snapshot
@@ -58,22 +58,22 @@ def planned(  # noqa: PLR0913 - a test names what it is about
     prune: bool = False,
     policy: Policy = POLICY,
     network: Network = NETWORK,
-) -> Plan:
+) -> PersistPlan:
     """Return the plan for a host whose file has these sections."""
     found: Uses = uses(replace(snapshot, settings=(*snapshot.settings, *ours(held or {}))), policy)
     return plan_persist(found, network, utils, Held(held or {}, prune))
 
 
-def after(plan: Plan, held: Mapping[str, int] | None = None) -> dict[str, int]:
+def after(plan: PersistPlan, held: Mapping[str, int] | None = None) -> dict[str, int]:
     """Return what the file then has."""
     return plan.sections(Held(held or {}))
 
 
-def told(plan: Plan, result: Result = Result.SKIPPED) -> dict[str, str]:
+def told(plan: PersistPlan, result: Result = Result.SKIPPED) -> dict[str, str]:
     """Return the reasons by server of what came to a result."""
     return {one.server: one.reason for one in plan.changes if one.result is result}
 
 
-def said(plan: Plan) -> Sequence[tuple[str, int | None, int | None, Result]]:
+def said(plan: PersistPlan) -> Sequence[tuple[str, int | None, int | None, Result]]:
     """Return all that the plan says but for its reasons."""
     return [(one.server, one.old, one.new, one.result) for one in plan.changes]

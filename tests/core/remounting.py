@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from nfstuned.core.nconnect.remount import cases, plan_remount
-from nfstuned.model.connections import Left, Node, Part, Plan, Sight, UnitState, Way
+from nfstuned.model.connections import Left, MountNode, Part, RemountPlan, Sight, UnitState, Way
 from nfstuned.model.facts import Facts
 from nfstuned.parse.etc.units import unit_name, unit_path
 from nfstuned.parse.options import parse_options
 from tests.core.nconnect_hosts import Made, facts
 
-ROOT = Node(27, 1, "8:1", "/", "ext4", "/dev/vda1", "rw", shared=1)
+ROOT = MountNode(27, 1, "8:1", "/", "ext4", "/dev/vda1", "rw", shared=1)
 
 
-def tree(found: Facts) -> tuple[Node, ...]:
+def tree(found: Facts) -> tuple[MountNode, ...]:
     """Return the mounts of a host as mountinfo has them, each in the innermost one around it."""
     nodes = [ROOT]
     for target in sorted(found.nfs, key=lambda one: one.point):
@@ -25,7 +25,9 @@ def tree(found: Facts) -> tuple[Node, ...]:
         outer = [node for node in nodes if mount.point.startswith(node.point.rstrip("/") + "/")]
         parent = max(outer, key=lambda node: len(node.point))
         shared = 100 + mount.mount_id
-        node = Node(mount.mount_id, parent.mount_id, mount.device, mount.point, "nfs4", mount.source, "rw")
+        node = MountNode(
+            mount.mount_id, parent.mount_id, mount.device, mount.point, "nfs4", mount.source, "rw"
+        )
         nodes.append(replace(node, shared=shared))
     return tuple(nodes)
 
@@ -42,21 +44,21 @@ def sight(found: Facts, *, systemd: bool = True, **changes: object) -> Sight:
     return replace(seen, **changes)  # type: ignore[arg-type]  # keyword arguments of any field
 
 
-def planned(found: Facts, seen: Sight | None = None, point: str | None = None) -> list[Plan | Left]:
+def planned(found: Facts, seen: Sight | None = None, point: str | None = None) -> list[RemountPlan | Left]:
     """Return the plan of each group that should have another number."""
     return [plan_remount(case) for case in cases(found, seen or sight(found), point)]
 
 
-def only(*made: Made, seen: Sight | None = None) -> Plan | Left:
+def only(*made: Made, seen: Sight | None = None) -> RemountPlan | Left:
     """Return the plan of a host's one group."""
     (plan,) = planned(facts(*made), seen)
     return plan
 
 
-def the_plan(*made: Made, seen: Sight | None = None) -> Plan:
+def the_plan(*made: Made, seen: Sight | None = None) -> RemountPlan:
     """Return the plan of a host's one group, which must be a plan."""
     plan = only(*made, seen=seen)
-    assert isinstance(plan, Plan), plan
+    assert isinstance(plan, RemountPlan), plan
     return plan
 
 
@@ -93,7 +95,7 @@ class Kernel:
         self.count = first
         self.mounts = dict.fromkeys(self.made, first)
 
-    def reload(self, plan: Plan) -> str:
+    def reload(self, plan: RemountPlan) -> str:
         assert plan.reload
         return self._step("reload", "", lambda: None)
 
@@ -114,7 +116,7 @@ class Kernel:
     def mounted(self, point: str) -> bool:
         return point in self.mounts
 
-    def held(self, plan: Plan) -> str:
+    def held(self, plan: RemountPlan) -> str:
         del plan
         said = self._step("held", "", lambda: None)
         self.kept = self.kept or bool(said)

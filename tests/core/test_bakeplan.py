@@ -16,7 +16,7 @@ from nfstuned.core.image.bake import (
     wanted_service,
 )
 from nfstuned.core.nconnect.persist import with_sections
-from nfstuned.model.change import ImageChange, Kind, SectionChange, Service, Wanted
+from nfstuned.model.change import ImageChange, ImageKind, ImageService, SectionChange, Wanted
 from nfstuned.model.files import Link, Placement, Step
 from nfstuned.model.mounts import Result
 from nfstuned.model.system import Unit
@@ -28,14 +28,14 @@ LINK = "etc/systemd/system/multi-user.target.wants/nfstuned.service"
 INSTALLED = Unit(installed=True)
 
 
-def told(changes: tuple[ImageChange, ...]) -> list[tuple[Kind, str, Result]]:
+def told(changes: tuple[ImageChange, ...]) -> list[tuple[ImageKind, str, Result]]:
     return [(one.kind, one.target, one.result) for one in changes]
 
 
 def test_the_service_is_started_by_what_its_unit_names() -> None:
-    wanted = wanted_service(Service(INSTALLED, UNIT, TEXT))
+    wanted = wanted_service(ImageService(INSTALLED, UNIT, TEXT))
     assert wanted.contents == {LINK: Link(f"/{UNIT}")}
-    assert told(wanted.changes) == [(Kind.SERVICE, SERVICE, Result.PLANNED)]
+    assert told(wanted.changes) == [(ImageKind.SERVICE, SERVICE, Result.PLANNED)]
 
 
 @pytest.mark.parametrize(
@@ -49,31 +49,34 @@ def test_the_service_is_started_by_what_its_unit_names() -> None:
     ],
 )
 def test_a_unit_that_names_no_target_is_not_started(install: str) -> None:
-    wanted = wanted_service(Service(INSTALLED, UNIT, install))
-    assert (dict(wanted.contents), told(wanted.changes)) == ({}, [(Kind.SERVICE, SERVICE, Result.FAILED)])
+    wanted = wanted_service(ImageService(INSTALLED, UNIT, install))
+    assert (dict(wanted.contents), told(wanted.changes)) == (
+        {},
+        [(ImageKind.SERVICE, SERVICE, Result.FAILED)],
+    )
 
 
 def test_a_target_that_is_named_twice_has_one_link() -> None:
     text = "[Install]\nWantedBy=a.target a.target\nWantedBy=a.target\nRequiredBy=a.target\n"
-    names = [path.split("/")[3] for path in wanted_service(Service(INSTALLED, UNIT, text)).contents]
+    names = [path.split("/")[3] for path in wanted_service(ImageService(INSTALLED, UNIT, text)).contents]
     assert names == ["a.target.wants", "a.target.requires"]
 
 
 @pytest.mark.parametrize(
     ("service", "old"),
     [
-        (Service(Unit()), "not installed"),
-        (Service(Unit(installed=True, masked=True), UNIT, TEXT), "masked"),
-        (Service(Unit(masked=True)), "masked"),
+        (ImageService(Unit()), "not installed"),
+        (ImageService(Unit(installed=True, masked=True), UNIT, TEXT), "masked"),
+        (ImageService(Unit(masked=True)), "masked"),
     ],
 )
-def test_what_cannot_be_started_is_told(service: Service, old: str) -> None:
+def test_what_cannot_be_started_is_told(service: ImageService, old: str) -> None:
     (change,) = wanted_service(service).changes
     assert (change.old, change.new, change.path, change.result) == (old, "enabled", "", Result.FAILED)
 
 
 def test_what_something_starts_already_is_left() -> None:
-    assert wanted_service(Service(Unit(installed=True, enabled=True), UNIT, TEXT)) == Wanted()
+    assert wanted_service(ImageService(Unit(installed=True, enabled=True), UNIT, TEXT)) == Wanted()
 
 
 def test_the_rule_needs_awk_and_no_service_beside_it() -> None:
@@ -111,12 +114,12 @@ def test_sections_are_told_against_what_is_really_there() -> None:
 def test_a_drop_in_without_sections_goes_as_a_file() -> None:
     wanted = wanted_sections((), {}, {"a": 8}, None)
     steps = (Placement(PERSISTED[1:], Step.REMOVE),)
-    assert told(settled(wanted, steps, Result.DONE)) == [(Kind.FILE, PERSISTED, Result.DONE)]
+    assert told(settled(wanted, steps, Result.DONE)) == [(ImageKind.FILE, PERSISTED, Result.DONE)]
 
 
 def test_a_change_comes_to_what_its_file_does() -> None:
     def change(path: str) -> ImageChange:
-        return ImageChange(Kind.PARAMETER, path, f"/{path}", 1, 2, Result.PLANNED, "why")
+        return ImageChange(ImageKind.PARAMETER, path, f"/{path}", 1, 2, Result.PLANNED, "why")
 
     names = ("written", "same", "refused")
     wanted = together(Wanted((change(name),), {name: b""}) for name in names)

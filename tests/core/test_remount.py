@@ -10,7 +10,7 @@ from nfstuned.core.mounts.targets import targets
 from nfstuned.core.nconnect.busy import names, places, servers, silent
 from nfstuned.core.nconnect.case import Case, Goal
 from nfstuned.core.nconnect.remount import cases, members, plan_remount
-from nfstuned.model.connections import Left, Node, PathUse, Plan, Sight, Space, UnitState, Use
+from nfstuned.model.connections import BusyUse, Left, MountNode, PathUse, RemountPlan, Sight, Space, UnitState
 from nfstuned.model.facts import Answer, Facts, Network, Reach, Reachable
 from nfstuned.model.kernel import Volume
 from nfstuned.model.mounts import Maker, Request, Result, Superblock, Tunnel
@@ -119,7 +119,7 @@ class TestGoal:
         setting = Setting("server", NAS, "nconnect", "4", "/etc/nfsmount.conf.d/50-nfstuned.conf", 2)
         snapshot = replace(found.snapshot, settings=(setting,))
         (plan,) = planned(replace(found, snapshot=snapshot, targets=targets(snapshot, POLICY)))
-        assert isinstance(plan, Plan)
+        assert isinstance(plan, RemountPlan)
         assert (plan.old, plan.new) == (1, 4)
 
     def test_lines_that_say_otherwise_are_named(self) -> None:
@@ -142,7 +142,7 @@ class TestGoal:
         other = Made("/o", "nconnect=4", BARE, "other:/x", at="10.0.0.7")
         found = facts(A, B, other)
         (plan,) = planned(found, point="/o")
-        assert isinstance(plan, Plan)
+        assert isinstance(plan, RemountPlan)
         assert [part.point for part in plan.coming] == ["/o"]
         assert len(planned(found)) == 2
         assert [one.point for one in members(found, sight(found), "/a")] == ["/a", "/b"]
@@ -160,8 +160,8 @@ class TestLeftAlone:
     def test_a_mount_in_an_autofs_is_automounts_unless_that_is_systemds(self) -> None:
         found = facts(A, B)
         ours = sight(found)
-        for source, expected in (("systemd-1", Plan), ("/etc/auto.nfs", Left)):
-            trigger = Node(90, 27, "0:90", "/b", "autofs", source, "rw", shared=190)
+        for source, expected in (("systemd-1", RemountPlan), ("/etc/auto.nfs", Left)):
+            trigger = MountNode(90, 27, "0:90", "/b", "autofs", source, "rw", shared=190)
             nodes = [replace(one, parent_id=90) if one.point == "/b" else one for one in ours.nodes]
             (plan,) = planned(found, replace(ours, nodes=(*nodes, trigger)))
             assert isinstance(plan, expected)
@@ -178,11 +178,11 @@ class TestLeftAlone:
 
 class TestAgainst:
     def test_a_process_is_named(self) -> None:
-        uses = (Use(DEVICE, "tail (4711) has /a/log open"), Use("0:99", "nobody"))
+        uses = (BusyUse(DEVICE, "tail (4711) has /a/log open"), BusyUse("0:99", "nobody"))
         assert why(A, B, seen=seen(A, B, uses=uses)) == "in use: tail (4711) has /a/log open"
 
     def test_of_many_processes_some_are_named(self) -> None:
-        uses = tuple(Use(DEVICE, f"tail ({number}) has /a/log open") for number in range(9))
+        uses = tuple(BusyUse(DEVICE, f"tail ({number}) has /a/log open") for number in range(9))
         assert why(A, B, seen=seen(A, B, uses=uses)).endswith("tail (4) has /a/log open; and 4 more")
 
     def test_a_path_counts_where_it_is_on_one_of_the_mounts(self) -> None:
@@ -195,14 +195,16 @@ class TestAgainst:
 
     def test_a_path_below_another_mount_does_not(self) -> None:
         ours = sight(facts(A, B))
-        inner = Node(91, 27, "8:2", "/a", "ext4", "/dev/vdb", "rw")
+        inner = MountNode(91, 27, "8:2", "/a", "ext4", "/dev/vdb", "rw")
         paths = (PathUse("/a/swapfile", "/a/swapfile is swapped to"),)
-        assert isinstance(only(A, B, seen=replace(ours, nodes=(*ours.nodes, inner), paths=paths)), Plan)
+        assert isinstance(
+            only(A, B, seen=replace(ours, nodes=(*ours.nodes, inner), paths=paths)), RemountPlan
+        )
 
     @pytest.mark.parametrize("point", ["/a", "/a/deep/er"])
     def test_what_else_is_mounted_there(self, point: str) -> None:
         ours = sight(facts(A, B))
-        between = Node(91, 60, "8:2", point, "ext4", "/dev/vdb", "rw")
+        between = MountNode(91, 60, "8:2", point, "ext4", "/dev/vdb", "rw")
         expected = f"{point} (ext4) is mounted there, within or on top: unmount it first"
         assert why(A, B, seen=replace(ours, nodes=(*ours.nodes, between))) == expected
 
@@ -222,7 +224,7 @@ class TestAgainst:
         plan = the_plan(A, B, inner)
         assert [part.point for part in plan.coming] == ["/b", "/a"]
         assert {device for device, _ in plan.connections.superblocks} == {"0:50", "0:51", "0:52"}
-        uses = (Use("0:52", "vim (12) has /a/sub/x open"),)
+        uses = (BusyUse("0:52", "vim (12) has /a/sub/x open"),)
         assert why(A, B, inner, seen=seen(A, B, inner, uses=uses)) == "in use: vim (12) has /a/sub/x open"
 
     def test_mounts_on_top_of_each_other(self) -> None:
@@ -275,16 +277,16 @@ class TestAgainst:
 
 class TestNamespaces:
     def inside(self, **outer: int | None) -> Space:
-        root = Node(200, 199, "8:1", "/", "ext4", "/dev/vda1", "rw", **outer)
-        return Space("podman (77)", (root, Node(201, 200, DEVICE, "/a", "nfs4", "nas:/srv", "rw")))
+        root = MountNode(200, 199, "8:1", "/", "ext4", "/dev/vda1", "rw", **outer)
+        return Space("podman (77)", (root, MountNode(201, 200, DEVICE, "/a", "nfs4", "nas:/srv", "rw")))
 
     def test_a_copy_that_follows_ours_goes_with_it(self) -> None:
         for outer in ({"master": 1}, {"shared": 1}, {"shared": 300, "master": 1}):
-            assert isinstance(only(A, B, seen=seen(A, B, spaces=(self.inside(**outer),))), Plan)
+            assert isinstance(only(A, B, seen=seen(A, B, spaces=(self.inside(**outer),))), RemountPlan)
 
     def test_a_copy_of_a_copy_goes_too(self) -> None:
         spaces = (self.inside(shared=300, master=1), self.inside(master=300))
-        assert isinstance(only(A, B, seen=seen(A, B, spaces=spaces)), Plan)
+        assert isinstance(only(A, B, seen=seen(A, B, spaces=spaces)), RemountPlan)
 
     def test_a_copy_of_its_own_keeps_the_connections(self) -> None:
         for outer in ({}, {"master": 44}, {"shared": 45}):
@@ -358,5 +360,5 @@ def test_requests_of_the_same_place_are_one_mount() -> None:
     )
     snapshot = replace(found.snapshot, requests=(*found.snapshot.requests, again))
     (plan,) = planned(replace(found, snapshot=snapshot, targets=targets(snapshot, POLICY)))
-    assert isinstance(plan, Plan)
+    assert isinstance(plan, RemountPlan)
     assert plan.new == 4

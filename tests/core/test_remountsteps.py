@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.core.nconnect.remount import carry_out
-from nfstuned.model.connections import Ended, Left, Plan
+from nfstuned.model.connections import Ended, Left, RemountPlan
 from nfstuned.model.mounts import Result
 from tests.core.nconnect_hosts import Made, facts
 from tests.core.remounting import Kernel, planned, sight, the_plan
@@ -108,7 +108,7 @@ def test_an_automount_that_was_quicker_is_no_accident_where_it_has_the_number() 
         def __getattr__(self, name: str) -> object:
             return getattr(kernel, name)
 
-        def held(self, plan: Plan) -> str:
+        def held(self, plan: RemountPlan) -> str:
             del plan
             kernel.count = kernel.mounts["/b"] = 4
             return "something still uses the connections"
@@ -119,7 +119,7 @@ def test_an_automount_that_was_quicker_is_no_accident_where_it_has_the_number() 
 
 
 @st.composite
-def _hosts(draw: st.DrawFn) -> tuple[list[Made], list[Plan | Left]]:
+def _hosts(draw: st.DrawFn) -> tuple[list[Made], list[RemountPlan | Left]]:
     """Return the mounts of a random host, and what is planned for them."""
     points = draw(st.lists(st.sampled_from(POINTS), min_size=1, unique=True))
     shown = draw(st.sampled_from([BARE, f"{BARE},nconnect=2"]))
@@ -138,11 +138,11 @@ _HOW = st.sampled_from(["", "", "", "refused", "silent", "late"])
 
 @given(st.data(), _hosts())
 def test_whatever_fails_every_mount_is_back_or_named(
-    data: st.DataObject, host: tuple[list[Made], list[Plan | Left]]
+    data: st.DataObject, host: tuple[list[Made], list[RemountPlan | Left]]
 ) -> None:
     made, plans = host
     for plan in plans:
-        if isinstance(plan, Plan):
+        if isinstance(plan, RemountPlan):
             kernel = Kernel({one.point: one for one in made}, lambda *_: data.draw(_HOW))
             ended = carry_out(plan, kernel)
             assert [one.point for one in ended] == sorted(kernel.made)
@@ -154,10 +154,10 @@ def test_whatever_fails_every_mount_is_back_or_named(
 
 
 @given(_hosts())
-def test_where_nothing_fails_all_have_the_number(host: tuple[list[Made], list[Plan | Left]]) -> None:
+def test_where_nothing_fails_all_have_the_number(host: tuple[list[Made], list[RemountPlan | Left]]) -> None:
     made, plans = host
     for plan in plans:
-        if isinstance(plan, Plan):
+        if isinstance(plan, RemountPlan):
             kernel = Kernel({one.point: one for one in made})
             ended = carry_out(plan, kernel)
             assert kernel.mounts == dict.fromkeys(kernel.made, plan.new)
@@ -166,11 +166,11 @@ def test_where_nothing_fails_all_have_the_number(host: tuple[list[Made], list[Pl
 
 @given(st.data(), _hosts())
 def test_where_only_unmounting_fails_every_mount_is_back(
-    data: st.DataObject, host: tuple[list[Made], list[Plan | Left]]
+    data: st.DataObject, host: tuple[list[Made], list[RemountPlan | Left]]
 ) -> None:
     made, plans = host
     for plan in plans:
-        if isinstance(plan, Plan):
+        if isinstance(plan, RemountPlan):
             kernel = Kernel(
                 {one.point: one for one in made}, lambda step, _: "" if step == "mount" else data.draw(_HOW)
             )

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.core.samples.history import Axis
-from nfstuned.view.report.chart import HEIGHT, Chart, Frame, Line, esc, spark, svg
+from nfstuned.view.report.chart import HEIGHT, Chart, PlotFrame, PlotLine, esc, spark, svg
 
 START = 1_785_000_000.0
 PLOT = (78.0, 490.0, 10.0, 174.0)
@@ -21,13 +21,13 @@ PLOT = (78.0, 490.0, 10.0, 174.0)
 VALUES = st.lists(st.none() | st.floats(0, 1e100), min_size=1, max_size=30)
 
 
-def frame(columns: int, before: float = 0.0, after: float = 0.0) -> Frame:
+def frame(columns: int, before: float = 0.0, after: float = 0.0) -> PlotFrame:
     axis = Axis(START, START + 60.0 * columns, columns)
-    return Frame(START - before, axis.end + after, axis, timezone.utc)
+    return PlotFrame(START - before, axis.end + after, axis, timezone.utc)
 
 
 def drawn(values: Sequence[float | None], **more: float) -> ET.Element:
-    chart = Chart("Title", (Line("name", "s1", values),), lambda value: f"{value:g} ms", **more)  # type: ignore[arg-type]
+    chart = Chart("Title", (PlotLine("name", "s1", values),), lambda value: f"{value:g} ms", **more)  # type: ignore[arg-type]
     return ET.fromstring(svg(chart, frame(len(values))))  # noqa: S314 - our own text
 
 
@@ -76,7 +76,7 @@ def test_axes_have_units_and_round_numbers_and_times() -> None:
 
 def test_a_reference_and_moments_are_marked_inside_of_the_frame_only() -> None:
     marks = ((START + 60, "changed <b>"), (START - 60, "before"), (START + 1e6, "after"))
-    chart = Chart("Title", (Line("name", "s1", (1.1, 1.2)),), str, reference=1.0, marks=marks)
+    chart = Chart("Title", (PlotLine("name", "s1", (1.1, 1.2)),), str, reference=1.0, marks=marks)
     root = ET.fromstring(svg(chart, frame(2)))  # noqa: S314 - our own text
     lines = [line for line in root.iter("line") if line.get("class") in {"mark", "reference"}]
     assert [line.attrib["class"] for line in lines] == ["reference", "mark"]
@@ -90,7 +90,7 @@ def test_every_point_is_inside_of_the_plot(
 ) -> None:
     columns = max(len(values), len(others))
     lines = tuple(
-        Line("x", "s1", [*line, *[None] * (columns - len(line))]) for line in (values, others)
+        PlotLine("x", "s1", [*line, *[None] * (columns - len(line))]) for line in (values, others)
     )  # fmt: skip
     text = svg(Chart("Title", lines, str), frame(columns, before, after))
     assert not re.search(r"\b(nan|inf)\b", text, re.IGNORECASE)
@@ -107,7 +107,7 @@ def test_every_point_is_inside_of_the_plot(
 
 @given(VALUES)
 def test_a_small_one_stays_inside_too(values: list[float | None]) -> None:
-    root = ET.fromstring(spark([Line("x", "s1", values)], frame(len(values))))  # noqa: S314 - our own text
+    root = ET.fromstring(spark([PlotLine("x", "s1", values)], frame(len(values))))  # noqa: S314 - our own text
     for path in paths(root):
         for x, y in points(path):
             assert 0 <= x <= 160

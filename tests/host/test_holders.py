@@ -14,7 +14,7 @@ import pytest
 
 from nfstuned.host.look.users import Holders, path_uses
 from nfstuned.host.root import Root
-from nfstuned.model.connections import Node, PathUse
+from nfstuned.model.connections import MountNode, PathUse
 from nfstuned.parse.proc.mountinfo import parse_nodes
 
 SHM = Path("/dev/shm")  # noqa: S108 - a file system that every machine has
@@ -139,7 +139,7 @@ def test_what_the_kernel_uses_without_a_process(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     (tmp_path / "sys/block/sda").mkdir()
-    overlay = Node(5, 1, "0:60", "/merged", "overlay", "overlay", "rw,lowerdir=/mnt/a/low,upperdir=/up")
+    overlay = MountNode(5, 1, "0:60", "/merged", "overlay", "overlay", "rw,lowerdir=/mnt/a/low,upperdir=/up")
     assert path_uses(Root(str(tmp_path)), (overlay,)) == (
         PathUse("/mnt/a/swap", "/mnt/a/swap is swapped to"),
         PathUse("/mnt/a/image", "/dev/loop0 is made of /mnt/a/image"),
@@ -154,5 +154,5 @@ def test_what_the_kernel_uses_without_a_process(tmp_path: Path) -> None:
 def test_a_list_of_exports_on_a_network_mount_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "var/lib/nfs").mkdir(parents=True)
     (tmp_path / "var/lib/nfs/etab").write_text("/mnt/a\t*(rw)\n")
-    var = Node(5, 1, "0:60", "/var", "nfs4", "nas:/var", "rw")
+    var = MountNode(5, 1, "0:60", "/var", "nfs4", "nas:/var", "rw")
     assert path_uses(Root(str(tmp_path)), (var,)) == ()

@@ -16,7 +16,7 @@ from nfstuned.errors import ParseError
 from nfstuned.host.change import live
 from nfstuned.host.change import live_child as livechild
 from nfstuned.host.change.bdi import identity
-from nfstuned.host.change.live import LiveGround, SysfsHands
+from nfstuned.host.change.live import SunrpcGround, SysfsHands
 from nfstuned.host.root import Root
 from nfstuned.model.connections import LivePlan, SwitchSeen
 from tests.core.living import the_plan
@@ -55,7 +55,7 @@ def plan(tree: Path, **changes: object) -> LivePlan:
     bdi = identity(Root(str(tree)), "0:50")
     assert bdi is not None
     spot = replace(found.spot, bdi=bdi)
-    seen = LiveGround(Root(str(tree))).switches(frozenset({"0:50"}))["0:50"]
+    seen = SunrpcGround(Root(str(tree))).switches(frozenset({"0:50"}))["0:50"]
     assert isinstance(seen, SwitchSeen)
     return replace(found, **{"spot": spot, "switch": seen, **changes})  # type: ignore[arg-type]  # any field
 
@@ -193,7 +193,7 @@ def test_a_signal_is_named(tree: Path) -> None:
 
 
 def test_the_ground_tells_switches_and_what_is_wrong_with_them(tree: Path) -> None:
-    ground = LiveGround(Root(str(tree)))
+    ground = SunrpcGround(Root(str(tree)))
     damaged(tree)
     found = ground.switches(frozenset({"0:50", "0:51"}))
     assert found["0:51"] is None
@@ -202,7 +202,7 @@ def test_the_ground_tells_switches_and_what_is_wrong_with_them(tree: Path) -> No
 
 
 def test_only_root_on_the_host_itself_can_add(tree: Path) -> None:
-    ground = LiveGround(Root(str(tree)))
+    ground = SunrpcGround(Root(str(tree)))
     with rights_of(NOBODY):
         assert os.geteuid() == ROOT or ground.obstacle() == "only root can add connections"
     if os.geteuid() != ROOT:

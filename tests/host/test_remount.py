@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from nfstuned.host.change import remount
-from nfstuned.host.change.remount import LiveGround, LiveHands, uninterrupted
+from nfstuned.host.change.remount import MountGround, MountHands, uninterrupted
 from nfstuned.host.root import Root
-from nfstuned.model.connections import Connections, Part, Plan, UnitState, Way
+from nfstuned.model.connections import Connections, Part, RemountPlan, UnitState, Way
 from tests.users import NOBODY, ROOT, rights_of
 
 LINE = "{id} 27 0:50 / {point} rw shared:9 - nfs4 nas:/srv rw,vers=4.1{more},addr=127.0.0.1\n"
@@ -67,12 +67,12 @@ def part(tree: Path, mount_id: int = 60) -> Part:
     return Part("/a", mount_id, Way(("touch", str(tree / "ran"))), Way(("true",)), None)
 
 
-def plan(known: Connections = NOTHING, *parts: Part) -> Plan:
-    return Plan(1, 4, "x", parts, parts, known, reload=True)
+def plan(known: Connections = NOTHING, *parts: Part) -> RemountPlan:
+    return RemountPlan(1, 4, "x", parts, parts, known, reload=True)
 
 
-def hands(tree: Path, *places: tuple[str, int], signals: tuple[int, ...] = ()) -> LiveHands:
-    return LiveHands(Root(str(tree)), places, signals)
+def hands(tree: Path, *places: tuple[str, int], signals: tuple[int, ...] = ()) -> MountHands:
+    return MountHands(Root(str(tree)), places, signals)
 
 
 def closed() -> tuple[str, int]:
@@ -188,7 +188,7 @@ def test_connections_are_held_as_long_as_the_client_is_there(
 
 
 def test_only_root_on_the_host_itself_unmounts(tree: Path) -> None:
-    ground = LiveGround(Root(str(tree)))
+    ground = MountGround(Root(str(tree)))
     with rights_of(NOBODY):
         assert ground.obstacle().startswith("only root can unmount")
     if os.geteuid() != ROOT:
@@ -230,7 +230,7 @@ class TestSystemd:
 
     def test_a_host_with_systemd_tells_of_its_units(self, tree: Path, systemctl: Path) -> None:
         systemctl.write_text("Id=a.mount\nLoadState=loaded\nFragmentPath=/run/x\n")
-        ground = LiveGround(Root(str(tree)))
+        ground = MountGround(Root(str(tree)))
         assert ground.sight(frozenset(), ["a.mount"]).units == {}
         (tree / "run/systemd/system").mkdir(parents=True)
         seen = ground.sight(frozenset(), ["a.mount"])
@@ -242,4 +242,4 @@ class TestSystemd:
             "NV SERVER   PORT DEV          FSID                              FSC\n"
             "v4 7f000001  801 0:50         0:0                               no \n"
         )
-        assert LiveGround(Root(str(tree))).sight(frozenset(), []).volumes == {"0:50"}
+        assert MountGround(Root(str(tree))).sight(frozenset(), []).volumes == {"0:50"}

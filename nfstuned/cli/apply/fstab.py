@@ -35,7 +35,7 @@ _NEXT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class FstabWish:
     """What the user asked for."""
 
     form: str = "text"
@@ -45,7 +45,7 @@ class Wish:
     """A symbolic link in the place of the file may be followed."""
 
 
-def edit_fstab(root: Root, wish: Wish, outside: Outside | None = None) -> int:
+def edit_fstab(root: Root, wish: FstabWish, outside: Outside | None = None) -> int:
     """Show what is to be changed, ask, change it, and print what came of it; a test answers as `outside`."""
     policy = usable_policy(root)
     if policy is None:
@@ -62,7 +62,7 @@ def edit_fstab(root: Root, wish: Wish, outside: Outside | None = None) -> int:
     return _settle(root, original, changes, wish, link or _owned(text))
 
 
-def _settle(root: Root, original: Original, changes: Sequence[Change], wish: Wish, refusal: str) -> int:
+def _settle(root: Root, original: Original, changes: Sequence[Change], wish: FstabWish, refusal: str) -> int:
     """Show the change, and make it where nothing is against it and it is wanted; return the exit status."""
     text = _text(original)
     new = with_counts(text, counts(changes))
@@ -80,7 +80,7 @@ def _text(original: Original) -> str:
     return original.data.decode("utf-8", "surrogateescape")
 
 
-def _loaded(root: Root, wish: Wish) -> tuple[Original, str]:
+def _loaded(root: Root, wish: FstabWish) -> tuple[Original, str]:
     """Return the file, and why it will not be changed where it is a link. Raises OSError."""
     path = root.path(FSTAB)
     try:
@@ -105,7 +105,7 @@ def _planned(root: Root, policy: Policy, text: str, outside: Outside) -> tuple[C
     return plan_fstab(found, network)
 
 
-def _leave(changes: Sequence[Change], wish: Wish) -> int:
+def _leave(changes: Sequence[Change], wish: FstabWish) -> int:
     """Change nothing: nobody could be asked, or the answer was no."""
     if can_ask(wish.form):
         return _end(_settled(changes, Result.SKIPPED, "not wanted"), wish, REFUSED)
@@ -113,7 +113,7 @@ def _leave(changes: Sequence[Change], wish: Wish) -> int:
     return _end(changes, wish, COULD_NOT_TRY)
 
 
-def _carry_out(root: Root, original: Original, new: str, changes: Sequence[Change], wish: Wish) -> int:
+def _carry_out(root: Root, original: Original, new: str, changes: Sequence[Change], wish: FstabWish) -> int:
     def wrong(path: str) -> str:
         return new_errors(original.path, path)
 
@@ -146,7 +146,7 @@ def _owned(text: str) -> str:
     return f"its comments say that {name} writes this file: change it there" if name else ""
 
 
-def _end(changes: Sequence[Change], wish: Wish, status: int = ALL_DONE) -> int:
+def _end(changes: Sequence[Change], wish: FstabWish, status: int = ALL_DONE) -> int:
     """Print what came of it; return the exit status, REFUSED at the least where something failed."""
     if wish.form == "json":
         sys.stdout.write(to_json(changes_document(changes)) + "\n")

@@ -22,7 +22,7 @@ from nfstuned.host.files.replace import locked
 from nfstuned.host.look.host import observe
 from nfstuned.host.network.ask import Outside, Questions
 from nfstuned.host.root import Root
-from nfstuned.model.connections import Ended, Left, Node, Sight
+from nfstuned.model.connections import Ended, Left, MountNode, Sight
 from nfstuned.model.facts import Facts, Network
 from nfstuned.model.finding import Need
 from nfstuned.model.mounts import Result
@@ -41,7 +41,7 @@ class Candidates(NamedTuple):
 
 
 def candidates(
-    root: Root, policy: Policy, outside: Outside, nodes: tuple[Node, ...], place: str | None
+    root: Root, policy: Policy, outside: Outside, nodes: tuple[MountNode, ...], place: str | None
 ) -> Candidates | None:
     """Look at the mounts of this host and ask the servers of such groups; `nodes` are all its mounts.
 
@@ -81,7 +81,7 @@ Plan = TypeVar("Plan")
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class GroupWish:
     """What the user asked for: the group of the mount at `point`, or all where it is ALL."""
 
     point: str
@@ -96,14 +96,14 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Found(Generic[Plan]):
+class GroupPlans(Generic[Plan]):
     """What is to be done to each group, and what is left as it is."""
 
     plans: tuple[Plan, ...]
     lefts: tuple[Left, ...]
 
 
-class Change(Protocol[Plan]):
+class GroupChange(Protocol[Plan]):
     """What one command does to groups."""
 
     kind: ClassVar[str]
@@ -115,7 +115,7 @@ class Change(Protocol[Plan]):
     def obstacle(self) -> str:
         """Return why nothing can be done from here, "" where it can."""
 
-    def look(self, place: str | None) -> Found[Plan] | None:
+    def look(self, place: str | None) -> GroupPlans[Plan] | None:
         """Return what is to be done; None where there is no such mount."""
 
     def same(self, plan: Plan) -> object:
@@ -141,8 +141,8 @@ class Change(Protocol[Plan]):
 class _Task(Generic[Plan]):
     """One call of a command."""
 
-    change: Change[Plan]
-    wish: Wish
+    change: GroupChange[Plan]
+    wish: GroupWish
     lock: str
 
     def begin(self) -> int:
@@ -158,7 +158,7 @@ class _Task(Generic[Plan]):
             return COULD_NOT_TRY
         return self._settle(found)
 
-    def _settle(self, found: Found[Plan]) -> int:
+    def _settle(self, found: GroupPlans[Plan]) -> int:
         """Show the plans, and carry them out where that is wanted; return the exit status."""
         show((line for plan in found.plans for line in self.change.lines(plan)), self.wish.form)
         if self.wish.dry_run or not found.plans:
@@ -175,10 +175,10 @@ class _Task(Generic[Plan]):
             return self._leave(found, Result.FAILED, _CHANGED)
         return self._do(again)
 
-    def _same(self, found: Found[Plan]) -> list[object]:
+    def _same(self, found: GroupPlans[Plan]) -> list[object]:
         return [self.change.same(plan) for plan in found.plans]
 
-    def _do(self, found: Found[Plan]) -> int:
+    def _do(self, found: GroupPlans[Plan]) -> int:
         try:
             with locked(self.lock), uninterrupted() as signals:
                 ended = [one for plan in found.plans for one in self.change.carry_out(plan, signals)]
@@ -191,7 +191,9 @@ class _Task(Generic[Plan]):
             sys.stdout.write("".join(line + "\n" for line in self.change.afterwards(found.plans, ended)))
         return status
 
-    def _leave(self, found: Found[Plan], result: Result, reason: str = "", status: int = ALL_DONE) -> int:
+    def _leave(
+        self, found: GroupPlans[Plan], result: Result, reason: str = "", status: int = ALL_DONE
+    ) -> int:
         ended = [one for plan in found.plans for one in self.change.untouched(plan, result, reason)]
         return self._end(ended, found.lefts, status)
 
@@ -211,7 +213,7 @@ class _Task(Generic[Plan]):
         return max(status, REFUSED) if any(one.result in refused for one in ended) else status
 
 
-def change_groups(change: Change[Plan], wish: Wish, lock: str) -> int:
+def change_groups(change: GroupChange[Plan], wish: GroupWish, lock: str) -> int:
     """Show the plans, ask, carry them out, and print what came of it; return the exit status.
 
     `lock` is the file that one such command at a time holds (`host.remount.LOCK`).

@@ -8,36 +8,44 @@ from typing import ClassVar, Protocol
 
 import click
 
-from nfstuned.cli.apply.groups import ALL, Found, Wish, candidates, change_groups
+from nfstuned.cli.apply.groups import ALL, GroupPlans, GroupWish, candidates, change_groups
 from nfstuned.cli.apply.read_ahead import COULD_NOT_TRY
 from nfstuned.cli.policy import usable_policy
 from nfstuned.cli.talk import live_outside
 from nfstuned.core.nconnect.busy import unanswered
 from nfstuned.core.nconnect.live import carry_out, plan_live
 from nfstuned.errors import ParseError
-from nfstuned.host.change.live import LiveGround
+from nfstuned.host.change.live import SunrpcGround
 from nfstuned.host.change.remount import LOCK
 from nfstuned.host.network.ask import Outside
 from nfstuned.host.root import Root
-from nfstuned.model.connections import LIVE_KIND, Ended, Left, LiveHands, LivePlan, Node, SwitchSeen
+from nfstuned.model.connections import (
+    LIVE_KIND,
+    ConnectionHands,
+    Ended,
+    Left,
+    LivePlan,
+    MountNode,
+    SwitchSeen,
+)
 from nfstuned.model.mounts import Result
 from nfstuned.model.policy import Policy
 from nfstuned.view.change import lasting, live_cells, live_lines, planned_live
 
 
-class Ground(Protocol):
+class LiveGround(Protocol):
     """The host beyond the files that every command reads. A test has one of its own."""
 
     def obstacle(self) -> str:
         """Return why no connection can be added from here, "" where one can."""
 
-    def nodes(self) -> tuple[Node, ...]:
+    def nodes(self) -> tuple[MountNode, ...]:
         """Return all mounts of this mount namespace."""
 
     def switches(self, devices: frozenset[str]) -> Mapping[str, SwitchSeen | ParseError | None]:
         """Return the connections of superblocks."""
 
-    def hands(self, plan: LivePlan, signals: Sequence[int]) -> LiveHands:
+    def hands(self, plan: LivePlan, signals: Sequence[int]) -> ConnectionHands:
         """Return who carries out a plan."""
 
 
@@ -52,13 +60,13 @@ class _Live:
     )
     root: Root
     policy: Policy
-    ground: Ground
+    ground: LiveGround
     outside: Outside
 
     def obstacle(self) -> str:
         return self.ground.obstacle()
 
-    def look(self, place: str | None) -> Found[LivePlan] | None:
+    def look(self, place: str | None) -> GroupPlans[LivePlan] | None:
         groups = candidates(self.root, self.policy, self.outside, self.ground.nodes(), place)
         if groups is None:
             return None
@@ -69,7 +77,7 @@ class _Live:
             for case in groups.cases
             if place is not None or case.goal.new > case.goal.old
         ]
-        return Found(
+        return GroupPlans(
             tuple(plan for plan in drawn if isinstance(plan, LivePlan)),
             tuple(plan for plan in drawn if isinstance(plan, Left)),
         )
@@ -94,7 +102,9 @@ class _Live:
         return lasting([plan for plan in plans if done & set(plan.points)])
 
 
-def live(root: Root, wish: Wish, ground: Ground | None = None, outside: Outside | None = None) -> int:
+def live(
+    root: Root, wish: GroupWish, ground: LiveGround | None = None, outside: Outside | None = None
+) -> int:
     """Show the plan, ask, carry it out, and print what came of it.
 
     A test answers as `ground` and `outside`.
@@ -106,5 +116,5 @@ def live(root: Root, wish: Wish, ground: Ground | None = None, outside: Outside 
     policy = usable_policy(root)
     if policy is None:
         return COULD_NOT_TRY
-    change = _Live(root, policy, ground or LiveGround(root), outside or live_outside(root))
+    change = _Live(root, policy, ground or SunrpcGround(root), outside or live_outside(root))
     return change_groups(change, wish, root.path(LOCK))

@@ -10,7 +10,7 @@ from nfstuned.cli import talk
 from nfstuned.cli.apply.read_ahead import ALL_DONE, COULD_NOT_TRY, REFUSED, print_outcomes
 from nfstuned.cli.policy import usable_policy
 from nfstuned.cli.talk import Patient, live_outside
-from nfstuned.core.nconnect.persist import FOREIGN, Held, Plan, plan_persist, sections, with_sections
+from nfstuned.core.nconnect.persist import FOREIGN, Held, PersistPlan, plan_persist, sections, with_sections
 from nfstuned.core.nconnect.persist_members import Uses, unsettled, uses
 from nfstuned.host.change.persist import PATH, load_persisted, write_persisted
 from nfstuned.host.files.replace import LOCK, Original
@@ -33,7 +33,7 @@ _NEXT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PersistWish:
     """What the user asked for."""
 
     form: str = "text"
@@ -41,7 +41,7 @@ class Wish:
     prune: bool = False
 
 
-def persist(root: Root, wish: Wish, outside: Outside | None = None) -> int:
+def persist(root: Root, wish: PersistWish, outside: Outside | None = None) -> int:
     """Bring nfstuned's drop-in up to date, and print what came of it; a test answers as `outside`."""
     policy = usable_policy(root)
     if policy is None:
@@ -63,7 +63,7 @@ def persist(root: Root, wish: Wish, outside: Outside | None = None) -> int:
     return _carry_out(root, original, plan, held, wish)
 
 
-def _planned(root: Root, policy: Policy, held: Held, outside: Outside) -> Plan:
+def _planned(root: Root, policy: Policy, held: Held, outside: Outside) -> PersistPlan:
     snapshot = observe(root)
     utils = observe_nfs_utils(root)
     unusable = root.problems() if isinstance(root, WitnessRoot) else ()
@@ -83,7 +83,9 @@ def _asked(found: Uses, outside: Outside) -> Network:
     return network
 
 
-def _carry_out(root: Root, original: Original | None, plan: Plan, held: Held, wish: Wish) -> int:
+def _carry_out(
+    root: Root, original: Original | None, plan: PersistPlan, held: Held, wish: PersistWish
+) -> int:
     text = with_sections(plan.sections(held))
     problem = write_persisted(root.path(PATH), original, text, root.path(LOCK))
     result = Result.FAILED if problem else Result.DONE
@@ -97,12 +99,12 @@ def _carry_out(root: Root, original: Original | None, plan: Plan, held: Held, wi
     return status
 
 
-def _say_unused(plan: Plan) -> None:
+def _say_unused(plan: PersistPlan) -> None:
     for name in plan.unused:
         talk.note(f"{PERSISTED}: nothing here uses {name}; --prune takes its section out")
 
 
-def _end(changes: Sequence[SectionChange], wish: Wish) -> int:
+def _end(changes: Sequence[SectionChange], wish: PersistWish) -> int:
     """Print what came of it; return the exit status."""
     if wish.form == "json":
         sys.stdout.write(to_json(sections_document(changes)) + "\n")

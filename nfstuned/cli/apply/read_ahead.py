@@ -186,16 +186,16 @@ def command(root: Root, /, *, dry_run: bool, form: str, **wish: bool | str | Non
     if change == "fstab":
         from nfstuned.cli.apply import fstab  # noqa: PLC0415
 
-        order = fstab.Wish(form, dry_run, bool(wish["yes"]), bool(wish["follow_symlink"]))
+        order = fstab.FstabWish(form, dry_run, bool(wish["yes"]), bool(wish["follow_symlink"]))
         return fstab.edit_fstab(root, order)
     if change == "persist":
         from nfstuned.cli.apply import persist  # noqa: PLC0415
 
-        return persist.persist(root, persist.Wish(form, dry_run, bool(wish["prune"])))
+        return persist.persist(root, persist.PersistWish(form, dry_run, bool(wish["prune"])))
     if change:
         from nfstuned.cli.apply import groups, live, remount  # noqa: PLC0415
 
-        group = groups.Wish(str(wish[change]), form, dry_run, bool(wish["yes"]))
+        group = groups.GroupWish(str(wish[change]), form, dry_run, bool(wish["yes"]))
         return live.live(root, group) if change == "live" else remount.remount(root, group)
     return preview(root, form) if dry_run else carry_out(root, form)
 

@@ -8,17 +8,17 @@ from typing import ClassVar, Protocol
 
 import click
 
-from nfstuned.cli.apply.groups import ALL, Found, Wish, candidates, change_groups
+from nfstuned.cli.apply.groups import ALL, GroupPlans, GroupWish, candidates, change_groups
 from nfstuned.cli.apply.read_ahead import COULD_NOT_TRY
 from nfstuned.cli.policy import usable_policy
 from nfstuned.cli.talk import live_outside
 from nfstuned.core.nconnect.busy import places, silent
 from nfstuned.core.nconnect.remount import carry_out, cases, plan_remount
-from nfstuned.host.change.remount import LOCK, LiveGround
+from nfstuned.host.change.remount import LOCK, MountGround
 from nfstuned.host.network.ask import Outside
 from nfstuned.host.network.reach import Place
 from nfstuned.host.root import Root
-from nfstuned.model.connections import REMOUNT_KIND, Ended, Hands, Left, Node, Plan, Sight
+from nfstuned.model.connections import REMOUNT_KIND, Ended, Hands, Left, MountNode, RemountPlan, Sight
 from nfstuned.model.mounts import Result
 from nfstuned.model.policy import Policy
 from nfstuned.view.change import finish_lines, plan_lines, planned, remount_cells
@@ -26,13 +26,13 @@ from nfstuned.view.change import finish_lines, plan_lines, planned, remount_cell
 _READ_AHEAD = "The service gives them their read-ahead; where it does not run: sudo nfstuned apply"
 
 
-class Ground(Protocol):
+class RemountGround(Protocol):
     """The host beyond files. A test has one of its own."""
 
     def obstacle(self) -> str:
         """Return why nothing can be unmounted from here, "" where it can."""
 
-    def nodes(self) -> tuple[Node, ...]:
+    def nodes(self) -> tuple[MountNode, ...]:
         """Return all mounts of this mount namespace."""
 
     def sight(self, devices: frozenset[str], units: Sequence[str]) -> Sight:
@@ -46,7 +46,7 @@ class Ground(Protocol):
 class _Again:
     """What is to be done to one group, and where its server answers."""
 
-    plan: Plan
+    plan: RemountPlan
     places: tuple[Place, ...]
 
 
@@ -61,13 +61,13 @@ class _Remount:
     )
     root: Root
     policy: Policy
-    ground: Ground
+    ground: RemountGround
     outside: Outside
 
     def obstacle(self) -> str:
         return self.ground.obstacle()
 
-    def look(self, place: str | None) -> Found[_Again] | None:
+    def look(self, place: str | None) -> GroupPlans[_Again] | None:
         """Return what is to be done; None where there is no such mount.
 
         Servers are asked before processes are looked at: one that waits for a dead server can hold up the
@@ -85,8 +85,8 @@ class _Remount:
             (plan_remount(case, silent(case, network)), places(case, network))
             for case in cases(facts, sight, place)
         ]
-        return Found(
-            tuple(_Again(plan, where) for plan, where in drawn if isinstance(plan, Plan)),
+        return GroupPlans(
+            tuple(_Again(plan, where) for plan, where in drawn if isinstance(plan, RemountPlan)),
             tuple(plan for plan, _ in drawn if isinstance(plan, Left)),
         )
 
@@ -111,7 +111,9 @@ class _Remount:
             yield _READ_AHEAD
 
 
-def remount(root: Root, wish: Wish, ground: Ground | None = None, outside: Outside | None = None) -> int:
+def remount(
+    root: Root, wish: GroupWish, ground: RemountGround | None = None, outside: Outside | None = None
+) -> int:
     """Show the plan, ask, carry it out, and print what came of it.
 
     A test answers as `ground` and `outside`.
@@ -121,5 +123,5 @@ def remount(root: Root, wish: Wish, ground: Ground | None = None, outside: Outsi
     policy = usable_policy(root)
     if policy is None:
         return COULD_NOT_TRY
-    change = _Remount(root, policy, ground or LiveGround(root), outside or live_outside(root))
+    change = _Remount(root, policy, ground or MountGround(root), outside or live_outside(root))
     return change_groups(change, wish, root.path(LOCK))

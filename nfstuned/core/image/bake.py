@@ -9,7 +9,7 @@ from dataclasses import replace
 from nfstuned.core.rules.nfs2_connections import SESSION_SLOTS, SLOT_TABLE, crowd
 from nfstuned.core.rules.parameters import lasting, new_file
 from nfstuned.core.udev.mask import is_default, set_by_administrator
-from nfstuned.model.change import ImageChange, Kind, SectionChange, Service, Wanted
+from nfstuned.model.change import ImageChange, ImageKind, ImageService, SectionChange, Wanted
 from nfstuned.model.facts import Facts
 from nfstuned.model.files import Content, Link, Placement, Step
 from nfstuned.model.mounts import Result
@@ -52,22 +52,24 @@ _PASSED = "nothing asks for it any more"
 _REMOVED, _RESTORED = "removed", "as before"
 
 
-def wanted_service(service: Service) -> Wanted:
+def wanted_service(service: ImageService) -> Wanted:
     """Return the links that start the service at boot, as its [Install] section says.
 
     Where something starts it already there is nothing to do; a mask is somebody's decision.
     """
     if service.unit.masked:
-        return _refused(Kind.SERVICE, SERVICE, _MASKED, "masked", "enabled")
+        return _refused(ImageKind.SERVICE, SERVICE, _MASKED, "masked", "enabled")
     if not service.path:
-        return _refused(Kind.SERVICE, SERVICE, _ABSENT, "not installed", "enabled")
+        return _refused(ImageKind.SERVICE, SERVICE, _ABSENT, "not installed", "enabled")
     if service.unit.enabled:
         return Wanted()
     links = {f"{UNITS}/{folder}/{SERVICE}": Link("/" + service.path) for folder in _install(service)}
     if not links:
-        return _refused(Kind.SERVICE, SERVICE, _NO_TARGET.format("/" + service.path), "disabled", "enabled")
+        return _refused(
+            ImageKind.SERVICE, SERVICE, _NO_TARGET.format("/" + service.path), "disabled", "enabled"
+        )
     changes = tuple(
-        ImageChange(Kind.SERVICE, SERVICE, "/" + path, "disabled", "enabled", Result.PLANNED, _by(path))
+        ImageChange(ImageKind.SERVICE, SERVICE, "/" + path, "disabled", "enabled", Result.PLANNED, _by(path))
         for path in links
     )
     return Wanted(changes, links)
@@ -79,11 +81,11 @@ def wanted_rule(text: bytes, *, has_awk: bool, linked: bool, starts: bool) -> Wa
     `starts` says that something starts the service as well, and `linked` that it is a link of the image's.
     """
     if not has_awk:
-        return _refused(Kind.RULE, "read-ahead", _NO_AWK, None, "15360 KiB")
+        return _refused(ImageKind.RULE, "read-ahead", _NO_AWK, None, "15360 KiB")
     reason = "every NFS mount gets it, whatever its server is"
-    rule = ImageChange(Kind.RULE, "read-ahead", "/" + RULE, None, "15360 KiB", Result.PLANNED, reason)
+    rule = ImageChange(ImageKind.RULE, "read-ahead", "/" + RULE, None, "15360 KiB", Result.PLANNED, reason)
     why = _BESIDE if linked else _PRESET
-    beside = ImageChange(Kind.SERVICE, SERVICE, "", "enabled", "enabled", Result.SKIPPED, why)
+    beside = ImageChange(ImageKind.SERVICE, SERVICE, "", "enabled", "enabled", Result.SKIPPED, why)
     return Wanted((rule, beside) if starts else (rule,), {RULE: text})
 
 
@@ -97,7 +99,7 @@ def wanted_mask(facts: Facts) -> Wanted:
         return Wanted()
     path = f"{RULES}/{NFS_RULES}"
     reason = f"{stock[0].path} would write 128 KiB first"
-    change = ImageChange(Kind.RULE, NFS_RULES, "/" + path, "in force", "masked", Result.PLANNED, reason)
+    change = ImageChange(ImageKind.RULE, NFS_RULES, "/" + path, "in force", "masked", Result.PLANNED, reason)
     return Wanted((change,), {path: BAKED.encode()})
 
 
@@ -115,7 +117,13 @@ def wanted_parameters(facts: Facts) -> Wanted:
             continue
         users, place = found.users[0].subject, new_file(facts, wish)
         change = ImageChange(
-            Kind.PARAMETER, wish.name, "", found.value, int(wish.value), Result.FAILED, lasting(facts, wish)
+            ImageKind.PARAMETER,
+            wish.name,
+            "",
+            found.value,
+            int(wish.value),
+            Result.FAILED,
+            lasting(facts, wish),
         )
         if place is not None:
             file, line = place
@@ -220,10 +228,10 @@ def _of_wishes(wanted: Wanted, by_path: Mapping[str, Placement], result: Result)
 
 def _gone(one: Placement, new: str | None, result: Result, reason: str) -> ImageChange:
     path = f"/{one.path}"
-    return ImageChange(Kind.FILE, path, path, None, new, result, reason)
+    return ImageChange(ImageKind.FILE, path, path, None, new, result, reason)
 
 
-def _install(service: Service) -> Iterator[str]:
+def _install(service: ImageService) -> Iterator[str]:
     """Yield the folders in which a link starts the service; an empty value takes back those before it."""
     found: dict[str, list[str]] = {name: [] for name in _FOLDERS}
     for item in parse_unit(service.text, "/" + service.path):
@@ -239,8 +247,8 @@ def _by(path: str) -> str:
 
 
 def _section(name: str, numbers: tuple[int | None, int | None], result: Result, reason: str) -> ImageChange:
-    return ImageChange(Kind.SECTION, name, PERSISTED, *numbers, result, reason)
+    return ImageChange(ImageKind.SECTION, name, PERSISTED, *numbers, result, reason)
 
 
-def _refused(kind: Kind, target: str, reason: str, old: str | None, new: str) -> Wanted:
+def _refused(kind: ImageKind, target: str, reason: str, old: str | None, new: str) -> Wanted:
     return Wanted((ImageChange(kind, target, "", old, new, Result.FAILED, reason),))

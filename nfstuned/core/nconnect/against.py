@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nfstuned.core.mounts.kernels import V4_0_SINCE, knows_nconnect
 from nfstuned.core.mounts.options import has_kerberos
-from nfstuned.core.nconnect.fstab_members import Entry
+from nfstuned.core.nconnect.fstab_members import FstabEntry
 from nfstuned.core.nconnect.fstab_text import is_cloud_inits, is_faithful, with_count
 from nfstuned.core.nconnect.groups import addresses, is_azure_files, is_private, protocol, requested, version
 from nfstuned.core.policy.endpoint import as_address
@@ -27,7 +27,7 @@ class Refusal:
     """FAILED where it could not be found out whether there should be one."""
 
 
-def refusal(entry: Entry, count: int, facts: Facts) -> Refusal | None:
+def refusal(entry: FstabEntry, count: int, facts: Facts) -> Refusal | None:
     """Return why an entry stays as it is; None where nothing is against the change."""
     reason = _elsewhere(entry) or _foreign(entry)
     return Refusal(reason) if reason else against(entry.target, facts) or _unfaithful(entry, count)
@@ -57,11 +57,11 @@ def unfit(target: Target, facts: Facts) -> Refusal | None:
     return Refusal(found) if isinstance(found, str) else found
 
 
-def _elsewhere(entry: Entry) -> str:
+def _elsewhere(entry: FstabEntry) -> str:
     return f"{entry.elsewhere} decides the options of this mount: change it there" if entry.elsewhere else ""
 
 
-def _foreign(entry: Entry) -> str:
+def _foreign(entry: FstabEntry) -> str:
     if entry.ansibles:
         return "Ansible writes this block (blockinfile): change it in the playbook"
     if entry.target.request is None or not is_cloud_inits(entry.target.request.options):
@@ -72,7 +72,7 @@ def _foreign(entry: Entry) -> str:
     )
 
 
-def _unfaithful(entry: Entry, count: int) -> Refusal | None:
+def _unfaithful(entry: FstabEntry, count: int) -> Refusal | None:
     if is_faithful(entry.text, with_count(entry.text, count), count):
         return None
     return Refusal("its options cannot be changed safely (a quote that does not close?): change it by hand")

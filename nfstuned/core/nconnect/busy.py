@@ -11,7 +11,7 @@ from nfstuned.core.nconnect.case import Case
 from nfstuned.core.nconnect.first_mount import some
 from nfstuned.core.nconnect.groups import is_azure_files, was_recorded
 from nfstuned.core.policy.endpoint import NFS_PORT, as_address, is_loopback, split_source
-from nfstuned.model.connections import Node, Space
+from nfstuned.model.connections import MountNode, Space
 from nfstuned.model.facts import Network, Reachable, Target
 from nfstuned.model.mounts import Maker
 from nfstuned.parse.proc.mountinfo import node_at
@@ -80,7 +80,7 @@ def _receiving(case: Case) -> frozenset[int]:
     return frozenset(_with_slaves(found, (*everywhere, *case.sight.nodes)))
 
 
-def _with_slaves(found: set[int], nodes: Iterable[Node]) -> set[int]:
+def _with_slaves(found: set[int], nodes: Iterable[MountNode]) -> set[int]:
     """Return peer groups with those that receive from them, and from these in turn."""
     slaves = [
         (node.master, node.shared) for node in nodes if node.master is not None and node.shared is not None
@@ -92,14 +92,16 @@ def _with_slaves(found: set[int], nodes: Iterable[Node]) -> set[int]:
     return found
 
 
-def _private(space: Space, devices: frozenset[str], groups: frozenset[int]) -> Iterator[Node]:
+def _private(space: Space, devices: frozenset[str], groups: frozenset[int]) -> Iterator[MountNode]:
     known = {node.mount_id: node for node in space.nodes}
     for node in space.nodes:
         if node.device in devices and not _vanishes(node, known, devices, groups):
             yield node
 
 
-def _vanishes(node: Node, known: Mapping[int, Node], devices: frozenset[str], groups: frozenset[int]) -> bool:
+def _vanishes(
+    node: MountNode, known: Mapping[int, MountNode], devices: frozenset[str], groups: frozenset[int]
+) -> bool:
     """Return whether a mount goes with the one of this namespace: the outer one receives from there."""
     parent = known.get(node.parent_id)
     if parent is None:
@@ -246,7 +248,7 @@ def _nested(case: Case) -> str:
     return f"{some(named)} is mounted there, within or on top: unmount it first" if named else ""
 
 
-def _outer(node: Node, mine: set[int], known: Mapping[int, Node]) -> bool:
+def _outer(node: MountNode, mine: set[int], known: Mapping[int, MountNode]) -> bool:
     """Return whether a mount lies in one of `mine`, however deep."""
     seen: set[int] = set()
     parent = known.get(node.parent_id)

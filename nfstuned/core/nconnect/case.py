@@ -9,7 +9,7 @@ from nfstuned.core.mounts import requests as intent
 from nfstuned.core.nconnect.connections import carrying
 from nfstuned.core.nconnect.first_mount import bound
 from nfstuned.core.nconnect.groups import Groups, awaited
-from nfstuned.model.connections import Node, Sight
+from nfstuned.model.connections import MountNode, Sight
 from nfstuned.model.facts import Facts, Target
 from nfstuned.parse.etc.units import unit_name
 
@@ -79,7 +79,7 @@ class Case:
         """The names of the mount units that files ask for."""
         return tuple(unit_name(target.point) for target in self.parts if target.request is not None)
 
-    def node(self, target: Target) -> Node | None:
+    def node(self, target: Target) -> MountNode | None:
         """Return a mount's line in the tree."""
         return node_of(target, self.sight)
 
@@ -89,7 +89,7 @@ def makes(case: Case, target: Target) -> bool:
     return target.request is None or (wanted(target, case.facts) or 1) == case.goal.new
 
 
-def node_of(target: Target, sight: Sight) -> Node | None:
+def node_of(target: Target, sight: Sight) -> MountNode | None:
     """Return a live mount's line in the tree of this mount namespace; None where it is another one's."""
     if target.live is None:
         return None

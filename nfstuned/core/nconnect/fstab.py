@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from nfstuned.core.nconnect.against import Refusal, contrary, refusal
-from nfstuned.core.nconnect.fstab_members import Entry, Mounts, Server, servers
+from nfstuned.core.nconnect.fstab_members import FstabEntry, Mounts, ServerUsers, servers
 from nfstuned.core.nconnect.groups import allowed
 from nfstuned.model.change import Change
 from nfstuned.model.facts import Facts, Network, Target
@@ -35,7 +35,7 @@ def counts(changes: Sequence[Change]) -> Mapping[int, int]:
     return {change.line: change.new for change in changes if change.result is Result.PLANNED}
 
 
-def _of_server(server: Server, facts: Facts) -> Iterator[Change]:
+def _of_server(server: ServerUsers, facts: Facts) -> Iterator[Change]:
     if all(entry.target.profile.nconnect is None for entry in server.entries):
         return
     count = _count(server)
@@ -56,7 +56,9 @@ def _of_server(server: Server, facts: Facts) -> Iterator[Change]:
         )
 
 
-def _stuck(server: Server, refused: Mapping[int, Refusal | None], count: int, facts: Facts) -> Refusal | None:
+def _stuck(
+    server: ServerUsers, refused: Mapping[int, Refusal | None], count: int, facts: Facts
+) -> Refusal | None:
     """Return what keeps all entries of a server as they are: the first one that stays, or another mount."""
     named = (
         *((f"{FSTAB}:{line}", found) for line, found in refused.items()),
@@ -72,7 +74,7 @@ def _name(target: Target) -> str:
     return f"the mount at {target.point}" if target.live is not None else target.subject
 
 
-def _count(server: Server) -> int:
+def _count(server: ServerUsers) -> int:
     """Return the number for all shares of a server."""
     targets = [*(entry.target for entry in server.entries), *server.others]
     wanted = (entry.target.profile.nconnect for entry in server.entries)
@@ -90,7 +92,7 @@ def common(targets: Iterable[Target], wanted: Iterable[int | None], asked: Itera
     return min(most, max((*(number for number in wanted if number is not None), *own)))
 
 
-def _why(entry: Entry, server: Server, count: int) -> str:
+def _why(entry: FstabEntry, server: ServerUsers, count: int) -> str:
     profile = entry.target.profile
     if entry.asked is not None and profile.nconnect_max is not None and entry.asked > profile.nconnect_max:
         return f"{profile.name} allows at most {profile.nconnect_max}"

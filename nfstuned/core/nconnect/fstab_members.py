@@ -22,7 +22,7 @@ from nfstuned.parse.fields import clean_path
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FstabEntry:
     """One NFS line of an fstab: its text, and the mount that comes of it."""
 
     target: Target
@@ -49,17 +49,17 @@ class Entry:
 class Mounts:
     """The mounts that a text of fstab asks for, and beside them all others of the host."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[FstabEntry, ...]
     others: tuple[Target, ...]
     """Live ones, and those that mount units and autofs maps ask for."""
     facts: Facts
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class ServerUsers:
     """What shares connections, whatever its version, and who uses it."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[FstabEntry, ...]
     others: tuple[Target, ...]
 
 
@@ -97,18 +97,18 @@ def unsettled(found: Mounts) -> tuple[str, ...]:
     return tuple(dict.fromkeys(asked))
 
 
-def servers(found: Mounts, facts: Facts) -> Sequence[Server]:
+def servers(found: Mounts, facts: Facts) -> Sequence[ServerUsers]:
     """Return the servers of the entries, with all who use them; `facts` have the resolver's answers.
 
     Two that have a name or one of their addresses in common are one.
     """
-    users: list[tuple[frozenset[Id], Entry | Target]] = [
+    users: list[tuple[frozenset[Id], FstabEntry | Target]] = [
         *((ids(entry.target, facts), entry) for entry in found.entries),
         *((ids(target, facts), target) for target in found.others),
     ]
     groups = (
-        Server(
-            tuple(one for one in group if isinstance(one, Entry)),
+        ServerUsers(
+            tuple(one for one in group if isinstance(one, FstabEntry)),
             tuple(one for one in group if isinstance(one, Target)),
         )
         for group in united(users)
@@ -122,7 +122,7 @@ def ids(target: Target, facts: Facts) -> frozenset[Id]:
     return frozenset((name, target.endpoint.port, protocol(target)) for name in names)
 
 
-def _entries(text: str, snapshot: Snapshot, policy: Policy) -> Iterator[Entry]:
+def _entries(text: str, snapshot: Snapshot, policy: Policy) -> Iterator[FstabEntry]:
     lines, blocks = text.split("\n"), ansible_lines(text)
     decides = _deciders(snapshot)
     for request in parse_fstab(text):
@@ -131,7 +131,7 @@ def _entries(text: str, snapshot: Snapshot, policy: Policy) -> Iterator[Entry]:
         decider = decides.get(unit_name(request.point), request)
         elsewhere = "" if decider.file == request.file else f"{decider.file}:{decider.line}"
         target = as_target(decider if elsewhere else request, snapshot, policy)
-        yield Entry(target, lines[request.line - 1], request.line, request.line in blocks, elsewhere)
+        yield FstabEntry(target, lines[request.line - 1], request.line, request.line in blocks, elsewhere)
 
 
 def _deciders(snapshot: Snapshot) -> Mapping[str, Request]:
@@ -147,7 +147,7 @@ def _is_systemds(request: Request) -> bool:
     return request.file != UTAB and request.maker is not Maker.AUTOFS
 
 
-def _others(entries: Sequence[Entry], facts: Facts) -> Iterator[Target]:
+def _others(entries: Sequence[FstabEntry], facts: Facts) -> Iterator[Target]:
     """Yield the mounts that no entry makes; one that an entry's unit has hidden or decided is the entry's."""
     requests = [entry.target.request for entry in entries if entry.target.request is not None]
     own = {_place(mounted_source(one), one.point) for one in requests}

@@ -14,7 +14,7 @@ from nfstuned.core.policy.endpoint import (
     AZURE_FILES,
     NETAPP,
     NFS_PORT,
-    Kind,
+    AddressKind,
     as_address,
     is_loopback,
     kind,
@@ -239,15 +239,15 @@ def is_private(target: Target, facts: Facts) -> bool | None:
     """
     places = addresses(target, facts)
     kinds = {kind(place) for place in places}
-    if not places or kinds & {None, Kind.LOOPBACK}:
+    if not places or kinds & {None, AddressKind.LOOPBACK}:
         return None
     answer = facts.answer(target.endpoint.host)
     named = answer.chain[-1] if answer and answer.chain and places <= _answered(target, facts) else ""
     if ".privatelink." in f".{named}":
         return True
-    if kinds == {Kind.PUBLIC}:
+    if kinds == {AddressKind.PUBLIC}:
         return False
-    return True if kinds <= {Kind.PRIVATE, Kind.CGNAT} else None
+    return True if kinds <= {AddressKind.PRIVATE, AddressKind.CGNAT} else None
 
 
 def share(target: Target) -> str:

@@ -18,7 +18,7 @@ from nfstuned.core.nconnect.first_mount import some
 from nfstuned.core.nconnect.groups import Groups, members
 from nfstuned.core.policy.endpoint import NFS_PORT
 from nfstuned.errors import ParseError
-from nfstuned.model.connections import Ended, Left, LiveHands, LivePlan, Sight, Spot, SwitchSeen, Xprt
+from nfstuned.model.connections import ConnectionHands, Ended, Left, LivePlan, Sight, Spot, SwitchSeen, Xprt
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.kernel import Transport
 from nfstuned.model.mounts import Result
@@ -235,11 +235,11 @@ class _Run:
     """A plan under way."""
 
     plan: LivePlan
-    hands: LiveHands
+    hands: ConnectionHands
     added: list[str] = field(default_factory=list)
 
 
-def carry_out(plan: LivePlan, hands: LiveHands) -> tuple[Ended, ...]:
+def carry_out(plan: LivePlan, hands: ConnectionHands) -> tuple[Ended, ...]:
     """Add what is planned, or take it all back; return what came of each mount."""
     run = _Run(plan, hands)
     problem = _refused(run)
@@ -344,7 +344,7 @@ def _take_back(run: _Run) -> str:
     return f"{added}, and {count(active, 'connection')} carry requests as before{kept}"
 
 
-def _back(name: str, hands: LiveHands) -> str:
+def _back(name: str, hands: ConnectionHands) -> str:
     """Take one away; requests that it was given end first: those of NFSv3 do not move to another one."""
     why = hands.offline(name)
     if why:

@@ -19,7 +19,7 @@ from enum import Enum
 from nfstuned.core.mounts.requests import options
 from nfstuned.core.nconnect.against import Refusal, against
 from nfstuned.core.nconnect.fstab import common
-from nfstuned.core.nconnect.persist_members import Use, Uses, by_conf, servers, unmatched, unnamed
+from nfstuned.core.nconnect.persist_members import SectionUse, Uses, by_conf, servers, unmatched, unnamed
 from nfstuned.model.change import SectionChange
 from nfstuned.model.facts import Facts, Network
 from nfstuned.model.kernel import decimal
@@ -76,7 +76,7 @@ class Fate(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class SectionVerdict:
     """What should become of the section of one name."""
 
     name: str
@@ -92,17 +92,17 @@ class Verdict:
     """A mount of its server would ask for nothing without it."""
 
 
-def verdicts(found: Uses, facts: Facts) -> tuple[Verdict, ...]:
+def verdicts(found: Uses, facts: Facts) -> tuple[SectionVerdict, ...]:
     """Return one for each name under which a server is mounted; `facts` have the resolver's answers."""
     return tuple(one for server in servers(found, facts) for one in _of_server(server, facts))
 
 
-def _of_server(server: tuple[Use, ...], facts: Facts) -> Iterator[Verdict]:
+def _of_server(server: tuple[SectionUse, ...], facts: Facts) -> Iterator[SectionVerdict]:
     names = sorted({use.name for use in server if not unnamed(use.name)})
     if all(use.target.profile.nconnect is None for use in server):
         profile = server[0].target.profile.name
         for name in names:
-            yield Verdict(name, None, Fate.DROP, f"its profile {profile} names no nconnect")
+            yield SectionVerdict(name, None, Fate.DROP, f"its profile {profile} names no nconnect")
         return
     targets = [use.target for use in server]
     count = common(targets, (one.profile.nconnect for one in targets), (use.number for use in server))
@@ -116,31 +116,31 @@ def _of_server(server: tuple[Use, ...], facts: Facts) -> Iterator[Verdict]:
     needed = any(use.asked is None for use in server)
     for name, asked in said.items():
         if asked is None:
-            yield Verdict(name, count, Fate.WRITE, _why(server, count), names=missing, needed=needed)
+            yield SectionVerdict(name, count, Fate.WRITE, _why(server, count), names=missing, needed=needed)
         else:
-            yield Verdict(name, None, Fate.DROP, f"{asked.origin} says it already")
+            yield SectionVerdict(name, None, Fate.DROP, f"{asked.origin} says it already")
 
 
 def _refused(
-    server: tuple[Use, ...], count: int, said: Mapping[str, Asked | None], facts: Facts
-) -> Verdict | None:
+    server: tuple[SectionUse, ...], count: int, said: Mapping[str, Asked | None], facts: Facts
+) -> SectionVerdict | None:
     """Return why no name of a server gets a section, as a verdict about any of them; None where each may."""
     for use in server:
         found = _against(use, facts)
         if found is not None:
             fate = Fate.DROP if found.result is Result.SKIPPED else Fate.KEEP
-            return Verdict("", count, fate, _of_one(use, found.reason, server), found.result)
+            return SectionVerdict("", count, fate, _of_one(use, found.reason, server), found.result)
     for asked in said.values():
         if asked is not None and _number(asked) != count:
-            return Verdict("", count, Fate.DROP, f"{asked.origin} says {asked.text}: that counts")
+            return SectionVerdict("", count, Fate.DROP, f"{asked.origin} says {asked.text}: that counts")
     for use in server:
         reason = _contrary(use, count) if use.asked is not None else unmatched(use, facts)
         if reason:
-            return Verdict("", count, Fate.KEEP, _of_one(use, reason, server))
+            return SectionVerdict("", count, Fate.KEEP, _of_one(use, reason, server))
     return None
 
 
-def _as_others_decide(refused: Verdict, asked: Asked | None) -> Verdict:
+def _as_others_decide(refused: SectionVerdict, asked: Asked | None) -> SectionVerdict:
     """Let no section stay that would count before what another file says to mounts without a number."""
     if refused.fate is not Fate.KEEP or asked is None:
         return refused
@@ -148,7 +148,7 @@ def _as_others_decide(refused: Verdict, asked: Asked | None) -> Verdict:
     return replace(refused, fate=Fate.DROP, reason=reason)
 
 
-def _against(use: Use, facts: Facts) -> Refusal | None:
+def _against(use: SectionUse, facts: Facts) -> Refusal | None:
     """Return what is against several connections, as the mount is and as it will be made again."""
     found = against(use.target, facts)
     if found is None and use.target.live is not None and use.target.request is not None:
@@ -156,14 +156,14 @@ def _against(use: Use, facts: Facts) -> Refusal | None:
     return found
 
 
-def _contrary(use: Use, count: int) -> str:
+def _contrary(use: SectionUse, count: int) -> str:
     if use.asked is None or use.number == count:
         return ""
     asks = f"{use.asked.origin} asks for {use.asked.text}"
     return f"{asks}, and all mounts of a server should ask for one number, here {count}"
 
 
-def _of_one(use: Use, reason: str, server: Sequence[Use]) -> str:
+def _of_one(use: SectionUse, reason: str, server: Sequence[SectionUse]) -> str:
     """Say which mount it is where there are several."""
     alone = len(server) == 1 or reason.startswith(use.subject)
     return reason if alone else f"{use.subject}: {reason}"
@@ -173,7 +173,7 @@ def _number(asked: Asked) -> int | None:
     return options([asked]).number("nconnect")
 
 
-def _why(server: Sequence[Use], count: int) -> str:
+def _why(server: Sequence[SectionUse], count: int) -> str:
     named = (use.target.profile for use in server if use.target.profile.nconnect == count)
     profile = next(named, None)
     if profile is not None:
@@ -188,8 +188,8 @@ _INSTALL = "install nfs-common (Debian, Ubuntu), nfs-utils (RHEL) or nfs-client 
 
 
 def limited(
-    known: Sequence[Verdict], held: Sequence[str], utils: NfsUtils | None, settings: Sequence[Setting]
-) -> tuple[Verdict, ...]:
+    known: Sequence[SectionVerdict], held: Sequence[str], utils: NfsUtils | None, settings: Sequence[Setting]
+) -> tuple[SectionVerdict, ...]:
     """Return the verdicts as the installed mount.nfs lets them be.
 
     `held` are the names that the file has, without those that are to go; `settings` all that others wrote.
@@ -205,20 +205,20 @@ def limited(
     return _one(known, held, f"{utils.name} has one nconnect for all [ Server ] sections", settings)
 
 
-def _unknown(known: Sequence[Verdict], reason: str) -> tuple[Verdict, ...]:
+def _unknown(known: Sequence[SectionVerdict], reason: str) -> tuple[SectionVerdict, ...]:
     return tuple(
         replace(one, fate=Fate.KEEP, reason=reason, result=Result.FAILED) if one.fate is Fate.WRITE else one
         for one in known
     )
 
 
-def _none(known: Sequence[Verdict], held: Sequence[str], reason: str) -> tuple[Verdict, ...]:
+def _none(known: Sequence[SectionVerdict], held: Sequence[str], reason: str) -> tuple[SectionVerdict, ...]:
     return _but(known, held, "", reason)
 
 
 def _one(
-    known: Sequence[Verdict], held: Sequence[str], why: str, settings: Sequence[Setting]
-) -> tuple[Verdict, ...]:
+    known: Sequence[SectionVerdict], held: Sequence[str], why: str, settings: Sequence[Setting]
+) -> tuple[SectionVerdict, ...]:
     """Let one section be: one that is there already, else the first that should be."""
     foreign = next((one for one in settings if one.section == "server" and _is_ours(one.name)), None)
     if foreign is not None:
@@ -238,14 +238,16 @@ def _one(
     return _but(known, held, may[0], f"{has}: put nconnect into the options of the mounts instead")
 
 
-def _but(known: Sequence[Verdict], held: Sequence[str], kept: str, reason: str) -> tuple[Verdict, ...]:
+def _but(
+    known: Sequence[SectionVerdict], held: Sequence[str], kept: str, reason: str
+) -> tuple[SectionVerdict, ...]:
     """Let there be no section but the one of `kept`."""
     names = {one.name for one in known}
-    gone = (Verdict(name, None, Fate.DROP, reason) for name in held if name not in names | {kept})
+    gone = (SectionVerdict(name, None, Fate.DROP, reason) for name in held if name not in names | {kept})
     return (*(one if one.name == kept else _without(one, held, reason) for one in known), *gone)
 
 
-def _without(one: Verdict, held: Sequence[str], reason: str) -> Verdict:
+def _without(one: SectionVerdict, held: Sequence[str], reason: str) -> SectionVerdict:
     """Return the verdict without a section; what was against it before stays the reason, but for its end."""
     if one.fate is Fate.DROP or (one.fate is Fate.KEEP and one.name not in held):
         return one
@@ -253,7 +255,7 @@ def _without(one: Verdict, held: Sequence[str], reason: str) -> Verdict:
     return replace(one, fate=Fate.DROP, reason=reason, number=one.number if one.needed else None)
 
 
-def _is_spare(one: Verdict) -> bool:
+def _is_spare(one: SectionVerdict) -> bool:
     return not one.needed
 
 
@@ -274,7 +276,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PersistPlan:
     """What to do with the file; empty where it is as it should be and nothing was refused."""
 
     changes: tuple[SectionChange, ...]
@@ -288,7 +290,7 @@ class Plan:
         return {name: number for name, number in after.items() if number is not None}
 
 
-def plan_persist(found: Uses, network: Network, utils: NfsUtils | None, held: Held) -> Plan:
+def plan_persist(found: Uses, network: Network, utils: NfsUtils | None, held: Held) -> PersistPlan:
     """Return what is to be changed in nfstuned's file, and what is not, each with its reason.
 
     `network` has the answers about the names that are unsettled; `utils` is the installed mount.nfs.
@@ -299,18 +301,18 @@ def plan_persist(found: Uses, network: Network, utils: NfsUtils | None, held: He
     unused = [name for name in held.sections if name not in names]
     kept = [name for name in held.sections if not (held.prune and name in unused)]
     settled = limited(known, kept, utils, facts.snapshot.settings)
-    pruned = (Verdict(name, None, Fate.DROP, _UNUSED) for name in unused if held.prune)
+    pruned = (SectionVerdict(name, None, Fate.DROP, _UNUSED) for name in unused if held.prune)
     changes = _changes((*settled, *pruned), held.sections)
     gone = {one.server for one in changes if one.result is Result.PLANNED and one.new is None}
-    return Plan(changes, tuple(name for name in unused if name not in gone))
+    return PersistPlan(changes, tuple(name for name in unused if name not in gone))
 
 
-def _changes(settled: Sequence[Verdict], held: Mapping[str, int]) -> tuple[SectionChange, ...]:
+def _changes(settled: Sequence[SectionVerdict], held: Mapping[str, int]) -> tuple[SectionChange, ...]:
     found = (_change(one, held.get(one.name)) for one in settled)
     return tuple(sorted((one for one in found if one is not None), key=lambda one: one.server))
 
 
-def _change(one: Verdict, old: int | None) -> SectionChange | None:
+def _change(one: SectionVerdict, old: int | None) -> SectionChange | None:
     """Return what becomes of a section; None where nothing does, and nothing has to be said."""
     if one.fate is Fate.DROP and old is not None:
         return SectionChange(one.name, old, None, Result.PLANNED, one.reason)

@@ -30,7 +30,7 @@ _KEY = "&"
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class SectionUse:
     """One mount, as it will be made the next time without nfstuned's file."""
 
     target: Target
@@ -55,7 +55,7 @@ class Use:
 class Uses:
     """All mounts of a host or an image whose server has a name; `facts` are without nfstuned's file."""
 
-    all: tuple[Use, ...]
+    all: tuple[SectionUse, ...]
     facts: Facts
 
 
@@ -90,7 +90,7 @@ def _is_open(target: Target, facts: Facts) -> bool:
     return unknown or (is_azure_files(target) and not is_private(target, facts))
 
 
-def servers(found: Uses, facts: Facts) -> Sequence[tuple[Use, ...]]:
+def servers(found: Uses, facts: Facts) -> Sequence[tuple[SectionUse, ...]]:
     """Return the uses of each server; `facts` have the resolver's answers. One name is one server."""
     return united((ids(use.target, facts) | _section(use), use) for use in found.all)
 
@@ -101,7 +101,7 @@ def by_conf(name: str, settings: Sequence[Setting]) -> Asked | None:
     return find(requested(Request(f"{name}:/", "/", "", ""), others), "nconnect")
 
 
-def unmatched(use: Use, facts: Facts) -> str:
+def unmatched(use: SectionUse, facts: Facts) -> str:
     """Return why a section of its server's name would not, or should not, count for a mount; "" for none."""
     found, request = addresses(use.target, facts), use.target.request
     by_address = request is not None and request.maker is Maker.AUTOFS and as_address(use.name) is None
@@ -121,11 +121,11 @@ def unnamed(name: str) -> str:
     return ""
 
 
-def _section(use: Use) -> frozenset[Id]:
+def _section(use: SectionUse) -> frozenset[Id]:
     return frozenset() if unnamed(use.name) else frozenset({(use.name, 0, "section")})
 
 
-def _use(target: Target, settings: Sequence[Setting]) -> Use | None:
+def _use(target: Target, settings: Sequence[Setting]) -> SectionUse | None:
     """Return a mount as it will be made; None where its server is not known before it is."""
     request = target.request
     likely = request or Request(target.source, target.point, "", "", fstype=target.fstype)
@@ -135,7 +135,7 @@ def _use(target: Target, settings: Sequence[Setting]) -> Use | None:
     asked = requested(likely, settings)
     # A mount that was made by hand has no line that says how it comes back: what it has now stays the guess.
     future = target if request is None else replace(target, asked=asked)
-    return Use(future, name, find(asked, "nconnect"))
+    return SectionUse(future, name, find(asked, "nconnect"))
 
 
 def _configured(snapshot: Snapshot, policy: Policy) -> Iterator[Target]:

@@ -16,7 +16,7 @@ from nfstuned.core.nconnect import busy as remountchecks
 from nfstuned.core.nconnect.case import Case, automatic, goal, in_sight, makes
 from nfstuned.core.nconnect.first_mount import depth, lies_in, making, options_again, some
 from nfstuned.core.nconnect.groups import Groups, groups, was_recorded
-from nfstuned.model.connections import Connections, Ended, Hands, Left, Part, Plan, Sight, Way
+from nfstuned.model.connections import Connections, Ended, Hands, Left, Part, RemountPlan, Sight, Way
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.mounts import Maker, Result
 from nfstuned.parse.etc.units import unit_name
@@ -33,7 +33,7 @@ def members(facts: Facts, sight: Sight, point: str) -> tuple[Target, ...]:
     return next(found, ())
 
 
-def plan_remount(case: Case, silent: str = "") -> Plan | Left:
+def plan_remount(case: Case, silent: str = "") -> RemountPlan | Left:
     """Return what is done to a group, or why it is left alone; `silent` is why its server does not answer."""
     apart = next((why for check in remountchecks.APART if (why := check(case))), "")
     if apart:
@@ -65,12 +65,12 @@ def _left(case: Case, reason: str, result: Result) -> Left:
     return Left(points, case.goal.old, case.goal.new, reason, result)
 
 
-def _plan(case: Case, chief: Target) -> Plan:
+def _plan(case: Case, chief: Target) -> RemountPlan:
     outermost = list(case.parts)
     others = [one for one in outermost if one is not chief]
     parts = {id(target): _part(case, target) for target in outermost}
     units = (case.sight.units.get(part.unit) for part in parts.values() if part.unit)
-    return Plan(
+    return RemountPlan(
         old=case.goal.old,
         new=case.goal.new,
         reason=case.goal.reason + _disagreeing(case),
@@ -152,10 +152,10 @@ def _connections(case: Case) -> Connections:
 
 
 @dataclass
-class _Run:
+class _RemountRun:
     """A plan under way."""
 
-    plan: Plan
+    plan: RemountPlan
     hands: Hands
     problem: str = ""
     """The first thing that failed; from then on everything is to be as it was."""
@@ -163,15 +163,15 @@ class _Run:
     """By mount point: what failed there."""
 
 
-def carry_out(plan: Plan, hands: Hands) -> tuple[Ended, ...]:
+def carry_out(plan: RemountPlan, hands: Hands) -> tuple[Ended, ...]:
     """Do what is planned, or put everything back; return what came of each mount, as it is now."""
-    run = _Run(plan, hands)
+    run = _RemountRun(plan, hands)
     _unmount_all(run)
     _mount_all(run)
     return tuple(_ended(part, run) for part in sorted(plan.coming, key=lambda part: part.point))
 
 
-def _unmount_all(run: _Run) -> None:
+def _unmount_all(run: _RemountRun) -> None:
     run.problem = run.hands.reload(run.plan) if run.plan.reload else ""
     for part in run.plan.going:
         if run.problem:
@@ -186,7 +186,7 @@ def _unmount_all(run: _Run) -> None:
     run.problem = run.problem or ("" if right else said)
 
 
-def _mount_all(run: _Run) -> None:
+def _mount_all(run: _RemountRun) -> None:
     """Mount all that is not: a mount that fails is no reason to leave another one away."""
     for part in run.plan.coming:
         if run.hands.mounted(part.point):
@@ -202,7 +202,7 @@ def _mount_all(run: _Run) -> None:
             run.problem = run.problem or f"{part.point} could not be mounted: {why}"
 
 
-def _missing(part: Part, run: _Run) -> str:
+def _missing(part: Part, run: _RemountRun) -> str:
     """Return which mount that a mount lies in is not there; "" for none."""
     outer = (one.point for one in run.plan.coming if _lies_in(part, one))
     return next((point for point in outer if not run.hands.mounted(point)), "")
@@ -227,7 +227,7 @@ def _lies_in(inner: Part, outer: Part) -> bool:
     return inner.point.startswith(outer.point.rstrip("/") + "/")
 
 
-def _ended(part: Part, run: _Run) -> Ended:
+def _ended(part: Part, run: _RemountRun) -> Ended:
     plan, own = run.plan, run.failures.get(part.point, "")
     if not run.hands.mounted(part.point):
         way = part.make if part.from_file or part.before is None else part.before

@@ -17,7 +17,7 @@ from nfstuned.model.kernel import Mount, Options, Server, Volume
 from nfstuned.model.mounts import Endpoint, Superblock, Tunnel
 
 
-class Kind(str, Enum):
+class AddressKind(str, Enum):
     """The kinds of addresses that matter to a client of a file server."""
 
     LOOPBACK = "loopback"
@@ -32,12 +32,12 @@ class Kind(str, Enum):
 
 
 _RANGES = (
-    (Kind.LOOPBACK, ("127.0.0.0/8", "::1/128")),
-    (Kind.LINK_LOCAL, ("169.254.0.0/16", "fe80::/10")),
-    (Kind.PRIVATE, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")),
-    (Kind.CGNAT, ("100.64.0.0/10",)),
+    (AddressKind.LOOPBACK, ("127.0.0.0/8", "::1/128")),
+    (AddressKind.LINK_LOCAL, ("169.254.0.0/16", "fe80::/10")),
+    (AddressKind.PRIVATE, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")),
+    (AddressKind.CGNAT, ("100.64.0.0/10",)),
     (
-        Kind.SPECIAL,
+        AddressKind.SPECIAL,
         (
             *("0.0.0.0/8", "192.0.0.0/24", "192.0.2.0/24", "198.18.0.0/15", "198.51.100.0/24"),
             *("203.0.113.0/24", "224.0.0.0/3"),
@@ -51,7 +51,7 @@ _NAT64 = ip_network("64:ff9b::/96")
 """RFC 6052: a public IPv4 address behind a translator; private ones must not be written so."""
 
 
-def kind(text: str) -> Kind | None:
+def kind(text: str) -> AddressKind | None:
     """Return the kind of an address, an IPv4-mapped one as the IPv4 address it is; None for a name."""
     address = as_address(text)
     if address is None:
@@ -60,13 +60,13 @@ def kind(text: str) -> Kind | None:
         if address in network:
             return known
     outside = address.version == 4 or address in _GLOBAL_IPV6 or address in _NAT64  # noqa: PLR2004 - IPv4
-    return Kind.PUBLIC if outside and address not in _DOCUMENTATION_IPV6 else Kind.SPECIAL
+    return AddressKind.PUBLIC if outside and address not in _DOCUMENTATION_IPV6 else AddressKind.SPECIAL
 
 
 def all_public(addresses: Iterable[str]) -> bool:
     """Whether there is an address, and each of them is public."""
     kinds = {kind(address) for address in addresses}
-    return kinds == {Kind.PUBLIC}
+    return kinds == {AddressKind.PUBLIC}
 
 
 def same(left: str, right: str) -> bool:

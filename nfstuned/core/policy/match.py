@@ -43,7 +43,7 @@ class Choice:
     why: str
 
 
-class Rule:
+class PolicyRule:
     """One [[policy]] entry, compiled."""
 
     __slots__ = ("_any_name", "_any_server", "_export", "_names", "_networks", "_point", "choice")
@@ -85,7 +85,7 @@ class Matcher:
     __slots__ = ("_profiles", "_rules")
 
     def __init__(self, policy: Policy) -> None:
-        self._rules = tuple(Rule(entry, policy.profile(entry.profile)) for entry in policy.assignments)
+        self._rules = tuple(PolicyRule(entry, policy.profile(entry.profile)) for entry in policy.assignments)
         self._profiles = {profile.name: profile for profile in policy.profiles}
 
     def choices(self, subject: Subject, endpoint: Endpoint) -> tuple[Choice, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nfstuned.core.nconnect.groups import groups, is_azure_files, is_netapp, version
-from nfstuned.core.rules.parameters import Wish, lasting, parameter
+from nfstuned.core.rules.parameters import ParameterWish, lasting, parameter
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault, Need, Rule, Severity
 from nfstuned.model.kernel import decimal
@@ -26,8 +26,8 @@ def _at_least(value: str) -> bool:
     return number is not None and number >= _LEAST
 
 
-SLOT_TABLE = Wish("sunrpc.tcp_max_slot_table_entries", str(_MOST), _at_most, "sunrpc-slots.conf")
-SESSION_SLOTS = Wish("nfs.max_session_slots", str(_LEAST), _at_least, "nfs-slots.conf")
+SLOT_TABLE = ParameterWish("sunrpc.tcp_max_slot_table_entries", str(_MOST), _at_most, "sunrpc-slots.conf")
+SESSION_SLOTS = ParameterWish("nfs.max_session_slots", str(_LEAST), _at_least, "nfs-slots.conf")
 _VERSIONS = {SLOT_TABLE.name: "3", SESSION_SLOTS.name: "4.1"}
 """The version of NFS that each is about."""
 _DEFAULTS = {SLOT_TABLE.name: 65536, SESSION_SLOTS.name: 64}
@@ -42,7 +42,7 @@ class Crowd:
     value: int
 
 
-def crowd(facts: Facts, wish: Wish) -> Crowd | None:
+def crowd(facts: Facts, wish: ParameterWish) -> Crowd | None:
     """Return the mounts of Azure NetApp Files that want another value; None for none, or if nothing tells."""
     wanted = _VERSIONS[wish.name]
     users = tuple(target for target in facts.nfs if is_netapp(target) and version(target) == wanted)

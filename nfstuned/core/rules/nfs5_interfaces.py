@@ -15,7 +15,7 @@ _SIZES = "https://learn.microsoft.com/azure/virtual-machines/sizes"
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class VmSeries:
     """The "Max Network Bandwidth" column of one page, read 2026-11-20; it counts what the VM sends."""
 
     page: str
@@ -39,20 +39,20 @@ _V5E = (*_V5, (20, 12500))
 
 _SERIES = (
     # The page gives 2000 for 8 and for 16 CPUs, as for 4: that does not fit the sizes above, and is left out.
-    Series(
+    VmSeries(
         f"{_SIZES}/general-purpose/dsv3-series",
         "Standard_D{}s_v3",
         ((2, 1000), (4, 2000), (32, 16000), (48, 24000), (64, 30000)),
     ),
-    Series(f"{_SIZES}/general-purpose/dv4-series", "Standard_D{}_v4", _V4),
-    Series(f"{_SIZES}/general-purpose/dsv5-series", "Standard_D{}s_v5", _V5),
-    Series(f"{_SIZES}/general-purpose/ddsv5-series", "Standard_D{}ds_v5", _V5),
-    Series(f"{_SIZES}/memory-optimized/esv5-series", "Standard_E{}s_v5", _V5E),
-    Series(f"{_SIZES}/memory-optimized/esv5-series", "Standard_E{}is_v5", ((104, 100000),)),
-    Series(f"{_SIZES}/memory-optimized/edv5-series", "Standard_E{}d_v5", _V5E),
-    Series(f"{_SIZES}/memory-optimized/edv5-series", "Standard_E{}id_v5", ((104, 100000),)),
-    Series(f"{_SIZES}/memory-optimized/edsv5-series", "Standard_E{}ds_v5", _V5E),
-    Series(f"{_SIZES}/memory-optimized/edsv5-series", "Standard_E{}ids_v5", ((104, 100000),)),
+    VmSeries(f"{_SIZES}/general-purpose/dv4-series", "Standard_D{}_v4", _V4),
+    VmSeries(f"{_SIZES}/general-purpose/dsv5-series", "Standard_D{}s_v5", _V5),
+    VmSeries(f"{_SIZES}/general-purpose/ddsv5-series", "Standard_D{}ds_v5", _V5),
+    VmSeries(f"{_SIZES}/memory-optimized/esv5-series", "Standard_E{}s_v5", _V5E),
+    VmSeries(f"{_SIZES}/memory-optimized/esv5-series", "Standard_E{}is_v5", ((104, 100000),)),
+    VmSeries(f"{_SIZES}/memory-optimized/edv5-series", "Standard_E{}d_v5", _V5E),
+    VmSeries(f"{_SIZES}/memory-optimized/edv5-series", "Standard_E{}id_v5", ((104, 100000),)),
+    VmSeries(f"{_SIZES}/memory-optimized/edsv5-series", "Standard_E{}ds_v5", _V5E),
+    VmSeries(f"{_SIZES}/memory-optimized/edsv5-series", "Standard_E{}ids_v5", ((104, 100000),)),
 )
 _EGRESS = {
     series.pattern.format(cpus).lower(): Egress(mbit_per_s, series.page)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from nfstuned.core.mounts.kernels import el8_build
 from nfstuned.core.nconnect.groups import is_azure_files
-from nfstuned.core.rules.parameters import Wish, lasting, parameter
+from nfstuned.core.rules.parameters import ParameterWish, lasting, parameter
 from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Fault, Need, Rule, Severity
 
@@ -72,7 +72,7 @@ def id_mapping(facts: Facts) -> Iterator[Fault]:
     if found is None or _maps_nothing(found[0]) or not any(map(is_azure_files, facts.nfs)):
         return
     value, place = found
-    wish = Wish(name, "Y", _maps_nothing, "nfs-idmapping.conf")
+    wish = ParameterWish(name, "Y", _maps_nothing, "nfs-idmapping.conf")
     live = f"for now: echo Y | sudo tee {_RUNNING}, then umount and mount again" if facts.live else ""
     yield Fault(
         name,

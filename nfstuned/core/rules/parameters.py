@@ -12,7 +12,7 @@ from nfstuned.model.system import KernelSetting, System
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ParameterWish:
     """What a parameter should be: the value to write, and which other values are right as well."""
 
     name: str
@@ -37,7 +37,7 @@ def parameter(facts: Facts, name: str) -> tuple[str, str] | None:
     return (setting.value, f"{setting.file}:{setting.line}") if setting else None
 
 
-def lasting(facts: Facts, wish: Wish) -> str:
+def lasting(facts: Facts, wish: ParameterWish) -> str:
     """Return how a parameter gets a value for good, "" where what it will have at the next boot fits.
 
     What decides now is changed, for nothing that comes before it would count. What a package brought is left
@@ -56,7 +56,7 @@ def lasting(facts: Facts, wish: Wish) -> str:
     return f"write {line} into {file}"
 
 
-def new_file(facts: Facts, wish: Wish) -> tuple[str, str] | None:
+def new_file(facts: Facts, wish: ParameterWish) -> tuple[str, str] | None:
     """Return the file that can be made so that a parameter gets its value for good, and its line.
 
     None where something else has to be changed, which `lasting` tells.
@@ -67,7 +67,7 @@ def new_file(facts: Facts, wish: Wish) -> tuple[str, str] | None:
     return _new_file(wish, setting)
 
 
-def _new_file(wish: Wish, setting: KernelSetting | None) -> tuple[str, str]:
+def _new_file(wish: ParameterWish, setting: KernelSetting | None) -> tuple[str, str]:
     """Return the file and the line, after a package's own setting where there is one."""
     module, _, key = wish.name.partition(".")
     folder, line = "modprobe.d", f"options {module} {key}={wish.value}"

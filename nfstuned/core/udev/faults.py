@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from nfstuned.model.udev import UdevDefect, UdevRule
-from nfstuned.parse.udev.rules import Line, join_lines, parse_udev_rules
+from nfstuned.parse.udev.rules import JoinedLine, join_lines, parse_udev_rules
 
 _ABOUT = re.compile(r"\bbdi\b|\bread_ahead_kb\b")
 _FLATTENED = re.compile(r"\\\s*,?\s*[A-Z]+(?:\{[^}]*\})?\s*[-+:=!]=?")
@@ -74,8 +74,8 @@ def _pieces(text: str, everywhere: Mapping[int, str]) -> Iterator[_Piece]:
     asking = {rule.line for rule in parsed.rules if _asks_only(rule)}
     lines = text.splitlines()
     for item in join_lines(text):
-        first, last = (item.first, item.last) if isinstance(item, Line) else (item.line, item.last)
-        source = item.text if isinstance(item, Line) else "".join(lines[first - 1 : last])
+        first, last = (item.first, item.last) if isinstance(item, JoinedLine) else (item.line, item.last)
+        source = item.text if isinstance(item, JoinedLine) else "".join(lines[first - 1 : last])
         said = tuple(defect for defect in parsed.defects if (defect.line, defect.last) == (first, last))
         useless = any(defect.dropped and defect.message.startswith(_NO_EFFECT) for defect in said)
         yield _Piece(first, last, source, said, useless or first in asking, everywhere.get(first))

@@ -21,7 +21,7 @@ from nfstuned.host.look.host import observe_stats
 from nfstuned.host.look.sunrpc import SWITCHES, observe_switch
 from nfstuned.host.network.ping import pings
 from nfstuned.host.root import Root
-from nfstuned.model.connections import LiveHands, LivePlan, Node, SwitchSeen
+from nfstuned.model.connections import ConnectionHands, LivePlan, MountNode, SwitchSeen
 from nfstuned.model.kernel import Mount, Transport
 from nfstuned.parse.proc.mountinfo import parse_mountinfo, parse_nodes
 
@@ -37,7 +37,7 @@ _STEP_S = 0.05
 Seen = SwitchSeen | ParseError | None
 
 
-class LiveGround:
+class SunrpcGround:
     """This host, as a raise needs to know it."""
 
     def __init__(self, root: Root) -> None:
@@ -49,7 +49,7 @@ class LiveGround:
             return "only root can add connections"
         return container(self._root)
 
-    def nodes(self) -> tuple[Node, ...]:
+    def nodes(self) -> tuple[MountNode, ...]:
         """Return all mounts of this mount namespace."""
         return parse_nodes(self._root.read_or_empty(f"{self._root.view}/mountinfo"))
 
@@ -57,7 +57,7 @@ class LiveGround:
         """Return the connections of superblocks, or why they cannot be understood; None for unknown ones."""
         return {device: _seen(self._root, device) for device in sorted(devices)}
 
-    def hands(self, plan: LivePlan, signals: Sequence[int]) -> LiveHands:
+    def hands(self, plan: LivePlan, signals: Sequence[int]) -> ConnectionHands:
         """Return who carries out a plan; `signals` grows when it is to end."""
         return SysfsHands(self._root, plan, signals)
 

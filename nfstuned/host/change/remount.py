@@ -19,7 +19,17 @@ from nfstuned.host.look.users import Holders, path_uses
 from nfstuned.host.network.ping import ping
 from nfstuned.host.network.reach import Place, reach
 from nfstuned.host.root import Root
-from nfstuned.model.connections import RELOAD, Connections, Hands, Node, Part, Plan, Sight, UnitState, Way
+from nfstuned.model.connections import (
+    RELOAD,
+    Connections,
+    Hands,
+    MountNode,
+    Part,
+    RemountPlan,
+    Sight,
+    UnitState,
+    Way,
+)
 from nfstuned.model.facts import Reachable
 from nfstuned.model.kernel import Mount, Volume
 from nfstuned.parse.etc.units import PROPERTIES, parse_units
@@ -42,7 +52,7 @@ _STEP_S = 0.1
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
-class LiveGround:
+class MountGround:
     """This host, as a remount needs to know it."""
 
     def __init__(self, root: Root) -> None:
@@ -54,7 +64,7 @@ class LiveGround:
             return "only root can unmount, and see all that uses a mount"
         return container(self._root)
 
-    def nodes(self) -> tuple[Node, ...]:
+    def nodes(self) -> tuple[MountNode, ...]:
         """Return all mounts of this mount namespace."""
         return parse_nodes(self._root.read_or_empty(f"{self._root.view}/mountinfo"))
 
@@ -74,7 +84,7 @@ class LiveGround:
 
     def hands(self, places: Sequence[Place], signals: Sequence[int]) -> Hands:
         """Return who carries out a plan; `places` must open, and `signals` grows when it is to end."""
-        return LiveHands(self._root, places, signals)
+        return MountHands(self._root, places, signals)
 
 
 def container(root: Root) -> str:
@@ -127,7 +137,7 @@ def _unusable(name: str, states: Mapping[str, UnitState]) -> str:
     return f"{name} {state.against}" if state.against else ""
 
 
-class LiveHands:
+class MountHands:
     """The tools of this host. They do nothing where the server says nothing.
 
     Of its `places` the first must answer as an NFS server; where that is the end of a tunnel, the others
@@ -140,7 +150,7 @@ class LiveHands:
         self._signals = signals
         self._patience_s = PATIENCE_S
 
-    def reload(self, plan: Plan) -> str:
+    def reload(self, plan: RemountPlan) -> str:
         """Let systemd read its files, and look at what the units are then."""
         if problem := run(RELOAD.argv, SYSTEMCTL_S).problem:
             return f"{RELOAD}: {problem}"
@@ -176,7 +186,7 @@ class LiveHands:
         found = self._mount(point)
         return None if found is None else found.options.number("nconnect") or 1
 
-    def held(self, plan: Plan) -> str:
+    def held(self, plan: RemountPlan) -> str:
         """Return what still keeps the connections after a while; "" where they are gone."""
         end = time.monotonic() + GONE_S
         while (why := self._held(plan.connections)) and time.monotonic() < end:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from nfstuned.host.command import run
-from nfstuned.host.look.nfsmount import NFS_CONF, Found, MountConf
+from nfstuned.host.look.nfsmount import NFS_CONF, Collected, MountConf
 from nfstuned.host.look.udev import FOLDERS
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import Mount
@@ -104,7 +104,7 @@ def _settings(root: Root) -> tuple[Setting, ...]:
     """
     table = root.read(f"{root.view}/mountinfo")
     mounts = (*parse_mountinfo(table, family=NFS), *parse_mountinfo(table, family=SMB))
-    found = Found()
+    found = Collected()
     MountConf(root, [one.point for one in mounts if isinstance(one, Mount)], found, NFS_CONF).read()
     if found.unread:
         raise OSError(errno.EIO, "; ".join(found.unread))

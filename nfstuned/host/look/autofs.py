@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nfstuned.errors import ParseError
-from nfstuned.host.look.nfsmount import Found, below
+from nfstuned.host.look.nfsmount import Collected, below
 from nfstuned.host.root import Root
 from nfstuned.model.requests import AutoMap, MapEntry, MapInclude
 from nfstuned.parse.etc.autofs import DIRECT, MASTER, WILDCARD, mount_requests, parse_map, parse_master
@@ -33,7 +33,7 @@ class AutoMaps:
 
     root: Root
     mounted: Sequence[str]
-    found: Found
+    found: Collected
     maps: list[AutoMap] = field(default_factory=list)
 
     def read(self) -> None:

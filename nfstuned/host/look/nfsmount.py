@@ -16,7 +16,7 @@ from nfstuned.parse.etc.nfsmount import FILE, VENDOR_FILE, drop_ins, included, p
 
 
 @dataclass
-class Found:
+class Collected:
     """What the files ask for, and what in them could not be understood."""
 
     requests: list[Request] = field(default_factory=list)
@@ -53,7 +53,7 @@ class MountConf:
 
     root: Root
     mounted: Sequence[str]
-    found: Found
+    found: Collected
     file: str = FILE
 
     def read(self) -> None:

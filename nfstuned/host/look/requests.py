@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from nfstuned.host.look.autofs import AutoMaps
-from nfstuned.host.look.nfsmount import Found, MountConf, observe_nfs_utils
+from nfstuned.host.look.nfsmount import Collected, MountConf, observe_nfs_utils
 from nfstuned.host.look.units import STRONG, WEAK, MountUnits
 from nfstuned.host.root import Root
 
 
-def observe_intent(root: Root, mounted: Sequence[str]) -> Found:
+def observe_intent(root: Root, mounted: Sequence[str]) -> Collected:
     """Return what fstab, mount units, autofs maps and nfsmount.conf ask for, the first of them first.
 
     `mounted` are the points below which nothing may be read: a dead server would hang it.
     """
-    found = Found()
+    found = Collected()
     MountConf(root, mounted, found).read()
     _mix(root, found)
     units = MountUnits(root, found)
@@ -27,7 +27,7 @@ def observe_intent(root: Root, mounted: Sequence[str]) -> Found:
     return found
 
 
-def _mix(root: Root, found: Found) -> None:
+def _mix(root: Root, found: Collected) -> None:
     """Mark the settings where the installed mount.nfs does not keep the sections of different names apart."""
     utils = observe_nfs_utils(root) if found.settings else None
     if utils is not None and utils.mixes_sections:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from nfstuned.errors import ParseError
-from nfstuned.host.look.nfsmount import Found
+from nfstuned.host.look.nfsmount import Collected
 from nfstuned.host.root import FSTAB, Root
 from nfstuned.model.mounts import Maker, Request
 from nfstuned.model.requests import UnitSetting
@@ -31,7 +31,7 @@ class MountUnits:
     """A reader of mount units; `seen` are the names that need not be looked at again."""
 
     root: Root
-    found: Found
+    found: Collected
     seen: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from nfstuned.host.look.nfsmount import below
 from nfstuned.host.root import Root
-from nfstuned.model.connections import Node, PathUse, Space, Use
+from nfstuned.model.connections import BusyUse, MountNode, PathUse, Space
 from nfstuned.parse.proc.mountinfo import node_at, parse_nodes
 from nfstuned.parse.proc.processes import (
     parse_exports,
@@ -47,10 +47,10 @@ class Holders:
     """All processes and mount namespaces of a host, as they are when this is made."""
 
     root: Root
-    nodes: tuple[Node, ...]
+    nodes: tuple[MountNode, ...]
     """The mounts of this namespace."""
     _processes: list[_Process] = field(default_factory=list)
-    _spaces: dict[int, tuple[str, tuple[Node, ...]]] = field(default_factory=dict)
+    _spaces: dict[int, tuple[str, tuple[MountNode, ...]]] = field(default_factory=dict)
     _own: int = 0
 
     def __post_init__(self) -> None:
@@ -67,27 +67,27 @@ class Holders:
         others = (found for number, found in self._spaces.items() if number != self._own)
         return tuple(Space(process, nodes) for process, nodes in others if nodes)
 
-    def uses(self, devices: frozenset[str]) -> tuple[Use, ...]:
+    def uses(self, devices: frozenset[str]) -> tuple[BusyUse, ...]:
         """Return what processes have of these superblocks."""
         everywhere = [*self.nodes, *(node for _, nodes in self._spaces.values() for node in nodes)]
         ids = {node.mount_id: node.device for node in everywhere if node.device in devices}
         return tuple(use for process in self._processes for use in self._of(process, ids, devices))
 
-    def _of(self, process: _Process, ids: dict[int, str], devices: frozenset[str]) -> Iterator[Use]:
+    def _of(self, process: _Process, ids: dict[int, str], devices: frozenset[str]) -> Iterator[BusyUse]:
         folder = f"proc/{process.pid}"
         nodes = self.nodes if process.space == self._own else self._spaces[process.space][1]
         for link, what in _PLACES:
             path = self.root.link(f"{folder}/{link}")
             node = node_at(path, nodes) if path else None
             if node is not None and node.device in devices:
-                yield Use(node.device, f"{process.title} {what} at {path}")
+                yield BusyUse(node.device, f"{process.title} {what} at {path}")
         for number in self.root.names(f"{folder}/fd"):
             opened = ids.get(parse_mount_id(self.root.read_or_empty(f"{folder}/fdinfo/{number}")) or 0)
             if opened:
-                yield Use(opened, f"{process.title} has {self.root.link(f'{folder}/fd/{number}')} open")
+                yield BusyUse(opened, f"{process.title} has {self.root.link(f'{folder}/fd/{number}')} open")
         for device, path in parse_mapped(self.root.read_or_empty(f"{folder}/maps")).items():
             if device in devices:
-                yield Use(device, f"{process.title} has {path} mapped")
+                yield BusyUse(device, f"{process.title} has {path} mapped")
 
     def _space(self, pid: str) -> int:
         """Return the number of a process's mount namespace; 0 where it is gone."""
@@ -97,7 +97,7 @@ class Holders:
             return 0
 
 
-def path_uses(root: Root, nodes: Sequence[Node]) -> tuple[PathUse, ...]:
+def path_uses(root: Root, nodes: Sequence[MountNode]) -> tuple[PathUse, ...]:
     """Return what the kernel uses without a process: swap, loop devices, exports, sockets, overlays."""
     swaps = parse_swaps(root.read_or_empty("proc/swaps"))
     overlays = [node for node in nodes if node.fstype == "overlay"]
@@ -128,7 +128,7 @@ def _loops(root: Root) -> Iterator[PathUse]:
             yield PathUse(path, f"/dev/{name} is made of {path}")
 
 
-def _exported(root: Root, nodes: Sequence[Node]) -> Iterator[str]:
+def _exported(root: Root, nodes: Sequence[MountNode]) -> Iterator[str]:
     mounted = [node.point for node in nodes if node.fstype in _NETWORK]
     names = [name for name in _EXPORTS if not below("/" + name, mounted)]
     yield from dict.fromkeys(path for name in names for path in parse_exports(root.read_or_empty(name)))

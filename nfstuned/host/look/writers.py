@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from nfstuned.host.look.nfsmount import NFS_CONF, Found, MountConf
+from nfstuned.host.look.nfsmount import NFS_CONF, Collected, MountConf
 from nfstuned.host.root import Root
 from nfstuned.model.requests import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Setting
 from nfstuned.parse.etc.writers import parse_aznfs, parse_ini
@@ -27,7 +27,7 @@ def observe_writers(root: Root, mounted: Sequence[str] = ()) -> tuple[Setting, .
 
 
 def _nfsrahead(root: Root, mounted: Sequence[str]) -> Iterator[Setting]:
-    found = Found()
+    found = Collected()
     MountConf(root, mounted, found, NFS_CONF).read()
     for setting in found.settings:
         if setting.section == NFSRAHEAD and setting.argument is None:

@@ -70,7 +70,7 @@ _LOOPBACK = ("127.0.0.1", "::1")
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Names:
     """What one source says of one name."""
 
     addresses: tuple[str, ...] = ()
@@ -127,10 +127,10 @@ def _own(root: Root, names: Sequence[str]) -> dict[str, Answer]:
 
 
 def _answer(
-    name: str, sources: tuple[str, ...], known: Mapping[str, tuple[str, ...]], told: Mapping[str, _Found]
+    name: str, sources: tuple[str, ...], known: Mapping[str, tuple[str, ...]], told: Mapping[str, _Names]
 ) -> Answer:
     """Return the first source's answer that has addresses, else why there is none."""
-    found = _Found(error="not in /etc/hosts, and nsswitch.conf leaves DNS out")
+    found = _Names(error="not in /etc/hosts, and nsswitch.conf leaves DNS out")
     for source in sources:
         if source == "files" and name in known:
             return Answer(name, known[name])
@@ -153,19 +153,19 @@ def _knows_nothing(source: str, name: str) -> bool:
     return source in ("files", "dns", "myhostname")
 
 
-def _ask_dns(root: Root, names: Sequence[str], seconds: float, port: int) -> dict[str, _Found]:
+def _ask_dns(root: Root, names: Sequence[str], seconds: float, port: int) -> dict[str, _Names]:
     resolver = _resolver(root.read_or_empty("etc/resolv.conf"), seconds, port)
-    late = _Found(error=f"no answer within {seconds:g} s", final=False)
+    late = _Names(error=f"no answer within {seconds:g} s", final=False)
     # What one record type said counts also where the other is never answered: it must be told in time.
     end = time.monotonic() + seconds * _IN_TIME
-    jobs: dict[str, Callable[[], _Found]] = {
+    jobs: dict[str, Callable[[], _Names]] = {
         name: partial(_search, resolver, name, end, late) for name in names
     }
     found = parallel(jobs, seconds)
     return {name: found.get(name, late) for name in names}
 
 
-def _search(resolver: Resolver, name: str, end: float, late: _Found) -> _Found:
+def _search(resolver: Resolver, name: str, end: float, late: _Names) -> _Names:
     """Return what glibc finds by its search list (__res_context_search in resolv/res_query.c).
 
     It goes on where a name does not exist, has no address or its server fails, and stops at any other
@@ -178,8 +178,8 @@ def _search(resolver: Resolver, name: str, end: float, late: _Found) -> _Found:
         written = dns.name.from_text(name, origin=None)
         candidates = _candidates(resolver, written)
     except (dns.exception.DNSException, UnicodeError) as error:
-        return _Found(error=f"not a host name: {error}")
-    as_written, tried = written.derelativize(dns.name.root), list[_Found]()
+        return _Names(error=f"not a host name: {error}")
+    as_written, tried = written.derelativize(dns.name.root), list[_Names]()
     for candidate in candidates:
         if all(one.final or _SERVFAIL in one.error for one in tried) or candidate == as_written:
             tried.append(_query_all(resolver, candidate, end, late))
@@ -205,16 +205,16 @@ def _candidates(resolver: Resolver, written: Name) -> list[Name]:
     return list(found | {as_written: None})
 
 
-def _query_all(resolver: Resolver, name: Name, end: float, late: _Found) -> _Found:
+def _query_all(resolver: Resolver, name: Name, end: float, late: _Names) -> _Names:
     """Return the addresses of both kinds of one name; glibc asks for them together."""
-    jobs: dict[str, Callable[[], _Found]] = {
+    jobs: dict[str, Callable[[], _Names]] = {
         kind: partial(_query, resolver, name, kind, end) for kind in TYPES
     }
     found = parallel(jobs, max(end - time.monotonic(), 0))
     return _join([found.get(kind, late) for kind in TYPES], late)
 
 
-def _verdict(tried: Sequence[_Found], *, written_first: bool) -> _Found:
+def _verdict(tried: Sequence[_Names], *, written_first: bool) -> _Names:
     """Return why no candidate has an address, as glibc does; a doubt about one of them is a doubt."""
     chain = max((one.chain for one in tried), key=len)
     doubt = next((one for one in tried if not one.final), None)
@@ -243,7 +243,7 @@ def _resolver(text: str, seconds: float, port: int) -> Resolver:
     return resolver
 
 
-def _query(resolver: Resolver, name: Name, kind: str, end: float) -> _Found:
+def _query(resolver: Resolver, name: Name, kind: str, end: float) -> _Names:
     """Return one record type of one name; never raises."""
     import dns.exception  # noqa: PLC0415 - as above
     import dns.resolver  # noqa: PLC0415
@@ -253,14 +253,14 @@ def _query(resolver: Resolver, name: Name, kind: str, end: float) -> _Found:
         answer = resolver.resolve(name, kind, lifetime=left, raise_on_no_answer=False)
     except dns.resolver.NXDOMAIN as error:
         chains = [_chain(response) for response in error.kwargs["responses"].values()]
-        return _Found(chain=max(chains, key=len), error=_NO_NAME)
+        return _Names(chain=max(chains, key=len), error=_NO_NAME)
     except dns.exception.Timeout:
-        return _Found(error="", final=False)
+        return _Names(error="", final=False)
     except dns.exception.DNSException as error:
-        return _Found(error=str(error).partition(": ")[2] or str(error), final=False)
+        return _Names(error=str(error).partition(": ")[2] or str(error), final=False)
     # Name servers rotate them; a check that is run twice should say the same twice.
     addresses = tuple(sorted((record.to_text() for record in answer.rrset or ()), key=ip_address))
-    return _Found(addresses, _chain(answer.response), "" if addresses else _NO_ADDRESS)
+    return _Names(addresses, _chain(answer.response), "" if addresses else _NO_ADDRESS)
 
 
 def _chain(message: QueryMessage) -> tuple[str, ...]:
@@ -274,14 +274,14 @@ def _chain(message: QueryMessage) -> tuple[str, ...]:
     return tuple(alias[0].target.to_text(omit_final_dot=True).lower() for alias in aliases)
 
 
-def _join(found: Sequence[_Found], late: _Found) -> _Found:
+def _join(found: Sequence[_Names], late: _Names) -> _Names:
     """Return what the record types say together: any address counts; a name that is not has no types."""
     addresses = tuple(address for one in found for address in one.addresses)
     chain = max((one.chain for one in found), key=len)
     if addresses:
-        return _Found(addresses, chain)
+        return _Names(addresses, chain)
     verdicts = [one.error for one in found if one.final]
     if len(verdicts) == len(found) or _NO_NAME in verdicts:
-        return _Found((), chain, next((error for error in verdicts if error != _NO_ADDRESS), _NO_ADDRESS))
+        return _Names((), chain, next((error for error in verdicts if error != _NO_ADDRESS), _NO_ADDRESS))
     error = next(one.error for one in found if not one.final)
-    return _Found((), chain, error or late.error, final=False)
+    return _Names((), chain, error or late.error, final=False)

@@ -24,7 +24,7 @@ _SPECIFIER = re.compile(r"%([A-Za-z0-9%])")
 
 
 @dataclass
-class _Reader:
+class _UnitReader:
     """What was read so far, and where."""
 
     file: str
@@ -37,7 +37,7 @@ class _Reader:
 
 def parse_unit(text: str, file: str) -> tuple[UnitSetting | ParseError, ...]:
     """Return the assignments of a unit file or drop-in in their order, of all sections."""
-    reader = _Reader(file)
+    reader = _UnitReader(file)
     for number, line in _lines(text.removeprefix("\ufeff")):
         content = line.strip(_SPACE)
         if not content:
@@ -111,7 +111,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
     yield start, held
 
 
-def _assign(reader: _Reader, number: int, content: str) -> None:
+def _assign(reader: _UnitReader, number: int, content: str) -> None:
     name, separator, value = content.partition("=")
     if reader.section is None:
         reader.refuse(number, f"an assignment outside of a section does not count: {quoted(content)}")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nfstuned.errors import ParseError
-from nfstuned.model.connections import Node
+from nfstuned.model.connections import MountNode
 from nfstuned.model.kernel import Mount, decimal
 from nfstuned.parse.fields import number, quoted, unescape
 from nfstuned.parse.options import parse_kernel_options
@@ -60,7 +60,7 @@ def parse_mount_types(text: str) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def parse_nodes(text: str) -> tuple[Node, ...]:
+def parse_nodes(text: str) -> tuple[MountNode, ...]:
     """Return every mount with its place in the tree and its peer groups; without damaged lines.
 
     The optional fields are described in Documentation/filesystems/sharedsubtree.rst.
@@ -68,9 +68,9 @@ def parse_nodes(text: str) -> tuple[Node, ...]:
     return tuple(node for line in text.split("\n") if (node := _node(line)) is not None)
 
 
-def node_at(path: str, nodes: Sequence[Node]) -> Node | None:
+def node_at(path: str, nodes: Sequence[MountNode]) -> MountNode | None:
     """Return the mount that a path is on, by its name; of several at one place the last is on top."""
-    found: Node | None = None
+    found: MountNode | None = None
     for node in nodes:
         holds = path == node.point or path.startswith(node.point.rstrip("/") + "/")
         if holds and (found is None or len(node.point) >= len(found.point)):
@@ -78,14 +78,14 @@ def node_at(path: str, nodes: Sequence[Node]) -> Node | None:
     return found
 
 
-def _node(line: str) -> Node | None:
+def _node(line: str) -> MountNode | None:
     before, _, after = line.partition(" - ")
     fields, rest = before.split(" "), after.split(" ")
     numbers = (decimal(fields[0]), decimal(fields[1])) if len(fields) >= _LEAST_BEFORE else (None, None)
     if numbers[0] is None or numbers[1] is None or len(rest) != 1 + _AFTER:
         return None
     groups = dict(field.partition(":")[::2] for field in fields[_LEAST_BEFORE:])
-    return Node(
+    return MountNode(
         mount_id=numbers[0],
         parent_id=numbers[1],
         device=fields[2],

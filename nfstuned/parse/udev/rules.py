@@ -21,7 +21,7 @@ _ENDS = re.compile(r"(?:\r\n|\n\r|\n|\r)\0?|\0")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class JoinedLine:
     """A rule's text on one line, without the space before each part."""
 
     first: int
@@ -41,7 +41,7 @@ class _Joiner:
     def open(self) -> bool:
         return self._begun is not None
 
-    def add(self, number: int, line: str) -> Line | UdevDefect | None:
+    def add(self, number: int, line: str) -> JoinedLine | UdevDefect | None:
         """Take one line; return what it ends."""
         if self._begun is None:
             self.first = number
@@ -55,10 +55,10 @@ class _Joiner:
         too_long, self._too_long, self._begun = self._too_long, False, None
         if too_long:
             return UdevDefect(self.first, number, "Line is too long, ignored.", dropped=True)
-        return Line(self.first, number, line) if line else None
+        return JoinedLine(self.first, number, line) if line else None
 
 
-def join_lines(text: str) -> Iterator[Line | UdevDefect]:
+def join_lines(text: str) -> Iterator[JoinedLine | UdevDefect]:
     r"""Yield a file's rules, each on one line, as udev_rules_parse_file() joins them.
 
     A backslash joins only where nothing follows it: after `\ ` with a space the rule ends. Comments between
@@ -128,7 +128,7 @@ def parse_udev_rules(text: str) -> UdevRules:
     return UdevRules(resolved, (*defects, *unresolved))
 
 
-def _rule(line: Line) -> tuple[UdevRule | None, list[str]]:
+def _rule(line: JoinedLine) -> tuple[UdevRule | None, list[str]]:
     """Return one rule, or None where udev drops it, with what udev says; see rule_add_line()."""
     said: list[str] = []
     tokens: list[UdevToken] = []

@@ -93,7 +93,7 @@ _LABEL_WIDTH = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PlotLine:
     """One line: a value for each column of the axis, None where nothing is known."""
 
     name: str
@@ -107,7 +107,7 @@ class Chart:
     """What one chart shows."""
 
     title: str
-    lines: tuple[Line, ...]
+    lines: tuple[PlotLine, ...]
     label: Callable[[float], str]
     """How a number of the scale is written, with its unit."""
     width: int = 500
@@ -119,7 +119,7 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class PlotFrame:
     """The time that charts show, in Unix seconds, and the columns that their lines have in it."""
 
     start: float
@@ -132,7 +132,7 @@ class Frame:
 class _Plot:
     """The area in which lines are, in the units of the picture, and what it shows."""
 
-    frame: Frame
+    frame: PlotFrame
     left: int
     right: int
     ceiling: int
@@ -155,7 +155,7 @@ def esc(text: str) -> str:
     return escape(printable(text), quote=True)
 
 
-def svg(chart: Chart, frame: Frame) -> str:
+def svg(chart: Chart, frame: PlotFrame) -> str:
     """Return the chart as one `<svg>` element; colours come from the page's style sheet."""
     known = [value for line in chart.lines for value in line.values if value is not None]
     if chart.reference is not None:
@@ -201,14 +201,14 @@ def _marks(chart: Chart, plot: _Plot) -> Iterator[str]:
             yield f'<line class="mark" {place}><title>{esc(text)}</title></line>'
 
 
-def _paths(lines: Iterable[Line], plot: _Plot) -> Iterator[str]:
+def _paths(lines: Iterable[PlotLine], plot: _Plot) -> Iterator[str]:
     for line in lines:
         path = _path(line, plot)
         if path:
             yield f'<path class="line {line.style}" d="{path}"/>'
 
 
-def _path(line: Line, plot: _Plot) -> str:
+def _path(line: PlotLine, plot: _Plot) -> str:
     """Return the line through the middles of its columns, interrupted where a column has no value.
 
     A value without neighbours is as wide as its column: a point alone would not be seen.
@@ -241,7 +241,7 @@ def _runs(values: Sequence[float | None]) -> Iterator[tuple[int, list[float]]]:
         yield len(values) - len(run), run
 
 
-def spark(lines: Sequence[Line], frame: Frame) -> str:
+def spark(lines: Sequence[PlotLine], frame: PlotFrame) -> str:
     """Return lines without axes, for a cell of a table; all of them have one scale."""
     top = max((value for line in lines for value in line.values if value is not None), default=0.0)
     plot = _Plot(frame, 0, _SPARK_WIDTH, 2, _SPARK_HEIGHT - 2, top or 1.0)

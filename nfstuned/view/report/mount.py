@@ -10,7 +10,7 @@ from nfstuned.core.samples.series import KINDS, MountSeries
 from nfstuned.model.samples import Event
 from nfstuned.parse.fields import count
 from nfstuned.view.history import duration
-from nfstuned.view.report.chart import Chart, Frame, Line, esc, svg
+from nfstuned.view.report.chart import Chart, PlotFrame, PlotLine, esc, svg
 from nfstuned.view.words import printable
 
 WIDE = 1320
@@ -19,7 +19,9 @@ _TITLES = {"read": "Reads", "write": "Writes", "metadata": "Metadata operations"
 _MARKED_MOST = 100
 
 
-def mount_section(mount: MountSeries, frame: Frame, events: Iterable[Event], number: int) -> Iterator[str]:
+def mount_section(
+    mount: MountSeries, frame: PlotFrame, events: Iterable[Event], number: int
+) -> Iterator[str]:
     """Yield a mount's heading and charts; those of what was never known are left out."""
     yield f'<h2 id="m{number}">{esc(mount.place)}</h2>'
     yield f'<p class="meta"><code>{esc(mount.source)}</code>, {esc(_told(mount))}</p>'
@@ -51,7 +53,7 @@ def _mean_times(mount: MountSeries) -> Iterator[str]:
     yield "</tbody></table></div>"
 
 
-def figure_of(chart: Chart, frame: Frame) -> Iterator[str]:
+def figure_of(chart: Chart, frame: PlotFrame) -> Iterator[str]:
     """Yield a chart with its title and what its lines are."""
     yield f'<figure class="{"wide" if chart.width == WIDE else "half"}">'
     yield f"<figcaption><h3>{esc(chart.title)}</h3>"
@@ -141,8 +143,10 @@ def _trouble(mount: MountSeries) -> Chart:
     return Chart("Retransmissions, errors, timeouts", _lines(mount, seen), _per_second)
 
 
-def _lines(mount: MountSeries, named: Iterable[tuple[str, str, str]]) -> tuple[Line, ...]:
-    return tuple(Line(text, style, mount.lines[name]) for name, text, style in named if name in mount.lines)
+def _lines(mount: MountSeries, named: Iterable[tuple[str, str, str]]) -> tuple[PlotLine, ...]:
+    return tuple(
+        PlotLine(text, style, mount.lines[name]) for name, text, style in named if name in mount.lines
+    )
 
 
 def _speed(value: float) -> str:

@@ -16,7 +16,7 @@ from nfstuned.model.samples import Event
 from nfstuned.parse.fields import count
 from nfstuned.view.check import verdict
 from nfstuned.view.history import duration
-from nfstuned.view.report.chart import Frame, Line, esc, spark
+from nfstuned.view.report.chart import PlotFrame, PlotLine, esc, spark
 from nfstuned.view.report.mount import milliseconds, mount_section, ratio
 
 STYLE = """
@@ -146,11 +146,11 @@ class Page:
     """None for the host's."""
 
     @property
-    def frame(self) -> Frame | None:
+    def frame(self) -> PlotFrame | None:
         """The time that every chart shows; None without samples."""
         if self.axis is None:
             return None
-        return Frame(self.start, max(self.end, self.start + 1.0), self.axis, self.zone)
+        return PlotFrame(self.start, max(self.end, self.start + 1.0), self.axis, self.zone)
 
 
 def page_lines(page: Page) -> Iterator[str]:
@@ -215,9 +215,11 @@ def _samples(page: Page) -> Iterator[str]:
     yield "</tbody></table></div>"
 
 
-def _row(mount: MountSeries, frame: Frame, number: int | None) -> str:
+def _row(mount: MountSeries, frame: PlotFrame, number: int | None) -> str:
     name = esc(mount.place)
-    lines = [Line(key, style, mount.lines.get(key, ())) for key, style in (("read", "s1"), ("write", "s2"))]
+    lines = [
+        PlotLine(key, style, mount.lines.get(key, ())) for key, style in (("read", "s1"), ("write", "s2"))
+    ]
     over_fetch = mount.server_read_bytes / mount.read_bytes if mount.read_bytes >= 1 else None
     numbers = (
         duration(mount.used_s),
