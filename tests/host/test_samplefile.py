@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
 import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -142,15 +140,6 @@ class TestRotation:
         assert all(file.stat().st_size <= most for file in files)
         left = b"".join(file.read_bytes() for file in files)
         assert b"".join(lines).endswith(left)
-
-
-@pytest.fixture
-def readable() -> Iterator[Path]:
-    """A folder that every user may look into, which tmp_path is not."""
-    folder = Path(tempfile.mkdtemp(prefix="nfstuned-test-"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
 
 
 class TestTrouble:
