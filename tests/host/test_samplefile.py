@@ -243,7 +243,8 @@ def test_a_limit_of_the_process_cuts_no_line(root: Root, tmp_path: Path) -> None
         "print(write(Root(sys.argv[1]), *range(100)))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path)],
+        # -B: what Python compiled would be cut off too, and every later run would read that.
+        [sys.executable, "-B", "-c", script, str(tmp_path)],
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
