@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,12 +13,14 @@ import pytest
 
 from tests.users import NOBODY, rights_of
 
+LINTERS = Path(__file__).with_name("test_linters.py")
 TIERS = ("none", "short", "ci", "all")
 
 
 # How long an example takes says more of the machine than of the code.
-hypothesis.settings.register_profile("nfstuned", deadline=None)
-hypothesis.settings.load_profile("nfstuned")
+hypothesis.settings.register_profile("full", deadline=None)
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=20)
+hypothesis.settings.load_profile("full")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -27,20 +31,54 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="what to run on real kernels: none (default), the short scenarios, what ci runs, or all",
     )
     parser.addoption(
+        "--only-lab",
+        action="store_true",
+        help="leave out what boots nothing: `sh dev/test` runs that side by side beforehand",
+    )
+    parser.addoption(
+        "--quick",
+        action="store_true",
+        help="leave out the tests marked slow, and try 20 examples of a property instead of 100",
+    )
+    parser.addoption(
         "--update-golden",
         action="store_true",
         help="write the expected output of commands anew instead of comparing with it; review the difference",
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--quick"):
+        # Before any test's own settings are made: they are made of the profile that counts then.
+        hypothesis.settings.load_profile("quick")
+    if config.getoption("--lab") != "none" and config.getoption("numprocesses", None):
+        raise pytest.UsageError("--lab: the boots of a session share the processors in one process; use -n 0")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What takes a moment comes before what boots kernels, and nothing boots unasked."""
-    boots = [item for item in items if item.get_closest_marker("lab")]
-    quick = [item for item in items if not item.get_closest_marker("lab")]
-    if config.getoption("--lab") == "none":
-        config.hook.pytest_deselected(items=boots)
-        boots = []
-    items[:] = quick + boots
+    """Linters come first, what boots kernels comes last, and nothing boots unasked."""
+    chosen: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    for item in items:
+        (chosen if _is_wanted(config, item) else left_out).append(item)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = sorted(chosen, key=_turn)
+
+
+def _is_wanted(config: pytest.Config, item: pytest.Item) -> bool:
+    if item.get_closest_marker("lab"):
+        return bool(config.getoption("--lab") != "none")
+    if config.getoption("--only-lab"):
+        return False
+    return not (config.getoption("--quick") and item.get_closest_marker("slow"))
+
+
+def _turn(item: pytest.Item) -> int:
+    """When a test's turn comes: what takes seconds comes early, or the other processors wait for its end."""
+    if item.get_closest_marker("lab"):
+        return 3
+    early = item.path == LINTERS or item.get_closest_marker("slow")
+    return 1 if early else 2
 
 
 @pytest.fixture
@@ -53,6 +91,15 @@ def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
         assert text == file.read_text(), f"{file} differs; if that is right: pytest --update-golden"
 
     return compare
+
+
+@pytest.fixture
+def readable() -> Iterator[Path]:
+    """A folder that every user may look into, which tmp_path is not."""
+    folder = Path(tempfile.mkdtemp(prefix="nfstuned-test-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.fixture

@@ -61,11 +61,13 @@ def commands(path: Path) -> Iterator[list[str]]:
 def parse(words: list[str]) -> None:
     """Let click read a command, and run nothing. Raises click.UsageError."""
     command: click.Command = app
+    # click makes a command's --help once, with the names that the first context has for it.
+    context = click.Context(app, info_name="nfstuned", **app.context_settings)
     rest = list(words)
     while isinstance(command, click.Group):
         assert rest[0] in children(command), words
         command = children(command)[rest.pop(0)]
-    command.make_context("nfstuned", rest)
+    command.make_context("nfstuned", rest, parent=context)
 
 
 def test_every_recipe_is_on_the_page_and_the_page_names_no_other() -> None:

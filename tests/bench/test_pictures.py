@@ -55,6 +55,7 @@ def test_a_screen_of_top_is_drawn_as_it_was(tree: Path, monkeypatch: pytest.Monk
     assert svg == pictures.drawn(seen)
 
 
+@pytest.mark.slow
 def test_without_a_mount_in_use_there_is_no_picture(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(screen, "WATCH_S", 2.0)
     with pytest.raises(SystemExit, match="is a mount in use"):

@@ -70,6 +70,7 @@ def _deadly(call: Callable[..., Any], count: Iterator[int], number: int) -> Call
     return deadly
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_bake_that_is_killed_anywhere_can_be_undone_or_completed(image: Image, tmp_path: Path) -> None:
     image.put(DROP_IN, with_sections({"10.9.9.9": 4}))
@@ -134,10 +135,10 @@ def test_a_disk_that_is_full_is_told_and_what_was_written_can_be_taken_back(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has other users' rights to lay down")
-def test_without_root_it_says_so_and_changes_nothing(image: Image) -> None:
-    for folder in (image.tree, *image.tree.parents):
-        if str(folder).startswith(str(image.tree.parents[2])):
-            folder.chmod(0o755)
+def test_without_root_it_says_so_and_changes_nothing(
+    readable: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    image = with_netapp(make("image-debian-13", readable / "image", capsys))
     before = everything(image.tree)
     with rights_of(NOBODY):
         run = image.run("bake")
@@ -247,6 +248,7 @@ def furnish(tree: Path, place: str, thing: str) -> None:
         path.symlink_to(thing)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     odd=st.dictionaries(st.sampled_from(PLACES), THINGS, max_size=4),

@@ -28,6 +28,7 @@ from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message
 from nfstuned.model.policy import Prometheus
 from nfstuned.view.metrics import MOST_SERIES
+from tests.ports import free_port
 from tests.promtool import needs_promtool, promtool
 
 CAPTURE = Path(__file__).parents[1] / "hosts/debian-13-6.12"
@@ -58,13 +59,19 @@ class Host:
         self.sampler.sample(self.tuner.snapshot, builtin_policy())
         self.metrics.update()
 
+    def sample_and_write(self) -> None:
+        """Take a sample, and wait for the end of the child that it starts; who started it still sees how."""
+        before = children()
+        self.sample()
+        for child in children() - before:
+            os.waitid(os.P_PID, int(child), os.WEXITED | os.WNOWAIT)
+
     def sample_until(self, seen: Callable[[], bool]) -> None:
-        """Take samples until something is so, and another one that sees it; a child is busy meanwhile."""
+        """Take samples until something is so, and another one that sees it."""
         end = time.monotonic() + 20
         while not seen():
             assert time.monotonic() < end
-            self.sample()
-            time.sleep(0.2)
+            self.sample_and_write()
         self.sample()
 
     def messages(self) -> list[str]:
@@ -107,11 +114,6 @@ class Host:
 def children() -> set[str]:
     """Return the processes that this one started and did not ask after since, zombies among them."""
     return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture
@@ -269,10 +271,9 @@ def test_a_file_that_cannot_be_written_is_told_once_and_counted(listening: tuple
     host, address = listening
     host.metrics.configure(Prometheus(address, textfile="/absent/nfstuned.prom"))
     for _ in range(3):
-        host.sample()
-        time.sleep(0.5)
+        host.sample_and_write()
     assert host.messages() == ["prometheus.textfile: /absent/nfstuned.prom: No such file or directory"]
-    assert total(host.scrape(address)[2], "nfstuned_textfile_failures_total") >= 1
+    assert total(host.scrape(address)[2], "nfstuned_textfile_failures_total") == 2
 
 
 def seen_times(host: Host, told: str, times: int) -> bool:

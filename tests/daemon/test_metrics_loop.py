@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from nfstuned.host.telemetry.journal import Message
+from tests.ports import free_port
 from tests.promtool import PROMETHEUS, needs_prometheus
 
 pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
@@ -41,11 +42,6 @@ loop.KernelEvents = loop.UdevEvents = Quiet
 loop.MountTable = lambda root: Quiet()  # a file has no changes to wait for
 loop.Daemon(Root(sys.argv[1]), Journal()).run()
 """
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 class Service:

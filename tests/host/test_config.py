@@ -84,14 +84,12 @@ def test_a_file_that_cannot_be_read_is_told_and_the_others_are_checked(etc: Path
     ]
 
 
-def test_a_file_of_others_is_told(
-    etc: Path, root: Root, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_a_file_of_others_is_told(readable: Path, request: pytest.FixtureRequest) -> None:
+    etc = readable / "etc/nfstuned"
+    (etc / "conf.d").mkdir(parents=True)
     (etc / "nfstuned.toml").touch(0o000)
-    for folder in (tmp_path, *list(tmp_path.parents)[:2]):
-        folder.chmod(0o755)
     request.getfixturevalue("as_user")
-    assert told(root) == (f"{etc}/nfstuned.toml: cannot be read: Permission denied",)
+    assert told(Root(str(readable))) == (f"{etc}/nfstuned.toml: cannot be read: Permission denied",)
 
 
 def test_a_child_answers_the_same_as_this_process(etc: Path, root: Root) -> None:

@@ -35,7 +35,10 @@ _CALL = re.compile(r"^([a-z_0-9]+)\(")
 _WRITING = re.compile("^(open|link|rename|unlink|mkdir|chmod|fchmod|fchown|write|fsync|ftruncate|fsetxattr)")
 """What changes nothing leaves what the call before left."""
 
-pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="no strace")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("strace") is None, reason="no strace"),
+]
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,10 @@ _MEMORY = {"brk", "madvise", "mmap", "mremap", "munmap"}
 """They touch no file, and how many there are differs from run to run."""
 _LEFT = {"fstab", "fstab" + BACKUP, ".fstab.nfstuned-new"}
 
-pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="no strace")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("strace") is None, reason="no strace"),
+]
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
 import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -144,15 +142,6 @@ class TestRotation:
         assert b"".join(lines).endswith(left)
 
 
-@pytest.fixture
-def readable() -> Iterator[Path]:
-    """A folder that every user may look into, which tmp_path is not."""
-    folder = Path(tempfile.mkdtemp(prefix="nfstuned-test-"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
-
-
 class TestTrouble:
     def test_a_folder_that_is_not_there_is_a_reason(self, root: Root) -> None:
         file_of(root).parent.rmdir()
@@ -254,7 +243,8 @@ def test_a_limit_of_the_process_cuts_no_line(root: Root, tmp_path: Path) -> None
         "print(write(Root(sys.argv[1]), *range(100)))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path)],
+        # -B: what Python compiled would be cut off too, and every later run would read that.
+        [sys.executable, "-B", "-c", script, str(tmp_path)],
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,

@@ -60,6 +60,7 @@ def test_offline_only_the_kernel_is_asked(tmp_path: Path) -> None:
     assert [route.address for route in network.routes] == ["127.0.0.3", "127.0.0.2"]
 
 
+@pytest.mark.slow  # it waits for the longest that a command may
 def test_whatever_does_not_answer_ends_in_time_and_is_named(tmp_path: Path) -> None:
     names = ("slow.example.com", *(f"{number}.slow.example.com" for number in range(500)))
     zone = dict.fromkeys(names, (("", "SILENT"),))

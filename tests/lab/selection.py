@@ -1,9 +1,10 @@
-"""Which scenarios run on which kernels."""
+"""Which scenarios run on which kernels, and which of them a change touches."""
 
 from __future__ import annotations
 
 import enum
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tests.lab import recipe
@@ -14,6 +15,124 @@ from tests.lab.roots import SUITES
 _ALL = re.compile(r"^pytestmark = [^\n]*?(?:\[[^\]]*?)?\bpytest\.mark\.(long|race)\b", re.MULTILINE)
 """Of one mark, or of a list of them, which may have a line for each."""
 _ONE = re.compile(r"^@pytest\.mark\.(long|race)\b", re.MULTILINE)
+
+ABOUT: Mapping[str, str] = {
+    "test_apply_fstab": "fstab mounts policy",
+    "test_check": "check mounts policy udev nconnect readahead",
+    "test_check_smb": "check",
+    "test_commands": "commands mounts policy readahead nconnect",
+    "test_config": "policy daemon readahead check",
+    "test_dead_server": "daemon readahead samples commands",
+    "test_events": "daemon",
+    "test_external_updates": "daemon readahead commands",
+    "test_first_look": "daemon readahead udev",
+    "test_idle": "daemon readahead samples",
+    "test_journal": "daemon readahead samples",
+    "test_lab": "kernel",
+    "test_live": "live mounts policy",
+    "test_memory": "daemon readahead samples",
+    "test_metrics": "metrics samples daemon readahead check",
+    "test_namespaces": "daemon readahead mounts",
+    "test_option_values": "check mounts",
+    "test_overflow": "daemon readahead",
+    "test_package": "package daemon",
+    "test_persist": "persist mounts policy daemon",
+    "test_read_ahead": "kernel",
+    "test_read_ahead_use": "readahead samples",
+    "test_remount": "remount mounts policy",
+    "test_rivals": "readahead daemon udev check",
+    "test_samples": "samples daemon",
+    "test_samples_kept": "samples daemon commands",
+    "test_sandbox": "package daemon readahead samples",
+    "test_service": "daemon package readahead policy",
+    "test_sharing": "daemon readahead mounts",
+    "test_state": "readahead daemon commands",
+    "test_storm": "daemon readahead",
+    "test_strangers": "readahead daemon udev",
+    "test_time_to_tuned": "daemon readahead udev",
+    "test_tools": "samples metrics",
+    "test_transports": "nconnect mounts",
+    "test_udev_mask": "udev daemon package check",
+    "test_udev_rule": "udev",
+    "test_units": "package udev",
+    "test_unmount": "daemon readahead",
+    "test_value_stays": "daemon readahead udev",
+}
+"""The capabilities that each scenario file is about: those whose change can make it fail.
+
+`kernel` is what no change of nfstuned can: these run when they are changed, or what all of them stand on.
+"""
+PARTS: Mapping[str, str] = {
+    "nfstuned/app/": "check commands",
+    "nfstuned/cli/": "commands",
+    "nfstuned/cli/apply_fstab": "fstab",
+    "nfstuned/cli/apply_live": "live",
+    "nfstuned/cli/apply_persist": "persist",
+    "nfstuned/cli/apply_remount": "remount",
+    "nfstuned/cli/bake": "image",
+    "nfstuned/cli/check": "check",
+    "nfstuned/cli/explain": "check",
+    "nfstuned/cli/group_change": "fstab live persist remount",
+    "nfstuned/cli/install_files": "package udev",
+    "nfstuned/cli/report": "samples",
+    "nfstuned/cli/samples": "samples",
+    "nfstuned/cli/top": "samples",
+    "nfstuned/core/image/": "image",
+    "nfstuned/core/mounts/": "mounts",
+    "nfstuned/core/nconnect/": "nconnect fstab live persist remount",
+    "nfstuned/core/nconnect/fstab": "fstab",
+    "nfstuned/core/nconnect/live": "live",
+    "nfstuned/core/nconnect/persist": "persist",
+    "nfstuned/core/nconnect/remount": "remount",
+    "nfstuned/core/policy/": "policy",
+    "nfstuned/core/readahead/": "readahead",
+    "nfstuned/core/rules/": "check",
+    "nfstuned/core/samples/": "samples metrics",
+    "nfstuned/core/udev/": "udev",
+    "nfstuned/daemon/": "daemon",
+    "nfstuned/daemon/mask": "udev",
+    "nfstuned/daemon/metrics": "metrics",
+    "nfstuned/daemon/persister": "persist",
+    "nfstuned/data/": "policy",
+    "nfstuned/host/change/bdi": "readahead",
+    "nfstuned/host/change/findmnt": "fstab",
+    "nfstuned/host/change/live": "live",
+    "nfstuned/host/change/persist": "persist",
+    "nfstuned/host/change/read_ahead": "readahead",
+    "nfstuned/host/change/remount": "remount",
+    "nfstuned/host/change/state": "readahead",
+    "nfstuned/host/change/udev_mask": "udev",
+    "nfstuned/host/config": "policy",
+    "nfstuned/host/events": "daemon",
+    "nfstuned/host/image_root": "image",
+    "nfstuned/host/look/smb": "check",
+    "nfstuned/host/network/": "check persist fstab",
+    "nfstuned/host/service": "daemon",
+    "nfstuned/host/telemetry/": "samples metrics daemon",
+    "nfstuned/view/": "commands",
+    "nfstuned/view/check": "check",
+    "nfstuned/view/history": "samples",
+    "nfstuned/view/metrics": "metrics",
+    "nfstuned/view/report/": "samples",
+    "nfstuned/view/top": "samples",
+    "dev/package/": "package",
+    "docs/completion/": "package",
+    "docs/man/": "package",
+    "docs/prometheus/": "metrics",
+    "systemd/": "package daemon",
+    "tests/bench/bench_time_to_tuned": "readahead",
+    "tests/bench/bench_tools": "samples",
+    "tests/lab/golden/": "check",
+    "udev/": "udev",
+}
+"""The capabilities that a file is of, by how its path begins; the longest beginning counts.
+
+No scenario is about an `image`: test_first_boot.py boots those, as part of `sh dev/test`.
+"""
+_HOSTS_SIDE = "__main__|conftest|demo|firstboot|outcomes|pictures|quiet|rootdisk|roots|selection|test_|README"
+UNSEEN = re.compile(rf"docs/|\.ci/|dev/|tests/(?!lab/)|tests/lab/({_HOSTS_SIDE})|[A-Z]+(\.md)?$|\.gitignore$")
+"""What no guest sees, unless PARTS has it: texts, unit tests, and the host's side of the lab."""
+EVERYTHING = "all scenarios stand on it"
 
 
 class Length(enum.Enum):
@@ -93,3 +212,27 @@ def lengths(source: str) -> set[Length]:
     if found := _ALL.search(source):
         return {Length(found[1])}
     return {Length.SHORT} | {Length(name) for name in _ONE.findall(source)}
+
+
+def touched(changed: Iterable[str], about: Mapping[str, str] = ABOUT) -> dict[str, str]:
+    """Return the scenario files that a change of these files touches, each with the reason.
+
+    Files are named from the project's folder. One that is of no capability touches everything, unless no
+    guest sees it.
+    """
+    chosen: dict[str, str] = {}
+    for file in sorted(changed):
+        for name in sorted(about):
+            if reason := _reason(file, name, set(about[name].split())):
+                chosen.setdefault(name, f"{file}: {reason}")
+    return dict(sorted(chosen.items()))
+
+
+def _reason(file: str, scenario: str, about: set[str]) -> str:
+    """Return why a change of the file touches the scenario; nothing where it does not."""
+    if file.startswith("tests/lab/scenarios/test_"):
+        return "itself" if file.endswith(f"/{scenario}.py") else ""
+    begins = [part for part in PARTS if file.startswith(part)]
+    if begins:
+        return ", ".join(sorted(about & set(PARTS[max(begins, key=len)].split())))
+    return "" if UNSEEN.match(file) else EVERYTHING

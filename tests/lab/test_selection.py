@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.lab import recipe, selection
+from tests.lab.payload import PROJECT, SCENARIOS
 from tests.lab.rootdisk import Way
 from tests.lab.roots import SUITES
 from tests.lab.selection import Length
 
 NAMES = [series.name for series in recipe.SERIES]
+FILES = {file.stem for file in SCENARIOS.glob("test_*.py")}
 
 
 def test_no_tier_forgets_a_kernel() -> None:
@@ -63,3 +67,81 @@ def test_ci_boots_root_disks_of_each_way_and_suite_and_a_release_on_every_kernel
     assert set(ci) < set(everything)
     assert len(set(everything)) == len(everything)
     assert selection.disks("short") == selection.disks("none") == ()
+
+
+def test_every_scenario_file_says_what_it_is_about() -> None:
+    assert set(selection.ABOUT) == FILES
+
+
+def test_each_capability_has_files_and_scenarios() -> None:
+    about = {word for words in selection.ABOUT.values() for word in words.split()}
+    parts = {word for words in selection.PARTS.values() for word in words.split()}
+    assert about - parts == {"kernel"}
+    assert parts - about == {"image"}
+
+
+@pytest.mark.parametrize("part", selection.PARTS)
+def test_each_part_is_still_there(part: str) -> None:
+    """Its files are elsewhere by now? Then say so in PARTS, or their changes touch everything."""
+    assert (PROJECT / part).is_dir() if part.endswith("/") else list(PROJECT.glob(f"{part}*"))
+
+
+@pytest.mark.parametrize(
+    ("file", "about"),
+    [
+        ("nfstuned/core/readahead/plan.py", "readahead"),
+        ("nfstuned/core/nconnect/fstab_text.py", "fstab"),
+        ("nfstuned/host/telemetry/scrape.py", "metrics"),
+        ("nfstuned/cli/check.py", "check"),
+        ("systemd/nfstuned.service", "package"),
+        ("tests/lab/golden/clean.txt", "check"),
+    ],
+)
+def test_a_file_touches_the_scenarios_about_its_capability(file: str, about: str) -> None:
+    wanted = {name for name, words in selection.ABOUT.items() if about in words.split()}
+    chosen = selection.touched([file])
+    assert wanted <= set(chosen) < FILES
+    assert all(chosen[name].startswith(f"{file}: ") and about in chosen[name] for name in wanted)
+
+
+def test_the_longest_beginning_of_a_path_counts() -> None:
+    assert set(selection.touched(["nfstuned/core/nconnect/live.py"])) == {"test_live"}
+    of_all = {"test_live", "test_persist", "test_remount", "test_apply_fstab", "test_transports"}
+    assert of_all <= set(selection.touched(["nfstuned/core/nconnect/groups.py"]))
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        *("nfstuned/errors.py", "nfstuned/model/mounts.py", "nfstuned/parse/proc/mountstats.py"),
+        *("nfstuned/host/root.py", "nfstuned/new/room.py", "pyproject.toml", "who/knows"),
+        *("tests/lab/kit/daemon.py", "tests/lab/scenarios/conftest.py", "tests/lab/recipe.py"),
+    ],
+)
+def test_what_others_stand_on_touches_everything(file: str) -> None:
+    assert selection.touched([file]) == dict.fromkeys(sorted(FILES), f"{file}: all scenarios stand on it")
+
+
+def test_a_scenario_touches_itself() -> None:
+    file = "tests/lab/scenarios/test_idle.py"
+    assert selection.touched([file]) == {"test_idle": f"{file}: itself"}
+    assert selection.touched(["tests/lab/scenarios/test_that_is_gone.py"]) == {}
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        *("README.md", "LICENSE", "docs/images.md", "docs/rules/NFS101.md", ".ci/run", "dev/test"),
+        *("tests/core/test_rates.py", "tests/conftest.py", "tests/lab/test_guest.py", "tests/lab/README.md"),
+    ],
+)
+def test_what_no_guest_sees_touches_nothing(file: str) -> None:
+    assert selection.touched([file]) == {}
+
+
+def test_the_first_of_several_reasons_is_told() -> None:
+    changed = ["udev/99-nfstuned.rules", "tests/lab/scenarios/test_udev_rule.py", "README.md"]
+    chosen = selection.touched(changed)
+    assert chosen["test_udev_rule"] == "tests/lab/scenarios/test_udev_rule.py: itself"
+    assert chosen["test_udev_mask"] == "udev/99-nfstuned.rules: udev"
+    assert selection.touched([]) == {}
