@@ -40,7 +40,7 @@ def status_document(rows: Sequence[StatusRow], rules: Sequence[StatusRules]) -> 
 def rule_lines(rules: Sequence[StatusRules]) -> tuple[str, ...]:
     """Return who writes read-aheads beside the service, and who is kept from it."""
     return tuple(
-        f"udev: {one.file} is masked by {one.masked_by} while the service runs"
+        f"udev: {one.file.rpartition('/')[2]} is masked while the service runs ({one.masked_by})"
         if one.masked_by
         else f"udev: {one.file} writes read-aheads, too: nfstuned check"
         for one in rules

@@ -170,12 +170,14 @@ def _journal(daemon: Daemon, mounting: Mounting) -> None:
     """List the daemon's entries among the two ends of mount(8)."""
     _say("heading", "The journal, in times from the start of mount(8)")
     _say("command", "journalctl -u nfstuned")
-    entries = [entry for entry in daemon.entries() if entry["MESSAGE_ID"] != Message.SAMPLE.id]
+    # Those without an id are what the unit's masks of udev's rules print.
+    entries = [entry for entry in daemon.entries() if entry.get("MESSAGE_ID") != Message.SAMPLE.id]
     events = [(_wall(entry) - mounting.wall, entry["MESSAGE"]) for entry in entries]
     events += [(0.0, "(mount starts)"), (mounting.took_s, "(mount returns)")]
     for after, text in sorted(events):
         _say("output", f"{_time(after, signed=True):>9}  {text}")
-    told = [entry["NFSTUNED_NEW_KB"] for entry in entries if entry["MESSAGE_ID"] == Message.READ_AHEAD_SET.id]
+    set_entries = [entry for entry in entries if entry.get("MESSAGE_ID") == Message.READ_AHEAD_SET.id]
+    told = [entry["NFSTUNED_NEW_KB"] for entry in set_entries]
     _promise(str(AZURES_KB) in told, "the journal does not tell of the change")
 
 
