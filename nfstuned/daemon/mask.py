@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from nfstuned.core.udev.mask import choose
 from nfstuned.host.change.udev_mask import (
@@ -19,54 +20,89 @@ from nfstuned.host.change.udev_mask import (
     udev_runs,
 )
 from nfstuned.host.root import Root
+from nfstuned.host.telemetry.journal import Journal, Message, Priority, connected
 from nfstuned.model.udev import MASKS
 
 DONE, FAILED = 0, 1
 
 
-def change(root: Root, verb: str, tell: Callable[[], str] = reload_rules) -> int:
-    """Do what a command's name says, and print what became of each file; return the exit status."""
-    try:
-        return {"mask": _mask, "unmask": _unmask}[verb](root, tell)
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        hint = "; run it as root" if isinstance(error, PermissionError) and os.geteuid() else ""
-        sys.stderr.write(f"udev's rules stay as they are: {where}{error.strerror}{hint}\n")
+def change(root: Root, verb: str) -> int:
+    """Do what a command's name says, and tell what became of each file; return the exit status.
+
+    The journal is told where the unit runs this, and else the terminal.
+    """
+    masks = Masks(root, Journal() if connected(os.environ) else None)
+    return masks.make() if verb == "mask" else masks.take()
+
+
+@dataclass(frozen=True, slots=True)
+class Masks:
+    """The masks of one host. Nothing is raised: the daemon starts and ends whatever becomes of them."""
+
+    root: Root
+    journal: Journal | None = None
+    reload_rules: Callable[[], str] = reload_rules
+    """Has udev read its rules again, and returns why it could not."""
+
+    def make(self) -> int:
+        """Bring the masks in line with what an administrator has set by now; return the exit status."""
+        try:
+            return self._make() if udev_runs(self.root) else DONE
+        except OSError as error:
+            return self._failed(_reason(error))
+
+    def take(self) -> int:
+        """Leave udev as it was; return the exit status."""
+        try:
+            masked = made_masks(self.root)
+            take_masks(self.root, masked)
+        except OSError as error:
+            return self._failed(_reason(error))
+        self._tell_removed(masked)
+        return self._reload() if masked else DONE
+
+    def _make(self) -> int:
+        seen = observe_masks(self.root)
+        choice = choose(seen.files, seen.settings)
+        wanted = [mask.name for mask in choice if not mask.left]
+        new = [name for name in wanted if name not in seen.masked]
+        old = [name for name in seen.masked if name not in wanted]
+        take_masks(self.root, old)
+        make_masks(self.root, new)
+        self._tell_removed(old)
+        for name in wanted:
+            path = f"/{MASKS}/{name}"
+            self._tell(Message.RULE_MASKED, f"{path} masks the distribution's rule", file=path)
+        for mask in choice:
+            if mask.left:
+                text = f"{mask.name} is left as it is: {mask.left}"
+                self._tell(Message.RULE_LEFT, text, file=mask.name, reason=mask.left)
+        return self._reload() if old or new else DONE
+
+    def _tell_removed(self, names: list[str] | tuple[str, ...]) -> None:
+        for name in names:
+            path = f"/{MASKS}/{name}"
+            self._tell(Message.RULE_UNMASKED, f"{path} removed", file=path)
+
+    def _reload(self) -> int:
+        problem = self.reload_rules()
+        return self._failed(f"udev could not be told: {problem}") if problem else DONE
+
+    def _failed(self, reason: str) -> int:
+        if self.journal is None:
+            sys.stderr.write(f"{reason}\n")
+        else:
+            self.journal.send(Message.RULES_FAILED, reason, Priority.WARNING, reason=reason)
         return FAILED
 
-
-def _mask(root: Root, tell: Callable[[], str]) -> int:
-    """Bring the masks in line with what an administrator has set by now."""
-    if not udev_runs(root):
-        return DONE
-    seen = observe_masks(root)
-    choice = choose(seen.files, seen.settings)
-    wanted = [one.name for one in choice if not one.left]
-    new = [name for name in wanted if name not in seen.masked]
-    old = [name for name in seen.masked if name not in wanted]
-    take_masks(root, old)
-    make_masks(root, new)
-    for name in old:
-        sys.stdout.write(f"/{MASKS}/{name} removed\n")
-    for name in wanted:
-        sys.stdout.write(f"/{MASKS}/{name} masks the distribution's rule\n")
-    for one in choice:
-        if one.left:
-            sys.stdout.write(f"{one.name} is left as it is: {one.left}\n")
-    return _told(tell) if old or new else DONE
+    def _tell(self, message: Message, text: str, **fields: str) -> None:
+        if self.journal is None:
+            sys.stdout.write(f"{text}\n")
+        else:
+            self.journal.send(message, text, Priority.INFO, **fields)
 
 
-def _unmask(root: Root, tell: Callable[[], str]) -> int:
-    """Leave udev as it was."""
-    masked = made_masks(root)
-    take_masks(root, masked)
-    for name in masked:
-        sys.stdout.write(f"/{MASKS}/{name} removed\n")
-    return _told(tell) if masked else DONE
-
-
-def _told(tell: Callable[[], str]) -> int:
-    problem = tell()
-    if problem:
-        sys.stderr.write(f"udev could not be told: {problem}\n")
-    return FAILED if problem else DONE
+def _reason(error: OSError) -> str:
+    where = f"{error.filename}: " if error.filename else ""
+    hint = "; run it as root" if isinstance(error, PermissionError) and os.geteuid() else ""
+    return f"udev's rules stay as they are: {where}{error.strerror}{hint}"

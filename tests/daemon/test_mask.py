@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.daemon.mask import change
+from nfstuned.daemon.mask import Masks
 from nfstuned.host.root import Root
+from nfstuned.host.telemetry.journal import Journal, Message
 from nfstuned.model.udev import FOLDER_MADE, MASK
 from tests.core.test_udevmask import AMAZONS, STOCK
 
@@ -34,10 +35,10 @@ class Udev:
         path.write_text(text)
 
     def mask(self) -> int:
-        return change(Root(str(self.folder)), "mask", self._tell)
+        return Masks(Root(str(self.folder)), reload_rules=self._tell).make()
 
     def unmask(self) -> int:
-        return change(Root(str(self.folder)), "unmask", self._tell)
+        return Masks(Root(str(self.folder)), reload_rules=self._tell).take()
 
     def tree(self) -> Tree:
         """Everything below the root, with what is in it."""
@@ -159,3 +160,22 @@ def test_what_cannot_be_written_is_told(udev: Udev, capsys: pytest.CaptureFixtur
     assert udev.mask() == 1
     assert "udev's rules stay as they are: " in capsys.readouterr().err
     assert (udev.tree(), udev.told) == (before, 0)
+
+
+def test_the_journal_gets_an_id_and_what_it_promises(udev: Udev) -> None:
+    entries: list[dict[str, str]] = []
+
+    def write(*fields: bytes) -> None:
+        entries.append(dict(field.decode().split("=", 1) for field in fields))
+
+    udev.write(f"usr/lib/udev/rules.d/{EC2}", AMAZONS.replace("15360", "4096"))
+    masks = Masks(Root(str(udev.folder)), Journal(write), lambda: "no udev")
+    assert (masks.make(), masks.take()) == (1, 1)
+    assert [(entry["MESSAGE_ID"], entry.get("NFSTUNED_FILE")) for entry in entries] == [
+        (Message.RULE_MASKED.id, f"/run/udev/rules.d/{NFS}"),
+        (Message.RULE_LEFT.id, EC2),
+        (Message.RULES_FAILED.id, None),
+        (Message.RULE_UNMASKED.id, f"/run/udev/rules.d/{NFS}"),
+        (Message.RULES_FAILED.id, None),
+    ]
+    assert all("unknown" not in entry.values() for entry in entries)

@@ -69,6 +69,14 @@ class Message(Enum):
     """A kernel file has a line that nfstuned does not understand; its other lines count."""
     EVENTS_LOST = ("c8a81271bb5e4897b56023a5be6a0077", ("reason",))
     """The kernel dropped events for want of room; everything was looked at again."""
+    RULE_MASKED = ("025a608cf0324366843fb11937b51555", ("file",))
+    """`file` keeps a udev rule of the distribution from writing read-aheads while the service runs."""
+    RULE_UNMASKED = ("d14c4827bf9b455f9ec5931e3c4a5f1d", ("file",))
+    """`file` was removed: the udev rule that it hid is in force again."""
+    RULE_LEFT = ("81a7c7ba169e49bf805d44f1f4c595b2", ("file", "reason"))
+    """A udev rule that writes read-aheads stays in force, because somebody has changed or configured it."""
+    RULES_FAILED = ("a4806a3e68064e49a072af13fdaa9c4a", ("reason",))
+    """The masks of udev's rules could not be made or taken back, or udev could not be told."""
     UNWATCHED = ("349807775a3445ba8984a88b8dfb674b", ("reason",))
     """Writes of others to a read-ahead are not seen at once: the kernel gives no more watches."""
     SAMPLE = ("ac33837b60f6443f856960df8ada06eb", _MOUNT)
