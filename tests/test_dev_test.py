@@ -1,0 +1,84 @@
+"""`sh dev/test`: which pytests it starts with which arguments, and what their exit statuses become."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[1] / "dev/test"
+SETUP = (
+    'set -eu\ncd "$(dirname "$0")/.."\nfor each in python tests lab; do eval "setup_$each() { :; }"; done\n'
+)
+PYTEST = """\
+#!/bin/sh
+echo "$@" >>started
+case " $* " in *" --only-lab "*) exit "$LAB" ;; esac
+exit "$WITHOUT"
+"""
+
+
+def run(tree: Path, *arguments: str, without: int = 0, lab: int = 0) -> tuple[int, list[str]]:
+    """Return its exit status, and the arguments of each pytest, which end with these statuses."""
+    (tree / "dev").mkdir()
+    shutil.copy(SCRIPT, tree / "dev/test")
+    (tree / "dev/setup.sh").write_text(SETUP)
+    (tree / ".venv/bin").mkdir(parents=True)
+    (tree / ".venv/bin/python").write_text(PYTEST)
+    (tree / ".venv/bin/python").chmod(0o755)
+    environment = {**os.environ, "WITHOUT": str(without), "LAB": str(lab)}
+    done = subprocess.run(
+        ["sh", "dev/test", *arguments], cwd=tree, env=environment, check=False, capture_output=True, text=True
+    )
+    assert ("on kernels" in done.stderr) == ("--only-lab" in (tree / "started").read_text())
+    return done.returncode, (tree / "started").read_text().splitlines()
+
+
+@pytest.mark.parametrize(("option", "tier"), [((), "ci"), (("--all",), "all")])
+def test_what_boots_nothing_runs_side_by_side_and_the_lab_in_one_process(
+    option: tuple[str, ...], tier: str, tmp_path: Path
+) -> None:
+    assert run(tmp_path, *option, "-k", "mine", "tests") == (
+        0,
+        [
+            "-m pytest --numprocesses=logical --dist=worksteal -k mine tests --lab=none",
+            f"-m pytest --lab={tier} --only-lab -k mine tests --numprocesses=0",
+        ],
+    )
+
+
+@pytest.mark.parametrize("status", [0, 1, 5])
+def test_quick_boots_nothing(status: int, tmp_path: Path) -> None:
+    quick = "-m pytest --numprocesses=logical --dist=worksteal --quick -x --lab=none"
+    assert run(tmp_path, "--quick", "-x", without=status, lab=1) == (status, [quick])
+
+
+@pytest.mark.parametrize(
+    ("without", "lab", "status"),
+    [
+        (0, 1, 1),
+        (1, 0, 1),
+        (1, 1, 1),
+        (0, 2, 2),
+        (1, 3, 3),
+        (5, 0, 0),
+        (0, 5, 0),
+        (5, 1, 1),
+        (1, 5, 1),
+        (5, 5, 5),
+    ],
+)
+def test_the_worse_status_counts_and_one_of_them_may_have_chosen_nothing(
+    without: int, lab: int, status: int, tmp_path: Path
+) -> None:
+    found, started = run(tmp_path, without=without, lab=lab)
+    assert (found, len(started)) == (status, 2)
+
+
+@pytest.mark.parametrize("status", [2, 3, 4])
+def test_after_an_interrupt_or_a_wrong_argument_nothing_boots(status: int, tmp_path: Path) -> None:
+    found, started = run(tmp_path, without=status)
+    assert (found, len(started)) == (status, 1)
