@@ -8,6 +8,7 @@ from nfstuned.core.mounts.targets import server_name, targets, with_proposal
 from nfstuned.core.policy.endpoint import as_address, is_loopback
 from nfstuned.core.samples.differences import sends_between
 from nfstuned.core.samples.rates import look, rates
+from nfstuned.errors import ParseError
 from nfstuned.host.look.host import observe, observe_stanzas
 from nfstuned.host.look.image import observe_image
 from nfstuned.host.look.smb import observe_operations, observe_others, observe_smb, operations_between
@@ -69,6 +70,15 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
     network, unknown = outside.ask(_questions(snapshot, mounts, scope), offline=scope.offline)
     measured = _measure(root, snapshot, scope, outside, network) if scope.sample_s > 0 else None
     return replace(facts, network=network, unknown=unknown, measured=measured)
+
+
+def unread(root: Root, snapshot: Snapshot) -> tuple[ParseError, ...]:
+    """Return what this user may not read of all that was wanted for `snapshot`, and what is missed of it."""
+    if not isinstance(root, WitnessRoot):
+        return ()
+    # Where process 1's may not be read, one's own has the same superblocks.
+    complete = bool(snapshot.stats or not snapshot.superblocks)
+    return root.missed((f"{root.view}/mountstats",) if complete else ())
 
 
 def _with_unusable(root: Root, snapshot: Snapshot) -> Snapshot:

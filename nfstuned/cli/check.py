@@ -10,10 +10,11 @@ from typing import Any
 
 import click
 
-from nfstuned.app.facts import Scope, examine
+from nfstuned.app.facts import Scope, examine, unread
+from nfstuned.app.policy import image_policy
 from nfstuned.cli import talk
 from nfstuned.cli.options import RuleName, format_option
-from nfstuned.cli.policy import image_policy, usable_policy
+from nfstuned.cli.policy import usable_policy
 from nfstuned.cli.talk import Patient, live_outside, terminal_width
 from nfstuned.core.rules import RULES
 from nfstuned.core.rules.catalogue import diagnose, select
@@ -67,9 +68,7 @@ def examined(root: Root, policy: Policy, outside: Outside | None, *, offline: bo
 def _tell_doubts(root: Root, report: Report) -> None:
     for doubt in report.doubts:
         talk.note(doubt)
-    # Where process 1's may not be read, one's own has the same superblocks.
-    complete = bool(report.facts.snapshot.stats or not report.facts.snapshot.superblocks)
-    talk.denied(root, harmless=(f"{root.view}/mountstats",) if complete else ())
+    talk.unreadable_lines(unread(root, report.facts.snapshot))
 
 
 def _judge(root: Root, policy: Policy, rules: Sequence[Rule], order: CheckOrder, outside: Outside) -> Report:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -25,10 +24,6 @@ def terminal_width() -> int:
     return get_terminal_size().columns
 
 
-_NOT_MISSED = re.compile(r"proc/(?!1/)\d+/|etc/nfstuned/|etc/fstab$")
-"""Other processes' files, of which there are many, and those that are a problem of their own."""
-
-
 def note(line: str) -> None:
     """Print one line for people."""
     print(printable(line), file=sys.stderr)  # noqa: T201 - stderr is where the command talks
@@ -40,13 +35,10 @@ def unreadable_lines(problems: Iterable[ParseError]) -> None:
         note(line)
 
 
-def denied(root: Root, *, harmless: Iterable[str] = ()) -> None:
+def denied(root: Root, *, harmless: Container[str] = ()) -> None:
     """Name the files that this user may not read; `harmless` are those that were not missed."""
-    if not isinstance(root, WitnessRoot):
-        return
-    for name in root.denied:
-        if name not in harmless and not _NOT_MISSED.match(name):
-            note(f"/{name}: permission denied; root can read it")
+    if isinstance(root, WitnessRoot):
+        unreadable_lines(root.missed(harmless))
 
 
 _SOON_S = 2.0

@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-from nfstuned.host.root import WitnessRoot, demand_name, demand_text
+from nfstuned.host.root import WitnessRoot, demand_folder, demand_name, demand_text
 
 MADE_AT_BOOT = frozenset({"dev", "proc", "run", "sys"})
 """What is there at the first boot is not what an image holds in them; a chroot has the host's own mounted."""
@@ -28,7 +28,7 @@ class ImageRoot(WitnessRoot):
 
     def __init__(self, folder: str) -> None:
         """Take the folder; raises OSError where it is none."""
-        os.close(os.open(folder, _FOLDER))
+        demand_folder(folder)
         super().__init__(folder)
 
     def path(self, name: str) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 
@@ -25,6 +26,8 @@ _KINDS = {
     stat.S_IFLNK: "a link",
 }
 _NULL = os.makedev(1, 3)
+_NOT_MISSED = re.compile(r"proc/(?!1/)\d+/|etc/nfstuned/|etc/fstab$")
+"""Other processes' files, of which there are many, and those that are a problem of their own."""
 
 
 class UnusableError(OSError):
@@ -192,6 +195,11 @@ class WitnessRoot(Root):
         """Return what is no text where one should be, in the order in which it was met."""
         return tuple(ParseError("/" + name, 0, why) for name, why in self.unusable.items())
 
+    def missed(self, harmless: Container[str] = ()) -> tuple[ParseError, ...]:
+        """Return which files this user may not read, but for `harmless` ones and those that nobody misses."""
+        names = (name for name in self.denied if name not in harmless and not _NOT_MISSED.match(name))
+        return tuple(ParseError("/" + name, 0, "permission denied; root can read it") for name in names)
+
 
 def parts_of(fd: int) -> Iterator[bytes]:
     """Yield what is to be read in parts of about PART bytes. Raises OSError.
@@ -217,6 +225,11 @@ def demand_text(status: os.stat_result, name: str) -> None:
     if status.st_size > LARGEST:
         size, most = status.st_size / 1e6, LARGEST / 1e6
         raise UnusableError(errno.EFBIG, f"is {size:.3g} MB, more than {most:.3g} MB: not read", name)
+
+
+def demand_folder(path: str) -> None:
+    """Raise OSError where `path` is no folder."""
+    os.close(os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
 
 
 def demand_name(name: str) -> None:

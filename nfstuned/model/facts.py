@@ -295,5 +295,4 @@ class Report:
     @property
     def doubts(self) -> tuple[str, ...]:
         """What could not be found out or understood, for people, each once."""
-        problems = (str(problem) for problem in self.facts.snapshot.problems)
-        return tuple(dict.fromkeys((*self.facts.unknown, *problems)))
+        return self.diagnosis.doubts

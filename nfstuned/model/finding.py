@@ -99,3 +99,5 @@ class Diagnosis:
     """The ids of the rules that lacked something."""
     crashed: bool = False
     """A rule raised: the verdict is not complete."""
+    doubts: tuple[str, ...] = ()
+    """What could not be found out or understood, for people, each once."""

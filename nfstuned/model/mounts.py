@@ -111,6 +111,8 @@ class Snapshot:
     """The machine is an Azure VM, by its chassis asset tag."""
     page_kb: int = 4
     problems: tuple[ParseError, ...] = ()
+    root: str = "/"
+    """The folder below which it was seen: "/" for this host."""
     stanzas: Mapping[tuple[str, str], MountStats] = field(init=False, repr=False, compare=False)
     """`stats` by source and mount point; of mounts on top of each other the last counts."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nfstuned.app.facts import Scope, examine
-from nfstuned.cli.policy import image_policy
+from nfstuned.app.policy import image_policy
 from nfstuned.core.rules import RULES
 from nfstuned.core.rules.catalogue import diagnose
 from nfstuned.host.config_load import load

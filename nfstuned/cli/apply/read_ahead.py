@@ -5,15 +5,15 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 
 import click
 
+from nfstuned.app import read_ahead
 from nfstuned.cli import talk
 from nfstuned.cli.options import format_option
 from nfstuned.cli.policy import usable_policy
-from nfstuned.core.readahead.plan import insist, named, plan
-from nfstuned.host.change.read_ahead import apply, undo
+from nfstuned.core.readahead.plan import named
+from nfstuned.host.change.read_ahead import undo
 from nfstuned.host.change.state import State
 from nfstuned.host.look.host import observe
 from nfstuned.host.root import Root
@@ -41,16 +41,7 @@ def carry_out(root: Root, form: str) -> int:
     if policy is None:
         return COULD_NOT_TRY
     snapshot, planned = _planned(root, policy)
-    state = State(root)
-    # Where this fails, each action fails after it, and says why.
-    with suppress(OSError):
-        if planned:
-            state.prepare()
-    outcomes = tuple(
-        apply(root, state, outcome.action) if outcome.result is Result.PLANNED else outcome
-        for outcome in planned
-    )
-    return _report(root, form, outcomes, nothing=_nothing(snapshot))
+    return _report(root, form, read_ahead.carry_out(root, planned), nothing=_nothing(snapshot))
 
 
 def take_back(root: Root, form: str) -> int:
@@ -62,9 +53,9 @@ def take_back(root: Root, form: str) -> int:
 
 
 def _planned(root: Root, policy: Policy) -> tuple[Snapshot, tuple[Outcome, ...]]:
-    snapshot = insist(observe(root))
+    snapshot = observe(root)
     talk.unreadable_lines(snapshot.problems)
-    return snapshot, plan(snapshot, policy)
+    return snapshot, read_ahead.plan_anew(snapshot, policy)
 
 
 def _nothing(snapshot: Snapshot) -> str:

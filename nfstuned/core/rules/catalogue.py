@@ -32,8 +32,13 @@ def diagnose(facts: Facts, rules: Iterable[Rule]) -> Diagnosis:
             crashed = True
             message = f"{rule.id} {rule.name} crashed: {type(error).__name__}: {error}"
             findings.append(_finding(CRASHED, Fault(rule.id, message)))
-    # A proposed line and the live mount that it is about may have the same to say.
-    return Diagnosis(tuple(sorted(dict.fromkeys(findings), key=_order)), tuple(skipped), crashed)
+    return Diagnosis(
+        # A proposed line and the live mount that it is about may have the same to say.
+        findings=tuple(sorted(dict.fromkeys(findings), key=_order)),
+        skipped=tuple(skipped),
+        crashed=crashed,
+        doubts=tuple(dict.fromkeys((*facts.unknown, *map(str, facts.snapshot.problems)))),
+    )
 
 
 def select(rules: Sequence[Rule], chosen: Sequence[str], ignored: Sequence[str]) -> tuple[Rule, ...]:

@@ -117,6 +117,7 @@ def _superblocks(root: Root, *, deep: bool, between: Callable[[], None] = nothin
         azure=azure,
         page_kb=bdi.PAGE_KB,
         problems=tuple(found.problems),
+        root=root.prefix,
     )
 
 

@@ -48,6 +48,7 @@ def observe_image(root: Root) -> Snapshot:
             root.read_or_empty("etc/os-release") or root.read_or_empty("usr/lib/os-release")
         ),
         problems=tuple(found.problems),
+        root=root.prefix,
     )
 
 

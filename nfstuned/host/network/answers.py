@@ -1,9 +1,9 @@
-"""The world beyond files, asked for real: name servers, ports, the kernel's routes, Azure, the clock."""
+"""The world beyond files, asked for real (name servers, ports, routes, Azure, the clock), or given."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from nfstuned.host.network import azure
@@ -12,7 +12,7 @@ from nfstuned.host.network.links import observe_links
 from nfstuned.host.network.names import DNS_PORT, resolve
 from nfstuned.host.network.reach import Place, reach
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Answer, Network
+from nfstuned.model.facts import Answer, Network, Reach
 from nfstuned.parse.etc.resolver import is_address
 
 
@@ -35,14 +35,9 @@ class LiveOutside:
         groups = _places(questions, answers)
         reaches = reach(tuple(groups.values()))
         size, silent = azure.vm_size(self.metadata) if questions.azure else (None, "")
-        tried = {(one.address, one.port) for one in reaches}
         unknown = (
-            *(f"{one.host}: {one.error}" for one in answers if one.error and not one.final),
-            *(
-                f"{host} port {port}: not tried"
-                for (host, port), each in groups.items()
-                if not tried & set(each)
-            ),
+            *_unresolved(answers),
+            *_untried(groups, reaches),
             *links.unknown,
             *filter(None, [silent]),
         )
@@ -51,6 +46,40 @@ class LiveOutside:
     def pause(self, seconds: float) -> None:
         """Let time pass between two looks."""
         time.sleep(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedOutside:
+    """A network whose answers are given: nobody is asked, but time passes."""
+
+    network: Network
+
+    def ask(self, questions: Questions, *, offline: bool) -> tuple[Network, tuple[str, ...]]:
+        """Return what is given, and what of the questions it leaves open."""
+        if offline:
+            return Network(routes=self.network.routes, interfaces=self.network.interfaces), ()
+        answers = self.network.answers
+        known = {answer.host for answer in answers}
+        missing = (f"{name}: no answer is given" for name in questions.names if name not in known)
+        untried = _untried(_places(questions, answers), self.network.reaches)
+        return self.network, (*_unresolved(answers), *missing, *untried)
+
+    def pause(self, seconds: float) -> None:
+        """Let time pass between two looks."""
+        time.sleep(seconds)
+
+
+def _unresolved(answers: Iterable[Answer]) -> Iterator[str]:
+    """Name each host that the resolver could not be asked about, and why."""
+    return (f"{answer.host}: {answer.error}" for answer in answers if answer.error and not answer.final)
+
+
+def _untried(groups: Mapping[Place, tuple[Place, ...]], reaches: Iterable[Reach]) -> Iterator[str]:
+    """Name each server to none of whose addresses a connection was tried."""
+    tried = {(reach.address, reach.port) for reach in reaches}
+    return (
+        f"{host} port {port}: not tried" for (host, port), each in groups.items() if tried.isdisjoint(each)
+    )
 
 
 def _addresses(questions: Questions, answers: Iterable[Answer]) -> tuple[str, ...]:

@@ -1,0 +1,199 @@
+"""The Python API of nfstuned: what its commands do, for programs, with typed values and no terminal.
+
+    observe    a host or an image     -> what its NFS mounts are
+    plan       what was observed      -> which read-aheads would change, and why
+    apply      what was planned       -> what came of each change
+    diagnose   a host and its network -> what is wrong, and what to do
+    rates      two looks at counters  -> what each mount delivered in between
+
+`configuration` and `look` read what `plan` and `rates` take. docs/api.md has an example of each.
+
+Stable within a major version (0.x is one) are the names in `__all__`, their parameters, and the meaning of
+the fields of these values. New fields, keyword parameters and members of enumerations may come. A field whose
+type is not named in `__all__`, and every other module of nfstuned, is internal and may change at any time.
+
+`root` is the folder that the files are below: "/" is this host; another folder with proc, sys and etc in it
+is judged as a host of its own. No function touches a mount, so that a dead server holds none of them up. All
+values are frozen, their names carry the units (`_kb` is KiB), and None means that nobody said.
+
+Errors: OSError for a folder or file that cannot be read at all, ConfigError for a configuration that is
+invalid (`problems` has all of them), ParseError for a host whose kernel release cannot be told. Anything less
+is part of the result: `Snapshot.problems`, `Diagnosis.doubts` and `Outcome.reason` say it.
+"""
+
+from __future__ import annotations
+
+import os
+import time as clock
+from collections.abc import Iterable
+from dataclasses import replace
+
+from nfstuned.app.facts import Scope, examine, unread
+from nfstuned.app.policy import configuration as read_configuration
+from nfstuned.app.policy import image_policy
+from nfstuned.app.read_ahead import carry_out, plan_anew
+from nfstuned.core.rules import RULES, catalogue
+from nfstuned.core.samples.rates import look as look_at
+from nfstuned.core.samples.rates import rates
+from nfstuned.errors import ConfigError, ParseError
+from nfstuned.host.image_root import ImageRoot
+from nfstuned.host.look import host
+from nfstuned.host.look.image import observe_image
+from nfstuned.host.network.answers import FixedOutside, LiveOutside
+from nfstuned.host.network.ask import Outside
+from nfstuned.host.root import FSTAB, WitnessRoot, demand_folder, read_proposal
+from nfstuned.model.facts import Answer, Interface, Network, Reach, Reachable, Route
+from nfstuned.model.finding import Diagnosis, Finding, Severity
+from nfstuned.model.kernel import Distribution, KernelRelease, Mount, Options
+from nfstuned.model.mounts import Action, Maker, Outcome, Request, Result, Snapshot, Superblock
+from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
+from nfstuned.model.samples import Look, OpRate, Sample, TransportRate
+
+__all__ = [
+    "Action",
+    "Answer",
+    "Assignment",
+    "ConfigError",
+    "Diagnosis",
+    "Distribution",
+    "Finding",
+    "Interface",
+    "KernelRelease",
+    "Look",
+    "Maker",
+    "Match",
+    "Mount",
+    "Network",
+    "OpRate",
+    "Options",
+    "Outcome",
+    "ParseError",
+    "Policy",
+    "Profile",
+    "Reach",
+    "Reachable",
+    "ReadAhead",
+    "Request",
+    "Result",
+    "Route",
+    "Sample",
+    "Scope",
+    "Severity",
+    "Snapshot",
+    "Superblock",
+    "TransportRate",
+    "apply",
+    "configuration",
+    "diagnose",
+    "look",
+    "observe",
+    "plan",
+    "rates",
+]
+
+Folder = str | os.PathLike[str]
+_HERE = "/"
+
+
+def observe(root: Folder = _HERE, *, image: bool = False) -> Snapshot:
+    """Return what the NFS mounts of a host are, or with `image` what an image's files will mount.
+
+    `problems` also names what this user may not read; root can read all of it. Raises OSError where `root` is
+    no folder, ParseError where it is no host.
+    """
+    opened = _opened(root, image=image)
+    snapshot = observe_image(opened) if image else host.observe(opened)
+    return replace(snapshot, problems=(*snapshot.problems, *opened.problems(), *unread(opened, snapshot)))
+
+
+def configuration(root: Folder = _HERE, *, image: bool = False) -> Policy:
+    """Return the configuration below /etc/nfstuned; the built-in profiles where there is none.
+
+    Raises OSError where `root` is no folder, ConfigError with every problem of every file.
+    """
+    return read_configuration(_opened(root, image=image))
+
+
+def plan(snapshot: Snapshot, policy: Policy | None = None) -> tuple[Outcome, ...]:
+    """Return the changes of read-aheads that `nfstuned apply` would make; a mount that is right has none.
+
+    A change is `Result.PLANNED`, also where `nfstuned undo` took the value back: who plans asks for it anew.
+    The policy is the configuration of the snapshot's root unless another is given; reading it raises OSError
+    and ConfigError. An image has no read-aheads, so that nothing is planned for one.
+    """
+    if not snapshot.superblocks:
+        return ()
+    return plan_anew(snapshot, configuration(snapshot.root) if policy is None else policy)
+
+
+def apply(planned: Iterable[Outcome], root: Folder = _HERE) -> tuple[Outcome, ...]:
+    """Carry out what `plan` returned for a snapshot of `root`, and return what came of each change.
+
+    It takes the rights of root. Each is done, failed or skipped, with the reason; a refusal is no exception.
+    The value from before is kept below run/nfstuned first, for `nfstuned undo`; the new one is read back. A
+    superblock that is gone is skipped, also where its device number is another's by now or `root` is not the
+    plan's. Outcomes that are not planned are returned as they are. Raises OSError where `root` is no folder.
+    """
+    return carry_out(_opened(root, image=False), tuple(planned))
+
+
+def diagnose(
+    root: Folder = _HERE,
+    *,
+    network: Network | None = None,
+    scope: Scope | None = None,
+    policy: Policy | None = None,
+    rules: str = "",
+) -> Diagnosis:
+    """Return what is wrong with a host or an image, as `nfstuned check` does.
+
+    `network` is what the network is taken to say: nobody is asked then, and a name or port without an answer
+    is a doubt. Without it this host's own network is asked, which takes a few seconds at most; that of
+    another root is not known, and rules that need it are skipped. `scope` says what is looked at: by default
+    a host, once; with `sample_s` it takes that many seconds. `rules` are ids, starts of ids ("NFS1") or
+    names, with commas between; "" is all of them.
+
+    `skipped` are the ids of rules that lacked the network, a second look or a running kernel. The policy is
+    the root's configuration unless another is given; of an image whose own is invalid the built-in one, which
+    a finding tells. Raises OSError, ParseError and ConfigError, and ValueError for a word that means no rule.
+    """
+    scope = scope or Scope()
+    words = catalogue.words((rules,))
+    if word := catalogue.unknown(words):
+        raise ValueError(catalogue.correction(word))
+    opened = _opened(root, image=scope.image)
+    if scope.proposal:
+        opened.propose(FSTAB, scope.proposal, read_proposal(scope.proposal))
+    if policy is None:
+        policy = image_policy(opened) if scope.image else read_configuration(opened)
+    outside: Outside = FixedOutside(network or Network())
+    if network is None and opened.prefix == _HERE:
+        outside = LiveOutside(opened)
+    elif network is None:
+        scope = replace(scope, offline=True)
+    facts = examine(opened, policy, scope, outside)
+    diagnosis = catalogue.diagnose(facts, catalogue.select(RULES, words, ()))
+    unreadable = map(str, unread(opened, facts.snapshot))
+    return replace(diagnosis, doubts=tuple(dict.fromkeys((*diagnosis.doubts, *unreadable))))
+
+
+def look(root: Folder = _HERE, *, time: float | None = None, monotonic_s: float | None = None) -> Look:
+    """Return the counters of every visible NFS superblock now, for `rates`.
+
+    `time` (Unix seconds) and `monotonic_s` (seconds of CLOCK_MONOTONIC) are those of this moment; give them
+    where the files below `root` are of another one. Raises OSError where `root` is no folder.
+    """
+    opened = _opened(root, image=False)
+    snapshot, stanzas = host.observe_superblocks(opened, deep=False), host.observe_stanzas(opened)
+    return look_at(
+        snapshot,
+        stanzas,
+        clock.time() if time is None else time,
+        clock.monotonic() if monotonic_s is None else monotonic_s,
+    )
+
+
+def _opened(root: Folder, *, image: bool) -> WitnessRoot:
+    folder = os.fspath(root)
+    demand_folder(folder)
+    return ImageRoot(folder) if image else WitnessRoot(folder)
