@@ -17,7 +17,10 @@ DOC = "usr/share/doc/nfstuned"
 _OWN = PROJECT / "dev/package/files"
 DOCUMENTS = {
     "README.md": "README.md",
+    "docs/guide.md": "guide.md",
+    "docs/json.md": "json.md",
     "docs/architecture.md": "architecture.md",
+    "docs/decisions.md": "decisions.md",
     "docs/kernel-facts.md": "kernel-facts.md",
     "udev/99-nfstuned.rules": "examples/99-nfstuned.rules",
 }

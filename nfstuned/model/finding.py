@@ -77,7 +77,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding, as `nfstuned.check/1` in docs/architecture.md."""
+    """One finding, as `nfstuned.check/1` in docs/json.md."""
 
     rule: str
     name: str

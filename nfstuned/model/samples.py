@@ -84,7 +84,7 @@ class TransportRate:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One superblock over an interval, as `nfstuned.sample/1` in docs/architecture.md."""
+    """One superblock over an interval, as `nfstuned.sample/1` in docs/json.md."""
 
     time: float
     interval_s: float

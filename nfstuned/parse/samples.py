@@ -1,4 +1,4 @@
-"""`nfstuned.sample/1` back to a Sample, from a JSON line or a journal entry (docs/architecture.md).
+"""`nfstuned.sample/1` back to a Sample, from a JSON line or a journal entry (docs/json.md).
 
 Keys that this version does not know are left alone: later ones may write more.
 """

@@ -97,7 +97,7 @@ def mean(times: list[tuple[float, float | None]]) -> float | None:
 
 
 def to_json(sample: Sample) -> dict[str, object]:
-    """Return the sample as a JSON object of the schema `nfstuned.sample/1` (docs/architecture.md)."""
+    """Return the sample as a JSON object of the schema `nfstuned.sample/1` (docs/json.md)."""
     return {
         "schema": "nfstuned.sample/1",
         "time": sample.time,

@@ -1,4 +1,4 @@
-"""README.md: what a reader would try is there, and what it shows of files is what they hold."""
+"""What a reader of README.md, the guide and the installation would try is there, and what they show holds."""
 
 from __future__ import annotations
 
@@ -10,23 +10,28 @@ import click
 import pytest
 
 from nfstuned.cli.app import app, children
+from nfstuned.model.status import StatusRules
 from nfstuned.parse.config.policy import parse_config
+from nfstuned.view.status import rule_lines
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+GUIDE = (ROOT / "docs/guide.md").read_text()
+READ = "\n".join([README, GUIDE, (ROOT / "docs/install.md").read_text()])
+LARGEST_README = 8000
 TEXTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 PROFILES = ROOT / "nfstuned/data/profiles"
 
 
 def _blocks(language: str) -> list[str]:
     """Return the text of the fenced blocks that name this language, "" for those that name none."""
-    found = re.findall(r"^```([a-z]*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    found = re.findall(r"^```([a-z]*)\n(.*?)^```$", READ, re.MULTILINE | re.DOTALL)
     return [text for name, text in found if name == language]
 
 
 def _commands() -> Iterator[list[str]]:
     """Yield the words of each use of nfstuned, in blocks of commands and in the text."""
-    code = "\n".join([*_blocks(""), *re.findall(r"`([^`\n]+)`", README)])
+    code = "\n".join([*_blocks(""), *re.findall(r"`([^`\n]+)`", READ)])
     for words in re.findall(r"^(?:[$#] )?(?:sudo )?nfstuned((?: [a-z-]+)+)", code, re.MULTILINE):
         yield words.split()
 
@@ -40,7 +45,7 @@ def test_every_link_to_a_file_leads_somewhere(text: Path) -> None:
 
 def test_each_example_is_a_valid_configuration() -> None:
     builtin = [(path.name, path.read_text()) for path in sorted(PROFILES.glob("*.toml"))]
-    policies = [parse_config(builtin, [("README.md", example)]) for example in _blocks("toml")]
+    policies = [parse_config(builtin, [("a document", example)]) for example in _blocks("toml")]
     assert any(policy.assignments for policy in policies)
     assert any(policy.prometheus.wanted for policy in policies)
 
@@ -59,7 +64,7 @@ def test_every_command_exists_with_its_options() -> None:
 
 
 def test_every_file_of_the_project_that_is_named_exists() -> None:
-    named = re.findall(r"(?<![\w/])(?:dev|docs|systemd|udev|tests)/[\w./-]*\w", README)
+    named = re.findall(r"(?<![\w/.])(?:dev|docs|systemd|udev|tests)/[\w./-]*\w", READ)
     assert named
     assert [name for name in named if not (ROOT / name).exists()] == []
 
@@ -70,11 +75,20 @@ def test_every_built_in_profile_is_listed_with_its_number() -> None:
             continue
         value = re.search(r'^read_ahead_kb = "?(\d+)', path.read_text(), re.MULTILINE)
         assert value
-        assert re.search(rf"^\| `{path.stem}` \|.*\b{value[1]}\b", README, re.MULTILINE), path.stem
+        assert re.search(rf"^\| `{path.stem}` \|.*\b{value[1]}\b", GUIDE, re.MULTILINE), path.stem
 
 
 def test_the_page_of_the_rule_says_the_speeds_that_the_demonstration_showed() -> None:
-    slow, fast = re.findall(r"-- reading 64 MiB with a round trip of 20 ms: ([\d.]+ MB/s)", README)
+    slow, fast = re.findall(r"-- reading 64 MiB with a round trip of 20 ms: ([\d.]+ MB/s)", GUIDE)
     page = " ".join((ROOT / "docs/rules/NFS101.md").read_text().split())
     assert f"went from {slow} with 128 KiB to {fast} with 15360 KiB" in README
     assert f"measured {slow}, however fast the network, and {fast} with 15360 KiB" in page
+
+
+def test_the_readme_is_read_in_one_go() -> None:
+    assert len(README.encode()) <= LARGEST_README
+
+
+def test_a_status_with_a_mask_is_shown_as_the_command_prints_it() -> None:
+    masked = StatusRules("/usr/lib/udev/rules.d/99-nfs.rules", "/run/udev/rules.d/99-nfs.rules")
+    assert f"{rule_lines([masked])[0]}\n" in README
