@@ -1,12 +1,23 @@
-"""Two looks at mountstats, the rates between them, and where these are kept."""
+"""Two looks at mountstats, the rates between them, and where these are kept.
+
+The classes of a sample are the table of its fields: each attribute has a name, a type and a `Field`, and what
+is written, read back and documented of it follows from these (`fields_of`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import KW_ONLY, dataclass
+from enum import Enum
+from functools import cache
+from inspect import Parameter, signature
+from typing import Annotated, NamedTuple, get_args, get_origin, get_type_hints
 
 from nfstuned.model.kernel import Stanza
+
+SCHEMA = "nfstuned.sample/1"
+MOST = 1e100
+"""No figure is larger, so that sums of them stay finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +54,49 @@ class Look:
     superblocks: tuple[Counted, ...] = ()
 
 
+class Csv(Enum):
+    """Where the CSV of `nfstuned samples` has a field."""
+
+    TABLE = "with those of its table; of operations once, as a sum over all of them"
+    KIND = "once for each kind of operation"
+    LAST = "behind all others, where a new field of a sample moves no column"
+
+
+class Field(NamedTuple):
+    """What is known of one field of a sample; the rest is in its attribute, from which `fields_of` takes it.
+
+    The attribute's name is the key in JSON and in CSV, and in upper case the field of the journal. Its type
+    says whether null is allowed, and no number is negative.
+    """
+
+    source: str
+    """What it is made of, in the words of the kernel's file."""
+    unit: str = ""
+    """Empty for a text, "1" for a plain number."""
+    metric: str = ""
+    """The metric of the same source, without `nfstuned_` and `_total`; its growth is the rate or mean."""
+    csv: Csv = Csv.TABLE
+    most: float = MOST
+    key: str = ""
+    type: object = None
+    absent: object = None
+    """What it is in samples that were written before there was this field."""
+
+
 class OpRate(NamedTuple):
     """One operation of one superblock over an interval; the times are means an operation.
 
     A mean is None when no operation ended in the interval, or when the kernel's sum of times ran backwards.
     """
 
-    per_s: float
-    rtt_ms: float | None
-    queue_ms: float | None
-    exe_ms: float | None
-    retrans_per_s: float
-    errors_per_s: float | None
+    per_s: Annotated[float, Field("ops", "1/s", "mount_operations", Csv.KIND)]
+    rtt_ms: Annotated[float | None, Field("rtt / ops", "ms", "mount_operation_rtt_seconds", Csv.KIND)]
+    queue_ms: Annotated[float | None, Field("queue / ops", "ms", "mount_operation_queue_seconds", Csv.KIND)]
+    exe_ms: Annotated[float | None, Field("execute / ops", "ms", "mount_operation_execute_seconds", Csv.KIND)]
+    retrans_per_s: Annotated[float, Field("transmissions - ops", "1/s", "mount_retransmissions")]
+    errors_per_s: Annotated[float | None, Field("errors", "1/s", "mount_operation_errors")]
     """Replies with an error, a file that does not exist among them; None before Linux 5.3."""
-    timeouts_per_s: float = 0.0
+    timeouts_per_s: Annotated[float, Field("timeouts", "1/s", "mount_timeouts")] = 0.0
     """How often all retries of an operation had passed in vain, and it began again."""
 
 
@@ -70,15 +110,15 @@ class TransportRate:
     because its connection broke, stays in the kernel's count of requests in flight.
     """
 
-    group: str
-    connections: int
-    in_flight: float | None
-    backlog: float | None
-    sending: float | None = None
-    pending: float | None = None
-    max_slots: int | None = None
+    group: Annotated[str, Field("mountinfo: vers, proto, addr, port, xprtsec")]
+    connections: Annotated[int, Field("xprt: lines", "1", "transport_connections")]
+    in_flight: Annotated[float | None, Field("xprt: in-flight sum / sends", "1", "transport_in_flight")]
+    backlog: Annotated[float | None, Field("xprt: backlog sum / sends", "1", "transport_backlog")]
+    sending: Annotated[float | None, Field("xprt: sending sum / sends", "1")] = None
+    pending: Annotated[float | None, Field("xprt: pending sum / sends", "1")] = None
+    max_slots: Annotated[int | None, Field("xprt: most slots", "1", "transport_max_slots")] = None
     """The most requests that one of the connections ever had at once; not of the interval."""
-    connects_per_s: float | None = None
+    connects_per_s: Annotated[float | None, Field("xprt: connects", "1/s", "transport_connects")] = None
     """Connections made, again after an idle one was closed or a broken one was lost; None for UDP."""
 
 
@@ -86,31 +126,49 @@ class TransportRate:
 class Sample:
     """One superblock over an interval, as `nfstuned.sample/1` in docs/json.md."""
 
-    time: float
-    interval_s: float
-    device: str
-    mount_points: tuple[str, ...]
-    source: str
-    read_bytes_per_s: float
-    write_bytes_per_s: float
-    server_read_bytes_per_s: float
-    server_write_bytes_per_s: float
-    over_fetch_ratio: float | None
+    time: Annotated[float, Field("clock", "s", most=1e11)]
+    """At most the year 5138, and the interval three hundred years: beyond, no calendar could show them."""
+    interval_s: Annotated[float, Field("CLOCK_MONOTONIC", "s", most=1e10)]
+    device: Annotated[str, Field("mountinfo: major:minor")]
+    mount_points: Annotated[tuple[str, ...], Field("mountinfo: mount point")]
+    source: Annotated[str, Field("mountinfo: source")]
+    read_bytes_per_s: Annotated[float, Field("bytes: normal + direct read", "B/s", "mount_read_bytes")]
+    write_bytes_per_s: Annotated[float, Field("bytes: normal + direct write", "B/s", "mount_written_bytes")]
+    server_read_bytes_per_s: Annotated[float, Field("bytes: server read", "B/s", "mount_server_read_bytes")]
+    server_write_bytes_per_s: Annotated[
+        float, Field("bytes: server write", "B/s", "mount_server_written_bytes")
+    ]
+    _: KW_ONLY
+    direct_read_bytes_per_s: Annotated[float, Field("bytes: direct read", "B/s", "mount_read_bytes")] = 0.0
+    """The part of `read_bytes_per_s` that went past the page cache (O_DIRECT)."""
+    direct_write_bytes_per_s: Annotated[float, Field("bytes: direct write", "B/s", "mount_written_bytes")] = (
+        0.0
+    )
+    over_fetch_ratio: Annotated[float | None, Field("server read / read", "1")]
     """Bytes read from the server for each byte that programs read; None when they read nothing.
 
     Reads of memory-mapped files are not among the programs' bytes.
     """
+    read_ahead_kb: Annotated[
+        int | None, Field("bdi: read_ahead_kb", "KiB", "mount_read_ahead_bytes", Csv.LAST)
+    ] = None
+    """The superblock's read-ahead; None where it was not the same at both ends of the interval."""
+    rsize_bytes: Annotated[int | None, Field("mountinfo: rsize", "B", csv=Csv.LAST)] = None
+    """The most that one READ asks for, as mounted."""
     ops: Mapping[str, OpRate]
     """The operations that ended in the interval. Those of the transport group as a whole (SEQUENCE, RENEW and
     the like), which the kernel shows in every mount of a server, are in its first sample only."""
     transport: TransportRate
-    direct_read_bytes_per_s: float = 0.0
-    """The part of `read_bytes_per_s` that went past the page cache (O_DIRECT)."""
-    direct_write_bytes_per_s: float = 0.0
-    read_ahead_kb: int | None = None
-    """The superblock's read-ahead; None where it was not the same at both ends of the interval."""
-    rsize_bytes: int | None = None
-    """The most that one READ asks for, as mounted."""
+
+
+@cache
+def fields_of(table: type) -> tuple[Field, ...]:
+    """Return the fields of a sample, of its transport or of an operation, in their order."""
+    hints = get_type_hints(table, include_extras=True)
+    rows = {key: get_args(hint) for key, hint in hints.items() if get_origin(hint) is Annotated}
+    defaults = {name: value.default for name, value in signature(table).parameters.items()}
+    absent = {name: None if value is Parameter.empty else value for name, value in defaults.items()}
+    return tuple(row._replace(key=key, type=kind, absent=absent[key]) for key, (kind, row) in rows.items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,35 +7,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from nfstuned.errors import ParseError
-from nfstuned.model.samples import OpRate, Sample, TransportRate
+from nfstuned.model.samples import MOST, SCHEMA, OpRate, Sample, TransportRate, fields_of
 from nfstuned.parse.fields import quoted
 
-SCHEMA = "nfstuned.sample/1"
 PREFIX = "NFSTUNED_"
 UNKNOWN = "unknown"
 """What the journal holds for a mount point where there is none (host/telemetry/journal.py)."""
-
-_RATES = (
-    "time",
-    "interval_s",
-    "read_bytes_per_s",
-    "write_bytes_per_s",
-    "server_read_bytes_per_s",
-    "server_write_bytes_per_s",
-)
-_LATER_RATES = ("direct_read_bytes_per_s", "direct_write_bytes_per_s")
-"""Keys with a default, which the earliest samples do not have; so have an operation's timeouts."""
-_WAITING = ("in_flight", "backlog", "sending", "pending", "connects_per_s")
-_FLOATS = (*_RATES, *_LATER_RATES, "over_fetch_ratio", *_WAITING)
-_LARGEST = 1e100
-_MOST = {"time": 1e11, "interval_s": 1e10}
-"""In seconds: the year 5138, and three hundred years. Beyond, no calendar could show them."""
-_INTEGERS = ("connections", "max_slots", "read_ahead_kb", "rsize_bytes")
 
 Values = Mapping[str, object]
 
@@ -81,10 +63,9 @@ def _document(entry: Mapping[str, bytes | str]) -> dict[str, object]:
         if name.startswith(PREFIX)
     }
     document: dict[str, object] = dict(fields)
-    for names, kind in ((_FLOATS, float), (_INTEGERS, int)):
-        for name in names:
-            if name in fields:
-                document[name] = _converted(name, fields[name], kind)
+    for name, kind in _NUMBERS.items():
+        if name in fields:
+            document[name] = _converted(name, fields[name], kind)
     document["ops"] = _json(fields, "ops")
     if "mount_points" in fields:
         document["mount_points"] = _json(fields, "mount_points")
@@ -117,50 +98,20 @@ def _json(fields: Mapping[str, str], name: str) -> object:
 
 
 def _sample(values: Values) -> Sample:
-    points = values.get("mount_points")
-    if not isinstance(points, list) or not all(isinstance(point, str) for point in points):
-        raise _wrong("mount_points", "a list of strings", points)
-    for point in points:
-        _demand_text("mount_points", point)
-    ops = _table(values, "ops")
+    ops, transport = _table(values, "ops"), _table(values, "transport")
     return Sample(
-        device=_string(values, "device"),
-        mount_points=tuple(points),
-        source=_string(values, "source"),
-        over_fetch_ratio=_mean(values, "over_fetch_ratio"),
+        **{key: read(key, values.get(key, absent)) for key, absent, read in _SAMPLE},
         ops=MappingProxyType({name: _operation(ops, name) for name in ops}),
-        transport=_transport(_table(values, "transport")),
-        read_ahead_kb=_count(values, "read_ahead_kb"),
-        rsize_bytes=_count(values, "rsize_bytes"),
-        direct_read_bytes_per_s=_later_rate(values, "direct_read_bytes_per_s"),
-        direct_write_bytes_per_s=_later_rate(values, "direct_write_bytes_per_s"),
-        **{name: _rate(values, name) for name in _RATES},
+        transport=TransportRate(*[read(key, transport.get(key, absent)) for key, absent, read in _TRANSPORT]),
     )
 
 
 def _operation(ops: Values, name: str) -> OpRate:
     values = _table(ops, name)
     try:
-        return OpRate(
-            per_s=_rate(values, "per_s"),
-            rtt_ms=_mean(values, "rtt_ms"),
-            queue_ms=_mean(values, "queue_ms"),
-            exe_ms=_mean(values, "exe_ms"),
-            retrans_per_s=_rate(values, "retrans_per_s"),
-            errors_per_s=_mean(values, "errors_per_s"),
-            timeouts_per_s=_later_rate(values, "timeouts_per_s"),
-        )
+        return OpRate(*[read(key, values.get(key, absent)) for key, absent, read in _OPERATION])
     except ValueError as error:
         raise ValueError(f"{quoted(name)}: {error}") from None
-
-
-def _transport(values: Values) -> TransportRate:
-    return TransportRate(
-        group=_string(values, "group"),
-        connections=_integer(values, "connections"),
-        max_slots=_count(values, "max_slots"),
-        **{name: _mean(values, name) for name in _WAITING},
-    )
 
 
 def _table(values: Values, name: str) -> Values:
@@ -170,8 +121,15 @@ def _table(values: Values, name: str) -> Values:
     return value
 
 
-def _string(values: Values, name: str) -> str:
-    value = values.get(name)
+def _points(name: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(point, str) for point in value):
+        raise _wrong(name, "a list of strings", value)
+    for point in value:
+        _demand_text(name, point)
+    return tuple(value)
+
+
+def _string(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise _wrong(name, "a string", value)
     _demand_text(name, value)
@@ -186,34 +144,27 @@ def _demand_text(name: str, value: str) -> None:
         raise _wrong(name, "text", value) from None
 
 
-def _integer(values: Values, name: str) -> int:
-    value = values.get(name)
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _LARGEST:
-        raise _wrong(name, f"a whole number from 0 to {_LARGEST:g}", value)
+def _integer(name: str, value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST:
+        raise _wrong(name, f"a whole number from 0 to {MOST:g}", value)
     return value
 
 
-def _count(values: Values, name: str) -> int | None:
-    return None if values.get(name) is None else _integer(values, name)
+def _count(name: str, value: object) -> int | None:
+    return None if value is None else _integer(name, value)
 
 
-def _later_rate(values: Values, name: str) -> float:
-    """Return a rate that the earliest samples do not have."""
-    return _rate(values, name) if name in values else 0.0
+def _mean(name: str, value: object) -> float | None:
+    return None if value is None else _rate(name, value)
 
 
-def _mean(values: Values, name: str) -> float | None:
-    return None if values.get(name) is None else _rate(values, name)
-
-
-def _rate(values: Values, name: str) -> float:
+def _rate(name: str, value: object) -> float:
     """Return what can be a rate, a time or a mean: not negative, and so small that sums stay finite."""
-    value = values.get(name)
-    most = _MOST.get(name, _LARGEST)
-    if type(value) is float and 0 <= value <= most:  # nearly always, and a day has millions of them
+    if type(value) is float and 0 <= value <= _ALLOWED:  # nearly always, and a day has millions of them
         return value
+    most = _BOUNDS.get(name, MOST)
     if isinstance(value, int) and not isinstance(value, bool):
-        value = float(value) if value <= _LARGEST else math.inf
+        value = float(value) if value <= MOST else math.inf
     if not isinstance(value, float):
         raise _wrong(name, "a number", value)
     if not 0 <= value <= most:
@@ -240,3 +191,20 @@ def _shown(value: object) -> str:
 def _start(line: bytes) -> str:
     """Return the beginning of a line for a message."""
     return quoted(line.rstrip(b"\n").decode("utf-8", "replace"))
+
+
+_READERS: Mapping[object, Callable[[str, object], Any]] = MappingProxyType({
+    str: _string, tuple[str, ...]: _points,
+    float: _rate, float | None: _mean,
+    int: _integer, int | None: _count,
+})  # fmt: skip
+"""By the type of a field."""
+_FLAT = (*fields_of(Sample), *fields_of(TransportRate))
+_NUMBERS = {field.key: float if field.type in {float, float | None} else int for field in _FLAT if field.unit}
+_BOUNDS = {field.key: field.most for field in _FLAT if field.most != MOST}
+_ALLOWED = min(_BOUNDS.values())
+"""What each field may be, whatever its own bound."""
+_SAMPLE, _TRANSPORT, _OPERATION = (
+    tuple((field.key, field.absent, _READERS[field.type]) for field in fields_of(table))
+    for table in (Sample, TransportRate, OpRate)
+)

@@ -8,8 +8,8 @@ from datetime import datetime, timezone, tzinfo
 from textwrap import wrap
 
 from nfstuned.core.samples.history import COLUMNS, Axis, MountHistory, Row
-from nfstuned.core.samples.sample import figure, kinds, ratio, speed
-from nfstuned.model.samples import OpRate, Sample
+from nfstuned.core.samples.sample import ALL_KINDS, figure, kinds, ratio, speed, together
+from nfstuned.model.samples import Csv, OpRate, Sample, TransportRate, fields_of
 from nfstuned.parse.fields import count
 from nfstuned.view.words import printable, shorten
 
@@ -20,41 +20,23 @@ WIDTH = 79
 _CELL = 11
 _DURATIONS = ((2 * 86400, 86400, "d"), (2 * 3600, 3600, "h"), (120, 60, "min"), (-math.inf, 1, "s"))
 
-_PLAIN = (
-    "interval_s",
-    "device",
-    "mount_point",
-    "source",
-    "read_bytes_per_s",
-    "write_bytes_per_s",
-    "server_read_bytes_per_s",
-    "server_write_bytes_per_s",
-    "direct_read_bytes_per_s",
-    "direct_write_bytes_per_s",
-    "over_fetch_ratio",
-)
-_KINDS = ("read", "write", "metadata", "other")
-_OF_KIND = ("per_s", "rtt_ms", "queue_ms", "exe_ms")
-_TOGETHER = ("retrans_per_s", "errors_per_s", "timeouts_per_s")
-_TRANSPORT = (
-    "group",
-    "connections",
-    "in_flight",
-    "backlog",
-    "sending",
-    "pending",
-    "max_slots",
-    "connects_per_s",
-)
-_READ_AHEAD = ("read_ahead_kb", "rsize_bytes")
+
+def _keys(table: type, place: Csv) -> tuple[str, ...]:
+    return tuple(field.key for field in fields_of(table) if field.csv is place)
+
+
+_TIME, *_PLAIN = _keys(Sample, Csv.TABLE)
+_OF_KIND, _TOGETHER = _keys(OpRate, Csv.KIND), _keys(OpRate, Csv.TABLE)
+_TRANSPORT = _keys(TransportRate, Csv.TABLE)
+_LAST = _keys(Sample, Csv.LAST)
 CSV_HEADER = (
-    "time",
+    _TIME,
     "utc",
-    *_PLAIN,
-    *(f"{kind}_{key}" for kind in _KINDS for key in _OF_KIND),
+    *("mount_point" if key == "mount_points" else key for key in _PLAIN),
+    *(f"{kind}_{key}" for kind in ALL_KINDS for key in _OF_KIND),
     *_TOGETHER,
     *_TRANSPORT,
-    *_READ_AHEAD,
+    *_LAST,
 )
 """The keys of `nfstuned.sample/1`; `utc` is `time` for people, and operations are taken together by kind."""
 
@@ -62,23 +44,18 @@ CSV_HEADER = (
 def csv_row(sample: Sample) -> list[object]:
     """Return a sample under CSV_HEADER; None where a figure is not known or a kind was not used."""
     point = printable(sample.mount_points[0]) if sample.mount_points else None
-    named = {"mount_point": point, "source": printable(sample.source)}
+    shown = {"mount_points": point, "source": printable(sample.source)}
     found = kinds(sample)
-    ops = list(sample.ops.values())
+    every = together(list(sample.ops.values()))
     return [
         sample.time,
         datetime.fromtimestamp(sample.time, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        *(named[key] if key in named else getattr(sample, key) for key in _PLAIN),
-        *(getattr(found[kind], key) if kind in found else None for kind in _KINDS for key in _OF_KIND),
-        *(_sum(ops, key) for key in _TOGETHER),
+        *(shown[key] if key in shown else getattr(sample, key) for key in _PLAIN),
+        *(getattr(found[kind], key) if kind in found else None for kind in ALL_KINDS for key in _OF_KIND),
+        *(getattr(every, key) if sample.ops else 0 for key in _TOGETHER),
         *(getattr(sample.transport, key) for key in _TRANSPORT),
-        *(getattr(sample, key) for key in _READ_AHEAD),
+        *(getattr(sample, key) for key in _LAST),
     ]
-
-
-def _sum(ops: Sequence[OpRate], key: str) -> float | None:
-    known = [value for op in ops if (value := getattr(op, key)) is not None]
-    return sum(known) if known or not ops else None
 
 
 def history_lines(

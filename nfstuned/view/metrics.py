@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from nfstuned.core.samples.sample import KINDS
+from nfstuned.core.samples.sample import ALL_KINDS
 from nfstuned.model.status import StatusRow
 from nfstuned.model.totals import (
     Family,
@@ -24,7 +24,6 @@ from nfstuned.model.totals import (
     Totals,
 )
 
-ALL_KINDS = (*KINDS, "other")
 _BUFFERED_READ, _BUFFERED_WRITTEN, _DIRECT_READ, _DIRECT_WRITTEN, _SERVER_READ, _SERVER_WRITTEN = range(6)
 _KIB, _MS_PER_S = 1024, 1000
 _UNUSED = OpTotals()

@@ -368,8 +368,13 @@ def sample(ratio: float | None, mib: int, kb: int) -> Sample:
     transport = TransportRate("g", 1, None, None)
     sent = mib * 2.0**20 / 8
     rates = (sent / ratio if ratio else 0.0, 0.0, sent, 0.0)
-    found = Sample(0.0, 8.0, "0:46", ("/0",), AZURE, *rates, ratio, MappingProxyType({}), transport)
-    return replace(found, read_ahead_kb=kb)
+    return Sample(
+        *(0.0, 8.0, "0:46", ("/0",), AZURE, *rates),
+        over_fetch_ratio=ratio,
+        ops=MappingProxyType({}),
+        transport=transport,
+        read_ahead_kb=kb,
+    )
 
 
 @pytest.mark.parametrize(

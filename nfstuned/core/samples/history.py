@@ -17,7 +17,7 @@ from statistics import median
 from typing import NamedTuple
 
 from nfstuned.core.readahead.evidence import Tally, Verdict
-from nfstuned.core.samples.sample import KINDS, mean, place
+from nfstuned.core.samples.sample import ALL_KINDS, KINDS, mean, place
 from nfstuned.model.samples import OpRate, Sample
 
 BOUNDS_MS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
@@ -49,7 +49,7 @@ class MeanTimesCount:
 
     def counted(self) -> tuple[MeanTimes, ...]:
         """Return what was counted, of each kind that occurred."""
-        kinds = (kind for kind in (*KINDS, "other") if kind in self._counts)
+        kinds = (kind for kind in ALL_KINDS if kind in self._counts)
         return tuple(MeanTimes(kind, tuple(self._counts[kind])) for kind in kinds)
 
 
@@ -206,4 +206,5 @@ def _means(samples: Iterable[tuple[float, float, float]], axis: Axis) -> Iterato
 
 def _rtt_ms(sample: Sample, kind: str) -> float | None:
     """Return the mean round trip of the operations of a kind; None where none ended."""
-    return mean([(op.per_s, op.rtt_ms) for name in KINDS[kind] if (op := sample.ops.get(name)) is not None])
+    ops = [op for name in KINDS[kind] if (op := sample.ops.get(name)) is not None]
+    return mean([op.per_s for op in ops], [op.rtt_ms for op in ops])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from operator import mul
 from types import MappingProxyType
+from typing import Any
 
-from nfstuned.model.samples import Counted, OpRate, Sample
+from nfstuned.model.samples import SCHEMA, Counted, OpRate, Sample, fields_of
 
 LEASE_OPS = frozenset({"NULL", "RENEW", "SEQUENCE"})
 """What a client sends by itself, and for as long as the mount exists, whether anybody uses it or not."""
@@ -32,6 +33,7 @@ KINDS: Mapping[str, frozenset[str]] = MappingProxyType({
 
 NFSv4.2 reads with READ_PLUS where the kernel was built with it, and READ then stays at 0.
 """
+ALL_KINDS = (*KINDS, "other")
 
 _TIMED = {"READ": "read", "WRITE": "write"}
 """The kinds whose round trips a person wants to know."""
@@ -72,51 +74,55 @@ def kinds(sample: Sample) -> dict[str, OpRate]:
     found: dict[str, list[OpRate]] = {}
     for name, op in sample.ops.items():
         found.setdefault(kind_of(name), []).append(op)
-    return {kind: together(found[kind]) for kind in (*KINDS, "other") if kind in found}
+    return {kind: together(found[kind]) for kind in ALL_KINDS if kind in found}
 
 
 def together(ops: list[OpRate]) -> OpRate:
     """Return several operations as one: rates are sums, times are means over all that have one."""
-    errors = [op.errors_per_s for op in ops if op.errors_per_s is not None]
-    return OpRate(
-        per_s=sum(op.per_s for op in ops),
-        rtt_ms=mean([(op.per_s, op.rtt_ms) for op in ops]),
-        queue_ms=mean([(op.per_s, op.queue_ms) for op in ops]),
-        exe_ms=mean([(op.per_s, op.exe_ms) for op in ops]),
-        retrans_per_s=sum(op.retrans_per_s for op in ops),
-        errors_per_s=sum(errors) if errors else None,
-        timeouts_per_s=sum(op.timeouts_per_s for op in ops),
-    )
+    columns = list(zip(*ops, strict=False)) or [()] * len(_TOGETHER)
+    often = columns[0]
+    return OpRate._make([of(often, column) for of, column in zip(_TOGETHER, columns, strict=False)])
 
 
-def mean(times: list[tuple[float, float | None]]) -> float | None:
+def mean(often: Sequence[float], times: Sequence[float | None]) -> float | None:
     """Return the mean of times, each as often as it came; None where none is known."""
-    known = [(per_s, time) for per_s, time in times if time is not None]
-    often = sum(per_s for per_s, _ in known)
-    return sum(per_s * time for per_s, time in known) / often if often else None
+    if None in times:
+        known = [(per_s, time) for per_s, time in zip(often, times, strict=True) if time is not None]
+        often, times = [per_s for per_s, _ in known], [time for _, time in known]
+    every = sum(often)
+    return sum(map(mul, often, times)) / every if every else None
+
+
+def _sum(_: Sequence[float], rates: Sequence[float]) -> float:
+    return sum(rates)
+
+
+def _sum_of_known(_: Sequence[float], rates: Sequence[float | None]) -> float | None:
+    known = [rate for rate in rates if rate is not None]
+    return sum(known) if known else None
+
+
+_TOGETHER: tuple[Callable[[Sequence[float], Any], float | None], ...] = tuple(
+    mean if field.unit == "ms" else _sum_of_known if field.type == float | None else _sum
+    for field in fields_of(OpRate)
+)
+
+
+def _object(value: object) -> dict[str, object]:
+    """Return the fields of a sample or of its transport by their keys."""
+    table: type = type(value)
+    return {field.key: getattr(value, field.key) for field in fields_of(table)}
 
 
 def to_json(sample: Sample) -> dict[str, object]:
     """Return the sample as a JSON object of the schema `nfstuned.sample/1` (docs/json.md)."""
     return {
-        "schema": "nfstuned.sample/1",
-        "time": sample.time,
-        "interval_s": sample.interval_s,
-        "device": sample.device,
+        "schema": SCHEMA,
+        **_object(sample),
         "mount_points": list(sample.mount_points),
-        "source": sample.source,
-        "read_bytes_per_s": sample.read_bytes_per_s,
-        "write_bytes_per_s": sample.write_bytes_per_s,
-        "server_read_bytes_per_s": sample.server_read_bytes_per_s,
-        "server_write_bytes_per_s": sample.server_write_bytes_per_s,
-        "direct_read_bytes_per_s": sample.direct_read_bytes_per_s,
-        "direct_write_bytes_per_s": sample.direct_write_bytes_per_s,
-        "over_fetch_ratio": sample.over_fetch_ratio,
-        "read_ahead_kb": sample.read_ahead_kb,
-        "rsize_bytes": sample.rsize_bytes,
         "kinds": {kind: op._asdict() for kind, op in kinds(sample).items()},
         "ops": {name: op._asdict() for name, op in sample.ops.items()},
-        "transport": asdict(sample.transport),
+        "transport": _object(sample.transport),
     }
 
 
@@ -135,7 +141,7 @@ def to_fields(sample: Sample) -> dict[str, object]:
     nested = {name: json.dumps(document.pop(name)) for name in ("mount_points", "kinds", "ops")}
     del document["schema"], document["transport"]
     first = sample.mount_points[0] if sample.mount_points else None
-    return {"mount_point": first, **document, **asdict(sample.transport), **nested}
+    return {"mount_point": first, **document, **_object(sample.transport), **nested}
 
 
 def one_line(sample: Sample) -> str:

@@ -14,13 +14,12 @@ from types import MappingProxyType
 
 from nfstuned.core.readahead.evidence import Tally, Verdict
 from nfstuned.core.samples.history import Axis, MeanTimes, MeanTimesCount, identity, parts
-from nfstuned.core.samples.sample import kinds, place, together
+from nfstuned.core.samples.sample import ALL_KINDS, kinds, place, together
 from nfstuned.model.samples import OpRate, Sample
 
 MOST_POINTS = 400
 WIDTHS_S = (1, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400)
 """What a point is the mean of, in seconds; each is a multiple of the one before. Then tenfold."""
-KINDS = ("read", "write", "metadata", "other")
 _OF_KIND = {"ops": "per_s", "rtt": "rtt_ms", "queue": "queue_ms", "exe": "exe_ms"}
 _PLAIN = {
     "read": "read_bytes_per_s",
@@ -31,7 +30,7 @@ _PLAIN = {
 }
 _TOGETHER = {"retrans": "retrans_per_s", "errors": "errors_per_s", "timeouts": "timeouts_per_s"}
 _TRANSPORT = {"connections": "connections", "in-flight": "in_flight", "backlog": "backlog"}
-NAMES = (*_PLAIN, *_TOGETHER, *_TRANSPORT, *(f"{kind}-{name}" for kind in KINDS for name in _OF_KIND))
+NAMES = (*_PLAIN, *_TOGETHER, *_TRANSPORT, *(f"{kind}-{name}" for kind in ALL_KINDS for name in _OF_KIND))
 _NEARLY = 0.9
 """An interval of 60.01 s is one of 60 s."""
 
@@ -71,7 +70,7 @@ def _values(sample: Sample, of_kind: Mapping[str, OpRate]) -> list[tuple[int, fl
         *(getattr(every, name) for name in _TOGETHER.values()),
         *(getattr(sample.transport, name) for name in _TRANSPORT.values()),
     ]
-    for kind in KINDS:
+    for kind in ALL_KINDS:
         op = of_kind.get(kind)
         found += [None if op is None else getattr(op, name) for name in _OF_KIND.values()]
     return [(index, value) for index, value in enumerate(found) if value is not None]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from nfstuned.core.samples.history import BOUNDS_MS
-from nfstuned.core.samples.sample import figure, speed
-from nfstuned.core.samples.series import KINDS, MountSeries
+from nfstuned.core.samples.sample import ALL_KINDS, figure, speed
+from nfstuned.core.samples.series import MountSeries
 from nfstuned.model.samples import Event
 from nfstuned.parse.fields import count
 from nfstuned.view.history import duration
@@ -79,7 +79,7 @@ def _told(mount: MountSeries) -> str:
 def charts(mount: MountSeries, events: Iterable[Event]) -> Iterator[Chart]:
     """Yield what there is to be drawn of a mount."""
     yield _throughput(mount, events)
-    found = [_over_fetch(mount), *(_latency(mount, kind) for kind in KINDS), _operations(mount)]
+    found = [_over_fetch(mount), *(_latency(mount, kind) for kind in ALL_KINDS), _operations(mount)]
     found += [_connections(mount), _requests(mount), _trouble(mount)]
     yield from (chart for chart in found if chart.lines)
 
@@ -118,7 +118,7 @@ def _latency(mount: MountSeries, kind: str) -> Chart:
 
 
 def _operations(mount: MountSeries) -> Chart:
-    named = ((f"{kind}-ops", kind, style) for kind, style in zip(KINDS, _STYLES, strict=True))
+    named = ((f"{kind}-ops", kind, style) for kind, style in zip(ALL_KINDS, _STYLES, strict=True))
     return Chart("Operations by kind", _lines(mount, named), _per_second)
 
 
