@@ -32,7 +32,7 @@ from tests.cli.conftest import Host, Run
 SCHEMAS = Path(__file__).parents[1] / "check/schemas"
 FORMATS = ("text", "json", "junit", "sarif")
 STRANGE = "/mnt/\udcff \u20ac\x1b[31m<&>"
-README = Path(__file__).parents[2] / "README.md"
+GUIDE = Path(__file__).parents[2] / "docs/guide.md"
 SHOWN = "\n$ nfstuned check\n"
 MakeHost = Callable[[str], Host]
 Golden = Callable[[Path, str], None]
@@ -503,10 +503,10 @@ def test_every_rule_can_be_explained(capsys: pytest.CaptureFixture[str]) -> None
         assert rule.name in capsys.readouterr().out
 
 
-def test_the_readme_shows_a_real_run(
+def test_the_guide_shows_a_real_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
-    text = README.read_text()
+    text = GUIDE.read_text()
     start = text.index(SHOWN) + len(SHOWN)
     case = hosts.load("read-ahead-128")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
@@ -514,4 +514,4 @@ def test_the_readme_shows_a_real_run(
     monkeypatch.setenv("NO_COLOR", "1")
     tree = case.build(tmp_path / "host")
     assert checking.judge(WitnessRoot(str(tree)), checking.CheckOrder(), hosts.Told(case.network)) == 1
-    golden(README, text[:start] + capsys.readouterr().out + text[text.index("```", start) :])
+    golden(GUIDE, text[:start] + capsys.readouterr().out + text[text.index("```", start) :])
