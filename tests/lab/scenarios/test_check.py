@@ -267,7 +267,7 @@ def test_a_broken_rule_does_what_the_finding_says(defect: str, mount: Mounts) ->
 
 @pytest.mark.usefixtures("stopped_daemon")
 def test_a_rule_of_the_same_name_hides_nfs_utils_own(mount: Mounts) -> None:
-    path = rivals.add_rule("99-nfs.rules", "# nothing\n")
+    path = rivals.add_rule("99-nfs.rules", 'SUBSYSTEM=="block", ACTION=="add", TAG+="lab"\n')
     try:
         mounted = mount("a", GOOD)
         rivals.settle()
