@@ -97,7 +97,7 @@ def bake(folder: str, wish: BakeWish) -> int:
         return _unfit(error)
     known = _with_replaced(image.known, replaced)
     work = Work(plan_files(wanted.contents, found, known, COMMAND), wanted.contents, found, image.known)
-    todo = any(one.step in {Step.WRITE, Step.REMOVE} for one in work.steps)
+    todo = any(step.step in {Step.WRITE, Step.REMOVE} for step in work.steps)
     if wish.dry_run or not todo:
         return _end(folder, settled(wanted, work.steps, Result.PLANNED), wish.form)
     try:
@@ -120,7 +120,7 @@ def take_back(folder: str, wish: BakeWish) -> int:
     try:
         image.ledger.take_back(steps, image.known, found)
     except OSError as error:
-        gone = {f"/{one.path}" for one in steps if _now(image.root, one.path) != found[one.path]}
+        gone = {f"/{step.path}" for step in steps if _now(image.root, step.path) != found[step.path]}
         if isinstance(error, PermissionError) and not gone:
             return _unfit(error)
         problem = _said(error)
@@ -181,7 +181,7 @@ def _drop_in(image: _Image, facts: Facts, *, service: bool) -> tuple[Wanted, dic
     held = Held(sections(own) or {})
     plan, left = _planned(image.root, facts, held)
     mode = facts.policy.nconnect_mode if service else None
-    planned, after = tuple(with_way(one, left, mode) for one in plan.changes), plan.sections(held)
+    planned, after = tuple(with_way(change, left, mode) for change in plan.changes), plan.sections(held)
     if after == now:
         wanted = text if there else None
     else:
@@ -198,7 +198,7 @@ def _planned(root: ImageRoot, facts: Facts, held: Held) -> tuple[PersistPlan, tu
     found = uses(facts.snapshot, facts.policy)
     answers = from_hosts(root, unsettled(found))
     plan = plan_persist(found, Network(answers=answers), facts.system.nfs_utils, held)
-    return plan, tuple(one.host for one in answers if not one.addresses)
+    return plan, tuple(answer.host for answer in answers if not answer.addresses)
 
 
 def _with_replaced(known: Installed, replaced: Mapping[str, str]) -> Installed:
@@ -229,12 +229,12 @@ def _carry_out(
 
 def _done(root: ImageRoot, work: Work, contents: Mapping[str, Content]) -> Iterable[str]:
     """Yield the files that are now as they should be."""
-    for one in work.steps:
-        if one.step not in {Step.WRITE, Step.REMOVE}:
+    for step in work.steps:
+        if step.step not in {Step.WRITE, Step.REMOVE}:
             continue
-        content = contents.get(one.path)
-        if _now(root, one.path) == (None if content is None else digest(content)):
-            yield f"/{one.path}"
+        content = contents.get(step.path)
+        if _now(root, step.path) == (None if content is None else digest(content)):
+            yield f"/{step.path}"
 
 
 def _now(root: ImageRoot, path: str) -> str | None:

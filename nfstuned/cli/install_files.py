@@ -46,19 +46,19 @@ def install(folder: str, *, dry_run: bool) -> int:
     except OSError as error:
         return _unfit(error)
     steps = plan_files(texts, found, known, COMMAND)
-    if any(one.step is Step.REFUSE for one in steps):
+    if any(step.step is Step.REFUSE for step in steps):
         _show(steps)
         note("nothing was changed")
         return REFUSED
     if dry_run:
         return _show(steps)
-    if any(one.step in {Step.WRITE, Step.REMOVE} for one in steps):
+    if any(step.step in {Step.WRITE, Step.REMOVE} for step in steps):
         try:
             ledger.carry_out(Work(steps, texts, found, known))
         except OSError as error:
             return _failed(error)
     status = _show(steps)
-    sys.stdout.write(_NEXT if any(one.step is Step.WRITE for one in steps) else "")
+    sys.stdout.write(_NEXT if any(step.step is Step.WRITE for step in steps) else "")
     return status
 
 
@@ -100,13 +100,13 @@ def _unmask() -> int:
 
 def _show(steps: Sequence[Placement]) -> int:
     """Print one line for each file, and return the exit status."""
-    width = max((len(one.step.value) for one in steps), default=0)
+    width = max((len(step.step.value) for step in steps), default=0)
     for one in steps:
         reason = f"  ({one.reason})" if one.reason else ""
         sys.stdout.write(f"{one.step.value:{width}}  /{printable(one.path)}{reason}\n")
     if not steps:
         sys.stdout.write("Nothing to do: no file of install-files is here.\n")
-    left = any(one.step in {Step.REFUSE, Step.KEEP} for one in steps)
+    left = any(step.step in {Step.REFUSE, Step.KEEP} for step in steps)
     return REFUSED if left else ALL_DONE
 
 

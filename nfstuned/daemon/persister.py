@@ -35,7 +35,9 @@ class Persister:
         """Ask where a look has shown a server that is new."""
         if policy is None or policy.nconnect_mode != PERSIST:
             return
-        names = frozenset(section_name(mount.source) for one in snapshot.superblocks for mount in one.mounts)
+        names = frozenset(
+            section_name(mount.source) for superblock in snapshot.superblocks for mount in superblock.mounts
+        )
         if self._known is not None and names <= self._known:
             return
         try:

@@ -252,7 +252,7 @@ class SwitchSeen:
     @property
     def names(self) -> frozenset[str]:
         """The folders of the connections, also of those that were switched off."""
-        return frozenset(one.name for one in self.xprts)
+        return frozenset(xprt.name for xprt in self.xprts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,17 +33,17 @@ _NOBODY = f"which nothing asks for: sudo nfstuned apply --persist (or --fstab), 
 def status_document(rows: Sequence[StatusRow], rules: Sequence[StatusRules]) -> Document:
     """Return `nfstuned.status/1` (docs/schema/nfstuned.status.1.json)."""
     mounts = [{key: getattr(row, key) for key in STATUS_KEYS} for row in rows]
-    writers = [{"file": one.file, "masked_by": one.masked_by} for one in rules]
+    writers = [{"file": rule.file, "masked_by": rule.masked_by} for rule in rules]
     return {"schema": "nfstuned.status/1", "mounts": mounts, "udev_rules": writers}
 
 
 def rule_lines(rules: Sequence[StatusRules]) -> tuple[str, ...]:
     """Return who writes read-aheads beside the service, and who is kept from it."""
     return tuple(
-        f"udev: {one.file.rpartition('/')[2]} is masked while the service runs ({one.masked_by})"
-        if one.masked_by
-        else f"udev: {one.file} writes read-aheads, too: nfstuned check"
-        for one in rules
+        f"udev: {rule.file.rpartition('/')[2]} is masked while the service runs ({rule.masked_by})"
+        if rule.masked_by
+        else f"udev: {rule.file} writes read-aheads, too: nfstuned check"
+        for rule in rules
     )
 
 

@@ -57,7 +57,7 @@ def persist(root: Root, wish: PersistWish, outside: Outside | None = None) -> in
     held = Held(has, wish.prune)
     plan = _planned(root, policy, held, Patient(outside or live_outside(root)))
     _say_unused(plan)
-    planned = any(one.result is Result.PLANNED for one in plan.changes)
+    planned = any(change.result is Result.PLANNED for change in plan.changes)
     if wish.dry_run or not planned:
         return _end(plan.changes, wish)
     return _carry_out(root, original, plan, held, wish)
@@ -90,8 +90,10 @@ def _carry_out(
     problem = write_persisted(root.path(PATH), original, text, root.path(LOCK))
     result = Result.FAILED if problem else Result.DONE
     settled = tuple(
-        replace(one, result=result, reason=problem or one.reason) if one.result is Result.PLANNED else one
-        for one in plan.changes
+        replace(change, result=result, reason=problem or change.reason)
+        if change.result is Result.PLANNED
+        else change
+        for change in plan.changes
     )
     status = _end(settled, wish)
     if wish.form == "text" and not problem:

@@ -182,23 +182,23 @@ def together(parts: Iterable[Wanted]) -> Wanted:
 
 def settled(wanted: Wanted, steps: Sequence[Placement], result: Result) -> tuple[ImageChange, ...]:
     """Return what comes of each change, given what becomes of its file; `result` is that of what is done."""
-    by_path = {f"/{one.path}": one for one in steps}
+    by_path = {f"/{step.path}": step for step in steps}
     said = {change.path for change in wanted.changes if change.result is Result.FAILED}
-    others = [one for one in steps if one.path not in wanted.contents and f"/{one.path}" not in said]
+    others = [step for step in steps if step.path not in wanted.contents and f"/{step.path}" not in said]
     return (
         *_of_wishes(wanted, by_path, result),
-        *(_gone(one, _REMOVED, result, _PASSED) for one in others if one.step is Step.REMOVE),
-        *(_gone(one, None, Result.SKIPPED, one.reason) for one in others if one.step is Step.KEEP),
+        *(_gone(other, _REMOVED, result, _PASSED) for other in others if other.step is Step.REMOVE),
+        *(_gone(other, None, Result.SKIPPED, other.reason) for other in others if other.step is Step.KEEP),
     )
 
 
 def taken_back(steps: Iterable[Placement], before: Container[str], result: Result) -> tuple[ImageChange, ...]:
     """Return what comes of each file that bake wrote; `before` names those that replaced another text."""
     return tuple(
-        _gone(one, None, Result.FAILED, one.reason)
-        if one.step is Step.KEEP
-        else _gone(one, _RESTORED if one.path in before else _REMOVED, result, "bake wrote it")
-        for one in steps
+        _gone(step, None, Result.FAILED, step.reason)
+        if step.step is Step.KEEP
+        else _gone(step, _RESTORED if step.path in before else _REMOVED, result, "bake wrote it")
+        for step in steps
     )
 
 
@@ -207,10 +207,10 @@ def interrupted(
 ) -> tuple[ImageChange, ...]:
     """Return what came of changes of which only those of some files, by their paths, were done."""
     return tuple(
-        replace(one, result=Result.FAILED, reason=problem)
-        if one.result is Result.DONE and one.path not in done
-        else one
-        for one in changes
+        replace(change, result=Result.FAILED, reason=problem)
+        if change.result is Result.DONE and change.path not in done
+        else change
+        for change in changes
     )
 
 
@@ -239,7 +239,9 @@ def _install(service: ImageService) -> Iterator[str]:
             names = item.value.split()
             found[item.name] = [*found[item.name], *names] if names else []
     for name, targets in found.items():
-        yield from dict.fromkeys(f"{one}{_FOLDERS[name]}" for one in targets if _TARGET.fullmatch(one))
+        yield from dict.fromkeys(
+            f"{target}{_FOLDERS[name]}" for target in targets if _TARGET.fullmatch(target)
+        )
 
 
 def _by(path: str) -> str:

@@ -174,9 +174,9 @@ def _tried(host: str, port: int, network: Network) -> Sequence[tuple[str, Reacha
     answer = network.by_name.get(host)
     addresses = (host,) if as_address(host) else answer.addresses if answer is not None else ()
     found = [
-        (one.address, one.state, one.detail)
-        for one in network.reaches
-        if one.port == port and one.address in addresses
+        (attempt.address, attempt.state, attempt.detail)
+        for attempt in network.reaches
+        if attempt.port == port and attempt.address in addresses
     ]
     return sorted(found, key=lambda one: one[1] is not Reachable.OPEN)
 
@@ -217,12 +217,12 @@ def _invisible(case: Case) -> str:
 
 
 def _foreign(case: Case) -> str:
-    found = [one.point for one in case.parts if one.live and one.live.device not in case.sight.volumes]
+    found = [part.point for part in case.parts if part.live and part.live.device not in case.sight.volumes]
     return f"{some(found)} was mounted over another network namespace than this one" if found else ""
 
 
 def _root(case: Case) -> str:
-    return "the root file system cannot be unmounted" if any(one.point == "/" for one in case.parts) else ""
+    return "the root file system cannot be unmounted" if any(part.point == "/" for part in case.parts) else ""
 
 
 def unfit_part(case: Case) -> str:
@@ -261,7 +261,7 @@ def _outer(node: MountNode, mine: set[int], known: Mapping[int, MountNode]) -> b
 
 
 def _unknown(case: Case) -> str:
-    unknown = (one for one in case.parts if one.request is None and not was_recorded(one, case.facts))
+    unknown = (part for part in case.parts if part.request is None and not was_recorded(part, case.facts))
     found = [one.point for one in unknown]
     if not found:
         return ""
@@ -273,7 +273,7 @@ def _unknown(case: Case) -> str:
 
 def _tunnelled(case: Case) -> str:
     """Return what only a helper can mount again: it makes and watches the tunnel."""
-    found = [one.point for one in case.parts if one.request is None and is_tunnel(one)]
+    found = [part.point for part in case.parts if part.request is None and is_tunnel(part)]
     if not found:
         return ""
     return f"{some(found)} goes through a tunnel of a mount helper: use that to mount it again"

@@ -25,4 +25,4 @@ def carried(mount: Mount, stats: MountStats | None) -> int:
     shown = mount.options.number("nconnect") or 1
     if shown == 1 or stats is None or "max_connect" in mount.options:
         return shown
-    return max(shown, sum(1 for one in stats.transports if one.receives))
+    return max(shown, sum(1 for transport in stats.transports if transport.receives))

@@ -47,8 +47,8 @@ def lies_in(inner: Target, outer: Target) -> bool:
 
 def making(chief: Target, others: Sequence[Target]) -> tuple[Target, ...]:
     """Return the order of mounting: `chief` first, but for what it lies in; `others` as they stand."""
-    above = [one for one in others if lies_in(chief, one)]
-    return (*above, chief, *(one for one in others if one not in above))
+    above = [other for other in others if lies_in(chief, other)]
+    return (*above, chief, *(other for other in others if other not in above))
 
 
 def options_again(target: Target, count: int | None) -> str:
@@ -160,7 +160,9 @@ def _going(target: Target, facts: Facts, known: Groups, count: int) -> list[Targ
     """
     if effective(target, facts, known) == count:
         recorded = target.live is not None and was_recorded(target, facts)
-        inner = (one for one in members(target, facts, known) if one is target or lies_in(one, target))
+        inner = (
+            member for member in members(target, facts, known) if member is target or lies_in(member, target)
+        )
         return sorted(inner, key=depth) if recorded else []
     group = {id(one): one for one in (*members(target, facts, known), *_before(target, facts, known))}
     return sorted(group.values(), key=depth)
@@ -173,13 +175,15 @@ def _before(target: Target, facts: Facts, known: Groups) -> list[Target]:
 
 def _agree(others: Iterable[Target], count: int, facts: Facts) -> str:
     """Name the lines that must say the same, or the next boot decides anew."""
-    lines = dict.fromkeys(one.origin for one in others if one.origin and planned(one, facts) != count)
+    lines = dict.fromkeys(other.origin for other in others if other.origin and planned(other, facts) != count)
     return f"put nconnect={count} also into {some(list(lines))}, then " if lines else ""
 
 
 def _put(lines: Iterable[Target], facts: Facts) -> str:
     """Name the proposed lines, which mount(8) does not know before they are in fstab."""
-    proposed = [one.origin for one in lines if one.request and one.request.file == facts.proposal != _FSTAB]
+    proposed = [
+        line.origin for line in lines if line.request and line.request.file == facts.proposal != _FSTAB
+    ]
     return f"put {some(proposed)} into {_FSTAB}, then " if proposed else ""
 
 

@@ -74,7 +74,7 @@ def mounts(text: str, snapshot: Snapshot, policy: Policy) -> Mounts:
         replace(entry, target=with_provider(entry.target, said, policy))
         for entry in _entries(text, snapshot, policy)
     )
-    return Mounts(found, tuple(with_provider(one, said, policy) for one in _others(found, facts)), facts)
+    return Mounts(found, tuple(with_provider(other, said, policy) for other in _others(found, facts)), facts)
 
 
 def what_servers_say(facts: Facts) -> Mapping[str, str]:
@@ -150,8 +150,8 @@ def _is_systemds(request: Request) -> bool:
 def _others(entries: Sequence[FstabEntry], facts: Facts) -> Iterator[Target]:
     """Yield the mounts that no entry makes; one that an entry's unit has hidden or decided is the entry's."""
     requests = [entry.target.request for entry in entries if entry.target.request is not None]
-    own = {_place(mounted_source(one), one.point) for one in requests}
-    units = {unit_name(one.point) for one in requests}
+    own = {_place(mounted_source(request), request.point) for request in requests}
+    units = {unit_name(request.point) for request in requests}
     mounted = [one for one in facts.nfs if one.live and _place(one.source, one.point) in own]
     blocks = [one.superblock for one in mounted if one.superblock is not None]
     for target in facts.nfs:

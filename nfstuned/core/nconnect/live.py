@@ -118,7 +118,7 @@ def _trunked(sought: Sought) -> str:
 
 
 def _other(sought: Sought) -> str:
-    found = sorted({one.protocol for one in sought.switch.xprts} - {"tcp"})
+    found = sorted({xprt.protocol for xprt in sought.switch.xprts} - {"tcp"})
     if not found:
         return ""
     return f"its connections are {some(found)}, and not plain TCP: nobody showed it to be safe there"
@@ -144,7 +144,7 @@ def _many(sought: Sought) -> str:
 
 def reserved(switch: SwitchSeen) -> str:
     """Return which connections come from a reserved port: others were proven nowhere to be taken there."""
-    found = [one.name for one in switch.xprts if one.source_port and one.source_port <= RESERVED]
+    found = [xprt.name for xprt in switch.xprts if xprt.source_port and xprt.source_port <= RESERVED]
     if not found:
         return ""
     return (
@@ -354,4 +354,4 @@ def _back(name: str, hands: ConnectionHands) -> str:
 
 
 def _active(seen: SwitchSeen) -> list[Xprt]:
-    return [one for one in seen.xprts if not one.state & _OFF]
+    return [xprt for xprt in seen.xprts if not xprt.state & _OFF]

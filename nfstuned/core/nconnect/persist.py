@@ -105,7 +105,7 @@ def _of_server(server: tuple[SectionUse, ...], facts: Facts) -> Iterator[Section
             yield SectionVerdict(name, None, Fate.DROP, f"its profile {profile} names no nconnect")
         return
     targets = [use.target for use in server]
-    count = common(targets, (one.profile.nconnect for one in targets), (use.number for use in server))
+    count = common(targets, (target.profile.nconnect for target in targets), (use.number for use in server))
     said = {name: by_conf(name, facts.snapshot.settings) for name in names}
     refused = _refused(server, count, said, facts)
     if refused is not None:
@@ -220,7 +220,9 @@ def _one(
     known: Sequence[SectionVerdict], held: Sequence[str], why: str, settings: Sequence[Setting]
 ) -> tuple[SectionVerdict, ...]:
     """Let one section be: one that is there already, else the first that should be."""
-    foreign = next((one for one in settings if one.section == "server" and _is_ours(one.name)), None)
+    foreign = next(
+        (setting for setting in settings if setting.section == "server" and _is_ours(setting.name)), None
+    )
     if foreign is not None:
         reason = f"{why}, and {foreign.file}:{foreign.line} has it for {foreign.argument}"
         return _none(known, held, f"{reason}: put nconnect into the options of the mounts instead")
@@ -285,7 +287,7 @@ class PersistPlan:
 
     def sections(self, held: Held) -> dict[str, int]:
         """Return what the file has after the planned changes."""
-        planned = {one.server: one.new for one in self.changes if one.result is Result.PLANNED}
+        planned = {change.server: change.new for change in self.changes if change.result is Result.PLANNED}
         after = {**held.sections, **planned}
         return {name: number for name, number in after.items() if number is not None}
 
@@ -303,7 +305,7 @@ def plan_persist(found: Uses, network: Network, utils: NfsUtils | None, held: He
     settled = limited(known, kept, utils, facts.snapshot.settings)
     pruned = (SectionVerdict(name, None, Fate.DROP, _UNUSED) for name in unused if held.prune)
     changes = _changes((*settled, *pruned), held.sections)
-    gone = {one.server for one in changes if one.result is Result.PLANNED and one.new is None}
+    gone = {change.server for change in changes if change.result is Result.PLANNED and change.new is None}
     return PersistPlan(changes, tuple(name for name in unused if name not in gone))
 
 

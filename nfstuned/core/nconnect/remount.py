@@ -112,14 +112,14 @@ def _chief(case: Case) -> Target | None:
 
     One that a file makes shows that the next boot does the same.
     """
-    outer = [one for one in case.parts if not any(lies_in(one, other) for other in case.parts)]
+    outer = [part for part in case.parts if not any(lies_in(part, other) for other in case.parts)]
     able = [one for one in outer if makes(case, one)]
     return next((one for one in able if one.request is not None), able[0] if able else None)
 
 
 def _nobody(case: Case) -> str:
-    places = list(dict.fromkeys(one.origin for one in case.parts if one.request and not makes(case, one)))
-    fstab = any(one.request and one.request.maker is Maker.MOUNT for one in case.parts)
+    places = list(dict.fromkeys(part.origin for part in case.parts if part.request and not makes(case, part)))
+    fstab = any(part.request and part.request.maker is Maker.MOUNT for part in case.parts)
     how = " (sudo nfstuned apply --fstab)" if fstab else ""
     return (
         f"no mount of the server would be made with nconnect={case.goal.new}: put it into {some(places)}{how}"
@@ -128,7 +128,7 @@ def _nobody(case: Case) -> str:
 
 def _disagreeing(case: Case) -> str:
     """Name the lines that say otherwise: it is the order of mounting that makes up for them, this time."""
-    lines = [one.origin for one in case.parts if one.request and not makes(case, one)]
+    lines = [part.origin for part in case.parts if part.request and not makes(case, part)]
     where = some(list(dict.fromkeys(lines)))
     return f"; put it also into {where}, or the next boot decides anew" if lines else ""
 

@@ -82,9 +82,9 @@ def nfsrahead_kb(facts: Facts, kind: str) -> tuple[int, Setting | None]:
 
     Names have no case. A value is what atoi(3) takes it for.
     """
-    settings = [one for one in facts.writers if one.section == NFSRAHEAD]
+    settings = [writer for writer in facts.writers if writer.section == NFSRAHEAD]
     for name in (kind, "default"):
-        chosen = next((one for one in reversed(settings) if one.name.lower() == name), None)
+        chosen = next((setting for setting in reversed(settings) if setting.name.lower() == name), None)
         if chosen is not None:
             number = _NUMBER.match(chosen.value)
             return int(number[1]) if number else 0, chosen

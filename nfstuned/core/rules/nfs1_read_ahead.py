@@ -105,7 +105,7 @@ def _matters(facts: Facts, file: UdevFile) -> bool:
     if is_mask(file.text):
         return _is_nfs_rules(file) and set_by_administrator(facts.writers) is not None
     daemon = facts.system.daemon
-    counted_on = _is_nfs_rules(file) and any(one.section == NFSRAHEAD for one in facts.writers)
+    counted_on = _is_nfs_rules(file) and any(writer.section == NFSRAHEAD for writer in facts.writers)
     return counted_on and not (daemon.enabled or daemon.active)
 
 

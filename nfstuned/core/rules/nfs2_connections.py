@@ -67,7 +67,7 @@ _ALONE, _AT_WORK, _BEYOND_ALONE = 1.25, 0.5, 1.5
 def connections_missing(facts: Facts) -> Iterator[Fault]:
     """Yield one mount of each transport group that has too few connections, or some that carry nothing."""
     for members in groups(facts).live.values():
-        shown = next((one for one in members if one.stats and one.stats.transports), None)
+        shown = next((member for member in members if member.stats and member.stats.transports), None)
         if shown is None or shown.stats is None:
             continue
         wanted, there = shown.options.number("nconnect") or 1, len(shown.stats.transports)
@@ -191,10 +191,10 @@ def _measured(facts: Facts) -> Iterator[_Busy]:
     """Yield each transport group that was measured, once."""
     samples = {sample.device: sample for sample in facts.measured.samples} if facts.measured else {}
     for members in groups(facts).live.values():
-        devices = dict.fromkeys(one.superblock.device for one in members if one.superblock)
+        devices = dict.fromkeys(member.superblock.device for member in members if member.superblock)
         mine = tuple(samples[device] for device in devices if device in samples)
         if mine:
-            sent = next((sent for one in members if (sent := _sent(facts, one))), ())
+            sent = next((sent for member in members if (sent := _sent(facts, member))), ())
             yield _Busy(members[0], mine, sum(1 for count in sent if count) or 1)
 
 

@@ -261,7 +261,7 @@ def with_kerberos(facts: Facts) -> Iterator[Fault]:
 def _asking(target: Target, facts: Facts, known: Groups) -> str:
     """Name the lines that ask for several connections: the mount's, and those of others in its group."""
     mounts = [one for one in (target, *rivals(target, facts, known)) if (requested(one) or 1) > 1]
-    return some(list(dict.fromkeys(_asked_by(one) for one in mounts)))
+    return some(list(dict.fromkeys(_asked_by(mount) for mount in mounts)))
 
 
 def _asked_by(target: Target) -> str:
@@ -316,8 +316,8 @@ def _fault(members: Sequence[Target], message: str, expected: str) -> Fault:
     most = max(requested(target) or 1 for target in members)
     count = min(most, *map(allowed, members))
     chief = next(target for target in members if requested(target) == most)
-    live = sorted({one.options.number("nconnect") or 1 for one in members if one.live is not None})
-    others = sorted((one for one in members if requested(one) != count), key=_place)
+    live = sorted({member.options.number("nconnect") or 1 for member in members if member.live is not None})
+    others = sorted((member for member in members if requested(member) != count), key=_place)
     lines = dict.fromkeys(target.origin or f"the options of {target.point}" for target in others)
     also = "also " if count == most else ""
     return Fault(

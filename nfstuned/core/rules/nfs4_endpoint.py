@@ -238,7 +238,7 @@ def _is_azure(target: Target, answer: Answer) -> bool:
 def _used(target: Target, answer: Answer) -> tuple[str, ...]:
     """Return the addresses that count: a live mount's own while its name still has it, else the name's."""
     own = target.endpoint.address
-    if own is not None and (not answer.addresses or any(same(own, one) for one in answer.addresses)):
+    if own is not None and (not answer.addresses or any(same(own, address) for address in answer.addresses)):
         return (own,)
     return answer.addresses
 
@@ -261,7 +261,7 @@ def _zone(host: str) -> str:
 
 def _by_address(facts: Facts) -> _Reaches:
     """Return the attempts to connect by address and port."""
-    return {(as_address(one.address), one.port): one for one in facts.network.reaches}
+    return {(as_address(attempt.address), attempt.port): attempt for attempt in facts.network.reaches}
 
 
 def _tried(reaches: _Reaches, addresses: tuple[str, ...], port: int) -> tuple[Reach, ...]:

@@ -171,7 +171,7 @@ def wrong_cloud(facts: Facts) -> Iterator[Fault]:
 
 
 def _unset(facts: Facts) -> str:
-    logins = any(one.scope == LOGINS for one in facts.system.tls.overrides)
+    logins = any(override.scope == LOGINS for override in facts.system.tls.overrides)
     return "not set" + (" outside of logins (/etc/environment)" if logins else "")
 
 

@@ -194,7 +194,7 @@ def near_egress(facts: Facts) -> Iterator[Fault]:
     if measured is None or limit is None or measured.seconds <= 0:
         return
     # A VF's bytes are in those of the interface above it; the limit is one for all of the VM's interfaces.
-    uplinks = {one.name for one in facts.network.interfaces if one.driver == NETVSC}
+    uplinks = {interface.name for interface in facts.network.interfaces if interface.driver == NETVSC}
     sent = {one.interface: one.sent for one in measured.traffic if one.interface in uplinks}
     rate = _mbit(sum(sent.values()) / measured.seconds)
     writes = _mbit(sum(sample.server_write_bytes_per_s for sample in measured.samples))
@@ -234,7 +234,7 @@ def _ways(facts: Facts) -> Iterator[_Way]:
     routes = {route.address: route for route in facts.network.routes if not route.local}
     found: dict[str, list[tuple[Target, Route]]] = {}
     for target in facts.targets:
-        route = next((routes[one] for one in _addresses(facts, target) if one in routes), None)
+        route = next((routes[address] for address in _addresses(facts, target) if address in routes), None)
         if route is not None:
             found.setdefault(route.interface, []).append((target, route))
     for name, pairs in sorted(found.items()):
@@ -264,9 +264,11 @@ def _shown(targets: tuple[Target, ...]) -> str:
 def _functions(facts: Facts, name: str) -> tuple[Interface, ...]:
     """Return the virtual functions under an interface."""
     return tuple(
-        one
-        for one in facts.network.interfaces
-        if one.master == name and one.driver is not None and one.driver.startswith(FUNCTIONS)
+        interface
+        for interface in facts.network.interfaces
+        if interface.master == name
+        and interface.driver is not None
+        and interface.driver.startswith(FUNCTIONS)
     )
 
 

@@ -52,8 +52,8 @@ def missing_helper(facts: Facts) -> Iterator[Fault]:
     needed: dict[str, str] = {}
     for target in facts.nfs:
         helper = "mount.aznfs" if target.request and target.request.fstype == "aznfs" else "mount.nfs"
-        for one in dict.fromkeys((helper, "mount.nfs")):
-            needed.setdefault(one, target.subject if target.live else target.origin)
+        for fromkey in dict.fromkeys((helper, "mount.nfs")):
+            needed.setdefault(fromkey, target.subject if target.live else target.origin)
     for helper, place in needed.items():
         if helper not in facts.system.helpers:
             yield Fault(

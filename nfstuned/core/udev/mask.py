@@ -50,7 +50,11 @@ def choose(files: Iterable[UdevFile], settings: Iterable[Setting]) -> tuple[Mask
 
 def set_by_administrator(settings: Iterable[Setting]) -> Setting | None:
     """Return the last line below [nfsrahead] that is not a vendor's; None where there is none."""
-    lines = [one for one in settings if one.section == NFSRAHEAD and not one.file.startswith(_VENDORS)]
+    lines = [
+        setting
+        for setting in settings
+        if setting.section == NFSRAHEAD and not setting.file.startswith(_VENDORS)
+    ]
     return lines[-1] if lines else None
 
 

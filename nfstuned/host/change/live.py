@@ -102,7 +102,7 @@ class SysfsHands:
         spot = self._plan.spot
         mounts = parse_mountinfo(self._root.read_or_empty(f"{self._root.view}/mountinfo"))
         mine = (spot.mount_id, spot.device, spot.point)
-        there = (one for one in mounts if isinstance(one, Mount))
+        there = (mount for mount in mounts if isinstance(mount, Mount))
         if mine not in {(one.mount_id, one.device, one.point) for one in there}:
             return None
         if identity(self._root, spot.device) != spot.bdi:
@@ -130,7 +130,7 @@ class SysfsHands:
     def settle(self, name: str) -> None:
         """Wait until the requests that a connection was given have ended, or some seconds are over."""
         self._wait(
-            lambda seen: all(one.queued in {0, None} for one in seen.xprts if one.name == name), SETTLE_S
+            lambda seen: all(xprt.queued in {0, None} for xprt in seen.xprts if xprt.name == name), SETTLE_S
         )
 
     def remove(self, name: str) -> str:

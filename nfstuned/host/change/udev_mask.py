@@ -105,7 +105,7 @@ def _settings(root: Root) -> tuple[Setting, ...]:
     table = root.read(f"{root.view}/mountinfo")
     mounts = (*parse_mountinfo(table, family=NFS), *parse_mountinfo(table, family=SMB))
     found = Collected()
-    MountConf(root, [one.point for one in mounts if isinstance(one, Mount)], found, NFS_CONF).read()
+    MountConf(root, [mount.point for mount in mounts if isinstance(mount, Mount)], found, NFS_CONF).read()
     if found.unread:
         raise OSError(errno.EIO, "; ".join(found.unread))
     return tuple(found.settings)

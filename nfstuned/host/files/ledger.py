@@ -39,7 +39,7 @@ class Ledger:
         """
         known, contents = work.known, work.contents
         self.tidy(known)
-        written = [one.path for one in work.steps if one.step is Step.WRITE]
+        written = [step.path for step in work.steps if step.step is Step.WRITE]
         after = {path: values for path, values in known.digests.items() if path in contents}
         after |= {path: (digest(contents[path]),) for path in written}
         during = {path: (*values, *known.digests.get(path, ())) for path, values in after.items()}
@@ -73,14 +73,14 @@ class Ledger:
     def _withdraw(
         self, steps: Sequence[Placement], known: Installed, found: Mapping[str, str | None]
     ) -> None:
-        for one in steps:
-            if one.step is not Step.REMOVE:
+        for step in steps:
+            if step.step is not Step.REMOVE:
                 continue
-            text = known.before.get(one.path)
+            text = known.before.get(step.path)
             if text is None:
-                take(self._root, one.path)
+                take(self._root, step.path)
             else:
-                put(self._root, one.path, encoded(text), found[one.path])
+                put(self._root, step.path, encoded(text), found[step.path])
 
     def _keep(self, installed: Installed) -> None:
         text = render_installed(installed).encode()

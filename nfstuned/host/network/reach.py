@@ -27,7 +27,7 @@ def reach(servers: Sequence[Sequence[Place]], seconds: float = DEADLINE_S) -> tu
     found: dict[Reach, None] = {}
     for places in servers:
         attempts = [tried[place] for place in places if place in tried]
-        opened = [one for one in attempts if one.state is Reachable.OPEN]
+        opened = [attempt for attempt in attempts if attempt.state is Reachable.OPEN]
         found.update(dict.fromkeys(opened[:1] or attempts))
     return tuple(found)
 

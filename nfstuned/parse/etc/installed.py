@@ -61,6 +61,10 @@ def _text(value: object) -> str:
 
 
 def _digests(values: object) -> tuple[str, ...]:
-    if not isinstance(values, list) or not values or not all(_DIGEST.fullmatch(str(one)) for one in values):
+    if (
+        not isinstance(values, list)
+        or not values
+        or not all(_DIGEST.fullmatch(str(value)) for value in values)
+    ):
         raise ValueError(f"no digests: {values!r}")
     return tuple(map(str, values))
