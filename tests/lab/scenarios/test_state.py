@@ -93,16 +93,16 @@ def test_an_undone_superblock_is_tuned_again_when_it_is_mounted_again(daemon: Da
 
 
 def test_restore_on_stop_puts_the_values_back(stopped_daemon: Daemon, mount: Mounts) -> None:
-    # Its next look, by itself or at udev's event, would take the value written below for a rival's.
+    # A smaller value would be answered at once; a larger one is left, and is somebody else's at the end.
     stopped_daemon.configure(f'{RESTORING}sample_interval = "0"\n')
     with override(UNWATCHED):
         stopped_daemon.start()
         mounts, changed = [mount("a"), mount("b", V3)], mount("c")
         tuned(15360, *mounts, changed)
         let_rest(stopped_daemon)
-        set_read_ahead_kb(changed.device, 4096)
+        set_read_ahead_kb(changed.device, 16384)
         stopped_daemon.stop()
-    assert [mounted.read_ahead_kb for mounted in (*mounts, changed)] == [128, 128, 4096]
+    assert [mounted.read_ahead_kb for mounted in (*mounts, changed)] == [128, 128, 16384]
     told = stopped_daemon.entries(MESSAGE_ID=Message.READ_AHEAD_RESTORED.id)
     assert {entry["NFSTUNED_DEVICE"] for entry in told} == {mounted.device for mounted in mounts}
 
