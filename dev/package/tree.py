@@ -18,7 +18,10 @@ _OWN = PROJECT / "dev/package/files"
 DOCUMENTS = {
     "README.md": "README.md",
     "docs/guide.md": "guide.md",
+    "docs/install.md": "install.md",
     "docs/json.md": "json.md",
+    "docs/samples.md": "samples.md",
+    "docs/api.md": "api.md",
     "docs/architecture.md": "architecture.md",
     "docs/decisions.md": "decisions.md",
     "docs/kernel-facts.md": "kernel-facts.md",
