@@ -27,8 +27,6 @@ from nfstuned.model.policy import Policy
 
 CONFIG_TIMEOUT_S = 60.0
 FOREVER_S = 1e6
-DEEP_DELAY_S = 0.3
-"""How long a bdi may stay unexplained before other namespaces are searched: most are mounted by then."""
 REST = 5.0
 """After a look the loop rests for this many times as long as it took: a storm of mounts must not make it look
 at thousands of mounts for each of them. The kernel's events are served meanwhile."""
@@ -141,14 +139,15 @@ class Daemon:
     def _drain_writers(self, ready: Container[int]) -> None:
         """Check the value of each superblock to which a rule of udev, or anybody else, may have written."""
         try:
-            devices: list[str] = []
-            if self._writes is not None and self._writes.fileno() in ready:
-                devices.extend(self._writes.drain())
-            if self._udev.fileno() in ready:
-                devices.extend(event.name for event in self._udev.drain() if event.action != "remove")
-            for device in devices:
+            written = self._writes.drain() if self._writes and self._writes.fileno() in ready else ()
+            for device in written:
                 self._tuner.settled(device)
                 self._drain_kernel()
+            handled = self._udev.drain() if self._udev.fileno() in ready else ()
+            for event in handled:
+                if event.action != "remove":
+                    self._tuner.handled(event.name, event.action)
+                    self._drain_kernel()
         except EventsLostError:
             self._lost()
 
@@ -178,8 +177,9 @@ class Daemon:
         ended = time.monotonic()
         self._look_after = ended + min(REST * (ended - started), REST_MOST_S)
         # Events that were lost during the look have set it already.
-        if self._deep_at is None and self._tuner.must_look_deep:
-            self._deep_at = ended + DEEP_DELAY_S
+        delay = self._tuner.deep_delay_s
+        if delay is not None and (self._deep_at is None or ended + delay < self._deep_at):
+            self._deep_at = ended + delay
 
     def _tick(self, now: float) -> None:
         """Feed the watchdog, look for values that changed unseen, and sample."""

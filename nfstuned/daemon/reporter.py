@@ -50,6 +50,11 @@ class Reporter:
         if conflict is not None and conflict[0] != alive:
             del self._conflicts[device]
 
+    def owes(self, device: str, bdi: int) -> bool:
+        """Return whether a change of the superblock was not told yet."""
+        outcome = self._untold.get(device)
+        return outcome is not None and outcome.action.bdi == bdi
+
     def place(self, superblock: Superblock, decision: Decision) -> None:
         """Tell what was done to a superblock whose mounts are known now."""
         outcome = self._untold.get(superblock.device)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from nfstuned.core.policy.decision import decide, decide_early
 from nfstuned.core.readahead.plan import Contest, changed_by_another, plan_superblock
 from nfstuned.core.udev.writers import find_culprit, find_writers
+from nfstuned.daemon.numbers import DeviceNumbers
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.errors import ParseError
 from nfstuned.host.change import bdi as bdis
@@ -22,6 +23,13 @@ from nfstuned.model.mounts import Decision, Outcome, Result, Snapshot, Superbloc
 from nfstuned.model.policy import Policy
 from nfstuned.model.udev import RuleWriter, UdevEvent
 from nfstuned.parse.proc.nfsfs import find_volume
+
+DEEP_DELAY_S = 0.3
+"""How long a bdi may stay unexplained before other namespaces are searched: most are mounted by then."""
+UNNAMED_S = 5.0
+"""For how long a superblock waits for a mount to be told by; afterwards its device number has to do.
+
+Under load the pseudo-root of an NFSv4 mount lives for seconds."""
 
 
 class Tuner:
@@ -38,6 +46,7 @@ class Tuner:
         self.between: Callable[[], None] = nothing
         """Called again and again during a look: new superblocks cannot wait until it ends."""
         self._contests: dict[str, Contest] = {}
+        self._numbers = DeviceNumbers()
         self._fights: list[Outcome] = []
         """Contests that are to be told; one that is only planned was given up."""
         self._removed: set[str] = set()
@@ -48,6 +57,8 @@ class Tuner:
         """Tells who writes later; without it only looks and udev's events find that."""
         self._unplaced: dict[str, int] = {}
         """Bdis that no mount of this namespace explains, with their identity; 0 once they were looked for."""
+        self._unnamed: dict[str, tuple[int, float]] = {}
+        """Superblocks that have a message and no mount in any namespace: their identity, and since when."""
 
     def added(self, device: str) -> None:
         """Tune a new superblock before its mount(2) returns.
@@ -55,6 +66,7 @@ class Tuner:
         Only nfsfs knows it by now; mountinfo will show it when it is mounted. Whatever cannot be decided from
         that waits for mountinfo.
         """
+        self._numbers.added(device, self._clock())
         if self.policy is None:
             return
         try:
@@ -80,16 +92,24 @@ class Tuner:
             self.writes.forget(device, alive)
         if self._unplaced.get(device) != alive:
             self._unplaced.pop(device, None)
+        if self._unnamed.get(device, (None, 0.0))[0] != alive:
+            self._unnamed.pop(device, None)
         self._removed.add(device)
         self._reporter.forget(device, alive)
         record = self._state.get(device)
         if record is not None and record.bdi != alive:
             self._state.drop(device)
 
+    def handled(self, device: str, action: str) -> None:
+        """Check a superblock for which udev has run its rules."""
+        if action == "add":
+            self._numbers.handled(device, self._clock())
+        self.settled(device)
+
     def settled(self, device: str) -> None:
         """Check a superblock whose value somebody may have written, and set it again at once.
 
-        udev's rules have run, or a write was seen. Who wrote is found out, and told, by the next look.
+        A write was seen, or udev's rules have run. Who wrote is found out, and told, by the next look.
         """
         try:
             with Bdi(self._root, device) as bdi:
@@ -131,15 +151,18 @@ class Tuner:
                 self._decided[superblock.device] = (superblock, decision)
                 self._watch(superblock.device, superblock.bdi)
                 self._settle(superblock, decision)
-                if superblock.mounts or (deep and superblock.device in self._unplaced):
+                if superblock.mounts or (deep and self._stays_unnamed(superblock)):
                     self._reporter.place(superblock, decision)
         self._note_unplaced(deep=deep)
         self._tell_fights()
+        self._numbers.forget_old(self._clock())
 
     @property
-    def must_look_deep(self) -> bool:
-        """Whether there are bdis that only another namespace can explain."""
-        return any(self._unplaced.values())
+    def deep_delay_s(self) -> float | None:
+        """In how many seconds to search other namespaces for the mounts of superblocks; None: not at all."""
+        if any(self._unplaced.values()):
+            return DEEP_DELAY_S
+        return UNNAMED_S if self._unnamed else None
 
     @property
     def contests(self) -> Mapping[str, Contest]:
@@ -210,7 +233,8 @@ class Tuner:
         before = self._contests.get(device)
         if before is None or before.bdi != inode:
             before = Contest(inode)
-        contest = self._contests[device] = before.again(self._clock())
+        now = self._clock()
+        contest = self._contests[device] = before.again(now, self._numbers.late(device, now))
         if not contest.left:
             self._fights.append(apply(self._root, self._state, planned.action))
         elif not before.left:
@@ -241,6 +265,11 @@ class Tuner:
             else:
                 self._reporter.contested(superblock, outcome, culprit)
 
+    def _stays_unnamed(self, superblock: Superblock) -> bool:
+        """Return whether no mount of the superblock showed for so long that its device number has to do."""
+        bdi, since = self._unnamed.get(superblock.device, (None, 0.0))
+        return bdi == superblock.bdi and self._clock() - since >= UNNAMED_S
+
     def _note_unplaced(self, *, deep: bool) -> None:
         """Keep the list of bdis to look for elsewhere: each is looked for once."""
         placed = {s.device for s in self.snapshot.superblocks if s.mounts}
@@ -255,6 +284,12 @@ class Tuner:
             self._unplaced.setdefault(device, inode)
         if deep:
             self._unplaced = dict.fromkeys(self._unplaced, 0)
+            known, now = self._unnamed, self._clock()
+            self._unnamed = {
+                device: known[device] if known.get(device, (None, 0.0))[0] == bdi else (bdi, now)
+                for device, bdi in homeless.items()
+                if bdi is not None and self._reporter.owes(device, bdi)
+            }
 
 
 def _culprit(files: tuple[tuple[str, str], ...], value_kb: int) -> RuleWriter | None:

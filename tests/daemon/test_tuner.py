@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.daemon.reporter import Reporter
-from nfstuned.daemon.tuner import Tuner
+from nfstuned.daemon.tuner import DEEP_DELAY_S, UNNAMED_S, Tuner
 from nfstuned.host.change import bdi as bdis
 from nfstuned.host.change.read_ahead import undo
 from nfstuned.host.change.state import State
@@ -127,6 +127,33 @@ def test_a_pseudo_root_that_goes_again_is_not_told(host: Host) -> None:
     assert host.state.all() == {}
 
 
+def test_a_pseudo_root_that_lives_for_seconds_is_not_told(host: Host) -> None:
+    host.volume("0:44")
+    host.tuner.added("0:44")
+    host.tuner.look(deep=True)
+    before = host.tuner.deep_delay_s
+    host.now = UNNAMED_S - 1
+    host.unmount("0:44")
+    host.tuner.removed("0:44")
+    host.tuner.look(deep=True)
+    assert (before, host.tuner.deep_delay_s) == (UNNAMED_S, None)
+    assert host.entries == []
+
+
+def test_a_superblock_that_no_mount_explains_is_told_in_the_end_by_its_number(host: Host) -> None:
+    host.volume("0:44")
+    host.tuner.added("0:44")
+    host.tuner.look(deep=True)
+    host.now = UNNAMED_S
+    host.tuner.look(deep=False)
+    assert host.entries == []
+    host.tuner.look(deep=True)
+    host.tuner.look(deep=True)
+    (text,) = host.messages(Message.READ_AHEAD_SET)
+    assert text.startswith("0:44: read-ahead 128 -> 15360 KiB")
+    assert host.tuner.deep_delay_s is None
+
+
 def test_a_removal_that_is_heard_late_is_not_about_the_numbers_new_owner(host: Host) -> None:
     host.volume("0:43")
     host.unmount("0:43")
@@ -185,9 +212,9 @@ def test_a_superblock_that_is_announced_again_after_an_undo_is_left_alone(host: 
 def test_a_device_that_is_not_nfs_is_not_touched(host: Host) -> None:
     host.bdi("0:50")
     host.tuner.added("0:50")
-    before = host.tuner.must_look_deep
+    before = host.tuner.deep_delay_s
     host.tuner.look(deep=True)
-    assert (before, host.tuner.must_look_deep) == (True, False)
+    assert (before, host.tuner.deep_delay_s) == (DEEP_DELAY_S, None)
     assert host.value("0:50") == 128
 
 
@@ -250,6 +277,40 @@ def test_another_writer_is_overruled_three_times_and_then_left(host: Host) -> No
     assert host.value("0:43") == 128
     assert len(host.messages(Message.READ_AHEAD_CONTESTED)) == 3
     assert len(host.messages(Message.READ_AHEAD_LEFT)) == 1
+
+
+def test_rules_that_run_late_for_earlier_superblocks_of_the_number_are_no_fight(host: Host) -> None:
+    for _ in range(5):
+        host.volume("0:43")
+        host.tuner.added("0:43")
+        host.unmount("0:43")
+        host.tuner.removed("0:43")
+    host.volume("0:43")
+    host.tuner.added("0:43")
+    host.mount("0:43")
+    for _ in range(6):
+        host.set("0:43", 128)
+        host.tuner.handled("0:43", "add")
+        assert host.value("0:43") == 15360
+    for wanted in (15360, 15360, 128):
+        host.set("0:43", 128)
+        host.tuner.handled("0:43", "change")
+        assert host.value("0:43") == wanted
+
+
+def test_a_number_whose_earlier_superblocks_udev_has_done_with_bears_no_more(host: Host) -> None:
+    for _ in range(5):
+        host.volume("0:43")
+        host.tuner.added("0:43")
+        host.tuner.handled("0:43", "add")
+        host.unmount("0:43")
+        host.tuner.removed("0:43")
+    host.volume("0:43")
+    host.tuner.added("0:43")
+    for wanted in (15360, 15360, 15360, 128):
+        host.set("0:43", 128)
+        host.tuner.settled("0:43")
+        assert host.value("0:43") == wanted
 
 
 RULE = 'SUBSYSTEM=="bdi", ACTION=="add", PROGRAM="/usr/libexec/nfsrahead %k", ATTR{read_ahead_kb}="%c"'

@@ -22,13 +22,15 @@ class Contest:
     count: int = 0
     """How often another writer's value was found."""
 
-    def again(self, now: float) -> Contest:
+    def again(self, now: float, late: int = 0) -> Contest:
         """Return the contest after another change at `now` (monotonic seconds).
 
-        A fourth change within 60 s ends it; `left` then stays for as long as the superblock lives.
+        A fourth change within 60 s ends it; `left` then stays for as long as the superblock lives. `late`
+        changes more are borne: so many earlier superblocks had the same device number a moment ago, and where
+        udev is behind, the rule that it runs for each of them writes to this one.
         """
         recent = tuple(time for time in self.times if now - time < WINDOW_S)
-        if self.left or len(recent) >= TRIES:
+        if self.left or len(recent) >= TRIES + late:
             return Contest(self.bdi, recent, left=True, count=self.count + 1)
         return Contest(self.bdi, (*recent, now), count=self.count + 1)
 

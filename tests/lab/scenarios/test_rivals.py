@@ -58,6 +58,31 @@ def test_nfs_utils_rule_at_its_default_is_outdone_and_named(mount: Mounts, runni
     assert {one["NFSTUNED_WRITER"] for one in fights} <= {str(rivals.SHIPPED_NFSRAHEAD)}, fights
 
 
+@pytest.mark.usefixtures("running_daemon")
+def test_rules_that_udev_runs_late_for_earlier_superblocks_are_no_fight(mount: Mounts) -> None:
+    """Device numbers are reused at once: what udev does for a superblock that is gone hits the next one."""
+    copy = rivals.add_rule("99-nfs.rules", rivals.SHIPPED_NFSRAHEAD.read_text())
+    run("udevadm", "control", "--stop-exec-queue")
+    try:
+        devices = set()
+        for _ in range(6):
+            mounted = mount("a", "vers=3,nolock")
+            devices.add(mounted.device)
+            tuned(AZURE_KB, mounted)
+            mount.umount(mounted)
+        mounted = mount("a", "vers=3,nolock")
+        assert devices == {mounted.device}
+        run("udevadm", "control", "--start-exec-queue")
+        rivals.settle()
+        tuned(AZURE_KB, mounted)
+        time.sleep(1)
+        assert mounted.read_ahead_kb == AZURE_KB
+    finally:
+        run("udevadm", "control", "--start-exec-queue")
+        copy.unlink()
+        rivals.reload_rules()
+
+
 @pytest.mark.long
 @pytest.mark.usefixtures("quiet_udev")
 def test_a_rival_is_outdone_three_times_in_a_minute_and_then_left_alone(
