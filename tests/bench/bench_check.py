@@ -98,8 +98,8 @@ def check(tree: Path) -> list[str]:
 
 def check_names(tree: Path, port: int) -> list[str]:
     """Return the command that checks a tree and asks a name server on the loopback."""
-    asks = "from functools import partial; from nfstuned.host import world; "
-    asks += f"world.LiveOutside = partial(world.LiveOutside, dns_port={port}); "
+    asks = "from functools import partial; from nfstuned.host.network import answers; "
+    asks += f"answers.LiveOutside = partial(answers.LiveOutside, dns_port={port}); "
     return [sys.executable, "-c", f"{COMMAND} {asks} sys.exit(main(['check'], R({str(tree)!r})))"]
 
 
