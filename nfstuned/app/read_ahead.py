@@ -1,16 +1,20 @@
-"""Every read-ahead as its profile asks: what is to be done on a host, and that done."""
+"""Every read-ahead as its profile asks: what is to be done on a host, that done, and taken back."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
 
-from nfstuned.core.readahead.plan import insist, plan
-from nfstuned.host.change.read_ahead import apply
+from nfstuned.app.change import Ended, Host, Plan, Talk, Way
+from nfstuned.core.readahead.plan import insist, named, plan
+from nfstuned.host.change.read_ahead import apply, undo
 from nfstuned.host.change.state import State
+from nfstuned.host.look.host import observe
 from nfstuned.host.root import Root
+from nfstuned.model.change import Change, Kind
 from nfstuned.model.mounts import Outcome, Result, Snapshot
 from nfstuned.model.policy import Policy
+from nfstuned.parse.fields import count
 
 
 def plan_anew(snapshot: Snapshot, policy: Policy) -> tuple[Outcome, ...]:
@@ -28,4 +32,61 @@ def carry_out(root: Root, planned: Sequence[Outcome]) -> tuple[Outcome, ...]:
     return tuple(
         apply(root, state, outcome.action) if outcome.result is Result.PLANNED else outcome
         for outcome in planned
+    )
+
+
+class ReadAheadWay(Way[tuple[Outcome, ...]]):
+    """Set every read-ahead that is not as its profile asks."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def look(self) -> Plan[tuple[Outcome, ...]]:
+        """Return what is to be set, and what is left as it is."""
+        snapshot = _snapshot(self._host.root, self._host.talk)
+        outcomes = plan_anew(snapshot, self._host.policy)
+        mounts = count(sum(len(superblock.mounts) for superblock in snapshot.superblocks), "mount")
+        as_asked = f"Nothing to do: {mounts} as the profiles ask."
+        nothing = as_asked if snapshot.superblocks else "No NFS mounts."
+        return Plan(_changes(outcomes), outcomes, nothing, todo=bool(outcomes))
+
+    def carry_out(self, plan: Plan[tuple[Outcome, ...]]) -> Ended:
+        """Set each, and read it back."""
+        return Ended(_changes(carry_out(self._host.root, plan.detail)))
+
+
+class UndoWay(Way[Snapshot]):
+    """Put back every value that nfstuned changed."""
+
+    def __init__(self, root: Root, talk: Talk) -> None:
+        self._root = root
+        self._talk = talk
+
+    def look(self) -> Plan[Snapshot]:
+        """Return the mounts: what was changed is found where it is put back."""
+        return Plan((), _snapshot(self._root, self._talk), "Nothing to put back.", todo=True)
+
+    def carry_out(self, plan: Plan[Snapshot]) -> Ended:
+        """Put back each value that nobody else has changed since."""
+        return Ended(_changes(named(undo(self._root, State(self._root)), plan.detail)))
+
+
+def _snapshot(root: Root, talk: Talk) -> Snapshot:
+    snapshot = observe(root)
+    talk.unreadable_lines(snapshot.problems)
+    talk.denied(root, harmless=(f"{root.view}/mountstats",))
+    return snapshot
+
+
+def _changes(outcomes: Sequence[Outcome]) -> tuple[Change, ...]:
+    return tuple(
+        Change(
+            Kind.READ_AHEAD,
+            outcome.action.target,
+            outcome.action.old_kb,
+            outcome.action.new_kb,
+            outcome.result,
+            outcome.reason,
+        )
+        for outcome in outcomes
     )

@@ -13,12 +13,12 @@ from nfstuned import __version__
 PLACES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "status": ("status", "command"),
-        "undo": ("apply.read_ahead", "undo_command"),
+        "undo": ("apply", "undo_command"),
         "daemon": ("service", "daemon"),
         "udev": ("service", "udev"),
         "config": ("config", "config"),
         "completion": ("completion", "command"),
-        "apply": ("apply.read_ahead", "command"),
+        "apply": ("apply", "command"),
         "bake": ("bake", "command"),
         "check": ("check", "command"),
         "explain": ("explain", "explain"),

@@ -93,17 +93,3 @@ def live_outside(root: Root) -> Outside:
     from nfstuned.host.network.answers import LiveOutside  # noqa: PLC0415 - only what asks names or servers needs it
 
     return LiveOutside(root)
-
-
-def can_ask(form: str) -> bool:
-    """Return whether somebody sees the plan and the question, and can answer."""
-    seen = sys.stderr.isatty() and (form == "json" or sys.stdout.isatty())
-    return seen and sys.stdin.isatty()
-
-
-def show(lines: Iterable[str], form: str) -> None:
-    """Print a plan: beside the document where the output is one."""
-    stream = sys.stderr if form == "json" else sys.stdout
-    for line in lines:
-        stream.write(line + "\n")
-    stream.flush()

@@ -1,9 +1,10 @@
-"""Changes of files that the administrator keeps, and of an image, and what came of each."""
+"""What commands change on a host or in an image: each value, planned or done, and what came of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from nfstuned.model.files import Content
@@ -11,61 +12,64 @@ from nfstuned.model.mounts import Result
 from nfstuned.model.system import Unit
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One line of a file that asks for another nconnect than it should."""
+class Kind(str, Enum):
+    """What a change is about, as it is called in JSON."""
 
-    kind: str
-    """"fstab": the kind of file."""
-    target: str
-    """The line as people name it: "/etc/fstab:7"."""
-    point: str
-    old: int | None
-    """What the mount asks for, nfsmount.conf included; None where nothing says a number."""
-    new: int
-    result: Result
-    reason: str
-    line: int
-
-
-@dataclass(frozen=True, slots=True)
-class SectionChange:
-    """One [ Server ] section of nfstuned's own drop-in of nfsmount.conf."""
-
-    server: str
-    """Its name, as mounts name it."""
-    old: int | None
-    """The nconnect that the file has; None without a section."""
-    new: int | None
-    """The one that it should have; None where the section goes."""
-    result: Result
-    reason: str
-
-
-class ImageKind(str, Enum):
-    """What a change is about."""
-
+    READ_AHEAD = "read-ahead"
+    FSTAB = "fstab"
+    """An entry of /etc/fstab."""
+    PERSIST = "persist"
+    """A [ Server ] section of nfstuned's own drop-in of nfsmount.conf."""
+    REMOUNT = "remount"
+    LIVE = "live"
     SERVICE = "service"
+    """This and what follows are changes of an image."""
     RULE = "udev-rule"
     SECTION = "nconnect"
     PARAMETER = "parameter"
     FILE = "file"
-    """One of an earlier bake that nothing asks for any more, or that is taken back."""
+    """A file of an earlier bake that nothing asks for any more, or that is taken back."""
 
 
 @dataclass(frozen=True, slots=True)
-class ImageChange:
-    """One change of an image, and what came of it."""
+class ShellCommand:
+    """A command as root runs it."""
 
-    kind: ImageKind
+    argv: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return shlex.join(self.argv)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A value that a command changes, or leaves as it is, and why."""
+
+    kind: Kind
     target: str
-    """What it is about: a unit, a server, a parameter, or the file itself."""
-    path: str
-    """The file in the image, with a leading slash; "" where none can be named."""
+    """For people: a mount point, a server, a unit, or a file with a line."""
     old: str | int | None
+    """None where there is no value: nothing says a number, or a section is not there."""
     new: str | int | None
+    """None where the value goes."""
     result: Result
     reason: str
+    place: str = ""
+    """Of an entry of fstab its mount point; of an image the file, with a leading slash, if there is one."""
+    mounted: bool = True
+    """Of a mount, whether it is mounted now."""
+    command: ShellCommand | None = None
+    """What is still to be run for a mount that is not mounted now."""
+
+
+def settled(changes: Iterable[Change], result: Result, reason: str = "") -> tuple[Change, ...]:
+    """Return the changes with what came of those that were planned; each keeps its reason without another."""
+    return tuple(
+        replace(change, result=result, reason=reason or change.reason)
+        if change.result is Result.PLANNED
+        else change
+        for change in changes
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,7 @@ class ImageService:
 class Wanted:
     """What an image should have, and why."""
 
-    changes: tuple[ImageChange, ...] = ()
+    changes: tuple[Change, ...] = ()
     """Those that are planned name a file of `contents`; the others say why there is none."""
     contents: Mapping[str, Content] = field(default_factory=dict)
     """By path, without a leading slash."""

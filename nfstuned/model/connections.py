@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
 
+from nfstuned.model.change import ShellCommand
 from nfstuned.model.kernel import Switch, Transport
 from nfstuned.model.mounts import Result
-
-REMOUNT_KIND = "remount"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,24 +97,14 @@ class Sight:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """A command as root runs it."""
-
-    argv: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return shlex.join(self.argv)
-
-
-@dataclass(frozen=True, slots=True)
 class Part:
     """One mount of the group, and the commands that unmount it and make it again."""
 
     point: str
     mount_id: int
-    leave: Way
-    make: Way
-    before: Way | None
+    leave: ShellCommand
+    make: ShellCommand
+    before: ShellCommand | None
     """How it is made as it was, where `make` fails or is not to be; None where nothing tells its options."""
     unit: str = ""
     """The mount unit whose job that is; "" for mount(8)."""
@@ -124,7 +112,7 @@ class Part:
     """A unit or fstab says how it is made, and not this command."""
 
     @property
-    def back(self) -> tuple[Way, ...]:
+    def back(self) -> tuple[ShellCommand, ...]:
         """The commands that bring it back when the remount is given up, in the order of trying.
 
         What a file asks for is made as the file says; what was made by hand gets the options that it had.
@@ -163,13 +151,13 @@ class RemountPlan:
     """systemd has not read its files since they were changed."""
 
     @property
-    def commands(self) -> tuple[Way, ...]:
+    def commands(self) -> tuple[ShellCommand, ...]:
         """All commands in their order."""
         reload = (RELOAD,) if self.reload else ()
         return (*reload, *(part.leave for part in self.going), *(part.make for part in self.coming))
 
 
-RELOAD = Way(("systemctl", "daemon-reload"))
+RELOAD = ShellCommand(("systemctl", "daemon-reload"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,19 +169,6 @@ class Left:
     new: int
     reason: str
     result: Result = Result.FAILED
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """What came of one mount; `way` is the command that is still to be run, None where it is mounted."""
-
-    point: str
-    old: int
-    new: int
-    result: Result
-    reason: str
-    mounted: bool = True
-    way: Way | None = None
 
 
 class Hands(Protocol):
@@ -208,7 +183,7 @@ class Hands(Protocol):
     def unmount(self, part: Part) -> str:
         """Unmount it: not lazily, not by force, and not another mount that is in its place by now."""
 
-    def mount(self, way: Way) -> str:
+    def mount(self, command: ShellCommand) -> str:
         """Mount something by a command; not where the server does not answer."""
 
     def mounted(self, point: str) -> bool:
@@ -219,9 +194,6 @@ class Hands(Protocol):
 
     def nconnect(self, point: str) -> int | None:
         """Return the number of connections in effect; None where nothing is mounted."""
-
-
-LIVE_KIND = "live"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nfstuned.cli.apply.groups import ALL, GroupWish
-from nfstuned.cli.apply.live import live
+from nfstuned.app.change import Wish
+from nfstuned.app.groups import GroupWish, LiveWay
+from nfstuned.cli.apply import ALL, change, kernel_point
 from nfstuned.errors import ParseError
 from nfstuned.host.change.live import SunrpcGround
 from nfstuned.host.root import Root, WitnessRoot
@@ -67,8 +68,9 @@ class Living:
 
     def run(self, point: str = ALL, form: str = "text", *, dry_run: bool = False, yes: bool = False) -> int:
         """Run the command; return its exit status."""
-        wish = GroupWish(point, form, dry_run, yes)
-        return live(WitnessRoot(str(self.tree)), wish, self.ground, Told(self.network))
+        root, group = WitnessRoot(str(self.tree)), GroupWish(kernel_point(point), dry_run)
+        wish, told = Wish(dry_run=dry_run, yes=yes), Told(self.network)
+        return change(root, form, wish, lambda host: LiveWay(host, group, self.ground), told)
 
     def change(self, file: str, old: str, new: str) -> None:
         """Replace a text in a file, which must be there."""

@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nfstuned.cli.apply.groups import ALL, GroupWish
-from nfstuned.cli.apply.remount import remount
+from nfstuned.app.change import Wish
+from nfstuned.app.groups import GroupWish, RemountWay
+from nfstuned.cli.apply import ALL, change, kernel_point
 from nfstuned.host.root import WitnessRoot
 from nfstuned.model.connections import BusyUse, Hands, MountNode, Sight, UnitState
 from nfstuned.model.facts import Network
@@ -73,8 +74,9 @@ class Remounting:
 
     def run(self, point: str = ALL, form: str = "text", *, dry_run: bool = False, yes: bool = False) -> int:
         """Run the command; return its exit status."""
-        wish = GroupWish(point, form, dry_run, yes)
-        return remount(WitnessRoot(str(self.tree)), wish, self.ground, Told(self.network))
+        root, group = WitnessRoot(str(self.tree)), GroupWish(kernel_point(point), dry_run)
+        wish, told = Wish(dry_run=dry_run, yes=yes), Told(self.network)
+        return change(root, form, wish, lambda host: RemountWay(host, group, self.ground), told)
 
 
 def prepare(tree: Path, fails: Callable[[str, str], str] = nothing) -> Remounting:

@@ -16,7 +16,9 @@ from typing import Any
 
 import pytest
 
-from nfstuned.cli.apply.fstab import FstabWish, edit_fstab
+from nfstuned.app.change import Wish
+from nfstuned.app.files import FstabWay
+from nfstuned.cli.apply import change
 from nfstuned.host.files.replace import BACKUP
 from nfstuned.host.root import WitnessRoot
 from nfstuned.model.facts import Answer, Network
@@ -273,7 +275,8 @@ def test_the_name_servers_decide_about_azure_files(
 ) -> None:
     fstab(here).write_text(AZURE)
     root = WitnessRoot(str(here.tree))
-    status = edit_fstab(root, FstabWish("json", dry_run=True), Told(Network(answers=(answer,))))
+    told = Told(Network(answers=(answer,)))
+    status = change(root, "json", Wish(dry_run=True), lambda host: FstabWay(host, follow=False), told)
     out, err = here.capture.readouterr()
     action = only(Run(status, out, err))
     assert (status, action["outcome"], action["new"]) == (int(outcome == "failed"), outcome, 4)

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from nfstuned.cli.apply.persist import PersistWish, persist
+from nfstuned.app.change import Wish
+from nfstuned.app.files import PersistWay
+from nfstuned.cli.apply import change
 from nfstuned.core.nconnect.persist import with_sections
 from nfstuned.host.root import WitnessRoot
 from nfstuned.model.facts import Answer, Network
@@ -213,7 +215,8 @@ def test_the_name_servers_decide_about_azure_files(
 ) -> None:
     (here.tree / "etc/fstab").write_text(f"{AZURE}:/sa1/a /mnt/a nfs vers=4.1 0 0\n")
     root = WitnessRoot(str(here.tree))
-    ended = persist(root, PersistWish("json", dry_run=True), Told(Network(answers=(answer,))))
+    told = Told(Network(answers=(answer,)))
+    ended = change(root, "json", Wish(dry_run=True), lambda host: PersistWay(host, prune=False), told)
     out, err = here.capture.readouterr()
     (action,) = actions(Run(ended, out, err))
     assert (ended, action["outcome"], action["new"]) == (status, outcome, 4)

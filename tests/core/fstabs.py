@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nfstuned.core.nconnect.fstab import counts, plan_fstab
+from nfstuned.core.nconnect.fstab import plan_fstab
 from nfstuned.core.nconnect.fstab_members import mounts
 from nfstuned.core.nconnect.fstab_text import with_counts
 from nfstuned.host.config_load import load
@@ -13,7 +14,7 @@ from nfstuned.host.root import Root
 from nfstuned.model.change import Change
 from nfstuned.model.facts import Answer, Network
 from nfstuned.model.kernel import KernelRelease
-from nfstuned.model.mounts import Snapshot
+from nfstuned.model.mounts import Result, Snapshot
 from nfstuned.model.policy import Assignment, Match, Policy
 
 FOLDER = Path(__file__).parents[1] / "data/fstab"
@@ -57,20 +58,23 @@ class Edited:
 
     text: str
     changes: tuple[Change, ...]
+    counts: Mapping[int, int]
 
     @property
     def skipped(self) -> dict[int, str]:
         """The lines that were left, and why."""
         return {
-            change.line: change.reason for change in self.changes if change.line not in counts(self.changes)
+            int(change.target.rpartition(":")[2]): change.reason
+            for change in self.changes
+            if change.result is not Result.PLANNED
         }
 
 
 def edited(
     text: str, policy: Policy = POLICY, snapshot: Snapshot = SNAPSHOT, network: Network = NETWORK
 ) -> Edited:
-    changes = plan_fstab(mounts(text, snapshot, policy), network)
-    return Edited(with_counts(text, counts(changes)), changes)
+    plan = plan_fstab(mounts(text, snapshot, policy), network)
+    return Edited(with_counts(text, plan.counts), plan.changes, plan.counts)
 
 
 def decoded(file: Path) -> str:

@@ -71,9 +71,9 @@ def after(plan: PersistPlan, held: Mapping[str, int] | None = None) -> dict[str,
 
 def told(plan: PersistPlan, result: Result = Result.SKIPPED) -> dict[str, str]:
     """Return the reasons by server of what came to a result."""
-    return {one.server: one.reason for one in plan.changes if one.result is result}
+    return {change.target: change.reason for change in plan.changes if change.result is result}
 
 
-def said(plan: PersistPlan) -> Sequence[tuple[str, int | None, int | None, Result]]:
+def said(plan: PersistPlan) -> Sequence[tuple[str, object, object, Result]]:
     """Return all that the plan says but for its reasons."""
-    return [(one.server, one.old, one.new, one.result) for one in plan.changes]
+    return [(change.target, change.old, change.new, change.result) for change in plan.changes]

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from nfstuned.core.nconnect.remount import cases, plan_remount
-from nfstuned.model.connections import Left, MountNode, Part, RemountPlan, Sight, UnitState, Way
+from nfstuned.model.change import ShellCommand
+from nfstuned.model.connections import Left, MountNode, Part, RemountPlan, Sight, UnitState
 from nfstuned.model.facts import Facts
 from nfstuned.parse.etc.units import unit_name, unit_path
 from nfstuned.parse.options import parse_options
@@ -69,7 +70,7 @@ def why(*made: Made, seen: Sight | None = None) -> str:
     return left.reason
 
 
-def argv(ways: Sequence[Way]) -> list[str]:
+def argv(ways: Sequence[ShellCommand]) -> list[str]:
     return [str(way) for way in ways]
 
 
@@ -105,8 +106,8 @@ class Kernel:
         assert not list(self._inner(point)), "busy: something is mounted in it"
         return self._step("unmount", point, lambda: self.mounts.pop(point))
 
-    def mount(self, way: Way) -> str:
-        point, options = self._asked(way)
+    def mount(self, command: ShellCommand) -> str:
+        point, options = self._asked(command)
         assert point in self.made, "never a mount that was not there"
         assert point not in self.mounts, "it would lie on top of itself"
         outer = [one for one in self.made if point.startswith(f"{one}/")]
@@ -140,7 +141,7 @@ class Kernel:
     def _inner(self, point: str) -> Iterator[str]:
         return (one for one in self.mounts if one.startswith(f"{point}/"))
 
-    def _asked(self, way: Way) -> tuple[str, str]:
+    def _asked(self, way: ShellCommand) -> tuple[str, str]:
         words = way.argv
         if words[:2] == ("systemctl", "start"):
             point = unit_path(words[2])

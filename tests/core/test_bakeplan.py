@@ -16,7 +16,7 @@ from nfstuned.core.image.bake import (
     wanted_service,
 )
 from nfstuned.core.nconnect.persist import with_sections
-from nfstuned.model.change import ImageChange, ImageKind, ImageService, SectionChange, Wanted
+from nfstuned.model.change import Change, ImageService, Kind, Wanted
 from nfstuned.model.files import Link, Placement, Step
 from nfstuned.model.mounts import Result
 from nfstuned.model.system import Unit
@@ -28,14 +28,14 @@ LINK = "etc/systemd/system/multi-user.target.wants/nfstuned.service"
 INSTALLED = Unit(installed=True)
 
 
-def told(changes: tuple[ImageChange, ...]) -> list[tuple[ImageKind, str, Result]]:
+def told(changes: tuple[Change, ...]) -> list[tuple[Kind, str, Result]]:
     return [(one.kind, one.target, one.result) for one in changes]
 
 
 def test_the_service_is_started_by_what_its_unit_names() -> None:
     wanted = wanted_service(ImageService(INSTALLED, UNIT, TEXT))
     assert wanted.contents == {LINK: Link(f"/{UNIT}")}
-    assert told(wanted.changes) == [(ImageKind.SERVICE, SERVICE, Result.PLANNED)]
+    assert told(wanted.changes) == [(Kind.SERVICE, SERVICE, Result.PLANNED)]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_unit_that_names_no_target_is_not_started(install: str) -> None:
     wanted = wanted_service(ImageService(INSTALLED, UNIT, install))
     assert (dict(wanted.contents), told(wanted.changes)) == (
         {},
-        [(ImageKind.SERVICE, SERVICE, Result.FAILED)],
+        [(Kind.SERVICE, SERVICE, Result.FAILED)],
     )
 
 
@@ -72,7 +72,7 @@ def test_a_target_that_is_named_twice_has_one_link() -> None:
 )
 def test_what_cannot_be_started_is_told(service: ImageService, old: str) -> None:
     (change,) = wanted_service(service).changes
-    assert (change.old, change.new, change.path, change.result) == (old, "enabled", "", Result.FAILED)
+    assert (change.old, change.new, change.place, change.result) == (old, "enabled", "", Result.FAILED)
 
 
 def test_what_something_starts_already_is_left() -> None:
@@ -95,8 +95,8 @@ def test_a_service_that_a_preset_will_start_has_to_be_masked() -> None:
     assert beside.reason.endswith("systemctl --root=DIR mask nfstuned.service")
 
 
-def section(name: str, old: int | None, new: int | None, result: Result = Result.PLANNED) -> SectionChange:
-    return SectionChange(name, old, new, result, "why")
+def section(name: str, old: int | None, new: int | None, result: Result = Result.PLANNED) -> Change:
+    return Change(Kind.PERSIST, name, old, new, result, "why")
 
 
 def test_sections_are_told_against_what_is_really_there() -> None:
@@ -114,12 +114,12 @@ def test_sections_are_told_against_what_is_really_there() -> None:
 def test_a_drop_in_without_sections_goes_as_a_file() -> None:
     wanted = wanted_sections((), {}, {"a": 8}, None)
     steps = (Placement(PERSISTED[1:], Step.REMOVE),)
-    assert told(settled(wanted, steps, Result.DONE)) == [(ImageKind.FILE, PERSISTED, Result.DONE)]
+    assert told(settled(wanted, steps, Result.DONE)) == [(Kind.FILE, PERSISTED, Result.DONE)]
 
 
 def test_a_change_comes_to_what_its_file_does() -> None:
-    def change(path: str) -> ImageChange:
-        return ImageChange(ImageKind.PARAMETER, path, f"/{path}", 1, 2, Result.PLANNED, "why")
+    def change(path: str) -> Change:
+        return Change(Kind.PARAMETER, path, 1, 2, Result.PLANNED, "why", f"/{path}")
 
     names = ("written", "same", "refused")
     wanted = together(Wanted((change(name),), {name: b""}) for name in names)
@@ -131,14 +131,14 @@ def test_a_change_comes_to_what_its_file_does() -> None:
         Placement("kept", Step.KEEP, "edited"),
     )
     changes = settled(wanted, steps, Result.DONE)
-    assert [(one.path, one.result, one.reason) for one in changes] == [
+    assert [(one.place, one.result, one.reason) for one in changes] == [
         ("/written", Result.DONE, "why"),
         ("/refused", Result.FAILED, "foreign"),
         ("/gone", Result.DONE, "nothing asks for it any more"),
         ("/kept", Result.SKIPPED, "edited"),
     ]
     half = interrupted(changes, {"/gone"}, "no space")
-    assert [(one.path, one.reason) for one in half if one.result is Result.FAILED] == [
+    assert [(one.place, one.reason) for one in half if one.result is Result.FAILED] == [
         ("/written", "no space"),
         ("/refused", "foreign"),
     ]

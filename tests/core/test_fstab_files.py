@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from nfstuned.core.nconnect.fstab import counts
 from nfstuned.core.nconnect.fstab_text import owner
 from nfstuned.model.facts import NFS_TYPES
 from nfstuned.model.mounts import Request
@@ -49,7 +48,7 @@ def test_every_byte_but_those_of_the_option_stays(file: Path, policy: Policy) ->
     before = file.read_bytes()
     result = edited(decoded(file), policy)
     after = result.text.encode("utf-8", "surrogateescape")
-    changed = counts(result.changes)
+    changed = result.counts
     old, new = before.split(b"\n"), after.split(b"\n")
     assert len(old) == len(new)
     for number, (was, now) in enumerate(zip(old, new, strict=True), 1):
@@ -94,7 +93,7 @@ def test_libmount_reads_the_same_entries_but_for_the_number(
     before, after = _libmount(file), _libmount(new)
     assert len(before) == len(after)
     differing = [(was, now) for was, now in zip(before, after, strict=True) if was != now]
-    assert len(differing) == len(counts(result.changes))
+    assert len(differing) == len(result.counts)
     for was, now in differing:
         assert _without(was) == _without(now)
         assert [one.partition("=")[0] for one in now["options"].split(",")].count("nconnect") == 1

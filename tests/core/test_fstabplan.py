@@ -29,7 +29,7 @@ def unit(source: str, options: str = "nconnect=8", point: str = "/u") -> Request
     return Request(source, point, options, "/etc/systemd/system/u.mount", 4, maker=Maker.UNIT)
 
 
-def numbers(text: str, policy: Policy = POLICY, **changes: object) -> list[tuple[int | None, int, Result]]:
+def numbers(text: str, policy: Policy = POLICY, **changes: object) -> list[tuple[object, object, Result]]:
     snapshot = replace(SNAPSHOT, **changes)  # type: ignore[arg-type]  # keyword arguments of any field
     return [(one.old, one.new, one.result) for one in edited(text, policy, snapshot).changes]
 

@@ -27,8 +27,8 @@ def names(kernel: Sunrpc) -> list[str]:
 
 def reason(kernel: Sunrpc, result: Result = Result.FAILED) -> str:
     (ended,) = carry_out(the_plan(), kernel)
-    assert (ended.point, ended.old, ended.new, ended.result) == ("/a", 2, 4, result), ended
-    assert (ended.mounted, ended.way) == (True, None)
+    assert (ended.target, ended.old, ended.new, ended.result) == ("/a", 2, 4, result), ended
+    assert (ended.mounted, ended.command) == (True, None)
     return ended.reason
 
 
@@ -165,7 +165,7 @@ def test_another_program_that_adds_some_is_noticed() -> None:
 
 def test_every_mount_of_the_group_has_the_outcome() -> None:
     plan = replace(the_plan(), points=("/a", "/b"))
-    assert [one.point for one in carry_out(plan, Sunrpc())] == ["/a", "/b"]
+    assert [change.target for change in carry_out(plan, Sunrpc())] == ["/a", "/b"]
     assert the_plan(FOUR).switch == seen()
 
 

@@ -108,7 +108,9 @@ def test_an_old_mount_nfs_never_has_two_sections(
 @given(HOSTS, HELD)
 def test_every_share_of_a_server_gets_the_same(snapshot: Snapshot, held: dict[str, int]) -> None:
     plan = planned(snapshot, held, NEW)
-    written = {one.server: one.new for one in plan.changes if one.result is Result.PLANNED and one.new}
+    written = {
+        change.target: change.new for change in plan.changes if change.result is Result.PLANNED and change.new
+    }
     settings = (*snapshot.settings, *ours(after(plan, held)))
     for use in uses(snapshot, POLICY).all:
         if use.name in written and use.target.request is not None:

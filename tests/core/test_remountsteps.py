@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.core.nconnect.remount import carry_out
-from nfstuned.model.connections import Ended, Left, RemountPlan
+from nfstuned.model.change import Change
+from nfstuned.model.connections import Left, RemountPlan
 from nfstuned.model.mounts import Result
 from tests.core.nconnect_hosts import Made, facts
 from tests.core.remounting import Kernel, planned, sight, the_plan
@@ -20,8 +21,8 @@ B = Made("/b", "vers=4.1,nconnect=4", BARE, fstab="vers=4.1,nconnect=4", age_s=5
 POINTS = ("/a", "/a/b", "/a/b/c", "/d", "/d e", "/f/g")
 
 
-def by_point(ended: tuple[Ended, ...]) -> dict[str, Ended]:
-    return {one.point: one for one in ended}
+def by_point(ended: tuple[Change, ...]) -> dict[str, Change]:
+    return {change.target: change for change in ended}
 
 
 def failing(*steps: str, how: str = "refused") -> Callable[[str, str], str]:
@@ -33,7 +34,7 @@ def test_all_go_then_the_one_that_asks_comes_first() -> None:
     ended = carry_out(the_plan(A, B), kernel)
     assert kernel.calls == ["unmount /b", "unmount /a", "held", "mount /b", "mount /a"]
     assert kernel.mounts == {"/a": 4, "/b": 4}
-    assert [(one.point, one.result, one.mounted, one.way) for one in ended] == [
+    assert [(one.target, one.result, one.mounted, one.command) for one in ended] == [
         ("/a", Result.DONE, True, None),
         ("/b", Result.DONE, True, None),
     ]
@@ -61,7 +62,7 @@ def test_a_mount_that_is_refused_leaves_no_other_one_away() -> None:
     kernel = Kernel({"/a": A, "/b": B}, failing("mount /a"))
     ended = by_point(carry_out(the_plan(A, B), kernel))
     assert kernel.mounts == {"/b": 4}
-    assert (ended["/a"].mounted, str(ended["/a"].way)) == (False, "mount -t nfs4 -o vers=4.1 nas:/srv /a")
+    assert (ended["/a"].mounted, str(ended["/a"].command)) == (False, "mount -t nfs4 -o vers=4.1 nas:/srv /a")
     assert (ended["/b"].mounted, ended["/b"].result) == (True, Result.DONE)
     assert "mount refused" in ended["/a"].reason
 
@@ -85,7 +86,7 @@ def test_a_server_that_went_away_leaves_the_commands_to_finish() -> None:
     kernel = Kernel({"/a": A, "/b": B}, lambda step, _: "refused" if step == "mount" else "")
     ended = by_point(carry_out(the_plan(A, B), kernel))
     assert kernel.mounts == {}
-    assert {point: str(one.way) for point, one in ended.items()} == {
+    assert {point: str(one.command) for point, one in ended.items()} == {
         "/a": "mount -t nfs4 -o vers=4.1 nas:/srv /a",
         "/b": "systemctl start b.mount",
     }
@@ -145,11 +146,11 @@ def test_whatever_fails_every_mount_is_back_or_named(
         if isinstance(plan, RemountPlan):
             kernel = Kernel({one.point: one for one in made}, lambda *_: data.draw(_HOW))
             ended = carry_out(plan, kernel)
-            assert [one.point for one in ended] == sorted(kernel.made)
-            assert {one.point for one in ended if one.mounted} == set(kernel.mounts)
+            assert [one.target for one in ended] == sorted(kernel.made)
+            assert {one.target for one in ended if one.mounted} == set(kernel.mounts)
             for one in ended:
-                assert (one.way is None) is one.mounted
-                assert one.result is not Result.DONE or kernel.mounts[one.point] == plan.new
+                assert (one.command is None) is one.mounted
+                assert one.result is not Result.DONE or kernel.mounts[one.target] == plan.new
             _finish(kernel, ended)
 
 
@@ -179,12 +180,12 @@ def test_where_only_unmounting_fails_every_mount_is_back(
             assert all(one.mounted for one in ended)
 
 
-def _finish(kernel: Kernel, ended: tuple[Ended, ...]) -> None:
+def _finish(kernel: Kernel, ended: tuple[Change, ...]) -> None:
     """Do what the outcomes say is left to do: then everything is there again."""
     kernel.fails = lambda _step, _point: ""
     for one in ended:
-        if one.way is not None:
-            assert kernel.mount(one.way) == ""
+        if one.command is not None:
+            assert kernel.mount(one.command) == ""
     assert set(kernel.mounts) == set(kernel.made)
 
 

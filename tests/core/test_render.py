@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.model.mounts import Action, Outcome, Result
+from nfstuned.model.change import Change, Kind
+from nfstuned.model.mounts import Result
 from nfstuned.model.policy import Policy, Profile, ReadAhead, Source
 from nfstuned.model.status import StatusRow
 from nfstuned.parse.fields import count
-from nfstuned.view.change import outcome_cells, summary
+from nfstuned.view.change import cells, summary
 from nfstuned.view.policy import policy_document, policy_text
 from nfstuned.view.status import STATUS_HEADER, hints, nconnect_mark, read_ahead_mark, status_cells
 from nfstuned.view.words import printable, shorten
@@ -30,7 +31,7 @@ ROW = StatusRow(
     connections=4,
     nconnect_max=4,
 )
-ACTION = Action("read-ahead", "0:43", 7, "/mnt/a", 128, 15360, "because")
+CHANGE = Change(Kind.READ_AHEAD, "/mnt/a", 128, 15360, Result.DONE, "because")
 
 
 LOWER = replace(ROW, lower=True)
@@ -112,13 +113,13 @@ def test_each_thing_that_is_off_has_one_hint() -> None:
 
 
 def test_an_outcome_is_one_line() -> None:
-    cells = outcome_cells(Outcome(ACTION, Result.DONE, "two\nlines"))
-    assert cells == ("/mnt/a", "read-ahead 128 -> 15360 KiB", "done", "(two\\nlines)")
+    shown = cells(replace(CHANGE, reason="two\nlines"))
+    assert shown == ("/mnt/a", "read-ahead 128 -> 15360 KiB", "done", "(two\\nlines)")
 
 
 def test_the_summary_counts_what_came_of_it() -> None:
     results = [Result.FAILED, Result.DONE, Result.DONE]
-    assert summary([Outcome(ACTION, result, "") for result in results]) == "2 done, 1 failed"
+    assert summary([replace(CHANGE, result=result) for result in results]) == "2 done, 1 failed"
 
 
 def test_counts_have_their_plural() -> None:

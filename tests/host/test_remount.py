@@ -15,7 +15,8 @@ import pytest
 from nfstuned.host.change import remount
 from nfstuned.host.change.remount import MountGround, MountHands, uninterrupted
 from nfstuned.host.root import Root
-from nfstuned.model.connections import Connections, Part, RemountPlan, UnitState, Way
+from nfstuned.model.change import ShellCommand
+from nfstuned.model.connections import Connections, Part, RemountPlan, UnitState
 from tests.users import NOBODY, ROOT, rights_of
 
 LINE = "{id} 27 0:50 / {point} rw shared:9 - nfs4 nas:/srv rw,vers=4.1{more},addr=127.0.0.1\n"
@@ -64,7 +65,7 @@ def mounted(tree: Path, *lines: str) -> None:
 
 def part(tree: Path, mount_id: int = 60) -> Part:
     """Return a mount whose unmounting leaves a file behind, for want of a mount."""
-    return Part("/a", mount_id, Way(("touch", str(tree / "ran"))), Way(("true",)), None)
+    return Part("/a", mount_id, ShellCommand(("touch", str(tree / "ran"))), ShellCommand(("true",)), None)
 
 
 def plan(known: Connections = NOTHING, *parts: Part) -> RemountPlan:
@@ -87,7 +88,7 @@ def test_it_runs_the_command_where_the_server_answers(tree: Path, server: tuple[
 
 
 def test_it_says_what_the_command_said(tree: Path) -> None:
-    failing = Way(("sh", "-c", "echo umount: /a: target is busy. >&2; exit 32"))
+    failing = ShellCommand(("sh", "-c", "echo umount: /a: target is busy. >&2; exit 32"))
     one = Part("/a", 60, failing, failing, None)
     assert hands(tree).unmount(one) == "umount: /a: target is busy.; sh ended with status 32"
     assert "busy" in hands(tree).mount(failing)
@@ -214,7 +215,7 @@ class TestSystemd:
         return said
 
     def unit(self, tree: Path) -> Part:
-        return Part("/a", 60, part(tree).leave, Way(("true",)), None, "a.mount", from_file=True)
+        return Part("/a", 60, part(tree).leave, ShellCommand(("true",)), None, "a.mount", from_file=True)
 
     def test_after_a_reload_the_unit_is_looked_at_again(self, tree: Path, systemctl: Path) -> None:
         systemctl.write_text("Id=a.mount\nLoadState=loaded\nFragmentPath=/run/x\n")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from nfstuned.core.rules.nfs2_connections import SESSION_SLOTS, SLOT_TABLE, crowd
 from nfstuned.core.rules.parameters import lasting, new_file
 from nfstuned.core.udev.mask import is_default, set_by_administrator
-from nfstuned.model.change import ImageChange, ImageKind, ImageService, SectionChange, Wanted
+from nfstuned.model.change import Change, ImageService, Kind, Wanted
 from nfstuned.model.facts import Facts
 from nfstuned.model.files import Content, Link, Placement, Step
 from nfstuned.model.mounts import Result
@@ -58,18 +58,16 @@ def wanted_service(service: ImageService) -> Wanted:
     Where something starts it already there is nothing to do; a mask is somebody's decision.
     """
     if service.unit.masked:
-        return _refused(ImageKind.SERVICE, SERVICE, _MASKED, "masked", "enabled")
+        return _refused(Kind.SERVICE, SERVICE, _MASKED, "masked", "enabled")
     if not service.path:
-        return _refused(ImageKind.SERVICE, SERVICE, _ABSENT, "not installed", "enabled")
+        return _refused(Kind.SERVICE, SERVICE, _ABSENT, "not installed", "enabled")
     if service.unit.enabled:
         return Wanted()
     links = {f"{UNITS}/{folder}/{SERVICE}": Link("/" + service.path) for folder in _install(service)}
     if not links:
-        return _refused(
-            ImageKind.SERVICE, SERVICE, _NO_TARGET.format("/" + service.path), "disabled", "enabled"
-        )
+        return _refused(Kind.SERVICE, SERVICE, _NO_TARGET.format("/" + service.path), "disabled", "enabled")
     changes = tuple(
-        ImageChange(ImageKind.SERVICE, SERVICE, "/" + path, "disabled", "enabled", Result.PLANNED, _by(path))
+        Change(Kind.SERVICE, SERVICE, "disabled", "enabled", Result.PLANNED, _by(path), "/" + path)
         for path in links
     )
     return Wanted(changes, links)
@@ -81,11 +79,11 @@ def wanted_rule(text: bytes, *, has_awk: bool, linked: bool, starts: bool) -> Wa
     `starts` says that something starts the service as well, and `linked` that it is a link of the image's.
     """
     if not has_awk:
-        return _refused(ImageKind.RULE, "read-ahead", _NO_AWK, None, "15360 KiB")
+        return _refused(Kind.RULE, "read-ahead", _NO_AWK, None, "15360 KiB")
     reason = "every NFS mount gets it, whatever its server is"
-    rule = ImageChange(ImageKind.RULE, "read-ahead", "/" + RULE, None, "15360 KiB", Result.PLANNED, reason)
+    rule = Change(Kind.RULE, "read-ahead", None, "15360 KiB", Result.PLANNED, reason, "/" + RULE)
     why = _BESIDE if linked else _PRESET
-    beside = ImageChange(ImageKind.SERVICE, SERVICE, "", "enabled", "enabled", Result.SKIPPED, why)
+    beside = Change(Kind.SERVICE, SERVICE, "enabled", "enabled", Result.SKIPPED, why)
     return Wanted((rule, beside) if starts else (rule,), {RULE: text})
 
 
@@ -99,7 +97,7 @@ def wanted_mask(facts: Facts) -> Wanted:
         return Wanted()
     path = f"{RULES}/{NFS_RULES}"
     reason = f"{stock[0].path} would write 128 KiB first"
-    change = ImageChange(ImageKind.RULE, NFS_RULES, "/" + path, "in force", "masked", Result.PLANNED, reason)
+    change = Change(Kind.RULE, NFS_RULES, "in force", "masked", Result.PLANNED, reason, "/" + path)
     return Wanted((change,), {path: BAKED.encode()})
 
 
@@ -109,17 +107,16 @@ def wanted_parameters(facts: Facts) -> Wanted:
     No profile has a key for them: the numbers are those of the rules NFS210 and NFS211, which count for what
     has the profile azure-netapp-files or one that inherits from it.
     """
-    changes: list[ImageChange] = []
+    changes: list[Change] = []
     contents: dict[str, Content] = {}
     for wish in (SLOT_TABLE, SESSION_SLOTS):
         found = crowd(facts, wish)
         if found is None:
             continue
         users, place = found.users[0].subject, new_file(facts, wish)
-        change = ImageChange(
-            ImageKind.PARAMETER,
+        change = Change(
+            Kind.PARAMETER,
             wish.name,
-            "",
             found.value,
             int(wish.value),
             Result.FAILED,
@@ -130,19 +127,19 @@ def wanted_parameters(facts: Facts) -> Wanted:
             rule = _PARAMETERS[wish.name]
             contents[file[1:]] = f"{_HEAD.format(rule)}{line}\n".encode()
             reason = f"{rule}, for {users}"
-            change = replace(change, path=file, result=Result.PLANNED, reason=reason)
+            change = replace(change, place=file, result=Result.PLANNED, reason=reason)
         changes.append(change)
     return Wanted(tuple(changes), contents)
 
 
 def wanted_sections(
-    planned: Sequence[SectionChange], sections: Mapping[str, int], now: Mapping[str, int], text: str | None
+    planned: Sequence[Change], sections: Mapping[str, int], now: Mapping[str, int], text: str | None
 ) -> Wanted:
     """Return nfstuned's drop-in of nfsmount.conf with these sections: `text`, or None for no file.
 
     `planned` are changes of a file without what bake wrote; `now` are the sections that it really has.
     """
-    reasons = {one.server: one for one in planned}
+    reasons = {change.target: change for change in planned}
     changes = []
     for name in sorted({*sections, *now, *reasons}):
         old, new = now.get(name), sections.get(name)
@@ -155,13 +152,13 @@ def wanted_sections(
     return Wanted(tuple(changes), {} if text is None else {PERSISTED[1:]: encoded(text)})
 
 
-def with_way(change: SectionChange, unknown: Container[str], mode: str | None) -> SectionChange:
+def with_way(change: Change, unknown: Container[str], mode: str | None) -> Change:
     """Return a change that was left alone with what else may be done about it, where only a network can tell.
 
     `unknown` are the names of which the image tells no address; `mode` is that of the policy's nconnect, None
     where no service will run.
     """
-    if change.result is not Result.SKIPPED or change.server not in unknown:
+    if change.result is not Result.SKIPPED or change.target not in unknown:
         return change
     way = _BY_HAND.format(change.new) if mode is None else _KNOWN if mode == "persist" else _LATER
     return replace(change, reason=f"{change.reason}; {way}")
@@ -180,10 +177,10 @@ def together(parts: Iterable[Wanted]) -> Wanted:
     return Wanted(tuple(change for part in known for change in part.changes), contents)
 
 
-def settled(wanted: Wanted, steps: Sequence[Placement], result: Result) -> tuple[ImageChange, ...]:
+def settled(wanted: Wanted, steps: Sequence[Placement], result: Result) -> tuple[Change, ...]:
     """Return what comes of each change, given what becomes of its file; `result` is that of what is done."""
     by_path = {f"/{step.path}": step for step in steps}
-    said = {change.path for change in wanted.changes if change.result is Result.FAILED}
+    said = {change.place for change in wanted.changes if change.result is Result.FAILED}
     others = [step for step in steps if step.path not in wanted.contents and f"/{step.path}" not in said]
     return (
         *_of_wishes(wanted, by_path, result),
@@ -192,7 +189,7 @@ def settled(wanted: Wanted, steps: Sequence[Placement], result: Result) -> tuple
     )
 
 
-def taken_back(steps: Iterable[Placement], before: Container[str], result: Result) -> tuple[ImageChange, ...]:
+def taken_back(steps: Iterable[Placement], before: Container[str], result: Result) -> tuple[Change, ...]:
     """Return what comes of each file that bake wrote; `before` names those that replaced another text."""
     return tuple(
         _gone(step, None, Result.FAILED, step.reason)
@@ -202,33 +199,31 @@ def taken_back(steps: Iterable[Placement], before: Container[str], result: Resul
     )
 
 
-def interrupted(
-    changes: Iterable[ImageChange], done: Container[str], problem: str
-) -> tuple[ImageChange, ...]:
+def interrupted(changes: Iterable[Change], done: Container[str], problem: str) -> tuple[Change, ...]:
     """Return what came of changes of which only those of some files, by their paths, were done."""
     return tuple(
         replace(change, result=Result.FAILED, reason=problem)
-        if change.result is Result.DONE and change.path not in done
+        if change.result is Result.DONE and change.place not in done
         else change
         for change in changes
     )
 
 
-def _of_wishes(wanted: Wanted, by_path: Mapping[str, Placement], result: Result) -> Iterator[ImageChange]:
+def _of_wishes(wanted: Wanted, by_path: Mapping[str, Placement], result: Result) -> Iterator[Change]:
     for change in wanted.changes:
         if change.result is not Result.PLANNED:
             yield change
             continue
-        one = by_path[change.path]
+        one = by_path[change.place]
         if one.step is Step.REFUSE:
             yield replace(change, result=Result.FAILED, reason=one.reason)
         elif one.step is Step.WRITE:
             yield replace(change, result=result)
 
 
-def _gone(one: Placement, new: str | None, result: Result, reason: str) -> ImageChange:
+def _gone(one: Placement, new: str | None, result: Result, reason: str) -> Change:
     path = f"/{one.path}"
-    return ImageChange(ImageKind.FILE, path, path, None, new, result, reason)
+    return Change(Kind.FILE, path, None, new, result, reason, path)
 
 
 def _install(service: ImageService) -> Iterator[str]:
@@ -248,9 +243,10 @@ def _by(path: str) -> str:
     return f"as its [Install] section says: {path.split('/')[-2]}"
 
 
-def _section(name: str, numbers: tuple[int | None, int | None], result: Result, reason: str) -> ImageChange:
-    return ImageChange(ImageKind.SECTION, name, PERSISTED, *numbers, result, reason)
+def _section(name: str, numbers: tuple[str | int | None, ...], result: Result, reason: str) -> Change:
+    old, new = numbers
+    return Change(Kind.SECTION, name, old, new, result, reason, PERSISTED)
 
 
-def _refused(kind: ImageKind, target: str, reason: str, old: str | None, new: str) -> Wanted:
-    return Wanted((ImageChange(kind, target, "", old, new, Result.FAILED, reason),))
+def _refused(kind: Kind, target: str, reason: str, old: str | None, new: str) -> Wanted:
+    return Wanted((Change(kind, target, old, new, Result.FAILED, reason),))

@@ -7,35 +7,41 @@ of fstab changes count like shares that stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from nfstuned.core.nconnect.against import Refusal, contrary, refusal
 from nfstuned.core.nconnect.fstab_members import FstabEntry, Mounts, ServerUsers, servers
 from nfstuned.core.nconnect.groups import allowed
-from nfstuned.model.change import Change
+from nfstuned.model.change import Change, Kind
 from nfstuned.model.facts import Facts, Network, Target
 from nfstuned.model.mounts import FSTAB, Result
 
-KIND = "fstab"
+
+@dataclass(frozen=True, slots=True)
+class FstabPlan:
+    """A change for each entry that asks for another number than its server's, planned or not."""
+
+    changes: tuple[Change, ...]
+    """In the order of their lines."""
+    counts: Mapping[int, int]
+    """The numbers that planned changes write, by line."""
 
 
-def plan_fstab(found: Mounts, network: Network) -> tuple[Change, ...]:
-    """Return a change for each entry that asks for another number than its server's: planned or not.
-
-    `network` has the answers about the names that are unsettled.
-    """
-    facts = replace(found.facts, network=network)
-    changes = [change for server in servers(found, facts) for change in _of_server(server, facts)]
-    return tuple(sorted(changes, key=lambda change: change.line))
-
-
-def counts(changes: Sequence[Change]) -> Mapping[int, int]:
-    """Return the numbers that planned changes write, by line."""
-    return {change.line: change.new for change in changes if change.result is Result.PLANNED}
+def plan_fstab(mounts: Mounts, network: Network) -> FstabPlan:
+    """Return what should become of the entries; `network` has the answers about unsettled names."""
+    facts = replace(mounts.facts, network=network)
+    changes = dict(change for server in servers(mounts, facts) for change in _of_server(server, facts))
+    counts = {
+        line: change.new
+        for line, change in changes.items()
+        if change.result is Result.PLANNED and isinstance(change.new, int)
+    }
+    return FstabPlan(tuple(changes[line] for line in sorted(changes)), counts)
 
 
-def _of_server(server: ServerUsers, facts: Facts) -> Iterator[Change]:
+def _of_server(server: ServerUsers, facts: Facts) -> Iterator[tuple[int, Change]]:
+    """Yield a change by its line for each entry that asks for another number."""
     if all(entry.target.profile.nconnect is None for entry in server.entries):
         return
     count = _count(server)
@@ -43,16 +49,18 @@ def _of_server(server: ServerUsers, facts: Facts) -> Iterator[Change]:
     refused = {entry.line: refusal(entry, count, facts) for entry in wrong}
     stuck = _stuck(server, refused, count, facts)
     for entry in wrong:
-        found = refused[entry.line] or stuck
-        yield Change(
-            kind=KIND,
-            target=f"{FSTAB}:{entry.line}",
-            point=entry.target.point,
-            old=entry.asked,
-            new=count,
-            result=found.result if found else Result.PLANNED,
-            reason=found.reason if found else _why(entry, server, count),
-            line=entry.line,
+        against = refused[entry.line] or stuck
+        yield (
+            entry.line,
+            Change(
+                kind=Kind.FSTAB,
+                target=f"{FSTAB}:{entry.line}",
+                old=entry.asked,
+                new=count,
+                result=against.result if against else Result.PLANNED,
+                reason=against.reason if against else _why(entry, server, count),
+                place=entry.target.point,
+            ),
         )
 
 

@@ -10,7 +10,7 @@ comes. What fails takes all of them back: the mount is then as it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nfstuned.core.nconnect.busy import is_tunnel, servers, unfit_part
 from nfstuned.core.nconnect.case import Case, goal
@@ -18,7 +18,8 @@ from nfstuned.core.nconnect.first_mount import some
 from nfstuned.core.nconnect.groups import Groups, members
 from nfstuned.core.policy.endpoint import NFS_PORT
 from nfstuned.errors import ParseError
-from nfstuned.model.connections import ConnectionHands, Ended, Left, LivePlan, Sight, Spot, SwitchSeen, Xprt
+from nfstuned.model.change import Change, Kind
+from nfstuned.model.connections import ConnectionHands, Left, LivePlan, Sight, Spot, SwitchSeen, Xprt
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.kernel import Transport
 from nfstuned.model.mounts import Result
@@ -239,7 +240,14 @@ class _Run:
     added: list[str] = field(default_factory=list)
 
 
-def carry_out(plan: LivePlan, hands: ConnectionHands) -> tuple[Ended, ...]:
+def planned(plan: LivePlan) -> tuple[Change, ...]:
+    """Return the mounts of a plan before it is carried out."""
+    return tuple(
+        Change(Kind.LIVE, point, plan.old, plan.new, Result.PLANNED, plan.reason) for point in plan.points
+    )
+
+
+def carry_out(plan: LivePlan, hands: ConnectionHands) -> tuple[Change, ...]:
     """Add what is planned, or take it all back; return what came of each mount."""
     run = _Run(plan, hands)
     problem = _refused(run)
@@ -249,7 +257,7 @@ def carry_out(plan: LivePlan, hands: ConnectionHands) -> tuple[Ended, ...]:
         problem = _add_all(run)
         reason = f"{problem}; {_take_back(run)}" if problem else plan.reason
     result = Result.FAILED if problem else Result.DONE
-    return tuple(Ended(point, plan.old, plan.new, result, reason) for point in plan.points)
+    return tuple(replace(change, result=result, reason=reason) for change in planned(plan))
 
 
 def silent(before: Sequence[Transport], after: Sequence[Transport]) -> tuple[int, ...]:

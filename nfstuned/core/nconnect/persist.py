@@ -20,7 +20,7 @@ from nfstuned.core.mounts.requests import options
 from nfstuned.core.nconnect.against import Refusal, against
 from nfstuned.core.nconnect.fstab import common
 from nfstuned.core.nconnect.persist_members import SectionUse, Uses, by_conf, servers, unmatched, unnamed
-from nfstuned.model.change import SectionChange
+from nfstuned.model.change import Change, Kind
 from nfstuned.model.facts import Facts, Network
 from nfstuned.model.kernel import decimal
 from nfstuned.model.mounts import Result
@@ -281,15 +281,15 @@ class Held:
 class PersistPlan:
     """What to do with the file; empty where it is as it should be and nothing was refused."""
 
-    changes: tuple[SectionChange, ...]
+    changes: tuple[Change, ...]
     unused: tuple[str, ...]
     """The servers whose sections stay though nothing here uses them."""
 
     def sections(self, held: Held) -> dict[str, int]:
         """Return what the file has after the planned changes."""
-        planned = {change.server: change.new for change in self.changes if change.result is Result.PLANNED}
+        planned = {change.target: change.new for change in self.changes if change.result is Result.PLANNED}
         after = {**held.sections, **planned}
-        return {name: number for name, number in after.items() if number is not None}
+        return {name: number for name, number in after.items() if isinstance(number, int)}
 
 
 def plan_persist(found: Uses, network: Network, utils: NfsUtils | None, held: Held) -> PersistPlan:
@@ -305,20 +305,21 @@ def plan_persist(found: Uses, network: Network, utils: NfsUtils | None, held: He
     settled = limited(known, kept, utils, facts.snapshot.settings)
     pruned = (SectionVerdict(name, None, Fate.DROP, _UNUSED) for name in unused if held.prune)
     changes = _changes((*settled, *pruned), held.sections)
-    gone = {change.server for change in changes if change.result is Result.PLANNED and change.new is None}
+    gone = {change.target for change in changes if change.result is Result.PLANNED and change.new is None}
     return PersistPlan(changes, tuple(name for name in unused if name not in gone))
 
 
-def _changes(settled: Sequence[SectionVerdict], held: Mapping[str, int]) -> tuple[SectionChange, ...]:
-    found = (_change(one, held.get(one.name)) for one in settled)
-    return tuple(sorted((one for one in found if one is not None), key=lambda one: one.server))
+def _changes(settled: Sequence[SectionVerdict], held: Mapping[str, int]) -> tuple[Change, ...]:
+    changes = (_change(verdict, held.get(verdict.name)) for verdict in settled)
+    return tuple(sorted((change for change in changes if change), key=lambda change: change.target))
 
 
-def _change(one: SectionVerdict, old: int | None) -> SectionChange | None:
+def _change(verdict: SectionVerdict, old: int | None) -> Change | None:
     """Return what becomes of a section; None where nothing does, and nothing has to be said."""
-    if one.fate is Fate.DROP and old is not None:
-        return SectionChange(one.name, old, None, Result.PLANNED, one.reason)
-    if one.number is None or old == one.number:
+    name, reason = verdict.name, verdict.reason
+    if verdict.fate is Fate.DROP and old is not None:
+        return Change(Kind.PERSIST, name, old, None, Result.PLANNED, reason)
+    if verdict.number is None or old == verdict.number:
         return None
-    result = Result.PLANNED if one.fate is Fate.WRITE else one.result
-    return SectionChange(one.name, old, one.number, result, one.reason)
+    result = Result.PLANNED if verdict.fate is Fate.WRITE else verdict.result
+    return Change(Kind.PERSIST, name, old, verdict.number, result, reason)

@@ -16,7 +16,8 @@ from nfstuned.core.nconnect import busy as remountchecks
 from nfstuned.core.nconnect.case import Case, automatic, goal, in_sight, makes
 from nfstuned.core.nconnect.first_mount import depth, lies_in, making, options_again, some
 from nfstuned.core.nconnect.groups import Groups, groups, was_recorded
-from nfstuned.model.connections import Connections, Ended, Hands, Left, Part, RemountPlan, Sight, Way
+from nfstuned.model.change import Change, Kind, ShellCommand
+from nfstuned.model.connections import Connections, Hands, Left, Part, RemountPlan, Sight
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.mounts import Maker, Result
 from nfstuned.parse.etc.units import unit_name
@@ -90,21 +91,23 @@ def _part(case: Case, target: Target) -> Part:
     if case.sight.systemd:
         unit = unit_name(target.point)
         # Without its dependencies: systemd would also stop what requires the mount, and not start it again.
-        leave = Way(("systemctl", "stop", "--job-mode=ignore-dependencies", unit))
-        return Part(target.point, mount_id, leave, Way(("systemctl", "start", unit)), before, unit, True)
-    make = Way(("mount", target.point))
+        leave = ShellCommand(("systemctl", "stop", "--job-mode=ignore-dependencies", unit))
+        return Part(
+            target.point, mount_id, leave, ShellCommand(("systemctl", "start", unit)), before, unit, True
+        )
+    make = ShellCommand(("mount", target.point))
     return Part(target.point, mount_id, _umount(target.point), make, before, from_file=True)
 
 
-def _umount(point: str) -> Way:
+def _umount(point: str) -> ShellCommand:
     """Return umount(8) as systemd calls it: it is not to look the path up on the mount itself."""
-    return Way(("umount", "-c", point))
+    return ShellCommand(("umount", "-c", point))
 
 
-def _by_hand(target: Target, count: int | None) -> Way:
+def _by_hand(target: Target, count: int | None) -> ShellCommand:
     options = options_again(target, count)
     words = ("-o", options) if options else ()
-    return Way(("mount", "-t", target.fstype, *words, target.source, target.point))
+    return ShellCommand(("mount", "-t", target.fstype, *words, target.source, target.point))
 
 
 def _chief(case: Case) -> Target | None:
@@ -163,7 +166,7 @@ class _RemountRun:
     """By mount point: what failed there."""
 
 
-def carry_out(plan: RemountPlan, hands: Hands) -> tuple[Ended, ...]:
+def carry_out(plan: RemountPlan, hands: Hands) -> tuple[Change, ...]:
     """Do what is planned, or put everything back; return what came of each mount, as it is now."""
     run = _RemountRun(plan, hands)
     _unmount_all(run)
@@ -195,8 +198,8 @@ def _mount_all(run: _RemountRun) -> None:
             # It would be hidden, or end up in the folder below the outer one.
             run.failures[part.point] = f"it lies in {outer}"
             continue
-        ways = part.back if run.problem else _with_fallback(part)
-        why = _mount(part, ways, run.hands)
+        commands = part.back if run.problem else (part.make, *([part.before] if part.before else []))
+        why = _mount(part, commands, run.hands)
         if why:
             run.failures[part.point] = why
             run.problem = run.problem or f"{part.point} could not be mounted: {why}"
@@ -208,35 +211,39 @@ def _missing(part: Part, run: _RemountRun) -> str:
     return next((point for point in outer if not run.hands.mounted(point)), "")
 
 
-def _with_fallback(part: Part) -> Sequence[Way]:
-    return (part.make,) if part.before is None else (part.make, part.before)
-
-
-def _mount(part: Part, ways: Sequence[Way], hands: Hands) -> str:
-    """Mount by the first way that does it; return why the first one did not, "" where it did."""
-    said = ""
-    for way in ways:
-        why = hands.mount(way)
+def _mount(part: Part, commands: Sequence[ShellCommand], hands: Hands) -> str:
+    """Mount by the first command that does it; return why the first of all did not, "" where it did."""
+    problem = ""
+    for command in commands:
+        why = hands.mount(command)
         if hands.mounted(part.point):
             break
-        said = said or f"{way}: {why or 'it ended well, and nothing is mounted'}"
-    return said
+        problem = problem or f"{command}: {why or 'it ended well, and nothing is mounted'}"
+    return problem
 
 
 def _lies_in(inner: Part, outer: Part) -> bool:
     return inner.point.startswith(outer.point.rstrip("/") + "/")
 
 
-def _ended(part: Part, run: _RemountRun) -> Ended:
-    plan, own = run.plan, run.failures.get(part.point, "")
+def _ended(part: Part, run: _RemountRun) -> Change:
+    own, change = run.failures.get(part.point, ""), _change(part, run.plan)
     if not run.hands.mounted(part.point):
-        way = part.make if part.from_file or part.before is None else part.before
-        why = own or "it was unmounted since"
-        reason = f"not mounted now: {why}"
-        return Ended(part.point, plan.old, plan.new, Result.FAILED, reason, mounted=False, way=way)
+        command = part.make if part.from_file or part.before is None else part.before
+        reason = f"not mounted now: {own or 'it was unmounted since'}"
+        return replace(change, result=Result.FAILED, reason=reason, mounted=False, command=command)
     count = run.hands.nconnect(part.point)
-    if count == plan.new and not own:
-        return Ended(part.point, plan.old, plan.new, Result.DONE, plan.reason)
+    if count == run.plan.new and not own:
+        return replace(change, result=Result.DONE)
     again = "it is mounted, with the options from before" if own else "it is mounted"
     why = own or run.problem or "another mount of the server came first"
-    return Ended(part.point, plan.old, plan.new, Result.FAILED, f"{why}; {again} and has nconnect={count}")
+    return replace(change, result=Result.FAILED, reason=f"{why}; {again} and has nconnect={count}")
+
+
+def planned(plan: RemountPlan) -> tuple[Change, ...]:
+    """Return the mounts of a plan before it is carried out."""
+    return tuple(_change(part, plan) for part in sorted(plan.coming, key=lambda part: part.point))
+
+
+def _change(part: Part, plan: RemountPlan) -> Change:
+    return Change(Kind.REMOUNT, part.point, plan.old, plan.new, Result.PLANNED, plan.reason)

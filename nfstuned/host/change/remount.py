@@ -19,6 +19,7 @@ from nfstuned.host.look.users import Holders, path_uses
 from nfstuned.host.network.ping import ping
 from nfstuned.host.network.reach import Place, reach
 from nfstuned.host.root import Root
+from nfstuned.model.change import ShellCommand
 from nfstuned.model.connections import (
     RELOAD,
     Connections,
@@ -28,7 +29,6 @@ from nfstuned.model.connections import (
     RemountPlan,
     Sight,
     UnitState,
-    Way,
 )
 from nfstuned.model.facts import Reachable
 from nfstuned.model.kernel import Mount, Volume
@@ -167,7 +167,7 @@ class MountHands:
             return "it is not the mount any more that was there"
         return self._silent() or run(part.leave.argv, UMOUNT_S).problem
 
-    def mount(self, way: Way) -> str:
+    def mount(self, command: ShellCommand) -> str:
         """Mount by this command, unless the server says nothing."""
         while silent := self._silent():
             if self._patience_s <= 0:
@@ -175,7 +175,7 @@ class MountHands:
             started = time.monotonic()
             time.sleep(1)
             self._patience_s -= time.monotonic() - started
-        return run(way.argv, MOUNT_S).problem
+        return run(command.argv, MOUNT_S).problem
 
     def mounted(self, point: str) -> bool:
         """Return whether an NFS mount is there."""

@@ -1,88 +1,96 @@
-"""`nfstuned apply` and `nfstuned undo`."""
+"""`nfstuned apply` and `nfstuned undo`: the read-ahead, and each other thing that it can change."""
+
+# What only one of the changes needs is slow to import: each is loaded when it is asked for.
+# ruff: noqa: PLC0415
 
 from __future__ import annotations
 
 import itertools
-import sys
-from collections.abc import Sequence
+import posixpath
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from nfstuned.app import read_ahead
-from nfstuned.cli import talk
+from nfstuned.app.change import COULD_NOT_TRY, Host, Way, Wish, run
+from nfstuned.app.read_ahead import ReadAheadWay, UndoWay
 from nfstuned.cli.options import format_option
 from nfstuned.cli.policy import usable_policy
-from nfstuned.core.readahead.plan import named
-from nfstuned.host.change.read_ahead import undo
-from nfstuned.host.change.state import State
-from nfstuned.host.look.host import observe
+from nfstuned.cli.talk import live_outside
+from nfstuned.cli.terminal import Terminal
 from nfstuned.host.root import Root
-from nfstuned.model.mounts import Outcome, Result, Snapshot
-from nfstuned.model.policy import Policy
-from nfstuned.parse.fields import count
-from nfstuned.view.change import apply_document, outcome_cells, summary
-from nfstuned.view.words import to_json
 
-ALL_DONE, REFUSED, COULD_NOT_TRY = 0, 1, 2
+if TYPE_CHECKING:
+    from nfstuned.host.network.ask import Outside
+
+ALL = "--all"
+"""In the place of a mount point: every group."""
+Detail = TypeVar("Detail")
 
 
-def preview(root: Root, form: str) -> int:
-    """Print what `carry_out` would do, and change nothing."""
+def change(
+    root: Root, form: str, wish: Wish, way: Callable[[Host], Way[Detail]], outside: Outside | None = None
+) -> int:
+    """Change something of this host; return the exit status. A test answers as `outside`."""
     policy = usable_policy(root)
     if policy is None:
         return COULD_NOT_TRY
-    snapshot, outcomes = _planned(root, policy)
-    return _report(root, form, outcomes, nothing=_nothing(snapshot))
+    talk = Terminal(form)
+    return run(way(Host(root, policy, talk, outside or live_outside(root))), wish, talk)
 
 
-def carry_out(root: Root, form: str) -> int:
-    """Set every read-ahead that is not as its profile asks, and print what came of it."""
-    policy = usable_policy(root)
-    if policy is None:
-        return COULD_NOT_TRY
-    snapshot, planned = _planned(root, policy)
-    return _report(root, form, read_ahead.carry_out(root, planned), nothing=_nothing(snapshot))
+def read_ahead(root: Root, form: str, wish: Wish) -> int:
+    """Set every read-ahead that is not as its profile asks; return the exit status."""
+    return change(root, form, wish, ReadAheadWay)
 
 
-def take_back(root: Root, form: str) -> int:
-    """Put back what nfstuned changed, and print what came of it."""
-    snapshot = observe(root)
-    talk.unreadable_lines(snapshot.problems)
-    outcomes = named(undo(root, State(root)), snapshot)
-    return _report(root, form, outcomes, nothing="Nothing to put back.")
+def fstab(root: Root, form: str, wish: Wish, *, follow: bool) -> int:
+    """Let the entries of /etc/fstab ask for the nconnect of their profiles; return the exit status."""
+    from nfstuned.app.files import FstabWay
+
+    return change(root, form, wish, lambda host: FstabWay(host, follow=follow))
 
 
-def _planned(root: Root, policy: Policy) -> tuple[Snapshot, tuple[Outcome, ...]]:
-    snapshot = observe(root)
-    talk.unreadable_lines(snapshot.problems)
-    return snapshot, read_ahead.plan_anew(snapshot, policy)
+def persist(root: Root, form: str, wish: Wish, *, prune: bool) -> int:
+    """Bring nfstuned's drop-in of nfsmount.conf up to date; return the exit status."""
+    from nfstuned.app.files import PersistWay
+
+    return change(root, form, wish, lambda host: PersistWay(host, prune=prune))
 
 
-def _nothing(snapshot: Snapshot) -> str:
-    if not snapshot.superblocks:
-        return "No NFS mounts."
-    mounts = count(sum(len(superblock.mounts) for superblock in snapshot.superblocks), "mount")
-    return f"Nothing to do: {mounts} as the profiles ask."
+def remount(root: Root, form: str, wish: Wish, point: str) -> int:
+    """Mount the group of the mount at `point`, or ALL, again; return the exit status.
+
+    Raises click.UsageError.
+    """
+    from nfstuned.app.groups import GroupWish, RemountWay
+    from nfstuned.host.change.remount import MountGround
+
+    if point != ALL and not point.startswith("/"):
+        raise click.UsageError(f"--remount takes a mount point, which begins with a slash, or {ALL}")
+    group = GroupWish(kernel_point(point), wish.dry_run)
+    return change(root, form, wish, lambda host: RemountWay(host, group, MountGround(root)))
 
 
-def _report(root: Root, form: str, outcomes: tuple[Outcome, ...], *, nothing: str) -> int:
-    talk.denied(root, harmless=(f"{root.view}/mountstats",))
-    if form == "json":
-        sys.stdout.write(to_json(apply_document(outcomes)) + "\n")
-    elif outcomes:
-        print_outcomes([outcome_cells(outcome) for outcome in outcomes], summary(outcomes))
-    else:
-        sys.stdout.write(nothing + "\n")
-    failed = any(outcome.result is Result.FAILED for outcome in outcomes)
-    return REFUSED if failed else ALL_DONE
+def live(root: Root, form: str, wish: Wish, point: str) -> int:
+    """Add connections to the group of the mount at `point`, or ALL; return the exit status.
+
+    Raises click.UsageError.
+    """
+    from nfstuned.app.groups import GroupWish, LiveWay
+    from nfstuned.host.change.live import SunrpcGround
+
+    if point != ALL and not point.startswith("/"):
+        raise click.UsageError(
+            "--live takes a mount point, which begins with a slash, or nothing for all mounts"
+        )
+    group = GroupWish(kernel_point(point), wish.dry_run)
+    return change(root, form, wish, lambda host: LiveWay(host, group, SunrpcGround(root)))
 
 
-def print_outcomes(rows: Sequence[Sequence[str]], total: str) -> None:
-    """Print one line for each outcome and their counts: what, the change, what came of it, why."""
-    from nfstuned.cli.table import Column, print_table  # noqa: PLC0415 - rich is slow to load
-
-    print_table((Column(), Column(), Column(coloured=True), Column()), rows)
-    sys.stdout.write(total + "\n")
+def kernel_point(point: str) -> str | None:
+    """Return the mount point as the kernel writes it; None for all."""
+    return None if point == ALL else posixpath.normpath(point)
 
 
 _CHANGES = ("fstab", "persist", "remount", "live")
@@ -172,26 +180,20 @@ def command(root: Root, /, *, dry_run: bool, form: str, **wish: bool | str | Non
       1  something was refused or failed; the reason is shown
       2  could not try: the configuration is invalid, nobody could be asked, or wrong usage
     """
-    change = _change({name for name, value in wish.items() if value not in (None, False)})
-    # Each way is loaded by itself: what the others need is slow to import.
-    if change == "fstab":
-        from nfstuned.cli.apply import fstab  # noqa: PLC0415
-
-        order = fstab.FstabWish(form, dry_run, bool(wish["yes"]), bool(wish["follow_symlink"]))
-        return fstab.edit_fstab(root, order)
-    if change == "persist":
-        from nfstuned.cli.apply import persist  # noqa: PLC0415
-
-        return persist.persist(root, persist.PersistWish(form, dry_run, bool(wish["prune"])))
-    if change:
-        from nfstuned.cli.apply import groups, live, remount  # noqa: PLC0415
-
-        group = groups.GroupWish(str(wish[change]), form, dry_run, bool(wish["yes"]))
-        return live.live(root, group) if change == "live" else remount.remount(root, group)
-    return preview(root, form) if dry_run else carry_out(root, form)
+    chosen = _chosen({name for name, value in wish.items() if value not in (None, False)})
+    limits = Wish(dry_run=dry_run, yes=bool(wish["yes"]))
+    if chosen == "fstab":
+        return fstab(root, form, limits, follow=bool(wish["follow_symlink"]))
+    if chosen == "persist":
+        return persist(root, form, limits, prune=bool(wish["prune"]))
+    if chosen == "remount":
+        return remount(root, form, limits, str(wish[chosen]))
+    if chosen == "live":
+        return live(root, form, limits, str(wish[chosen]))
+    return read_ahead(root, form, limits)
 
 
-def _change(given: set[str]) -> str:
+def _chosen(given: set[str]) -> str:
     """Return the change that the options ask for, "" for the read-ahead. Raises click.UsageError."""
     changes = [f"--{name}" for name in _CHANGES if name in given]
     if len(changes) > 1:
@@ -222,4 +224,5 @@ def undo_command(root: Root, form: str) -> int:
       1  the kernel refused something; the reason is shown
       2  wrong usage
     """
-    return take_back(root, form)
+    talk = Terminal(form)
+    return run(UndoWay(root, talk), Wish(), talk)

@@ -1,0 +1,159 @@
+"""A change of a host or an image, whatever is changed: look, show, ask, carry out, tell."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+from nfstuned.errors import ParseError
+from nfstuned.host.network.ask import Outside, Questions
+from nfstuned.host.root import Root
+from nfstuned.model.change import Change, settled
+from nfstuned.model.facts import Network
+from nfstuned.model.mounts import Result
+from nfstuned.model.policy import Policy
+
+ALL_DONE, REFUSED, COULD_NOT_TRY = 0, 1, 2
+_CHANGED = "the host has changed since this was shown: nothing was done; try again"
+Detail = TypeVar("Detail")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How far the user wants to go."""
+
+    dry_run: bool = False
+    """Only say what would be done."""
+    yes: bool = False
+    """Change without a question."""
+
+
+class Talk(Protocol):
+    """What a change says, and asks. A command has a terminal for it."""
+
+    def note(self, line: str) -> None:
+        """Say something beside the result."""
+
+    def unreadable_lines(self, problems: Iterable[ParseError]) -> None:
+        """Name each line of a file that was not understood."""
+
+    def denied(self, root: Root, *, harmless: Container[str] = ()) -> None:
+        """Name the files that this user may not read; `harmless` are those that were not missed."""
+
+    def ask(self, outside: Outside, questions: Questions) -> Network:
+        """Return what the network answers, and say which questions nobody could answer."""
+
+    def show(self, lines: Iterable[str]) -> None:
+        """Show what will happen."""
+
+    def can_ask(self) -> bool:
+        """Return whether somebody sees the plan and the question, and can answer."""
+
+    def confirm(self, question: str) -> bool:
+        """Return what a person answers."""
+
+    def result(self, changes: Sequence[Change], nothing: str) -> None:
+        """Give the result; `nothing` says for people that there is none."""
+
+    def hint(self, lines: Iterable[str]) -> None:
+        """Say to people what they are to know of what was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """Where a change is to be made, by which policy, and who is asked and told."""
+
+    root: Root
+    policy: Policy
+    talk: Talk
+    outside: Outside
+
+
+@dataclass(frozen=True, slots=True)
+class Plan(Generic[Detail]):
+    """What is to be changed."""
+
+    changes: tuple[Change, ...]
+    """Those that are planned, and what is left as it is."""
+    detail: Detail
+    """What carrying it out needs."""
+    nothing: str
+    """What is said where no change is to be told."""
+    todo: bool
+    """There is something to carry out."""
+    lines: tuple[str, ...] = ()
+    """What will happen, for people."""
+    same: object = None
+    """What must not change between a question and its answer; None where carrying out sees to that."""
+    refusal: str = ""
+    """Why nothing may be changed here; "" where it may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What came of a plan, and what people are to know of it."""
+
+    changes: tuple[Change, ...]
+    hints: tuple[str, ...] = ()
+    failed: bool = False
+    """Something failed that no change tells of."""
+
+
+class Way(ABC, Generic[Detail]):
+    """One thing that can be changed, and how."""
+
+    question: ClassVar[str] = ""
+    """What is asked before; "" where nothing is."""
+    without: ClassVar[str] = "does it"
+    """What --yes does without a question."""
+    failures: frozenset[Result] = frozenset({Result.FAILED})
+    """What may not have come of any change where all went well."""
+
+    @abstractmethod
+    def look(self) -> Plan[Detail] | None:
+        """Return what is to be changed; None, told, where that cannot be said."""
+
+    @abstractmethod
+    def carry_out(self, plan: Plan[Detail]) -> Ended | None:
+        """Change it; None, told, where nothing could be tried."""
+
+
+def run(way: Way[Detail], wish: Wish, talk: Talk) -> int:
+    """Look, show, ask, carry out, and give the result, as far as is wanted; return the exit status."""
+    plan = way.look()
+    if plan is None:
+        return COULD_NOT_TRY
+    talk.show(plan.lines)
+    if plan.refusal:
+        return _end(way, plan, settled(plan.changes, Result.FAILED, plan.refusal), talk)
+    if wish.dry_run or not plan.todo:
+        return _end(way, plan, plan.changes, talk)
+    if way.question and not wish.yes:
+        if not talk.can_ask():
+            talk.note(
+                f"nothing was changed: there is no terminal to ask on; --yes {way.without} without a question"
+            )
+            return _end(way, plan, plan.changes, talk, COULD_NOT_TRY)
+        if not talk.confirm(way.question):
+            return _end(way, plan, settled(plan.changes, Result.SKIPPED, "not wanted"), talk, REFUSED)
+        now = plan if plan.same is None else way.look()
+        if now is None or now.same != plan.same:
+            return _end(way, plan, settled(plan.changes, Result.FAILED, _CHANGED), talk)
+        plan = now
+    ended = way.carry_out(plan)
+    if ended is None:
+        return COULD_NOT_TRY
+    status = _end(way, plan, ended.changes, talk)
+    talk.hint(ended.hints)
+    return max(status, REFUSED) if ended.failed else status
+
+
+def _end(
+    way: Way[Detail], plan: Plan[Detail], changes: Sequence[Change], talk: Talk, status: int = ALL_DONE
+) -> int:
+    """Give the result; return the exit status, REFUSED at the least where something failed."""
+    talk.result(changes, plan.nothing)
+    failed = any(change.result in way.failures for change in changes)
+    return max(status, REFUSED) if failed else status

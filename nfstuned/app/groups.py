@@ -1,0 +1,245 @@
+"""The connections of mounts that exist: they are mounted again, or get connections while they are mounted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Protocol
+
+from nfstuned.app.change import Ended, Host, Plan, Way
+from nfstuned.core.mounts.targets import targets
+from nfstuned.core.nconnect import live, remount
+from nfstuned.core.nconnect.busy import names, places, servers, silent, unanswered
+from nfstuned.core.nconnect.case import Case
+from nfstuned.errors import ParseError
+from nfstuned.host.change.remount import LOCK, uninterrupted
+from nfstuned.host.files.replace import locked
+from nfstuned.host.look.host import observe
+from nfstuned.host.network.ask import Questions
+from nfstuned.host.network.reach import Place
+from nfstuned.model.change import Change, Kind, settled
+from nfstuned.model.connections import (
+    ConnectionHands,
+    Hands,
+    Left,
+    LivePlan,
+    MountNode,
+    RemountPlan,
+    Sight,
+    SwitchSeen,
+)
+from nfstuned.model.facts import Facts
+from nfstuned.model.finding import Need
+from nfstuned.model.mounts import Result
+from nfstuned.view.change import finish_lines, lasting, live_lines, remount_lines
+
+_READ_AHEAD = "The service gives them their read-ahead; where it does not run: sudo nfstuned apply"
+_SKIPPED_TOO = frozenset({Result.FAILED, Result.SKIPPED})
+
+
+@dataclass(frozen=True, slots=True)
+class GroupWish:
+    """Whose connections are to be changed."""
+
+    point: str | None
+    """The group of the mount there, as the kernel writes it; None for all."""
+    dry_run: bool
+    """Only a plan is wanted, so that what is against carrying it out here does not matter."""
+
+
+class MountsGround(Protocol):
+    """The host beyond files, for both ways."""
+
+    def obstacle(self) -> str:
+        """Return why nothing can be changed from here, "" where it can."""
+
+    def nodes(self) -> tuple[MountNode, ...]:
+        """Return all mounts of this mount namespace."""
+
+
+class RemountGround(MountsGround, Protocol):
+    """The host beyond files. A test has one of its own."""
+
+    def sight(self, devices: frozenset[str], units: Sequence[str]) -> Sight:
+        """Return who uses superblocks, and what systemd says of units."""
+
+    def hands(self, places: Sequence[Place], signals: Sequence[int]) -> Hands:
+        """Return who carries out a plan."""
+
+
+class LiveGround(MountsGround, Protocol):
+    """The host beyond the files that every command reads. A test has one of its own."""
+
+    def switches(self, devices: frozenset[str]) -> Mapping[str, SwitchSeen | ParseError | None]:
+        """Return the connections of superblocks."""
+
+    def hands(self, plan: LivePlan, signals: Sequence[int]) -> ConnectionHands:
+        """Return who carries out a plan."""
+
+
+class Candidates(NamedTuple):
+    """Groups that should have another number of connections, before anybody looks closer at them."""
+
+    facts: Facts
+    """They hold whether the servers of the groups answer."""
+    sight: Sight
+    cases: tuple[Case, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """What is to be done to one group, and where its server answers."""
+
+    plan: RemountPlan
+    places: tuple[Place, ...]
+
+
+class RemountWay(Way[tuple[Again, ...]]):
+    """Mount the mounts of a server again, so that they get the right nconnect."""
+
+    question: ClassVar[str] = "Unmount them and mount them again?"
+
+    def __init__(self, host: Host, wish: GroupWish, ground: RemountGround) -> None:
+        self._host = host
+        self._wish = wish
+        self._ground = ground
+        self.failures = _failures(wish)
+
+    def look(self) -> Plan[tuple[Again, ...]] | None:
+        """Return what is to be done; None, told, where there is no such mount.
+
+        Servers are asked before processes are looked at: one that waits for a dead server can hold up the
+        reader.
+        """
+        groups = _candidates(self._host, self._wish, self._ground)
+        if groups is None:
+            return None
+        facts, sight, network = groups.facts, groups.sight, groups.facts.network
+        alive = [case for case in groups.cases if not silent(case, network)]
+        if alive:
+            devices = frozenset[str]().union(*(case.devices for case in alive))
+            sight = self._ground.sight(devices, [name for case in alive for name in case.units])
+        cases = remount.cases(facts, sight, self._wish.point)
+        drawn = [(remount.plan_remount(case, silent(case, network)), places(case, network)) for case in cases]
+        plans = tuple(Again(plan, where) for plan, where in drawn if isinstance(plan, RemountPlan))
+        lefts = [plan for plan, _ in drawn if isinstance(plan, Left)]
+        return Plan(
+            (
+                *(change for again in plans for change in remount.planned(again.plan)),
+                *_left(Kind.REMOUNT, lefts),
+            ),
+            plans,
+            "Nothing to do: the mounts have the nconnect that their profiles and files ask for.",
+            todo=bool(plans),
+            lines=tuple(line for again in plans for line in remount_lines(again.plan)),
+            same=[(again.plan.going, again.plan.coming, again.plan.reload) for again in plans],
+        )
+
+    def carry_out(self, plan: Plan[tuple[Again, ...]]) -> Ended:
+        """Unmount and mount one group after the other."""
+
+        def each(signals: Sequence[int]) -> Iterable[Change]:
+            for again in plan.detail:
+                yield from remount.carry_out(again.plan, self._ground.hands(again.places, signals))
+
+        changes = _alone(self._host, plan.changes, each)
+        done = any(change.result is Result.DONE for change in changes)
+        return Ended(changes, (*finish_lines(changes), *((_READ_AHEAD,) if done else ())))
+
+
+class LiveWay(Way[tuple[LivePlan, ...]]):
+    """Add connections to mounts that stay mounted, where that was proven to be safe."""
+
+    question: ClassVar[str] = "Add them?"
+
+    def __init__(self, host: Host, wish: GroupWish, ground: LiveGround) -> None:
+        self._host = host
+        self._wish = wish
+        self._ground = ground
+        self.failures = _failures(wish)
+
+    def look(self) -> Plan[tuple[LivePlan, ...]] | None:
+        """Return what is to be added; None, told, where there is no such mount."""
+        groups = _candidates(self._host, self._wish, self._ground)
+        if groups is None:
+            return None
+        network = groups.facts.network
+        switches = self._ground.switches(frozenset[str]().union(*(case.devices for case in groups.cases)))
+        drawn = [
+            live.plan_live(case, switches, unanswered(case, network))
+            for case in groups.cases
+            if self._wish.point is not None or case.goal.new > case.goal.old
+        ]
+        plans = tuple(plan for plan in drawn if isinstance(plan, LivePlan))
+        lefts = [plan for plan in drawn if isinstance(plan, Left)]
+        return Plan(
+            (*(change for plan in plans for change in live.planned(plan)), *_left(Kind.LIVE, lefts)),
+            plans,
+            "Nothing to do: the mounts have the connections that their profiles and files ask for.",
+            todo=bool(plans),
+            lines=tuple(line for plan in plans for line in live_lines(plan)),
+            same=[plan.same for plan in plans],
+        )
+
+    def carry_out(self, plan: Plan[tuple[LivePlan, ...]]) -> Ended:
+        """Add connections to one group after the other."""
+
+        def each(signals: Sequence[int]) -> Iterable[Change]:
+            for group in plan.detail:
+                yield from live.carry_out(group, self._ground.hands(group, signals))
+
+        changes = _alone(self._host, plan.changes, each)
+        done = {change.target for change in changes if change.result is Result.DONE}
+        return Ended(changes, tuple(lasting([group for group in plan.detail if done & set(group.points)])))
+
+
+def _candidates(host: Host, wish: GroupWish, ground: MountsGround) -> Candidates | None:
+    """Return the groups of which the servers were asked; None, told, where none may or can be changed."""
+    if obstacle := ground.obstacle():
+        host.talk.note(obstacle if wish.dry_run else f"nothing was changed: {obstacle}")
+        if not wish.dry_run:
+            return None
+    snapshot, sight, point = observe(host.root), Sight(nodes=ground.nodes()), wish.point
+    host.talk.unreadable_lines(snapshot.problems)
+    facts = Facts(frozenset({Need.LIVE}), snapshot, host.policy, targets(snapshot, host.policy))
+    if point is not None and not remount.members(facts, sight, point):
+        host.talk.note(f"{point}: no NFS mount is there, or the kernel does not tell its server")
+        return None
+    cases = remount.cases(facts, sight, point)
+    if not cases:
+        return Candidates(facts, sight)
+    wanted = Questions(
+        names=tuple(dict.fromkeys(name for case in cases for name in names(case))),
+        servers=tuple(dict.fromkeys(server for case in cases for server in servers(case))),
+    )
+    facts = replace(facts, network=host.talk.ask(host.outside, wanted))
+    return Candidates(facts, sight, remount.cases(facts, sight, point))
+
+
+def _failures(wish: GroupWish) -> frozenset[Result]:
+    """Return what is a failure: to leave a mount alone is none, unless it was asked for by name."""
+    return frozenset({Result.FAILED}) if wish.point is None else _SKIPPED_TOO
+
+
+def _left(kind: Kind, lefts: Sequence[Left]) -> tuple[Change, ...]:
+    return tuple(
+        Change(kind, point, left.old, left.new, left.result, left.reason)
+        for left in lefts
+        for point in left.points
+    )
+
+
+def _alone(
+    host: Host, planned: Sequence[Change], each: Callable[[Sequence[int]], Iterable[Change]]
+) -> tuple[Change, ...]:
+    """Return what comes of each mount while no other such command runs; signals wait until a step is done."""
+    lock = host.root.path(LOCK)
+    try:
+        with locked(lock), uninterrupted() as signals:
+            ended = tuple(each(signals))
+    except OSError as error:
+        why = (
+            "another nfstuned is at it" if isinstance(error, BlockingIOError) else f"{lock}: {error.strerror}"
+        )
+        return settled(planned, Result.FAILED, f"nothing was done: {why}")
+    return (*ended, *(change for change in planned if change.result is not Result.PLANNED))

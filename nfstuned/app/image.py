@@ -1,0 +1,258 @@
+"""An image whose first boot is to have fast mounts: what is written into it, and that taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from nfstuned.app.change import Ended, Plan, Talk, Way
+from nfstuned.app.facts import Scope, examine
+from nfstuned.core.image.bake import (
+    SERVICE,
+    interrupted,
+    refused_sections,
+    settled,
+    taken_back,
+    together,
+    wanted_mask,
+    wanted_parameters,
+    wanted_rule,
+    wanted_sections,
+    wanted_service,
+    with_way,
+)
+from nfstuned.core.image.files import plan_files, plan_removal
+from nfstuned.core.nconnect.persist import FOREIGN, Held, PersistPlan, plan_persist, sections, with_sections
+from nfstuned.core.nconnect.persist_members import unsettled, uses
+from nfstuned.host.change.persist import PATH
+from nfstuned.host.files.installed import daemonless_rule, digest_at
+from nfstuned.host.files.ledger import Ledger
+from nfstuned.host.image_root import BareRoot, ImageRoot
+from nfstuned.host.look.services import observe_unit, unit_file
+from nfstuned.host.network.answers import LiveOutside
+from nfstuned.host.network.names import from_hosts
+from nfstuned.model.change import ImageService, Wanted
+from nfstuned.model.facts import Facts, Network
+from nfstuned.model.files import Content, Installed, Placement, Step, Work
+from nfstuned.model.mounts import Result
+from nfstuned.model.policy import Policy
+from nfstuned.parse.etc.installed import digest, encoded, is_file
+
+COMMAND = "bake"
+RECORD = "etc/nfstuned-baked.json"
+"""In /etc itself, which every image has: no folder has to be made that a kill could leave behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image, and what an earlier bake wrote there."""
+
+    root: ImageRoot
+    ledger: Ledger
+    known: Installed
+    now: Mapping[str, str | None]
+    """The digests of what it wrote, and of its drop-in of nfsmount.conf."""
+
+    @property
+    def ours(self) -> frozenset[str]:
+        """The files that are still as they were written."""
+        return frozenset(path for path, values in self.known.digests.items() if self.now[path] in values)
+
+    @property
+    def bare(self) -> BareRoot:
+        """The image without what bake wrote."""
+        return BareRoot(self.root.prefix, self.ours)
+
+
+def open_image(root: ImageRoot) -> Image:
+    """Return the image in a folder.
+
+    Raises OSError, FileNotFoundError where it has no /etc, and ParseError where its record is broken.
+    """
+    root.listing("etc")
+    ledger = Ledger(root, RECORD)
+    known = ledger.known()
+    return Image(root, ledger, known, ledger.found((PATH,), known))
+
+
+@dataclass(frozen=True, slots=True)
+class Baking:
+    """What is to be written into an image."""
+
+    work: Work
+    wanted: Wanted
+    replaced: Mapping[str, str]
+    """The texts of another command of nfstuned's that this replaces, by path."""
+
+
+class BakeWay(Way[Baking]):
+    """Prepare an image; without the service by a udev rule."""
+
+    def __init__(self, image: Image, policy: Policy, talk: Talk, *, daemonless: bool, dry_run: bool) -> None:
+        self._image = image
+        self._policy = policy
+        self._talk = talk
+        self._daemonless = daemonless
+        self._dry_run = dry_run
+
+    def look(self) -> Plan[Baking] | None:
+        """Return what is to be written; None, told, where the image cannot be read."""
+        image = self._image
+        try:
+            wanted, replaced = self._wanted()
+            found = image.ledger.found(tuple(wanted.contents), image.known)
+            if not self._dry_run:
+                image.ledger.tidy(image.known)
+        except OSError as error:
+            self._talk.note(unfit(error))
+            return None
+        # What nfstuned itself wrote by another command may be replaced.
+        texts = {path: (digest(encoded(text)),) for path, text in replaced.items()}
+        known = replace(image.known, digests={**image.known.digests, **texts})
+        steps = plan_files(wanted.contents, found, known, COMMAND)
+        return Plan(
+            settled(wanted, steps, Result.PLANNED),
+            Baking(Work(steps, wanted.contents, found, image.known), wanted, replaced),
+            "Nothing to do: the image is prepared.",
+            todo=any(step.step in {Step.WRITE, Step.REMOVE} for step in steps),
+        )
+
+    def _wanted(self) -> tuple[Wanted, dict[str, str]]:
+        """Return what the image should have, and the texts that this replaces. Raises OSError.
+
+        It is planned as if no bake had been: so a second one comes to the same.
+        """
+        bare = self._image.bare
+        facts = examine(bare, self._policy, Scope(image=True), LiveOutside(bare))
+        self._talk.unreadable_lines(facts.snapshot.problems)
+        self._talk.denied(bare)
+        unit = observe_unit(bare, SERVICE, image=True)
+        if self._daemonless:
+            awk, starts = bare.executable("usr/bin/awk"), facts.system.daemon.enabled
+            rule = wanted_rule(daemonless_rule(), has_awk=awk, linked=unit.enabled, starts=starts)
+            start = together((rule, wanted_mask(facts))) if awk else rule
+        else:
+            start = wanted_service(ImageService(unit, *unit_file(bare, SERVICE)))
+        drop_in, replaced = _drop_in(self._image, facts, service=not self._daemonless)
+        return together((start, drop_in, wanted_parameters(facts))), replaced
+
+    def carry_out(self, plan: Plan[Baking]) -> Ended | None:
+        """Write what is planned; None, told, where nothing could be done."""
+        image, baking = self._image, plan.detail
+        work, contents = baking.work, baking.wanted.contents
+        changes = settled(baking.wanted, work.steps, Result.DONE)
+        try:
+            if contents:
+                image.ledger.carry_out(work, baking.replaced)
+            else:
+                image.ledger.take_back(work.steps, work.known, work.found)
+        except OSError as error:
+            done = set(_done(image.root, work, contents))
+            problem = unfit(error)
+            if isinstance(error, PermissionError) and not done:
+                self._talk.note(problem)
+                return None
+            self._talk.note(f"{problem}: run it again when that is mended, or with --undo")
+            return Ended(interrupted(changes, done, problem))
+        return Ended(changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What is to be taken out of an image."""
+
+    steps: tuple[Placement, ...]
+    found: Mapping[str, str | None]
+
+
+class UnbakeWay(Way[Removal]):
+    """Take back what was baked into an image."""
+
+    def __init__(self, image: Image, talk: Talk) -> None:
+        self._image = image
+        self._talk = talk
+
+    def look(self) -> Plan[Removal]:
+        """Return what is to be removed, or to be as before."""
+        known = self._image.known
+        found = {path: self._image.now[path] for path in known.digests}
+        steps = tuple(plan_removal(found, known, COMMAND))
+        return Plan(
+            taken_back(steps, known.before, Result.PLANNED),
+            Removal(steps, found),
+            "Nothing to take back: the image has nothing of bake's.",
+            todo=True,
+        )
+
+    def carry_out(self, plan: Plan[Removal]) -> Ended | None:
+        """Remove or restore each file; None, told, where nothing could be done."""
+        image, steps, found = self._image, plan.detail.steps, plan.detail.found
+        changes = taken_back(steps, image.known.before, Result.DONE)
+        try:
+            image.ledger.take_back(steps, image.known, found)
+        except OSError as error:
+            gone = {f"/{step.path}" for step in steps if _now(image.root, step.path) != found[step.path]}
+            problem = unfit(error)
+            if isinstance(error, PermissionError) and not gone:
+                self._talk.note(problem)
+                return None
+            self._talk.note(f"{problem}: run it again when that is mended")
+            return Ended(interrupted(changes, gone, problem), failed=True)
+        return Ended(changes)
+
+
+def unfit(error: OSError) -> str:
+    """Return why a file of an image could not be read or written, and what may help."""
+    hint = ": run it as root" if isinstance(error, PermissionError) else ""
+    return f"{error.filename}: {error.strerror}{hint}"
+
+
+def _drop_in(image: Image, facts: Facts, *, service: bool) -> tuple[Wanted, dict[str, str]]:
+    """Return what nfstuned's drop-in of nfsmount.conf should be, and the text of another command there.
+
+    `service` is whether nfstuned's own will run, which can find out more where the image boots.
+    """
+    ours, there = PATH in image.ours, image.now[PATH] is not None
+    text = image.root.read(PATH) if is_file(image.now[PATH]) else ""
+    now = sections(text) if there else {}
+    if now is None:
+        return refused_sections(FOREIGN), {}
+    own = image.known.before.get(PATH, "") if ours else text
+    held = Held(sections(own) or {})
+    plan, left = _plan_sections(image.root, facts, held)
+    mode = facts.policy.nconnect_mode if service else None
+    planned, after = tuple(with_way(change, left, mode) for change in plan.changes), plan.sections(held)
+    if after == now:
+        wanted = text if there else None
+    else:
+        wanted = with_sections(after) if after or (there and not ours) else None
+    replaced = {} if ours or not there or wanted == text else {PATH: text}
+    return wanted_sections(planned, after, now, wanted), replaced
+
+
+def _plan_sections(root: ImageRoot, facts: Facts, held: Held) -> tuple[PersistPlan, tuple[str, ...]]:
+    """Return what becomes of the drop-in's sections, and the names of which only a network knows more.
+
+    No name server is asked.
+    """
+    known = uses(facts.snapshot, facts.policy)
+    answers = from_hosts(root, unsettled(known))
+    plan = plan_persist(known, Network(answers=answers), facts.system.nfs_utils, held)
+    return plan, tuple(answer.host for answer in answers if not answer.addresses)
+
+
+def _done(root: ImageRoot, work: Work, contents: Mapping[str, Content]) -> Iterable[str]:
+    """Yield the files that are now as they should be."""
+    for step in work.steps:
+        if step.step not in {Step.WRITE, Step.REMOVE}:
+            continue
+        content = contents.get(step.path)
+        if _now(root, step.path) == (None if content is None else digest(content)):
+            yield f"/{step.path}"
+
+
+def _now(root: ImageRoot, path: str) -> str | None:
+    try:
+        return digest_at(root, path)
+    except OSError:
+        return ""

@@ -1,0 +1,69 @@
+"""The terminal of a command that changes something: the plan, the question, and what came of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import click
+
+from nfstuned.cli import talk
+from nfstuned.host.network.ask import Outside, Questions
+from nfstuned.model.change import Change
+from nfstuned.model.facts import Network
+from nfstuned.view.change import apply_document, cells, summary
+from nfstuned.view.words import Document, to_json
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """What a change of something says and asks (nfstuned.app.change.Talk)."""
+
+    form: str = "text"
+    """ "json" for a document in the place of a table."""
+    document: Callable[[Sequence[Change]], Document] = apply_document
+
+    note = staticmethod(talk.note)
+    unreadable_lines = staticmethod(talk.unreadable_lines)
+    denied = staticmethod(talk.denied)
+
+    def ask(self, outside: Outside, questions: Questions) -> Network:
+        """Ask as Outside does, and say what nobody could answer."""
+        network, unknown = talk.Patient(outside).ask(questions, offline=False)
+        for line in unknown:
+            talk.note(line)
+        return network
+
+    def show(self, lines: Iterable[str]) -> None:
+        """Print a plan: beside the document where the output is a document."""
+        stream = sys.stderr if self.form == "json" else sys.stdout
+        stream.writelines(line + "\n" for line in lines)
+        stream.flush()
+
+    def can_ask(self) -> bool:
+        """Return whether somebody sees the plan and the question, and can answer."""
+        seen = sys.stderr.isatty() and (self.form == "json" or sys.stdout.isatty())
+        return seen and sys.stdin.isatty()
+
+    def confirm(self, question: str) -> bool:
+        """Return what a person answers; beside the document, too."""
+        return click.confirm(question, err=True)
+
+    def result(self, changes: Sequence[Change], nothing: str) -> None:
+        """Print the document, or a line for each change and their counts, or that there is nothing to do."""
+        if self.form == "json":
+            sys.stdout.write(to_json(self.document(changes)) + "\n")
+        elif changes:
+            from nfstuned.cli.table import Column, print_table  # noqa: PLC0415 - rich is slow to load
+
+            columns = (Column(), Column(), Column(coloured=True), Column())
+            print_table(columns, [cells(change) for change in changes])
+            sys.stdout.write(summary(changes) + "\n")
+        else:
+            sys.stdout.write(nothing + "\n")
+
+    def hint(self, lines: Iterable[str]) -> None:
+        """Print what people are to know afterwards."""
+        if self.form == "text":
+            sys.stdout.writelines(line + "\n" for line in lines)
