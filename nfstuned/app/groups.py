@@ -18,18 +18,10 @@ from nfstuned.host.look.host import observe
 from nfstuned.host.network.ask import Questions
 from nfstuned.host.network.reach import Place
 from nfstuned.model.change import Change, Kind, settled
-from nfstuned.model.connections import (
-    ConnectionHands,
-    Hands,
-    Left,
-    LivePlan,
-    MountNode,
-    RemountPlan,
-    Sight,
-    SwitchSeen,
-)
+from nfstuned.model.connections import ConnectionHands, Hands, Left, LivePlan, RemountPlan, Sight, SwitchSeen
 from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Need
+from nfstuned.model.kernel import MountNode
 from nfstuned.model.mounts import Result
 from nfstuned.view.change import finish_lines, lasting, live_lines, remount_lines
 

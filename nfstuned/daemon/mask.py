@@ -10,18 +10,10 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nfstuned.core.udev.mask import choose
-from nfstuned.host.change.udev_mask import (
-    made_masks,
-    make_masks,
-    observe_masks,
-    reload_rules,
-    take_masks,
-    udev_runs,
-)
+from nfstuned.host.change.udev_mask import made_masks, make_masks, reload_rules, take_masks, udev_runs
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message, Priority, connected
-from nfstuned.model.udev import MASKS
+from nfstuned.model.masks import MASKS
 
 DONE, FAILED = 0, 1
 
@@ -62,11 +54,15 @@ class Masks:
         return self._reload() if masked else DONE
 
     def _make(self) -> int:
-        seen = observe_masks(self.root)
-        choice = choose(seen.files, seen.settings)
+        # Where masks are taken back, nothing has to be understood: that is most of what is loaded.
+        from nfstuned.core.udev.mask import choose  # noqa: PLC0415
+        from nfstuned.host.look.masks import observe_mask_grounds  # noqa: PLC0415
+
+        grounds, masked = observe_mask_grounds(self.root), made_masks(self.root)
+        choice = choose(grounds.files, grounds.settings)
         wanted = [mask.name for mask in choice if not mask.left]
-        new = [name for name in wanted if name not in seen.masked]
-        old = [name for name in seen.masked if name not in wanted]
+        new = [name for name in wanted if name not in masked]
+        old = [name for name in masked if name not in wanted]
         take_masks(self.root, old)
         make_masks(self.root, new)
         self._tell_removed(old)

@@ -8,26 +8,8 @@ from types import MappingProxyType
 from typing import Protocol
 
 from nfstuned.model.change import ShellCommand
-from nfstuned.model.kernel import Switch, Transport
+from nfstuned.model.kernel import MountNode, Switch, Transport
 from nfstuned.model.mounts import Result
-
-
-@dataclass(frozen=True, slots=True)
-class MountNode:
-    """One mount of any kind in the tree of a mount namespace: a line of mountinfo."""
-
-    mount_id: int
-    parent_id: int
-    device: str
-    point: str
-    fstype: str
-    source: str
-    options: str
-    """The superblock's own, as they stand."""
-    shared: int | None = None
-    """Its peer group: what is mounted or unmounted in it appears and vanishes in its peers."""
-    master: int | None = None
-    """The peer group that it receives from."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,9 @@ from nfstuned.cli.apply import ALL, change, kernel_point
 from nfstuned.errors import ParseError
 from nfstuned.host.change.live import SunrpcGround
 from nfstuned.host.root import Root, WitnessRoot
-from nfstuned.model.connections import ConnectionHands, LivePlan, MountNode, SwitchSeen
+from nfstuned.model.connections import ConnectionHands, LivePlan, SwitchSeen
 from nfstuned.model.facts import Network
+from nfstuned.model.kernel import MountNode
 from tests.check.hosts import Told, load
 from tests.core.living import Sunrpc
 from tests.host.switches import connect

@@ -15,9 +15,9 @@ from nfstuned.app.change import Wish
 from nfstuned.app.groups import GroupWish, RemountWay
 from nfstuned.cli.apply import ALL, change, kernel_point
 from nfstuned.host.root import WitnessRoot
-from nfstuned.model.connections import BusyUse, Hands, MountNode, Sight, UnitState
+from nfstuned.model.connections import BusyUse, Hands, Sight, UnitState
 from nfstuned.model.facts import Network
-from nfstuned.model.kernel import Mount
+from nfstuned.model.kernel import Mount, MountNode
 from nfstuned.model.mounts import Request
 from nfstuned.parse.etc.fstab import parse_fstab
 from nfstuned.parse.proc.mountinfo import parse_mountinfo, parse_nodes

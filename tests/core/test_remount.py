@@ -10,9 +10,9 @@ from nfstuned.core.mounts.targets import targets
 from nfstuned.core.nconnect.busy import names, places, servers, silent
 from nfstuned.core.nconnect.case import Case, Goal
 from nfstuned.core.nconnect.remount import cases, members, plan_remount
-from nfstuned.model.connections import BusyUse, Left, MountNode, PathUse, RemountPlan, Sight, Space, UnitState
+from nfstuned.model.connections import BusyUse, Left, PathUse, RemountPlan, Sight, Space, UnitState
 from nfstuned.model.facts import Answer, Facts, Network, Reach, Reachable
-from nfstuned.model.kernel import Volume
+from nfstuned.model.kernel import MountNode, Volume
 from nfstuned.model.mounts import Maker, Request, Result, Superblock, Tunnel
 from nfstuned.model.requests import Setting
 from tests.core.nconnect_hosts import AZURE, NAS, NAS_ADDRESS, POLICY, Made, answered, facts

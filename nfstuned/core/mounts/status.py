@@ -10,10 +10,11 @@ from nfstuned.core.nconnect.connections import carried
 from nfstuned.core.policy.decision import decide
 from nfstuned.core.udev.writers import file_writers, last_words
 from nfstuned.model.kernel import Mount, MountStats
+from nfstuned.model.masks import is_mask
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile
 from nfstuned.model.status import StatusRow, StatusRules
-from nfstuned.model.udev import UdevFile, is_mask
+from nfstuned.model.udev import UdevFile
 
 _NO_POLICY = Policy(profiles=())
 

@@ -11,8 +11,9 @@ from nfstuned.core.nconnect.case import Case
 from nfstuned.core.nconnect.first_mount import some
 from nfstuned.core.nconnect.groups import is_azure_files, was_recorded
 from nfstuned.core.policy.endpoint import NFS_PORT, as_address, is_loopback, split_source
-from nfstuned.model.connections import MountNode, Space
+from nfstuned.model.connections import Space
 from nfstuned.model.facts import Network, Reachable, Target
+from nfstuned.model.kernel import MountNode
 from nfstuned.model.mounts import Maker
 from nfstuned.parse.proc.mountinfo import node_at
 

@@ -9,8 +9,9 @@ from nfstuned.core.mounts import requests as intent
 from nfstuned.core.nconnect.connections import carrying
 from nfstuned.core.nconnect.first_mount import bound
 from nfstuned.core.nconnect.groups import Groups, awaited
-from nfstuned.model.connections import MountNode, Sight
+from nfstuned.model.connections import Sight
 from nfstuned.model.facts import Facts, Target
+from nfstuned.model.kernel import MountNode
 from nfstuned.parse.etc.units import unit_name
 
 

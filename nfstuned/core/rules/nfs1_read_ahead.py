@@ -21,9 +21,10 @@ from nfstuned.core.udev.mask import set_by_administrator
 from nfstuned.core.udev.writers import in_force, is_nfsrahead, reaches_all, rule_writers, unsure
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault, Need, Rule, Severity
+from nfstuned.model.masks import is_mask
 from nfstuned.model.policy import MOST_KB
 from nfstuned.model.requests import NFSRAHEAD
-from nfstuned.model.udev import RuleWriter, UdevEvent, UdevFile, is_mask
+from nfstuned.model.udev import RuleWriter, UdevEvent, UdevFile
 from nfstuned.parse.udev.rules import parse_udev_rules
 
 _DISK = UdevEvent(kernel="8:0", read_ahead_kb="128")

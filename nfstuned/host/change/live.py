@@ -21,8 +21,8 @@ from nfstuned.host.look.host import observe_stats
 from nfstuned.host.look.sunrpc import SWITCHES, observe_switch
 from nfstuned.host.network.ping import pings
 from nfstuned.host.root import Root
-from nfstuned.model.connections import ConnectionHands, LivePlan, MountNode, SwitchSeen
-from nfstuned.model.kernel import Mount, Transport
+from nfstuned.model.connections import ConnectionHands, LivePlan, SwitchSeen
+from nfstuned.model.kernel import Mount, MountNode, Transport
 from nfstuned.parse.proc.mountinfo import parse_mountinfo, parse_nodes
 
 ANSWER_S = 5.0

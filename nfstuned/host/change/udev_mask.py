@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 
-from nfstuned.host.command import run
-from nfstuned.host.look.nfsmount import NFS_CONF, Collected, MountConf
-from nfstuned.host.look.udev import FOLDERS
 from nfstuned.host.root import Root
-from nfstuned.model.kernel import Mount
-from nfstuned.model.requests import Setting
-from nfstuned.model.udev import FOLDER_MADE, MASK, MASKED_NAMES, MASKS, UdevFile, is_mask
-from nfstuned.parse.proc.mountinfo import NFS, SMB, parse_mountinfo
+from nfstuned.model.masks import FOLDER_MADE, MASK, MASKED_NAMES, MASKS, is_mask
 
 _UDEV = "run/udev"
 _NEW = ".nfstuned-new"
@@ -23,30 +15,16 @@ _RELOAD = ("udevadm", "control", "--reload", "--timeout=10")
 _RELOAD_S = 15.0
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """What the choice of masks depends on, and the masks that there are."""
-
-    files: tuple[UdevFile, ...]
-    """Of each name the file that would count without nfstuned's mask."""
-    settings: tuple[Setting, ...]
-    """nfs.conf's and its drop-ins'."""
-    masked: tuple[str, ...]
-
-
 def reload_rules() -> str:
     """Have udev read its rules again; return why it could not, "" where it did."""
+    from nfstuned.host.command import run  # noqa: PLC0415 - the unit mostly ends without it
+
     return run(_RELOAD, _RELOAD_S).problem
 
 
 def udev_runs(root: Root) -> bool:
     """Return whether there is a udev that reads rules."""
     return root.exists(_UDEV)
-
-
-def observe_masks(root: Root) -> Observed:
-    """Return it. Raises OSError: what could not be read is not taken for absent."""
-    return Observed(tuple(_counting(root)), _settings(root), made_masks(root))
 
 
 def made_masks(root: Root) -> tuple[str, ...]:
@@ -85,27 +63,3 @@ def take_masks(root: Root, names: Iterable[str]) -> None:
     if made:
         with suppress(OSError):
             os.rmdir(root.path(MASKS))
-
-
-def _counting(root: Root) -> Iterator[UdevFile]:
-    """Yield the file of each name that would count without nfstuned's mask. Raises OSError."""
-    for name in MASKED_NAMES:
-        for folder in FOLDERS:
-            path = f"{folder}/{name}"
-            if root.exists(path) and not is_mask(text := root.read(path)):
-                yield UdevFile(f"/{path}", text)
-                break
-
-
-def _settings(root: Root) -> tuple[Setting, ...]:
-    """Return what nfs.conf and its drop-ins say. Raises OSError.
-
-    Nothing below a network mount is read: a dead server must not hold up the service's start.
-    """
-    table = root.read(f"{root.view}/mountinfo")
-    mounts = (*parse_mountinfo(table, family=NFS), *parse_mountinfo(table, family=SMB))
-    found = Collected()
-    MountConf(root, [mount.point for mount in mounts if isinstance(mount, Mount)], found, NFS_CONF).read()
-    if found.unread:
-        raise OSError(errno.EIO, "; ".join(found.unread))
-    return tuple(found.settings)

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 from nfstuned.host.look.nfsmount import below
 from nfstuned.host.root import Root
-from nfstuned.model.connections import BusyUse, MountNode, PathUse, Space
+from nfstuned.model.connections import BusyUse, PathUse, Space
+from nfstuned.model.kernel import MountNode
 from nfstuned.parse.proc.mountinfo import node_at, parse_nodes
 from nfstuned.parse.proc.processes import (
     parse_exports,

@@ -16,7 +16,8 @@ from contextlib import suppress
 from enum import Enum, IntEnum
 
 try:
-    from systemd.journal import sendv
+    # Not systemd.journal, which has it from here: that loads logging and uuid, and the boot waits for it.
+    from systemd._journal import sendv
 except ImportError:  # not installed; in a checkout the name "systemd" even exists, as our folder
     sendv = None
 

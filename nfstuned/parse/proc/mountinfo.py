@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nfstuned.errors import ParseError
-from nfstuned.model.connections import MountNode
-from nfstuned.model.kernel import Mount, decimal
+from nfstuned.model.kernel import Mount, MountNode, decimal
 from nfstuned.parse.fields import number, quoted, unescape
 from nfstuned.parse.options import parse_kernel_options
 from nfstuned.parse.proc.bdi import is_device_number

@@ -1,0 +1,55 @@
+"""What the choice of masks for udev's rules depends on."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from nfstuned.host.look.nfsmount import NFS_CONF, Collected, MountConf
+from nfstuned.host.look.udev import FOLDERS
+from nfstuned.host.root import Root
+from nfstuned.model.kernel import Mount
+from nfstuned.model.masks import MASKED_NAMES, is_mask
+from nfstuned.model.requests import Setting
+from nfstuned.model.udev import UdevFile
+from nfstuned.parse.proc.mountinfo import NFS, SMB, parse_mountinfo
+
+
+@dataclass(frozen=True, slots=True)
+class MaskGrounds:
+    """The rules files, and what administrators say in nfs.conf."""
+
+    files: tuple[UdevFile, ...]
+    """Of each name the file that would count without nfstuned's mask."""
+    settings: tuple[Setting, ...]
+    """nfs.conf's and its drop-ins'."""
+
+
+def observe_mask_grounds(root: Root) -> MaskGrounds:
+    """Return them. Raises OSError: what could not be read is not taken for absent."""
+    return MaskGrounds(tuple(_counting(root)), _settings(root))
+
+
+def _counting(root: Root) -> Iterator[UdevFile]:
+    """Yield the file of each name that would count without nfstuned's mask. Raises OSError."""
+    for name in MASKED_NAMES:
+        for folder in FOLDERS:
+            path = f"{folder}/{name}"
+            if root.exists(path) and not is_mask(text := root.read(path)):
+                yield UdevFile(f"/{path}", text)
+                break
+
+
+def _settings(root: Root) -> tuple[Setting, ...]:
+    """Return what nfs.conf and its drop-ins say. Raises OSError.
+
+    Nothing below a network mount is read: a dead server must not hold up the service's start.
+    """
+    table = root.read(f"{root.view}/mountinfo")
+    mounts = (*parse_mountinfo(table, family=NFS), *parse_mountinfo(table, family=SMB))
+    found = Collected()
+    MountConf(root, [mount.point for mount in mounts if isinstance(mount, Mount)], found, NFS_CONF).read()
+    if found.unread:
+        raise OSError(errno.EIO, "; ".join(found.unread))
+    return tuple(found.settings)
