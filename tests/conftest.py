@@ -14,7 +14,7 @@ import pytest
 from tests.users import NOBODY, rights_of
 
 LINTERS = Path(__file__).with_name("test_linters.py")
-TIERS = ("none", "short", "ci", "all")
+TIERS = ("none", "short", "ci", "all", "full")
 
 
 # How long an example takes says more of the machine than of the code.

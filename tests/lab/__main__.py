@@ -84,7 +84,7 @@ def _boots(release: str, chosen: Iterable[str]) -> int:
         if names:
             _say(f"booting {release} for {len(names)} files of {length.value} scenarios")
             target = parent / f"{release}-{length.value}"
-            status = max(status, _boot(release, results.arguments(length, names), target))
+            status = max(status, _boot(release, results.arguments({length}, names), target))
     return status
 
 

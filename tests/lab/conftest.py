@@ -39,6 +39,7 @@ class Lab:
         self, wanted: tuple[Choice, ...], folder: Path, say: Callable[[str], None], *, full: bool
     ) -> None:
         self._wanted = wanted
+        self._long = {choice.kernel for choice in wanted if choice.length is Length.LONG}
         self._full = full
         self._folder = folder
         self._say = say
@@ -48,7 +49,7 @@ class Lab:
 
     def run(self, choice: Choice) -> results.Run:
         """Return the boot that carries this scenario, together with all others of its kernel and length."""
-        mine = (choice.kernel, choice.length)
+        mine = self._key(choice)
         if mine not in self._runs:
             together = [mine] if choice.length is Length.RACE else self._others()
             self._runs |= {key: self._pool.submit(self._boot, key) for key in together}
@@ -63,16 +64,23 @@ class Lab:
 
     def _others(self) -> list[Key]:
         """Return every boot that need not be alone, long ones first: short ones fit in beside the last."""
-        keys = dict.fromkeys((choice.kernel, choice.length) for choice in self._wanted)
+        keys = dict.fromkeys(self._key(choice) for choice in self._wanted)
         others = [key for key in keys if key[1] is not Length.RACE and key not in self._runs]
         return sorted(others, key=lambda key: key[1] is Length.SHORT)
 
+    def _key(self, choice: Choice) -> Key:
+        """Return the boot of a scenario: short ones go along where their kernel has a long boot."""
+        goes_along = choice.length is Length.SHORT and choice.kernel in self._long
+        return choice.kernel, Length.LONG if goes_along else choice.length
+
     def _boot(self, key: Key) -> results.Run:
         kernel, length = key
-        together = tuple(c.scenario for c in self._wanted if (c.kernel, c.length) == key)
+        chosen = [choice for choice in self._wanted if self._key(choice) == key]
+        together = tuple(dict.fromkeys(choice.scenario for choice in chosen))
         target = self._folder / f"{kernel}-{length.value}"
         self._say(f"booting {kernel} for {len(together)} files of {length.value} scenarios: {target}")
-        arguments = (*(["--full"] if self._full else []), *results.arguments(length, together))
+        lengths = {choice.length for choice in chosen}
+        arguments = (*(["--full"] if self._full else []), *results.arguments(lengths, together))
         name = f"{kernel} {length.value}"
         race = length is Length.RACE
         limits = replace(results.LIMITS, processors=2 if race else 1)
@@ -121,7 +129,7 @@ def lab_folder(say: Callable[[str], None]) -> Path:
 def lab(request: pytest.FixtureRequest, say: Callable[[str], None], lab_folder: Path) -> Lab:
     chosen = [_choice(item) for item in request.session.items]
     wanted = tuple(choice for choice in chosen if choice is not None)
-    return Lab(wanted, lab_folder, say, full=request.config.getoption("--lab") == "all")
+    return Lab(wanted, lab_folder, say, full=request.config.getoption("--lab") == "full")
 
 
 def _choice(item: pytest.Item) -> selection.Choice | None:

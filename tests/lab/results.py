@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tests.lab import guest, image, outcomes, payload, recipe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from tests.lab.outcomes import Outcome
     from tests.lab.selection import Length
@@ -61,6 +61,7 @@ def run(
     return Run(boot, found, target)
 
 
-def arguments(length: Length, names: tuple[str, ...]) -> tuple[str, ...]:
+def arguments(lengths: Collection[Length], names: tuple[str, ...]) -> tuple[str, ...]:
     """Return pytest's arguments for the scenarios of one boot."""
-    return ("-m", length.value, *(f"tests/lab/scenarios/{name}.py" for name in names))
+    marks = " or ".join(sorted(length.value for length in lengths))
+    return ("-m", marks, *(f"tests/lab/scenarios/{name}.py" for name in names))

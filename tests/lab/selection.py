@@ -181,7 +181,7 @@ def choices(tier: str) -> tuple[Choice, ...]:
     everywhere.
     """
     names = [series.name for series in recipe.SERIES]
-    long_on = {"all": names, "ci": [names[0], names[-1]]}.get(tier, [])
+    long_on = {"all": names, "full": names, "ci": [names[0], names[-1]]}.get(tier, [])
     boots = [(name, Length.RACE) for name in long_on]
     boots += [(name, Length.SHORT) for name in names if tier != "none"]
     boots += [(name, Length.LONG) for name in long_on]
@@ -194,13 +194,13 @@ def disks(tier: str) -> tuple[Disk, ...]:
     `ci`: each way at least once, the older suite on the oldest kernel and the newer one on the newest; `all`:
     also every kernel, once prepared and once by `apply --persist`, and each suite at both ends.
     """
-    if tier not in {"ci", "all"}:
+    if tier not in {"ci", "all", "full"}:
         return ()
     names = [series.name for series in recipe.SERIES]
     ends = ((names[0], SUITES[0]), (names[-1], SUITES[-1]))
     chosen = [Disk(*end, Way.SERVICE) for end in ends]
     chosen += [Disk(*ends[1], Way.DAEMONLESS), Disk(*ends[0], Way.PERSIST)]
-    if tier == "all":
+    if tier in {"all", "full"}:
         others = [(name, SUITES[number % 2]) for number, name in enumerate(names[1:-1])]
         crossed = [(names[0], SUITES[1]), (names[-1], SUITES[0])]
         chosen += [Disk(*one, Way.SERVICE) for one in (*others, *crossed)]
