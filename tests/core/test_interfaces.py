@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from nfstuned.core.rules import nfs5_interfaces as interfaces
+from nfstuned.core.rules import RULES
 from nfstuned.core.rules.nfs5_interfaces import egress, is_old
 from nfstuned.model.facts import Answer, Facts, Interface, Measured, Network, Route, Target, Traffic
 from nfstuned.model.finding import Fault, Need
@@ -74,7 +74,7 @@ class Host:
             system=System(cpus=self.cpus),
             measured=Measured(self.seconds, (sample(self.write_bytes_per_s),), traffic=self.traffic),
         )
-        (judge,) = (one.judge for one in interfaces.RULES if one.id == rule)
+        (judge,) = (one.judge for one in RULES if one.id == rule)
         return list(judge(facts))
 
     def subjects(self, rule: str) -> list[str]:

@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from nfstuned.core.mounts.targets import targets
-from nfstuned.core.rules import nfs3_options as options
-from nfstuned.core.rules import nfs5_system as machine
-from nfstuned.core.rules.catalogue import diagnose
+from nfstuned.core.rules import RULES
+from nfstuned.core.rules.catalogue import diagnose, select
 from nfstuned.host.config_load import load
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts
@@ -21,6 +20,8 @@ from nfstuned.model.system import KernelSetting, System
 from nfstuned.parse.etc.fstab import parse_fstab
 from nfstuned.parse.proc.machine import parse_release
 
+OPTIONS = select(RULES, ("NFS3",), ())
+MACHINE = select(RULES, ("NFS501", "NFS502", "NFS503", "NFS504", "NFS505"), ())
 POLICY = load(Root("/nonexistent"))
 AZURE = "sa1.file.core.windows.net:/sa1/s /a"
 GOOD = "vers=4.1,sec=sys,actimeo=30,noresvport,_netdev,nofail"
@@ -43,7 +44,7 @@ def facts(
 
 
 def found(seen: Facts) -> list[str]:
-    return [f"{one.rule} {one.subject}" for one in diagnose(seen, (*options.RULES, *machine.RULES)).findings]
+    return [f"{one.rule} {one.subject}" for one in diagnose(seen, (*OPTIONS, *MACHINE)).findings]
 
 
 def rules(fields: str) -> list[str]:
@@ -85,7 +86,7 @@ def test_only_a_version_that_cannot_come_to_4_1_is_wrong(fields: str, wrong: lis
 )
 def test_the_helper_of_azure_reads_the_version_in_its_own_way(version: str, read: str, remedy: str) -> None:
     line = f"{AZURE} aznfs {version}sec=sys,actimeo=30,_netdev,nofail"
-    (fault,) = diagnose(facts(line), options.RULES).findings
+    (fault,) = diagnose(facts(line), OPTIONS).findings
     assert fault.message.startswith(f"mount.aznfs reads {read} in these options, ")
     assert fault.remedy == f"write vers=4,minorversion=1 {remedy} the options in /etc/fstab:1"
 
@@ -187,7 +188,7 @@ def test_an_entry_for_which_the_boot_waits_is_named(fields: str, lacks: bool) ->
     ],
 )
 def test_options_that_the_type_does_not_have_are_named(fields: str, strange: str) -> None:
-    faults = diagnose(facts(fields), options.RULES).findings
+    faults = diagnose(facts(fields), OPTIONS).findings
     assert [one.observed for one in faults] == ([strange] if strange else [])
     assert {one.rule for one in faults} <= {"NFS309"}
 
@@ -211,9 +212,7 @@ def test_options_that_the_type_does_not_have_are_named(fields: str, strange: str
 )
 def test_an_option_is_only_another_s_where_its_own_table_has_it_not(fields: str, says: str) -> None:
     (fault,) = (
-        one
-        for one in diagnose(facts(f"nas:/a /a {fields},nofail"), options.RULES).findings
-        if one.rule == "NFS309"
+        one for one in diagnose(facts(f"nas:/a /a {fields},nofail"), OPTIONS).findings if one.rule == "NFS309"
     )
     assert says in fault.message
 
@@ -222,7 +221,7 @@ def test_a_mount_point_in_a_remedy_is_quoted_as_a_shell_wants_it() -> None:
     live = Mount(60, 27, "0:46", "/", "/mnt/a b", "nfs4", "nas:/a", Options((("soft", None),)))
     snapshot = Snapshot(superblocks=(Superblock("0:46", 1, 128, (live,)),), kernel=NEW)
     seen = Facts(frozenset({Need.LIVE}), snapshot, POLICY, targets(snapshot, POLICY))
-    (fault,) = (one for one in diagnose(seen, options.RULES).findings if one.rule == "NFS307")
+    (fault,) = (one for one in diagnose(seen, OPTIONS).findings if one.rule == "NFS307")
     assert fault.remedy.endswith("then umount '/mnt/a b' and mount it again")
 
 
@@ -241,7 +240,7 @@ def configured(line: str, *conf: tuple[str, str]) -> dict[str, str]:
     seen = facts(line)
     snapshot = replace(seen.snapshot, settings=settings)
     seen = replace(seen, snapshot=snapshot, targets=targets(snapshot, POLICY))
-    return {one.rule: one.remedy for one in diagnose(seen, options.RULES).findings}
+    return {one.rule: one.remedy for one in diagnose(seen, OPTIONS).findings}
 
 
 @pytest.mark.parametrize(
@@ -392,10 +391,10 @@ def test_a_parameter_is_mended_where_it_is_decided(cmdline: str, file: str, reme
         cmdline=cmdline,
         helpers=HELPERS,
     )
-    (live,) = diagnose(facts(f"{AZURE} nfs {GOOD}", system=system), machine.RULES).findings
+    (live,) = diagnose(facts(f"{AZURE} nfs {GOOD}", system=system), MACHINE).findings
     assert live.remedy == (f"{remedy}; {NOW}" if remedy else NOW)
     if remedy:
-        (image,) = diagnose(facts(f"{AZURE} nfs {GOOD}", system=system, image=True), machine.RULES).findings
+        (image,) = diagnose(facts(f"{AZURE} nfs {GOOD}", system=system, image=True), MACHINE).findings
         assert image.remedy == remedy
 
 

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nfstuned.core import rules
 from nfstuned.core.policy.endpoint import as_address, provider_by_name
-from nfstuned.core.rules.catalogue import diagnose
-from nfstuned.core.rules.nfs4_endpoint import RULES
+from nfstuned.core.rules.catalogue import diagnose, select
 from nfstuned.core.rules.nfs4_tls import helper_down, wrong_cloud
 from nfstuned.model.facts import Answer, Facts, Network, Reach, Reachable, Target
 from nfstuned.model.finding import Fault, Need
@@ -21,6 +21,7 @@ from nfstuned.parse.options import parse_options
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+RULES = select(rules.RULES, ("NFS4",), ())
 SA1 = "sa1.file.core.windows.net"
 LINK = "sa1.privatelink.file.core.windows.net"
 STORE = "file.ams20prdstr05a.store.core.windows.net"

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from nfstuned.core import rules
 from nfstuned.core.mounts.smb import asked_channels, attribute_cache_s, multichannel_support, sessions_of
 from nfstuned.core.mounts.targets import targets
-from nfstuned.core.rules.smb6 import RULES, no_cache
+from nfstuned.core.rules.catalogue import select
+from nfstuned.core.rules.smb6 import no_cache
 from nfstuned.model.facts import Facts, Measured, SmbOps, SmbSession, Target
 from nfstuned.model.finding import Need
 from nfstuned.model.kernel import Distribution, KernelRelease, Mount
@@ -18,6 +20,7 @@ from nfstuned.model.system import System
 from nfstuned.parse.options import parse_options
 from nfstuned.parse.proc.machine import parse_release
 
+RULES = select(rules.RULES, ("SMB6",), ())
 POLICY = Policy(
     (
         Profile("generic"),

@@ -20,7 +20,7 @@ from nfstuned.core.udev.faults import find_broken, is_about_read_ahead
 from nfstuned.core.udev.mask import set_by_administrator
 from nfstuned.core.udev.writers import in_force, is_nfsrahead, reaches_all, rule_writers, unsure
 from nfstuned.model.facts import Facts, Target
-from nfstuned.model.finding import Fault, Need, Rule, Severity
+from nfstuned.model.finding import Fault
 from nfstuned.model.masks import is_mask
 from nfstuned.model.policy import MOST_KB
 from nfstuned.model.requests import NFSRAHEAD
@@ -161,21 +161,6 @@ def _writes(facts: Facts, writer: RuleWriter) -> set[int]:
         return {writer.kb} if writer.kb is not None else set()
     kinds = {kind_of(target) for target in facts.nfs} or {"nfs", "nfs4"}
     return {nfsrahead_kb(facts, kind)[0] for kind in kinds}
-
-
-_AZURE = "https://learn.microsoft.com/en-us/azure/storage/files/nfs-performance"
-_UDEV = "https://www.freedesktop.org/software/systemd/man/latest/udev.html"
-
-CONTESTED = Rule(
-    "NFS104",
-    "read-ahead-contested",
-    Severity.WARNING,
-    contested,
-    "https://manpages.debian.org/bookworm/nfs-common/nfsrahead.5.en.html",
-)
-BROKEN = Rule("NFS105", "udev-rule-broken", Severity.ERROR, broken, _UDEV)
-MASKED = Rule("NFS106", "udev-rule-masked", Severity.WARNING, masked, _UDEV)
-OUTRUN = Rule("NFS107", "udev-rule-outrun", Severity.WARNING, outrun, _UDEV)
 
 
 _OPTIMISED = (5, 4, 0)
@@ -342,27 +327,3 @@ def _why_bytes(kb: int, wanted: int, most: int) -> str:
 def _said_by(facts: Facts, profile: str, key: str) -> str:
     sources = facts.policy.profile(profile).sources
     return next((source.url for source in sources if key in source.keys), "")
-
-
-_BDI = "https://www.kernel.org/doc/Documentation/ABI/testing/sysfs-class-bdi"
-_LIVE = frozenset({Need.LIVE})
-
-RULES: tuple[Rule, ...] = (
-    Rule("NFS101", "read-ahead-below-policy", Severity.WARNING, below_policy, _AZURE, _LIVE),
-    Rule("NFS102", "read-ahead-excessive", Severity.WARNING, excessive, _AZURE, _LIVE),
-    Rule("NFS103", "read-ahead-below-page", Severity.ERROR, below_page, "mm/readahead.c", _LIVE),
-    CONTESTED,
-    BROKEN,
-    MASKED,
-    OUTRUN,
-    Rule("NFS108", "read-ahead-shared-conflict", Severity.WARNING, shared_conflict, "fs/nfs/super.c", _LIVE),
-    Rule(
-        "NFS109",
-        "read-ahead-wasted",
-        Severity.ADVICE,
-        wasted,
-        "include/linux/nfs_iostat.h",
-        frozenset({Need.LIVE, Need.SAMPLE}),
-    ),
-    Rule("NFS110", "read-ahead-not-persistent", Severity.INFO, not_persistent, _BDI, _LIVE),
-)

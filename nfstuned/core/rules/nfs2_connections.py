@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from nfstuned.core.nconnect.groups import groups, is_azure_files, is_netapp, version
 from nfstuned.core.rules.parameters import ParameterWish, lasting, parameter
 from nfstuned.model.facts import Facts, Target
-from nfstuned.model.finding import Fault, Need, Rule, Severity
+from nfstuned.model.finding import Fault
 from nfstuned.model.kernel import decimal
 from nfstuned.model.samples import Sample
 
@@ -212,20 +212,3 @@ def _others(members: tuple[Target, ...] | list[Target]) -> str:
     """Say for how many more mounts the same holds."""
     others = len(members) - 1
     return f"; the same holds for {others} more {'mount' if others == 1 else 'mounts'}" if others else ""
-
-
-_AZURE = "https://learn.microsoft.com/en-us/azure/storage/files/nfs-performance"
-_NETAPP = (
-    "https://learn.microsoft.com/en-us/azure/azure-netapp-files/performance-linux-concurrency-session-slots"
-)
-_XPRT = "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/net/sunrpc/clnt.c"
-_LIVE = frozenset({Need.LIVE})
-_SAMPLE = frozenset({Need.SAMPLE})
-
-RULES: tuple[Rule, ...] = (
-    Rule("NFS208", "connections-missing", Severity.WARNING, connections_missing, _XPRT, _LIVE),
-    Rule("NFS209", "queue-depth-high", Severity.ADVICE, queue_deep, _AZURE, _SAMPLE),
-    Rule("NFS210", "slot-table-unbounded", Severity.WARNING, slot_table_unbounded, _NETAPP),
-    Rule("NFS211", "session-slots-low", Severity.ADVICE, session_slots_low, _NETAPP),
-    Rule("NFS212", "nconnect-latency-bound", Severity.ADVICE, latency_bound, _AZURE, _SAMPLE),
-)

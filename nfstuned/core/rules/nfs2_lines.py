@@ -10,7 +10,7 @@ from nfstuned.core.mounts.options import COMMON, NFS, NO_VALUE, RARE_NFS, wanted
 from nfstuned.core.mounts.requests import GLOBAL, as_option, effective, is_version
 from nfstuned.errors import ParseError
 from nfstuned.model.facts import NFS_TYPES, Facts
-from nfstuned.model.finding import Fault, Rule, Severity
+from nfstuned.model.finding import Fault
 from nfstuned.model.requests import Setting
 from nfstuned.parse.etc.fstab import FILE as UTAB
 from nfstuned.parse.etc.nfsmount import FILE, VENDOR_FILE
@@ -175,12 +175,3 @@ def _is_known(name: str) -> bool:
 
 def _fault(file: str, line: int, message: str, remedy: str) -> Fault:
     return Fault(f"{file}:{line}", message, remedy=remedy)
-
-
-_NFS5 = "https://man7.org/linux/man-pages/man5/nfs.5.html"
-_NFSMOUNT5 = "https://man7.org/linux/man-pages/man5/nfsmount.conf.5.html"
-
-RULES: tuple[Rule, ...] = (
-    Rule("NFS213", "remount-cannot-change", Severity.INFO, remount, _NFS5),
-    Rule("NFS214", "nfsmount-conf-ineffective", Severity.ERROR, ineffective, _NFSMOUNT5),
-)

@@ -30,7 +30,7 @@ from nfstuned.core.nconnect.live import promising
 from nfstuned.core.nconnect.persist_members import unnamed
 from nfstuned.core.policy.endpoint import AZURE_FILES, section_name
 from nfstuned.model.facts import Facts, Target
-from nfstuned.model.finding import Fault, Rule, Severity
+from nfstuned.model.finding import Fault
 from nfstuned.parse.etc.fstab import FILE as UTAB
 
 
@@ -191,17 +191,6 @@ def _said_by(target: Target) -> str:
     return next((source.url for source in target.profile.sources if "nconnect" in source.keys), "")
 
 
-_AZURE = "https://learn.microsoft.com/en-us/azure/storage/files/nfs-performance"
-_NETAPP = "https://learn.microsoft.com/en-us/azure/azure-netapp-files/performance-linux-mount-options"
-
-RULES: tuple[Rule, ...] = (
-    Rule("NFS201", "nconnect-below-policy", Severity.ADVICE, below_policy, _AZURE),
-    Rule("NFS202", "nconnect-above-policy", Severity.WARNING, above_policy, _AZURE),
-    Rule("NFS203", "nconnect-unsupported-kernel", Severity.ERROR, unsupported_kernel, _NETAPP),
-    Rule("NFS204", "nconnect-inherited", Severity.WARNING, inherited, _NETAPP),
-)
-
-
 def shared_private_endpoint(facts: Facts) -> Iterator[Fault]:
     """Yield private endpoints over which several shares are mounted that ask for different nconnect.
 
@@ -327,10 +316,3 @@ def _fault(members: Sequence[Target], message: str, expected: str) -> Fault:
         expected=expected,
         remedy=f"put nconnect={count} {also}into {', '.join(lines)}, and mount all of them again",
     )
-
-
-COMBINED_RULES: tuple[Rule, ...] = (
-    Rule("NFS205", "nconnect-shared-private-endpoint", Severity.WARNING, shared_private_endpoint, _AZURE),
-    Rule("NFS206", "nconnect-public-endpoint", Severity.WARNING, public_endpoint, _AZURE),
-    Rule("NFS207", "nconnect-with-kerberos", Severity.WARNING, with_kerberos, _NETAPP),
-)

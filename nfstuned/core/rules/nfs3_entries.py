@@ -16,7 +16,7 @@ from nfstuned.core.mounts.options import (
 )
 from nfstuned.core.nconnect.groups import is_azure_files
 from nfstuned.model.facts import Facts, Target
-from nfstuned.model.finding import Fault, Rule, Severity
+from nfstuned.model.finding import Fault
 from nfstuned.model.kernel import Options, decimal
 from nfstuned.model.mounts import Maker, Request
 from nfstuned.parse.etc.fstab import SMB
@@ -24,7 +24,6 @@ from nfstuned.parse.fields import quoted
 from nfstuned.parse.options import parse_options
 
 NFS_MANUAL = "nfs(5)"
-_MOUNTING = "https://learn.microsoft.com/en-us/azure/storage/files/storage-files-how-to-mount-nfs-shares"
 _KNOWN_NETWORK = ("nfs", "nfs4")
 """The types of NFS that systemd takes for a network's without _netdev (fstype_is_network)."""
 _EARLY = ("/", "/usr")
@@ -197,16 +196,3 @@ def _requests(targets: Iterable[Target]) -> Iterator[tuple[Target, Request]]:
         if request is not None and (request.file, request.line) not in seen:
             seen.add((request.file, request.line))
             yield target, request
-
-
-RULES: tuple[Rule, ...] = (
-    Rule("NFS308", "fstab-not-network-aware", Severity.WARNING, network_unaware, _MOUNTING),
-    Rule(
-        "NFS309",
-        "foreign-options",
-        Severity.ERROR,
-        foreign_options,
-        "fs/nfs/fs_context.c, nfs(5), mount.cifs(8)",
-    ),
-    Rule("NFS310", "autofs-map", Severity.INFO, unexpanded_maps, "autofs(5)"),
-)

@@ -16,15 +16,12 @@ from nfstuned.core.mounts.options import (
     version_text,
 )
 from nfstuned.core.nconnect.groups import is_azure_files, is_netapp
-from nfstuned.core.rules import nfs3_entries as entries
 from nfstuned.core.rules.remedies import again, out_of_conf, where
 from nfstuned.model.facts import Facts, Target
-from nfstuned.model.finding import Fault, Rule, Severity
+from nfstuned.model.finding import Fault
 from nfstuned.model.kernel import Options
 from nfstuned.parse.options import parse_options
 
-_MOUNTING = "https://learn.microsoft.com/en-us/azure/storage/files/storage-files-how-to-mount-nfs-shares"
-_NETAPP_OPTIONS = "https://learn.microsoft.com/en-us/azure/azure-netapp-files/performance-linux-mount-options"
 _NETAPP_FAQ = "https://learn.microsoft.com/en-us/azure/azure-netapp-files/faq-nfs"
 _AZNFS = "https://github.com/Azure/AZNFS-mount/blob/main/src/mountscript.sh"
 _AZURE_VERSION = "vers=4,minorversion=1"
@@ -215,15 +212,3 @@ def _listed(values: dict[str, int]) -> str:
 
 def _state(target: Target) -> str:
     return "mount has" if target.live is not None else "entry asks for"
-
-
-RULES: tuple[Rule, ...] = (
-    Rule("NFS301", "version-not-supported", Severity.ERROR, wrong_version, _MOUNTING),
-    Rule("NFS302", "security-not-supported", Severity.ERROR, wrong_security, _MOUNTING),
-    Rule("NFS303", "transfer-size-low", Severity.WARNING, small_transfers, _MOUNTING),
-    Rule("NFS304", "transfer-size-high", Severity.WARNING, large_transfers, _NETAPP_OPTIONS),
-    Rule("NFS305", "noresvport-missing", Severity.WARNING, reserved_port, _MOUNTING),
-    Rule("NFS306", "attribute-cache-short", Severity.ADVICE, short_cache, _MOUNTING),
-    Rule("NFS307", "soft-mount", Severity.WARNING, soft_mount, entries.NFS_MANUAL),
-    *entries.RULES,
-)

@@ -18,9 +18,8 @@ from nfstuned.core.policy.endpoint import (
     same,
     split_source,
 )
-from nfstuned.core.rules import nfs4_tls as tls
 from nfstuned.model.facts import Answer, Facts, Reach, Reachable, Target
-from nfstuned.model.finding import Fault, Need, Rule, Severity
+from nfstuned.model.finding import Fault
 from nfstuned.model.mounts import Maker
 
 _LINK = "privatelink"
@@ -277,21 +276,3 @@ def _dead(tried: tuple[Reach, ...]) -> bool:
 
 def _said(reach: Reach) -> str:
     return f"{reach.address}: {reach.detail or reach.state.value}"
-
-
-_NETWORKING = "https://learn.microsoft.com/en-us/azure/storage/files/storage-files-networking-overview"
-_ENDPOINTS = "https://learn.microsoft.com/en-us/azure/storage/files/storage-files-networking-endpoints"
-_TROUBLE = "https://learn.microsoft.com/en-us/troubleshoot/azure/azure-storage/files/security/files-troubleshoot-linux-nfs"
-_MAN = "https://man7.org/linux/man-pages/man5/nfs.5.html"
-_ASKS = frozenset({Need.NETWORK})
-
-RULES: tuple[Rule, ...] = (
-    Rule("NFS401", "public-endpoint", Severity.WARNING, public, _NETWORKING, _ASKS),
-    Rule("NFS402", "privatelink-not-linked", Severity.ERROR, not_linked, _NETWORKING, _ASKS),
-    Rule("NFS403", "mounted-by-address", Severity.ADVICE, by_address, _ENDPOINTS),
-    Rule("NFS404", "address-drift", Severity.WARNING, drifted, _MAN, frozenset({Need.NETWORK, Need.LIVE})),
-    Rule("NFS405", "port-unreachable", Severity.ERROR, unreachable, _TROUBLE, _ASKS),
-    *tls.BEFORE_NAMES,
-    Rule("NFS408", "name-unresolved", Severity.ERROR, unresolved, _MAN, _ASKS),
-    *tls.AFTER_NAMES,
-)

@@ -24,7 +24,7 @@ from nfstuned.core.policy.endpoint import (
 )
 from nfstuned.core.rules.remedies import later, unmask
 from nfstuned.model.facts import Answer, Facts, Target
-from nfstuned.model.finding import Fault, Rule, Severity
+from nfstuned.model.finding import Fault
 from nfstuned.model.mounts import Maker, Request
 from nfstuned.model.system import AUTOFS, LOGINS, Override
 from nfstuned.parse.etc.units import drop_in_folders, unit_name
@@ -264,12 +264,3 @@ def _cloud(host: str) -> str:
         return ""
     _, found, suffix = host.partition(".core.")
     return suffix if found else _PUBLIC_CLOUD
-
-
-_TRANSIT = "https://learn.microsoft.com/en-us/azure/storage/files/encryption-in-transit-for-nfs-shares"
-
-BEFORE_NAMES: tuple[Rule, ...] = (
-    Rule("NFS406", "tls-helper-down", Severity.ERROR, helper_down, _TRANSIT),
-    Rule("NFS407", "tls-mixed", Severity.ERROR, mixed, _TRANSIT),
-)
-AFTER_NAMES: tuple[Rule, ...] = (Rule("NFS409", "tls-wrong-cloud", Severity.WARNING, wrong_cloud, _TRANSIT),)

@@ -9,7 +9,7 @@ from shlex import quote
 
 from nfstuned.core.policy.endpoint import AZURE_FILES, NETAPP, as_address
 from nfstuned.model.facts import Facts, Interface, Route, Target
-from nfstuned.model.finding import Fault, Need, Rule, Severity
+from nfstuned.model.finding import Fault
 
 _SIZES = "https://learn.microsoft.com/azure/virtual-machines/sizes"
 
@@ -278,58 +278,3 @@ def _more_queues(name: str, cpus: int) -> str:
         "the device has one queue only, give the VM more, or spread its packets: write a mask of CPUs to "
         f"/sys/class/net/{name}/queues/rx-0/rps_cpus"
     )
-
-
-_NETWORK = "https://learn.microsoft.com/azure/virtual-network"
-_LIVE = frozenset({Need.LIVE})
-
-RULES: tuple[Rule, ...] = (
-    Rule(
-        "NFS506",
-        "accelerated-networking-off",
-        Severity.WARNING,
-        not_accelerated,
-        f"{_NETWORK}/accelerated-networking-how-it-works",
-        _LIVE,
-    ),
-    Rule(
-        "NFS507",
-        "vf-not-carrying",
-        Severity.WARNING,
-        not_carrying,
-        f"{_NETWORK}/accelerated-networking-how-it-works",
-        frozenset({Need.LIVE, Need.SAMPLE}),
-    ),
-    Rule(
-        "NFS508",
-        "mtu-not-1500",
-        Severity.WARNING,
-        other_mtu,
-        f"{_NETWORK}/how-to-virtual-machine-mtu",
-        _LIVE,
-    ),
-    Rule(
-        "NFS509",
-        "single-queue-nic",
-        Severity.WARNING,
-        single_queue,
-        "https://docs.kernel.org/networking/scaling.html",
-        _LIVE,
-    ),
-    Rule(
-        "NFS510",
-        "egress-near-limit",
-        Severity.INFO,
-        near_egress,
-        f"{_NETWORK}/virtual-machine-network-throughput",
-        frozenset({Need.LIVE, Need.NETWORK, Need.SAMPLE}),
-    ),
-    Rule(
-        "NFS511",
-        "vm-size-old",
-        Severity.INFO,
-        old_size,
-        "https://learn.microsoft.com/azure/azure-netapp-files/performance-virtual-machine-sku",
-        frozenset({Need.LIVE, Need.NETWORK}),
-    ),
-)

@@ -8,14 +8,8 @@ from nfstuned.core.mounts.kernels import el8_build
 from nfstuned.core.nconnect.groups import is_azure_files
 from nfstuned.core.rules.parameters import ParameterWish, lasting, parameter
 from nfstuned.model.facts import Facts
-from nfstuned.model.finding import Fault, Need, Rule, Severity
+from nfstuned.model.finding import Fault
 
-_TROUBLE = "https://learn.microsoft.com/en-us/troubleshoot/azure/azure-storage/files/linux/files-troubleshoot-linux-nfs"
-_PERFORMANCE = (
-    "https://learn.microsoft.com/en-us/troubleshoot/azure/azure-storage/files/performance/"
-    "files-troubleshoot-performance"
-)
-_LARGE = "https://learn.microsoft.com/en-us/azure/storage/files/nfs-large-directories"
 _KERNEL = "kernel"
 _READDIR_BROKEN, _READDIR_MENDED = (5, 11, 0), (5, 12, 5)
 _EL84, _EL86 = 305, 372
@@ -120,12 +114,3 @@ def shallow_queue(facts: Facts) -> Iterator[Fault]:
             expected="5.0 or later, RHEL 8.6 or later",
             remedy="install a later kernel and boot it",
         )
-
-
-RULES: tuple[Rule, ...] = (
-    Rule("NFS501", "kernel-readdir-hang", Severity.ERROR, readdir_hang, _TROUBLE),
-    Rule("NFS502", "helper-missing", Severity.ERROR, missing_helper, _TROUBLE),
-    Rule("NFS503", "idmapping-enabled", Severity.WARNING, id_mapping, _TROUBLE),
-    Rule("NFS504", "inode-hash-default", Severity.INFO, inode_hash, _LARGE, frozenset({Need.LIVE})),
-    Rule("NFS505", "kernel-old-for-depth", Severity.WARNING, shallow_queue, _PERFORMANCE),
-)

@@ -11,7 +11,7 @@ from nfstuned.core.rules.remedies import unmask
 from nfstuned.core.udev.writers import in_force, reaches_all
 from nfstuned.errors import ParseError
 from nfstuned.model.facts import Facts
-from nfstuned.model.finding import Fault, Need, Rule, Severity
+from nfstuned.model.finding import Fault
 from nfstuned.model.kernel import KernelRelease
 from nfstuned.model.system import ImageKernel
 from nfstuned.parse.proc.machine import parse_release
@@ -134,14 +134,3 @@ def _remedy(facts: Facts, kernel: ImageKernel) -> str:
     names = (system.id, *system.like) if system else ()
     text = next((_PACKAGES[name] for name in names if name in _PACKAGES), "")
     return text.format(release=kernel.release) or "install the package with all modules of this kernel"
-
-
-_SYSTEMCTL = "https://www.freedesktop.org/software/systemd/man/latest/systemctl.html"
-_IMAGE = frozenset({Need.IMAGE})
-
-RULES: tuple[Rule, ...] = (
-    Rule("NFS701", "daemon-not-enabled", Severity.WARNING, not_enabled, _SYSTEMCTL, _IMAGE),
-    Rule("NFS702", "module-missing", Severity.ERROR, module_missing, "fs/nfs/Makefile", _IMAGE),
-    Rule("NFS703", "kernel-config", Severity.INFO, kernel_defaults, "fs/nfs/client.c", _IMAGE),
-    Rule("NFS704", "config-invalid", Severity.ERROR, config_invalid, "man:nfstuned.toml(5)", _IMAGE),
-)

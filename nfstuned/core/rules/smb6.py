@@ -23,21 +23,9 @@ from nfstuned.core.mounts.smb import (
 )
 from nfstuned.core.rules.remedies import again, where
 from nfstuned.model.facts import Facts, Target
-from nfstuned.model.finding import Fault, Need, Rule, Severity
+from nfstuned.model.finding import Fault
 
 AZURE, NETAPP = "azure-files-smb", "azure-netapp-files-smb"
-_PERFORMANCE = "https://learn.microsoft.com/en-us/azure/storage/files/smb-performance"
-_MOUNT = "https://learn.microsoft.com/en-us/azure/storage/files/storage-how-to-use-files-linux"
-_SLOW = (
-    "https://learn.microsoft.com/en-us/troubleshoot/azure/azure-storage/files/performance/"
-    "files-troubleshoot-performance"
-)
-_TROUBLE = (
-    "https://learn.microsoft.com/en-us/troubleshoot/azure/azure-storage/files/connectivity/"
-    "files-troubleshoot-linux-smb"
-)
-_NETAPP = "https://learn.microsoft.com/en-us/azure/azure-netapp-files/azure-netapp-files-smb-performance"
-_KERNEL = "fs/smb/client/cifs_debug.c"
 
 _DIRECT = ("directio", "forcedirectio")
 METADATA_PERCENT, METADATA_PER_S = 75, 50
@@ -248,27 +236,3 @@ def _plural(number: int) -> str:
 
 def _said_by(target: Target, key: str) -> str:
     return next((source.url for source in target.profile.sources if key in source.keys), "")
-
-
-_LIVE = frozenset({Need.LIVE})
-
-RULES: tuple[Rule, ...] = (
-    Rule("SMB601", "multichannel-unused", Severity.ADVICE, multichannel_unused, _PERFORMANCE),
-    Rule("SMB602", "channels-above-four", Severity.WARNING, too_many_channels, _SLOW),
-    Rule("SMB603", "multichannel-unsupported-kernel", Severity.WARNING, unsupported_kernel, _PERFORMANCE),
-    Rule("SMB604", "channels-missing", Severity.WARNING, channels_missing, _KERNEL, _LIVE),
-    Rule("SMB605", "dialect-old", Severity.WARNING, dialect_old, _MOUNT),
-    Rule("SMB606", "attribute-cache-short", Severity.ADVICE, short_attribute_cache, _MOUNT),
-    Rule("SMB607", "cache-none", Severity.WARNING, no_cache, _SLOW),
-    Rule("SMB608", "signing-cost", Severity.INFO, signing_cost, _NETAPP),
-    Rule("SMB609", "encryption-cost", Severity.INFO, encryption_cost, _NETAPP),
-    Rule("SMB610", "fips-with-ntlm", Severity.ERROR, ntlm_under_fips, _TROUBLE),
-    Rule(
-        "SMB611",
-        "metadata-cache",
-        Severity.INFO,
-        metadata_heavy,
-        _PERFORMANCE,
-        frozenset({Need.LIVE, Need.SAMPLE}),
-    ),
-)
