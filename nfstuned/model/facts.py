@@ -21,6 +21,10 @@ NFS_TYPES = ("nfs", "nfs4", "aznfs")
 SMB_TYPES = ("cifs", "smb3")
 
 
+Identity = tuple[str, int, str, str]
+"""What tells a mount from every other mount of its Facts."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """One network mount: live, asked for by a file, or both (a live mount and its fstab line are one)."""
@@ -40,6 +44,14 @@ class Target:
     """The options that were or will be asked for, with what nfsmount.conf adds, each with its origin."""
     request: Request | None = None
     """The line of fstab, a unit or an autofs map that asks for it; None for a mount made by hand."""
+
+    @property
+    def identity(self) -> Identity:
+        """The mount's key in dictionaries: its place in the mount table, or the line that asks for it."""
+        if self.live is not None:
+            return self.live.device, self.live.mount_id, self.point, self.source
+        line = (self.request.file, self.request.line) if self.request else (self.subject, 0)
+        return *line, self.point, self.source
 
     @property
     def is_nfs(self) -> bool:

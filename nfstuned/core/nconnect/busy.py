@@ -212,8 +212,8 @@ def _kerberos(case: Case) -> str:
 
 
 def _invisible(case: Case) -> str:
-    here = {id(target) for target in (*case.parts, *case.own)}
-    found = [target.point for target in case.group if id(target) not in here]
+    here = {target.identity for target in (*case.parts, *case.own)}
+    found = [target.point for target in case.group if target.identity not in here]
     return f"another mount namespace has a mount of the same connections at {some(found)}" if found else ""
 
 

@@ -92,9 +92,9 @@ def contradicted(target: Target, facts: Facts, known: Groups) -> Asked | None:
         return None
     if target.live is None or was_recorded(target, facts):
         return asked
-    if id(target) in known.after:
+    if target.identity in known.after:
         return None
-    others = (other for other in rivals(target, facts, known) if id(other) not in known.after)
+    others = (other for other in rivals(target, facts, known) if other.identity not in known.after)
     return asked if any(requested(other) == got for other in others) else None
 
 
@@ -140,8 +140,8 @@ def mend(target: Target, facts: Facts, known: Groups, count: int) -> str:
     live = _going(target, facts, known, count)
     if not live:
         return ""
-    chief = known.after.get(id(target), target)
-    others = [one for one in (known.after.get(id(one), one) for one in live) if one is not chief]
+    chief = known.after.get(target.identity, target)
+    others = [one for one in (known.after.get(one.identity, one) for one in live) if one is not chief]
     made = [_command(one, count) for one in making(chief, others)]
     units = any(step.startswith("sudo systemctl start ") for step in made)
     steps = [
@@ -164,13 +164,13 @@ def _going(target: Target, facts: Facts, known: Groups, count: int) -> list[Targ
             member for member in members(target, facts, known) if member is target or lies_in(member, target)
         )
         return sorted(inner, key=depth) if recorded else []
-    group = {id(one): one for one in (*members(target, facts, known), *_before(target, facts, known))}
+    group = {one.identity: one for one in (*members(target, facts, known), *_before(target, facts, known))}
     return sorted(group.values(), key=depth)
 
 
 def _before(target: Target, facts: Facts, known: Groups) -> list[Target]:
     """Return the live mount in whose place a proposed line would be mounted."""
-    return [one for one in facts.nfs if known.after.get(id(one)) is target]
+    return [one for one in facts.nfs if known.after.get(one.identity) is target]
 
 
 def _agree(others: Iterable[Target], count: int, facts: Facts) -> str:

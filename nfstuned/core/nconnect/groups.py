@@ -20,7 +20,7 @@ from nfstuned.core.policy.endpoint import (
     kind,
     split_source,
 )
-from nfstuned.model.facts import Facts, Target
+from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.kernel import Options, Server
 from nfstuned.parse.etc.fstab import FILE as UTAB
 
@@ -80,11 +80,11 @@ class Groups:
     """The transport groups that are live, each with its mounts; `bare` finds them without the namespace."""
 
     live: Mapping[Group, tuple[Target, ...]]
-    mine: Mapping[int, Group]
-    """By the id of a live mount's Target."""
+    mine: Mapping[Identity, Group]
+    """By live mount."""
     bare: Mapping[Group, tuple[Group, ...]]
-    after: Mapping[int, Target]
-    """By the id of a live mount's Target: the line that a proposal has for its mount point. The two are one
+    after: Mapping[Identity, Target]
+    """By live mount: the line that a proposal has for its mount point. The two are one
     mount before and after, so that lines of the proposal have nothing to inherit from it."""
     kerberos: Mapping[Group, Target]
     """What is only asked for with Kerberos, one for each group that it would join, without the namespace."""
@@ -100,7 +100,7 @@ def groups(facts: Facts) -> Groups:
         if group is not None and target.superblock is not None:
             group = replace(group, namespace=spaces.number(target.superblock.servers))
             live[group].append(target)
-            mine[id(target)] = group
+            mine[target.identity] = group
     bare: defaultdict[Group, list[Group]] = defaultdict(list)
     for group in live:
         bare[replace(group, namespace=0)].append(group)
@@ -125,14 +125,14 @@ def _kerberos(facts: Facts) -> dict[Group, Target]:
     return found
 
 
-def replaced(facts: Facts) -> dict[int, Target]:
+def replaced(facts: Facts) -> dict[Identity, Target]:
     """Return what a proposal makes of live mounts; of several lines for a mount point the first counts."""
     lines: dict[str, Target] = {}
     for target in facts.nfs:
         if target.live is None and target.request and target.request.file == facts.proposal:
             lines.setdefault(target.point.rstrip("/"), target)
-    points = {id(target): target.point.rstrip("/") for target in facts.nfs if target.live is not None}
-    return {number: lines[point] for number, point in points.items() if point in lines}
+    points = {target.identity: target.point.rstrip("/") for target in facts.nfs if target.live is not None}
+    return {mount: lines[point] for mount, point in points.items() if point in lines}
 
 
 def members(target: Target, facts: Facts, known: Groups) -> tuple[Target, ...]:
@@ -141,7 +141,7 @@ def members(target: Target, facts: Facts, known: Groups) -> tuple[Target, ...]:
     Nothing for a mount that is only asked for unless the files and the resolver leave one group possible.
     """
     if target.live is not None:
-        group = known.mine.get(id(target))
+        group = known.mine.get(target.identity)
         return known.live[group] if group is not None else ()
     asked = _asked(target, facts)
     alike = known.bare.get(asked, ()) if asked is not None else ()
@@ -151,12 +151,12 @@ def members(target: Target, facts: Facts, known: Groups) -> tuple[Target, ...]:
 def rivals(target: Target, facts: Facts, known: Groups) -> tuple[Target, ...]:
     """Return the other live mounts of its group; where only a file asks, those that no proposal replaces."""
     others = (other for other in members(target, facts, known) if other is not target)
-    return tuple(other for other in others if target.live is not None or id(other) not in known.after)
+    return tuple(other for other in others if target.live is not None or other.identity not in known.after)
 
 
 def awaited(target: Target, facts: Facts, known: Groups) -> tuple[Target, ...]:
     """Return a line with Kerberos that is not mounted yet and can only join a mount's group."""
-    group = known.mine.get(id(target)) if target.live is not None else _asked(target, facts)
+    group = known.mine.get(target.identity) if target.live is not None else _asked(target, facts)
     if group is None:
         return ()
     bare = replace(group, namespace=0)

@@ -69,14 +69,14 @@ def _left(case: Case, reason: str, result: Result) -> Left:
 def _plan(case: Case, chief: Target) -> RemountPlan:
     outermost = list(case.parts)
     others = [one for one in outermost if one is not chief]
-    parts = {id(target): _part(case, target) for target in outermost}
+    parts = {target.identity: _part(case, target) for target in outermost}
     units = (case.sight.units.get(part.unit) for part in parts.values() if part.unit)
     return RemountPlan(
         old=case.goal.old,
         new=case.goal.new,
         reason=case.goal.reason + _disagreeing(case),
-        going=tuple(parts[id(target)] for target in reversed(outermost)),
-        coming=tuple(parts[id(target)] for target in making(chief, others)),
+        going=tuple(parts[target.identity] for target in reversed(outermost)),
+        coming=tuple(parts[target.identity] for target in making(chief, others)),
         connections=_connections(case),
         reload=any(unit is not None and (unit.stale or not unit.fragment) for unit in units),
     )

@@ -270,7 +270,7 @@ def _azure_files(facts: Facts, *, private: bool) -> list[Target]:
         for target in facts.nfs
         if target.endpoint.provider == AZURE_FILES
         and (target.live is not None or target.request not in mounted)
-        and after.get(id(target), target).request == target.request
+        and after.get(target.identity, target).request == target.request
         and requested(target) is not None
         and is_private(target, facts) is private
     ]

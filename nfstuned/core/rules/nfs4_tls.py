@@ -23,7 +23,7 @@ from nfstuned.core.policy.endpoint import (
     split_source,
 )
 from nfstuned.core.rules.remedies import later, unmask
-from nfstuned.model.facts import Answer, Facts, Target
+from nfstuned.model.facts import Answer, Facts, Identity, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.mounts import Maker, Request
 from nfstuned.model.system import AUTOFS, LOGINS, Override
@@ -131,9 +131,9 @@ def _is_refused(target: Target) -> bool:
     return "notls" not in asked and aznfs_version(asked) not in {"3", "4.1"}
 
 
-def _meet(one: Target, other: Target, after: Container[int]) -> bool:
-    """Whether two mounts will be there at one time; `after` has ids of what a proposal replaces."""
-    live = [id(target) for target in (one, other) if target.live is not None]
+def _meet(one: Target, other: Target, after: Container[Identity]) -> bool:
+    """Whether two mounts will be there at one time; `after` has what a proposal replaces."""
+    live = [target.identity for target in (one, other) if target.live is not None]
     before_and_after = len(live) == 1 and live[0] in after
     return one.point != other.point and not before_and_after
 
