@@ -100,7 +100,7 @@ class BakeWay(Way[Baking]):
         image = self._image
         try:
             wanted, replaced = self._wanted()
-            found = image.ledger.found(tuple(wanted.contents), image.known)
+            digests = image.ledger.found(tuple(wanted.contents), image.known)
             if not self._dry_run:
                 image.ledger.tidy(image.known)
         except OSError as error:
@@ -109,10 +109,10 @@ class BakeWay(Way[Baking]):
         # What nfstuned itself wrote by another command may be replaced.
         texts = {path: (digest(encoded(text)),) for path, text in replaced.items()}
         known = replace(image.known, digests={**image.known.digests, **texts})
-        steps = plan_files(wanted.contents, found, known, COMMAND)
+        steps = plan_files(wanted.contents, digests, known, COMMAND)
         return Plan(
             settled(wanted, steps, Result.PLANNED),
-            Baking(Work(steps, wanted.contents, found, image.known), wanted, replaced),
+            Baking(Work(steps, wanted.contents, digests, image.known), wanted, replaced),
             "Nothing to do: the image is prepared.",
             todo=any(step.step in {Step.WRITE, Step.REMOVE} for step in steps),
         )
@@ -175,23 +175,23 @@ class UnbakeWay(Way[Removal]):
     def look(self) -> Plan[Removal]:
         """Return what is to be removed, or to be as before."""
         known = self._image.known
-        found = {path: self._image.now[path] for path in known.digests}
-        steps = tuple(plan_removal(found, known, COMMAND))
+        digests = {path: self._image.now[path] for path in known.digests}
+        steps = tuple(plan_removal(digests, known, COMMAND))
         return Plan(
             taken_back(steps, known.before, Result.PLANNED),
-            Removal(steps, found),
+            Removal(steps, digests),
             "Nothing to take back: the image has nothing of bake's.",
             todo=True,
         )
 
     def carry_out(self, plan: Plan[Removal]) -> Ended | None:
         """Remove or restore each file; None, told, where nothing could be done."""
-        image, steps, found = self._image, plan.detail.steps, plan.detail.found
+        image, steps, digests = self._image, plan.detail.steps, plan.detail.found
         changes = taken_back(steps, image.known.before, Result.DONE)
         try:
-            image.ledger.take_back(steps, image.known, found)
+            image.ledger.take_back(steps, image.known, digests)
         except OSError as error:
-            gone = {f"/{step.path}" for step in steps if _now(image.root, step.path) != found[step.path]}
+            gone = {f"/{step.path}" for step in steps if _now(image.root, step.path) != digests[step.path]}
             problem = unfit(error)
             if isinstance(error, PermissionError) and not gone:
                 self._talk.note(problem)

@@ -42,10 +42,10 @@ def install(folder: str, *, dry_run: bool) -> int:
         ledger = Ledger(root, LIST)
         known = ledger.known()
         texts = contents(PREFIX, own_command(root))
-        found = ledger.found(tuple(texts), known)
+        digests = ledger.found(tuple(texts), known)
     except OSError as error:
         return _unfit(error)
-    steps = plan_files(texts, found, known, COMMAND)
+    steps = plan_files(texts, digests, known, COMMAND)
     if any(step.step is Step.REFUSE for step in steps):
         _show(steps)
         note("nothing was changed")
@@ -54,7 +54,7 @@ def install(folder: str, *, dry_run: bool) -> int:
         return _show(steps)
     if any(step.step in {Step.WRITE, Step.REMOVE} for step in steps):
         try:
-            ledger.carry_out(Work(steps, texts, found, known))
+            ledger.carry_out(Work(steps, texts, digests, known))
         except OSError as error:
             return _failed(error)
     status = _show(steps)
@@ -68,13 +68,13 @@ def remove(folder: str, *, dry_run: bool) -> int:
         root = ImageRoot(folder)
         ledger = Ledger(root, LIST)
         known = ledger.known()
-        found = ledger.found((), known)
-        steps = plan_removal(found, known, COMMAND)
+        digests = ledger.found((), known)
+        steps = plan_removal(digests, known, COMMAND)
     except OSError as error:
         return _unfit(error)
     if not dry_run and root.exists(LIST):
         try:
-            ledger.take_back(steps, known, found)
+            ledger.take_back(steps, known, digests)
         except OSError as error:
             return _failed(error)
     status = _show(steps)
@@ -101,9 +101,9 @@ def _unmask() -> int:
 def _show(steps: Sequence[Placement]) -> int:
     """Print one line for each file, and return the exit status."""
     width = max((len(step.step.value) for step in steps), default=0)
-    for one in steps:
-        reason = f"  ({one.reason})" if one.reason else ""
-        sys.stdout.write(f"{one.step.value:{width}}  /{printable(one.path)}{reason}\n")
+    for placement in steps:
+        reason = f"  ({placement.reason})" if placement.reason else ""
+        sys.stdout.write(f"{placement.step.value:{width}}  /{printable(placement.path)}{reason}\n")
     if not steps:
         sys.stdout.write("Nothing to do: no file of install-files is here.\n")
     left = any(step.step in {Step.REFUSE, Step.KEEP} for step in steps)

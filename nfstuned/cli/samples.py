@@ -44,8 +44,8 @@ class SamplesOrder:
 class Selection:
     """The samples that were asked for, one by one; what was wrong with others is told and counted."""
 
-    def __init__(self, found: Iterable[Sample | ParseError], mount: str | None) -> None:
-        self._found = found
+    def __init__(self, samples: Iterable[Sample | ParseError], mount: str | None) -> None:
+        self._found = samples
         self._mount = None if mount is None else clean_path(mount)
         self.problems = 0
         self.others: dict[str, None] = {}

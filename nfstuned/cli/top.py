@@ -70,9 +70,9 @@ class Watch:
         snapshot = observe_superblocks(self._root, deep=False)
         self._stanzas = observe_stanzas(self._root, self._stanzas)
         now = look(snapshot, self._stanzas, self._clock.now(), self._clock.monotonic())
-        found = frame(self._before, now, snapshot)
+        shown = frame(self._before, now, snapshot)
         self._before = now
-        return found
+        return shown
 
 
 def show(root: Root, order: TopOrder, clock: Clock | None = None) -> int:

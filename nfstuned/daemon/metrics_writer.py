@@ -143,8 +143,8 @@ class Metrics:
         if self._seen is None:
             return b""
         _, _, service = self._seen
-        found = families(self._totals, self._rows(between), service)
-        return exposition.render(found, between) + self._findings[1]
+        exposed = families(self._totals, self._rows(between), service)
+        return exposition.render(exposed, between) + self._findings[1]
 
     def _rows(self, between: Callable[[], None]) -> list[StatusRow]:
         """Return what is wanted of the superblocks that have metrics, a few at a time."""

@@ -123,10 +123,10 @@ class Root:
         except OSError:
             return None
 
-    def same(self, one: str, other: str) -> bool:
+    def same(self, path: str, other: str) -> bool:
         """Return whether two names lead to one folder or file, as /lib and /usr/lib nearly everywhere."""
         try:
-            return os.path.samestat(self._status(one), self._status(other))
+            return os.path.samestat(self._status(path), self._status(other))
         except OSError:
             return False
 

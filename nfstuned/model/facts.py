@@ -73,7 +73,7 @@ class Target:
     @property
     def wanted(self) -> Options:
         """What is asked for."""
-        return Options(tuple((one.name, one.value) for one in self.asked))
+        return Options(tuple((option.name, option.value) for option in self.asked))
 
     @property
     def origin(self) -> str:
@@ -157,7 +157,7 @@ class Network:
     @property
     def by_name(self) -> dict[str, Answer]:
         """The answers by name, for rules that ask for many."""
-        return {one.host: one for one in self.answers}
+        return {answer.host: answer for answer in self.answers}
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,11 +255,11 @@ class Facts:
 
     def answer(self, host: str) -> Answer | None:
         """Return what the resolver said of a host; None when it was not asked."""
-        return next((one for one in self.network.answers if one.host == host), None)
+        return next((answer for answer in self.network.answers if answer.host == host), None)
 
     def interface(self, name: str) -> Interface | None:
         """Return an interface by name."""
-        return next((one for one in self.network.interfaces if one.name == name), None)
+        return next((interface for interface in self.network.interfaces if interface.name == name), None)
 
 
 CLEAN, FOUND, BROKEN = 0, 1, 2

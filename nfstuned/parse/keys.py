@@ -32,8 +32,8 @@ def parse_keys(data: bytes) -> tuple[str, ...]:
     What is not known is left out as a whole, so that no part of a sequence is taken for a letter. Nothing is
     raised.
     """
-    found = (_name(key) for key in _KEY.finditer(data))
-    return tuple(name for name in found if name)
+    names = (_name(key) for key in _KEY.finditer(data))
+    return tuple(name for name in names if name)
 
 
 def _name(key: re.Match[bytes]) -> str:

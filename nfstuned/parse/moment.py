@@ -66,11 +66,11 @@ def _written(text: str, now: datetime) -> datetime:
     """Return a date, a time of today, or both, in the zone that is named, else in that of `now`."""
     zone = _ZONE.search(text) if ":" in text else None
     plain = text[: zone.start()] if zone else text
-    found = _DAY_CLOCK.fullmatch(plain)
-    if found is None or not plain:
+    match = _DAY_CLOCK.fullmatch(plain)
+    if match is None or not plain:
         raise ValueError
-    day = found[1] or now.date().isoformat()
-    clock = found[2] or "00:00"
+    day = match[1] or now.date().isoformat()
+    clock = match[2] or "00:00"
     layout = "%H:%M:%S.%f" if "." in clock else "%H:%M:%S" if clock.count(":") > 1 else "%H:%M"
     moment = datetime.strptime(f"{day} {clock}", f"%Y-%m-%d {layout}")  # noqa: DTZ007 - the zone comes next
     if zone is None:

@@ -147,11 +147,11 @@ def verdict(report: Report) -> Iterator[str]:
     findings = report.diagnosis.findings
     judged = len(report.rules) - len(report.skipped)
     scope = f"{count(len(report.facts.targets), 'mount')}, {count(judged, 'rule')}"
-    found = ", ".join(
+    skipped = ", ".join(
         _counted(number, severity) for severity in Severity if (number := report.number(severity))
     )
     doubts = f"; {count(len(report.doubts), 'thing')} not found out, see above" if report.doubts else ""
-    said = f"{found} ({scope})" if found else f"Nothing to report: {scope}"
+    said = f"{skipped} ({scope})" if skipped else f"Nothing to report: {scope}"
     yield f"{said}{doubts}{_skipped(report)}"
     if findings:
         worst = min(findings, key=lambda finding: finding.severity.rank)

@@ -45,13 +45,13 @@ def csv_row(sample: Sample) -> list[object]:
     """Return a sample under CSV_HEADER; None where a figure is not known or a kind was not used."""
     point = printable(sample.mount_points[0]) if sample.mount_points else None
     shown = {"mount_points": point, "source": printable(sample.source)}
-    found = kinds(sample)
+    rates = kinds(sample)
     every = together(list(sample.ops.values()))
     return [
         sample.time,
         datetime.fromtimestamp(sample.time, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         *(shown[key] if key in shown else getattr(sample, key) for key in _PLAIN),
-        *(getattr(found[kind], key) if kind in found else None for kind in ALL_KINDS for key in _OF_KIND),
+        *(getattr(rates[kind], key) if kind in rates else None for kind in ALL_KINDS for key in _OF_KIND),
         *(getattr(every, key) if sample.ops else 0 for key in _TOGETHER),
         *(getattr(sample.transport, key) for key in _TRANSPORT),
         *(getattr(sample, key) for key in _LAST),

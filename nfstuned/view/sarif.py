@@ -28,8 +28,8 @@ def place(report: Report, subject: str) -> SubjectPlace | None:
     """Return the line that a subject names; None for a live mount's point, an interface and the like."""
     if any(target.live and target.point == subject for target in report.facts.targets):
         return None
-    found = _LINE.fullmatch(subject)
-    file, line = (found["file"], int(found["line"])) if found else (subject, 0)
+    match = _LINE.fullmatch(subject)
+    file, line = (match["file"], int(match["line"])) if match else (subject, 0)
     # An interface can be called "eth0:1".
     return SubjectPlace(file, line) if file.startswith("/") or file == report.facts.proposal else None
 

@@ -110,14 +110,14 @@ def wanted_parameters(facts: Facts) -> Wanted:
     changes: list[Change] = []
     contents: dict[str, Content] = {}
     for wish in (SLOT_TABLE, SESSION_SLOTS):
-        found = crowd(facts, wish)
-        if found is None:
+        crowded = crowd(facts, wish)
+        if crowded is None:
             continue
-        users, place = found.users[0].subject, new_file(facts, wish)
+        users, place = crowded.users[0].subject, new_file(facts, wish)
         change = Change(
             Kind.PARAMETER,
             wish.name,
-            found.value,
+            crowded.value,
             int(wish.value),
             Result.FAILED,
             lasting(facts, wish),
@@ -214,15 +214,15 @@ def _of_wishes(wanted: Wanted, by_path: Mapping[str, Placement], result: Result)
         if change.result is not Result.PLANNED:
             yield change
             continue
-        one = by_path[change.place]
-        if one.step is Step.REFUSE:
-            yield replace(change, result=Result.FAILED, reason=one.reason)
-        elif one.step is Step.WRITE:
+        placement = by_path[change.place]
+        if placement.step is Step.REFUSE:
+            yield replace(change, result=Result.FAILED, reason=placement.reason)
+        elif placement.step is Step.WRITE:
             yield replace(change, result=result)
 
 
-def _gone(one: Placement, new: str | None, result: Result, reason: str) -> Change:
-    path = f"/{one.path}"
+def _gone(placement: Placement, new: str | None, result: Result, reason: str) -> Change:
+    path = f"/{placement.path}"
     return Change(Kind.FILE, path, None, new, result, reason, path)
 
 

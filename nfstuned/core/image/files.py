@@ -13,7 +13,7 @@ _LEFT = "it was changed after {} had written it: remove it yourself if nobody ne
 
 
 def plan_files(
-    wanted: Mapping[str, Content], found: Mapping[str, str | None], known: Installed, command: str
+    wanted: Mapping[str, Content], digests: Mapping[str, str | None], known: Installed, command: str
 ) -> tuple[Placement, ...]:
     """Return what becomes of each wanted file, and of those that `command` wrote before and nobody wants now.
 
@@ -22,9 +22,12 @@ def plan_files(
     """
     steps = []
     for path, content in wanted.items():
-        one = _wish(path, digest(content), found.get(path), known)
-        steps.append(Placement(one.path, one.step, one.reason.format(command)))
-    return (*steps, *(one for one in plan_removal(found, known, command) if one.path not in wanted))
+        placement = _wish(path, digest(content), digests.get(path), known)
+        steps.append(Placement(placement.path, placement.step, placement.reason.format(command)))
+    return (
+        *steps,
+        *(placement for placement in plan_removal(digests, known, command) if placement.path not in wanted),
+    )
 
 
 def plan_removal(found: Mapping[str, str | None], known: Installed, command: str) -> tuple[Placement, ...]:

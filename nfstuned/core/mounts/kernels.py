@@ -31,8 +31,8 @@ def el8_build(release: KernelRelease) -> int | None:
 
     Red Hat brings much of later kernels to it, and the clones take the number over.
     """
-    found = _EL8.match(release.text)
-    return int(found[1]) if found else None
+    match = _EL8.match(release.text)
+    return int(match[1]) if match else None
 
 
 def knows_nconnect(release: KernelRelease, distribution: Distribution | None, version: str | None) -> bool:

@@ -94,18 +94,18 @@ def version(fstype: str, options: Options) -> Version | None:
 
     `vers=4` without a minor version, and the type nfs4, leave that to mount.nfs, which begins with 4.2.
     """
-    found: Version | None = (4, None) if fstype == "nfs4" else None
+    asked: Version | None = (4, None) if fstype == "nfs4" else None
     minor: int | None = None
     for name, value in options.pairs:
         text = value or "" if name in _VERSION_NAMES else name[1:] if name.startswith("v") else ""
         match = _VERSION_NUMBER.fullmatch(text)
         if match and (name in _VERSION_NAMES or value is None):
-            found = (int(match[1]), int(match[2]) if match[2] else None)
+            asked = (int(match[1]), int(match[2]) if match[2] else None)
         elif name == "minorversion":
             minor = decimal(value)
-    if found is not None and found[0] == 4 and found[1] is None:  # noqa: PLR2004 - NFS 4 has minor versions
+    if asked is not None and asked[0] == 4 and asked[1] is None:  # noqa: PLR2004 - NFS 4 has minor versions
         return 4, minor
-    return found
+    return asked
 
 
 def is_v3(fstype: str, options: Options) -> bool:
@@ -130,9 +130,9 @@ def aznfs_version(options: Options) -> str:
     return f"{major}.{minor}" if major and minor else major
 
 
-def version_text(found: Version) -> str:
+def version_text(numbers: Version) -> str:
     """Return a version as people write it."""
-    return f"{found[0]}" if found[1] is None else f"{found[0]}.{found[1]}"
+    return f"{numbers[0]}" if numbers[1] is None else f"{numbers[0]}.{numbers[1]}"
 
 
 def has_kerberos(options: Options) -> bool:
@@ -240,7 +240,7 @@ def _within(text: str, least: int, most: int) -> bool:
 
 
 def _number(text: str) -> int | None:
-    found = _NUMBER.fullmatch(text)
-    if found is None:
+    match = _NUMBER.fullmatch(text)
+    if match is None:
         return None
-    return int(found["hex"], 16) if found["hex"] else decimal(found["digits"])
+    return int(match["hex"], 16) if match["hex"] else decimal(match["digits"])

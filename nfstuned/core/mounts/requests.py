@@ -101,12 +101,12 @@ def as_option(name: str, value: str) -> str:
 
 def options(asked: Sequence[Asked]) -> Options:
     """Return what was asked for without the places that say so."""
-    return Options(tuple((one.name, one.value) for one in asked))
+    return Options(tuple((option.name, option.value) for option in asked))
 
 
 def find(asked: Sequence[Asked], name: str) -> Asked | None:
     """Return who decides an option: the last one of that name."""
-    return next((one for one in reversed(asked) if one.name == name), None)
+    return next((option for option in reversed(asked) if option.name == name), None)
 
 
 def mounted_source(request: Request) -> str:
@@ -251,10 +251,10 @@ def _value(settings: Sequence[Setting], setting: Setting) -> str | None:
     for _ in range(_DEEPEST):
         if not setting.value.startswith("$"):
             return setting.value
-        found = _setting(settings, "environment", setting.argument, setting.value[1:])
-        if found is None:
+        environment = _setting(settings, "environment", setting.argument, setting.value[1:])
+        if environment is None:
             return None
-        setting = found
+        setting = environment
     return None
 
 
@@ -274,8 +274,8 @@ def _strtol(text: str) -> int:
     base = 10
     if text.startswith("0"):
         base = 16 if text.startswith("0x") else 8
-    found = _DIGITS[base].match(text)
-    number = int(found[1][:_MOST_DIGITS] or "0", base) if found else 0
+    match = _DIGITS[base].match(text)
+    number = int(match[1][:_MOST_DIGITS] or "0", base) if match else 0
     return max(-_LONG, min(_LONG - 1, number))
 
 

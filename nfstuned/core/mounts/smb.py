@@ -79,10 +79,10 @@ def old_dialect(target: Target, sessions: tuple[SmbSession, ...]) -> str:
     `vers=3` and `vers=default` are what the mount allowed: the session knows what came of it.
     """
     named = _OLD.get(target.options.get("vers") or "", "")
-    found = {session.dialect for session in sessions}
-    if named or not found or not found <= _DIALECTS.keys():
+    dialects = {session.dialect for session in sessions}
+    if named or not dialects or not dialects <= _DIALECTS.keys():
         return named
-    return next(name for dialect, name in _DIALECTS.items() if dialect in found)
+    return next(name for dialect, name in _DIALECTS.items() if dialect in dialects)
 
 
 def signs(target: Target, sessions: tuple[SmbSession, ...]) -> bool:

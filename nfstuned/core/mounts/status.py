@@ -104,5 +104,5 @@ def _stats(
 
     mountstats has no device number, and only this namespace's mounts.
     """
-    found = (stats.get((known.source, known.point)) for known in (mount, *superblock.mounts))
-    return next((stanza for stanza in found if stanza is not None), None)
+    stanzas = (stats.get((known.source, known.point)) for known in (mount, *superblock.mounts))
+    return next((stanza for stanza in stanzas if stanza is not None), None)

@@ -63,7 +63,9 @@ def server_name(target: Target) -> str:
 def with_proposal(snapshot: Snapshot, proposal: str) -> Snapshot:
     """Return the snapshot of a host whose mounts were asked for by a proposed file, where it has them."""
     proposed = {_place(request) for request in snapshot.requests if request.file == proposal}
-    kept = (one for one in snapshot.requests if one.file != UTAB or _place(one) not in proposed)
+    kept = (
+        request for request in snapshot.requests if request.file != UTAB or _place(request) not in proposed
+    )
     return replace(snapshot, requests=tuple(kept))
 
 

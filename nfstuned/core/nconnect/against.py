@@ -38,9 +38,9 @@ def contrary(target: Target, count: int, facts: Facts) -> Refusal | None:
 
     What a mount asked for that was made by hand, and of which nothing tells, is no reason.
     """
-    found, asked = against(target, facts), requested(target)
-    if found is not None or asked in {None, count}:
-        return found
+    reason, asked = against(target, facts), requested(target)
+    if reason is not None or asked in {None, count}:
+        return reason
     number = f"nconnect={asked}" if "nconnect" in target.wanted else "no nconnect"
     return Refusal(f"it asks for {number}")
 
@@ -53,8 +53,8 @@ def against(target: Target, facts: Facts) -> Refusal | None:
 
 def unfit(target: Target, facts: Facts) -> Refusal | None:
     """Return why a mount should not have several connections, whoever asks for them; None where it may."""
-    found = next((found for check in _CHECKS if (found := check(target, facts))), None)
-    return Refusal(found) if isinstance(found, str) else found
+    reason = next((reason for check in _CHECKS if (reason := check(target, facts))), None)
+    return Refusal(reason) if isinstance(reason, str) else reason
 
 
 def _elsewhere(entry: FstabEntry) -> str:
@@ -87,8 +87,8 @@ def _no_opinion(target: Target) -> str:
 
 def _not_tcp(target: Target, facts: Facts) -> str:
     del facts
-    found = protocol(target)
-    return "" if found == "tcp" else f"proto={found}: nconnect is for TCP"
+    transport = protocol(target)
+    return "" if transport == "tcp" else f"proto={transport}: nconnect is for TCP"
 
 
 def _kerberos(target: Target, facts: Facts) -> str:
@@ -117,8 +117,8 @@ def _public(target: Target, facts: Facts) -> Refusal | str:
     host = target.endpoint.host
     private = is_private(target, facts)
     if private is None:
-        seen = (is_private(one, facts) for one in facts.nfs if one.live and one.endpoint.host == host)
-        private = next((found for found in seen if found is not None), None)
+        seen = (is_private(mount, facts) for mount in facts.nfs if mount.live and mount.endpoint.host == host)
+        private = next((answer for answer in seen if answer is not None), None)
     if private is None:
         return _open(target, facts)
     return "" if private else f"{host} is a public endpoint; {_ONLY_THERE}"
@@ -126,14 +126,14 @@ def _public(target: Target, facts: Facts) -> Refusal | str:
 
 def _open(target: Target, facts: Facts) -> Refusal:
     """Return why nobody knows whether the endpoint is private."""
-    host, found = target.endpoint.host, sorted(addresses(target, facts))
+    host, places = target.endpoint.host, sorted(addresses(target, facts))
     answer = facts.answer(host)
-    if not found and as_address(host) is None and not (answer is not None and answer.final):
+    if not places and as_address(host) is None and not (answer is not None and answer.final):
         why = answer.error if answer is not None else "it was not asked for"
         return Refusal(f"the address of {host} is not known ({why}): try again; {_ONLY_THERE}", Result.FAILED)
-    shown = found[0] if found else "no address here"
-    if len(found) > 1:
-        shown = f"several addresses that are not all of one kind ({', '.join(found)})"
+    shown = places[0] if places else "no address here"
+    if len(places) > 1:
+        shown = f"several addresses that are not all of one kind ({', '.join(places)})"
     return Refusal(
         f"{host} leads to {shown}, so that it is open whether it is a private endpoint; {_ONLY_THERE}"
     )

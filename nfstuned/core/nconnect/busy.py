@@ -38,12 +38,12 @@ def users(case: Case) -> str:
 def hidden(case: Case) -> str:
     """Return superblocks of the same server that no mount shows: they keep the connections."""
     mine = {
-        (one.superblock.volume.version, one.superblock.volume.address, one.superblock.volume.port)
-        for one in case.group
-        if one.superblock is not None and one.superblock.volume is not None
+        (target.superblock.volume.version, target.superblock.volume.address, target.superblock.volume.port)
+        for target in case.group
+        if target.superblock is not None and target.superblock.volume is not None
     }
-    spaces = [one.superblock.servers for one in case.group if one.superblock is not None]
-    found = [
+    spaces = [target.superblock.servers for target in case.group if target.superblock is not None]
+    devices = [
         block.device
         for block in case.facts.snapshot.superblocks
         if not block.mounts
@@ -51,24 +51,23 @@ def hidden(case: Case) -> str:
         and (block.volume.version, block.volume.address, block.volume.port) in mine
         and block.servers in spaces
     ]
-    if not found:
+    if not devices:
         return ""
-    return (
-        f"{', '.join(found)} of the same server is still in use without a mount, which umount -l left behind"
-    )
+    named = ", ".join(devices)
+    return f"{named} of the same server is still in use without a mount, which umount -l left behind"
 
 
 def elsewhere(case: Case) -> str:
     """Return the mount namespaces that have a mount of the group which does not vanish with this one's."""
     groups = _receiving(case)
-    found = [
+    texts = [
         f"{space.process} has {node.point} in a mount namespace of its own"
         for space in case.sight.spaces
         for node in _private(space, case.devices, groups)
     ]
-    if not found:
+    if not texts:
         return ""
-    return f"in use: {found[0]}" + (f", and {len(found) - 1} more are like it" if len(found) > 1 else "")
+    return f"in use: {texts[0]}" + (f", and {len(texts) - 1} more are like it" if len(texts) > 1 else "")
 
 
 def _receiving(case: Case) -> frozenset[int]:
@@ -76,21 +75,21 @@ def _receiving(case: Case) -> frozenset[int]:
     known = {node.mount_id: node for node in case.sight.nodes}
     nodes = (node for target in case.parts if (node := case.node(target)) is not None)
     outer = (known.get(node.parent_id) for node in nodes)
-    found = {node.shared for node in outer if node is not None and node.shared is not None}
+    peers = {node.shared for node in outer if node is not None and node.shared is not None}
     everywhere = [node for space in case.sight.spaces for node in space.nodes]
-    return frozenset(_with_slaves(found, (*everywhere, *case.sight.nodes)))
+    return frozenset(_with_slaves(peers, (*everywhere, *case.sight.nodes)))
 
 
-def _with_slaves(found: set[int], nodes: Iterable[MountNode]) -> set[int]:
+def _with_slaves(peers: set[int], nodes: Iterable[MountNode]) -> set[int]:
     """Return peer groups with those that receive from them, and from these in turn."""
     slaves = [
         (node.master, node.shared) for node in nodes if node.master is not None and node.shared is not None
     ]
     more = True
     while more:
-        new = {shared for master, shared in slaves if master in found} - found
-        found, more = found | new, bool(new)
-    return found
+        new = {shared for master, shared in slaves if master in peers} - peers
+        peers, more = peers | new, bool(new)
+    return peers
 
 
 def _private(space: Space, devices: frozenset[str], groups: frozenset[int]) -> Iterator[MountNode]:
@@ -174,12 +173,12 @@ def _tried(host: str, port: int, network: Network) -> Sequence[tuple[str, Reacha
     """Return the attempts to reach a server, those first that came to something."""
     answer = network.by_name.get(host)
     addresses = (host,) if as_address(host) else answer.addresses if answer is not None else ()
-    found = [
+    attempts = [
         (attempt.address, attempt.state, attempt.detail)
         for attempt in network.reaches
         if attempt.port == port and attempt.address in addresses
     ]
-    return sorted(found, key=lambda one: one[1] is not Reachable.OPEN)
+    return sorted(attempts, key=lambda attempt: attempt[1] is not Reachable.OPEN)
 
 
 _SYSTEMD = "systemd-1"
@@ -187,11 +186,11 @@ _SYSTEMD = "systemd-1"
 
 
 def _autofs(case: Case) -> str:
-    found = [target.point for target in case.parts if _is_autofs(target, case)]
-    if not found:
+    points = [target.point for target in case.parts if _is_autofs(target, case)]
+    if not points:
         return ""
     return (
-        f"automount(8) makes {some(found)} whenever somebody goes there: it is left alone, and with it all "
+        f"automount(8) makes {some(points)} whenever somebody goes there: it is left alone, and with it all "
         "mounts of its server; it gets another number after all of them have expired"
     )
 
@@ -200,26 +199,26 @@ def _is_autofs(target: Target, case: Case) -> bool:
     if target.request is not None and target.request.maker is Maker.AUTOFS:
         return True
     node = case.node(target)
-    parent = next((one for one in case.sight.nodes if node and one.mount_id == node.parent_id), None)
+    parent = next((outer for outer in case.sight.nodes if node and outer.mount_id == node.parent_id), None)
     return parent is not None and parent.fstype == "autofs" and parent.source != _SYSTEMD
 
 
 def _kerberos(case: Case) -> str:
-    found = [target.point for target in case.group if has_kerberos(target.options)]
-    if not found:
+    points = [target.point for target in case.group if has_kerberos(target.options)]
+    if not points:
         return ""
-    return f"{some(found)} has Kerberos: only the mount itself would tell whether its credentials are there"
+    return f"{some(points)} has Kerberos: only the mount itself would tell whether its credentials are there"
 
 
 def _invisible(case: Case) -> str:
     here = {target.identity for target in (*case.parts, *case.own)}
-    found = [target.point for target in case.group if target.identity not in here]
-    return f"another mount namespace has a mount of the same connections at {some(found)}" if found else ""
+    points = [target.point for target in case.group if target.identity not in here]
+    return f"another mount namespace has a mount of the same connections at {some(points)}" if points else ""
 
 
 def _foreign(case: Case) -> str:
-    found = [part.point for part in case.parts if part.live and part.live.device not in case.sight.volumes]
-    return f"{some(found)} was mounted over another network namespace than this one" if found else ""
+    points = [part.point for part in case.parts if part.live and part.live.device not in case.sight.volumes]
+    return f"{some(points)} was mounted over another network namespace than this one" if points else ""
 
 
 def _root(case: Case) -> str:
@@ -230,22 +229,22 @@ def unfit_part(case: Case) -> str:
     """Return why one of them should not have several connections; fewer are always possible."""
     if case.goal.new < case.goal.old:
         return ""
-    found = ((target, unfit(target, case.facts)) for target in case.parts)
-    return next((f"{target.point}: {why.reason}" for target, why in found if why is not None), "")
+    targets = ((target, unfit(target, case.facts)) for target in case.parts)
+    return next((f"{target.point}: {why.reason}" for target, why in targets if why is not None), "")
 
 
 def _stacked(case: Case) -> str:
     counts = Counter(target.point for target in case.parts)
-    found = [point for point, number in counts.items() if number > 1]
-    return f"several mounts lie on top of each other at {some(found)}" if found else ""
+    points = [point for point, number in counts.items() if number > 1]
+    return f"several mounts lie on top of each other at {some(points)}" if points else ""
 
 
 def _nested(case: Case) -> str:
     """Return what else is mounted in one of them, or on top of it."""
     known = {node.mount_id: node for node in case.sight.nodes}
-    mine = {node.mount_id for one in (*case.parts, *case.own) if (node := case.node(one)) is not None}
-    found = [node for node in case.sight.nodes if node.mount_id not in mine and _outer(node, mine, known)]
-    named = [f"{node.point} ({node.fstype})" for node in found]
+    mine = {node.mount_id for target in (*case.parts, *case.own) if (node := case.node(target)) is not None}
+    nodes = [node for node in case.sight.nodes if node.mount_id not in mine and _outer(node, mine, known)]
+    named = [f"{node.point} ({node.fstype})" for node in nodes]
     return f"{some(named)} is mounted there, within or on top: unmount it first" if named else ""
 
 
@@ -263,21 +262,21 @@ def _outer(node: MountNode, mine: set[int], known: Mapping[int, MountNode]) -> b
 
 def _unknown(case: Case) -> str:
     unknown = (part for part in case.parts if part.request is None and not was_recorded(part, case.facts))
-    found = [one.point for one in unknown]
-    if not found:
+    points = [target.point for target in unknown]
+    if not points:
         return ""
     return (
-        f"nothing tells with which options {some(found)} was mounted (neither fstab, a unit nor "
+        f"nothing tells with which options {some(points)} was mounted (neither fstab, a unit nor "
         "/run/mount/utab): a bind mount, or one that mount(8) did not make; unmount it first"
     )
 
 
 def _tunnelled(case: Case) -> str:
     """Return what only a helper can mount again: it makes and watches the tunnel."""
-    found = [part.point for part in case.parts if part.request is None and is_tunnel(part)]
-    if not found:
+    points = [part.point for part in case.parts if part.request is None and is_tunnel(part)]
+    if not points:
         return ""
-    return f"{some(found)} goes through a tunnel of a mount helper: use that to mount it again"
+    return f"{some(points)} goes through a tunnel of a mount helper: use that to mount it again"
 
 
 def is_tunnel(target: Target) -> bool:
@@ -290,8 +289,8 @@ def _units(case: Case) -> str:
     """Return what in a mount unit makes systemd do more than to unmount and to mount."""
     if not case.sight.systemd:
         return ""
-    found = (_unit(name, case) for name in case.units)
-    return next((why for why in found if why), "")
+    reasons = (_unit(name, case) for name in case.units)
+    return next((why for why in reasons if why), "")
 
 
 def _unit(name: str, case: Case) -> str:

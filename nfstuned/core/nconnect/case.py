@@ -30,12 +30,18 @@ def goal(group: Sequence[Target], facts: Facts, known: Groups) -> Goal | None:
     As for fstab (core/nconnect/fstab.py): the most that a profile recommends or that a mount asks for, within
     what every profile allows. More than was asked for is only taken away where a mount asked for a number.
     """
-    old = max([carrying(one) or 1 for one in group])
+    old = max([carrying(target) or 1 for target in group])
     waiting = [line for target in group for line in awaited(target, facts, known)]
     most = min(bound(target) for target in (*group, *waiting))
-    asked = [(number, _asker(one)) for one in group if (number := wanted(one, facts)) and number <= most]
-    named = [(one.profile.nconnect, one.profile.name) for one in group if one.profile.nconnect is not None]
-    number, who = max((*named, *asked), key=lambda found: found[0], default=(old, ""))
+    asked = [
+        (number, _asker(target)) for target in group if (number := wanted(target, facts)) and number <= most
+    ]
+    named = [
+        (target.profile.nconnect, target.profile.name)
+        for target in group
+        if target.profile.nconnect is not None
+    ]
+    number, who = max((*named, *asked), key=lambda count: count[0], default=(old, ""))
     new = min(number, most)
     if new == old or (new < old <= most and not asked):
         return None
@@ -95,7 +101,7 @@ def node_of(target: Target, sight: Sight) -> MountNode | None:
     if target.live is None:
         return None
     identity = (target.live.mount_id, target.point)
-    return next((one for one in sight.nodes if (one.mount_id, one.point) == identity), None)
+    return next((node for node in sight.nodes if (node.mount_id, node.point) == identity), None)
 
 
 def in_sight(target: Target, sight: Sight) -> bool:
@@ -113,7 +119,7 @@ def automatic(target: Target, group: Sequence[Target], sight: Sight) -> bool:
     node = node_of(target, sight)
     if node is None or target.asked or target.request is not None:
         return False
-    outer = next((one for one in group if one.live and one.live.mount_id == node.parent_id), None)
+    outer = next((mount for mount in group if mount.live and mount.live.mount_id == node.parent_id), None)
     if outer is None or outer.live is None or outer.live.device == node.device:
         return False
     below = target.point.removeprefix(outer.point.rstrip("/"))

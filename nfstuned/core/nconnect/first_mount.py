@@ -54,8 +54,8 @@ def making(chief: Target, others: Sequence[Target]) -> tuple[Target, ...]:
 def options_again(target: Target, count: int | None) -> str:
     """Return the options that make a live mount as it was asked for, with `count` connections if given."""
     left = {*_OWN, *_GENERIC, *(() if count is None else ("nconnect",))}
-    own = (one for one in target.asked if one.name not in left)
-    words = [one.name if one.value is None else f"{one.name}={one.value}" for one in own]
+    own = (option for option in target.asked if option.name not in left)
+    words = [option.name if option.value is None else f"{option.name}={option.value}" for option in own]
     number = [] if count is None else [f"nconnect={count}"]
     return ",".join([*words, *_flags(target), *number])
 
@@ -109,7 +109,7 @@ def decider(target: Target, facts: Facts, known: Groups) -> str:
     oldest = _oldest((target, *others) if target.live is not None else others)
     if oldest is not None and oldest is not target and requested(oldest) in {None, got}:
         return f"{oldest.point} came first and decided it"
-    likely = [other.point for other in others if requested(other) == got] or [one.point for one in others]
+    likely = [other.point for other in others if requested(other) == got] or [mount.point for mount in others]
     return f"another mount of the same server decided it ({some(likely)})"
 
 
@@ -141,11 +141,13 @@ def mend(target: Target, facts: Facts, known: Groups, count: int) -> str:
     if not live:
         return ""
     chief = known.after.get(target.identity, target)
-    others = [one for one in (known.after.get(one.identity, one) for one in live) if one is not chief]
-    made = [_command(one, count) for one in making(chief, others)]
+    others = [
+        mount for mount in (known.after.get(mount.identity, mount) for mount in live) if mount is not chief
+    ]
+    made = [_command(mount, count) for mount in making(chief, others)]
     units = any(step.startswith("sudo systemctl start ") for step in made)
     steps = [
-        "sudo umount " + " ".join(shlex.quote(one.point) for one in reversed(live)),
+        "sudo umount " + " ".join(shlex.quote(mount.point) for mount in reversed(live)),
         *([_RELOAD] if units else []),
         *dict.fromkeys(made),
     ]
@@ -164,13 +166,15 @@ def _going(target: Target, facts: Facts, known: Groups, count: int) -> list[Targ
             member for member in members(target, facts, known) if member is target or lies_in(member, target)
         )
         return sorted(inner, key=depth) if recorded else []
-    group = {one.identity: one for one in (*members(target, facts, known), *_before(target, facts, known))}
+    group = {
+        mount.identity: mount for mount in (*members(target, facts, known), *_before(target, facts, known))
+    }
     return sorted(group.values(), key=depth)
 
 
 def _before(target: Target, facts: Facts, known: Groups) -> list[Target]:
     """Return the live mount in whose place a proposed line would be mounted."""
-    return [one for one in facts.nfs if known.after.get(one.identity) is target]
+    return [mount for mount in facts.nfs if known.after.get(mount.identity) is target]
 
 
 def _agree(others: Iterable[Target], count: int, facts: Facts) -> str:
@@ -199,9 +203,9 @@ def _sequence(steps: Sequence[str]) -> str:
 def _held(live: Sequence[Target], facts: Facts) -> str:
     """Name superblocks of the same servers that no mount shows: they keep the connections."""
     servers = {
-        (one.superblock.volume.address, one.superblock.volume.port)
-        for one in live
-        if one.superblock and one.superblock.volume
+        (target.superblock.volume.address, target.superblock.volume.port)
+        for target in live
+        if target.superblock and target.superblock.volume
     }
     hidden = [
         superblock.device

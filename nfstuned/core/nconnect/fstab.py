@@ -69,13 +69,13 @@ def _stuck(
 ) -> Refusal | None:
     """Return what keeps all entries of a server as they are: the first one that stays, or another mount."""
     named = (
-        *((f"{FSTAB}:{line}", found) for line, found in refused.items()),
+        *((f"{FSTAB}:{line}", against) for line, against in refused.items()),
         *((_name(target), contrary(target, count, facts)) for target in server.others),
     )
-    name, found = next(((name, found) for name, found in named if found is not None), ("", None))
-    if found is None:
+    name, against = next(((name, against) for name, against in named if against is not None), ("", None))
+    if against is None:
         return None
-    return replace(found, reason=f"{name} is of the same server and stays as it is: {found.reason}")
+    return replace(against, reason=f"{name} is of the same server and stays as it is: {against.reason}")
 
 
 def _name(target: Target) -> str:
@@ -106,8 +106,8 @@ def _why(entry: FstabEntry, server: ServerUsers, count: int) -> str:
         return f"{profile.name} allows at most {profile.nconnect_max}"
     if profile.nconnect == count:
         return f"{profile.name} asks for nconnect={count}"
-    lines = (f"{FSTAB}:{one.line}" for one in server.entries if one.asked == count)
-    others = (_name(one) for one in server.others if one.wanted.number("nconnect") == count)
+    lines = (f"{FSTAB}:{other.line}" for other in server.entries if other.asked == count)
+    others = (_name(target) for target in server.others if target.wanted.number("nconnect") == count)
     other = next(iter((*lines, *others)), "")
     if other:
         return f"as {other}, which is of the same server"

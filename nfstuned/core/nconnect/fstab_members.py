@@ -70,11 +70,13 @@ def mounts(text: str, snapshot: Snapshot, policy: Policy) -> Mounts:
     """
     facts = Facts(frozenset(), snapshot, policy, targets(snapshot, policy))
     said = what_servers_say(facts)
-    found = tuple(
+    entries = tuple(
         replace(entry, target=with_provider(entry.target, said, policy))
         for entry in _entries(text, snapshot, policy)
     )
-    return Mounts(found, tuple(with_provider(other, said, policy) for other in _others(found, facts)), facts)
+    return Mounts(
+        entries, tuple(with_provider(other, said, policy) for other in _others(entries, facts)), facts
+    )
 
 
 def what_servers_say(facts: Facts) -> Mapping[str, str]:
@@ -86,30 +88,30 @@ def what_servers_say(facts: Facts) -> Mapping[str, str]:
     }
 
 
-def unsettled(found: Mounts) -> tuple[str, ...]:
+def unsettled(known: Mounts) -> tuple[str, ...]:
     """Return the names whose addresses tell which mounts have one server, and whether it is private."""
-    if all(entry.target.profile.nconnect is None for entry in found.entries):
+    if all(entry.target.profile.nconnect is None for entry in known.entries):
         return ()
-    unknown = (target.endpoint.host for target in found.others if target.endpoint.address is None)
-    names = (*(entry.host for entry in found.entries), *unknown)
+    unknown = (target.endpoint.host for target in known.others if target.endpoint.address is None)
+    names = (*(entry.host for entry in known.entries), *unknown)
     # Of a wildcard of autofs the key stands for a server that nobody knows before.
     asked = (name for name in names if name and "&" not in name and as_address(name) is None)
     return tuple(dict.fromkeys(asked))
 
 
-def servers(found: Mounts, facts: Facts) -> Sequence[ServerUsers]:
+def servers(known: Mounts, facts: Facts) -> Sequence[ServerUsers]:
     """Return the servers of the entries, with all who use them; `facts` have the resolver's answers.
 
     Two that have a name or one of their addresses in common are one.
     """
     users: list[tuple[frozenset[Id], FstabEntry | Target]] = [
-        *((ids(entry.target, facts), entry) for entry in found.entries),
-        *((ids(target, facts), target) for target in found.others),
+        *((ids(entry.target, facts), entry) for entry in known.entries),
+        *((ids(target, facts), target) for target in known.others),
     ]
     groups = (
         ServerUsers(
-            tuple(one for one in group if isinstance(one, FstabEntry)),
-            tuple(one for one in group if isinstance(one, Target)),
+            tuple(user for user in group if isinstance(user, FstabEntry)),
+            tuple(user for user in group if isinstance(user, Target)),
         )
         for group in united(users)
     )
@@ -136,11 +138,11 @@ def _entries(text: str, snapshot: Snapshot, policy: Policy) -> Iterator[FstabEnt
 
 def _deciders(snapshot: Snapshot) -> Mapping[str, Request]:
     """Return by the name of its unit what systemd mounts: the first one counts, a drop-in's for its entry."""
-    found: dict[str, Request] = {}
+    requests: dict[str, Request] = {}
     for request in snapshot.requests:
         if _is_systemds(request):
-            found.setdefault(unit_name(request.point), request)
-    return found
+            requests.setdefault(unit_name(request.point), request)
+    return requests
 
 
 def _is_systemds(request: Request) -> bool:
@@ -152,8 +154,8 @@ def _others(entries: Sequence[FstabEntry], facts: Facts) -> Iterator[Target]:
     requests = [entry.target.request for entry in entries if entry.target.request is not None]
     own = {_place(mounted_source(request), request.point) for request in requests}
     units = {unit_name(request.point) for request in requests}
-    mounted = [one for one in facts.nfs if one.live and _place(one.source, one.point) in own]
-    blocks = [one.superblock for one in mounted if one.superblock is not None]
+    mounted = [mount for mount in facts.nfs if mount.live and _place(mount.source, mount.point) in own]
+    blocks = [mount.superblock for mount in mounted if mount.superblock is not None]
     for target in facts.nfs:
         if target.live is None:
             other = not _is_in(target.request, units)
@@ -172,8 +174,8 @@ def _is_apart(target: Target, blocks: Sequence[Superblock]) -> bool:
     block = target.superblock
     if block is None or not blocks:
         return False
-    again = not target.asked and any(block.device == one.device for one in blocks)
-    return again or all(block.servers != one.servers for one in blocks)
+    again = not target.asked and any(block.device == superblock.device for superblock in blocks)
+    return again or all(block.servers != superblock.servers for superblock in blocks)
 
 
 def _place(source: str, point: str) -> tuple[str, str]:

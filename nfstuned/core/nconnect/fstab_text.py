@@ -31,8 +31,8 @@ _CLOUD_INIT = ("cloudconfig", "cloud-init")
 
 def owner(text: str) -> str:
     """Return the program that the comments call the owner of the whole file; "" where they name none."""
-    found = (match for block in _blocks(text) for mark in _MARKS if (match := mark.search(block)))
-    first = next(found, None)
+    matches = (match for block in _blocks(text) for mark in _MARKS if (match := mark.search(block)))
+    first = next(matches, None)
     return first[1].lower() if first else ""
 
 
@@ -49,13 +49,13 @@ def _blocks(text: str) -> Iterator[str]:
 
 def ansible_lines(text: str) -> frozenset[int]:
     """Return the lines, from 1 on, of the blocks that Ansible's blockinfile keeps as its own."""
-    found, inside = set(), False
+    numbers, inside = set(), False
     for number, line in enumerate(text.split("\n"), 1):
         if line.startswith((_BEGIN, _END)):
             inside = line.startswith(_BEGIN)
         elif inside:
-            found.add(number)
-    return frozenset(found)
+            numbers.add(number)
+    return frozenset(numbers)
 
 
 def is_cloud_inits(options: str) -> bool:
@@ -115,8 +115,8 @@ def is_faithful(old: str, new: str, count: int) -> bool:
 
 def _merged(options: str, word: str) -> str:
     parts, changed = [], False
-    for found in _PART.finditer(options):
-        part, comma = found.groups()
+    for match in _PART.finditer(options):
+        part, comma = match.groups()
         if part.partition("=")[0] == NAME:
             if changed:
                 continue
@@ -130,8 +130,8 @@ def _merged(options: str, word: str) -> str:
 
 
 def _entry(line: str) -> Request | None:
-    found = parse_fstab(line)
-    return found[0] if len(found) == 1 and isinstance(found[0], Request) else None
+    requests = parse_fstab(line)
+    return requests[0] if len(requests) == 1 and isinstance(requests[0], Request) else None
 
 
 def _others(request: Request) -> list[tuple[str, str | None]]:

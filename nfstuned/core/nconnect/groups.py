@@ -36,7 +36,7 @@ def united(things: Iterable[tuple[frozenset[Id], T]]) -> list[tuple[T, ...]]:
         same = [group for group in known if group[0] & ids]
         known = [group for group in known if not group[0] & ids]
         members = (*(member for _, members in same for member in members), thing)
-        known.append((ids.union(*(found for found, _ in same)), members))
+        known.append((ids.union(*(others for others, _ in same)), members))
     return [members for _, members in known]
 
 
@@ -69,10 +69,10 @@ class _Namespaces:
 
     def number(self, servers: tuple[Server, ...]) -> int:
         """Return a namespace's number; superblocks of one mostly share one tuple, which is not read again."""
-        found = self._seen.get(id(servers))
-        if found is None:
-            found = self._seen[id(servers)] = self._known.setdefault(servers, len(self._known) + 1)
-        return found
+        number = self._seen.get(id(servers))
+        if number is None:
+            number = self._seen[id(servers)] = self._known.setdefault(servers, len(self._known) + 1)
+        return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +115,14 @@ def groups(facts: Facts) -> Groups:
 
 def _kerberos(facts: Facts) -> dict[Group, Target]:
     """Return what is only asked for with Kerberos; not of Azure Files, which has none (NFS302)."""
-    found: dict[Group, Target] = {}
+    targets: dict[Group, Target] = {}
     for target in facts.nfs:
         asking = target.live is None and nfsoptions.has_kerberos(target.options)
         if asking and target.endpoint.provider != AZURE_FILES:
             group = _asked(target, facts)
             if group is not None:
-                found.setdefault(group, target)
-    return found
+                targets.setdefault(group, target)
+    return targets
 
 
 def replaced(facts: Facts) -> dict[Identity, Target]:
@@ -170,11 +170,11 @@ def by_namespace(targets: Sequence[Target]) -> Sequence[Sequence[Target]]:
     What only a file asks for belongs to the one namespace where there is no other, and else to none.
     """
     spaces = _Namespaces()
-    found: defaultdict[int, list[Target]] = defaultdict(list)
+    target_groups: defaultdict[int, list[Target]] = defaultdict(list)
     for target in targets:
         if target.superblock is not None:
-            found[spaces.number(target.superblock.servers)].append(target)
-    return list(found.values()) if len(found) > 1 else [targets]
+            target_groups[spaces.number(target.superblock.servers)].append(target)
+    return list(target_groups.values()) if len(target_groups) > 1 else [targets]
 
 
 def requested(target: Target) -> int | None:
@@ -207,15 +207,17 @@ def version(target: Target) -> str | None:
 
     Azure Files speaks 4.1 only, so that negotiation ends there.
     """
-    found = nfsoptions.version(target.fstype, target.options)
-    if found in {None, (4, None)} and target.endpoint.provider == AZURE_FILES:
+    asked = nfsoptions.version(target.fstype, target.options)
+    if asked in {None, (4, None)} and target.endpoint.provider == AZURE_FILES:
         return "4.1"
-    return nfsoptions.version_text(found) if found is not None else None
+    return nfsoptions.version_text(asked) if asked is not None else None
 
 
 def protocol(target: Target) -> str:
     """Return "tcp", "udp" or "rdma": of IPv6 as of IPv4."""
-    named = target.options.get("proto") or next((one for one in _PROTOCOLS if one in target.options), "tcp")
+    named = target.options.get("proto") or next(
+        (name for name in _PROTOCOLS if name in target.options), "tcp"
+    )
     return named.removesuffix("6")
 
 
@@ -227,8 +229,8 @@ def addresses(target: Target, facts: Facts) -> frozenset[str]:
 
 def address(target: Target, facts: Facts) -> str | None:
     """Return the real server's address; None where the files and the resolver leave several possible."""
-    found = addresses(target, facts)
-    return next(iter(found)) if len(found) == 1 else None
+    known = addresses(target, facts)
+    return next(iter(known)) if len(known) == 1 else None
 
 
 def is_private(target: Target, facts: Facts) -> bool | None:
@@ -276,7 +278,7 @@ def was_recorded(target: Target, facts: Facts) -> bool:
 
 def _answered(target: Target, facts: Facts) -> frozenset[str]:
     answer = facts.answer(target.endpoint.host)
-    return frozenset(str(as_address(one) or one) for one in answer.addresses) if answer else frozenset()
+    return frozenset(str(as_address(text) or text) for text in answer.addresses) if answer else frozenset()
 
 
 def _live(target: Target) -> Group | None:

@@ -44,10 +44,10 @@ class Sought:
     @property
     def switch(self) -> SwitchSeen:
         """The connections, once _unseen found nothing. Raises LookupError where there are none."""
-        found = next((one for one in self.switches if isinstance(one, SwitchSeen)), None)
-        if found is None:
+        switch = next((switch for switch in self.switches if isinstance(switch, SwitchSeen)), None)
+        if switch is None:
             raise LookupError("no switch")
-        return found
+        return switch
 
 
 def _fewer(sought: Sought) -> str:
@@ -69,60 +69,63 @@ def _kernel(sought: Sought) -> str:
 
 
 def _single(sought: Sought) -> str:
-    found = _those(sought, lambda one: (one.options.number("nconnect") or 1) < _SEVERAL)
-    if not found:
+    points = _those(sought, lambda target: (target.options.number("nconnect") or 1) < _SEVERAL)
+    if not points:
         return ""
-    return f"{found} was made without nconnect: a connection that is added to such a mount carries nothing"
+    return f"{points} was made without nconnect: a connection that is added to such a mount carries nothing"
 
 
 def _resvport(sought: Sought) -> str:
-    found = _those(sought, lambda one: "noresvport" not in one.options)
-    if not found:
+    points = _those(sought, lambda target: "noresvport" not in target.options)
+    if not points:
         return ""
     return (
-        f"{found} was made without noresvport: a connection that is added comes from a port above {RESERVED} "
-        "all the same, and where the server refuses that, reading and writing begin to fail (EPERM)"
+        f"{points} was made without noresvport: a connection that is added comes from a port above "
+        f"{RESERVED} all the same, and where the server refuses that, reading and writing begin to fail "
+        "(EPERM)"
     )
 
 
 def _version(sought: Sought) -> str:
-    found = _those(sought, lambda one: one.options.get("vers") not in _PROVEN)
+    points = _those(sought, lambda target: target.options.get("vers") not in _PROVEN)
     known = f"NFS {', '.join(_PROVEN[:-1])} or {_PROVEN[-1]}"
-    return f"{found} is not {known}: nobody showed it to be safe there" if found else ""
+    return f"{points} is not {known}: nobody showed it to be safe there" if points else ""
 
 
 def _tls(sought: Sought) -> str:
-    found = _those(sought, lambda one: one.options.get("xprtsec") not in {None, "none"} or is_tunnel(one))
-    return f"{found} is encrypted on its way: nobody showed it to be safe there" if found else ""
+    points = _those(
+        sought, lambda target: target.options.get("xprtsec") not in {None, "none"} or is_tunnel(target)
+    )
+    return f"{points} is encrypted on its way: nobody showed it to be safe there" if points else ""
 
 
 def _unseen(sought: Sought) -> str:
-    error = next((one for one in sought.switches if isinstance(one, ParseError)), None)
+    error = next((seen for seen in sought.switches if isinstance(seen, ParseError)), None)
     if error is not None:
         return f"its connections are not understood: {error}"
-    names = {one.name for one in sought.switches if isinstance(one, SwitchSeen)}
+    names = {switch.name for switch in sought.switches if isinstance(switch, SwitchSeen)}
     if None in sought.switches or not names:
         return "the kernel does not tell which connections it uses (/sys/fs/nfs)"
     return f"its superblocks use different connections ({', '.join(sorted(names))})" if len(names) > 1 else ""
 
 
 def _trunkable(sought: Sought) -> str:
-    found = _those(sought, lambda one: (one.options.number("max_connect") or 1) > 1)
-    return f"{found} has max_connect: nobody showed it to be safe with several addresses" if found else ""
+    points = _those(sought, lambda target: (target.options.number("max_connect") or 1) > 1)
+    return f"{points} has max_connect: nobody showed it to be safe with several addresses" if points else ""
 
 
 def _trunked(sought: Sought) -> str:
-    found = sought.switch.info.unique_addresses
-    if found == 1:
+    addresses = sought.switch.info.unique_addresses
+    if addresses == 1:
         return ""
-    return f"its connections lead to {found} addresses: nobody showed it to be safe there"
+    return f"its connections lead to {addresses} addresses: nobody showed it to be safe there"
 
 
 def _other(sought: Sought) -> str:
-    found = sorted({xprt.protocol for xprt in sought.switch.xprts} - {"tcp"})
-    if not found:
+    protocols = sorted({xprt.protocol for xprt in sought.switch.xprts} - {"tcp"})
+    if not protocols:
         return ""
-    return f"its connections are {some(found)}, and not plain TCP: nobody showed it to be safe there"
+    return f"its connections are {some(protocols)}, and not plain TCP: nobody showed it to be safe there"
 
 
 def _fixed(sought: Sought) -> str:
@@ -145,11 +148,11 @@ def _many(sought: Sought) -> str:
 
 def reserved(switch: SwitchSeen) -> str:
     """Return which connections come from a reserved port: others were proven nowhere to be taken there."""
-    found = [xprt.name for xprt in switch.xprts if xprt.source_port and xprt.source_port <= RESERVED]
-    if not found:
+    names = [xprt.name for xprt in switch.xprts if xprt.source_port and xprt.source_port <= RESERVED]
+    if not names:
         return ""
     return (
-        f"{some(found)} comes from a port of at most {RESERVED}, whatever the options say (the first mount "
+        f"{some(names)} comes from a port of at most {RESERVED}, whatever the options say (the first mount "
         "decided it for all): whether the server takes other ports is not known"
     )
 
@@ -163,7 +166,7 @@ def _unfit(sought: Sought) -> str:
 
 
 def _those(sought: Sought, wrong: Callable[[Target], bool]) -> str:
-    return some([one.point for one in sought.case.group if wrong(one)])
+    return some([target.point for target in sought.case.group if wrong(target)])
 
 
 _Check = Callable[[Sought], str]
@@ -203,20 +206,20 @@ def plan_live(case: Case, switches: Switches, silent: str = "") -> LivePlan | Le
 def promising(target: Target, facts: Facts, known: Groups) -> bool:
     """Return whether nothing in the options of a live mount's group is against it: the rest is tried."""
     group = members(target, facts, known) if target.live is not None else ()
-    found = goal(group, facts, known) if group else None
-    if found is None:
+    wanted = goal(group, facts, known) if group else None
+    if wanted is None:
         return False
-    sought = Sought(Case(facts, Sight(), group, group, (), found), ())
+    sought = Sought(Case(facts, Sight(), group, group, (), wanted), ())
     return not any(check(sought) for check in BY_OPTIONS)
 
 
 def _points(case: Case) -> tuple[str, ...]:
-    return tuple(sorted(one.point for one in case.group))
+    return tuple(sorted(target.point for target in case.group))
 
 
 def _spot(case: Case) -> Spot | None:
     """Return the mount over which its connections are tried; one that a file or somebody asked for."""
-    return next((spot for one in (*case.parts, *case.own) if (spot := _of(one)) is not None), None)
+    return next((spot for target in (*case.parts, *case.own) if (spot := _of(target)) is not None), None)
 
 
 def _of(target: Target) -> Spot | None:
@@ -267,9 +270,9 @@ def silent(before: Sequence[Transport], after: Sequence[Transport]) -> tuple[int
     """
     return tuple(
         number
-        for number, one in enumerate(after)
-        if one.sends <= (before[number].sends if number < len(before) else 0)
-        or one.receives <= (before[number].receives if number < len(before) else 0)
+        for number, transport in enumerate(after)
+        if transport.sends <= (before[number].sends if number < len(before) else 0)
+        or transport.receives <= (before[number].receives if number < len(before) else 0)
     )
 
 
@@ -289,7 +292,7 @@ def _refused(run: _Run) -> str:
     seen = hands.switch()
     if seen is None:
         return "its connections have changed since this was shown"
-    unknown = [one.name for one in _active(seen) if not one.source_port]
+    unknown = [xprt.name for xprt in _active(seen) if not xprt.source_port]
     return reserved(seen) or (f"from which port {unknown[0]} comes is not known" if unknown else "")
 
 

@@ -54,13 +54,13 @@ def sections(text: str) -> dict[str, int] | None:
     mark = _MARK.match(text)
     if mark is None or mark[1] != _hash(text[mark.end() :]):
         return None
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for item in parse_nfsmount(text, PERSISTED):
         count = decimal(item.value) if isinstance(item, Setting) else None
         if not isinstance(item, Setting) or item.argument is None or count is None:
             return None
-        found[item.argument] = count
-    return found
+        numbers[item.argument] = count
+    return numbers
 
 
 def _hash(body: str) -> str:
@@ -92,9 +92,9 @@ class SectionVerdict:
     """A mount of its server would ask for nothing without it."""
 
 
-def verdicts(found: Uses, facts: Facts) -> tuple[SectionVerdict, ...]:
+def verdicts(uses: Uses, facts: Facts) -> tuple[SectionVerdict, ...]:
     """Return one for each name under which a server is mounted; `facts` have the resolver's answers."""
-    return tuple(one for server in servers(found, facts) for one in _of_server(server, facts))
+    return tuple(verdict for server in servers(uses, facts) for verdict in _of_server(server, facts))
 
 
 def _of_server(server: tuple[SectionUse, ...], facts: Facts) -> Iterator[SectionVerdict]:
@@ -112,7 +112,7 @@ def _of_server(server: tuple[SectionUse, ...], facts: Facts) -> Iterator[Section
         for name in names or [server[0].target.endpoint.host]:
             yield _as_others_decide(replace(refused, name=name), said.get(name))
         return
-    missing = sum(1 for one in said.values() if one is None)
+    missing = sum(1 for option in said.values() if option is None)
     needed = any(use.asked is None for use in server)
     for name, asked in said.items():
         if asked is None:
@@ -126,10 +126,10 @@ def _refused(
 ) -> SectionVerdict | None:
     """Return why no name of a server gets a section, as a verdict about any of them; None where each may."""
     for use in server:
-        found = _against(use, facts)
-        if found is not None:
-            fate = Fate.DROP if found.result is Result.SKIPPED else Fate.KEEP
-            return SectionVerdict("", count, fate, _of_one(use, found.reason, server), found.result)
+        refusal = _against(use, facts)
+        if refusal is not None:
+            fate = Fate.DROP if refusal.result is Result.SKIPPED else Fate.KEEP
+            return SectionVerdict("", count, fate, _of_one(use, refusal.reason, server), refusal.result)
     for asked in said.values():
         if asked is not None and _number(asked) != count:
             return SectionVerdict("", count, Fate.DROP, f"{asked.origin} says {asked.text}: that counts")
@@ -150,10 +150,10 @@ def _as_others_decide(refused: SectionVerdict, asked: Asked | None) -> SectionVe
 
 def _against(use: SectionUse, facts: Facts) -> Refusal | None:
     """Return what is against several connections, as the mount is and as it will be made again."""
-    found = against(use.target, facts)
-    if found is None and use.target.live is not None and use.target.request is not None:
+    refusal = against(use.target, facts)
+    if refusal is None and use.target.live is not None and use.target.request is not None:
         return against(replace(use.target, live=None), facts)
-    return found
+    return refusal
 
 
 def _contrary(use: SectionUse, count: int) -> str:
@@ -207,8 +207,10 @@ def limited(
 
 def _unknown(known: Sequence[SectionVerdict], reason: str) -> tuple[SectionVerdict, ...]:
     return tuple(
-        replace(one, fate=Fate.KEEP, reason=reason, result=Result.FAILED) if one.fate is Fate.WRITE else one
-        for one in known
+        replace(verdict, fate=Fate.KEEP, reason=reason, result=Result.FAILED)
+        if verdict.fate is Fate.WRITE
+        else verdict
+        for verdict in known
     )
 
 
@@ -226,11 +228,15 @@ def _one(
     if foreign is not None:
         reason = f"{why}, and {foreign.file}:{foreign.line} has it for {foreign.argument}"
         return _none(known, held, f"{reason}: put nconnect into the options of the mounts instead")
-    names = {one.name for one in known}
-    there = {one.name for one in known if one.fate is not Fate.DROP and one.names == 1}
+    names = {verdict.name for verdict in known}
+    there = {verdict.name for verdict in known if verdict.fate is not Fate.DROP and verdict.names == 1}
     may = [name for name in held if name in there or name not in names]
     may.sort(key=lambda name: name not in names)
-    may += [one.name for one in sorted(known, key=_is_spare) if one.fate is Fate.WRITE and one.names == 1]
+    may += [
+        verdict.name
+        for verdict in sorted(known, key=_is_spare)
+        if verdict.fate is Fate.WRITE and verdict.names == 1
+    ]
     if not may:
         two = f"{why}, and this server is mounted by several names"
         return _none(known, held, f"{two}: put nconnect into the options of the mounts instead")
@@ -244,21 +250,24 @@ def _but(
     known: Sequence[SectionVerdict], held: Sequence[str], kept: str, reason: str
 ) -> tuple[SectionVerdict, ...]:
     """Let there be no section but the one of `kept`."""
-    names = {one.name for one in known}
+    names = {verdict.name for verdict in known}
     gone = (SectionVerdict(name, None, Fate.DROP, reason) for name in held if name not in names | {kept})
-    return (*(one if one.name == kept else _without(one, held, reason) for one in known), *gone)
+    return (
+        *(verdict if verdict.name == kept else _without(verdict, held, reason) for verdict in known),
+        *gone,
+    )
 
 
-def _without(one: SectionVerdict, held: Sequence[str], reason: str) -> SectionVerdict:
+def _without(verdict: SectionVerdict, held: Sequence[str], reason: str) -> SectionVerdict:
     """Return the verdict without a section; what was against it before stays the reason, but for its end."""
-    if one.fate is Fate.DROP or (one.fate is Fate.KEEP and one.name not in held):
-        return one
+    if verdict.fate is Fate.DROP or (verdict.fate is Fate.KEEP and verdict.name not in held):
+        return verdict
     # Where each mount asks for it by itself, nobody lacks the section.
-    return replace(one, fate=Fate.DROP, reason=reason, number=one.number if one.needed else None)
+    return replace(verdict, fate=Fate.DROP, reason=reason, number=verdict.number if verdict.needed else None)
 
 
-def _is_spare(one: SectionVerdict) -> bool:
-    return not one.needed
+def _is_spare(verdict: SectionVerdict) -> bool:
+    return not verdict.needed
 
 
 def _is_ours(name: str) -> bool:
@@ -292,14 +301,14 @@ class PersistPlan:
         return {name: number for name, number in after.items() if isinstance(number, int)}
 
 
-def plan_persist(found: Uses, network: Network, utils: NfsUtils | None, held: Held) -> PersistPlan:
+def plan_persist(uses: Uses, network: Network, utils: NfsUtils | None, held: Held) -> PersistPlan:
     """Return what is to be changed in nfstuned's file, and what is not, each with its reason.
 
     `network` has the answers about the names that are unsettled; `utils` is the installed mount.nfs.
     """
-    facts = replace(found.facts, network=network)
-    known = verdicts(found, facts)
-    names = {one.name for one in known}
+    facts = replace(uses.facts, network=network)
+    known = verdicts(uses, facts)
+    names = {verdict.name for verdict in known}
     unused = [name for name in held.sections if name not in names]
     kept = [name for name in held.sections if not (held.prune and name in unused)]
     settled = limited(known, kept, utils, facts.snapshot.settings)

@@ -65,22 +65,22 @@ def uses(snapshot: Snapshot, policy: Policy) -> Uses:
     known = replace(snapshot, settings=settings)
     facts = Facts(frozenset(), known, policy, targets(known, policy))
     said = what_servers_say(facts)
-    found = (*facts.nfs, *_configured(known, policy))
+    mounts = (*facts.nfs, *_configured(known, policy))
     return Uses(
         tuple(
             use
-            for target in found
+            for target in mounts
             if (use := _use(with_provider(target, said, policy), settings)) is not None
         ),
         facts,
     )
 
 
-def unsettled(found: Uses) -> tuple[str, ...]:
+def unsettled(known: Uses) -> tuple[str, ...]:
     """Return the names whose addresses tell which mounts have one server, and whether it is private."""
-    if all(use.target.profile.nconnect is None for use in found.all):
+    if all(use.target.profile.nconnect is None for use in known.all):
         return ()
-    names = (use.target.endpoint.host for use in found.all if _is_open(use.target, found.facts))
+    names = (use.target.endpoint.host for use in known.all if _is_open(use.target, known.facts))
     return tuple(dict.fromkeys(name for name in names if name and as_address(name) is None))
 
 
@@ -90,9 +90,9 @@ def _is_open(target: Target, facts: Facts) -> bool:
     return unknown or (is_azure_files(target) and not is_private(target, facts))
 
 
-def servers(found: Uses, facts: Facts) -> Sequence[tuple[SectionUse, ...]]:
+def servers(known: Uses, facts: Facts) -> Sequence[tuple[SectionUse, ...]]:
     """Return the uses of each server; `facts` have the resolver's answers. One name is one server."""
-    return united((ids(use.target, facts) | _section(use), use) for use in found.all)
+    return united((ids(use.target, facts) | _section(use), use) for use in known.all)
 
 
 def by_conf(name: str, settings: Sequence[Setting]) -> Asked | None:
@@ -103,10 +103,10 @@ def by_conf(name: str, settings: Sequence[Setting]) -> Asked | None:
 
 def unmatched(use: SectionUse, facts: Facts) -> str:
     """Return why a section of its server's name would not, or should not, count for a mount; "" for none."""
-    found, request = addresses(use.target, facts), use.target.request
+    places, request = addresses(use.target, facts), use.target.request
     by_address = request is not None and request.maker is Maker.AUTOFS and as_address(use.name) is None
-    if by_address and len(found) > 1:
-        return f"automount(8) mounts {use.name}, which has {len(found)} addresses, by one of them"
+    if by_address and len(places) > 1:
+        return f"automount(8) mounts {use.name}, which has {len(places)} addresses, by one of them"
     return unnamed(use.name)
 
 

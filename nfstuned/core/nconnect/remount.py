@@ -30,8 +30,8 @@ def cases(facts: Facts, sight: Sight, point: str | None = None) -> tuple[Case, .
 
 def members(facts: Facts, sight: Sight, point: str) -> tuple[Target, ...]:
     """Return the live mounts that share the connections of the mount at `point`; none where none is there."""
-    found = (group for group in groups(facts).live.values() if _is_at(point, group, sight))
-    return next(found, ())
+    target_groups = (group for group in groups(facts).live.values() if _is_at(point, group, sight))
+    return next(target_groups, ())
 
 
 def plan_remount(case: Case, silent: str = "") -> RemountPlan | Left:
@@ -49,12 +49,12 @@ def plan_remount(case: Case, silent: str = "") -> RemountPlan | Left:
 def _cases(facts: Facts, sight: Sight, known: Groups, point: str | None) -> Iterator[Case]:
     for group in known.live.values():
         seen = tuple(target for target in group if in_sight(target, sight))
-        found = goal(group, facts, known)
-        if not seen or found is None or not (point is None or _is_at(point, group, sight)):
+        wanted = goal(group, facts, known)
+        if not seen or wanted is None or not (point is None or _is_at(point, group, sight)):
             continue
-        own = tuple(one for one in seen if automatic(one, seen, sight))
-        parts = tuple(sorted((one for one in seen if one not in own), key=depth))
-        yield Case(facts, sight, group, parts, own, found)
+        own = tuple(target for target in seen if automatic(target, seen, sight))
+        parts = tuple(sorted((target for target in seen if target not in own), key=depth))
+        yield Case(facts, sight, group, parts, own, wanted)
 
 
 def _is_at(point: str, group: Sequence[Target], sight: Sight) -> bool:
@@ -68,7 +68,7 @@ def _left(case: Case, reason: str, result: Result) -> Left:
 
 def _plan(case: Case, chief: Target) -> RemountPlan:
     outermost = list(case.parts)
-    others = [one for one in outermost if one is not chief]
+    others = [target for target in outermost if target is not chief]
     parts = {target.identity: _part(case, target) for target in outermost}
     units = (case.sight.units.get(part.unit) for part in parts.values() if part.unit)
     return RemountPlan(
@@ -116,8 +116,8 @@ def _chief(case: Case) -> Target | None:
     One that a file makes shows that the next boot does the same.
     """
     outer = [part for part in case.parts if not any(lies_in(part, other) for other in case.parts)]
-    able = [one for one in outer if makes(case, one)]
-    return next((one for one in able if one.request is not None), able[0] if able else None)
+    able = [target for target in outer if makes(case, target)]
+    return next((target for target in able if target.request is not None), able[0] if able else None)
 
 
 def _nobody(case: Case) -> str:
@@ -137,11 +137,13 @@ def _disagreeing(case: Case) -> str:
 
 
 def _connections(case: Case) -> Connections:
-    block = next((one.superblock for one in case.group if one.superblock and one.superblock.volume), None)
+    block = next(
+        (target.superblock for target in case.group if target.superblock and target.superblock.volume), None
+    )
     inodes = {
-        (one.superblock.device, one.superblock.bdi)
-        for one in case.group
-        if one.superblock is not None and one.superblock.bdi is not None
+        (target.superblock.device, target.superblock.bdi)
+        for target in case.group
+        if target.superblock is not None and target.superblock.bdi is not None
     }
     known = Connections(
         0, "", 0, 0, tuple(sorted((device, bdi) for device, bdi in inodes if bdi is not None))
@@ -207,7 +209,7 @@ def _mount_all(run: _RemountRun) -> None:
 
 def _missing(part: Part, run: _RemountRun) -> str:
     """Return which mount that a mount lies in is not there; "" for none."""
-    outer = (one.point for one in run.plan.coming if _lies_in(part, one))
+    outer = (other.point for other in run.plan.coming if _lies_in(part, other))
     return next((point for point in outer if not run.hands.mounted(point)), "")
 
 

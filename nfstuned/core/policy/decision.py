@@ -66,16 +66,16 @@ def decide_early(
     if volume.port in TUNNEL_PORTS and volume.port not in known and is_loopback(volume.address):
         return None
     compiled = matcher(policy)
-    found = _of_volume(compiled, volume, servers, tunnels)
-    if not found or any(
-        choice.profile.read_ahead and not choice.profile.read_ahead.kb for choice, _ in found
+    choices = _of_volume(compiled, volume, servers, tunnels)
+    if not choices or any(
+        choice.profile.read_ahead and not choice.profile.read_ahead.kb for choice, _ in choices
     ):
         return None
-    decisions = [_decision(choice, place, None) for choice, place in found]
+    decisions = [_decision(choice, place, None) for choice, place in choices]
     if len({(decision.kb, decision.lower) for decision in decisions}) > 1:
         return None
     first = decisions[0]
-    may_be_netapp = azure and volume.version >= V4 and GENERIC in {place.provider for _, place in found}
+    may_be_netapp = azure and volume.version >= V4 and GENERIC in {place.provider for _, place in choices}
     if may_be_netapp and first.profile == GENERIC and not _asks_as_much(compiled, first.kb):
         return None
     return first
@@ -103,14 +103,14 @@ def _of_volume(
     at = (volume.version, volume.address, volume.port)
     rows = tuple(row for row in servers if (row.version, row.address, row.port) == at)
     shared = any(row.users > _first_mount(row) for row in rows)
-    found: list[tuple[Choice, Endpoint]] = []
+    choices: list[tuple[Choice, Endpoint]] = []
     for host in dict.fromkeys([*(row.hostname for row in rows), volume.address]):
         place = resolve(host, volume.address, volume.port, rows, tunnels)
         known: Subject = subject(host, volume.address, place)
         if shared:
             known = replace(known, unnamed=True)
-        found.extend((choice, place) for choice in compiled.choices(known, place))
-    return found if rows else []
+        choices.extend((choice, place) for choice in compiled.choices(known, place))
+    return choices if rows else []
 
 
 def _first_mount(row: Server) -> int:
@@ -138,11 +138,11 @@ def _largest(decisions: list[Decision]) -> Decision:
     return replace(best, why=why, conflict=True)
 
 
-def _least(found: list[tuple[Choice, Endpoint]]) -> Decision:
+def _least(choices: list[tuple[Choice, Endpoint]]) -> Decision:
     """Return the least that any possible profile asks for: never too much, for nfstuned only raises."""
-    if not found:
+    if not choices:
         return Decision(None, GENERIC, GENERIC, lower=False, why=UNSEEN)
-    decisions = [_decision(choice, place, None) for choice, place in found]
+    decisions = [_decision(choice, place, None) for choice, place in choices]
     best = min(decisions, key=lambda decision: decision.kb or 0)
     if len({(decision.kb, decision.lower) for decision in decisions}) == 1:
         return best

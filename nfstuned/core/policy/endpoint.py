@@ -175,12 +175,12 @@ def endpoint(
     host, _ = split_source(mount.source)
     address = mount.options.get("addr") or (host if as_address(host) else None)
     servers, volume = (superblock.servers, superblock.volume) if superblock else ((), None)
-    found = resolve(host, address, asked_port(mount.source, mount.options), servers, tunnels)
+    place = resolve(host, address, asked_port(mount.source, mount.options), servers, tunnels)
     if is_loopback(address) and not is_loopback(host):
-        found = _beside_tunnel(found, volume, tunnels)
-    if found.provider == GENERIC and azure and "netapp" in (implementation or "").lower():
-        return Endpoint(found.host, found.address, found.port, NETAPP)
-    return found
+        place = _beside_tunnel(place, volume, tunnels)
+    if place.provider == GENERIC and azure and "netapp" in (implementation or "").lower():
+        return Endpoint(place.host, place.address, place.port, NETAPP)
+    return place
 
 
 def resolve(

@@ -90,14 +90,14 @@ class Matcher:
 
     def choices(self, subject: Subject, endpoint: Endpoint) -> tuple[Choice, ...]:
         """Return every profile that may apply, in the order of the file: a single one when all is known."""
-        found: list[Choice] = []
+        choices: list[Choice] = []
         for rule in self._rules:
             applies = rule.applies(subject)
             if applies is not False:
-                found.append(rule.choice)
+                choices.append(rule.choice)
             if applies:
-                return tuple(found)
-        return (*found, Choice(self.profile(endpoint.provider), _recognised(endpoint)))
+                return tuple(choices)
+        return (*choices, Choice(self.profile(endpoint.provider), _recognised(endpoint)))
 
     def find(self, name: str) -> Profile | None:
         """Return the profile of that name; None when there is none."""

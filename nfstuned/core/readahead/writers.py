@@ -95,8 +95,8 @@ def kind_of(target: Target) -> str:
     """Return the filesystem type that a mount has, or will have, in mountinfo: "nfs" is version 3."""
     if target.live is not None:
         return target.live.fstype
-    found = version(target.fstype, target.options)
-    return "nfs" if found is not None and found[0] in {2, 3} else "nfs4"
+    asked = version(target.fstype, target.options)
+    return "nfs" if asked is not None and asked[0] in {2, 3} else "nfs4"
 
 
 def _rules(facts: Facts) -> Iterator[Rival]:
@@ -113,10 +113,10 @@ def _rules(facts: Facts) -> Iterator[Rival]:
 
 def _nfsrahead(facts: Facts, rule: str) -> Iterator[Rival]:
     """Yield nfsrahead's values: one line of nfs.conf may count for version 3, another for version 4."""
-    found: dict[tuple[int, Setting | None], list[Target]] = {}
+    target_groups: dict[tuple[int, Setting | None], list[Target]] = {}
     for target in facts.nfs:
-        found.setdefault(nfsrahead_kb(facts, kind_of(target)), []).append(target)
-    for (kb, setting), targets in found.items():
+        target_groups.setdefault(nfsrahead_kb(facts, kind_of(target)), []).append(target)
+    for (kb, setting), targets in target_groups.items():
         place = f"{setting.file}:{setting.line}" if setting else rule
         yield Rival(place, "nfs-utils' nfsrahead", kb, tuple(targets), _configure(setting, targets))
 
@@ -158,13 +158,13 @@ def _efs(facts: Facts) -> Iterator[Rival]:
     for setting in _of(facts, EFS_UTILS)[-1:]:
         if setting.value.lower() not in {"true", "yes", "on", "1"}:
             continue
-        found: dict[int, list[Target]] = {}
+        target_groups: dict[int, list[Target]] = {}
         for target in facts.nfs:
             rsize = target.options.number("rsize")
             if target.endpoint.provider == EFS and rsize is not None:
-                found.setdefault(_EFS_TIMES * rsize // 1024, []).append(target)
+                target_groups.setdefault(_EFS_TIMES * rsize // 1024, []).append(target)
         remedy = f"set optimize_readahead = false in {setting.file}"
-        for kb, targets in found.items():
+        for kb, targets in target_groups.items():
             yield Rival(f"{setting.file}:{setting.line}", "efs-utils", kb, tuple(targets), remedy, _EFS)
 
 

@@ -86,15 +86,15 @@ def nearest(word: str, most: int = 3) -> tuple[str, ...]:
     """Return the ids whose id or name looks most like `word`, the nearest first; it may be none."""
     ids = {spelling: rule.id for rule in CATALOGUE for spelling in (rule.id.lower(), rule.name)}
     wanted = word.strip().lower()
-    found = get_close_matches(wanted, ids, len(ids), _NEAR)
+    spellings = get_close_matches(wanted, ids, len(ids), _NEAR)
     # NFS10x is nearer to NFS101 than to NFS510: people err towards the end of an id.
-    found.sort(key=lambda spelling: _shared(wanted, spelling), reverse=True)
-    return tuple(dict.fromkeys(ids[spelling] for spelling in found))[:most]
+    spellings.sort(key=lambda spelling: _shared(wanted, spelling), reverse=True)
+    return tuple(dict.fromkeys(ids[spelling] for spelling in spellings))[:most]
 
 
-def _shared(one: str, other: str) -> int:
+def _shared(word: str, other: str) -> int:
     """Return how many letters two words begin with alike."""
-    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
+    return next((n for n, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), len(word))
 
 
 def words(lists: Iterable[str]) -> tuple[str, ...]:

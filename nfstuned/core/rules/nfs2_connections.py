@@ -52,9 +52,9 @@ def crowd(facts: Facts, wish: ParameterWish) -> Crowd | None:
 
 def _value(facts: Facts, name: str) -> int | None:
     """Return what a module's parameter is, or will be; None where it is loaded and does not tell."""
-    found = parameter(facts, name)
+    known = parameter(facts, name)
     loaded = any(target.live is not None for target in facts.nfs)
-    text = found[0] if found else "" if loaded else str(_DEFAULTS[name])
+    text = known[0] if known else "" if loaded else str(_DEFAULTS[name])
     return decimal(text)
 
 
@@ -128,16 +128,16 @@ def latency_bound(facts: Facts) -> Iterator[Fault]:
 
 def slot_table_unbounded(facts: Facts) -> Iterator[Fault]:
     """Yield the first NetApp mount over NFS 3 where its connections may have too many slots."""
-    found = crowd(facts, SLOT_TABLE)
-    if found is not None:
+    crowded = crowd(facts, SLOT_TABLE)
+    if crowded is not None:
         name, most = SLOT_TABLE.name, SLOT_TABLE.value
         live = f"for now: sudo sysctl {name}={most}, then umount and mount again"
         remedies = [lasting(facts, SLOT_TABLE), live if name in facts.system.parameters else ""]
         yield Fault(
-            found.users[0].subject,
-            f"{name} is {found.value}: that many requests may be under way on each connection, and Azure "
-            f"NetApp Files stops taking them beyond {most}{_others(found.users)}",
-            observed=str(found.value),
+            crowded.users[0].subject,
+            f"{name} is {crowded.value}: that many requests may be under way on each connection, and Azure "
+            f"NetApp Files stops taking them beyond {most}{_others(crowded.users)}",
+            observed=str(crowded.value),
             expected=f"at most {most}",
             remedy="; ".join(filter(None, remedies)),
         )
@@ -145,13 +145,13 @@ def slot_table_unbounded(facts: Facts) -> Iterator[Fault]:
 
 def session_slots_low(facts: Facts) -> Iterator[Fault]:
     """Yield the first NetApp mount over NFS 4.1 where a session has few slots."""
-    found = crowd(facts, SESSION_SLOTS)
-    if found is not None:
+    crowded = crowd(facts, SESSION_SLOTS)
+    if crowded is not None:
         yield Fault(
-            found.users[0].subject,
-            f"{SESSION_SLOTS.name} is {found.value}: all mounts of one server together can have no more "
-            f"requests under way{_others(found.users)}",
-            observed=str(found.value),
+            crowded.users[0].subject,
+            f"{SESSION_SLOTS.name} is {crowded.value}: all mounts of one server together can have no more "
+            f"requests under way{_others(crowded.users)}",
+            observed=str(crowded.value),
             expected=SESSION_SLOTS.value,
             remedy=", then ".join(filter(None, (lasting(facts, SESSION_SLOTS), "reboot"))),
         )

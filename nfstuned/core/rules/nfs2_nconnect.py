@@ -249,7 +249,7 @@ def with_kerberos(facts: Facts) -> Iterator[Fault]:
 
 def _asking(target: Target, facts: Facts, known: Groups) -> str:
     """Name the lines that ask for several connections: the mount's, and those of others in its group."""
-    mounts = [one for one in (target, *rivals(target, facts, known)) if (requested(one) or 1) > 1]
+    mounts = [mount for mount in (target, *rivals(target, facts, known)) if (requested(mount) or 1) > 1]
     return some(list(dict.fromkeys(_asked_by(mount) for mount in mounts)))
 
 

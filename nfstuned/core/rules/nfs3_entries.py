@@ -98,13 +98,16 @@ def foreign_options(facts: Facts) -> Iterator[Fault]:
 def _refused(request: Request, strange: tuple[str, ...], misused: tuple[_Misused, ...]) -> Fault:
     place = f"{request.file}:{request.line}"
     why = [f"{who} {_listed(ones)}" for who, ones in _who_knows(request, strange).items() if ones]
-    why += [f"{one.name} takes {one.wanted}" + (f", not {one.shown}" if one.shown else "") for one in misused]
+    why += [
+        f"{option.name} takes {option.wanted}" + (f", not {option.shown}" if option.shown else "")
+        for option in misused
+    ]
     mend = [f"take {_listed(strange)} out of the options in {place}"] if strange else []
-    mend += [f"write {one.name} with {one.wanted} in {place}" for one in misused]
+    mend += [f"write {option.name} with {option.wanted} in {place}" for option in misused]
     return Fault(
         place,
         f"{', and '.join(why)}: a mount of type {request.fstype} is refused as a whole for it",
-        observed=",".join((*strange, *(one.text for one in misused))),
+        observed=",".join((*strange, *(option.text for option in misused))),
         expected=f"options of {'mount.cifs(8)' if request.fstype in SMB else NFS_MANUAL}",
         remedy=", and ".join(mend),
     )
@@ -113,10 +116,10 @@ def _refused(request: Request, strange: tuple[str, ...], misused: tuple[_Misused
 def _who_knows(request: Request, strange: tuple[str, ...]) -> dict[str, list[str]]:
     smb = request.fstype in SMB
     own, other = (names.SMB, names.NFS) if smb else (names.NFS | names.RARE_NFS, names.SMB)
-    foreign = [one for one in strange if one.lower() in other - own]
+    foreign = [name for name in strange if name.lower() in other - own]
     return {
         f"only {'NFS' if smb else 'SMB'} knows": foreign,
-        "neither the kernel nor mount(8) knows": [one for one in strange if one not in foreign],
+        "neither the kernel nor mount(8) knows": [name for name in strange if name not in foreign],
     }
 
 

@@ -34,14 +34,14 @@ _RESVPORT_MENDED = (5, 18, 0)
 def wrong_version(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of a version that the vendor does not support; what is negotiated, the server decides."""
     for target in facts.nfs:
-        found = version(target.fstype, target.options)
+        asked = version(target.fstype, target.options)
         if is_azure_files(target):
             if target.live is None and target.fstype == "aznfs":
                 yield from _refused_by_helper(target)
-            elif found is not None and found not in {(4, 1), (4, None)}:
-                yield _version_fault(target, "Azure Files only speaks NFS 4.1", _AZURE_VERSION, found)
-        elif is_netapp(target) and found == (4, 2):
-            fault = _version_fault(target, "Azure NetApp Files supports NFS 3 and 4.1", "vers=4.1", found)
+            elif asked is not None and asked not in {(4, 1), (4, None)}:
+                yield _version_fault(target, "Azure Files only speaks NFS 4.1", _AZURE_VERSION, asked)
+        elif is_netapp(target) and asked == (4, 2):
+            fault = _version_fault(target, "Azure NetApp Files supports NFS 3 and 4.1", "vers=4.1", asked)
             yield replace(fault, source=_NETAPP_FAQ)
 
 
@@ -60,11 +60,11 @@ def _refused_by_helper(target: Target) -> Iterator[Fault]:
         )
 
 
-def _version_fault(target: Target, why: str, wanted: str, found: Version) -> Fault:
+def _version_fault(target: Target, why: str, wanted: str, asked: Version) -> Fault:
     return Fault(
         target.subject,
-        f"{why}, and this {_state(target)} version {version_text(found)}",
-        observed=f"vers={version_text(found)}",
+        f"{why}, and this {_state(target)} version {version_text(asked)}",
+        observed=f"vers={version_text(asked)}",
         expected=wanted,
         remedy=f"{_versioned(target, wanted)}{again(target)}",
     )
@@ -202,8 +202,8 @@ def soft_mount(facts: Facts) -> Iterator[Fault]:
 
 
 def _sizes(target: Target) -> dict[str, int]:
-    found = {name: target.options.number(name) for name in ("rsize", "wsize")}
-    return {name: size for name, size in found.items() if size is not None}
+    sizes = {name: target.options.number(name) for name in ("rsize", "wsize")}
+    return {name: size for name, size in sizes.items() if size is not None}
 
 
 def _listed(values: dict[str, int]) -> str:

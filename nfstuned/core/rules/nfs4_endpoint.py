@@ -107,7 +107,7 @@ def drifted(facts: Facts) -> Iterator[Fault]:
         if address is None or is_loopback(address) or as_address(address) in current:
             continue
         # IPv4 and IPv6 are asked for apart: one without an answer is no change.
-        if answer.error or not any(_alike(address, one) for one in answer.addresses):
+        if answer.error or not any(_alike(address, place) for place in answer.addresses):
             continue
         if not _is_azure(target, answer) and not _dead(_tried(reaches, (address,), target.endpoint.port)):
             continue
@@ -127,11 +127,11 @@ def unreachable(facts: Facts) -> Iterator[Fault]:
     for target in facts.nfs:
         place, tried = target.endpoint, doors.tried(target)
         if _dead(tried) and (target.live is not None or doors.all_shut(target)):
-            what = _WHY[tried[0].state] if len({one.state for one in tried}) == 1 else "does not open"
+            what = _WHY[tried[0].state] if len({reach.state for reach in tried}) == 1 else "does not open"
             yield Fault(
                 target.subject,
                 f"TCP port {place.port} of {place.host} {what}, so that the share cannot be used",
-                observed="; ".join(_said(one) for one in tried),
+                observed="; ".join(_said(reach) for reach in tried),
                 expected=f"TCP port {place.port} open",
                 remedy=f"nc -zv {tried[0].address} {place.port}; open the port in the firewalls and network "
                 "security groups between this machine and the server",
@@ -166,7 +166,7 @@ def _current(answers: dict[str, Answer], target: Target) -> str | None:
     """Return the address of a live mount that its source has, too: written there, or by its name now."""
     address, host = _shown_address(target), plain(split_source(target.source)[0])
     named = (host, *answers.get(host, _NOTHING).addresses)
-    return address if address is not None and any(same(address, one) for one in named) else None
+    return address if address is not None and any(same(address, place) for place in named) else None
 
 
 def _ordinary(target: Target, host: str) -> str:
@@ -201,7 +201,9 @@ class _Doors:
     def tried(self, target: Target) -> tuple[Reach, ...]:
         """Return the attempts that count for a mount: at the address that it has, or at those of its name."""
         place = target.endpoint
-        if (target.options.get("proto") or "") in _NOT_TCP or any(one in target.options for one in _NOT_TCP):
+        if (target.options.get("proto") or "") in _NOT_TCP or any(
+            option in target.options for option in _NOT_TCP
+        ):
             return ()
         named = self._answers.get(place.host, _NOTHING).addresses or (place.host,)
         return _tried(self._reaches, (place.address,) if place.address is not None else named, place.port)
@@ -209,7 +211,7 @@ class _Doors:
     def all_shut(self, target: Target) -> bool:
         """Whether neither a mount nor any replica of it can be mounted."""
         alike = self._replicas[target.origin, target.point] if _may_be_replica(target) else [target]
-        return all(_dead(self.tried(one)) or _is_nameless(one, self.answer(one)) for one in alike)
+        return all(_dead(self.tried(mount)) or _is_nameless(mount, self.answer(mount)) for mount in alike)
 
 
 def _may_be_replica(target: Target) -> bool:
@@ -254,8 +256,8 @@ def _link(answer: Answer) -> str:
 
 def _zone(host: str) -> str:
     """Return the private DNS zone of an endpoint's name: what follows the account, from privatelink on."""
-    _, found, suffix = plain(host).partition(".file.")
-    return f"{_LINK}.file.{suffix if found else 'core.windows.net'}"
+    _, mark, suffix = plain(host).partition(".file.")
+    return f"{_LINK}.file.{suffix if mark else 'core.windows.net'}"
 
 
 def _by_address(facts: Facts) -> _Reaches:
@@ -271,7 +273,7 @@ def _tried(reaches: _Reaches, addresses: tuple[str, ...], port: int) -> tuple[Re
 
 def _dead(tried: tuple[Reach, ...]) -> bool:
     """Whether some address was tried, and none opened the port."""
-    return bool(tried) and all(one.state is not Reachable.OPEN for one in tried)
+    return bool(tried) and all(reach.state is not Reachable.OPEN for reach in tried)
 
 
 def _said(reach: Reach) -> str:

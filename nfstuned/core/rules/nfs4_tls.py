@@ -81,7 +81,9 @@ def mixed(facts: Facts) -> Iterator[Fault]:
         elif not _asked_for_tunnel(target) and not _is_refused(target) and _may_share(target):
             clear.append(target)
     for target in clear:
-        both = ((place, one) for place in _places(answers, target) for one in encrypted.get(place, ()))
+        both = (
+            (place, tunnelled) for place in _places(answers, target) for tunnelled in encrypted.get(place, ())
+        )
         place, other = next((pair for pair in both if _meet(target, pair[1], after)), ("", None))
         if other is None:
             continue
@@ -131,11 +133,11 @@ def _is_refused(target: Target) -> bool:
     return "notls" not in asked and aznfs_version(asked) not in {"3", "4.1"}
 
 
-def _meet(one: Target, other: Target, after: Container[Identity]) -> bool:
+def _meet(mount: Target, other: Target, after: Container[Identity]) -> bool:
     """Whether two mounts will be there at one time; `after` has what a proposal replaces."""
-    live = [target.identity for target in (one, other) if target.live is not None]
+    live = [target.identity for target in (mount, other) if target.live is not None]
     before_and_after = len(live) == 1 and live[0] in after
-    return one.point != other.point and not before_and_after
+    return mount.point != other.point and not before_and_after
 
 
 def _may_share(target: Target) -> bool:
@@ -177,11 +179,13 @@ def _unset(facts: Facts) -> str:
 
 def _override(facts: Facts, request: Request) -> Override | None:
     """Return what counts for a mount: what it alone or few have before what all have."""
-    name, found = unit_name(request.point), facts.system.tls.overrides
+    name, overrides = unit_name(request.point), facts.system.tls.overrides
     special = {*_own(request), *(() if request.maker is Maker.AUTOFS else drop_in_folders(name))}
     if _by_hand(request):
         special.add(LOGINS)
-    mine = [one for one in found if one.scope in special] or [one for one in found if not one.scope]
+    mine = [override for override in overrides if override.scope in special] or [
+        override for override in overrides if not override.scope
+    ]
     return mine[-1] if mine else None
 
 
@@ -262,5 +266,5 @@ def _cloud(host: str) -> str:
     """Return the suffix of the cloud that a name of Azure Files belongs to; "" for any other name."""
     if provider_by_name(host) != AZURE_FILES:
         return ""
-    _, found, suffix = host.partition(".core.")
-    return suffix if found else _PUBLIC_CLOUD
+    _, mark, suffix = host.partition(".core.")
+    return suffix if mark else _PUBLIC_CLOUD

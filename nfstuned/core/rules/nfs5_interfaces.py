@@ -122,7 +122,7 @@ def not_carrying(facts: Facts) -> Iterator[Fault]:
     measured = facts.measured
     if measured is None or measured.seconds < 1:
         return
-    carried = {one.interface: one.received + one.sent for one in measured.traffic}
+    carried = {traffic.interface: traffic.received + traffic.sent for traffic in measured.traffic}
     for way in _ways(facts):
         total = carried.get(way.name, 0)
         for function in _functions(facts, way.name):
@@ -195,7 +195,7 @@ def near_egress(facts: Facts) -> Iterator[Fault]:
         return
     # A VF's bytes are in those of the interface above it; the limit is one for all of the VM's interfaces.
     uplinks = {interface.name for interface in facts.network.interfaces if interface.driver == NETVSC}
-    sent = {one.interface: one.sent for one in measured.traffic if one.interface in uplinks}
+    sent = {traffic.interface: traffic.sent for traffic in measured.traffic if traffic.interface in uplinks}
     rate = _mbit(sum(sent.values()) / measured.seconds)
     writes = _mbit(sum(sample.server_write_bytes_per_s for sample in measured.samples))
     ways = [way.name for way in _ways(facts) if way.name in sent]

@@ -62,10 +62,10 @@ def missing_helper(facts: Facts) -> Iterator[Fault]:
 def id_mapping(facts: Facts) -> Iterator[Fault]:
     """Yield an NFS module that maps ids to names, where an Azure file share is used."""
     name = "nfs.nfs4_disable_idmapping"
-    found = parameter(facts, name)
-    if found is None or _maps_nothing(found[0]) or not any(map(is_azure_files, facts.nfs)):
+    known = parameter(facts, name)
+    if known is None or _maps_nothing(known[0]) or not any(map(is_azure_files, facts.nfs)):
         return
-    value, place = found
+    value, place = known
     wish = ParameterWish(name, "Y", _maps_nothing, "nfs-idmapping.conf")
     live = f"for now: echo Y | sudo tee {_RUNNING}, then umount and mount again" if facts.live else ""
     yield Fault(

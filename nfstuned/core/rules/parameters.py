@@ -83,8 +83,8 @@ def _decider(system: System, name: str) -> tuple[str, KernelSetting | None]:
     modprobe puts what its files say before the word. sysctl changes what sunrpc was loaded with; of nfs it
     knows nothing.
     """
-    known = (one for one in reversed(system.settings) if one.name == name)
-    setting = next((one for one in known if name.startswith("sunrpc.") or not _by_sysctl(one)), None)
+    known = (line for line in reversed(system.settings) if line.name == name)
+    setting = next((line for line in known if name.startswith("sunrpc.") or not _by_sysctl(line)), None)
     words = (word for word in reversed(system.cmdline.split()) if "=" in word)
     word = next((word for word in words if word.partition("=")[0].replace("-", "_") == name), "")
     if setting is not None and _by_sysctl(setting):

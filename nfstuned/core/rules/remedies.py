@@ -22,7 +22,11 @@ def out_of_conf(target: Target, *names: str) -> str:
     """
     own = {UTAB, target.request.file if target.request else ""}
     asked = (find(target.asked, name) for name in names)
-    added = [f"{one.name} out of {one.origin}" for one in asked if one is not None and one.file not in own]
+    added = [
+        f"{option.name} out of {option.origin}"
+        for option in asked
+        if option is not None and option.file not in own
+    ]
     return f"take {', '.join(added)}" if added else ""
 
 

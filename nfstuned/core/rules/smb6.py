@@ -90,13 +90,13 @@ def channels_missing(facts: Facts) -> Iterator[Fault]:
         asked, sessions = wanted_channels(target), sessions_of(target, facts.smb)
         if asked is None or not sessions:
             continue
-        found = max(session.channels for session in sessions)
-        if found < asked:
+        most = max(session.channels for session in sessions)
+        if most < asked:
             yield Fault(
                 target.subject,
-                f"{asked} channels are asked for and the kernel has {found}: the server or its interfaces do "
+                f"{asked} channels are asked for and the kernel has {most}: the server or its interfaces do "
                 "not offer more, or an earlier mount with the same login made the session that this one uses",
-                observed=_plural(found),
+                observed=_plural(most),
                 expected=_plural(asked),
                 remedy="see 'Server interfaces' in /proc/fs/cifs/DebugData; switch multichannel on at the "
                 f"server, unmount every mount of {target.endpoint.host} and mount again",
@@ -213,9 +213,13 @@ def metadata_heavy(facts: Facts) -> Iterator[Fault]:
     for target in facts.smb_mounts:
         if target.live is None or target.profile.base != AZURE:
             continue
-        mine = [one for one in measured.smb if share_name(one.share) == share_name(target.source)]
-        metadata = sum(one.metadata for one in mine)
-        every = metadata + sum(one.data for one in mine)
+        mine = [
+            operations
+            for operations in measured.smb
+            if share_name(operations.share) == share_name(target.source)
+        ]
+        metadata = sum(operations.metadata for operations in mine)
+        every = metadata + sum(operations.data for operations in mine)
         if (
             metadata * 100 >= METADATA_PERCENT * max(every, 1)
             and metadata >= METADATA_PER_S * measured.seconds

@@ -158,7 +158,7 @@ def sends_between(earlier: Look, later: Look) -> Mapping[str, tuple[int, ...]]:
     whose stanza is damaged.
     """
     known = {(counted.device, counted.bdi): counted.stats for counted in earlier.superblocks}
-    found: dict[str, tuple[int, ...]] = {}
+    counters: dict[str, tuple[int, ...]] = {}
     for counted in later.superblocks:
         stats = known.get((counted.device, counted.bdi))
         try:
@@ -169,5 +169,5 @@ def sends_between(earlier: Look, later: Look) -> Mapping[str, tuple[int, ...]]:
         if len(before) == len(now):
             sent = tuple(new.sends - old.sends for old, new in zip(before, now, strict=True))
             if min(sent, default=-1) >= 0:
-                found[counted.device] = sent
-    return MappingProxyType(found)
+                counters[counted.device] = sent
+    return MappingProxyType(counters)

@@ -71,10 +71,10 @@ def kinds(sample: Sample) -> dict[str, OpRate]:
 
     Rates are sums, times are means over all operations of the kind that have one.
     """
-    found: dict[str, list[OpRate]] = {}
+    rate_groups: dict[str, list[OpRate]] = {}
     for name, op in sample.ops.items():
-        found.setdefault(kind_of(name), []).append(op)
-    return {kind: together(found[kind]) for kind in ALL_KINDS if kind in found}
+        rate_groups.setdefault(kind_of(name), []).append(op)
+    return {kind: together(rate_groups[kind]) for kind in ALL_KINDS if kind in rate_groups}
 
 
 def together(ops: list[OpRate]) -> OpRate:

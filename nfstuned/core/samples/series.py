@@ -65,15 +65,15 @@ def _values(sample: Sample, of_kind: Mapping[str, OpRate]) -> list[tuple[int, fl
     """Return what a sample knows, by its place in NAMES; `of_kind` are its operations."""
     # Of the kinds instead of all operations: rates are sums, and there are at most four.
     every = together(list(of_kind.values()))
-    found = [
+    values = [
         *(getattr(sample, name) for name in _PLAIN.values()),
         *(getattr(every, name) for name in _TOGETHER.values()),
         *(getattr(sample.transport, name) for name in _TRANSPORT.values()),
     ]
     for kind in ALL_KINDS:
         op = of_kind.get(kind)
-        found += [None if op is None else getattr(op, name) for name in _OF_KIND.values()]
-    return [(index, value) for index, value in enumerate(found) if value is not None]
+        values += [None if op is None else getattr(op, name) for name in _OF_KIND.values()]
+    return [(index, value) for index, value in enumerate(values) if value is not None]
 
 
 def _row() -> array[float]:

@@ -100,17 +100,19 @@ def _milliseconds(before: int, after: int) -> int:
     return growth if growth < (1 << 63) else 0
 
 
-def add(one: OpTotals, other: OpTotals) -> OpTotals:
+def add(first: OpTotals, other: OpTotals) -> OpTotals:
     """Return both together."""
-    errors = None if one.errors is None and other.errors is None else (one.errors or 0) + (other.errors or 0)
+    errors = (
+        None if first.errors is None and other.errors is None else (first.errors or 0) + (other.errors or 0)
+    )
     return OpTotals(
-        one.ops + other.ops,
-        one.retransmissions + other.retransmissions,
-        one.timeouts + other.timeouts,
+        first.ops + other.ops,
+        first.retransmissions + other.retransmissions,
+        first.timeouts + other.timeouts,
         errors,
-        one.queue_ms + other.queue_ms,
-        one.rtt_ms + other.rtt_ms,
-        one.execute_ms + other.execute_ms,
+        first.queue_ms + other.queue_ms,
+        first.rtt_ms + other.rtt_ms,
+        first.execute_ms + other.execute_ms,
     )
 
 

@@ -41,8 +41,8 @@ def choose(files: Iterable[UdevFile], settings: Iterable[Setting]) -> tuple[Mask
         if file is None and name != NFS_RULES:
             continue
         if name == NFS_RULES and administrators is not None:
-            one = administrators
-            left = f"{one.file}:{one.line} sets {one.name}={one.value} below [nfsrahead]"
+            setting = administrators
+            left = f"{setting.file}:{setting.line} sets {setting.name}={setting.value} below [nfsrahead]"
         else:
             left = "" if file is None or is_default(file) else f"{file.path} is not the distribution's own"
         masks.append(Mask(name, left))

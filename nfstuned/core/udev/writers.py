@@ -37,8 +37,8 @@ def find_writers(files: tuple[tuple[str, str], ...], event: UdevEvent = NFS_ADDE
     written: list[RuleWriter] = []
     for file, text in files:
         for rule, certain, passed in _reached(device, parse_udev_rules(text).rules):
-            found = RuleWriter(file, rule.line, "", None, certain=certain, passed=passed)
-            written.extend(_writes(device, rule, found))
+            writer = RuleWriter(file, rule.line, "", None, certain=certain, passed=passed)
+            written.extend(_writes(device, rule, writer))
     return (*written, *device.runs)
 
 
@@ -77,26 +77,26 @@ def _reached(device: Device, rules: tuple[UdevRule, ...]) -> Iterator[tuple[Udev
             jumped.add(rule.goto)
 
 
-def _writes(device: Device, rule: UdevRule, found: RuleWriter) -> Iterator[RuleWriter]:
+def _writes(device: Device, rule: UdevRule, base: RuleWriter) -> Iterator[RuleWriter]:
     """Yield what a rule writes itself, and note what it leaves behind for later ones."""
     for token in rule.tokens:
         command = token.value if token.key in {"PROGRAM", "IMPORT"} else ""
         if _writes_itself(command):
-            yield _command_writer(found, command)
+            yield _command_writer(base, command)
         if token.is_match:
             continue
         if token.key == "RUN":
-            writer = _command_writer(found, token.value) if _writes_itself(token.value) else None
-            device.run(token, writer, certain=found.certain)
+            writer = _command_writer(base, token.value) if _writes_itself(token.value) else None
+            device.run(token, writer, certain=base.certain)
             continue
         if token.key == "ATTR" and device.is_attribute(token.attribute or ""):
-            yield replace(found, value=token.value, program=device.program_of(token))
-        device.assign(token, certain=found.certain)
+            yield replace(base, value=token.value, program=device.program_of(token))
+        device.assign(token, certain=base.certain)
 
 
-def _command_writer(found: RuleWriter, command: str) -> RuleWriter:
+def _command_writer(writer: RuleWriter, command: str) -> RuleWriter:
     value = _ECHO.search(command)
-    return replace(found, value=value[1] if value else "", program=command, certain=False)
+    return replace(writer, value=value[1] if value else "", program=command, certain=False)
 
 
 def _writes_itself(command: str) -> bool:

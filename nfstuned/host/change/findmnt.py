@@ -22,10 +22,10 @@ def new_errors(old: str, new: str, deadline_s: float = DEADLINE_S) -> str:
     Not to be asked at all, or not within the deadline, is an error, too.
     """
     try:
-        found = _errors(new, deadline_s) - _errors(old, deadline_s)
+        errors = _errors(new, deadline_s) - _errors(old, deadline_s)
     except _NoVerdictError as error:
         return str(error)
-    return f"findmnt --verify refuses the new text: {'; '.join(sorted(found))}" if found else ""
+    return f"findmnt --verify refuses the new text: {'; '.join(sorted(errors))}" if errors else ""
 
 
 def _errors(path: str, deadline_s: float) -> Counter[str]:

@@ -94,7 +94,7 @@ class SysfsHands:
         """Return what each connection in use carried so far; none where the mount does not say."""
         spot = self._plan.spot
         stats, _ = observe_stats(self._root)
-        mine = [one for one in stats if (one.source, one.point) == (spot.source, spot.point)]
+        mine = [stanza for stanza in stats if (stanza.source, stanza.point) == (spot.source, spot.point)]
         return mine[-1].transports if mine else ()
 
     def switch(self) -> SwitchSeen | None:
@@ -103,12 +103,12 @@ class SysfsHands:
         mounts = parse_mountinfo(self._root.read_or_empty(f"{self._root.view}/mountinfo"))
         mine = (spot.mount_id, spot.device, spot.point)
         there = (mount for mount in mounts if isinstance(mount, Mount))
-        if mine not in {(one.mount_id, one.device, one.point) for one in there}:
+        if mine not in {(mount.mount_id, mount.device, mount.point) for mount in there}:
             return None
         if identity(self._root, spot.device) != spot.bdi:
             return None
-        found = _seen(self._root, spot.device)
-        return found if isinstance(found, SwitchSeen) and found.name == self._plan.switch.name else None
+        switch = _seen(self._root, spot.device)
+        return switch if isinstance(switch, SwitchSeen) and switch.name == self._plan.switch.name else None
 
     def add(self) -> str:
         """Add a connection: any write clones the main one."""

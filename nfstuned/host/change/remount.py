@@ -146,15 +146,15 @@ class MountHands:
         if problem := run(RELOAD.argv, SYSTEMCTL_S).problem:
             return f"{RELOAD}: {problem}"
         states = _units([part.unit for part in plan.going if part.unit])
-        found = (_unusable(part.unit, states) for part in plan.going if part.unit)
-        return next((why for why in found if why), "")
+        reasons = (_unusable(part.unit, states) for part in plan.going if part.unit)
+        return next((why for why in reasons if why), "")
 
     def unmount(self, part: Part) -> str:
         """Unmount it, unless somebody wants this to end or the server says nothing any more."""
         if self._signals:
             return f"interrupted by {signal.Signals(self._signals[0]).name}"
-        found = self._mount(part.point)
-        if found is None or found.mount_id != part.mount_id:
+        mount = self._mount(part.point)
+        if mount is None or mount.mount_id != part.mount_id:
             return "it is not the mount any more that was there"
         return self._silent() or run(part.leave.argv, UMOUNT_S).problem
 
@@ -174,8 +174,8 @@ class MountHands:
 
     def nconnect(self, point: str) -> int | None:
         """Return the number of connections in effect; None where nothing is mounted."""
-        found = self._mount(point)
-        return None if found is None else found.options.number("nconnect") or 1
+        mount = self._mount(point)
+        return None if mount is None else mount.options.number("nconnect") or 1
 
     def held(self, plan: RemountPlan) -> str:
         """Return what still keeps the connections after a while; "" where they are gone."""
@@ -197,15 +197,19 @@ class MountHands:
 
     def _silent(self) -> str:
         """Return which server does not answer; "" where all do."""
-        found = {(one.address, one.port): one for one in reach([[place] for place in self._places])}
+        attempts = {
+            (attempt.address, attempt.port): attempt for attempt in reach([[p] for p in self._places])
+        }
         for place in self._places:
-            one = found.get(place)
-            if one is None or one.state is not Reachable.OPEN:
-                why = "not tried" if one is None else one.detail or one.state.value
+            attempt = attempts.get(place)
+            if attempt is None or attempt.state is not Reachable.OPEN:
+                why = "not tried" if attempt is None else attempt.detail or attempt.state.value
                 return f"{place[0]} port {place[1]}: {why}"
         return ping(self._places[0], ANSWER_S) if self._places else ""
 
     def _mount(self, point: str) -> Mount | None:
         text = self._root.read_or_empty(f"{self._root.view}/mountinfo")
-        mounts = (one for one in parse_mountinfo(text) if isinstance(one, Mount) and one.point == point)
+        mounts = (
+            mount for mount in parse_mountinfo(text) if isinstance(mount, Mount) and mount.point == point
+        )
         return next(iter(reversed(list(mounts))), None)

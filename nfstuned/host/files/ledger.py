@@ -53,13 +53,13 @@ class Ledger:
         self._keep(Installed(after, folders, {path: text for path, text in texts.items() if path in after}))
 
     def take_back(
-        self, steps: Sequence[Placement], known: Installed, found: Mapping[str, str | None]
+        self, steps: Sequence[Placement], known: Installed, digests: Mapping[str, str | None]
     ) -> None:
         """Take back what is planned, then the list, and the folders that were made for them. Raises OSError.
 
         The list goes last but for its own folders: a kill leaves nothing that it does not name.
         """
-        self._withdraw(steps, known, found)
+        self._withdraw(steps, known, digests)
         self.tidy(known)
         take_folders(self._root, known.folders)
         take(self._root, self._path)
@@ -71,7 +71,7 @@ class Ledger:
             sweep(self._root, path)
 
     def _withdraw(
-        self, steps: Sequence[Placement], known: Installed, found: Mapping[str, str | None]
+        self, steps: Sequence[Placement], known: Installed, digests: Mapping[str, str | None]
     ) -> None:
         for step in steps:
             if step.step is not Step.REMOVE:
@@ -80,7 +80,7 @@ class Ledger:
             if text is None:
                 take(self._root, step.path)
             else:
-                put(self._root, step.path, encoded(text), found[step.path])
+                put(self._root, step.path, encoded(text), digests[step.path])
 
     def _keep(self, installed: Installed) -> None:
         text = render_installed(installed).encode()

@@ -32,8 +32,8 @@ def demand_local(root: Root, path: str) -> None:
 
 def _type_at(path: str, mounts: Sequence[tuple[str, str]]) -> str:
     """Return the type of the file system that a path is on: of the last mount at the longest path."""
-    found, kind = -1, ""
+    longest, kind = -1, ""
     for point, fstype in mounts:
-        if len(point) >= found and (path == point or path.startswith(point.rstrip("/") + "/")):
-            found, kind = len(point), fstype
+        if len(point) >= longest and (path == point or path.startswith(point.rstrip("/") + "/")):
+            longest, kind = len(point), fstype
     return kind

@@ -67,19 +67,19 @@ def observe(root: Root) -> Snapshot:
     snapshot = _superblocks(root, deep=True)
     stats, problems = observe_stats(root)
     points = sorted({mount.point for superblock in snapshot.superblocks for mount in superblock.mounts})
-    found = observe_intent(root, points)
+    collected = observe_intent(root, points)
     rows = parse_utab(root.read_or_empty("run/mount/utab"))
     actual = [row for row in rows if isinstance(row, Request)]
     errors = [row for row in rows if isinstance(row, ParseError)]
     return replace(
         snapshot,
         stats=stats,
-        requests=(*actual, *found.requests),
-        settings=tuple(found.settings),
-        maps=tuple(found.maps),
+        requests=(*actual, *collected.requests),
+        settings=tuple(collected.settings),
+        maps=tuple(collected.maps),
         kernel=parse_release(root.read_or_empty("proc/sys/kernel/osrelease").strip()),
         distribution=parse_os_release(root.read_or_empty("etc/os-release")),
-        problems=(*snapshot.problems, *problems, *errors, *found.problems),
+        problems=(*snapshot.problems, *problems, *errors, *collected.problems),
     )
 
 
@@ -99,16 +99,16 @@ def observe_superblocks(root: Root, *, deep: bool, between: Callable[[], None] =
 
 
 def _superblocks(root: Root, *, deep: bool, between: Callable[[], None] = nothing) -> Snapshot:
-    found = _Found(bdi.identities(root))
+    seen = _Found(bdi.identities(root))
     between()
-    _look(root, found, root.view, between)
+    _look(root, seen, root.view, between)
     if deep:
         for view in other_views(root, between):
-            _look(root, found, view.folder, between)
+            _look(root, seen, view.folder, between)
     records = State(root).all()
     superblocks = []
-    for device in found.devices:
-        superblocks.append(_superblock(root, found, device, records))
+    for device in seen.devices:
+        superblocks.append(_superblock(root, seen, device, records))
         between()
     azure = root.read_or_empty("sys/class/dmi/id/chassis_asset_tag").strip() == AZURE_TAG
     return Snapshot(
@@ -116,7 +116,7 @@ def _superblocks(root: Root, *, deep: bool, between: Callable[[], None] = nothin
         tunnels=_tunnels(root, tuple(superblocks)),
         azure=azure,
         page_kb=bdi.PAGE_KB,
-        problems=tuple(found.problems),
+        problems=tuple(seen.problems),
         root=root.prefix,
     )
 
@@ -169,23 +169,23 @@ def observe_servers(root: Root) -> tuple[Server, ...]:
     return tuple(row for row in rows if isinstance(row, Server))
 
 
-def _look(root: Root, found: _Found, view: str, between: Callable[[], None]) -> None:
+def _look(root: Root, seen: _Found, view: str, between: Callable[[], None]) -> None:
     """Add what one process sees; every sandboxed service has copies of all mounts, which tell nothing new.
 
     Volumes come first: a mount that shows afterwards is then in mountinfo.
     """
     folder = f"{view}/net/nfsfs"
-    volumes = found.good(parse_volumes(root.read_or_empty(f"{folder}/volumes"), f"/{folder}/volumes"))
-    servers = found.good(parse_servers(root.read_or_empty(f"{folder}/servers"), f"/{folder}/servers"))
+    volumes = seen.good(parse_volumes(root.read_or_empty(f"{folder}/volumes"), f"/{folder}/volumes"))
+    servers = seen.good(parse_servers(root.read_or_empty(f"{folder}/servers"), f"/{folder}/servers"))
     names = tuple(server for server in servers if isinstance(server, Server))
     for volume in volumes:
-        if isinstance(volume, Volume) and volume.device in found.identities:
-            found.volumes.setdefault(volume.device, (volume, names))
+        if isinstance(volume, Volume) and volume.device in seen.identities:
+            seen.volumes.setdefault(volume.device, (volume, names))
     between()
     text = root.read_or_empty(f"{view}/mountinfo")
-    for mount in found.good(parse_mountinfo(text, f"/{view}/mountinfo")):
+    for mount in seen.good(parse_mountinfo(text, f"/{view}/mountinfo")):
         if isinstance(mount, Mount):
-            known = found.mounts.setdefault(mount.device, [])
+            known = seen.mounts.setdefault(mount.device, [])
             if view == root.view or not any(_alike(mount, other) for other in known):
                 known.append(mount)
     between()
@@ -196,27 +196,27 @@ def _alike(mount: Mount, other: Mount) -> bool:
     return (mount.point, mount.root, mount.source) == (other.point, other.root, other.source)
 
 
-def _superblock(root: Root, found: _Found, device: str, records: dict[str, Record]) -> Superblock:
-    inode = found.identities.get(device)
-    volume, servers = found.volumes.get(device, (None, ()))
+def _superblock(root: Root, seen: _Found, device: str, records: dict[str, Record]) -> Superblock:
+    inode = seen.identities.get(device)
+    volume, servers = seen.volumes.get(device, (None, ()))
     record = records.get(device)
     return Superblock(
         device=device,
         bdi=inode,
-        read_ahead_kb=None if inode is None else _read_ahead(root, found, device),
-        mounts=tuple(found.mounts.get(device, ())),
+        read_ahead_kb=None if inode is None else _read_ahead(root, seen, device),
+        mounts=tuple(seen.mounts.get(device, ())),
         volume=volume,
         servers=servers,
         record=record if record is not None and record.bdi == inode else None,
     )
 
 
-def _read_ahead(root: Root, found: _Found, device: str) -> int | None:
+def _read_ahead(root: Root, seen: _Found, device: str) -> int | None:
     name = f"{bdi.FOLDER}/{device}/read_ahead_kb"
     try:
         return parse_read_ahead(root.read(name), "/" + name)
     except ParseError as error:
-        found.problems.append(error)
+        seen.problems.append(error)
     except OSError:
         pass
     return None

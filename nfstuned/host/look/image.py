@@ -37,17 +37,17 @@ _PRESETS = (
 
 def observe_image(root: Root) -> Snapshot:
     """Return what an image's files ask for, and its newest kernel; no kernel runs that could have mounts."""
-    found = observe_intent(root, ())
+    collected = observe_intent(root, ())
     releases = list(_installed(root))
     return Snapshot(
-        requests=tuple(found.requests),
-        settings=tuple(found.settings),
-        maps=tuple(found.maps),
+        requests=tuple(collected.requests),
+        settings=tuple(collected.settings),
+        maps=tuple(collected.maps),
         kernel=parse_release(releases[-1]) if releases else None,
         distribution=parse_os_release(
             root.read_or_empty("etc/os-release") or root.read_or_empty("usr/lib/os-release")
         ),
-        problems=tuple(found.problems),
+        problems=tuple(collected.problems),
         root=root.prefix,
     )
 

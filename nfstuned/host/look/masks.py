@@ -48,8 +48,8 @@ def _settings(root: Root) -> tuple[Setting, ...]:
     """
     table = root.read(f"{root.view}/mountinfo")
     mounts = (*parse_mountinfo(table, family=NFS), *parse_mountinfo(table, family=SMB))
-    found = Collected()
-    MountConf(root, [mount.point for mount in mounts if isinstance(mount, Mount)], found, NFS_CONF).read()
-    if found.unread:
-        raise OSError(errno.EIO, "; ".join(found.unread))
-    return tuple(found.settings)
+    collected = Collected()
+    MountConf(root, [mount.point for mount in mounts if isinstance(mount, Mount)], collected, NFS_CONF).read()
+    if collected.unread:
+        raise OSError(errno.EIO, "; ".join(collected.unread))
+    return tuple(collected.settings)

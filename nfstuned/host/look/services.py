@@ -125,7 +125,7 @@ def _drop_ins(root: Root) -> list[tuple[str, str]]:
 
     Of one name that of all mounts is the weakest, then the folder counts, then how much of the path is named.
     """
-    found = [
+    lines = [
         (drop, scope != _EVERY_MOUNT, strength, len(scope), scope)
         for strength, folder in enumerate(_UNIT_FOLDERS)
         for scope in root.names(folder)
@@ -134,5 +134,5 @@ def _drop_ins(root: Root) -> list[tuple[str, str]]:
         if drop.endswith(".conf")
     ]
     return [
-        (f"{_UNIT_FOLDERS[strength]}/{scope}/{drop}", scope) for drop, _, strength, _, scope in sorted(found)
+        (f"{_UNIT_FOLDERS[strength]}/{scope}/{drop}", scope) for drop, _, strength, _, scope in sorted(lines)
     ]

@@ -14,8 +14,8 @@ FOLDER = "proc/fs/cifs"
 def observe_others(root: Root) -> tuple[Mount, ...]:
     """Return the live SMB mounts."""
     name = f"{root.view}/mountinfo"
-    found = parse_mountinfo(root.read_or_empty(name), f"/{name}", SMB)
-    return tuple(mount for mount in found if isinstance(mount, Mount))
+    mounts = parse_mountinfo(root.read_or_empty(name), f"/{name}", SMB)
+    return tuple(mount for mount in mounts if isinstance(mount, Mount))
 
 
 def observe_smb(root: Root) -> tuple[SmbSession, ...]:
@@ -32,11 +32,15 @@ def observe_operations(root: Root) -> tuple[SmbOps, ...]:
 
 
 def operations_between(before: tuple[SmbOps, ...], after: tuple[SmbOps, ...]) -> tuple[SmbOps, ...]:
-    """Return what was sent to each share between two looks; one whose counters went back is left out."""
-    first = {one.share: one for one in before}
-    found = (
-        SmbOps(one.share, one.metadata - first[one.share].metadata, one.data - first[one.share].data)
-        for one in after
-        if one.share in first
+    """Return what was sent to each share between two looks; a share whose counters went back is left out."""
+    first = {operations.share: operations for operations in before}
+    grown = (
+        SmbOps(
+            operations.share,
+            operations.metadata - first[operations.share].metadata,
+            operations.data - first[operations.share].data,
+        )
+        for operations in after
+        if operations.share in first
     )
-    return tuple(one for one in found if one.metadata >= 0 and one.data >= 0)
+    return tuple(operations for operations in grown if operations.metadata >= 0 and operations.data >= 0)

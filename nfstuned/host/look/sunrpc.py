@@ -43,11 +43,11 @@ def observe_switch(root: Root, device: str) -> SwitchSeen | None:
     text = root.read_or_empty(file)
     if not text:
         return None
-    names = [one for one in root.names(folder) if one.startswith(_FOLDER)]
+    names = [entry for entry in root.names(folder) if entry.startswith(_FOLDER)]
     return SwitchSeen(
         name,
         parse_switch_info(text, root.shown(file)),
-        tuple(_xprt(root, folder, one) for one in names),
+        tuple(_xprt(root, folder, entry) for entry in names),
         grows=root.exists(f"{folder}/add_xprt"),
     )
 

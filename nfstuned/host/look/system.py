@@ -28,7 +28,7 @@ _INODES = "nfs_inode_cache"
 def observe_system(root: Root, *, image: bool) -> System:
     """Return it; of an image nothing that only a running kernel knows."""
     helpers = (name for name in _HELPERS if any(root.executable(f"{folder}/{name}") for folder in _PROGRAMS))
-    found = System(
+    system = System(
         settings=_settings(root),
         helpers=frozenset(helpers),
         daemon=observe_unit(root, "nfstuned.service", image=image),
@@ -36,31 +36,31 @@ def observe_system(root: Root, *, image: bool) -> System:
         nfs_utils=observe_nfs_utils(root),
     )
     if image:
-        return at_first_boot(root, found)
+        return at_first_boot(root, system)
     return System(
         parameters=_parameters(root),
-        settings=found.settings,
+        settings=system.settings,
         cmdline=root.read_or_empty("proc/cmdline").strip(),
         cpus=parse_cpu_list(root.read_or_empty("sys/devices/system/cpu/online")),
         nfs_inodes=parse_slabinfo(root.read_or_empty("proc/slabinfo")).get(_INODES),
         fips=root.read_or_empty("proc/sys/crypto/fips_enabled").strip() == "1",
-        helpers=found.helpers,
-        daemon=found.daemon,
-        tls=found.tls,
-        nfs_utils=found.nfs_utils,
+        helpers=system.helpers,
+        daemon=system.daemon,
+        tls=system.tls,
+        nfs_utils=system.nfs_utils,
     )
 
 
 def _parameters(root: Root) -> dict[str, str]:
-    found = {
+    values = {
         f"{module}.{name}": root.read_or_empty(f"{folder}/{name}").strip()
         for module, folder in _PARAMETERS.items()
         for name in root.names(folder)
     }
     # The same numbers once more where sunrpc has them as sysctls, and a few that it has only there.
     for name in root.names(_SYSCTLS):
-        found[f"sunrpc.{name}"] = root.read_or_empty(f"{_SYSCTLS}/{name}").strip()
-    return {name: value for name, value in found.items() if value}
+        values[f"sunrpc.{name}"] = root.read_or_empty(f"{_SYSCTLS}/{name}").strip()
+    return {name: value for name, value in values.items() if value}
 
 
 def _settings(root: Root) -> tuple[KernelSetting, ...]:

@@ -67,7 +67,7 @@ class MountUnits:
             changes = self._drop_ins(name)
             if changes:
                 items = mount_request(name, [*_as_unit(item), *changes], self.specifiers)
-                self.found.add(_mounted_by(one, item) for one in items)
+                self.found.add(_mounted_by(request, item) for request in items)
             else:
                 self.found.requests.append(item)
 

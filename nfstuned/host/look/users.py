@@ -65,7 +65,7 @@ class Holders:
 
     def spaces(self) -> tuple[Space, ...]:
         """Return the other mount namespaces that some process lives in."""
-        others = (found for number, found in self._spaces.items() if number != self._own)
+        others = (space for number, space in self._spaces.items() if number != self._own)
         return tuple(Space(process, nodes) for process, nodes in others if nodes)
 
     def uses(self, devices: frozenset[str]) -> tuple[BusyUse, ...]:

@@ -27,9 +27,9 @@ def observe_writers(root: Root, mounted: Sequence[str] = ()) -> tuple[Setting, .
 
 
 def _nfsrahead(root: Root, mounted: Sequence[str]) -> Iterator[Setting]:
-    found = Collected()
-    MountConf(root, mounted, found, NFS_CONF).read()
-    for setting in found.settings:
+    collected = Collected()
+    MountConf(root, mounted, collected, NFS_CONF).read()
+    for setting in collected.settings:
         if setting.section == NFSRAHEAD and setting.argument is None:
             yield setting
 
@@ -56,7 +56,7 @@ def _tuned(root: Root) -> Iterator[Setting]:
     for name in root.read_or_empty("etc/tuned/active_profile").split():
         for setting in _tuned_profile(root, name, seen):
             merged[setting.section, posixpath.normpath(setting.name)] = setting
-    types = {section: one.value for (section, name), one in merged.items() if name == "type"}
+    types = {section: line.value for (section, name), line in merged.items() if name == "type"}
     for (section, path), setting in merged.items():
         if types.get(section, section) == "sysfs" and _BDI.fullmatch(path):
             yield replace(setting, section=TUNED, name=path)

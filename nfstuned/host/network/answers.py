@@ -92,9 +92,9 @@ def _addresses(questions: Questions, answers: Iterable[Answer]) -> tuple[str, ..
 def _places(questions: Questions, answers: Iterable[Answer]) -> Mapping[Place, tuple[Place, ...]]:
     """Return each server's addresses and port; a server whose name has no address is left out."""
     known = {answer.host: answer.addresses for answer in answers}
-    found: dict[Place, tuple[Place, ...]] = {}
+    places: dict[Place, tuple[Place, ...]] = {}
     for host, port in questions.servers:
         addresses = (host,) if is_address(host) else known.get(host, ())
         if addresses:
-            found[host, port] = tuple((address, port) for address in addresses)
-    return found
+            places[host, port] = tuple((address, port) for address in addresses)
+    return places

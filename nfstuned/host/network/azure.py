@@ -20,8 +20,8 @@ def vm_size(url: str = URL, seconds: float = DEADLINE_S) -> tuple[str | None, st
 
     The service answers on the machine's own host; its address is link-local and leaves no subnet.
     """
-    found = parallel({"size": lambda: _ask(url, seconds)}, seconds)
-    size, problem = found.get("size", (None, f"no answer within {seconds:g} s"))
+    answers = parallel({"size": lambda: _ask(url, seconds)}, seconds)
+    size, problem = answers.get("size", (None, f"no answer within {seconds:g} s"))
     return size, f"VM size from Azure's metadata service: {problem}" if problem else ""
 
 

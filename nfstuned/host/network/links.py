@@ -89,7 +89,7 @@ class Rtnetlink:
         answers: list[_Message] = []
         while not answers or (flags and answers[-1].kind != _DONE):
             received = _messages(self._socket.recv(_MOST_BYTES))
-            answers += (one for one in received if one.number == self._number)
+            answers += (message for message in received if message.number == self._number)
         return answers
 
 
@@ -122,9 +122,9 @@ def _codec(name: str) -> Any:  # noqa: ANN401 - as above
 
 def _import_alone(module: str) -> None:
     """Import a module of pyroute2 while an empty package stands for pyroute2's own, which imports all."""
-    found = PathFinder.find_spec("pyroute2")
+    spec = PathFinder.find_spec("pyroute2")
     stand_in = ModuleType("pyroute2")
-    stand_in.__path__ = list(found.submodule_search_locations or ()) if found else []
+    stand_in.__path__ = list(spec.submodule_search_locations or ()) if spec else []
     sys.modules["pyroute2"] = stand_in
     try:
         import_module(module)

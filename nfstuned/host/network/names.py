@@ -50,14 +50,14 @@ def parallel(jobs: Mapping[Key, Callable[[], Value]], seconds: float) -> dict[Ke
 
     for _ in range(min(len(jobs), THREADS)):
         Thread(target=work, daemon=True).start()
-    found: dict[Key, Value] = {}
-    while len(found) < len(jobs):
+    values: dict[Key, Value] = {}
+    while len(values) < len(jobs):
         try:
             key, value = done.get(timeout=max(end - time.monotonic(), 0))
         except Empty:
             break
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 DEADLINE_S = 3.0
@@ -117,31 +117,31 @@ def _own(root: Root, names: Sequence[str]) -> dict[str, Answer]:
     Which addresses this host and its gateway have is not looked for.
     """
     hostname = root.read_or_empty("proc/sys/kernel/hostname").strip().lower()
-    found: dict[str, Answer] = {}
+    answers: dict[str, Answer] = {}
     for name in names:
         if f".{name.removesuffix('.localdomain')}".endswith(".localhost"):
-            found[name] = Answer(name, _LOOPBACK)
+            answers[name] = Answer(name, _LOOPBACK)
         elif name in {hostname or "_gateway", "_gateway", "_outbound"}:
-            found[name] = Answer(name, error="systemd answers for it, and was not asked", final=False)
-    return found
+            answers[name] = Answer(name, error="systemd answers for it, and was not asked", final=False)
+    return answers
 
 
 def _answer(
     name: str, sources: tuple[str, ...], known: Mapping[str, tuple[str, ...]], told: Mapping[str, _Names]
 ) -> Answer:
     """Return the first source's answer that has addresses, else why there is none."""
-    found = _Names(error="not in /etc/hosts, and nsswitch.conf leaves DNS out")
+    answer = _Names(error="not in /etc/hosts, and nsswitch.conf leaves DNS out")
     for source in sources:
         if source == "files" and name in known:
             return Answer(name, known[name])
         if source == "dns" and name in told:
-            found = told[name]
-            if found.addresses:
+            answer = told[name]
+            if answer.addresses:
                 break
     others = [source for source in sources if not _knows_nothing(source, name)]
-    if found.addresses or not others:
-        return Answer(name, found.addresses, found.chain, found.error, found.final)
-    return Answer(name, (), found.chain, f"{found.error}; not asked: {', '.join(others)}", final=False)
+    if answer.addresses or not others:
+        return Answer(name, answer.addresses, answer.chain, answer.error, answer.final)
+    return Answer(name, (), answer.chain, f"{answer.error}; not asked: {', '.join(others)}", final=False)
 
 
 def _knows_nothing(source: str, name: str) -> bool:
@@ -161,8 +161,8 @@ def _ask_dns(root: Root, names: Sequence[str], seconds: float, port: int) -> dic
     jobs: dict[str, Callable[[], _Names]] = {
         name: partial(_search, resolver, name, end, late) for name in names
     }
-    found = parallel(jobs, seconds)
-    return {name: found.get(name, late) for name in names}
+    answers = parallel(jobs, seconds)
+    return {name: answers.get(name, late) for name in names}
 
 
 def _search(resolver: Resolver, name: str, end: float, late: _Names) -> _Names:
@@ -181,7 +181,7 @@ def _search(resolver: Resolver, name: str, end: float, late: _Names) -> _Names:
         return _Names(error=f"not a host name: {error}")
     as_written, tried = written.derelativize(dns.name.root), list[_Names]()
     for candidate in candidates:
-        if all(one.final or _SERVFAIL in one.error for one in tried) or candidate == as_written:
+        if all(answer.final or _SERVFAIL in answer.error for answer in tried) or candidate == as_written:
             tried.append(_query_all(resolver, candidate, end, late))
             if tried[-1].addresses:
                 return tried[-1]
@@ -196,13 +196,13 @@ def _candidates(resolver: Resolver, written: Name) -> list[Name]:
     as_written = written.derelativize(dns.name.root)
     if written.is_absolute():
         return [as_written]
-    found: dict[Name, None] = {}
+    searched: dict[Name, None] = {}
     if len(written) > (1 if resolver.ndots is None else resolver.ndots):
-        found[as_written] = None
+        searched[as_written] = None
     for domain in resolver.search or [resolver.domain]:
         with suppress(dns.exception.DNSException):  # too long together
-            found[written.derelativize(domain)] = None
-    return list(found | {as_written: None})
+            searched[written.derelativize(domain)] = None
+    return list(searched | {as_written: None})
 
 
 def _query_all(resolver: Resolver, name: Name, end: float, late: _Names) -> _Names:
@@ -210,17 +210,17 @@ def _query_all(resolver: Resolver, name: Name, end: float, late: _Names) -> _Nam
     jobs: dict[str, Callable[[], _Names]] = {
         kind: partial(_query, resolver, name, kind, end) for kind in TYPES
     }
-    found = parallel(jobs, max(end - time.monotonic(), 0))
-    return _join([found.get(kind, late) for kind in TYPES], late)
+    answers = parallel(jobs, max(end - time.monotonic(), 0))
+    return _join([answers.get(kind, late) for kind in TYPES], late)
 
 
 def _verdict(tried: Sequence[_Names], *, written_first: bool) -> _Names:
     """Return why no candidate has an address, as glibc does; a doubt about one of them is a doubt."""
-    chain = max((one.chain for one in tried), key=len)
-    doubt = next((one for one in tried if not one.final), None)
+    chain = max((answer.chain for answer in tried), key=len)
+    doubt = next((answer for answer in tried if not answer.final), None)
     if doubt is not None:
         return replace(doubt, chain=chain)
-    empty = next((one for one in tried if one.error == _NO_ADDRESS), tried[-1])
+    empty = next((answer for answer in tried if answer.error == _NO_ADDRESS), tried[-1])
     return replace(tried[0] if written_first else empty, chain=chain)
 
 
@@ -274,14 +274,14 @@ def _chain(message: QueryMessage) -> tuple[str, ...]:
     return tuple(alias[0].target.to_text(omit_final_dot=True).lower() for alias in aliases)
 
 
-def _join(found: Sequence[_Names], late: _Names) -> _Names:
+def _join(answers: Sequence[_Names], late: _Names) -> _Names:
     """Return what the record types say together: any address counts; a name that is not has no types."""
-    addresses = tuple(address for one in found for address in one.addresses)
-    chain = max((one.chain for one in found), key=len)
+    addresses = tuple(address for answer in answers for address in answer.addresses)
+    chain = max((answer.chain for answer in answers), key=len)
     if addresses:
         return _Names(addresses, chain)
-    verdicts = [one.error for one in found if one.final]
-    if len(verdicts) == len(found) or _NO_NAME in verdicts:
+    verdicts = [answer.error for answer in answers if answer.final]
+    if len(verdicts) == len(answers) or _NO_NAME in verdicts:
         return _Names((), chain, next((error for error in verdicts if error != _NO_ADDRESS), _NO_ADDRESS))
-    error = next(one.error for one in found if not one.final)
+    error = next(answer.error for answer in answers if not answer.final)
     return _Names((), chain, error or late.error, final=False)

@@ -35,25 +35,27 @@ def reach(servers: Sequence[Sequence[Place]], seconds: float = DEADLINE_S) -> tu
 def _attempt(places: Iterable[Place], seconds: float) -> dict[Place, Reach]:
     end = time.monotonic() + seconds
     waiting = list(places)[::-1]
-    found: dict[Place, Reach] = {}
+    reaches: dict[Place, Reach] = {}
     with selectors.DefaultSelector() as selector:
         while True:
             left = end - time.monotonic()
             # A late start would call a slow server dead.
             while waiting and len(selector.get_map()) < AT_ONCE and left > seconds / 2:
-                _start(selector, waiting.pop(), found)
+                _start(selector, waiting.pop(), reaches)
             if not selector.get_map() or left <= 0:
                 break
             for key, _ in selector.select(left):
-                found[key.data] = _verdict(key.data, _close(selector, key))
+                reaches[key.data] = _verdict(key.data, _close(selector, key))
         for key in list(selector.get_map().values()):
             _close(selector, key)
             address, port = key.data
-            found[address, port] = Reach(address, port, Reachable.TIMEOUT, f"no answer within {seconds:g} s")
-    return found
+            reaches[address, port] = Reach(
+                address, port, Reachable.TIMEOUT, f"no answer within {seconds:g} s"
+            )
+    return reaches
 
 
-def _start(selector: selectors.BaseSelector, place: Place, found: dict[Place, Reach]) -> None:
+def _start(selector: selectors.BaseSelector, place: Place, reaches: dict[Place, Reach]) -> None:
     """Begin to connect; a refusal on this machine itself is known at once."""
     address, port = place
     try:
@@ -63,14 +65,14 @@ def _start(selector: selectors.BaseSelector, place: Place, found: dict[Place, Re
         sock = socket.socket(family, kind | socket.SOCK_NONBLOCK, protocol)
     except OSError as error:
         if error.errno not in (errno.EMFILE, errno.ENFILE):  # ours, not the server's
-            found[place] = Reach(address, port, Reachable.UNREACHABLE, error.strerror or str(error))
+            reaches[place] = Reach(address, port, Reachable.UNREACHABLE, error.strerror or str(error))
         return
     code = sock.connect_ex(target)
     if code in (0, errno.EINPROGRESS):
         selector.register(sock.detach(), selectors.EVENT_WRITE, place)
         return
     sock.close()
-    found[place] = _verdict(place, code)
+    reaches[place] = _verdict(place, code)
 
 
 def _close(selector: selectors.BaseSelector, key: selectors.SelectorKey) -> int:

@@ -63,11 +63,11 @@ def from_files(path: str, since_s: float | None) -> Found:
 
 
 def _of_entry(entry: Entry) -> Sample | ParseError:
-    found = parse_entry(fields(entry), "")
-    if isinstance(found, Sample):
-        return found
+    sample = parse_entry(fields(entry), "")
+    if isinstance(sample, Sample):
+        return sample
     when = datetime.fromtimestamp(moment(entry), timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")
-    return ParseError(f"journal entry of {when} UTC", 0, found.message)
+    return ParseError(f"journal entry of {when} UTC", 0, sample.message)
 
 
 def _with_older(path: str) -> list[str]:
@@ -76,11 +76,11 @@ def _with_older(path: str) -> list[str]:
     older: list[tuple[str, int, str]] = []
     there = set(os.listdir(folder or "."))
     for other in there:
-        found = _ASIDE.fullmatch(other, len(name)) if other.startswith(name) else None
+        match = _ASIDE.fullmatch(other, len(name)) if other.startswith(name) else None
         # While gzip makes `path.2.gz`, `path.2` is there as well, and whole.
-        if found and not (found["compressed"] and other.removesuffix(found["compressed"]) in there):
-            age = found["date"] or "9"  # names with a date are older than numbered ones
-            older.append((age, -int(found["number"] or 0), os.path.join(folder, other)))
+        if match and not (match["compressed"] and other.removesuffix(match["compressed"]) in there):
+            age = match["date"] or "9"  # names with a date are older than numbered ones
+            older.append((age, -int(match["number"] or 0), os.path.join(folder, other)))
     files = [other for *_, other in sorted(older)]
     # Between logrotate and the next sample there are only older ones.
     return files if files and not os.path.lexists(path) else [*files, path]
@@ -127,7 +127,7 @@ def _decompressed(file: BinaryIO) -> BinaryIO:
     return file if opener is None else cast("BinaryIO", opener(file))
 
 
-def _since(found: Found, since_s: float | None) -> Found:
-    for item in found:
+def _since(kept: Found, since_s: float | None) -> Found:
+    for item in kept:
         if since_s is None or isinstance(item, ParseError) or item.time >= since_s:
             yield item

@@ -100,7 +100,7 @@ def _as_it_is(value: object) -> object:
 
 def _demand_access(root: Root) -> None:
     """Raise OSError where there is no journal, or none that this user may read: the library tells neither."""
-    found, denied = 0, 0
+    readable, denied = 0, 0
     for folder in JOURNALS:
         for machine in root.names(folder):
             try:
@@ -113,6 +113,6 @@ def _demand_access(root: Root) -> None:
             for name in names:
                 if name.startswith("system") and name.endswith(".journal"):
                     allowed = os.access(root.path(f"{folder}/{machine}/{name}"), os.R_OK, effective_ids=True)
-                    found, denied = found + allowed, denied + (not allowed)
-    if not found:
+                    readable, denied = readable + allowed, denied + (not allowed)
+    if not readable:
         raise OSError(errno.EACCES if denied else errno.ENOENT, _DENIED if denied else _NONE)

@@ -171,8 +171,8 @@ class _Checker:
             table = model.model_validate(value)
         except ValidationError as error:
             self.problems.extend(
-                self.document.problem((*path, *found["loc"]), *_explained(model, found))
-                for found in error.errors(include_url=False)
+                self.document.problem((*path, *details["loc"]), *_explained(model, details))
+                for details in error.errors(include_url=False)
             )
             return None
         return {key: getattr(table, key) for key in table.model_fields_set}
@@ -182,14 +182,14 @@ class _Checker:
         if not isinstance(values, list):
             self.problems.append(self.document.problem(("policy",), values, "allowed: [[policy]] entries"))
             return []
-        found: list[_Entry] = []
+        entries: list[_Entry] = []
         for number, value in enumerate(values):
             entry = self.table(("policy", number), PolicyTable, value)
             profile = value.get("profile") if isinstance(value, dict) else None
             if isinstance(profile, str):
                 assignment = None if entry is None else self._assignment(number, entry)
-                found.append(_Entry(self.document, number, profile, assignment))
-        return found
+                entries.append(_Entry(self.document, number, profile, assignment))
+        return entries
 
     def _assignment(self, number: int, entry: dict[str, Any]) -> Assignment:
         match: MatchTable = entry["match"]

@@ -52,10 +52,10 @@ def parse_toml(file: str, text: str) -> Document:
     try:
         values = tomllib.loads(text)
     except ValueError as error:
-        found = _AT.fullmatch(str(error))
-        what = found["what"] if found else str(error)
+        match = _AT.fullmatch(str(error))
+        what = match["what"] if match else str(error)
         rows = text.split("\n")
-        number = int(found["line"]) if found and found["line"] else len(rows)
+        number = int(match["line"]) if match and match["line"] else len(rows)
         row = rows[number - 1].strip()
         raise ConfigError((f"{file}:{number}: {shown(row)}: not TOML: {what}",)) from None
     return Document(file, values, _lines(text))

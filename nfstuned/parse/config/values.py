@@ -30,10 +30,10 @@ _NUMERIC = re.compile(r"[0-9.]+")
 
 def duration(value: object) -> float:
     """Return the seconds of "60s", "5m" or "1h", at most a day; "0" is 0."""
-    found = re.fullmatch(DURATION, value) if isinstance(value, str) else None
-    if found is None:
+    match = re.fullmatch(DURATION, value) if isinstance(value, str) else None
+    if match is None:
         raise ValueError
-    text = found[1]
+    text = match[1]
     seconds = 0 if text == "0" else int(text[:-1]) * _UNITS[text[-1]]
     if seconds > _LONGEST_S:
         raise ValueError
@@ -107,10 +107,10 @@ def _instead(pattern: str) -> str:
 
 def listen_address(value: object) -> str:
     """Return an address with its port, or "unix:" and the path of a socket, as it is."""
-    found = re.fullmatch(LISTEN, value) if isinstance(value, str) else None
-    if found is None:
+    match = re.fullmatch(LISTEN, value) if isinstance(value, str) else None
+    if match is None:
         raise ValueError
-    text = found[0]
+    text = match[0]
     if text.startswith("unix:"):
         path = text.removeprefix("unix:")
         if not _plain(path) or len(path.encode()) > _SOCKET_LONGEST:

@@ -101,20 +101,20 @@ def _item(content: str, file: str, number: int) -> MapEntry | MapInclude | Parse
 
 def _master_item(entry: MapEntry) -> AutoMap | ParseError:
     point = entry.key.rstrip("/") or "/"
-    found = _MAP.match(entry.text)
-    if found is None or not point.startswith("/"):
+    match = _MAP.match(entry.text)
+    if match is None or not point.startswith("/"):
         return ParseError(entry.file, entry.line, f"no mount point and map: {quoted(entry.key)}")
-    kind, name = found["kind"] or "", found["name"]
+    kind, name = match["kind"] or "", match["name"]
     if name in ("-hosts", "-null"):
         kind = name[1:]
-    options = entry.text[found.end() :]
+    options = entry.text[match.end() :]
     variables = dict(_DEFINITION.findall(options))
     for pattern in (_DEFINITION, _WITH_NUMBER, _DAEMONS):
         options = pattern.sub(" ", options)
     mount = [o for word in options.split() for o in word.removeprefix("-").split(",") if o not in _PSEUDO]
     kept = ",".join(option for option in mount if option and not option.startswith("timeout="))
     name = unquote(name)
-    return AutoMap(point, kind, found["format"] or "", name, kept, entry.file, entry.line, variables)
+    return AutoMap(point, kind, match["format"] or "", name, kept, entry.file, entry.line, variables)
 
 
 def unquote(text: str) -> str:
@@ -163,7 +163,7 @@ def mount_requests(
     key = _KEY_MARK if wildcard else re.sub(r"(\s)", r"\\\1", entry.key)
     words = _WORD.findall(_expand(entry.text, key, {**variables, **auto.variables}))
     base = entry.key if direct else f"{auto.point}/{entry.key}"
-    found: list[Request | ParseError] = []
+    requests: list[Request | ParseError] = []
     for part in _parts(words):
         bad = next((location for location in part.locations if not _located(location)), None)
         if bad is not None or not part.locations:
@@ -171,11 +171,11 @@ def mount_requests(
             return (ParseError(entry.file, entry.line, f"{what}, in the entry of {quoted(entry.key)}"),)
         point = (base + part.offset).rstrip("/")
         options = ",".join(option for option in (auto.options, *part.options) if option)
-        found += [
+        requests += [
             Request(source, point, asked, entry.file, entry.line, wildcard, fstype, Maker.AUTOFS)
             for source, asked, fstype in _sources(part.locations, options)
         ]
-    return tuple(found)
+    return tuple(requests)
 
 
 def _expand(text: str, key: str, variables: Mapping[str, str]) -> str:

@@ -30,19 +30,21 @@ def parse_fstab(text: str, file: str = FSTAB) -> tuple[Request | ParseError, ...
     can end with CR and LF, and what stands behind the sixth field does not count. A line without a type is an
     error, because it could be anything; one of another type is none of ours, whatever else is wrong with it.
     """
-    found: list[Request | ParseError] = []
+    requests: list[Request | ParseError] = []
     for position, line in enumerate(text.split("\n"), 1):
         fields = [field for field in _BLANK.split(line.removesuffix("\r")) if field]
         if not fields or fields[0].startswith("#") or _is_other(fields):
             continue
         problem = _problem(fields)
         if problem:
-            found.append(ParseError(file, position, problem))
+            requests.append(ParseError(file, position, problem))
             continue
         source, point, named, options = (unescape(token) for token in (*fields[:_NUMBERS], "")[:_NUMBERS])
         fstype = mounted_type(named, source)
-        found.append(Request(source, point, options, file, position, fstype=fstype, guessed=named != fstype))
-    return tuple(found)
+        requests.append(
+            Request(source, point, options, file, position, fstype=fstype, guessed=named != fstype)
+        )
+    return tuple(requests)
 
 
 def _is_other(fields: list[str]) -> bool:
@@ -82,7 +84,7 @@ _NFS = ("addr", "vers")
 
 def parse_utab(text: str, file: str = FILE) -> tuple[Request | ParseError, ...]:
     """Return the NFS mounts' requests in the file's order, with the options that mount.nfs settled on."""
-    found: list[Request | ParseError] = []
+    requests: list[Request | ParseError] = []
     for position, line in enumerate(text.split("\n"), 1):
         values = dict(field.partition("=")[::2] for field in line.split(" "))
         options = unescape(values.get("ATTRS", ""))
@@ -90,10 +92,12 @@ def parse_utab(text: str, file: str = FILE) -> tuple[Request | ParseError, ...]:
             continue
         source, point = values.get("SRC"), values.get("TARGET")
         if source and point:
-            found.append(Request(unescape(source), unescape(point), options, file, position))
+            requests.append(Request(unescape(source), unescape(point), options, file, position))
         else:
-            found.append(ParseError(file, position, f"neither SRC nor TARGET may be missing: {quoted(line)}"))
-    return tuple(found)
+            requests.append(
+                ParseError(file, position, f"neither SRC nor TARGET may be missing: {quoted(line)}")
+            )
+    return tuple(requests)
 
 
 _PARSE_ERROR = re.compile(r"^findmnt: .*: (parse error at line \d+)", re.MULTILINE)
@@ -109,11 +113,11 @@ def parse_verify(output: str, errors: str) -> Counter[str] | None:
     """
     if not _SUMMARY.search(output) and not _SUMMARY.search(errors):
         return None
-    found = Counter(_PARSE_ERROR.findall(errors))
+    reasons = Counter(_PARSE_ERROR.findall(errors))
     point = ""
     for line in output.splitlines():
         if not line.startswith((" ", "\t")):
             point = line
         elif line.lstrip().startswith(_ERROR):
-            found[f"{point}: {line.lstrip().removeprefix(_ERROR).lstrip()}"] += 1
-    return found
+            reasons[f"{point}: {line.lstrip().removeprefix(_ERROR).lstrip()}"] += 1
+    return reasons

@@ -149,6 +149,6 @@ _DROP_INS = b"conf_init_dir: "
 
 def parse_mount_nfs(program: bytes) -> NfsUtils:
     """Return what the file of mount.nfs tells; without a version where it is another program."""
-    found = _VERSION.search(program)
-    version = tuple(int(part) for part in found[1].split(b".")) if found else None
+    match = _VERSION.search(program)
+    version = tuple(int(part) for part in match[1].split(b".")) if match else None
     return NfsUtils(version, _DROP_INS in program)

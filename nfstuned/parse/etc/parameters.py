@@ -16,7 +16,7 @@ def parse_modprobe(text: str, file: str) -> tuple[KernelSetting, ...]:
     modprobe adds one line's parameters to another's, and the kernel takes the last one of a name. A module's
     name is the same with hyphens and with underscores.
     """
-    found: list[KernelSetting] = []
+    settings: list[KernelSetting] = []
     for number, line in _lines(text):
         words = line.split(maxsplit=2)
         if len(words) != 3 or words[0] != "options":  # noqa: PLR2004 - the word, a module, its parameters
@@ -24,8 +24,8 @@ def parse_modprobe(text: str, file: str) -> tuple[KernelSetting, ...]:
         module = words[1].replace("-", "_")
         for token in _PARAMETER.findall(words[2]):
             name, _, value = token.partition("=")
-            found.append(KernelSetting(f"{module}.{name.replace('-', '_')}", value, file, number))
-    return tuple(found)
+            settings.append(KernelSetting(f"{module}.{name.replace('-', '_')}", value, file, number))
+    return tuple(settings)
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
@@ -51,15 +51,17 @@ def parse_sysctl(text: str, file: str) -> tuple[KernelSetting, ...]:
     A hyphen before a name only says that a failure does not matter. Where the first separator of a name is a
     slash, dots and slashes have changed places: "net/ipv4/conf/eth0.1/forwarding".
     """
-    found: list[KernelSetting] = []
+    settings: list[KernelSetting] = []
     for number, line in enumerate(text.split("\n"), 1):
         content = line.strip()
         if not content or content.startswith(_COMMENTS):
             continue
         name, separator, value = content.partition("=")
         if separator:
-            found.append(KernelSetting(_dotted(name.strip().removeprefix("-")), value.strip(), file, number))
-    return tuple(found)
+            settings.append(
+                KernelSetting(_dotted(name.strip().removeprefix("-")), value.strip(), file, number)
+            )
+    return tuple(settings)
 
 
 def _dotted(name: str) -> str:

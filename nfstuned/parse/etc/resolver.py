@@ -40,7 +40,7 @@ def parse_sources(text: str) -> tuple[str, ...]:
     line = _HOSTS_LINE.search(text)
     if line is None:
         return SOURCES
-    found: dict[str, None] = {}
+    addresses: dict[str, None] = {}
     last = ""
     for token in _TOKEN.findall(line[1]):
         if token.startswith("["):
@@ -49,8 +49,8 @@ def parse_sources(text: str) -> tuple[str, ...]:
                 break
             continue
         last = token
-        found.update(dict.fromkeys((*SOURCES, token) if token == "resolve" else (token,)))  # noqa: S105 - no password
-    return tuple(found)
+        addresses.update(dict.fromkeys((*SOURCES, token) if token == "resolve" else (token,)))  # noqa: S105 - no password
+    return tuple(addresses)
 
 
 def name_server_lines(text: str) -> str:

@@ -21,13 +21,13 @@ def parse_stunnel(text: str, file: str, provider: str) -> tuple[Tunnel, ...]:
     Services without (a socket's path, a port by name, a program to run) cannot carry an NFS mount and are
     left out. Where several servers take turns, the first one counts.
     """
-    found: list[Tunnel] = []
+    tunnels: list[Tunnel] = []
     for service in _services(text):
         _, port = _address(service.get("accept", ""))
         host, host_port = _address(service.get("connect", ""))
         if port is not None and host_port is not None:
-            found.append(Tunnel(port, host or "localhost", host_port, provider, file))
-    return tuple(found)
+            tunnels.append(Tunnel(port, host or "localhost", host_port, provider, file))
+    return tuple(tunnels)
 
 
 def _services(text: str) -> list[dict[str, str]]:
@@ -61,5 +61,5 @@ def parse_variable(text: str, name: str) -> str | None:
     pattern = re.compile(
         rf"^(?![ \t]*[#;]).*?(?<![A-Za-z0-9_]){re.escape(name)}=[\"']?([^\s\"']+)", re.MULTILINE
     )
-    found = pattern.findall(text)
-    return str(found[-1]) if found else None
+    values = pattern.findall(text)
+    return str(values[-1]) if values else None

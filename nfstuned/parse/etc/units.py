@@ -206,11 +206,11 @@ PROPERTIES = ("Id", "LoadState", "FragmentPath", "NeedDaemonReload", "LazyUnmoun
 
 def parse_units(text: str) -> Mapping[str, UnitState]:
     """Return what is said of each unit, by its name; of what an older systemd does not say, nothing holds."""
-    found: dict[str, UnitState] = {}
+    states: dict[str, UnitState] = {}
     for block in text.split("\n\n"):
         values = dict(line.partition("=")[::2] for line in block.split("\n") if "=" in line)
         if name := values.get("Id"):
-            found[name] = UnitState(
+            states[name] = UnitState(
                 loaded=values.get("LoadState") == "loaded",
                 fragment=values.get("FragmentPath", ""),
                 stale=values.get("NeedDaemonReload") == "yes",
@@ -218,4 +218,4 @@ def parse_units(text: str) -> Mapping[str, UnitState]:
                 force=values.get("ForceUnmount") == "yes",
                 bound_by=tuple(values.get("BoundBy", "").split()),
             )
-    return found
+    return states

@@ -35,8 +35,8 @@ def parse_ini(text: str, file: str) -> Iterator[Setting]:
 
 def parse_aznfs(text: str, file: str, section: str) -> Setting | None:
     """Return what sets AZNFS_READ_AHEAD_KB in common.sh or in /etc/environment; the last one counts."""
-    found = list(_AZNFS.finditer(text))
-    if not found:
+    matches = list(_AZNFS.finditer(text))
+    if not matches:
         return None
-    line = text.count("\n", 0, found[-1].start(1)) + 1
-    return Setting(section, None, "AZNFS_READ_AHEAD_KB", found[-1][1], file, line)
+    line = text.count("\n", 0, matches[-1].start(1)) + 1
+    return Setting(section, None, "AZNFS_READ_AHEAD_KB", matches[-1][1], file, line)

@@ -49,17 +49,17 @@ class _Server:
 
 def parse_debug_data(text: str) -> tuple[SmbSession, ...]:
     """Return the sessions in the file's order; lines that say something else are passed over."""
-    server, found = _Server(), list[SmbSession]()
+    server, sessions = _Server(), list[SmbSession]()
     for line in text.split("\n"):
         if match := _SERVER.match(line):
             server = _Server(match[1] or "")
         elif match := _DIALECT.match(line):
             server = replace(server, dialect=int(match[1], 16), signed=" signed" in match[2])
         elif match := _SESSION.match(line):
-            found.append(_session(server, match[1]))
-        elif found:
-            found[-1] = _completed(found[-1], line)
-    return tuple(found)
+            sessions.append(_session(server, match[1]))
+        elif sessions:
+            sessions[-1] = _completed(sessions[-1], line)
+    return tuple(sessions)
 
 
 def _session(server: _Server, address: str) -> SmbSession:

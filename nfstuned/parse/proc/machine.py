@@ -47,8 +47,8 @@ _CHOICE = re.compile(r"(CONFIG_\w+)=([ym])", re.ASCII)
 
 def module_name(file: str) -> str:
     """Return the module that a file is, "" where it is none; `-` and `_` are the same to the kernel."""
-    name, found = _SUFFIX.subn("", posixpath.basename(file))
-    return name.replace("-", "_") if found else ""
+    name, count = _SUFFIX.subn("", posixpath.basename(file))
+    return name.replace("-", "_") if count else ""
 
 
 def parse_modules(text: str) -> dict[str, str]:
@@ -62,8 +62,8 @@ def parse_modules(text: str) -> dict[str, str]:
 
 def parse_kernel_config(text: str) -> dict[str, str]:
     """Return the choices of a kernel's .config that are y or m (Documentation/kbuild/kconfig.rst)."""
-    found = (_CHOICE.fullmatch(line.strip()) for line in text.splitlines())
-    return {match[1]: match[2] for match in found if match}
+    matches = (_CHOICE.fullmatch(line.strip()) for line in text.splitlines())
+    return {match[1]: match[2] for match in matches if match}
 
 
 _RANGE = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?")

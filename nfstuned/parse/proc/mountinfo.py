@@ -34,29 +34,29 @@ SMB = Family(frozenset({"cifs", "smb3"}), " - ")
 def parse_mountinfo(text: str, file: str = FILE, family: Family = NFS) -> tuple[Mount | ParseError, ...]:
     """Return the mounts of a family in their order; a line that cannot be understood is its error."""
     mark = family.mark
-    found: list[Mount | ParseError] = []
+    mounts: list[Mount | ParseError] = []
     for position, line in enumerate(text.split("\n"), 1):
         if mark not in line:
             continue
         try:
             mount = _mount(line, family.types)
         except ValueError as error:
-            found.append(ParseError(file, position, str(error)))
+            mounts.append(ParseError(file, position, str(error)))
         else:
             if mount is not None:
-                found.append(mount)
-    return tuple(found)
+                mounts.append(mount)
+    return tuple(mounts)
 
 
 def parse_mount_types(text: str) -> tuple[tuple[str, str], ...]:
     """Return the mount point and the type of every mount, in the file's order; without damaged lines."""
-    found: list[tuple[str, str]] = []
+    options: list[tuple[str, str]] = []
     for line in text.split("\n"):
         before, _, after = line.partition(" - ")
         fields = before.split(" ", _LEAST_BEFORE)
         if after and len(fields) >= _LEAST_BEFORE:
-            found.append((unescape(fields[4]), after.partition(" ")[0]))
-    return tuple(found)
+            options.append((unescape(fields[4]), after.partition(" ")[0]))
+    return tuple(options)
 
 
 def parse_nodes(text: str) -> tuple[MountNode, ...]:
@@ -69,12 +69,12 @@ def parse_nodes(text: str) -> tuple[MountNode, ...]:
 
 def node_at(path: str, nodes: Sequence[MountNode]) -> MountNode | None:
     """Return the mount that a path is on, by its name; of several at one place the last is on top."""
-    found: MountNode | None = None
+    covering: MountNode | None = None
     for node in nodes:
         holds = path == node.point or path.startswith(node.point.rstrip("/") + "/")
-        if holds and (found is None or len(node.point) >= len(found.point)):
-            found = node
-    return found
+        if holds and (covering is None or len(node.point) >= len(covering.point)):
+            covering = node
+    return covering
 
 
 def _node(line: str) -> MountNode | None:

@@ -47,7 +47,7 @@ def parse_mountstats(text: str | bytes, file: str = FILE) -> tuple[MountStats | 
     `ops` leaves out operations whose counters are all 0. Times that the kernel's clock made negative, which
     print as enormous numbers, are negative. Unknown lines, and transports of unknown protocols, do not count.
     """
-    found: list[MountStats | ParseError] = []
+    stats: list[MountStats | ParseError] = []
     # A str may hold surrogates of any kind: they come out as they went in. Bytes of no UTF-8 become escapes.
     errors = "surrogateescape" if isinstance(text, bytes) else "surrogatepass"
     data = text if isinstance(text, bytes) else text.encode("utf-8", errors)
@@ -56,10 +56,10 @@ def parse_mountstats(text: str | bytes, file: str = FILE) -> tuple[MountStats | 
         line += data.count(b"\n", counted, piece.start)
         counted = piece.start
         try:
-            found.append(_mount(data, piece, errors, (file, line)))
+            stats.append(_mount(data, piece, errors, (file, line)))
         except ParseError as error:
-            found.append(error)
-    return tuple(found)
+            stats.append(error)
+    return tuple(stats)
 
 
 def total_row(text: bytes) -> Row:
@@ -79,10 +79,10 @@ def operation_row(line: bytes) -> tuple[str, Row] | None:
     if line.endswith(_IDLE_OP_BYTES):
         return None
     try:
-        found = _operation(line.decode("utf-8", "surrogateescape"))
+        operation = _operation(line.decode("utf-8", "surrogateescape"))
     except ValueError as error:
         raise ParseError(FILE, 0, str(error)) from None
-    return (found[0], tuple(found[1])) if found is not None else None
+    return (operation[0], tuple(operation[1])) if operation is not None else None
 
 
 def parse_transports(text: bytes) -> tuple[Transport, ...]:
@@ -209,10 +209,10 @@ class _Stanza:
         )
 
     def operation(self, line: str) -> None:
-        found = _operation(line)
-        if found is None:
+        operation = _operation(line)
+        if operation is None:
             return
-        name, values = found
+        name, values = operation
         for column in _TIMES:
             if values[column] >= _SIGN:
                 values[column] -= _WRAP

@@ -61,15 +61,15 @@ def find_volume(text: str, device: str, file: str = VOLUMES) -> Volume | None:
 
 
 def _rows(text: str, file: str, parse: Callable[[str], _Row]) -> tuple[_Row | ParseError, ...]:
-    found: list[_Row | ParseError] = []
+    rows: list[_Row | ParseError] = []
     for line, row in enumerate(text.split("\n"), 1):
         if not row or row.startswith("NV "):
             continue
         try:
-            found.append(parse(row))
+            rows.append(parse(row))
         except ValueError as error:
-            found.append(ParseError(file, line, str(error)))
-    return tuple(found)
+            rows.append(ParseError(file, line, str(error)))
+    return tuple(rows)
 
 
 def _server(row: str) -> Server:

@@ -14,16 +14,16 @@ _BOUND = re.compile(r"^\S+ \S+ \S+ \S+ \S+ \S+ +[0-9]+ (/.*)$", re.MULTILINE)
 
 def parse_mount_id(text: str) -> int | None:
     """Return the mount that an open file was opened on, from `/proc/PID/fdinfo/N` (proc_pid_fdinfo(5))."""
-    found = _MOUNT_ID.search(text)
-    return int(found[1]) if found else None
+    match = _MOUNT_ID.search(text)
+    return int(match[1]) if match else None
 
 
 def parse_mapped(text: str) -> dict[str, str]:
     """Return the devices of the files in `/proc/PID/maps`, each with the name of one (proc_pid_maps(5))."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for major, minor, path in _MAPPED.findall(text):
-        found.setdefault(f"{int(major, 16)}:{int(minor, 16)}", path)
-    return found
+        values.setdefault(f"{int(major, 16)}:{int(minor, 16)}", path)
+    return values
 
 
 def parse_swaps(text: str) -> tuple[str, ...]:

@@ -80,54 +80,54 @@ def cut_mountstats(data: bytes, before: Sequence[Stanza] = ()) -> tuple[Stanza, 
 
 def cut_parts(parts: Iterable[bytes], before: Sequence[Stanza] = ()) -> tuple[Stanza, ...]:
     """Return the same of a file that comes in parts, of which not more than a few are in memory at once."""
-    found: list[Stanza] = []
+    stanzas: list[Stanza] = []
     data, coming = b"", iter(parts)
     for part in coming:
         data += part
-        start = _cut_usual(data, found, before)
+        start = _cut_usual(data, stanzas, before)
         data = data[start:]
         if _next(data, 1) >= 0:
             # A mount that is not as usual: whether a line is another mount's or in a server's name depends
             # on all that follows.
             data = b"".join([data, *coming])
-    _cut_all(data, found, before)
-    return tuple(found)
+    _cut_all(data, stanzas, before)
+    return tuple(stanzas)
 
 
-def _cut_usual(data: bytes, found: list[Stanza], before: Sequence[Stanza]) -> int:
+def _cut_usual(data: bytes, stanzas: list[Stanza], before: Sequence[Stanza]) -> int:
     """Cut as far as nothing that may follow could change what is found; return where that ends."""
     start = _first(data)
     while start >= 0:
         head = _USUAL.match(data, start)
         if head is not None:
-            stanza, following = _usual(data, head, _known(found, before))
+            stanza, following = _usual(data, head, _known(stanzas, before))
             if following < 0:
                 break
-            found.append(stanza)
+            stanzas.append(stanza)
         elif _nfs(data, start) or (following := _next(data, start)) < 0:
             break
         start = following
     return max(start, 0)
 
 
-def _cut_all(data: bytes, found: list[Stanza], before: Sequence[Stanza]) -> None:
+def _cut_all(data: bytes, stanzas: list[Stanza], before: Sequence[Stanza]) -> None:
     start = _first(data)
     while start >= 0:
         usual = _USUAL.match(data, start)
         if usual is not None:
-            stanza, start = _usual(data, usual, _known(found, before))
-            found.append(stanza)
+            stanza, start = _usual(data, usual, _known(stanzas, before))
+            stanzas.append(stanza)
             continue
         piece, start = _unusual(data, start)
         if piece is not None:
             with suppress(ValueError):
                 source, point, _, _ = header(_text(data[piece.start : piece.end_of_header]))
-                found.append(_cut(data, piece, source, point))
+                stanzas.append(_cut(data, piece, source, point))
 
 
-def _known(found: list[Stanza], before: Sequence[Stanza]) -> bytes:
+def _known(stanzas: list[Stanza], before: Sequence[Stanza]) -> bytes:
     """Return the operations that stood in the place of the next stanza."""
-    return before[len(found)].operations if len(found) < len(before) else b""
+    return before[len(stanzas)].operations if len(stanzas) < len(before) else b""
 
 
 def _usual(data: bytes, head: re.Match[bytes], known: bytes) -> tuple[Stanza, int]:

@@ -46,13 +46,13 @@ def time_ticks(start: float, end: float, zone: tzinfo | None, most: int = 8) -> 
     if step_s is None:
         step_s = _DAY * math.ceil((end - start) / most / _DAY)
     form = _form(step_s, end - start)
-    found: list[tuple[float, str]] = []
+    labels: list[tuple[float, str]] = []
     walls = _walls(datetime.fromtimestamp(start, zone).replace(tzinfo=None), step_s)
     moments = ((wall.replace(tzinfo=zone).timestamp(), wall) for wall in walls)
-    for moment, wall in takewhile(lambda one: one[0] <= end, moments):
-        if moment >= start and (not found or moment > found[-1][0]):
-            found.append((moment, _label(wall, form, step_s)))
-    return tuple(found)
+    for moment, wall in takewhile(lambda pair: pair[0] <= end, moments):
+        if moment >= start and (not labels or moment > labels[-1][0]):
+            labels.append((moment, _label(wall, form, step_s)))
+    return tuple(labels)
 
 
 def _walls(start: datetime, step_s: int) -> Iterator[datetime]:

@@ -79,9 +79,9 @@ def _told(mount: MountSeries) -> str:
 def charts(mount: MountSeries, events: Iterable[Event]) -> Iterator[Chart]:
     """Yield what there is to be drawn of a mount."""
     yield _throughput(mount, events)
-    found = [_over_fetch(mount), *(_latency(mount, kind) for kind in ALL_KINDS), _operations(mount)]
-    found += [_connections(mount), _requests(mount), _trouble(mount)]
-    yield from (chart for chart in found if chart.lines)
+    drawn = [_over_fetch(mount), *(_latency(mount, kind) for kind in ALL_KINDS), _operations(mount)]
+    drawn += [_connections(mount), _requests(mount), _trouble(mount)]
+    yield from (chart for chart in drawn if chart.lines)
 
 
 def _throughput(mount: MountSeries, events: Iterable[Event]) -> Chart:
@@ -139,7 +139,7 @@ def _trouble(mount: MountSeries) -> Chart:
         ("errors", "errors, a missing file among them", "s2"),
         ("timeouts", "timed out", "s3"),
     )
-    seen = tuple(one for one in named if mount.most.get(one[0]))
+    seen = tuple(series for series in named if mount.most.get(series[0]))
     return Chart("Retransmissions, errors, timeouts", _lines(mount, seen), _per_second)
 
 

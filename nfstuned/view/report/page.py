@@ -175,12 +175,12 @@ def page_lines(page: Page) -> Iterator[str]:
 
 def zone_name(start: float, end: float, zone: tzinfo | None = None) -> str:
     """Return the name of a time zone with its offset, both where it changed in between: "CET (UTC+01:00)"."""
-    found = []
+    parts = []
     for moment in (start, end):
         local = datetime.fromtimestamp(moment, zone).astimezone(zone)
         offset = f"{local:%z}"
-        found.append(f"{local.tzname()} (UTC{offset[:3]}:{offset[3:5]})")
-    return " to ".join(dict.fromkeys(found))
+        parts.append(f"{local.tzname()} (UTC{offset[:3]}:{offset[3:5]})")
+    return " to ".join(dict.fromkeys(parts))
 
 
 def _moment(page: Page, moment: float) -> str:
