@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from nfstuned.core.mounts.requests import Intents, options, requested
-from nfstuned.core.policy.decision import decide
-from nfstuned.core.policy.endpoint import as_address, asked_port, endpoint, plain, resolve, split_source
-from nfstuned.core.policy.match import Subject, matcher, subject
+from nfstuned.core.policy.decision import agree
+from nfstuned.core.policy.endpoint import as_address, asked_port, plain, resolve, split_source
+from nfstuned.core.policy.match import matcher
+from nfstuned.core.policy.place import Place, choose, place
 from nfstuned.model.facts import NFS_TYPES, Target
-from nfstuned.model.kernel import Mount, Options
-from nfstuned.model.mounts import Endpoint, Request, Snapshot, Superblock
+from nfstuned.model.kernel import Mount
+from nfstuned.model.mounts import Request, Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile
 from nfstuned.parse.etc.fstab import FILE as UTAB
 
@@ -31,11 +32,11 @@ def targets(
     intents = Intents(snapshot.requests, snapshot.settings)
     live = [
         *(
-            _live(snapshot, policy, intents, mount, superblock)
+            target
             for superblock in snapshot.superblocks
-            for mount in superblock.mounts
+            for target in _live_of(superblock, snapshot, policy, intents)
         ),
-        *(_live(snapshot, policy, intents, mount, None) for mount in others),
+        *(_live(mount, place(policy, mount, None, snapshot), policy, intents) for mount in others),
     ]
     known = {target.request for target in live}
     planned = (
@@ -84,25 +85,27 @@ def _first(requests: Iterable[Request]) -> Iterator[Request]:
             yield request
 
 
-def _live(
-    snapshot: Snapshot, policy: Policy, intents: Intents, mount: Mount, superblock: Superblock | None
-) -> Target:
-    stats = snapshot.stanzas.get((mount.source, mount.point))
-    said = stats.implementation if stats else None
-    place = endpoint(mount, superblock, snapshot.tunnels, snapshot.azure, said)
+def _live_of(
+    superblock: Superblock, snapshot: Snapshot, policy: Policy, intents: Intents
+) -> Iterator[Target]:
+    """Yield the mounts of a superblock, which share its decision."""
+    placed = [(mount, place(policy, mount, superblock, snapshot)) for mount in superblock.mounts]
+    decision = agree(placed) if placed else None
+    for mount, where in placed:
+        stats = snapshot.stanzas.get((mount.source, mount.point))
+        target = _live(mount, where, policy, intents)
+        yield replace(target, superblock=superblock, decision=decision, stats=stats)
+
+
+def _live(mount: Mount, where: Place, policy: Policy, intents: Intents) -> Target:
     return Target(
         subject=mount.point,
         point=mount.point,
         source=mount.source,
         fstype=mount.fstype,
-        endpoint=place,
-        profile=_profile(
-            policy, _known(mount.source, mount.point, mount.options, place), mount.fstype, place
-        ),
+        endpoint=where.endpoint,
+        profile=_profile(policy, where.choice.profile, mount.fstype),
         live=mount,
-        superblock=superblock,
-        decision=decide(policy, superblock, snapshot) if superblock else None,
-        stats=stats,
         asked=intents.of(mount),
         request=intents.planned(mount),
     )
@@ -113,26 +116,25 @@ def _asked(snapshot: Snapshot, policy: Policy, request: Request) -> Target:
     wanted = options(asked)
     host, _ = split_source(request.source)
     address, port = wanted.get("addr") or wanted.get("ip"), asked_port(request.source, wanted)
-    place = resolve(host, address, port, (), snapshot.tunnels)
+    server = resolve(host, address, port, (), snapshot.tunnels)
+    chosen = choose(policy, request.source, request.point, wanted, server).profile
     return Target(
         subject=f"{request.file}:{request.line}",
         point=request.point,
         source=request.source,
         fstype=request.fstype,
-        endpoint=place,
-        profile=_profile(policy, _known(request.source, request.point, wanted, place), request.fstype, place),
+        endpoint=server,
+        profile=_profile(policy, chosen, request.fstype),
         asked=asked,
         request=request,
     )
 
 
-def _profile(policy: Policy, known: Subject, fstype: str, place: Endpoint) -> Profile:
+def _profile(policy: Policy, chosen: Profile, fstype: str) -> Profile:
     """Return the profile of a mount; SMB has profiles of its own, named as their NFS ones with a suffix."""
-    compiled = matcher(policy)
-    chosen = compiled.choices(known, place)[0].profile
     if fstype in NFS_TYPES or chosen.base.endswith(SMB_SUFFIX):
         return chosen
-    named, base = (compiled.find(name + SMB_SUFFIX) for name in (chosen.name, chosen.base))
+    named, base = (matcher(policy).find(name + SMB_SUFFIX) for name in (chosen.name, chosen.base))
     return named or (_over_smb(base, chosen) if base else chosen)
 
 
@@ -140,8 +142,3 @@ def _over_smb(vendors: Profile, chosen: Profile) -> Profile:
     """Return a vendor's profile for SMB with what the administrator's own one says about such mounts."""
     own = {key: value for key in _OF_SMB if (value := getattr(chosen, key)) is not None}
     return replace(vendors, name=chosen.name, inherits=vendors.name, **own)
-
-
-def _known(source: str, point: str, wanted: Options, place: Endpoint) -> Subject:
-    host, export = split_source(source)
-    return subject(host, wanted.get("addr"), place, export=export, point=point)

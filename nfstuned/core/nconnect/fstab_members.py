@@ -10,8 +10,8 @@ from nfstuned.core.mounts.requests import mounted_source
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.nconnect.fstab_text import ansible_lines
 from nfstuned.core.nconnect.groups import Id, addresses, protocol, united
-from nfstuned.core.policy.endpoint import GENERIC, as_address, split_source
-from nfstuned.core.policy.match import matcher, subject
+from nfstuned.core.policy.endpoint import GENERIC, as_address
+from nfstuned.core.policy.place import choose
 from nfstuned.model.facts import NFS_TYPES, Facts, Target
 from nfstuned.model.mounts import FSTAB, Maker, Request, Snapshot, Superblock
 from nfstuned.model.policy import Policy
@@ -201,6 +201,5 @@ def with_provider(target: Target, said: Mapping[str, str], policy: Policy) -> Ta
     if place.provider != GENERIC or place.host not in said:
         return target
     place = replace(place, provider=said[place.host])
-    host, export = split_source(target.source)
-    known = subject(host, target.wanted.get("addr"), place, export=export, point=target.point)
-    return replace(target, endpoint=place, profile=matcher(policy).choices(known, place)[0].profile)
+    chosen = choose(policy, target.source, target.point, target.wanted, place)
+    return replace(target, endpoint=place, profile=chosen.profile)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from nfstuned.core.policy.endpoint import (
     GENERIC,
     NETAPP,
     TUNNEL_PORTS,
-    endpoint,
     is_loopback,
     resolve,
-    split_source,
 )
 from nfstuned.core.policy.match import Choice, Matcher, Subject, matcher, subject
+from nfstuned.core.policy.place import Place, place
 from nfstuned.model.kernel import Mount, Server, Volume
 from nfstuned.model.mounts import Decision, Endpoint, Snapshot, Superblock, Tunnel
 from nfstuned.model.policy import LEAST_KB, MOST_KB, Policy, ReadAhead
@@ -41,7 +41,7 @@ def decide(policy: Policy, superblock: Superblock, snapshot: Snapshot) -> Decisi
     of one superblock share its read-ahead: where they disagree, the largest wins.
     """
     if superblock.mounts:
-        return _largest([_of_mount(policy, mount, superblock, snapshot) for mount in superblock.mounts])
+        return agree([(mount, place(policy, mount, superblock, snapshot)) for mount in superblock.mounts])
     if superblock.volume is None:
         return Decision(None, GENERIC, GENERIC, lower=False, why=UNSEEN)
     return _least(_of_volume(matcher(policy), superblock.volume, superblock.servers, snapshot.tunnels))
@@ -86,14 +86,11 @@ def _asks_as_much(compiled: Matcher, kb: int | None) -> bool:
     return kb is None or (wanted is not None and (wanted.kb or 0) >= kb)
 
 
-def _of_mount(policy: Policy, mount: Mount, superblock: Superblock, snapshot: Snapshot) -> Decision:
-    stanza = snapshot.stanzas.get((mount.source, mount.point)) if snapshot.azure else None
-    said = stanza.implementation if stanza else None
-    place = endpoint(mount, superblock, snapshot.tunnels, snapshot.azure, said)
-    host, export = split_source(mount.source)
-    known = subject(host, mount.options.get("addr"), place, export=export, point=mount.point)
-    choice = matcher(policy).choices(known, place)[0]
-    return _decision(choice, place, mount.options.number("rsize"))
+def agree(placed: Sequence[tuple[Mount, Place]]) -> Decision:
+    """Return what a superblock should have, given the places of its mounts; there must be a mount."""
+    return _largest(
+        [_decision(where.choice, where.endpoint, mount.options.number("rsize")) for mount, where in placed]
+    )
 
 
 def _of_volume(
