@@ -131,7 +131,7 @@ def _refused(
             fate = Fate.DROP if refusal.result is Result.SKIPPED else Fate.KEEP
             return SectionVerdict("", count, fate, _of_one(use, refusal.reason, server), refusal.result)
     for asked in said.values():
-        if asked is not None and _number(asked) != count:
+        if asked is not None and options([asked]).number("nconnect") != count:
             return SectionVerdict("", count, Fate.DROP, f"{asked.origin} says {asked.text}: that counts")
     for use in server:
         reason = _contrary(use, count) if use.asked is not None else unmatched(use, facts)
@@ -169,10 +169,6 @@ def _of_one(use: SectionUse, reason: str, server: Sequence[SectionUse]) -> str:
     return reason if alone else f"{use.subject}: {reason}"
 
 
-def _number(asked: Asked) -> int | None:
-    return options([asked]).number("nconnect")
-
-
 def _why(server: Sequence[SectionUse], count: int) -> str:
     named = (use.target.profile for use in server if use.target.profile.nconnect == count)
     profile = next(named, None)
@@ -184,6 +180,7 @@ def _why(server: Sequence[SectionUse], count: int) -> str:
     return f"its profiles allow nconnect={count}"
 
 
+_IN_OPTIONS = "put nconnect into the options of the mounts instead"
 _INSTALL = "install nfs-common (Debian, Ubuntu), nfs-utils (RHEL) or nfs-client (SUSE) first"
 
 
@@ -195,17 +192,21 @@ def limited(
     `held` are the names that the file has, without those that are to go; `settings` all that others wrote.
     """
     if utils is None:
-        return _unknown(known, f"there is no mount.nfs here: {_INSTALL}")
+        return _undecided(known, f"there is no mount.nfs here: {_INSTALL}")
     if not utils.drop_ins and utils.version is None:
-        return _unknown(known, "/sbin/mount.nfs does not tell its version, as a script in its place")
+        return _undecided(known, "/sbin/mount.nfs does not tell its version, as a script in its place")
     if not utils.drop_ins:
-        return _none(known, held, f"{utils.name} does not read /etc/nfsmount.conf.d: nfs-utils 2.5.3 does")
+        why = f"{utils.name} does not read /etc/nfsmount.conf.d: nfs-utils 2.5.3 does"
+        return _only_section("", known, held, why)
     if utils.keeps_sections_apart:
         return tuple(known)
-    return _one(known, held, f"{utils.name} has one nconnect for all [ Server ] sections", settings)
+    return _single_section(
+        known, held, f"{utils.name} has one nconnect for all [ Server ] sections", settings
+    )
 
 
-def _unknown(known: Sequence[SectionVerdict], reason: str) -> tuple[SectionVerdict, ...]:
+def _undecided(known: Sequence[SectionVerdict], reason: str) -> tuple[SectionVerdict, ...]:
+    """Return the verdicts where nothing tells what mount.nfs would do: no section is written, none goes."""
     return tuple(
         replace(verdict, fate=Fate.KEEP, reason=reason, result=Result.FAILED)
         if verdict.fate is Fate.WRITE
@@ -214,64 +215,45 @@ def _unknown(known: Sequence[SectionVerdict], reason: str) -> tuple[SectionVerdi
     )
 
 
-def _none(known: Sequence[SectionVerdict], held: Sequence[str], reason: str) -> tuple[SectionVerdict, ...]:
-    return _but(known, held, "", reason)
-
-
-def _one(
+def _single_section(
     known: Sequence[SectionVerdict], held: Sequence[str], why: str, settings: Sequence[Setting]
 ) -> tuple[SectionVerdict, ...]:
-    """Let one section be: one that is there already, else the first that should be."""
-    foreign = next(
-        (setting for setting in settings if setting.section == "server" and _is_ours(setting.name)), None
-    )
-    if foreign is not None:
-        reason = f"{why}, and {foreign.file}:{foreign.line} has it for {foreign.argument}"
-        return _none(known, held, f"{reason}: put nconnect into the options of the mounts instead")
+    """Let there be a single section: the first that is there already, else the first that should be."""
+    for setting in settings:
+        if setting.section == "server" and setting.name.lower() == "nconnect":
+            reason = f"{why}, and {setting.file}:{setting.line} has it for {setting.argument}"
+            return _only_section("", known, held, f"{reason}: {_IN_OPTIONS}")
     names = {verdict.name for verdict in known}
     there = {verdict.name for verdict in known if verdict.fate is not Fate.DROP and verdict.names == 1}
     may = [name for name in held if name in there or name not in names]
     may.sort(key=lambda name: name not in names)
-    may += [
-        verdict.name
-        for verdict in sorted(known, key=_is_spare)
-        if verdict.fate is Fate.WRITE and verdict.names == 1
-    ]
+    spare_last = sorted(known, key=lambda verdict: not verdict.needed)
+    may += [verdict.name for verdict in spare_last if verdict.fate is Fate.WRITE and verdict.names == 1]
     if not may:
         two = f"{why}, and this server is mounted by several names"
-        return _none(known, held, f"{two}: put nconnect into the options of the mounts instead")
+        return _only_section("", known, held, f"{two}: {_IN_OPTIONS}")
     has = f"{why}, and {may[0]} has it"
     if may[0] not in names:
-        return _but(known, held, may[0], f"{has}, which nothing uses here: --prune takes it out")
-    return _but(known, held, may[0], f"{has}: put nconnect into the options of the mounts instead")
+        return _only_section(may[0], known, held, f"{has}, which nothing uses here: --prune takes it out")
+    return _only_section(may[0], known, held, f"{has}: {_IN_OPTIONS}")
 
 
-def _but(
-    known: Sequence[SectionVerdict], held: Sequence[str], kept: str, reason: str
+def _only_section(
+    kept: str, known: Sequence[SectionVerdict], held: Sequence[str], reason: str
 ) -> tuple[SectionVerdict, ...]:
-    """Let there be no section but the one of `kept`."""
+    """Let there be no section but that of `kept`; what was against another before stays the reason."""
     names = {verdict.name for verdict in known}
-    gone = (SectionVerdict(name, None, Fate.DROP, reason) for name in held if name not in names | {kept})
-    return (
-        *(verdict if verdict.name == kept else _without(verdict, held, reason) for verdict in known),
-        *gone,
-    )
-
-
-def _without(verdict: SectionVerdict, held: Sequence[str], reason: str) -> SectionVerdict:
-    """Return the verdict without a section; what was against it before stays the reason, but for its end."""
-    if verdict.fate is Fate.DROP or (verdict.fate is Fate.KEEP and verdict.name not in held):
-        return verdict
-    # Where each mount asks for it by itself, nobody lacks the section.
-    return replace(verdict, fate=Fate.DROP, reason=reason, number=verdict.number if verdict.needed else None)
-
-
-def _is_spare(verdict: SectionVerdict) -> bool:
-    return not verdict.needed
-
-
-def _is_ours(name: str) -> bool:
-    return name.lower() == "nconnect"
+    verdicts: list[SectionVerdict] = []
+    for verdict in known:
+        gone = verdict.fate is Fate.DROP or (verdict.fate is Fate.KEEP and verdict.name not in held)
+        if verdict.name == kept or gone:
+            verdicts.append(verdict)
+        else:
+            # Where each mount asks for it by itself, nobody lacks the section.
+            number = verdict.number if verdict.needed else None
+            verdicts.append(replace(verdict, fate=Fate.DROP, reason=reason, number=number))
+    unused = (name for name in held if name not in names | {kept})
+    return (*verdicts, *(SectionVerdict(name, None, Fate.DROP, reason) for name in unused))
 
 
 _UNUSED = "nothing here uses it"
