@@ -102,7 +102,7 @@ class Ended:
 
 
 class Way(ABC, Generic[Detail]):
-    """One thing that can be changed, and how."""
+    """A thing that can be changed, and how."""
 
     question: ClassVar[str] = ""
     """What is asked before; "" where nothing is."""

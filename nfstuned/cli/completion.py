@@ -20,7 +20,7 @@ _HELP_WIDTH = 60
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word that may follow, its help, and the values that may follow it in turn."""
+    """A word that may follow, its help, and the values that may follow it in turn."""
 
     text: str
     help: str
@@ -30,7 +30,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One command: its full name, and the words that may follow it."""
+    """A command: its full name, and the words that may follow it."""
 
     path: str
     commands: tuple[Word, ...]

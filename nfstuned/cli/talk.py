@@ -25,7 +25,7 @@ def terminal_width() -> int:
 
 
 def note(line: str) -> None:
-    """Print one line for people."""
+    """Print a line for people."""
     print(printable(line), file=sys.stderr)  # noqa: T201 - stderr is where the command talks
 
 

@@ -100,7 +100,7 @@ _LACKS = {
 
 @dataclass(frozen=True, slots=True)
 class ReportLine:
-    """One line; a finding's first line has its severity in a column of its own."""
+    """A line; a finding's first line has its severity in a column of its own."""
 
     text: str
     severity: Severity | None = None

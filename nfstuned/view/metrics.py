@@ -32,7 +32,7 @@ Values = Iterable[tuple[tuple[str, ...], float | None]]
 
 
 class Meaning(NamedTuple):
-    """One metric: `values` gives the numbers of one thing, each with the values of the labels in `more`."""
+    """A metric: `values` gives the numbers of one thing, each with the values of the labels in `more`."""
 
     name: str
     kind: Kind

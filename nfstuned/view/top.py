@@ -24,7 +24,7 @@ _LEAST_CUT = 3
 
 @dataclass(frozen=True, slots=True)
 class TopColumn:
-    """One column: what it is called, and how a figure of it is written."""
+    """A column: what it is called, and how a figure of it is written."""
 
     name: str
     """As in SORTS."""
@@ -228,7 +228,7 @@ class Style(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line, not wider than the screen."""
+    """A line, not wider than the screen."""
 
     text: str
     style: Style = Style.PLAIN

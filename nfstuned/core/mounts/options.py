@@ -90,7 +90,7 @@ _VERSION_NAMES = ("vers", "nfsvers")
 
 
 def version(fstype: str, options: Options) -> Version | None:
-    """Return the version that options name, the last one of several; None where they name none.
+    """Return the version that options name, the last of several; None where they name none.
 
     `vers=4` without a minor version, and the type nfs4, leave that to mount.nfs, which begins with 4.2.
     """

@@ -105,7 +105,7 @@ def options(asked: Sequence[Asked]) -> Options:
 
 
 def find(asked: Sequence[Asked], name: str) -> Asked | None:
-    """Return who decides an option: the last one of that name."""
+    """Return who decides an option: the last of that name."""
     return next((option for option in reversed(asked) if option.name == name), None)
 
 
@@ -126,7 +126,7 @@ def wants_tunnel(request: Request) -> bool:
 
 
 def effective(settings: Sequence[Setting]) -> tuple[Setting, ...]:
-    """Return the settings that later ones did not replace, the last one first (conf_set_now)."""
+    """Return the settings that later ones did not replace, the last first (conf_set_now)."""
     kept: list[Setting] = []
     for setting in settings:
         replaced = next((known for known in kept if _replaces(setting, known)), None)
@@ -137,7 +137,7 @@ def effective(settings: Sequence[Setting]) -> tuple[Setting, ...]:
 
 
 def claim(request: Request, source: str, point: str) -> Request | None:
-    """Return the request as it is for this mount; None when it is about another one."""
+    """Return the request as it is for this mount; None when it is about another."""
     if request.wildcard:
         before, _, after = request.point.partition("*")
         key = point[len(before) : len(point) - len(after)]

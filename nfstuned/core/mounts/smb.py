@@ -118,7 +118,7 @@ def share_name(source: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """One distribution of the vendor's list: the first kernel of each series that has what it takes."""
+    """A distribution of the vendor's list: the first kernel of each series that has what it takes."""
 
     id: str
     release: str

@@ -1,4 +1,4 @@
-"""One row for each visible mount: a snapshot and a policy to what people want to see."""
+"""A row for each visible mount: a snapshot and a policy to what people want to see."""
 
 from __future__ import annotations
 

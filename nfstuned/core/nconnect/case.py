@@ -1,4 +1,4 @@
-"""One transport group that is to be mounted again, what is known of it, and the number it should reach."""
+"""A transport group that is to be mounted again, what is known of it, and the number it should reach."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Case:
     parts: tuple[Target, ...]
     """In this mount namespace, the outermost first."""
     own: tuple[Target, ...]
-    """What the kernel mounts by itself where a server has a file system in another one, and unmounts."""
+    """What the kernel mounts by itself where a server has a file system in another, and unmounts."""
     goal: Goal
 
     @property
@@ -97,7 +97,7 @@ def makes(case: Case, target: Target) -> bool:
 
 
 def node_of(target: Target, sight: Sight) -> MountNode | None:
-    """Return a live mount's line in the tree of this mount namespace; None where it is another one's."""
+    """Return a live mount's line in the tree of this mount namespace; None where it is another's."""
     if target.live is None:
         return None
     identity = (target.live.mount_id, target.point)
@@ -112,7 +112,7 @@ def in_sight(target: Target, sight: Sight) -> bool:
 def automatic(target: Target, group: Sequence[Target], sight: Sight) -> bool:
     """Return whether the kernel itself made a mount: a file system within the server's own tree.
 
-    Nobody asked for it, it lies in another one of the group as it does on the server, and it is not the same
+    Nobody asked for it, it lies in another of the group as it does on the server, and it is not the same
     superblock again (mount --bind). It goes with the outer one when nothing uses it (fs/namespace.c,
     shrink_submounts), and comes back when somebody goes there.
     """

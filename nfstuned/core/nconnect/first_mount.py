@@ -41,7 +41,7 @@ def depth(target: Target) -> tuple[int, str]:
 
 
 def lies_in(inner: Target, outer: Target) -> bool:
-    """Return whether one mount point is below another one."""
+    """Return whether one mount point is below another."""
     return inner.point.startswith(outer.point.rstrip("/") + "/")
 
 
@@ -75,7 +75,7 @@ _BY_HAND = "mount "
 
 
 def contradicted(target: Target, facts: Facts, known: Groups) -> Asked | None:
-    """Return the nconnect that a mount asks for where other mounts of its server gave it another one.
+    """Return the nconnect that a mount asks for where other mounts of its server gave it another.
 
     A mount that asks for none has nothing to lose. Without a record of what mount.nfs was given, the files
     may be newer than the mount: then another mount must be there that asked for what both have. A proposal is

@@ -67,7 +67,7 @@ def _of_server(server: ServerUsers, facts: Facts) -> Iterator[tuple[int, Change]
 def _stuck(
     server: ServerUsers, refused: Mapping[int, Refusal | None], count: int, facts: Facts
 ) -> Refusal | None:
-    """Return what keeps all entries of a server as they are: the first one that stays, or another mount."""
+    """Return what keeps all entries of a server as they are: the first that stays, or another mount."""
     named = (
         *((f"{FSTAB}:{line}", against) for line, against in refused.items()),
         *((_name(target), contrary(target, count, facts)) for target in server.others),

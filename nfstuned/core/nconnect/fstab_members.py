@@ -23,7 +23,7 @@ from nfstuned.parse.fields import clean_path
 
 @dataclass(frozen=True, slots=True)
 class FstabEntry:
-    """One NFS line of an fstab: its text, and the mount that comes of it."""
+    """An NFS line of an fstab: its text, and the mount that comes of it."""
 
     target: Target
     text: str
@@ -137,7 +137,7 @@ def _entries(text: str, snapshot: Snapshot, policy: Policy) -> Iterator[FstabEnt
 
 
 def _deciders(snapshot: Snapshot) -> Mapping[str, Request]:
-    """Return by the name of its unit what systemd mounts: the first one counts, a drop-in's for its entry."""
+    """Return by the name of its unit what systemd mounts: the first counts, a drop-in's for its entry."""
     requests: dict[str, Request] = {}
     for request in snapshot.requests:
         if _is_systemds(request):

@@ -77,7 +77,7 @@ NAME = "nconnect"
 _ENTRY = re.compile(r"([ \t]*[^ \t]+[ \t]+[^ \t]+[ \t]+[^ \t]+)(?:([ \t]+)([^ \t]+))?(.*)", re.DOTALL)
 """Source, mount point and type; the blank and the options, which can be missing; and all the rest."""
 _PART = re.compile(r'((?:[^",]|"[^"]*(?:"|$))*)(,|$)')
-"""One option, and what ends it: as parse.options splits them, but nothing is lost."""
+"""An option, and what ends it: as parse.options splits them, but nothing is lost."""
 
 
 def with_counts(text: str, counts: Mapping[int, int]) -> str:

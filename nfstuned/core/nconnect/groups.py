@@ -25,7 +25,7 @@ from nfstuned.model.kernel import Options, Server
 from nfstuned.parse.etc.fstab import FILE as UTAB
 
 Id = tuple[str, int, str]
-"""One of the names or addresses of a server, with what else tells it from another one."""
+"""A name or an address of a server, with what else tells it from another server."""
 T = TypeVar("T")
 
 

@@ -333,7 +333,7 @@ def _carry(run: _Run, number: int, before: Sequence[Transport]) -> str:
 
 
 def _take_back(run: _Run) -> str:
-    """Take away what was added, the last one first; return what is there now."""
+    """Take away what was added, the last first; return what is there now."""
     said = [why for name in reversed(run.added) if (why := _back(name, run.hands))]
     seen = run.hands.switch()
     if seen is None:
@@ -356,7 +356,7 @@ def _take_back(run: _Run) -> str:
 
 
 def _back(name: str, hands: ConnectionHands) -> str:
-    """Take one away; requests that it was given end first: those of NFSv3 do not move to another one."""
+    """Take a connection away; requests that it was given end first: those of NFSv3 move to no other connection."""
     why = hands.offline(name)
     if why:
         return why

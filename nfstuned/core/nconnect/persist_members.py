@@ -31,7 +31,7 @@ _KEY = "&"
 
 @dataclass(frozen=True, slots=True)
 class SectionUse:
-    """One mount, as it will be made the next time without nfstuned's file."""
+    """A mount, as it will be made the next time without nfstuned's file."""
 
     target: Target
     """With a request its options are those that the request asks for now; else those of the live mount."""

@@ -44,7 +44,7 @@ class Choice:
 
 
 class PolicyRule:
-    """One [[policy]] entry, compiled."""
+    """A [[policy]] entry, compiled."""
 
     __slots__ = ("_any_name", "_any_server", "_export", "_names", "_networks", "_point", "choice")
 

@@ -30,7 +30,7 @@ _PROBE = "0:43"
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """One value that another program writes, and the mounts that it reaches."""
+    """A value that another program writes, and the mounts that it reaches."""
 
     subject: str
     """The file and line where it is set."""

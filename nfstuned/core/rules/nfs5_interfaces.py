@@ -87,7 +87,7 @@ _RESIZE = "az vm resize --resource-group GROUP --name VM --size SIZE"
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """One interface, and the mounts whose packets leave through it."""
+    """An interface, and the mounts whose packets leave through it."""
 
     interface: Interface
     mounts: tuple[tuple[Target, Route], ...]

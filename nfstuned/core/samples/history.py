@@ -62,7 +62,7 @@ _LEAST_PART = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure of one mount: its means over each column while the mount was in use, and its extremes."""
+    """A figure of one mount: its means over each column while the mount was in use, and its extremes."""
 
     name: str
     means: tuple[float | None, ...]
@@ -73,7 +73,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class MountHistory:
-    """One mount: how many samples it has, for how long it was in use, and its figures; not those unknown."""
+    """A mount: how many samples it has, for how long it was in use, and its figures; not those unknown."""
 
     place: str
     source: str

@@ -327,7 +327,7 @@ def _transport(before: Counted, now: Counted, span: Span) -> TransportRate:
 
 
 def _connects(old: Transport, new: Transport, span: Span) -> int | None:
-    """Return how often a connection was made anew; a connection with fewer than before is another one."""
+    """Return how often a connection was made anew; a connection with fewer than before is another."""
     if old.connects is None or new.connects is None:
         return None
     return grown(old.connects, new.connects, span.most_ops)

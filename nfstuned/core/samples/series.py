@@ -37,7 +37,7 @@ _NEARLY = 0.9
 
 @dataclass(frozen=True, slots=True)
 class MountSeries:
-    """One mount: its means over each point while it was in use, and what it delivered in all."""
+    """A mount: its means over each point while it was in use, and what it delivered in all."""
 
     place: str
     source: str

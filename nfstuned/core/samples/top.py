@@ -38,7 +38,7 @@ _NOTHING: Mapping[str, float] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One superblock; `sample` is None until two looks show it, and where its counters began anew."""
+    """A superblock; `sample` is None until two looks show it, and where its counters began anew."""
 
     counted: Counted
     sample: Sample | None = None
@@ -165,7 +165,7 @@ class List:
         return self.shown.index(state.selected) if state.selected in self.shown else 0
 
     def moved(self, state: State, by: int) -> State:
-        """Select another row, or the last one in that direction."""
+        """Select another row, or the last in that direction."""
         if not self.shown:
             return state
         here = self._place(state) + by

@@ -119,7 +119,7 @@ def add(first: OpTotals, other: OpTotals) -> OpTotals:
 def connected(had: GroupTotals, lines: tuple[Transport, ...], now_s: float) -> GroupTotals:
     """Return the group with what its connections did since its last look, by their order.
 
-    A connection with smaller numbers than before is another one, and counted from its own zero, as one more
+    A connection with smaller numbers than before is another, and counted from its own zero, as one more
     than ever before is. When there are fewer, nobody can say which went: nothing is counted in this look,
     and of those that come back nothing of before.
     """
@@ -169,7 +169,7 @@ _Value = TypeVar("_Value", SuperblockTotals, GroupTotals)
 
 @dataclass(slots=True)
 class _Counting:
-    """One look on its way into the totals."""
+    """A look on its way into the totals."""
 
     before: Totals
     look: Look

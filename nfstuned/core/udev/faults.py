@@ -27,7 +27,7 @@ _NO_EFFECT = "The line has no effect"
 
 @dataclass(frozen=True, slots=True)
 class BrokenRule:
-    """One rule as its author meant it, and why it is another one for udev."""
+    """A rule as its author meant it, and why it is another one for udev."""
 
     line: int
     defect: str

@@ -22,7 +22,7 @@ _ATTRIBUTE = "read_ahead_kb"
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """One name, and why its file is left in force; "" where it is masked."""
+    """A name, and why its file is left in force; "" where it is masked."""
 
     name: str
     left: str = ""

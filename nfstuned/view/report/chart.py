@@ -94,7 +94,7 @@ _LABEL_WIDTH = 80
 
 @dataclass(frozen=True, slots=True)
 class PlotLine:
-    """One line: a value for each column of the axis, None where nothing is known."""
+    """A line: a value for each column of the axis, None where nothing is known."""
 
     name: str
     style: str
