@@ -356,7 +356,7 @@ def _take_back(run: _Run) -> str:
 
 
 def _back(name: str, hands: ConnectionHands) -> str:
-    """Take a connection away; requests that it was given end first: those of NFSv3 move to no other connection."""
+    """Take a connection away once its requests have ended: those of NFSv3 move to no other."""
     why = hands.offline(name)
     if why:
         return why

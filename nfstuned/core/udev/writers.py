@@ -112,7 +112,7 @@ _SAID = re.compile(r"%c|\$result")
 
 
 def rule_writers(facts: Facts, event: UdevEvent = NFS_ADDED) -> tuple[RuleWriter, ...]:
-    """Return the rules that may write the read-ahead of a new superblock, in the order in which they run."""
+    """Return the rules that may write the read-ahead of a new superblock, in their order."""
     return file_writers(_counting(facts), event)
 
 
@@ -159,7 +159,7 @@ def last_words(files: Iterable[UdevFile], writers: Sequence[RuleWriter]) -> tupl
 
 
 def file_writers(files: Iterable[UdevFile], event: UdevEvent = NFS_ADDED) -> tuple[RuleWriter, ...]:
-    """Return the rules of files that may write the read-ahead of a new superblock, in the order in which they run."""
+    """Return the rules of files that may write the read-ahead of a new superblock, in their order."""
     return find_writers(_that_matter(files), event)
 
 
