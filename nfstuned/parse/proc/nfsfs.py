@@ -27,12 +27,12 @@ _VOLUME_FIELDS = 5
 
 
 def parse_servers(text: str, file: str = SERVERS) -> tuple[Server | ParseError, ...]:
-    """Return the servers in the file's order; a row that cannot be understood is returned as its error."""
+    """Return the servers in the file's order; a row that cannot be understood is replaced by its error."""
     return _rows(text, file, _server)
 
 
 def parse_volumes(text: str, file: str = VOLUMES) -> tuple[Volume | ParseError, ...]:
-    """Return the volumes in the file's order; a row that cannot be understood is returned as its error.
+    """Return the volumes in the file's order; a row that cannot be understood is replaced by its error.
 
     A superblock that is still being set up has the device "0:0". Kernels that print only seven characters
     of a device (the column was widened before Linux 5.10) cut a longer number off.
@@ -61,15 +61,15 @@ def find_volume(text: str, device: str, file: str = VOLUMES) -> Volume | None:
 
 
 def _rows(text: str, file: str, parse: Callable[[str], _Row]) -> tuple[_Row | ParseError, ...]:
-    found: list[_Row | ParseError] = []
+    rows: list[_Row | ParseError] = []
     for line, row in enumerate(text.split("\n"), 1):
         if not row or row.startswith("NV "):
             continue
         try:
-            found.append(parse(row))
+            rows.append(parse(row))
         except ValueError as error:
-            found.append(ParseError(file, line, str(error)))
-    return tuple(found)
+            rows.append(ParseError(file, line, str(error)))
+    return tuple(rows)
 
 
 def _server(row: str) -> Server:
