@@ -13,7 +13,7 @@ from nfstuned.model.system import Unit
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One line of a file that asks for another nconnect than it should."""
+    """A line of a file that asks for another nconnect than it should."""
 
     kind: str
     """"fstab": the kind of file."""
@@ -30,14 +30,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class SectionChange:
-    """One [ Server ] section of nfstuned's own drop-in of nfsmount.conf."""
+    """A [ Server ] section of nfstuned's own drop-in of nfsmount.conf."""
 
     server: str
     """Its name, as mounts name it."""
     old: int | None
     """The nconnect that the file has; None without a section."""
     new: int | None
-    """The one that it should have; None where the section goes."""
+    """The nconnect that it should have; None where the section goes."""
     result: Result
     reason: str
 
@@ -50,12 +50,12 @@ class ImageKind(str, Enum):
     SECTION = "nconnect"
     PARAMETER = "parameter"
     FILE = "file"
-    """One of an earlier bake that nothing asks for any more, or that is taken back."""
+    """A file of an earlier bake that nothing asks for any more, or that is taken back."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageChange:
-    """One change of an image, and what came of it."""
+    """A change of an image, and what came of it."""
 
     kind: ImageKind
     target: str
@@ -70,10 +70,10 @@ class ImageChange:
 
 @dataclass(frozen=True, slots=True)
 class ImageService:
-    """The service as the image has it."""
+    """nfstuned's service as the image has it."""
 
     unit: Unit
-    """Its start by what bake itself wrote not counted."""
+    """Without a start that comes only from what bake itself wrote."""
     path: str = ""
     """The file that counts where it is not masked, without a leading slash; "" for none."""
     text: str = ""
@@ -84,6 +84,6 @@ class Wanted:
     """What an image should have, and why."""
 
     changes: tuple[ImageChange, ...] = ()
-    """Those that are planned name a file of `contents`; the others say why there is none."""
+    """A planned change names a file of `contents`; the others say why there is none."""
     contents: Mapping[str, Content] = field(default_factory=dict)
-    """By path, without a leading slash."""
+    """The bytes of each file by its path, without a leading slash."""

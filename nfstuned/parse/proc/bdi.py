@@ -20,7 +20,7 @@ def parse_read_ahead(text: str, file: str) -> int:
     """Return `read_ahead_kb`, the first line, in KiB; ParseError when it is not a number.
 
     The kernel takes any unsigned number and prints it signed (mm/backing-dev.c): a value that reads as
-    negative is an enormous one, and is returned as such. Writing it back restores it.
+    negative is an enormous number, and is returned as such. Writing it back restores it.
     """
     token = text.partition("\n")[0]
     negative = token.startswith("-")

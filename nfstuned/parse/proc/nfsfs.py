@@ -1,4 +1,4 @@
-"""`/proc/fs/nfsfs/servers` and `volumes`: what NFS holds in one network namespace (fs/nfs/client.c).
+"""`/proc/fs/nfsfs/servers` and `volumes`: what NFS holds in a network namespace (fs/nfs/client.c).
 
 A superblock has its row here before the kernel announces its bdi, and before mountinfo shows its mount.
 """

@@ -1,7 +1,7 @@
 """Which keys udev knows, with which operators, attributes and values (systemd: parse_token(), udev-rules.c).
 
-Each function returns what udev would say about a token that it uses all the same, and raises ValueError for
-one that costs the whole rule.
+Each function returns udev's messages about a token that it uses all the same, and raises ValueError for a
+token that costs the whole rule.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One rule's text as tokens: keys, operators, quotes and escapes (systemd: src/udev/udev-rules.c)."""
+"""A rule's text as tokens: keys, operators, quotes and escapes (systemd: src/udev/udev-rules.c)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INVALID_TYPE = "invalid substitution type"
 
 
 def find_mistake(value: str) -> tuple[int, str] | None:
-    """Return where the first wrong substitution is, counted from 1, and what is wrong; None without one.
+    """Return where the first wrong substitution is, counted from 1, and what is wrong, or None.
 
     As udev_check_format() of systemd's src/udev/udev-format.c judges it when rules are read. Applying them is
     more lenient: there a `$4` stays what it is.
