@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from nfstuned.model.policy import Profile, ReadAhead, Source
+from nfstuned.model.policy import Profile, ReadAhead
 from nfstuned.parse.config.toml import Document, suggestion
 
 _LIMITS = (("read_ahead_kb", "read_ahead_max_kb"), ("nconnect", "nconnect_max"))
 _INHERITS = "inherits"
-_SOURCES = "sources"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,13 @@ class Inheritance:
     def _complete(self, draft: _Draft, base: Profile) -> Profile:
         values = {key: value for key, (value, _) in draft.own.items() if key != _INHERITS}
         wanted = values.pop("read_ahead_kb", None)
-        sources = _sources(values.pop(_SOURCES, ()), {key for key in draft.own if key != _SOURCES}, base)
+        # The sources of the base do not stand for the keys that this profile changes.
+        changed = draft.own.keys() - {"sources"}
+        kept = (
+            replace(source, keys=tuple(key for key in source.keys if key not in changed))
+            for source in base.sources
+        )
+        sources = (*(source for source in kept if source.keys), *values.pop("sources", ()))
         inherits = base.base if base.base in self._builtin and draft.name not in self._builtin else ""
         profile = replace(base, name=draft.name, inherits=inherits, sources=sources, **values)
         if isinstance(wanted, int):
@@ -125,12 +130,3 @@ def _drafts(layers: list[Layer]) -> dict[str, _Draft]:
     for layer in layers:
         drafts.setdefault(layer.name, _Draft(layer.name)).add(layer)
     return drafts
-
-
-def _sources(own: tuple[Source, ...], changed: set[str], base: Profile) -> tuple[Source, ...]:
-    """Return the sources of a profile: those of its base do not stand for the keys that it changes."""
-    kept = (
-        replace(source, keys=tuple(key for key in source.keys if key not in changed))
-        for source in base.sources
-    )
-    return (*(source for source in kept if source.keys), *own)

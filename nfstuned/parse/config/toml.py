@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 
 from nfstuned.errors import ConfigError
 
@@ -27,23 +28,39 @@ _AT = r"(?s)(?P<what>.*) \(at (?:line (?P<line>\d+), column \d+|end of document)
 _LONGEST = 80
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Document:
-    """A file: its values, and the line of each key that a simple scan of the text sees."""
+    """A file: its text and the values in it."""
 
     file: str
     values: Mapping[str, object]
-    lines: Mapping[Path, int]
+    text: str
+
+    @cached_property
+    def lines(self) -> Mapping[Path, int]:
+        """The first line of each table and key; multi-line strings may seem to hold more of them.
+
+        They are only looked for when there is a problem.
+        """
+        lines: dict[Path, int] = {}
+        entries: dict[Path, int] = {}
+        table: Path = ()
+        for number, row in enumerate(self.text.split("\n"), 1):
+            if header := re.match(_HEADER, row):
+                table = _path((), header[2], entries)
+                if header[1] == "[[":
+                    entries[table] = entries.get(table, -1) + 1
+                    table = (*table, entries[table])
+                lines.setdefault(table, number)
+            elif pair := re.match(_PAIR, row):
+                lines.setdefault(_path(table, pair[1], entries), number)
+        return lines
 
     def problem(self, path: Path, value: object, allowed: str) -> str:
         """Return the line that says what is wrong: file, line, key, value and what is allowed."""
-        return f"{self.file}:{self._line(path)} {key(path)}: {shown(value)}: {allowed}"
-
-    def _line(self, path: Path) -> str:
-        for end in range(len(path), 0, -1):
-            if path[:end] in self.lines:
-                return f"{self.lines[path[:end]]}:"
-        return ""
+        above = (self.lines.get(path[:end]) for end in range(len(path), 0, -1))
+        line = next((f"{number}:" for number in above if number), "")
+        return f"{self.file}:{line} {key(path)}: {shown(value)}: {allowed}"
 
 
 def parse_toml(file: str, text: str) -> Document:
@@ -57,7 +74,7 @@ def parse_toml(file: str, text: str) -> Document:
         number = int(match["line"]) if match and match["line"] else len(rows)
         row = rows[number - 1].strip()
         raise ConfigError((f"{file}:{number}: {shown(row)}: not TOML: {what}",)) from None
-    return Document(file, values, _lines_of_keys(text))
+    return Document(file, values, text)
 
 
 def key(path: Path) -> str:
@@ -85,23 +102,6 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     """Return `did you mean "X"? ` with the word of `known` that is close to `word`; "" without."""
     close = get_close_matches(word, list(known), n=1)
     return f'did you mean "{close[0]}"? ' if close else ""
-
-
-def _lines_of_keys(text: str) -> dict[Path, int]:
-    """Return the first line of each table and key; multi-line strings may seem to hold more of them."""
-    lines: dict[Path, int] = {}
-    entries: dict[Path, int] = {}
-    table: Path = ()
-    for number, row in enumerate(text.split("\n"), 1):
-        if header := re.match(_HEADER, row):
-            table = _path((), header[2], entries)
-            if header[1] == "[[":
-                entries[table] = entries.get(table, -1) + 1
-                table = (*table, entries[table])
-            lines.setdefault(table, number)
-        elif pair := re.match(_PAIR, row):
-            lines.setdefault(_path(table, pair[1], entries), number)
-    return lines
 
 
 def _path(table: Path, keys: str, entries: Mapping[Path, int]) -> Path:
