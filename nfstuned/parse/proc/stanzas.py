@@ -21,7 +21,7 @@ from nfstuned.model.kernel import Stanza
 from nfstuned.parse.fields import LARGEST, quoted, unescape
 
 _DEVICE = b"\ndevice "
-_NFS = rb" with fstype nfs4?(?: |$)"
+_NFS = re.compile(rb" with fstype nfs4?(?: |$)")
 _OPERATIONS = b"\n\tper-op statistics\n"
 _IMPLEMENTATION = b"\n\timpl_id:\t"
 _NAMES = rb"(?s)name='(.*?)',domain='(.*?)',date='[0-9]+,[0-9]+'(?=\n|\Z)"
@@ -57,6 +57,61 @@ class Piece(NamedTuple):
     end: int
     whole: bool
     """The stanza ends as the kernel ends it."""
+
+    @classmethod
+    def cut(
+        cls, data: bytes, bounds: tuple[int, int], end_of_header: int, names: re.Match[bytes] | None
+    ) -> Piece:
+        """Return the stanza within these bounds; what follows an empty line is not its own."""
+        start, end = bounds
+        after = end_of_header if names is None else names.end()
+        head_end = data.find(_OPERATIONS, after, end)
+        if head_end < 0:
+            empty_line = data.find(b"\n\n", after, end)
+            end = empty_line if empty_line >= 0 else end
+            return cls(start, end_of_header, names, end, end, end, empty_line >= 0)
+        operations = head_end + len(_OPERATIONS)
+        empty_line = data.find(b"\n\n", operations - 1, end)
+        end = empty_line if empty_line >= 0 else end
+        return cls(start, end_of_header, names, head_end, operations, max(end, operations), empty_line >= 0)
+
+    def stanza(self, data: bytes, source: str, point: str) -> Stanza:
+        """Return the sections of the stanza as text."""
+        age = self._last(data, _AGE)
+        readable = age is None or (age.isdigit() and len(age) <= _LONGEST and int(age) <= LARGEST)
+        return Stanza(
+            source,
+            point,
+            int(age) if age is not None and readable else None,
+            self._last(data, _TOTALS),
+            self._transports(data),
+            data[self.operations_start : self.end],
+            self.whole and readable,
+        )
+
+    def _last(self, data: bytes, tag: bytes) -> bytes | None:
+        """Return what follows the tag in the last line that begins with it, outside of the server's names."""
+        if self.names is None:
+            at = data.rfind(tag, self.end_of_header, self.head_end)
+        else:
+            at = data.rfind(tag, self.names.end(), self.head_end)
+            if at < 0:
+                at = data.rfind(tag, self.end_of_header, self.names.start())
+        if at < 0:
+            return None
+        at += len(tag)
+        end = data.find(b"\n", at, self.head_end)
+        return data[at : end if end >= 0 else self.head_end]
+
+    def _transports(self, data: bytes) -> bytes:
+        """Return the lines of connections, and what stands between them."""
+        if self.names is None:
+            at = data.find(_TRANSPORT, self.end_of_header, self.head_end)
+            return data[at : self.head_end] if at >= 0 else b""
+        at = data.find(_TRANSPORT, self.names.end(), self.head_end)
+        shown = data[at : self.head_end] if at >= 0 else b""
+        at = data.find(_TRANSPORT, self.end_of_header, self.names.start())
+        return data[at : self.names.start()] + shown if at >= 0 else shown
 
 
 def pieces(data: bytes) -> Iterator[Piece]:
@@ -126,7 +181,7 @@ def _cut_all(data: bytes, stanzas: list[Stanza], before: Sequence[Stanza]) -> No
             with suppress(ValueError):
                 line = data[piece.start : piece.end_of_header].decode("utf-8", "surrogateescape")
                 source, point, _, _ = header(line)
-                stanzas.append(_stanza(data, piece, source, point))
+                stanzas.append(piece.stanza(data, source, point))
 
 
 def _known_operations(stanzas: list[Stanza], before: Sequence[Stanza]) -> bytes:
@@ -176,13 +231,13 @@ def _unusual(data: bytes, start: int) -> tuple[Piece | None, int]:
     if end_of_header < 0:
         end_of_header = len(data)
     following = _next(data, end_of_header)
-    if not re.search(_NFS, data[start:end_of_header]):
+    if not _NFS.search(data, start, end_of_header):
         return None, following
     names = _names(data, end_of_header, following if following >= 0 else len(data))
     if names is not None:
         following = _next(data, names.end())
     end = following if following >= 0 else len(data)
-    return _piece(data, (start, end), end_of_header, names), following
+    return Piece.cut(data, (start, end), end_of_header, names), following
 
 
 def _first(data: bytes) -> int:
@@ -193,7 +248,7 @@ def _first(data: bytes) -> int:
 def _may_be_nfs(data: bytes, start: int) -> bool:
     """Return whether the header that starts there is that of an NFS mount, or ends behind the data."""
     end = data.find(b"\n", start)
-    return end < 0 or re.search(_NFS, data[start:end]) is not None
+    return end < 0 or _NFS.search(data, start, end) is not None
 
 
 def _next(data: bytes, at: int) -> int:
@@ -214,61 +269,6 @@ def _names(data: bytes, start: int, end: int) -> re.Match[bytes] | None:
         return None
     at += len(_IMPLEMENTATION)
     return re.compile(_NAMES).match(data, at, at + _NAMES_MOST)
-
-
-def _piece(data: bytes, bounds: tuple[int, int], end_of_header: int, names: re.Match[bytes] | None) -> Piece:
-    start, end = bounds
-    after = end_of_header if names is None else names.end()
-    head_end = data.find(_OPERATIONS, after, end)
-    if head_end < 0:
-        empty_line = data.find(b"\n\n", after, end)
-        end = empty_line if empty_line >= 0 else end
-        return Piece(start, end_of_header, names, end, end, end, empty_line >= 0)
-    operations = head_end + len(_OPERATIONS)
-    empty_line = data.find(b"\n\n", operations - 1, end)
-    end = empty_line if empty_line >= 0 else end  # what follows an empty line is not this mount's
-    return Piece(start, end_of_header, names, head_end, operations, max(end, operations), empty_line >= 0)
-
-
-def _stanza(data: bytes, piece: Piece, source: str, point: str) -> Stanza:
-    age = _last(data, piece, _AGE)
-    readable = age is None or (age.isdigit() and len(age) <= _LONGEST and int(age) <= LARGEST)
-    return Stanza(
-        source,
-        point,
-        int(age) if age is not None and readable else None,
-        _last(data, piece, _TOTALS),
-        _transports(data, piece),
-        data[piece.operations_start : piece.end],
-        piece.whole and readable,
-    )
-
-
-def _last(data: bytes, piece: Piece, tag: bytes) -> bytes | None:
-    """Return what follows the tag in the last line that begins with it, outside of the server's names."""
-    at = -1
-    if piece.names is None:
-        at = data.rfind(tag, piece.end_of_header, piece.head_end)
-    else:
-        at = data.rfind(tag, piece.names.end(), piece.head_end)
-        if at < 0:
-            at = data.rfind(tag, piece.end_of_header, piece.names.start())
-    if at < 0:
-        return None
-    at += len(tag)
-    end = data.find(b"\n", at, piece.head_end)
-    return data[at : end if end >= 0 else piece.head_end]
-
-
-def _transports(data: bytes, piece: Piece) -> bytes:
-    """Return the lines of connections, and what stands between them."""
-    if piece.names is None:
-        at = data.find(_TRANSPORT, piece.end_of_header, piece.head_end)
-        return data[at : piece.head_end] if at >= 0 else b""
-    at = data.find(_TRANSPORT, piece.names.end(), piece.head_end)
-    shown = data[at : piece.head_end] if at >= 0 else b""
-    at = data.find(_TRANSPORT, piece.end_of_header, piece.names.start())
-    return data[at : piece.names.start()] + shown if at >= 0 else shown
 
 
 _BETWEEN = b"|"
