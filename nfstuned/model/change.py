@@ -74,10 +74,10 @@ def settled(changes: Iterable[Change], result: Result, reason: str = "") -> tupl
 
 @dataclass(frozen=True, slots=True)
 class ImageService:
-    """The service as the image has it."""
+    """nfstuned's service as the image has it."""
 
     unit: Unit
-    """Its start by what bake itself wrote not counted."""
+    """Without a start that comes only from what bake itself wrote."""
     path: str = ""
     """The file that counts where it is not masked, without a leading slash; "" for none."""
     text: str = ""
@@ -90,4 +90,4 @@ class Wanted:
     changes: tuple[Change, ...] = ()
     """Those that are planned name a file of `contents`; the others say why there is none."""
     contents: Mapping[str, Content] = field(default_factory=dict)
-    """By path, without a leading slash."""
+    """The bytes of each file by its path, without a leading slash."""

@@ -1,4 +1,4 @@
-"""What `apply --remount` and `apply --live` are to do to the connections of one transport group."""
+"""What `apply --remount` and `apply --live` are to do to the connections of a transport group."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nfstuned.model.mounts import Result
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Another mount namespace, seen through one of its processes."""
+    """Another mount namespace, seen through a process in it."""
 
     process: str
     """For people: "containerd-shim (4711)"."""
@@ -31,7 +31,7 @@ class BusyUse:
 
 @dataclass(frozen=True, slots=True)
 class PathUse:
-    """The same, where all that is known is a path of this mount namespace."""
+    """Something that keeps a mount busy, where all that is known is a path of this mount namespace."""
 
     path: str
     what: str
@@ -43,7 +43,7 @@ class UnitState:
 
     loaded: bool = False
     fragment: str = ""
-    """The unit file, also one that systemd made of fstab; "" for a mount that systemd only saw."""
+    """The unit file, also where systemd made it of fstab; "" for a mount that systemd only saw."""
     stale: bool = False
     """NeedDaemonReload: a file has changed since systemd read it."""
     lazy: bool = False
@@ -53,7 +53,7 @@ class UnitState:
 
     @property
     def against(self) -> str:
-        """What makes systemd do more than to unmount and to mount; "" for nothing."""
+        """Why systemd would do more than unmount and mount; "" where it would not."""
         if self.lazy or self.force:
             name = "LazyUnmount" if self.lazy else "ForceUnmount"
             return f"has {name}=yes, which would hide that it is still in use"
@@ -66,7 +66,7 @@ NO_UNITS: Mapping[str, UnitState] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What of a host matters to a remount and to nothing else; `nodes` are those of this mount namespace."""
+    """What a host shows that matters to a remount alone; `nodes` are the mounts of this mount namespace."""
 
     nodes: tuple[MountNode, ...] = ()
     spaces: tuple[Space, ...] = ()
@@ -80,7 +80,7 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One mount of the group, and the commands that unmount it and make it again."""
+    """A mount of the group, and the commands that unmount it and make it again."""
 
     point: str
     mount_id: int
@@ -89,9 +89,9 @@ class Part:
     before: ShellCommand | None
     """How it is made as it was, where `make` fails or is not to be; None where nothing tells its options."""
     unit: str = ""
-    """The mount unit whose job that is; "" for mount(8)."""
+    """The mount unit that does it; "" for mount(8)."""
     from_file: bool = False
-    """A unit or fstab says how it is made, and not this command."""
+    """A unit or fstab says how the mount is made."""
 
     @property
     def back(self) -> tuple[ShellCommand, ...]:
@@ -119,7 +119,7 @@ class Connections:
 
 @dataclass(frozen=True, slots=True)
 class RemountPlan:
-    """All that is done to one transport group."""
+    """All that is done to a transport group."""
 
     old: int
     new: int
@@ -127,7 +127,7 @@ class RemountPlan:
     going: tuple[Part, ...]
     """In the order of unmounting."""
     coming: tuple[Part, ...]
-    """The same in the order of mounting: the first one decides."""
+    """The same mounts in the order of mounting: the first decides about the connections."""
     connections: Connections
     reload: bool = False
     """systemd has not read its files since they were changed."""
@@ -154,7 +154,7 @@ class Left:
 
 
 class Hands(Protocol):
-    """Who carries out a plan. What it says of success is not believed: `mounted` is asked afterwards.
+    """Who carries out a remount. What it says of success is not believed: `mounted` is asked afterwards.
 
     Each call ends within a deadline, and returns "" or why it came to nothing.
     """
@@ -180,16 +180,16 @@ class Hands(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Xprt:
-    """One connection, as its folder in a switch's shows it; `None` while it is down."""
+    """A connection, as its folder in that of its switch shows it; `None` while it is down."""
 
     name: str
-    """The folder: "xprt-7-tcp". The number is given to another one when it is gone."""
+    """The folder: "xprt-7-tcp". The kernel gives the number to another connection once it is free."""
     protocol: str
     state: frozenset[str] = frozenset()
     """The words of xprt_state, such as CONNECTED, OFFLINE, REMOVE."""
     source_port: int | None = None
     queued: int | None = None
-    """Requests that it was given and that have not ended (tasks_queuelen)."""
+    """Requests on it that have not ended (tasks_queuelen)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,11 +197,11 @@ class SwitchSeen:
     """The connections of a transport group in /sys/kernel/sunrpc/xprt-switches."""
 
     name: str
-    """The folder: "switch-3"; also given to another one when it is gone."""
+    """The folder: "switch-3"; the kernel gives the number to another group once it is free."""
     info: Switch
     xprts: tuple[Xprt, ...]
     grows: bool
-    """It has an add_xprt, as of Linux 6.15."""
+    """It has an add_xprt: connections can be added, as of Linux 6.15."""
 
     @property
     def names(self) -> frozenset[str]:
@@ -223,7 +223,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class LivePlan:
-    """What is added to one transport group."""
+    """What is added to a transport group."""
 
     points: tuple[str, ...]
     old: int
@@ -249,7 +249,7 @@ class LivePlan:
 
 
 class ConnectionHands(Protocol):
-    """Who carries out a plan. Each call ends within a deadline; a str is what went wrong, or ""."""
+    """Who adds connections. Each call ends within a deadline; a str is what went wrong, or ""."""
 
     def interrupted(self) -> str:
         """Return which signal wants this to end; "" for none."""
@@ -258,13 +258,13 @@ class ConnectionHands(Protocol):
         """Open so many connections to the server at the same time, and ask for an answer on each."""
 
     def ask(self, count: int) -> str:
-        """Send so many requests over the mount, one after the other. What they say is no matter."""
+        """Send so many requests over the mount, each after the last answer; what it says is no matter."""
 
     def counters(self) -> Sequence[Transport]:
         """Return what each connection in use carried so far, in the kernel's order; () without the mount."""
 
     def switch(self) -> SwitchSeen | None:
-        """Return the connections; None where the mount or its switch is not the one of the plan any more."""
+        """Return the connections; None where the mount or its switch is no longer that of the plan."""
 
     def add(self) -> str:
         """Add a connection."""

@@ -27,10 +27,10 @@ Identity = tuple[str, int, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One network mount: live, asked for by a file, or both (a live mount and its fstab line are one)."""
+    """A network mount: live, asked for by a file, or both (a live mount and its fstab line are joined)."""
 
     subject: str
-    """The mount point of a live mount; `file:line` of one that is only asked for."""
+    """The mount point of a live mount; `file:line` of a mount that is only asked for."""
     point: str
     source: str
     fstype: str
@@ -65,10 +65,8 @@ class Target:
 
     @property
     def options(self) -> Options:
-        """What is in effect where it is mounted, else what is asked for."""
-        if self.live is not None:
-            return self.live.options
-        return self.wanted
+        """The options in effect where it is mounted, else those that are asked for."""
+        return self.wanted if self.live is None else self.live.options
 
     @property
     def wanted(self) -> Options:
@@ -83,14 +81,14 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the resolver says of one name."""
+    """What the resolver says of a host name."""
 
     host: str
     addresses: tuple[str, ...] = ()
     chain: tuple[str, ...] = ()
     """The names that its CNAME records lead through, in order, without the name itself."""
     error: str = ""
-    """Why there is no address: "NXDOMAIN", "no answer within 3 s"; "" where there is one."""
+    """Why there is no address: "NXDOMAIN", "no answer within 3 s"; "" where there are addresses."""
     final: bool = True
     """Whether the error is the resolver's verdict, and not only a failure to ask it."""
 
@@ -106,7 +104,7 @@ class Reachable(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """One attempt to connect."""
+    """An attempt to connect to a server, and what came of it."""
 
     address: str
     port: int
@@ -116,11 +114,11 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """One network interface; `None` means that the kernel did not say."""
+    """A network interface; `None` means that the kernel did not say."""
 
     name: str
     driver: str | None = None
-    """Of the device behind it: "hv_netvsc", "mlx5_core", "mana", "virtio_net"; None for virtual ones."""
+    """Of the device behind it: "hv_netvsc", "mlx5_core", "mana", "virtio_net"; None without a device."""
     master: str | None = None
     """The interface that it is enslaved to: an Azure VF's is the hv_netvsc interface."""
     mtu: int | None = None
@@ -140,12 +138,12 @@ class Route:
     local: bool = False
     """The address is this host's own."""
     mtu: int | None = None
-    """What a route says, or path MTU discovery found; it counts before the interface's."""
+    """What a route or path MTU discovery says; it counts before the interface's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """What was found out over and about the network."""
+    """What the network answered, and what the kernel knows about it."""
 
     answers: tuple[Answer, ...] = ()
     reaches: tuple[Reach, ...] = ()
@@ -162,7 +160,7 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class SmbSession:
-    """One SMB session of /proc/fs/cifs/DebugData."""
+    """An SMB session of /proc/fs/cifs/DebugData."""
 
     server: str
     """The host name, or the address where there is none."""
@@ -170,7 +168,7 @@ class SmbSession:
     dialect: int | None
     """0x311 for 3.1.1."""
     channels: int
-    """All of them, the first one included."""
+    """How many it has, the first included."""
     shares: tuple[str, ...] = ()
     """As the file names them: r"\\\\server\\share"."""
     signed: bool | None = None
@@ -179,7 +177,7 @@ class SmbSession:
 
 @dataclass(frozen=True, slots=True)
 class SmbOps:
-    """Requests to one share: since the kernel counts, or between two looks (/proc/fs/cifs/Stats)."""
+    """Requests to a share: since the kernel counts, or between two looks (/proc/fs/cifs/Stats)."""
 
     share: str
     """As the file names it: r"\\\\server\\share"."""
@@ -191,7 +189,7 @@ class SmbOps:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """How much one interface carried between two looks, in bytes."""
+    """How much an interface carried between two looks, in bytes."""
 
     interface: str
     received: int
@@ -200,7 +198,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Two looks, some seconds apart."""
+    """What two looks at the counters, some seconds apart, show."""
 
     seconds: float
     samples: tuple[Sample, ...] = ()
@@ -214,7 +212,7 @@ class Measured:
 class Facts:
     """A host or an image at one moment, as the rules see it; equal to itself alone.
 
-    What one rule works out of them can so be kept for the next ones, without a look at each value.
+    So what a rule works out of them can be kept for the next rules, without comparing each value.
     """
 
     has: frozenset[Need]
@@ -226,8 +224,8 @@ class Facts:
     writers: tuple[Setting, ...] = ()
     """Settings of other programs that write a read-ahead; their section is the program.
 
-    Of nfsrahead all of nfs.conf's in the order in which it reads them: the last of a name counts. Of TuneD
-    the name is the path in sysfs, which may be a pattern.
+    Of nfsrahead all settings of nfs.conf, in the order in which it reads them: the last of a name counts. Of
+    TuneD the name is the path in sysfs, which may be a pattern.
     """
     network: Network = Network()
     system: System = field(default_factory=System)
@@ -236,11 +234,11 @@ class Facts:
     proposal: str = ""
     """The name of the file that is judged in the place of /etc/fstab."""
     unknown: tuple[str, ...] = ()
-    """What could not be found out, for people: "sa1.file.core.windows.net: no answer within 3 s"."""
+    """What could not be learned, for people: "sa1.file.core.windows.net: no answer within 3 s"."""
 
     @property
     def live(self) -> bool:
-        """Whether the kernel runs that is asked."""
+        """Whether this is the running host, and not an image."""
         return Need.LIVE in self.has
 
     @property
@@ -262,7 +260,7 @@ class Facts:
         return next((interface for interface in self.network.interfaces if interface.name == name), None)
 
 
-CLEAN, FOUND, BROKEN = 0, 1, 2
+CLEAN, FINDINGS, BROKEN = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,23 +271,23 @@ class Report:
     """The host's root as the user named it: "/" for the live host."""
     facts: Facts
     rules: tuple[Rule, ...]
-    """Those that were chosen, skipped ones included."""
+    """The rules that were chosen, also those that were skipped."""
     diagnosis: Diagnosis
     fail_on: Severity = Severity.WARNING
 
     @property
     def exit_code(self) -> int:
-        """0 without a finding as bad as `fail_on`, 1 with one, 2 after a crash or with an fstab half read."""
+        """0 where no finding is as bad as `fail_on`, else 1; 2 after a crash or with an fstab half read."""
         if self.diagnosis.crashed or self.unjudged:
             return BROKEN
-        return FOUND if any(self.fails(finding) for finding in self.diagnosis.findings) else CLEAN
+        return FINDINGS if any(self.fails(finding) for finding in self.diagnosis.findings) else CLEAN
 
     @property
     def unjudged(self) -> tuple[ParseError, ...]:
         """What of fstab, or of the file in its place, could not be read: what it asks for is not known."""
         file = self.facts.proposal or FSTAB
-        found = (problem for problem in self.facts.snapshot.problems if problem.file == file)
-        return tuple({str(problem): problem for problem in found}.values())
+        problems = self.facts.snapshot.problems
+        return tuple({str(problem): problem for problem in problems if problem.file == file}.values())
 
     def fails(self, finding: Finding) -> bool:
         """Whether a finding is as bad as `fail_on`, or worse."""
@@ -301,10 +299,10 @@ class Report:
 
     @property
     def skipped(self) -> tuple[Rule, ...]:
-        """The rules that lacked something."""
+        """The rules that were not asked, because the facts lack something that they need."""
         return tuple(rule for rule in self.rules if rule.id in self.diagnosis.skipped)
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What could not be found out or understood, for people, each once."""
+        """What could not be learned or understood, for people, each once."""
         return self.diagnosis.doubts

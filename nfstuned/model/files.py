@@ -45,20 +45,20 @@ Content = bytes | Link
 
 
 class Step(Enum):
-    """What becomes of one file; the words that people read."""
+    """What becomes of a file; the words that people read."""
 
     WRITE = "write"
     SAME = "unchanged"
     REMOVE = "remove"
     REFUSE = "refused"
-    """It is not one that was written here: nothing at all is changed."""
+    """The file was not written by nfstuned: nothing at all is changed."""
     KEEP = "kept"
-    """It was written here, but somebody has changed it since."""
+    """It was written by nfstuned, but somebody has changed it since."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """One file, and what becomes of it."""
+    """A file, and what becomes of it."""
 
     path: str
     """Below the root, without a leading slash."""
@@ -74,7 +74,7 @@ class Installed:
     """By path: the SHA-256 of what was written, or "-> " and where a link leads; two of them when a change of
     the file was cut short."""
     folders: tuple[str, ...] = ()
-    """Those that had to be made, each before the ones in it."""
+    """The folders that had to be made, each before those in it."""
     before: Mapping[str, str] = field(default_factory=dict)
     """By path: the text that was in the place of what was written, and that goes back there."""
 
@@ -87,5 +87,5 @@ class Work:
     contents: Mapping[str, Content]
     """What each file should be."""
     found: Mapping[str, str | None]
-    """What each of them, and of those that were written before, is now: a digest, None for nothing."""
+    """The digest of each of these files, and of those written before, as they are now; None for no file."""
     known: Installed

@@ -30,7 +30,7 @@ class Severity(str, Enum):
 
 
 class Need(Enum):
-    """What a rule cannot judge without. A rule that lacks one is skipped and counted."""
+    """What a rule cannot judge without. A rule that lacks it is skipped and counted."""
 
     LIVE = "a running kernel"
     NETWORK = "the network"
@@ -40,18 +40,18 @@ class Need(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong, as a rule sees it; the runner adds what the rule says of itself."""
+    """Something that is wrong, as a rule sees it; the runner adds what the rule says of itself."""
 
     subject: str
-    """The mount point of a live mount, `/etc/fstab:7` of one that is only asked for, or an interface."""
+    """The mount point of a live mount, `/etc/fstab:7` of a mount only asked for, or an interface."""
     message: str
-    """One sentence: what is wrong, and why that matters."""
+    """A sentence: what is wrong, and why that matters."""
     observed: str = ""
     expected: str = ""
     remedy: str = ""
     """A command, or what to change in which file."""
     source: str = ""
-    """Who says so, where the rule's own source is not the one that counts."""
+    """Who says so, where it is not the rule's own source."""
 
 
 Judge = Callable[["Facts"], Iterable[Fault]]
@@ -59,7 +59,7 @@ Judge = Callable[["Facts"], Iterable[Fault]]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One row of the catalogue; its id and name never change their meaning."""
+    """A row of the catalogue; its id and name never change their meaning."""
 
     id: str
     name: str
@@ -77,7 +77,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding, as `nfstuned.check/1` in docs/json.md."""
+    """A finding, as `nfstuned.check/1` in docs/json.md has it."""
 
     rule: str
     name: str
@@ -96,8 +96,8 @@ class Diagnosis:
 
     findings: tuple[Finding, ...]
     skipped: tuple[str, ...]
-    """The ids of the rules that lacked something."""
+    """The ids of the rules that were not asked, because the facts lack something that they need."""
     crashed: bool = False
     """A rule raised: the verdict is not complete."""
     doubts: tuple[str, ...] = ()
-    """What could not be found out or understood, for people, each once."""
+    """What could not be learned or understood, for people, each once."""

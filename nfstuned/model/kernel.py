@@ -1,4 +1,4 @@
-"""What the kernel says about NFS: one value for one line or stanza of its files.
+"""What the kernel says about NFS: a value for each line or stanza of its files.
 
 Times are in the unit that the name ends with. `None` means that the kernel did not say.
 Strings decode the kernel's escapes; bytes that are not UTF-8 stay as surrogate escapes.
@@ -17,7 +17,7 @@ _MOST_DIGITS = 20
 
 
 def decimal(text: str | None) -> int | None:
-    """Return the number that plain digits are; None for all else, and for more digits than any number has."""
+    """Return the number that a text of plain digits is; None for any other text, and for too many digits."""
     return int(text) if text and len(text) <= _MOST_DIGITS and text.isascii() and text.isdigit() else None
 
 
@@ -25,13 +25,13 @@ def decimal(text: str | None) -> int | None:
 class Options:
     """Mount options in their order, as `/proc/self/mountinfo`, fstab or utab write them.
 
-    Where an option is repeated, the last one counts, as in nfs(5) and the kernel's parser.
+    Where an option is repeated, the last counts, as in nfs(5) and the kernel's parser.
     """
 
     pairs: tuple[tuple[str, str | None], ...] = ()
 
     def get(self, name: str) -> str | None:
-        """Return the value of `name`: None when it is absent, "" when it stands without one."""
+        """Return the value of `name`: None when it is absent, "" when it stands without a value."""
         for key, value in reversed(self.pairs):
             if key == name:
                 return "" if value is None else value
@@ -47,7 +47,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """One line of mountinfo: a superblock at one place of one mount namespace (proc_pid_mountinfo(5))."""
+    """A line of mountinfo: a superblock at a mount point of a mount namespace (proc_pid_mountinfo(5))."""
 
     mount_id: int
     parent_id: int
@@ -83,7 +83,7 @@ class MountNode:
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """One row of `/proc/fs/nfsfs/volumes`: a superblock of this network namespace (fs/nfs/client.c)."""
+    """A row of `/proc/fs/nfsfs/volumes`: a superblock of this network namespace (fs/nfs/client.c)."""
 
     version: int
     address: str
@@ -95,7 +95,7 @@ class Volume:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One row of `/proc/fs/nfsfs/servers`: an nfs_client of this network namespace.
+    """A row of `/proc/fs/nfsfs/servers`: an nfs_client of this network namespace.
 
     `hostname` is the name that the client's first mount used; later mounts under other names share the row.
     """
@@ -109,7 +109,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Transport:
-    """One `xprt:` line of mountstats: a connection of the superblock's transport group.
+    """An `xprt:` line of mountstats: a connection of the superblock's transport group.
 
     The sums are sampled once a send, so that `in_flight_sum / sends` is the mean number in flight.
     """
@@ -127,12 +127,12 @@ class Transport:
     sending_sum: int | None = None
     pending_sum: int | None = None
     extra: tuple[int, ...] = ()
-    """Counters that follow the ones above (rdma), as they stand."""
+    """Counters that follow those above (rdma), as they stand."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpCounters:
-    """One line of the per-op statistics; the three times are sums over all operations, in milliseconds."""
+    """A line of the per-op statistics; the three times are sums over all operations, in milliseconds."""
 
     ops: int
     transmissions: int
@@ -162,7 +162,7 @@ class ByteCounters:
 
 @dataclass(frozen=True, slots=True)
 class MountStats:
-    """One NFS stanza of `/proc/self/mountstats` (fs/nfs/super.c, nfs_show_stats).
+    """An NFS stanza of `/proc/self/mountstats` (fs/nfs/super.c, nfs_show_stats).
 
     Bytes and events belong to the superblock, transports to the transport group: mounts that share either
     show the same figures.
@@ -181,14 +181,14 @@ class MountStats:
     transports: tuple[Transport, ...] = ()
     ops: Mapping[str, OpCounters] = field(default_factory=lambda: NOTHING)
     whole: bool = True
-    """It ended as the kernel ends each. Of one that was cut off, counters are missing or have lost digits."""
+    """It ends as the kernel ends each. A stanza that was cut off lacks counters, or digits of them."""
 
 
 class Stanza(NamedTuple):
-    """One NFS stanza of mountstats as the kernel's own text, for who compares it with an earlier one.
+    """An NFS stanza of mountstats as the kernel's own text, to compare with that of an earlier look.
 
-    A section that stayed the same needs no reading, and of a thousand mounts most do. `source`, `point`,
-    `age_s` and `whole` are those of MountStats; a damaged age makes it not whole.
+    A section that stayed the same needs no reading, and most of a thousand mounts stay the same. `source`,
+    `point`, `age_s` and `whole` are those of MountStats; a damaged age makes it not whole.
     """
 
     source: str
@@ -215,7 +215,7 @@ class Uevent:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """`xprt_switch_info` of one `/sys/kernel/sunrpc/xprt-switches/switch-N` (Linux 5.14 and later)."""
+    """`xprt_switch_info` of a `/sys/kernel/sunrpc/xprt-switches/switch-N` (Linux 5.14 and later)."""
 
     transports: int
     active: int

@@ -15,9 +15,9 @@ FSTAB = "/etc/fstab"
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What nfstuned did to one superblock's read-ahead, kept in /run/nfstuned so that it can be undone.
+    """What nfstuned did to a superblock's read-ahead, kept in /run/nfstuned so that it can be undone.
 
-    `bdi` is the inode of the bdi's read_ahead_kb: device numbers are reused at once, these are not.
+    `bdi` is the inode of the bdi's read_ahead_kb: device numbers are reused at once, inodes are not.
     """
 
     device: str
@@ -30,7 +30,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Superblock:
-    """One device number = one bdi = one read-ahead; and its visible mounts (none after `umount -l`)."""
+    """A device number, its bdi with the read-ahead, and its visible mounts (none after `umount -l`)."""
 
     device: str
     bdi: int | None
@@ -67,7 +67,7 @@ class Maker(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The options with which a mount was, or will be, asked for, and the line that says so.
+    """The options with which a mount was, or will be, asked for, and the line that asks.
 
     utab, fstab, a mount unit or an autofs map; what nfsmount.conf adds to the last three is not in it.
     """
@@ -99,13 +99,13 @@ class Snapshot:
     tunnels: tuple[Tunnel, ...] = ()
     stats: tuple[MountStats, ...] = ()
     requests: tuple[Request, ...] = ()
-    """utab's rows first. Of several others for one place the first counts."""
+    """utab's rows first. Of several others for a mount point the first counts."""
     settings: tuple[Setting, ...] = ()
     """nfsmount.conf and its drop-ins, in the order in which mount.nfs reads them."""
     maps: tuple[AutoMap, ...] = ()
     """The automounter's maps that are no files: programs, and those that a server keeps."""
     kernel: KernelRelease | None = None
-    """The one that runs; of an image the newest that is installed."""
+    """The running kernel; of an image the newest that is installed."""
     distribution: Distribution | None = None
     azure: bool = False
     """The machine is an Azure VM, by its chassis asset tag."""
@@ -134,7 +134,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What one superblock should have, and why; `kb` is None when the policy has no opinion."""
+    """What a superblock should have, and why; `kb` is None when the policy has no opinion."""
 
     kb: int | None
     profile: str
@@ -147,7 +147,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One change of one superblock's read-ahead; `bdi` makes sure that it is still the same superblock."""
+    """A change of a superblock's read-ahead; `bdi` makes sure that it is still the same superblock."""
 
     kind: str
     device: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 LEAST_KB, MOST_KB = 64, 65536
-"""The bounds of every read-ahead that nfstuned writes, in KiB: one 64 KiB page, and four times the largest
+"""The bounds of every read-ahead that nfstuned writes, in KiB: a 64 KiB page, and four times the largest
 value that a vendor names. The kernel itself has no upper bound."""
 SAMPLE_INTERVAL_S = 60.0
 """Where nobody says otherwise."""
@@ -24,7 +24,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ReadAhead:
-    """A read-ahead: `kb` KiB, or `times_rsize` times the mount's rsize. Exactly one of them is set."""
+    """A read-ahead: either `kb` KiB, or `times_rsize` times the mount's rsize; the other is None."""
 
     kb: int | None = None
     times_rsize: int | None = None
@@ -32,7 +32,7 @@ class ReadAhead:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What one kind of server should get; `None` means no opinion."""
+    """What a kind of server should get; `None` means no opinion."""
 
     name: str
     read_ahead: ReadAhead | None = None
@@ -49,11 +49,11 @@ class Profile:
     """Of an SMB mount; nfstuned only advises on those."""
     sources: tuple[Source, ...] = ()
     inherits: str = ""
-    """The built-in profile that one of the administrator's comes from, however many lie between; else ""."""
+    """The built-in profile that a profile of the administrator's comes from, if any."""
 
     @property
     def base(self) -> str:
-        """The profile that vendors' rules mean: the built-in one that this is or comes from; else itself."""
+        """The profile that vendors' rules mean: the built-in that this is or comes from; else itself."""
         return self.inherits or self.name
 
 
@@ -68,7 +68,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """One [[policy]] entry: mounts that match get the profile."""
+    """A [[policy]] entry: mounts that match get the profile."""
 
     match: Match
     profile: str

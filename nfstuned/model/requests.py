@@ -1,4 +1,4 @@
-"""What administrators wrote down about mounts, and where: one value for one line of their files."""
+"""What administrators wrote down about mounts, and where: a value for each line of their files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NFSRAHEAD, AZNFS, EFS_UTILS, TUNED = "nfsrahead", "aznfs", "efs-utils", "tuned"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One assignment of nfsmount.conf or nfs.conf (nfs-utils, support/nfs/conffile.c)."""
+    """An assignment of nfsmount.conf or nfs.conf (nfs-utils, support/nfs/conffile.c)."""
 
     section: str
     """In lower case: its case does not matter."""
@@ -25,7 +25,7 @@ class Setting:
     file: str
     line: int
     alone: bool = False
-    """It takes away what sections of other names say before it: the installed mount.nfs is an older one."""
+    """It replaces what sections of other names say before it, as an older mount.nfs has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class ConfInclude:
 
 @dataclass(frozen=True, slots=True)
 class UnitSetting:
-    """One assignment of a systemd unit file or drop-in; an empty value takes earlier ones back."""
+    """An assignment of a systemd unit file or drop-in; an empty value takes earlier ones back."""
 
     section: str
     name: str
@@ -53,7 +53,7 @@ class UnitSetting:
 
 @dataclass(frozen=True, slots=True)
 class AutoMap:
-    """One entry of auto.master(5): a map that serves a mount point ("/-": the keys are whole paths)."""
+    """An entry of auto.master(5): a map that serves a mount point ("/-": the keys are whole paths)."""
 
     point: str
     kind: str
@@ -78,7 +78,7 @@ class MapInclude:
 
 @dataclass(frozen=True, slots=True)
 class MapEntry:
-    """One entry of a file map (autofs(5)): `text` is all that follows the key, as it stands."""
+    """An entry of a file map (autofs(5)): `text` is all that follows the key, as it stands."""
 
     key: str
     text: str
@@ -88,7 +88,7 @@ class MapEntry:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One option of a mount, and the line that decided it."""
+    """An option of a mount, and the line that decided it."""
 
     name: str
     value: str | None

@@ -22,7 +22,7 @@ MOST = 1e100
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """One superblock's counters at one moment, once for all of its mounts.
+    """A superblock's counters at a moment, once for all of its mounts.
 
     `device` and `bdi` (as in Superblock) are its identity: the number alone is reused at once.
     """
@@ -37,12 +37,12 @@ class Counted:
     read_ahead_kb: int | None = None
     """What its bdi says; it counts for files that are opened from then on."""
     rsize_bytes: int | None = None
-    """The most that one READ asks for."""
+    """The most bytes that a READ asks for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The counters of every visible NFS superblock at one moment.
+    """The counters of every visible NFS superblock at the same moment.
 
     `time` is in Unix seconds and only dates a sample. `monotonic_s` is CLOCK_MONOTONIC and measures it: it
     does not jump when the clock is set, and stands still while the machine is suspended, as the kernel's
@@ -63,7 +63,7 @@ class Csv(Enum):
 
 
 class Field(NamedTuple):
-    """What is known of one field of a sample; the rest is in its attribute, from which `fields_of` takes it.
+    """What is known of a field of a sample; the rest is in its attribute, from which `fields_of` takes it.
 
     The attribute's name is the key in JSON and in CSV, and in upper case the field of the journal. Its type
     says whether null is allowed, and no number is negative.
@@ -84,7 +84,7 @@ class Field(NamedTuple):
 
 
 class OpRate(NamedTuple):
-    """One operation of one superblock over an interval; the times are means an operation.
+    """An operation of a superblock over an interval; the times are means an operation.
 
     A mean is None when no operation ended in the interval, or when the kernel's sum of times ran backwards.
     """
@@ -102,12 +102,12 @@ class OpRate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TransportRate:
-    """The connections of one transport group over an interval; each figure counts the group once.
+    """The connections of a transport group over an interval; each figure counts the group once.
 
-    `in_flight` and `backlog` are the mean numbers of requests that a new one found sent, and waiting for a
-    slot; `sending` and `pending` those that it found waiting to be sent, and for their replies. They are None
-    when nothing was sent, or when a connection came, went or was replaced. What was sent and never answered,
-    because its connection broke, stays in the kernel's count of requests in flight.
+    Four figures are means over the requests sent, of how many others there were at that moment: `in_flight`
+    sent before, `backlog` waiting for a slot, `sending` waiting to be sent, and `pending` waiting for their
+    replies. They are None when nothing was sent, or when a connection came, went or was replaced. A request
+    that was never answered, because its connection broke, stays in the kernel's count of those in flight.
     """
 
     group: Annotated[str, Field("mountinfo: vers, proto, addr, port, xprtsec")]
@@ -117,14 +117,14 @@ class TransportRate:
     sending: Annotated[float | None, Field("xprt: sending sum / sends", "1")] = None
     pending: Annotated[float | None, Field("xprt: pending sum / sends", "1")] = None
     max_slots: Annotated[int | None, Field("xprt: most slots", "1", "transport_max_slots")] = None
-    """The most requests that one of the connections ever had at once; not of the interval."""
+    """The most requests that any of the connections ever had at once; not of the interval."""
     connects_per_s: Annotated[float | None, Field("xprt: connects", "1/s", "transport_connects")] = None
-    """Connections made, again after an idle one was closed or a broken one was lost; None for UDP."""
+    """Connections made, also again after they were idle and closed, or broke; None for UDP."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One superblock over an interval, as `nfstuned.sample/1` in docs/json.md."""
+    """A superblock over an interval, as `nfstuned.sample/1` in docs/json.md."""
 
     time: Annotated[float, Field("clock", "s", most=1e11)]
     """At most the year 5138, and the interval three hundred years: beyond, no calendar could show them."""
@@ -154,7 +154,7 @@ class Sample:
     ] = None
     """The superblock's read-ahead; None where it was not the same at both ends of the interval."""
     rsize_bytes: Annotated[int | None, Field("mountinfo: rsize", "B", csv=Csv.LAST)] = None
-    """The most that one READ asks for, as mounted."""
+    """The most bytes that a READ asks for, as mounted."""
     ops: Mapping[str, OpRate]
     """The operations that ended in the interval. Those of the transport group as a whole (SEQUENCE, RENEW and
     the like), which the kernel shows in every mount of a server, are in its first sample only."""
@@ -173,7 +173,7 @@ def fields_of(table: type) -> tuple[Field, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where lines go: an absolute path, the size at which the file is put aside, and how many are kept so."""
+    """Where lines go: an absolute path, the size at which the file is put aside, how many such are kept."""
 
     path: str
     most_bytes: int
@@ -183,7 +183,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """What came of an attempt to append lines: how many are there whole, and why the others are not."""
+    """What came of an attempt to append lines: how many were written whole, and why not the others."""
 
     lines: int
     reason: str = ""
@@ -192,12 +192,12 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One entry; `name` is that of its message in host/telemetry/journal.py: "READ_AHEAD_SET"."""
+    """A journal entry; `name` is that of its message in host/telemetry/journal.py: "READ_AHEAD_SET"."""
 
     time: float
     """In Unix seconds, by the journal's clock."""
     name: str
     text: str
     device: str = ""
-    """Of the superblock that it is about; "" where it is about none."""
+    """The number of the superblock that it is about; "" where it is about none."""
     mount_point: str = ""

@@ -1,4 +1,4 @@
-"""What `nfstuned status` says of one mount."""
+"""What `nfstuned status` says of a mount."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class StatusRow:
-    """One visible mount: what it has, what it asked for, and what its profile asks for.
+    """A visible mount: what it has, what it asked for, and what its profile asks for.
 
     `None` means not known or, for a target, no opinion. Read-aheads are in KiB.
     """

@@ -1,4 +1,4 @@
-"""What of a host or an image is not about one mount: services, kernel settings, the TLS helper."""
+"""What of a host or an image concerns no single mount: services, kernel settings, the TLS helper."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOGINS = "logins"
 
 @dataclass(frozen=True, slots=True)
 class KernelSetting:
-    """One parameter that modprobe.d or sysctl.d sets: "nfs.max_session_slots" (module, dot, parameter)."""
+    """A parameter that modprobe.d or sysctl.d sets: "nfs.max_session_slots" (module, dot, parameter)."""
 
     name: str
     value: str
@@ -42,7 +42,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """One place that sets AZURE_ENDPOINT_OVERRIDE for mount.aznfs."""
+    """A place that sets AZURE_ENDPOINT_OVERRIDE for mount.aznfs."""
 
     value: str
     """The suffix of a cloud's names, without a dot before it: "chinacloudapi.cn"."""
@@ -60,16 +60,16 @@ class Tls:
     listening: frozenset[int] | None = None
     """The TCP ports of this machine on which something listens; None where that cannot be told."""
     overrides: tuple[Override, ...] = ()
-    """Of those with one scope the last counts."""
+    """Of several with the same scope the last counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageKernel:
-    """One kernel that is installed in an image."""
+    """A kernel that is installed in an image."""
 
     release: str
     modules: frozenset[str] = frozenset()
-    """Of nfs, nfsv3, nfsv4 and cifs: those that it has as a file or built in."""
+    """The modules that it has of nfs, nfsv3, nfsv4 and cifs, as a file or built in."""
     config: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS)
     """CONFIG_… = y or m, where the image has the file."""
 
@@ -85,16 +85,16 @@ class NfsUtils:
 
     @property
     def keeps_sections_apart(self) -> bool:
-        """Whether each [ Server ] section has its own value of an option; before, the last one had the only.
+        """Whether each [ Server ] section has its own value of an option; before, they shared the last.
 
         "conffile: ... remove configurations ... the 'arg' argument" came with nfs-utils 2.8.3-rc1. A
-        distribution may have taken it into an older one, which nothing tells.
+        distribution may have taken it into an older version, which nothing tells.
         """
         return self.version is not None and self.version >= APART_SINCE
 
     @property
     def mixes_sections(self) -> bool:
-        """Whether it is known to have one value of an option for all sections of a kind."""
+        """Whether it is known to keep a single value of an option for all sections of a kind."""
         return self.drop_ins and self.version is not None and not self.keeps_sections_apart
 
     @property
@@ -105,12 +105,12 @@ class NfsUtils:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """What of the host or the image is not about one mount."""
+    """What of the host or the image concerns no single mount."""
 
     parameters: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS)
     """What the running kernel has: "nfs.max_session_slots" -> "64"."""
     settings: tuple[KernelSetting, ...] = ()
-    """What modprobe.d and sysctl.d will set, in the order in which they count: the last one wins."""
+    """What modprobe.d and sysctl.d will set, in the order in which they count: the last wins."""
     cmdline: str = ""
     cpus: int | None = None
     nfs_inodes: int | None = None
@@ -122,7 +122,7 @@ class System:
     """nfstuned.service."""
     tls: Tls = Tls()
     nfs_utils: NfsUtils | None = None
-    """What mount.nfs tells of itself; None where there is none, or it may not be read."""
+    """What mount.nfs tells of itself; None where it is not installed, or may not be read."""
     config_problems: tuple[str, ...] = ()
     """What is wrong with nfstuned's own configuration; the built-in profiles count then."""
     kernels: tuple[ImageKernel, ...] = ()

@@ -15,7 +15,7 @@ from nfstuned.model.samples import Counted
 class Place(NamedTuple):
     """What a superblock's numbers are kept under: its device number and its first mount point.
 
-    A superblock that comes to the same place under the same number goes on where the one before it ended.
+    A superblock that comes to the same place under the same number goes on where its predecessor ended.
     """
 
     device: str
@@ -23,7 +23,7 @@ class Place(NamedTuple):
 
 
 class OpTotals(NamedTuple):
-    """The operations of one kind; the three times are sums over all of them, in milliseconds."""
+    """The operations of a kind; the three times are sums over all of them, in milliseconds."""
 
     ops: int = 0
     retransmissions: int = 0
@@ -37,7 +37,7 @@ class OpTotals(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SuperblockTotals:
-    """One superblock's numbers, and the look that they contain."""
+    """A superblock's numbers, and the look that they contain."""
 
     counted: Counted
     looked_s: float
@@ -48,13 +48,13 @@ class SuperblockTotals:
     """The first six of ByteCounters, in their order."""
     kinds: Mapping[str, OpTotals]
     contests: int = 0
-    """How often another writer's read-ahead was found."""
+    """How often another writer's read-ahead was seen."""
     contests_seen: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class GroupTotals:
-    """One transport group's numbers, once for all superblocks on it; `lines` is what they contain."""
+    """A transport group's numbers, once for all superblocks on it; `lines` is what they contain."""
 
     looked_s: float
     lines: tuple[Transport, ...] = ()
@@ -63,9 +63,9 @@ class GroupTotals:
     sends: int = 0
     connects: int = 0
     in_flight_sum: int = 0
-    """For each request sent, how many it found under way."""
+    """The sum over all requests sent, of how many others were under way."""
     backlog_sum: int = 0
-    """For each request sent, how many it found waiting for a slot."""
+    """The sum over all requests sent, of how many others waited for a slot."""
     upkeep: int = 0
     """Operations of the nfs_client itself: the lease, sessions."""
 
@@ -78,13 +78,13 @@ class Totals:
     """When the last look was, of CLOCK_MONOTONIC; None before the first."""
     superblocks: Mapping[Place, SuperblockTotals] = field(default_factory=lambda: MappingProxyType({}))
     present: tuple[Place, ...] = ()
-    """Those that the last look showed, in the order in which they were first seen."""
+    """The superblocks that the last look showed, in the order in which they were first seen."""
     groups: Mapping[str, GroupTotals] = field(default_factory=lambda: MappingProxyType({}))
     groups_present: tuple[str, ...] = ()
     left_out: frozenset[Place] = frozenset()
-    """Those that the last look showed and for which there was no room."""
+    """The superblocks that the last look showed and for which there was no room."""
     left_out_total: int = 0
-    """How often one began to be left out."""
+    """How often a superblock began to be left out."""
 
 
 class Kind(str, Enum):
@@ -95,7 +95,7 @@ class Kind(str, Enum):
 
 
 class Point(NamedTuple):
-    """One series: the values of the family's labels, in their order, and its number now."""
+    """A series: the values of the family's labels, in their order, and its number now."""
 
     labels: tuple[str, ...]
     value: float
@@ -103,7 +103,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """All series of one name. A counter's name ends with `_total`; units are seconds and bytes."""
+    """All series of the same name. A counter's name ends with `_total`; units are seconds and bytes."""
 
     name: str
     kind: Kind
@@ -123,7 +123,7 @@ class Service:
     sampling_cpu_s: float
     """CPU time that sampling has taken since the start, for all mounts together."""
     policy_valid: bool
-    """The newest configuration is the one in use."""
+    """The newest configuration is in use."""
     messages: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     """How many entries of each message went to the journal."""
     textfile_failures: int = 0

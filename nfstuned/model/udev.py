@@ -11,13 +11,13 @@ MATCHES = ("==", "!=")
 
 @dataclass(frozen=True, slots=True)
 class UdevToken:
-    """One `KEY{attribute}operator"value"` of a rule."""
+    """A `KEY{attribute}operator"value"` of a rule."""
 
     key: str
     attribute: str | None
     """None without braces."""
     operator: str
-    """The one that counts: udev takes `PROGRAM=` for `PROGRAM==`, and `ATTR{x}:=` for `ATTR{x}=`."""
+    """The operator that counts: udev takes `PROGRAM=` for `PROGRAM==`, and `ATTR{x}:=` for `ATTR{x}=`."""
     value: str
     """Without its quotes and escapes; what stands for something else (`%k`) is as it was written."""
     escaped: bool = False
@@ -33,14 +33,14 @@ class UdevToken:
 
 @dataclass(frozen=True, slots=True)
 class UdevRule:
-    """One rule, which may stand on several lines."""
+    """A rule, which may stand on several lines."""
 
     line: int
     """The rule's first line."""
     last: int
     """Its last line: the number under which udev reports it."""
     tokens: tuple[UdevToken, ...]
-    """In the order in which udev evaluates them: not always the one in which they are written."""
+    """In the order in which udev evaluates them: not always that in which they are written."""
     label: str | None = None
     goto: str | None = None
     """The label of a later rule of this file."""
@@ -60,7 +60,7 @@ class UdevDefect:
 
 @dataclass(frozen=True, slots=True)
 class UdevRules:
-    """One rules file: what is in force, and what udev says about the rest."""
+    """A rules file: what is in force, and what udev says about the rest."""
 
     rules: tuple[UdevRule, ...] = ()
     defects: tuple[UdevDefect, ...] = ()
@@ -111,7 +111,7 @@ class RuleWriter:
 
 @dataclass(frozen=True, slots=True)
 class UdevFile:
-    """One udev rules file that is in force, or an empty one that masks others."""
+    """A udev rules file that is in force, or an empty file that masks others."""
 
     path: str
     text: str

@@ -1,1 +1,1 @@
-"""Text to values, one module a kernel file; nothing here reads a file itself."""
+"""Text to values, a module for each kind of file; nothing here reads a file itself."""

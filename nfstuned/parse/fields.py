@@ -29,7 +29,7 @@ def number(what: str, token: str) -> int:
 
 
 def counters(what: str, text: str, least: int) -> list[int]:
-    """Return numbers that stand apart by one space each, at least so many; ValueError names what is wrong."""
+    """Return numbers with a space between them, at least `least`; ValueError names what is wrong."""
     if not _COUNTERS.fullmatch(text):
         raise ValueError(f"{what} holds something that is not a number: {quoted(text)}")
     values = list(map(int, text.split()))
@@ -43,19 +43,19 @@ def counters(what: str, text: str, least: int) -> list[int]:
 def unescape(text: str) -> str:
     r"""Decode octal escapes (`\040` for a space) of the kernel (fs/seq_file.c, mangle_path) and of libmount.
 
-    Each escape is one byte; bytes in a row are decoded together, and stay surrogate escapes if not UTF-8.
+    Each escape is a byte; bytes in a row are decoded together, and stay surrogate escapes if not UTF-8.
     """
-    return _ESCAPES.sub(_bytes, text) if "\\" in text else text
+    return _ESCAPES.sub(_decoded, text) if "\\" in text else text
+
+
+def _decoded(escapes: re.Match[str]) -> str:
+    codes = bytes(int(code, 8) for code in escapes[0].split("\\")[1:])
+    return codes.decode("utf-8", "surrogateescape")
 
 
 def clean_path(path: str) -> str:
     """Return an absolute path without repeated slashes, `.` and `..`: it cannot leave the root."""
     return "/" + posixpath.normpath("/" + path).lstrip("/")
-
-
-def _bytes(escapes: re.Match[str]) -> str:
-    codes = bytes(int(code, 8) for code in escapes[0].split("\\")[1:])
-    return codes.decode("utf-8", "surrogateescape")
 
 
 def count(number: int, noun: str) -> str:

@@ -17,12 +17,11 @@ _SEQUENCES = {
     b"7~": "home",
     b"8~": "end",
 }
-_KEY = re.compile(
-    rb"\x1b\[(?P<csi>[0-?]*[ -/]*[@-~])"  # ECMA-48 5.4: parameters, intermediates, a final byte
+_KEY = (
+    rb"(?s)\x1b\[(?P<csi>[0-?]*[ -/]*[@-~])"  # ECMA-48 5.4: parameters, intermediates, a final byte
     rb"|\x1bO(?P<ss3>.)"  # with "application cursor keys", as some terminals are left
     rb"|(?P<plain>\x1b|[\r\n]|[ -~])"
-    rb"|(?P<other>.)",  # control characters, and bytes of letters that mean nothing here
-    re.DOTALL,
+    rb"|(?P<other>.)"  # control characters, and bytes of letters that mean nothing here
 )
 
 
@@ -32,12 +31,11 @@ def parse_keys(data: bytes) -> tuple[str, ...]:
     What is not known is left out as a whole, so that no part of a sequence is taken for a letter. Nothing is
     raised.
     """
-    names = (_name(key) for key in _KEY.finditer(data))
-    return tuple(name for name in names if name)
-
-
-def _name(key: re.Match[bytes]) -> str:
-    sequence, plain = key["csi"] or key["ss3"], key["plain"]
-    if sequence:
-        return _SEQUENCES.get(sequence, "")
-    return _CONTROLS.get(plain) or plain.decode("ascii") if plain else ""
+    names: list[str] = []
+    for key in re.finditer(_KEY, data):
+        plain = key["plain"]
+        if plain:
+            names.append(_CONTROLS.get(plain) or plain.decode("ascii"))
+        elif name := _SEQUENCES.get(key["csi"] or key["ss3"] or b""):
+            names.append(name)
+    return tuple(names)

@@ -19,14 +19,14 @@ _UNITS = {
     604800: "w week weeks",
 }
 _SECONDS = {name: seconds for seconds, names in _UNITS.items() for name in names.split()}
-_SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?([a-z]+) ?")
-_DAY_CLOCK = re.compile(r"(?:(\d{4}-\d{2}-\d{2})(?:[ T](?=\d)|$))?(\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?")
-_ZONE = re.compile(r" ?(Z|UTC|[+-]\d{2}:?\d{2})$")
+_SPAN = r"(\d{1,9}(?:\.\d{1,9})?) ?([a-z]+) ?"
+_DAY_CLOCK = r"(?:(\d{4}-\d{2}-\d{2})(?:[ T](?=\d)|$))?(\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?"
+_ZONE = r" ?(Z|UTC|[+-]\d{2}:?\d{2})$"
 _DAYS = {"today": 0, "yesterday": -1}
 
 
 def parse_since(text: str, now: datetime) -> float:
-    """Return a point in time in Unix seconds; `now` has a time zone, which a time without one is in.
+    """Return a point in time in Unix seconds; a time that names no time zone is in that of `now`.
 
     Raises ValueError, which names the forms, for anything else.
     """
@@ -49,24 +49,29 @@ def _moment(text: str, now: datetime) -> datetime:
         return now - _span(text[: -len(" ago")])
     if text.startswith("-"):
         return now - _span(text[1:])
-    return _written(text, now)
+    return _date_and_clock(text, now)
 
 
 def _span(text: str) -> timedelta:
     """Return "1h 30min" or "2 days" as a duration; ValueError for anything else."""
-    parts = list(_SPAN.finditer(text))
-    if not parts or "".join(part[0] for part in parts) != text or any(p[2] not in _SECONDS for p in parts):
+    parts = list(re.finditer(_SPAN, text))
+    if (
+        not parts
+        or "".join(part[0] for part in parts) != text
+        or any(part[2] not in _SECONDS for part in parts)
+    ):
         raise ValueError
-    return timedelta(
-        seconds=sum(float(number) * _SECONDS[unit] for number, unit in (p.groups() for p in parts))
-    )
+    return timedelta(seconds=sum(float(part[1]) * _SECONDS[part[2]] for part in parts))
 
 
-def _written(text: str, now: datetime) -> datetime:
-    """Return a date, a time of today, or both, in the zone that is named, else in that of `now`."""
-    zone = _ZONE.search(text) if ":" in text else None
+def _date_and_clock(text: str, now: datetime) -> datetime:
+    """Return the moment of a date, a time of today, or both; ValueError for anything else.
+
+    It is in the time zone that the text names, else in that of `now`.
+    """
+    zone = re.search(_ZONE, text) if ":" in text else None
     plain = text[: zone.start()] if zone else text
-    match = _DAY_CLOCK.fullmatch(plain)
+    match = re.fullmatch(_DAY_CLOCK, plain)
     if match is None or not plain:
         raise ValueError
     day = match[1] or now.date().isoformat()

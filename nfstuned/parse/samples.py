@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any, TypeVar
 
 from nfstuned.errors import ParseError
 from nfstuned.model.samples import MOST, SCHEMA, OpRate, Sample, TransportRate, fields_of
@@ -20,12 +20,13 @@ UNKNOWN = "unknown"
 """What the journal holds for a mount point where there is none (host/telemetry/journal.py)."""
 
 Values = Mapping[str, object]
+_Value = TypeVar("_Value")
 
 
 def parse_line(line: bytes, file: str, number: int) -> Sample | ParseError:
-    """Return the sample of one JSON line; a line that holds none is its error."""
+    """Return the sample of a JSON line; a line that holds no sample is its error."""
     try:
-        return _known(json.loads(line.decode("utf-8")), line)
+        return _of_document(json.loads(line.decode("utf-8")), line)
     except UnicodeDecodeError:
         return ParseError(file, number, f"not UTF-8: {_start(line)}")
     except json.JSONDecodeError as error:
@@ -37,9 +38,9 @@ def parse_line(line: bytes, file: str, number: int) -> Sample | ParseError:
         return ParseError(file, number, str(error))
 
 
-def _known(document: object, line: bytes) -> Sample:
+def _of_document(document: object, line: bytes) -> Sample:
     if not isinstance(document, dict):
-        return _refuse(f"not a JSON object: {_start(line)}")
+        raise ValueError(f"not a JSON object: {_start(line)}")  # noqa: TRY004 - the caller reports ValueError
     if document.get("schema") != SCHEMA:
         raise ValueError(f"schema is {_shown(document.get('schema'))}, expected {SCHEMA}")
     return _sample(document)
@@ -65,7 +66,10 @@ def _document(entry: Mapping[str, bytes | str]) -> dict[str, object]:
     document: dict[str, object] = dict(fields)
     for name, kind in _NUMBERS.items():
         if name in fields:
-            document[name] = _converted(name, fields[name], kind)
+            try:
+                document[name] = kind(fields[name])
+            except ValueError:
+                raise ValueError(f"{name} is not a number: {quoted(fields[name])}") from None
     document["ops"] = _json(fields, "ops")
     if "mount_points" in fields:
         document["mount_points"] = _json(fields, "mount_points")
@@ -79,13 +83,6 @@ def _document(entry: Mapping[str, bytes | str]) -> dict[str, object]:
 def text_of(value: bytes | str) -> str:
     """Return a field's text; bytes that are not UTF-8 become surrogate escapes."""
     return value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
-
-
-def _converted(name: str, text: str, kind: type[float | int]) -> float:
-    try:
-        return kind(text)
-    except ValueError:
-        raise ValueError(f"{name} is not a number: {quoted(text)}") from None
 
 
 def _json(fields: Mapping[str, str], name: str) -> object:
@@ -117,7 +114,8 @@ def _operation(ops: Values, name: str) -> OpRate:
 def _table(values: Values, name: str) -> Values:
     value = values.get(name)
     if not isinstance(value, dict):
-        raise _wrong(_named(name), "an object", value)
+        plain = name.isidentifier() and name.isascii()
+        raise _wrong(name if plain else quoted(name), "an object", value)
     return value
 
 
@@ -150,14 +148,6 @@ def _integer(name: str, value: object) -> int:
     return value
 
 
-def _count(name: str, value: object) -> int | None:
-    return None if value is None else _integer(name, value)
-
-
-def _mean(name: str, value: object) -> float | None:
-    return None if value is None else _rate(name, value)
-
-
 def _rate(name: str, value: object) -> float:
     """Return what can be a rate, a time or a mean: not negative, and so small that sums stay finite."""
     if type(value) is float and 0 <= value <= _ALLOWED:  # nearly always, and a day has millions of them
@@ -172,16 +162,13 @@ def _rate(name: str, value: object) -> float:
     return value
 
 
-def _refuse(why: str) -> NoReturn:
-    raise ValueError(why)
+def _optional(read: Callable[[str, object], _Value]) -> Callable[[str, object], _Value | None]:
+    """Return the reader of a field that may be null."""
+    return lambda name, value: None if value is None else read(name, value)
 
 
 def _wrong(name: str, kind: str, value: object) -> ValueError:
     return ValueError(f"{name} is not {kind}: {_shown(value)}")
-
-
-def _named(name: str) -> str:
-    return name if name.isidentifier() and name.isascii() else quoted(name)
 
 
 def _shown(value: object) -> str:
@@ -195,8 +182,8 @@ def _start(line: bytes) -> str:
 
 _READERS: Mapping[object, Callable[[str, object], Any]] = MappingProxyType({
     str: _string, tuple[str, ...]: _points,
-    float: _rate, float | None: _mean,
-    int: _integer, int | None: _count,
+    float: _rate, float | None: _optional(_rate),
+    int: _integer, int | None: _optional(_integer),
 })  # fmt: skip
 """By the type of a field."""
 _FLAT = (*fields_of(Sample), *fields_of(TransportRate))

@@ -6,7 +6,6 @@ import re
 from functools import cmp_to_key
 
 _DIGITS = "0123456789"
-_PART = re.compile(r"[0-9]+|[A-Za-z]+")
 
 
 def newest_last(releases: list[str]) -> list[str]:
@@ -15,12 +14,12 @@ def newest_last(releases: list[str]) -> list[str]:
     As rpm and dpkg see them: 5.10.0-9 is before 5.10.0-10, 5.14.0-362.el9 before 5.14.0-362.8.1.el9, and a
     release candidate before its release.
     """
-    return sorted(releases, key=_age)
+    return sorted(releases, key=_release_key)
 
 
-def _age(release: str) -> list[tuple[int, int, str]]:
+def _release_key(release: str) -> list[tuple[int, int, str]]:
     """Return a key that sorts: candidates, then the end, then words, then numbers."""
-    parts = _PART.findall(release)
+    parts = re.findall(r"[0-9]+|[A-Za-z]+", release)
     key = [
         (3, int(part), "") if part[0] in _DIGITS else (0 if part == "rc" else 2, 0, part) for part in parts
     ]
@@ -43,7 +42,7 @@ def _compare(left: str, right: str) -> int:
 
 
 def _bytes(name: str) -> str:
-    """Return one character for each byte: C compares bytes."""
+    """Return a character for each byte: C compares bytes."""
     return name.encode("utf-8", "surrogateescape").decode("latin-1")
 
 
@@ -55,13 +54,11 @@ def _by_number(first: str, second: str, place: int) -> int:
     if common and not common.strip("0"):
         # Zeros only: the name that goes on with a digit is the smaller fraction.
         return (not left) - (not right) if bool(left) != bool(right) else 0
-    if common.startswith("0") or (not common and not _both_whole(left, right)):
+    if common.startswith("0"):
         return 0
+    if not common and (left[:1] in ("", "0") or right[:1] in ("", "0")):
+        return 0  # a fraction, or no number
     return (len(left) > len(right)) - (len(left) < len(right))
-
-
-def _both_whole(left: str, right: str) -> bool:
-    return bool(left and right) and not left.startswith("0") and not right.startswith("0")
 
 
 def _digits(text: str) -> str:

@@ -44,12 +44,12 @@ _NO_SAMPLES = (
 
 
 def prometheus(tables: Tables) -> Prometheus:
-    """Return the tables of all files as one: the keys of a later one replace those of an earlier one."""
+    """Return the tables of all files joined: the keys of a later table replace those of an earlier table."""
     return Prometheus(**{key: value for _, table in tables for key, value in table.items()})
 
 
 def mistakes(tables: Tables, interval_s: float) -> Iterator[str]:
-    """Yield what no table gets wrong by itself, with the file and the line of the last that has the key."""
+    """Yield what only the tables together get wrong, with the file and the line that set the key last."""
     meant = prometheus(tables)
     if meant.listen and not meant.allow_remote and not is_local(meant.listen):
         yield _problem(tables, "listen", _REMOTE)
@@ -58,7 +58,7 @@ def mistakes(tables: Tables, interval_s: float) -> Iterator[str]:
 
 
 def _problem(tables: Tables, key: str, allowed: str) -> str:
-    document, table = next(item for item in reversed(tables) if key in item[1])
+    document, table = next((document, table) for document, table in reversed(tables) if key in table)
     return document.problem(("prometheus", key), table[key], allowed)
 
 
@@ -93,7 +93,7 @@ def parse_config(builtin: Iterable[Text], files: Iterable[Text]) -> Policy:
     base = [_File.read(name, text, problems) for name, text in builtin]
     own = [_File.read(name, text, problems) for name, text in files]
     known = Inheritance(
-        [layer for file in base for layer in file.layers], [x for file in own for x in file.layers]
+        [layer for file in base for layer in file.layers], [layer for file in own for layer in file.layers]
     )
     profiles = known.profiles()
     entries = [entry for file in reversed(own) for entry in file.entries]
@@ -112,7 +112,7 @@ def parse_config(builtin: Iterable[Text], files: Iterable[Text]) -> Policy:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One [[policy]] entry; no assignment where something in it is wrong."""
+    """An entry of [[policy]]; no assignment where something in it is wrong."""
 
     document: Document
     number: int
@@ -127,7 +127,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class _File:
-    """One file's tables, as far as they are right; `settings` under the names that Policy gives them."""
+    """The right tables of a file; `settings` have the names that Policy gives them."""
 
     name: str
     settings: dict[str, Any] = field(default_factory=dict)
@@ -137,7 +137,7 @@ class _File:
 
     @classmethod
     def read(cls, name: str, text: str, problems: list[str]) -> _File:
-        """Return what is right in a file; what is not goes to `problems`."""
+        """Return the right tables of a file; what is wrong with the others goes to `problems`."""
         file = cls(name)
         try:
             document = parse_toml(name, text)
@@ -160,19 +160,19 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class _Checker:
-    """Checks the tables of one file, each by itself, so that one problem does not hide another."""
+    """Checks the tables of a file, each by itself, so that no problem hides another."""
 
     document: Document
     problems: list[str]
 
     def table(self, path: Path, model: type[BaseModel], value: object) -> dict[str, Any] | None:
-        """Return the keys that a table sets; None, and its problems told, when something in it is wrong."""
+        """Return the keys that a table sets; None, with a problem each, when keys are wrong."""
         try:
             table = model.model_validate(value)
         except ValidationError as error:
             self.problems.extend(
-                self.document.problem((*path, *details["loc"]), *_explained(model, details))
-                for details in error.errors(include_url=False)
+                self.document.problem((*path, *detail["loc"]), *_explained(model, detail))
+                for detail in error.errors(include_url=False)
             )
             return None
         return {key: getattr(table, key) for key in table.model_fields_set}
@@ -219,7 +219,7 @@ class _Checker:
 
 
 def _explained(model: type[BaseModel], error: Mapping[str, Any]) -> tuple[object, str]:
-    """Return the value and what is allowed instead."""
+    """Return the wrong value of an error of pydantic, and what is allowed instead."""
     names = [part for part in error["loc"] if isinstance(part, str)]
     if not names:
         return error["input"], "allowed: a table"

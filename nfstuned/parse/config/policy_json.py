@@ -10,7 +10,7 @@ from nfstuned.model.policy import Assignment, Match, Policy, Profile, Prometheus
 
 
 def policy_to_json(policy: Policy) -> str:
-    """Return the policy as one JSON object; its keys are the fields' names."""
+    """Return the policy as a JSON object; its keys are the fields' names."""
     return json.dumps(asdict(policy))
 
 
@@ -19,7 +19,10 @@ def policy_from_json(text: str) -> Policy:
     try:
         values = json.loads(text)
         profiles = tuple(_profile(profile) for profile in values.pop("profiles"))
-        assignments = tuple(_assignment(entry) for entry in values.pop("assignments"))
+        assignments = tuple(
+            Assignment(Match(**{key: tuple(globs) for key, globs in entry.pop("match").items()}), **entry)
+            for entry in values.pop("assignments")
+        )
         prometheus = Prometheus(**values.pop("prometheus"))
         files = tuple(values.pop("files"))
         return Policy(profiles, assignments, files=files, prometheus=prometheus, **values)
@@ -31,8 +34,3 @@ def _profile(values: dict[str, Any]) -> Profile:
     read_ahead = values.pop("read_ahead")
     sources = tuple(Source(**{**source, "keys": tuple(source["keys"])}) for source in values.pop("sources"))
     return Profile(**values, read_ahead=ReadAhead(**read_ahead) if read_ahead else None, sources=sources)
-
-
-def _assignment(values: dict[str, Any]) -> Assignment:
-    match = Match(**{key: tuple(patterns) for key, patterns in values.pop("match").items()})
-    return Assignment(match, **values)

@@ -6,17 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from nfstuned.model.policy import Profile, ReadAhead, Source
+from nfstuned.model.policy import Profile, ReadAhead
 from nfstuned.parse.config.toml import Document, suggestion
 
 _LIMITS = (("read_ahead_kb", "read_ahead_max_kb"), ("nconnect", "nconnect_max"))
 _INHERITS = "inherits"
-_SOURCES = "sources"
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One [profile.NAME] table: the keys that it sets, already checked one by one."""
+    """A [profile.NAME] table: the keys that it sets, each already checked by itself."""
 
     document: Document
     name: str
@@ -37,8 +36,8 @@ class _Draft:
 class Inheritance:
     """All profiles of a configuration.
 
-    A table of the administrator's with the name of a built-in profile changes that one: what it does not set
-    stays as it was, unless it inherits from another. Several files may set keys of one; the last counts.
+    A table of the administrator's with the name of a built-in profile changes that profile: what it does not
+    set stays as it was, unless it inherits from another. Of several files that set a key, the last counts.
     """
 
     def __init__(self, builtin: list[Layer], own: list[Layer]) -> None:
@@ -63,7 +62,7 @@ class Inheritance:
         return self._done[name]
 
     def _base(self, name: str, trail: tuple[str, ...]) -> Profile:
-        """Return what a profile starts from; an empty one where there is nothing, or something is wrong."""
+        """Return what a profile starts from: an empty profile where it inherits nothing or a wrong name."""
         draft = self._own.get(name)
         if draft is None:
             return Profile(name)
@@ -92,11 +91,19 @@ class Inheritance:
     def _complete(self, draft: _Draft, base: Profile) -> Profile:
         values = {key: value for key, (value, _) in draft.own.items() if key != _INHERITS}
         wanted = values.pop("read_ahead_kb", None)
-        sources = _sources(values.pop(_SOURCES, ()), {key for key in draft.own if key != _SOURCES}, base)
+        # The sources of the base do not stand for the keys that this profile changes.
+        changed = draft.own.keys() - {"sources"}
+        kept = (
+            replace(source, keys=tuple(key for key in source.keys if key not in changed))
+            for source in base.sources
+        )
+        sources = (*(source for source in kept if source.keys), *values.pop("sources", ()))
         inherits = base.base if base.base in self._builtin and draft.name not in self._builtin else ""
         profile = replace(base, name=draft.name, inherits=inherits, sources=sources, **values)
-        if wanted is not None:
-            profile = replace(profile, read_ahead=_read_ahead(wanted))
+        if isinstance(wanted, int):
+            profile = replace(profile, read_ahead=ReadAhead(kb=wanted))
+        elif wanted is not None:
+            profile = replace(profile, read_ahead=ReadAhead(times_rsize=int(wanted.partition("*")[0])))
         self._check_limits(draft, profile)
         return profile
 
@@ -110,12 +117,12 @@ class Inheritance:
         }
         for key, limit in _LIMITS:
             value, most = values[key], values[limit]
-            mine = next((k for k in (key, limit) if k in draft.own), None)
-            if mine is None or value is None or most is None or value <= most:
+            own = next((own for own in (key, limit) if own in draft.own), None)
+            if own is None or value is None or most is None or value <= most:
                 continue
-            document = draft.own[mine][1]
+            document = draft.own[own][1]
             allowed = f"{key} = {value} is above {limit} = {most}; allowed: at most that, or a larger {limit}"
-            self.problems.append(document.problem(("profile", draft.name, mine), values[mine], allowed))
+            self.problems.append(document.problem(("profile", draft.name, own), values[own], allowed))
 
 
 def _drafts(layers: list[Layer]) -> dict[str, _Draft]:
@@ -123,18 +130,3 @@ def _drafts(layers: list[Layer]) -> dict[str, _Draft]:
     for layer in layers:
         drafts.setdefault(layer.name, _Draft(layer.name)).add(layer)
     return drafts
-
-
-def _read_ahead(value: int | str) -> ReadAhead:
-    if isinstance(value, int):
-        return ReadAhead(kb=value)
-    return ReadAhead(times_rsize=int(value.partition("*")[0]))
-
-
-def _sources(own: tuple[Source, ...], changed: set[str], base: Profile) -> tuple[Source, ...]:
-    """Return the sources of a profile: a number that it sets anew is not its base's source's any more."""
-    kept = (
-        replace(source, keys=tuple(key for key in source.keys if key not in changed))
-        for source in base.sources
-    )
-    return (*(source for source in kept if source.keys), *own)

@@ -88,7 +88,7 @@ class NconnectTable(_Table):
     mode: Literal["advise", "persist"] = Field(default="advise", description='"advise" or "persist"')
 
 
-_OneOrMore = WithJsonSchema(
+_StringOrList = WithJsonSchema(
     {
         "anyOf": [
             {"type": "string", "minLength": 1},
@@ -96,8 +96,8 @@ _OneOrMore = WithJsonSchema(
         ]
     }
 )
-_Servers = Annotated[tuple[str, ...], BeforeValidator(servers), _OneOrMore]
-_Globs = Annotated[tuple[str, ...], BeforeValidator(globs), _OneOrMore]
+_Servers = Annotated[tuple[str, ...], BeforeValidator(servers), _StringOrList]
+_Globs = Annotated[tuple[str, ...], BeforeValidator(globs), _StringOrList]
 
 
 class MatchTable(_Table):

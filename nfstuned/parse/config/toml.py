@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 
 from nfstuned.errors import ConfigError
 
@@ -21,44 +22,59 @@ Path = tuple[str | int, ...]
 
 _KEY = r"""(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')"""
 _KEYS = rf"{_KEY}(?:\s*\.\s*{_KEY})*"
-_HEADER = re.compile(rf"\s*(\[\[?)\s*({_KEYS})\s*\]")
-_PAIR = re.compile(rf"\s*({_KEYS})\s*=")
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
-_AT = re.compile(r"(?P<what>.*) \(at (?:line (?P<line>\d+), column \d+|end of document)\)", re.DOTALL)
+_HEADER = rf"\s*(\[\[?)\s*({_KEYS})\s*\]"
+_PAIR = rf"\s*({_KEYS})\s*="
+_AT = r"(?s)(?P<what>.*) \(at (?:line (?P<line>\d+), column \d+|end of document)\)"
 _LONGEST = 80
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Document:
-    """One file: its values, and the line of each key that a simple scan of the text finds."""
+    """A file: its text and the values in it."""
 
     file: str
     values: Mapping[str, object]
-    lines: Mapping[Path, int]
+    text: str
+
+    @cached_property
+    def lines(self) -> Mapping[Path, int]:
+        """The first line of each table and key; multi-line strings may seem to hold more of them.
+
+        They are only looked for when there is a problem.
+        """
+        lines: dict[Path, int] = {}
+        entries: dict[Path, int] = {}
+        table: Path = ()
+        for number, row in enumerate(self.text.split("\n"), 1):
+            if header := re.match(_HEADER, row):
+                table = _path((), header[2], entries)
+                if header[1] == "[[":
+                    entries[table] = entries.get(table, -1) + 1
+                    table = (*table, entries[table])
+                lines.setdefault(table, number)
+            elif pair := re.match(_PAIR, row):
+                lines.setdefault(_path(table, pair[1], entries), number)
+        return lines
 
     def problem(self, path: Path, value: object, allowed: str) -> str:
-        """Return the one line that says what is wrong: file, line, key, value and what is allowed."""
-        return f"{self.file}:{self._line(path)} {key(path)}: {shown(value)}: {allowed}"
-
-    def _line(self, path: Path) -> str:
-        for end in range(len(path), 0, -1):
-            if path[:end] in self.lines:
-                return f"{self.lines[path[:end]]}:"
-        return ""
+        """Return the line that says what is wrong: file, line, key, value and what is allowed."""
+        above = (self.lines.get(path[:end]) for end in range(len(path), 0, -1))
+        line = next((f"{number}:" for number in above if number), "")
+        return f"{self.file}:{line} {key(path)}: {shown(value)}: {allowed}"
 
 
 def parse_toml(file: str, text: str) -> Document:
-    """Return the document; raises ConfigError with the one place where it stops being TOML."""
+    """Return the document; raises ConfigError with the place where the text stops being TOML."""
     try:
         values = tomllib.loads(text)
     except ValueError as error:
-        match = _AT.fullmatch(str(error))
+        match = re.fullmatch(_AT, str(error))
         what = match["what"] if match else str(error)
         rows = text.split("\n")
         number = int(match["line"]) if match and match["line"] else len(rows)
         row = rows[number - 1].strip()
         raise ConfigError((f"{file}:{number}: {shown(row)}: not TOML: {what}",)) from None
-    return Document(file, values, _lines(text))
+    return Document(file, values, text)
 
 
 def key(path: Path) -> str:
@@ -68,12 +84,14 @@ def key(path: Path) -> str:
         if isinstance(part, int):
             text += f"[{part + 1}]"
         else:
-            text += ("." if text else "") + (part if _BARE.fullmatch(part) else json.dumps(part))
+            text += ("." if text else "") + (
+                part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else json.dumps(part)
+            )
     return text
 
 
 def shown(value: object) -> str:
-    """Return a value on one line, safe for a terminal, cut where it is long."""
+    """Return a value on a single line, safe for a terminal, cut where it is long."""
     text = json.dumps(value, default=str, ensure_ascii=False)
     if not text.isprintable():
         text = json.dumps(value, default=str)
@@ -81,32 +99,16 @@ def shown(value: object) -> str:
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return `did you mean "X"? ` where one of `known` is close to `word`, else nothing."""
+    """Return `did you mean "X"? ` with the word of `known` that is close to `word`; "" without."""
     close = get_close_matches(word, list(known), n=1)
     return f'did you mean "{close[0]}"? ' if close else ""
 
 
-def _lines(text: str) -> dict[Path, int]:
-    """Return the first line of each table and key; multi-line strings may seem to hold more of them."""
-    lines: dict[Path, int] = {}
-    entries: dict[Path, int] = {}
-    table: Path = ()
-    for number, row in enumerate(text.split("\n"), 1):
-        if header := _HEADER.match(row):
-            table = _path((), header[2], entries)
-            if header[1] == "[[":
-                entries[table] = entries.get(table, -1) + 1
-                table = (*table, entries[table])
-            lines.setdefault(table, number)
-        elif pair := _PAIR.match(row):
-            lines.setdefault(_path(table, pair[1], entries), number)
-    return lines
-
-
 def _path(table: Path, keys: str, entries: Mapping[Path, int]) -> Path:
+    """Return the path of a dotted key below a table, through the last entry of each array of tables."""
     path = table
-    for found in re.findall(_KEY, keys):
+    for part in re.findall(_KEY, keys):
         if path in entries:
             path = (*path, entries[path])
-        path = (*path, found.strip("\"'"))
+        path = (*path, part.strip("\"'"))
     return path

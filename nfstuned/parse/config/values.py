@@ -25,16 +25,13 @@ TEXTFILE = r"^/.+\.prom$"
 _SOCKET_LONGEST = 107
 """Bytes of sun_path without its zero (unix(7))."""
 _LAST_PORT = 65535
-_NUMERIC = re.compile(r"[0-9.]+")
 
 
 def duration(value: object) -> float:
     """Return the seconds of "60s", "5m" or "1h", at most a day; "0" is 0."""
-    match = re.fullmatch(DURATION, value) if isinstance(value, str) else None
-    if match is None:
+    if not isinstance(value, str) or not re.fullmatch(DURATION, value):
         raise ValueError
-    text = match[1]
-    seconds = 0 if text == "0" else int(text[:-1]) * _UNITS[text[-1]]
+    seconds = 0 if value == "0" else int(value[:-1]) * _UNITS[value[-1]]
     if seconds > _LONGEST_S:
         raise ValueError
     return float(seconds)
@@ -69,7 +66,7 @@ def read_ahead(value: object) -> object:
 
 
 def globs(value: object) -> tuple[str, ...]:
-    """Return one pattern or a list of them as a tuple."""
+    """Return the patterns as a tuple; a single pattern needs no list."""
     patterns = [value] if isinstance(value, str) else value
     if not isinstance(patterns, list) or not patterns or not all(isinstance(p, str) and p for p in patterns):
         raise ValueError
@@ -77,27 +74,25 @@ def globs(value: object) -> tuple[str, ...]:
 
 
 def servers(value: object) -> tuple[str, ...]:
-    """Return server patterns: globs, addresses and networks."""
+    """Return server patterns: globs, addresses and networks.
+
+    What looks like an address or a network and is none is refused: as a glob it would match nothing.
+    """
     patterns = globs(value)
     for pattern in patterns:
-        _check_server(pattern)
+        try:
+            if "/" in pattern:
+                ip_network(pattern)
+            elif re.fullmatch(r"[0-9.]+", pattern):
+                ip_address(pattern)
+        except ValueError as error:  # noqa: PERF203 - a handful
+            raise ValueError(
+                f"{shown(pattern)} is no address or network ({error}); {_allowed_server(pattern)}"
+            ) from None
     return patterns
 
 
-def _check_server(pattern: str) -> None:
-    """Refuse what looks like an address or a network and is none: as a glob it would match nothing."""
-    try:
-        if "/" in pattern:
-            ip_network(pattern)
-        elif _NUMERIC.fullmatch(pattern):
-            ip_address(pattern)
-    except ValueError as error:
-        raise ValueError(
-            f"{shown(pattern)} is no address or network ({error}); {_instead(pattern)}"
-        ) from None
-
-
-def _instead(pattern: str) -> str:
+def _allowed_server(pattern: str) -> str:
     try:
         network = ip_interface(pattern).network
     except ValueError:
@@ -107,23 +102,21 @@ def _instead(pattern: str) -> str:
 
 def listen_address(value: object) -> str:
     """Return an address with its port, or "unix:" and the path of a socket, as it is."""
-    match = re.fullmatch(LISTEN, value) if isinstance(value, str) else None
-    if match is None:
+    if not isinstance(value, str) or not re.fullmatch(LISTEN, value):
         raise ValueError
-    text = match[0]
-    if text.startswith("unix:"):
-        path = text.removeprefix("unix:")
+    if value.startswith("unix:"):
+        path = value.removeprefix("unix:")
         if not _plain(path) or len(path.encode()) > _SOCKET_LONGEST:
             raise ValueError(f"allowed: an absolute path without .., of at most {_SOCKET_LONGEST} bytes")
-        return text
-    host, _, port = text.rpartition(":")
+        return value
+    host, _, port = value.rpartition(":")
     try:
         ip_address(host.strip("[]"))
     except ValueError as error:
         raise ValueError(f"{error}; allowed: an address such as 127.0.0.1 or [::1] before the port") from None
     if int(port) > _LAST_PORT:
         raise ValueError(f"allowed: a port from 1 to {_LAST_PORT}")
-    return text
+    return value
 
 
 def is_local(address: str) -> bool:

@@ -1,9 +1,8 @@
 """The automounter's maps in files: auto.master(5), autofs(5); the grammar is what autofs 5.1.9 does.
 
-read_one of modules/lookup_file.c finds the entries, nfstuned.parse.etc.autofs takes one apart. Maps that are
-programs, or that a server keeps, are only named.
-
-As in autofs 5.1.9: expandsunent, parse_mount, parse_mapent and sun_mount of modules/parse_sun.c.
+read_one of modules/lookup_file.c cuts a map into its entries; expandsunent, parse_mount, parse_mapent and
+sun_mount of modules/parse_sun.c take an entry apart. Maps that are programs, or that a server keeps, are only
+named.
 """
 
 from __future__ import annotations
@@ -22,36 +21,33 @@ from nfstuned.parse.options import parse_options
 MASTER = "/etc/auto.master"
 DIRECT = "/-"
 _BLANK = (" ", "\t")
-_KEY = re.compile(r'(?:\\.|"[^"\n]*"|[^\s"\\])+')
-_MAP = re.compile(
+_KEY = r'(?:\\.|"[^"\n]*"|[^\s"\\])+'
+_MAP = (
     r"(?:(?P<kind>file|program|exec|sss|yp|nis|nisplus|ldaps?|hesiod|userdir|multi|dir)"
     r"(?:,(?P<format>sun|hesiod|amd))?:[ \t]*)?(?P<name>(?:\\.|[^\s\\])+)"
 )
-_DEFINITION = re.compile(r"-D[ \t]*([A-Za-z_][\w.-]*)=([\w.-]+)")
-_WITH_NUMBER = re.compile(
-    r"(?:-t|-n|--timeout|--negative-timeout|--mode)(?:[ \t]*=[ \t]*|[ \t]+|(?=[0-9]))[0-9]+"
-)
-_DAEMONS = re.compile(r"--\S*|-[gvdrws](?!\S)")
+_DEFINITION = r"-D[ \t]*([A-Za-z_][\w.-]*)=([\w.-]+)"
+_WITH_NUMBER = r"(?:-t|-n|--timeout|--negative-timeout|--mode)(?:[ \t]*=[ \t]*|[ \t]+|(?=[0-9]))[0-9]+"
+_DAEMONS = r"--\S*|-[gvdrws](?!\S)"
 _PSEUDO = {"browse", "nobrowse", "nobind", "symlink", "strictexpire", "shared", "slave", "private", "strict"}
 """What automount keeps for itself; it does not reach mount(8)."""
 
 
 def parse_master(text: str, file: str = MASTER) -> tuple[AutoMap | MapInclude | ParseError, ...]:
-    """Return the maps and the included masters in their order; of several for one point the first counts."""
+    """Return the maps and the included masters in their order; the first for a mount point counts."""
     return tuple(_master_item(item) if isinstance(item, MapEntry) else item for item in _items(text, file))
 
 
 def parse_map(text: str, file: str) -> tuple[MapEntry | MapInclude | ParseError, ...]:
-    """Return the entries of a map and what it includes; of several for one key the first counts."""
+    """Return the entries of a map and what it includes, in their order; the first entry of a key counts."""
     return tuple(_items(text, file))
 
 
 def _items(text: str, file: str) -> Iterator[MapEntry | MapInclude | ParseError]:
-    swallowing = (
-        False  # an indented line goes on with the entry or the comment before it, which spoils an entry
-    )
+    # An indented line goes on with the entry or the comment before it, which spoils an entry.
+    swallowing = False
     previous: MapEntry | None = None
-    for number, line in _lines(text):
+    for number, line in _joined_lines(text):
         if swallowing and line.startswith(_BLANK):
             if line.strip() and previous:
                 yield ParseError(file, number, f"an indented line spoils the entry before it: {quoted(line)}")
@@ -73,8 +69,8 @@ def _items(text: str, file: str) -> Iterator[MapEntry | MapInclude | ParseError]
         yield previous
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each line after backslashes joined it with the next; nothing is left of the two characters."""
+def _joined_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each line and its number; a backslash at its end joins it with the next, and both ends vanish."""
     start, held = 1, ""
     for number, line in enumerate(text.split("\n"), 1):
         whole = held + line
@@ -87,7 +83,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _item(content: str, file: str, number: int) -> MapEntry | MapInclude | ParseError:
-    key = _KEY.match(content)
+    key = re.match(_KEY, content)
     if key is None or content[key.end() :][:1].strip():
         return ParseError(file, number, f"a quote that does not close: {quoted(content)}")
     rest = content[key.end() :].strip()
@@ -101,16 +97,16 @@ def _item(content: str, file: str, number: int) -> MapEntry | MapInclude | Parse
 
 def _master_item(entry: MapEntry) -> AutoMap | ParseError:
     point = entry.key.rstrip("/") or "/"
-    match = _MAP.match(entry.text)
+    match = re.match(_MAP, entry.text)
     if match is None or not point.startswith("/"):
         return ParseError(entry.file, entry.line, f"no mount point and map: {quoted(entry.key)}")
     kind, name = match["kind"] or "", match["name"]
     if name in ("-hosts", "-null"):
         kind = name[1:]
     options = entry.text[match.end() :]
-    variables = dict(_DEFINITION.findall(options))
+    variables = dict(re.findall(_DEFINITION, options))
     for pattern in (_DEFINITION, _WITH_NUMBER, _DAEMONS):
-        options = pattern.sub(" ", options)
+        options = re.sub(pattern, " ", options)
     mount = [o for word in options.split() for o in word.removeprefix("-").split(",") if o not in _PSEUDO]
     kept = ",".join(option for option in mount if option and not option.startswith("timeout="))
     name = unquote(name)
@@ -126,22 +122,19 @@ def unquote(text: str) -> str:
 
 WILDCARD = "*"
 _KEY_MARK = "&"
-_PIECE = re.compile(
-    r'(?P<plain>\\.|"[^"]*"?)|(?P<key>&)|\$(?P<brace>\{[^}]*\}?|\w+)|(?P<colon>:)|(?P<space>\s)', re.DOTALL
-)
-_WORD = re.compile(r'(?:\\.|"[^"]*"?|[^\s"\\]|\\)+', re.DOTALL)
-_WEIGHT = re.compile(r"\([0-9]+\)$")
-_OWN = re.compile(
-    r"(?:fstype=.*|strict|nonstrict|(?:no)?browse|timeout=.*|(?:no-)?use-weight-only|bg|nofg"
-    r"|(?:no)?symlink|nobind)$",
-    re.DOTALL,
+_PIECE = r'(?s)(?P<plain>\\.|"[^"]*"?)|(?P<key>&)|\$(?P<brace>\{[^}]*\}?|\w+)|(?P<colon>:)|(?P<space>\s)'
+_WORD = r'(?s)(?:\\.|"[^"]*"?|[^\s"\\]|\\)+'
+_WEIGHT = r"\([0-9]+\)$"
+_OWN = (
+    r"(?s)(?:fstype=.*|strict|nonstrict|(?:no)?browse|timeout=.*|(?:no-)?use-weight-only|bg|nofg"
+    r"|(?:no)?symlink|nobind)$"
 )
 """Options that automount keeps for itself (sun_mount, and mount_mount of modules/mount_nfs.c)."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One mount of an entry: where below the entry, with which options, and from where."""
+    """A mount of an entry: where below the entry, with which options, and from where."""
 
     offset: str
     options: tuple[str, ...]
@@ -151,9 +144,9 @@ class _Part:
 def mount_requests(
     entry: MapEntry, auto: AutoMap, variables: Mapping[str, str]
 ) -> tuple[Request | ParseError, ...]:
-    """Return the network mounts of an entry, one for each server that may serve it.
+    """Return the network mounts of an entry, a request for each server that may serve it.
 
-    `variables` are the host's, `$HOST` for one; a variable that is not known stays as it is written.
+    `variables` are the host's, such as `$HOST`; a variable that is not known stays as it is written.
     """
     direct = auto.point == DIRECT
     if direct != entry.key.startswith("/"):
@@ -161,11 +154,11 @@ def mount_requests(
         return (ParseError(entry.file, entry.line, f"not a key of {kind} map: {quoted(entry.key)}"),)
     wildcard = not direct and entry.key == WILDCARD
     key = _KEY_MARK if wildcard else re.sub(r"(\s)", r"\\\1", entry.key)
-    words = _WORD.findall(_expand(entry.text, key, {**variables, **auto.variables}))
+    words = re.findall(_WORD, _expand(entry.text, key, {**variables, **auto.variables}))
     base = entry.key if direct else f"{auto.point}/{entry.key}"
     requests: list[Request | ParseError] = []
     for part in _parts(words):
-        bad = next((location for location in part.locations if not _located(location)), None)
+        bad = next((location for location in part.locations if not _has_server(location)), None)
         if bad is not None or not part.locations:
             what = "no location" if bad is None else f"a location without a server: {quoted(bad)}"
             return (ParseError(entry.file, entry.line, f"{what}, in the entry of {quoted(entry.key)}"),)
@@ -179,7 +172,7 @@ def mount_requests(
 
 
 def _expand(text: str, key: str, variables: Mapping[str, str]) -> str:
-    """Put in the key and the variables; a colon behind the one before the path becomes a slash."""
+    """Put in the key and the variables; the colons of a location behind the first `:/` become slashes."""
     seen = False
 
     def replace(match: re.Match[str]) -> str:
@@ -195,7 +188,7 @@ def _expand(text: str, key: str, variables: Mapping[str, str]) -> str:
             return "/" if slash else ":"
         return match[0]
 
-    return _PIECE.sub(replace, text)
+    return re.sub(_PIECE, replace, text)
 
 
 def _parts(words: list[str]) -> Iterator[_Part]:
@@ -222,7 +215,8 @@ def _options(words: list[str], place: int) -> tuple[int, tuple[str, ...]]:
     return place, tuple(unquote(word[1:]) for word in words[start:place])
 
 
-def _located(location: str) -> bool:
+def _has_server(location: str) -> bool:
+    """Tell whether a location names all its hosts, or is a local path behind a colon."""
     hosts, separator, _ = unquote(location).partition(":/")
     return location.startswith(":") or (bool(separator) and all(hosts.split(",")))
 
@@ -234,10 +228,10 @@ def _sources(locations: tuple[str, ...], options: str) -> Iterator[tuple[str, st
     if fstype not in TYPES:
         return
     asked = ",".join(name if value is None else f"{name}={value}" for name, value in pairs.pairs)
-    asked = ",".join(option for option in asked.split(",") if not _OWN.match(option))
+    asked = ",".join(option for option in asked.split(",") if not re.match(_OWN, option))
     for location in locations:
         hosts, _, path = unquote(location).partition(":/")
         if not hosts and path.startswith("/") and fstype in SMB:
             yield f"/{path}", asked, fstype
         for host in hosts.split(",") if hosts else ():
-            yield f"{_WEIGHT.sub('', host)}:/{path}", asked, fstype
+            yield f"{re.sub(_WEIGHT, '', host)}:/{path}", asked, fstype

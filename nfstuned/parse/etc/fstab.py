@@ -19,8 +19,6 @@ TYPES = frozenset({"nfs", "nfs4", "aznfs", *SMB})
 _LEAST, _NUMBERS = 3, 4
 """How many fields an entry has at least, and where its numbers begin."""
 _NAMES = ("source", "mount point", "type", "options", "dump frequency", "fsck pass")
-_BLANK = re.compile(r"[ \t]+")
-_INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 def parse_fstab(text: str, file: str = FSTAB) -> tuple[Request | ParseError, ...]:
@@ -28,36 +26,36 @@ def parse_fstab(text: str, file: str = FSTAB) -> tuple[Request | ParseError, ...
 
     As mount(8) reads it (libmount/src/tab_parse.c, mnt_parse_table_line): the options can be missing, lines
     can end with CR and LF, and what stands behind the sixth field does not count. A line without a type is an
-    error, because it could be anything; one of another type is none of ours, whatever else is wrong with it.
+    error, because it could be anything; a line of another type is passed over, whatever is wrong with it.
     """
-    requests: list[Request | ParseError] = []
+    entries: list[Request | ParseError] = []
     for position, line in enumerate(text.split("\n"), 1):
-        fields = [field for field in _BLANK.split(line.removesuffix("\r")) if field]
-        if not fields or fields[0].startswith("#") or _is_other(fields):
+        fields = [field for field in re.split(r"[ \t]+", line.removesuffix("\r")) if field]
+        if not fields or fields[0].startswith("#") or _is_of_another_type(fields):
             continue
         problem = _problem(fields)
         if problem:
-            requests.append(ParseError(file, position, problem))
+            entries.append(ParseError(file, position, problem))
             continue
         source, point, named, options = (unescape(token) for token in (*fields[:_NUMBERS], "")[:_NUMBERS])
         fstype = mounted_type(named, source)
-        requests.append(
+        entries.append(
             Request(source, point, options, file, position, fstype=fstype, guessed=named != fstype)
         )
-    return tuple(requests)
+    return tuple(entries)
 
 
-def _is_other(fields: list[str]) -> bool:
+def _is_of_another_type(fields: list[str]) -> bool:
     if len(fields) < _LEAST or "\0" in "".join(fields):
         return False
     return mounted_type(unescape(fields[2]), unescape(fields[0])) not in TYPES
 
 
 def mounted_type(named: str, source: str) -> str:
-    """Return the type that mount(8) mounts: where none is named, or `auto`, it looks at the source.
+    """Return the type that mount(8) mounts: without a type, or with `auto`, it looks at the source.
 
     So does mnt_context_guess_srcpath_fstype of libmount, where no such file exists: any colon means NFS, also
-    that of a device which is not there now. Left out is what may be one, and "" stands for it.
+    that of a device which is not there now. What may be a device has the type "" here.
     """
     if named not in {"", "auto"}:
         return named
@@ -72,7 +70,7 @@ def _problem(fields: list[str]) -> str:
     if len(fields) < _LEAST:
         return f"no {_NAMES[len(fields)]} after {quoted(fields[-1])}"
     for name, token in zip(_NAMES[_NUMBERS:], fields[_NUMBERS:], strict=False):
-        if not _INTEGER.fullmatch(token):
+        if not re.fullmatch(r"[+-]?[0-9]+", token):
             return f"{name} is not a number: {quoted(token)}"
     return ""
 
@@ -94,30 +92,29 @@ def parse_utab(text: str, file: str = FILE) -> tuple[Request | ParseError, ...]:
         if source and point:
             requests.append(Request(unescape(source), unescape(point), options, file, position))
         else:
-            requests.append(
-                ParseError(file, position, f"neither SRC nor TARGET may be missing: {quoted(line)}")
-            )
+            message = f"neither SRC nor TARGET may be missing: {quoted(line)}"
+            requests.append(ParseError(file, position, message))
     return tuple(requests)
 
 
-_PARSE_ERROR = re.compile(r"^findmnt: .*: (parse error at line \d+)", re.MULTILINE)
+_PARSE_ERROR = r"(?m)^findmnt: .*: (parse error at line \d+)"
 _ERROR = "[E]"
-_SUMMARY = re.compile(r"^(?:\d+ parse errors?, \d+ errors?, |Success,)", re.MULTILINE)
+_SUMMARY = r"(?m)^(?:\d+ parse errors?, \d+ errors?, |Success,)"
 
 
 def parse_verify(output: str, errors: str) -> Counter[str] | None:
-    """Return each error as "mount point: what is wrong", counted; None where it came to no verdict.
+    """Return each error of `findmnt --verify` as "mount point: what is wrong", counted; None if it failed.
 
-    `output` and `errors` are its two streams. Warnings do not count: it gives one for every file system that
-    is not loaded and every folder that a mount would need.
+    `output` and `errors` are its two streams. Its warnings do not count: every file system that is not loaded
+    and every folder that a mount would need causes a warning.
     """
-    if not _SUMMARY.search(output) and not _SUMMARY.search(errors):
+    if not re.search(_SUMMARY, output) and not re.search(_SUMMARY, errors):
         return None
-    reasons = Counter(_PARSE_ERROR.findall(errors))
+    problems = Counter(re.findall(_PARSE_ERROR, errors))
     point = ""
     for line in output.splitlines():
         if not line.startswith((" ", "\t")):
             point = line
         elif line.lstrip().startswith(_ERROR):
-            reasons[f"{point}: {line.lstrip().removeprefix(_ERROR).lstrip()}"] += 1
-    return reasons
+            problems[f"{point}: {line.lstrip().removeprefix(_ERROR).lstrip()}"] += 1
+    return problems

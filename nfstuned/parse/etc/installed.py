@@ -11,7 +11,7 @@ from nfstuned.model.files import Content, Installed, Link
 
 SCHEMA = "nfstuned.installed/1"
 _LINK = "-> "
-_DIGEST = re.compile(rf"[0-9a-f]{{64}}|{_LINK}.+", re.DOTALL)
+_DIGEST = rf"(?s)[0-9a-f]{{64}}|{_LINK}.+"
 
 
 def digest(content: Content) -> str:
@@ -19,25 +19,25 @@ def digest(content: Content) -> str:
     return f"{_LINK}{content.target}" if isinstance(content, Link) else hashlib.sha256(content).hexdigest()
 
 
-def is_file(found: str | None) -> bool:
-    """Return whether a digest is that of a regular file."""
-    return bool(found) and not str(found).startswith(_LINK)
+def is_file(fingerprint: str | None) -> bool:
+    """Return whether a digest is that of a regular file; None is the digest of no file."""
+    return bool(fingerprint) and not str(fingerprint).startswith(_LINK)
 
 
 def encoded(text: str) -> bytes:
-    """Return the bytes of a text that was read; what was not UTF-8 is what it was."""
+    """Return the bytes of a text that was read; surrogate escapes become the bytes that were not UTF-8."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def parse_installed(text: str, file: str) -> Installed:
-    """Return what a list says; raises ParseError for a damaged one: it names files that are to be removed."""
+    """Return what a list says; raises ParseError for damage: it names files that are to be removed."""
     try:
         document = json.loads(text)
         if document["schema"] != SCHEMA:
             raise ParseError(file, 0, f"its schema is {document['schema']!r}, not {SCHEMA!r}")
-        digests = {str(path): _digests(values) for path, values in document["files"].items()}
+        digests = {str(path): _checked_digests(values) for path, values in document["files"].items()}
         folders = tuple(str(folder) for folder in document["folders"])
-        before = {str(path): _text(value) for path, value in document.get("before", {}).items()}
+        before = {str(path): _checked_text(value) for path, value in document.get("before", {}).items()}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ParseError(
             file, 0, f"is damaged ({type(error).__name__}: {error}): remove it, and the files"
@@ -54,17 +54,17 @@ def render_installed(installed: Installed) -> str:
     return json.dumps(document, indent=1) + "\n"
 
 
-def _text(value: object) -> str:
+def _checked_text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"no text: {value!r}")
     return value
 
 
-def _digests(values: object) -> tuple[str, ...]:
+def _checked_digests(values: object) -> tuple[str, ...]:
     if (
         not isinstance(values, list)
         or not values
-        or not all(_DIGEST.fullmatch(str(value)) for value in values)
+        or not all(re.fullmatch(_DIGEST, str(value)) for value in values)
     ):
         raise ValueError(f"no digests: {values!r}")
     return tuple(map(str, values))

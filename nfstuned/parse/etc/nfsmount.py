@@ -28,14 +28,14 @@ PERSISTED = f"{FILE}.d/50-nfstuned.conf"
 _BLANK = " \t"
 _SPACE = " \t\n\v\f\r"
 _NAMED = ("server", "mountpoint")
-"""Sections that need a name: mount.nfs compares it with strcasecmp, which does not bear none."""
+"""Sections that need a name: mount.nfs hands it to strcasecmp, which crashes without."""
 
 Item = Setting | ConfInclude | ParseError
 
 
 @dataclass
 class _Reader:
-    """Where in a file the lines are; `section` None means that assignments do not count."""
+    """What a file's lines held, and the section that they are in; None where assignments do not count."""
 
     file: str
     section: str | None
@@ -45,31 +45,67 @@ class _Reader:
     def refuse(self, line: int, message: str) -> None:
         self.items.append(ParseError(self.file, line, message))
 
+    def begin_section(self, line: int, content: str) -> None:
+        """Enter the section of `content`, a line without its opening bracket."""
+        self.section = self.argument = None
+        inside, bracket, _ = content.partition("]")
+        if not bracket:
+            self.refuse(line, f"a section without a closing bracket: {quoted('[' + content)}")
+            return
+        name, quote, rest = inside.strip(_BLANK).partition('"')
+        self.section = name.rstrip(_BLANK).lower()
+        if quote:
+            argument, closing, _ = rest.partition('"')
+            self.argument = argument if closing else None
+        if self.argument is None and self.section in _NAMED:
+            # The bracket that closes an IPv6 address ends the section, before the second quote.
+            self.refuse(line, f"a section without a name makes mount.nfs crash: {quoted('[' + inside + ']')}")
+        elif quote and self.argument is None:
+            self.refuse(line, f"a section's name without a closing quote: {quoted('[' + inside + ']')}")
+
+    def assign(self, line: int, content: str) -> None:
+        """Take an assignment in the current section: a setting, or the include of another file."""
+        name, _, rest = content.partition("=")
+        name, rest = name.rstrip(_BLANK), rest.lstrip(_BLANK)
+        value = _value(rest)
+        place = (self.section or "", self.argument)
+        if value is None:
+            self.refuse(line, f"a quote that does not close: {quoted(rest)}")
+        elif not name:
+            self.refuse(line, f"a value without a name: {quoted(content)}")
+        elif not value:
+            self.refuse(line, f"an assignment without a value does not count: {quoted(content)}")
+        elif name.lower() == "include":
+            path = value.removeprefix("-")
+            self.items.append(ConfInclude(path, path != value, *place, self.file, line))
+        else:
+            self.items.append(Setting(*place, name, value, self.file, line))
+
 
 def parse_nfsmount(
     text: str, file: str = FILE, section: str | None = None, argument: str | None = None
 ) -> tuple[Item, ...]:
     """Return settings and includes in the file's order; an included file begins in its parent's section."""
     reader = _Reader(file, section, argument)
-    for number, line, ended in _lines(text.partition("\0")[0]):
+    for number, line, ended in _joined_lines(text.partition("\0")[0]):
         content = line.lstrip(_SPACE)
         if not content or content.startswith(("#", ";")):
             continue
         if not ended:
             reader.refuse(number, f"the last line does not end, so it does not count: {quoted(content)}")
         elif content.startswith("["):
-            _begin_section(reader, number, content[1:])
+            reader.begin_section(number, content[1:])
         elif "=" not in content:
             reader.refuse(number, f"neither a section nor an assignment: {quoted(content)}")
         elif reader.section is None:
             reader.refuse(number, f"an assignment outside of a section does not count: {quoted(content)}")
         else:
-            _assign(reader, number, content)
+            reader.assign(number, content)
     return tuple(reader.items)
 
 
 def drop_ins(names: list[str]) -> list[str]:
-    """Return the files of a `.d` folder that count, the one that has the last word at the end.
+    """Return the files of a `.d` folder that count, in the order of reading: the last has the last word.
 
     conf_init_dir reads what ends with ".conf" in the order of versions.
     """
@@ -81,8 +117,8 @@ def included(include: ConfInclude) -> str:
     return clean_path(posixpath.join(posixpath.dirname(include.file), include.path))
 
 
-def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
-    """Yield each line after a backslash joined it with the next, its number, and whether it ended."""
+def _joined_lines(text: str) -> Iterator[tuple[int, str, bool]]:
+    """Yield each line's number, its text and whether it ends; a backslash joins a line with the next."""
     start, held = 1, ""
     *lines, last = text.split("\n")
     for number, line in enumerate(lines, 1):
@@ -94,61 +130,21 @@ def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
     yield start, held + last, False
 
 
-def _begin_section(reader: _Reader, number: int, content: str) -> None:
-    reader.section = reader.argument = None
-    inside, bracket, _ = content.partition("]")
-    if not bracket:
-        reader.refuse(number, f"a section without a closing bracket: {quoted('[' + content)}")
-        return
-    name, quote, rest = inside.strip(_BLANK).partition('"')
-    reader.section = name.rstrip(_BLANK).lower()
-    if quote:
-        argument, closing, _ = rest.partition('"')
-        reader.argument = argument if closing else None
-    if reader.argument is None and reader.section in _NAMED:
-        # The bracket that closes an IPv6 address ends the section, before the second quote.
-        reader.refuse(number, f"a section without a name makes mount.nfs crash: {quoted('[' + inside + ']')}")
-    elif quote and reader.argument is None:
-        reader.refuse(number, f"a section's name without a closing quote: {quoted('[' + inside + ']')}")
-
-
-def _assign(reader: _Reader, number: int, content: str) -> None:
-    name, _, rest = content.partition("=")
-    name, rest = name.rstrip(_BLANK), rest.lstrip(_BLANK)
-    value = _value(rest)
-    if value is None:
-        reader.refuse(number, f"a quote that does not close: {quoted(rest)}")
-    elif not name:
-        reader.refuse(number, f"a value without a name: {quoted(content)}")
-    elif not value:
-        reader.refuse(number, f"an assignment without a value does not count: {quoted(content)}")
-    else:
-        reader.items.append(_item(reader, number, name, value))
-
-
-def _item(reader: _Reader, number: int, name: str, value: str) -> Setting | ConfInclude:
-    place = (reader.section or "", reader.argument)
-    if name.lower() != "include":
-        return Setting(*place, name, value, reader.file, number)
-    path = value.removeprefix("-")
-    return ConfInclude(path, path != value, *place, reader.file, number)
-
-
 def _value(text: str) -> str | None:
-    """Return what a value means: comments end one without quotes; None where a quote does not close."""
+    """Return what a value means: a comment ends it unless it is quoted; None where a quote does not close."""
     if text.startswith(('"', "'")):
         value, closing, _ = text[1:].partition(text[0])
         return value if closing else None
     return text.partition("#")[0].partition(";")[0].rstrip(_SPACE)
 
 
-_VERSION = re.compile(rb"\(linux nfs-utils ([0-9]{1,4}(?:\.[0-9]{1,4}){1,3})[^)\n\0]{0,20}\)\n")
+_VERSION = rb"\(linux nfs-utils ([0-9]{1,4}(?:\.[0-9]{1,4}){1,3})[^)\n\0]{0,20}\)\n"
 _DROP_INS = b"conf_init_dir: "
 """Since nfs-utils 2.5.3 ("conffile: process config.d directory config files"), and in backports of it."""
 
 
 def parse_mount_nfs(program: bytes) -> NfsUtils:
     """Return what the file of mount.nfs tells; without a version where it is another program."""
-    match = _VERSION.search(program)
+    match = re.search(_VERSION, program)
     version = tuple(int(part) for part in match[1].split(b".")) if match else None
     return NfsUtils(version, _DROP_INS in program)

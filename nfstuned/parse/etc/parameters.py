@@ -7,29 +7,29 @@ from collections.abc import Iterator
 
 from nfstuned.model.system import KernelSetting
 
-_PARAMETER = re.compile(r"""(?:[^\s"]|"[^"]*"?)+""")
+_PARAMETER = r"""(?:[^\s"]|"[^"]*"?)+"""
 
 
 def parse_modprobe(text: str, file: str) -> tuple[KernelSetting, ...]:
     """Return what `options` lines set, in their order; a parameter without a value has "".
 
-    modprobe adds one line's parameters to another's, and the kernel takes the last one of a name. A module's
-    name is the same with hyphens and with underscores.
+    modprobe adds the parameters of all lines up, and of a parameter the kernel takes the last value. A
+    module's name is the same with hyphens and with underscores.
     """
     settings: list[KernelSetting] = []
-    for number, line in _lines(text):
+    for number, line in _joined_lines(text):
         words = line.split(maxsplit=2)
         if len(words) != 3 or words[0] != "options":  # noqa: PLR2004 - the word, a module, its parameters
             continue
         module = words[1].replace("-", "_")
-        for token in _PARAMETER.findall(words[2]):
+        for token in re.findall(_PARAMETER, words[2]):
             name, _, value = token.partition("=")
             settings.append(KernelSetting(f"{module}.{name.replace('-', '_')}", value, file, number))
     return tuple(settings)
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each line with its number, joined with the next one where it ends with a backslash."""
+def _joined_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each line with its number, comments left out; a backslash joins a line with the next."""
     start, held = 1, ""
     for number, line in enumerate(text.split("\n"), 1):
         start = start if held else number
@@ -58,14 +58,8 @@ def parse_sysctl(text: str, file: str) -> tuple[KernelSetting, ...]:
             continue
         name, separator, value = content.partition("=")
         if separator:
-            settings.append(
-                KernelSetting(_dotted(name.strip().removeprefix("-")), value.strip(), file, number)
-            )
+            name = name.strip().removeprefix("-")
+            if "/" in name and "." not in name.partition("/")[0]:
+                name = name.translate(str.maketrans("/.", "./"))
+            settings.append(KernelSetting(name, value.strip(), file, number))
     return tuple(settings)
-
-
-def _dotted(name: str) -> str:
-    slash, dot = name.find("/"), name.find(".")
-    if slash < 0 or 0 <= dot < slash:
-        return name
-    return name.translate(str.maketrans("/.", "./"))

@@ -9,9 +9,9 @@ from types import MappingProxyType
 
 SOURCES = ("files", "dns")
 """What glibc asks where nsswitch.conf says nothing."""
-_HOSTS_LINE = re.compile(r"^[ \t]*hosts:([^#\n]*)", re.MULTILINE)
-_TOKEN = re.compile(r"\[[^\]]*\]|[^\s\[\]]+")
-_ENDS_UNFOUND = re.compile(r"(?<!!)\bNOTFOUND=return|!(?!NOTFOUND)\w+=return", re.IGNORECASE)
+_HOSTS_LINE = r"(?m)^[ \t]*hosts:([^#\n]*)"
+_TOKEN = r"\[[^\]]*\]|[^\s\[\]]+"  # noqa: S105 - no password
+_ENDS_SEARCH = r"(?i)(?<!!)\bNOTFOUND=return|!(?!NOTFOUND)\w+=return"
 
 
 def parse_hosts(text: str) -> Mapping[str, tuple[str, ...]]:
@@ -19,16 +19,16 @@ def parse_hosts(text: str) -> Mapping[str, tuple[str, ...]]:
 
     A line that does not begin with an address counts as little here as it does for glibc.
     """
-    found: dict[str, list[str]] = {}
+    hosts: dict[str, list[str]] = {}
     for line in text.split("\n"):
         address, *names = line.partition("#")[0].split() or [""]
         if not is_address(address):
             continue
         for name in names:
-            known = found.setdefault(name.lower(), [])
+            known = hosts.setdefault(name.lower(), [])
             if address not in known:
                 known.append(address)
-    return MappingProxyType({name: tuple(addresses) for name, addresses in found.items()})
+    return MappingProxyType({name: tuple(addresses) for name, addresses in hosts.items()})
 
 
 def parse_sources(text: str) -> tuple[str, ...]:
@@ -37,20 +37,20 @@ def parse_sources(text: str) -> tuple[str, ...]:
     systemd-resolved ("resolve") reads /etc/hosts itself and then asks DNS, so that it comes after both. What
     comes after a source that ends the search for a name it does not know is not asked.
     """
-    line = _HOSTS_LINE.search(text)
+    line = re.search(_HOSTS_LINE, text)
     if line is None:
         return SOURCES
-    addresses: dict[str, None] = {}
+    sources: dict[str, None] = {}
     last = ""
-    for token in _TOKEN.findall(line[1]):
+    for token in re.findall(_TOKEN, line[1]):
         if token.startswith("["):
-            # mdns4_minimal knows .local names only: for all others its "not found" is never said.
-            if last in (*SOURCES, "resolve") and _ENDS_UNFOUND.search(token.replace(" ", "")):
+            # mdns4_minimal knows .local names only: for all others its NOTFOUND never ends the search.
+            if last in (*SOURCES, "resolve") and re.search(_ENDS_SEARCH, token.replace(" ", "")):
                 break
             continue
         last = token
-        addresses.update(dict.fromkeys((*SOURCES, token) if token == "resolve" else (token,)))  # noqa: S105 - no password
-    return tuple(addresses)
+        sources.update(dict.fromkeys((*SOURCES, token) if token == "resolve" else (token,)))  # noqa: S105 - no password
+    return tuple(sources)
 
 
 def name_server_lines(text: str) -> str:
@@ -63,7 +63,7 @@ def name_server_lines(text: str) -> str:
 
 
 def is_address(text: str) -> bool:
-    """Return whether `text` is an IP address; an IPv6 one may have a scope."""
+    """Return whether `text` is an IP address; an IPv6 address may have a scope."""
     try:
         ip_address(text.partition("%")[0])
     except ValueError:

@@ -1,6 +1,6 @@
 """stunnel(8) configurations, behind which TLS mounts reach their server, and their helper's environment.
 
-The helpers of Azure Files (mount.aznfs) and Amazon EFS (mount.efs) write one such file for each tunnel.
+The helpers of Azure Files (mount.aznfs) and Amazon EFS (mount.efs) write such a file for each tunnel.
 
 environment(5), systemd's Environment= and DefaultEnvironment=, the kernel command line's systemd.setenv=, and
 what /etc/default has: all write NAME=value, some with quotes around the value or around both.
@@ -16,10 +16,10 @@ _HIGHEST = 65535
 
 
 def parse_stunnel(text: str, file: str, provider: str) -> tuple[Tunnel, ...]:
-    """Return the services that lead from one numbered port to another, in the file's order.
+    """Return the services that lead from a numbered port to a numbered port, in the file's order.
 
     Services without (a socket's path, a port by name, a program to run) cannot carry an NFS mount and are
-    left out. Where several servers take turns, the first one counts.
+    left out. Where several servers take turns, the first counts.
     """
     tunnels: list[Tunnel] = []
     for service in _services(text):
@@ -31,7 +31,8 @@ def parse_stunnel(text: str, file: str, provider: str) -> tuple[Tunnel, ...]:
 
 
 def _services(text: str) -> list[dict[str, str]]:
-    defaults: dict[str, str] = {}  # options before the first section are every section's
+    """Return the options of each service, with those that stand before the first section."""
+    defaults: dict[str, str] = {}
     services: list[dict[str, str]] = []
     for line in text.split("\n"):
         content = line.strip()
@@ -46,6 +47,7 @@ def _services(text: str) -> list[dict[str, str]]:
 
 
 def _address(text: str) -> tuple[str, int | None]:
+    """Return the host of `HOST:PORT`, "" without, and the port; None where that is no number."""
     host, _, port = text.rpartition(":")
     if not (port.isascii() and port.isdigit() and len(port) <= len(str(_HIGHEST))):
         return host, None
@@ -54,12 +56,11 @@ def _address(text: str) -> tuple[str, int | None]:
 
 
 def parse_variable(text: str, name: str) -> str | None:
-    """Return the value that the last line which is no comment gives to a variable; None when none does.
+    """Return the value of a variable in its last assignment that is no comment; None without an assignment.
 
     Values with spaces are not looked for: a suffix of host names has none.
     """
-    pattern = re.compile(
-        rf"^(?![ \t]*[#;]).*?(?<![A-Za-z0-9_]){re.escape(name)}=[\"']?([^\s\"']+)", re.MULTILINE
+    values = re.findall(
+        rf"^(?![ \t]*[#;]).*?(?<![A-Za-z0-9_]){re.escape(name)}=[\"']?([^\s\"']+)", text, re.MULTILINE
     )
-    values = pattern.findall(text)
     return str(values[-1]) if values else None

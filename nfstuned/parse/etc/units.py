@@ -17,15 +17,14 @@ from nfstuned.parse.fields import clean_path, quoted
 SUFFIX = ".mount"
 _SPACE = " \t\n\r"
 _COMMENTS = ("#", ";")
-_PLAIN = re.compile(rb"[A-Za-z0-9:_]")
+_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789:_")
 _DOT = ord(".")
-_ESCAPED = re.compile(rb"\\x([0-9a-fA-F]{2})")
-_SPECIFIER = re.compile(r"%([A-Za-z0-9%])")
+_SPECIFIER = r"%([A-Za-z0-9%])"
 
 
 @dataclass
 class _UnitReader:
-    """What was read so far, and where."""
+    """The section that a unit file's lines are in, and what they held."""
 
     file: str
     section: str | None = None
@@ -34,11 +33,23 @@ class _UnitReader:
     def refuse(self, line: int, message: str) -> None:
         self.items.append(ParseError(self.file, line, message))
 
+    def assign(self, line: int, content: str) -> None:
+        name, separator, value = content.partition("=")
+        name = name.strip(_SPACE)
+        if self.section is None:
+            self.refuse(line, f"an assignment outside of a section does not count: {quoted(content)}")
+        elif not separator:
+            self.refuse(line, f"no '=' in {quoted(content)}")
+        elif not name:
+            self.refuse(line, f"a value without a name: {quoted(content)}")
+        else:
+            self.items.append(UnitSetting(self.section, name, value.strip(_SPACE), self.file, line))
+
 
 def parse_unit(text: str, file: str) -> tuple[UnitSetting | ParseError, ...]:
     """Return the assignments of a unit file or drop-in in their order, of all sections."""
     reader = _UnitReader(file)
-    for number, line in _lines(text.removeprefix("\ufeff")):
+    for number, line in _joined_lines(text.removeprefix("\ufeff")):
         content = line.strip(_SPACE)
         if not content:
             continue
@@ -49,7 +60,7 @@ def parse_unit(text: str, file: str) -> tuple[UnitSetting | ParseError, ...]:
             if reader.section is None:
                 reader.refuse(number, f"a section without a closing bracket: {quoted(content)}")
         else:
-            _assign(reader, number, content)
+            reader.assign(number, content)
     return tuple(reader.items)
 
 
@@ -78,8 +89,8 @@ def mount_request(
 
 def unit_name(point: str) -> str:
     """Return the name of the mount unit of a path, as `systemd-escape --path --suffix=mount` prints it."""
-    path = clean_path(point)[1:]
-    return (_escape(path) if path else "-") + SUFFIX
+    data = clean_path(point)[1:].encode("utf-8", "surrogateescape")
+    return ("".join(_escape(place, byte) for place, byte in enumerate(data)) or "-") + SUFFIX
 
 
 def unit_path(name: str) -> str:
@@ -95,8 +106,8 @@ def drop_in_folders(name: str) -> tuple[str, ...]:
     return tuple(f"{stem}.d" for stem in (name, *(prefix + SUFFIX for prefix in prefixes), SUFFIX[1:]))
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each line after backslashes joined it with the next; comments in between are passed over."""
+def _joined_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each line and its number, comments left out; a backslash at its end joins it with the next."""
     start, held = 1, ""
     for number, line in enumerate(text.split("\n"), 1):
         if line.lstrip(_SPACE).startswith(_COMMENTS):
@@ -109,19 +120,6 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
         yield start, whole
         held = ""
     yield start, held
-
-
-def _assign(reader: _UnitReader, number: int, content: str) -> None:
-    name, separator, value = content.partition("=")
-    if reader.section is None:
-        reader.refuse(number, f"an assignment outside of a section does not count: {quoted(content)}")
-    elif not separator:
-        reader.refuse(number, f"no '=' in {quoted(content)}")
-    elif not name.strip(_SPACE):
-        reader.refuse(number, f"a value without a name: {quoted(content)}")
-    else:
-        setting = UnitSetting(reader.section, name.strip(_SPACE), value.strip(_SPACE), reader.file, number)
-        reader.items.append(setting)
 
 
 def _request(name: str, values: dict[str, UnitSetting]) -> tuple[Request | ParseError, ...]:
@@ -146,9 +144,10 @@ def _request(name: str, values: dict[str, UnitSetting]) -> tuple[Request | Parse
 
 
 def _expand(text: str, specifiers: Mapping[str, str]) -> tuple[str, str]:
-    """Return the text with its specifiers replaced, and the first one that is not known, or ""."""
-    unknown = next((m[0] for m in _SPECIFIER.finditer(text) if m[1] != "%" and m[1] not in specifiers), "")
-    return _SPECIFIER.sub(lambda m: specifiers.get(m[1], "%"), text), unknown
+    """Return the text with its specifiers replaced, and the first specifier that is not known, or ""."""
+    letters = re.findall(_SPECIFIER, text)
+    unknown = next((f"%{letter}" for letter in letters if letter != "%" and letter not in specifiers), "")
+    return re.sub(_SPECIFIER, lambda match: specifiers.get(match[1], "%"), text), unknown
 
 
 def _name_specifiers(name: str) -> dict[str, str]:
@@ -167,22 +166,19 @@ def _name_specifiers(name: str) -> dict[str, str]:
     }
 
 
-def _escape(path: str) -> str:
-    data = path.encode("utf-8", "surrogateescape")
-    return "".join(_escape_byte(place, byte) for place, byte in enumerate(data))
-
-
-def _escape_byte(place: int, byte: int) -> str:
+def _escape(place: int, byte: int) -> str:
+    """Return what stands in a unit's name for a byte of its path; a dot is escaped only at the beginning."""
     if byte == ord("/"):
         return "-"
-    if _PLAIN.match(bytes([byte])) or (byte == _DOT and place):
+    if byte in _PLAIN or (byte == _DOT and place):
         return chr(byte)
     return f"\\x{byte:02x}"
 
 
 def _unescape(text: str) -> str:
     data = text.replace("-", "/").encode("utf-8", "surrogateescape")
-    return _ESCAPED.sub(lambda m: bytes([int(m[1], 16)]), data).decode("utf-8", "surrogateescape")
+    plain = re.sub(rb"\\x([0-9a-fA-F]{2})", lambda match: bytes.fromhex(match[1].decode()), data)
+    return plain.decode("utf-8", "surrogateescape")
 
 
 _VERBS = ("enable", "disable", "ignore")
@@ -205,12 +201,12 @@ PROPERTIES = ("Id", "LoadState", "FragmentPath", "NeedDaemonReload", "LazyUnmoun
 
 
 def parse_units(text: str) -> Mapping[str, UnitState]:
-    """Return what is said of each unit, by its name; of what an older systemd does not say, nothing holds."""
-    states: dict[str, UnitState] = {}
+    """Return the state of each unit, by its name; what an older systemd does not show is false or empty."""
+    units: dict[str, UnitState] = {}
     for block in text.split("\n\n"):
         values = dict(line.partition("=")[::2] for line in block.split("\n") if "=" in line)
         if name := values.get("Id"):
-            states[name] = UnitState(
+            units[name] = UnitState(
                 loaded=values.get("LoadState") == "loaded",
                 fragment=values.get("FragmentPath", ""),
                 stale=values.get("NeedDaemonReload") == "yes",
@@ -218,4 +214,4 @@ def parse_units(text: str) -> Mapping[str, UnitState]:
                 force=values.get("ForceUnmount") == "yes",
                 bound_by=tuple(values.get("BoundBy", "").split()),
             )
-    return states
+    return units

@@ -7,12 +7,7 @@ from collections.abc import Iterator
 
 from nfstuned.model.requests import Setting
 
-_SECTION = re.compile(r"\[([^]]+)\]")
-_COMMENT = re.compile(r"(?:^|\s)#.*")
-_AZNFS = re.compile(
-    r"""^\s*(?:export\s+)?AZNFS_READ_AHEAD_KB=["']?(?:\$\{AZNFS_READ_AHEAD_KB:-)?([0-9]{1,9})\b""",
-    re.MULTILINE,
-)
+_AZNFS = r"""(?m)^\s*(?:export\s+)?AZNFS_READ_AHEAD_KB=["']?(?:\$\{AZNFS_READ_AHEAD_KB:-)?([0-9]{1,9})\b"""
 
 
 def parse_ini(text: str, file: str) -> Iterator[Setting]:
@@ -22,10 +17,10 @@ def parse_ini(text: str, file: str) -> Iterator[Setting]:
     """
     section = ""
     for number, line in enumerate(text.split("\n"), 1):
-        content = _COMMENT.sub("", line).strip()
+        content = re.sub(r"(?:^|\s)#.*", "", line).strip()
         if not content or content.startswith(";"):
             continue
-        if heading := _SECTION.match(content):
+        if heading := re.match(r"\[([^]]+)\]", content):
             section = heading[1]
             continue
         name, sign, value = content.partition("=")
@@ -34,8 +29,8 @@ def parse_ini(text: str, file: str) -> Iterator[Setting]:
 
 
 def parse_aznfs(text: str, file: str, section: str) -> Setting | None:
-    """Return what sets AZNFS_READ_AHEAD_KB in common.sh or in /etc/environment; the last one counts."""
-    matches = list(_AZNFS.finditer(text))
+    """Return what sets AZNFS_READ_AHEAD_KB in common.sh or in /etc/environment; the last line counts."""
+    matches = list(re.finditer(_AZNFS, text))
     if not matches:
         return None
     line = text.count("\n", 0, matches[-1].start(1)) + 1

@@ -12,7 +12,7 @@ _DEVICE = re.compile(r"[0-9]{1,10}:[0-9]{1,10}")
 
 
 def is_device_number(name: str) -> bool:
-    """Tell whether the name of a bdi, or of a folder of /sys/fs/nfs, is a device number such as "0:43"."""
+    """Return whether the name of a bdi, or of a folder of /sys/fs/nfs, is a device number such as "0:43"."""
     return _DEVICE.fullmatch(name) is not None
 
 
@@ -20,7 +20,7 @@ def parse_read_ahead(text: str, file: str) -> int:
     """Return `read_ahead_kb`, the first line, in KiB; ParseError when it is not a number.
 
     The kernel takes any unsigned number and prints it signed (mm/backing-dev.c): a value that reads as
-    negative is an enormous one, and is returned as such. Writing it back restores it.
+    negative is an enormous number, and is returned as such. Writing it back restores it.
     """
     token = text.partition("\n")[0]
     negative = token.startswith("-")
@@ -31,21 +31,21 @@ def parse_read_ahead(text: str, file: str) -> int:
     return LARGEST + 1 - value if negative and value else value
 
 
-_KEY = b"\0SUBSYSTEM="
+_SUBSYSTEM = b"\0SUBSYSTEM="
 
 
 def parse_uevent(data: bytes, subsystem: str | None = None) -> Uevent | None:
     """Return the event, None for any other message: udev's own ("libudev"), or damaged ones.
 
-    With `subsystem`, events of all others are None too, at the price of one search.
+    With `subsystem`, events of all others are None too, at the price of a single search.
     """
     if subsystem is None:
-        start = data.find(_KEY) + len(_KEY)
+        start = data.find(_SUBSYSTEM) + len(_SUBSYSTEM)
         end = data.find(b"\0", start)
-        if start < len(_KEY) or end < 0:
+        if start < len(_SUBSYSTEM) or end < 0:
             return None
         subsystem = _text(data[start:end])
-    elif _KEY + subsystem.encode("utf-8", "surrogateescape") + b"\0" not in data:
+    elif _SUBSYSTEM + subsystem.encode("utf-8", "surrogateescape") + b"\0" not in data:
         return None
     head = data[: data.find(b"\0")]
     action, separator, path = head.partition(b"@/")

@@ -10,7 +10,7 @@ What differs, and is understood in every form:
   only stand in their sessions, and a session is `<tab>1) Address: 10.10.10.10` (of SMB1 still `Name:`).
 - `SessionId: 0x..` and what follows it (`encrypted`, `signed`) stands behind the TCP status to 5.11, behind
   the security type later. 6.6 and later add the cipher where the key is long: `encrypted(gcm256)`.
-- The credits are one number, and three with commas in later 6.6 and all newer kernels.
+- The credits are a single number, and three with commas in later 6.6 and all newer kernels.
 - A channel that was given up stays in the count, as `Channel: 2 DISABLED`, since 6.7.
 - Kernels since 6.1 add lines (interface weights, client GUID, capabilities, compression, DFS, network
   namespace) that change nothing here. They are passed over, and so will be those of 7.x.
@@ -18,7 +18,7 @@ What differs, and is understood in every form:
 `signed` behind the dialect is what the kernel does with the connection's packets, `signed` behind the session
 is what the mount asked for; either makes it sign.
 
-A share begins with `1) \\server\share`, perhaps with a tab and `DISCONNECTED` behind it, and has one line
+A share begins with `1) \\server\share`, perhaps with a tab and `DISCONNECTED` behind it, and has a line
 for each kind of request: `Creates: 12 total 1 failed`. SMB1 shares have other lines and are not counted.
 """
 
@@ -29,13 +29,13 @@ from dataclasses import dataclass, replace
 
 from nfstuned.model.facts import SmbOps, SmbSession
 
-_SERVER = re.compile(r"\d+\) ConnectionId: 0x[0-9a-f]+ (?:Hostname: (\S+))?")
-_DIALECT = re.compile(r"Number of credits: [-\d,]+ Dialect 0x([0-9a-f]{1,8})(.*)")
-_SESSION = re.compile(r"\t?\d+\) (?:Address|Name): (\S+) ")
-_FLAGS = re.compile(r" SessionId: 0x[0-9a-f]+(.*)")
-_EXTRA = re.compile(r"\tExtra Channels: (\d{1,4})")
-_DISABLED = re.compile(r"\t\tChannel: \d+ DISABLED")
-_SHARE = re.compile(r"\t\d+\) (\\\\.+?) Mounts: \d+ ")
+_SERVER = r"\d+\) ConnectionId: 0x[0-9a-f]+ (?:Hostname: (\S+))?"
+_DIALECT = r"Number of credits: [-\d,]+ Dialect 0x([0-9a-f]{1,8})(.*)"
+_SESSION = r"\t?\d+\) (?:Address|Name): (\S+) "
+_FLAGS = r" SessionId: 0x[0-9a-f]+(.*)"
+_EXTRA = r"\tExtra Channels: (\d{1,4})"
+_DISABLED = r"\t\tChannel: \d+ DISABLED"
+_SHARE = r"\t\d+\) (\\\\.+?) Mounts: \d+ "
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,58 +48,56 @@ class _Server:
 
 
 def parse_debug_data(text: str) -> tuple[SmbSession, ...]:
-    """Return the sessions in the file's order; lines that say something else are passed over."""
+    """Return the sessions in the file's order; all other lines are passed over."""
     server, sessions = _Server(), list[SmbSession]()
     for line in text.split("\n"):
-        if match := _SERVER.match(line):
+        if match := re.match(_SERVER, line):
             server = _Server(match[1] or "")
-        elif match := _DIALECT.match(line):
+        elif match := re.match(_DIALECT, line):
             server = replace(server, dialect=int(match[1], 16), signed=" signed" in match[2])
-        elif match := _SESSION.match(line):
-            sessions.append(_session(server, match[1]))
+        elif match := re.match(_SESSION, line):
+            sessions.append(
+                SmbSession(
+                    server=server.host or match[1],
+                    address=match[1],
+                    dialect=server.dialect,
+                    channels=1,
+                    signed=server.signed,
+                )
+            )
         elif sessions:
-            sessions[-1] = _completed(sessions[-1], line)
+            sessions[-1] = _with_line(sessions[-1], line)
     return tuple(sessions)
 
 
-def _session(server: _Server, address: str) -> SmbSession:
-    return SmbSession(
-        server=server.host or address,
-        address=address,
-        dialect=server.dialect,
-        channels=1,
-        signed=server.signed,
-    )
-
-
-def _completed(session: SmbSession, line: str) -> SmbSession:
-    """Return the session with what one of its lines adds."""
-    if match := _FLAGS.search(line):
-        said = match[1]
-        return replace(session, signed=session.signed or " signed" in said, encrypted=" encrypted" in said)
-    if match := _EXTRA.match(line):
+def _with_line(session: SmbSession, line: str) -> SmbSession:
+    """Return the session with what a line below its first adds to it."""
+    if match := re.search(_FLAGS, line):
+        flags = match[1]
+        return replace(session, signed=session.signed or " signed" in flags, encrypted=" encrypted" in flags)
+    if match := re.match(_EXTRA, line):
         return replace(session, channels=session.channels + int(match[1]))
-    if _DISABLED.match(line):
+    if re.match(_DISABLED, line):
         return replace(session, channels=max(1, session.channels - 1))
-    if match := _SHARE.match(line):
+    if match := re.match(_SHARE, line):
         return replace(session, shares=(*session.shares, match[1]))
     return session
 
 
 METADATA = frozenset({"Creates", "Closes", "QueryDirectories", "QueryInfos", "SetInfos", "ChangeNotifies"})
 DATA = frozenset({"Reads", "Writes"})
-_COUNTED_SHARE = re.compile(r"\d+\) (\\\\[^\t]+)")
-_COUNT = re.compile(r"([A-Za-z]+): (\d{1,10}) total \d+ failed")
+_COUNTED_SHARE = r"\d+\) (\\\\[^\t]+)"
+_COUNT = r"([A-Za-z]+): (\d{1,10}) total \d+ failed"
 
 
 def parse_stats(text: str) -> tuple[SmbOps, ...]:
-    """Return the requests to each share since the kernel counts; sessions to one share are added up."""
+    """Return the requests to each share since the kernel counts; the sessions to a share are added up."""
     sums: dict[str, list[int]] = {}
     current = [0, 0]
     for line in text.split("\n"):
-        if match := _COUNTED_SHARE.match(line):
+        if match := re.match(_COUNTED_SHARE, line):
             current = sums.setdefault(match[1].rstrip(), [0, 0])
-        elif match := _COUNT.match(line):
+        elif match := re.match(_COUNT, line):
             current[0] += int(match[2]) if match[1] in METADATA else 0
             current[1] += int(match[2]) if match[1] in DATA else 0
     return tuple(SmbOps(share, metadata, data) for share, (metadata, data) in sums.items())

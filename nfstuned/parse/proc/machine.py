@@ -10,15 +10,15 @@ from nfstuned.model.kernel import Distribution, KernelRelease
 from nfstuned.parse.fields import quoted
 
 RELEASE = "/proc/sys/kernel/osrelease"
-_VERSION = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,9}))?(?:\.([0-9]{1,9}))?(?![0-9])")
-_ASSIGNMENT = re.compile(r"([A-Za-z0-9_]+)=(?:\"(.*)\"|'(.*)'|([^\"'].*)?)")
-_ESCAPE = re.compile(r"\\([\\\"'$`])")
+_VERSION = r"([0-9]{1,9})(?:\.([0-9]{1,9}))?(?:\.([0-9]{1,9}))?(?![0-9])"
+_ASSIGNMENT = r"([A-Za-z0-9_]+)=(?:\"(.*)\"|'(.*)'|([^\"'].*)?)"
+_ESCAPE = r"\\([\\\"'$`])"
 
 
 def parse_release(text: str, file: str = RELEASE) -> KernelRelease:
     """Return the release with its version triple, missing parts 0; ParseError when there is no number."""
     release = text.strip()
-    match = _VERSION.match(release)
+    match = re.match(_VERSION, release)
     if match is None:
         raise ParseError(file, 1, f"not a kernel release: {quoted(release)}")
     major, minor, patch = (int(part or 0) for part in match.groups())
@@ -29,10 +29,10 @@ def parse_os_release(text: str) -> Distribution:
     """Return the distribution, with os-release(5)'s defaults; lines that are no assignment do not count."""
     values: dict[str, str] = {}
     for line in text.split("\n"):
-        match = _ASSIGNMENT.fullmatch(line.strip())
+        match = re.fullmatch(_ASSIGNMENT, line.strip())
         if match is not None:
             name, double, single, bare = match.groups()
-            values[name] = single if single is not None else _ESCAPE.sub(r"\1", double or bare or "")
+            values[name] = single if single is not None else re.sub(_ESCAPE, r"\1", double or bare or "")
     return Distribution(
         id=values.get("ID", "linux"),
         version_id=values.get("VERSION_ID", ""),
@@ -41,20 +41,20 @@ def parse_os_release(text: str) -> Distribution:
     )
 
 
-_SUFFIX = re.compile(r"\.ko(?:\.(?:xz|zst|gz))?$")
-_CHOICE = re.compile(r"(CONFIG_\w+)=([ym])", re.ASCII)
+_SUFFIX = r"\.ko(?:\.(?:xz|zst|gz))?$"
+_CHOICE = r"(?a)(CONFIG_\w+)=([ym])"
 
 
 def module_name(file: str) -> str:
     """Return the module that a file is, "" where it is none; `-` and `_` are the same to the kernel."""
-    name, count = _SUFFIX.subn("", posixpath.basename(file))
-    return name.replace("-", "_") if count else ""
+    name, endings = re.subn(_SUFFIX, "", posixpath.basename(file))
+    return name.replace("-", "_") if endings else ""
 
 
 def parse_modules(text: str) -> dict[str, str]:
     """Return name and path of each module in modules.dep or modules.builtin; other lines do not count.
 
-    A path is relative to the kernel's folder, or a whole one from an old depmod.
+    A path is relative to the kernel's folder, or absolute where an old depmod wrote it.
     """
     paths = (line.partition(":")[0].strip() for line in text.splitlines())
     return {name: path for path in paths if (name := module_name(path))}
@@ -62,16 +62,17 @@ def parse_modules(text: str) -> dict[str, str]:
 
 def parse_kernel_config(text: str) -> dict[str, str]:
     """Return the choices of a kernel's .config that are y or m (Documentation/kbuild/kconfig.rst)."""
-    matches = (_CHOICE.fullmatch(line.strip()) for line in text.splitlines())
-    return {match[1]: match[2] for match in matches if match}
+    pattern = re.compile(_CHOICE)
+    choices = (pattern.fullmatch(line.strip()) for line in text.splitlines())
+    return {choice[1]: choice[2] for choice in choices if choice}
 
 
-_RANGE = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?")
+_RANGE = r"([0-9]{1,6})(?:-([0-9]{1,6}))?"
 
 
 def parse_cpu_list(text: str) -> int | None:
     """Return how many processors "0-3,7" names; None where it is not such a list."""
-    ranges = [_RANGE.fullmatch(part) for part in text.strip().split(",")]
+    ranges = [re.fullmatch(_RANGE, part) for part in text.strip().split(",")]
     count = 0
     for match in ranges:
         if match is None:
@@ -81,9 +82,6 @@ def parse_cpu_list(text: str) -> int | None:
     return count
 
 
-_CACHE = re.compile(r"^(\S+) +([0-9]{1,20}) ", re.MULTILINE)
-
-
 def parse_slabinfo(text: str) -> dict[str, int]:
     """Return the active objects of each cache; headers and lines of another form are left out."""
-    return {name: int(active) for name, active in _CACHE.findall(text)}
+    return {name: int(active) for name, active in re.findall(r"(?m)^(\S+) +([0-9]{1,20}) ", text)}

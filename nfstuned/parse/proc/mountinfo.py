@@ -1,4 +1,4 @@
-"""`/proc/self/mountinfo`: the network mounts of one mount namespace (proc_pid_mountinfo(5))."""
+"""`/proc/self/mountinfo`: the network mounts of a mount namespace (proc_pid_mountinfo(5))."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LEAST_BEFORE, _AFTER = 6, 2
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The types of file system that are looked for, and what every line about one of them has in it.
+    """The types of file system that are looked for, and what every line about such a mount contains.
 
     The daemon reads this file at each event: the mark spares it taking apart the lines of other mounts.
     """
@@ -32,7 +32,7 @@ SMB = Family(frozenset({"cifs", "smb3"}), " - ")
 
 
 def parse_mountinfo(text: str, file: str = FILE, family: Family = NFS) -> tuple[Mount | ParseError, ...]:
-    """Return the mounts of a family in their order; a line that cannot be understood is its error."""
+    """Return the mounts of a family in their order, with an error in the place of a damaged line."""
     mark = family.mark
     mounts: list[Mount | ParseError] = []
     for position, line in enumerate(text.split("\n"), 1):
@@ -49,52 +49,54 @@ def parse_mountinfo(text: str, file: str = FILE, family: Family = NFS) -> tuple[
 
 
 def parse_mount_types(text: str) -> tuple[tuple[str, str], ...]:
-    """Return the mount point and the type of every mount, in the file's order; without damaged lines."""
-    options: list[tuple[str, str]] = []
+    """Return the mount point and the type of every mount, in the file's order; damaged lines are left out."""
+    types: list[tuple[str, str]] = []
     for line in text.split("\n"):
         before, _, after = line.partition(" - ")
         fields = before.split(" ", _LEAST_BEFORE)
         if after and len(fields) >= _LEAST_BEFORE:
-            options.append((unescape(fields[4]), after.partition(" ")[0]))
-    return tuple(options)
+            types.append((unescape(fields[4]), after.partition(" ")[0]))
+    return tuple(types)
 
 
 def parse_nodes(text: str) -> tuple[MountNode, ...]:
-    """Return every mount with its place in the tree and its peer groups; without damaged lines.
+    """Return every mount with its place in the tree and its peer groups; damaged lines are left out.
 
     The optional fields are described in Documentation/filesystems/sharedsubtree.rst.
     """
-    return tuple(node for line in text.split("\n") if (node := _node(line)) is not None)
+    nodes: list[MountNode] = []
+    for line in text.split("\n"):
+        before, _, after = line.partition(" - ")
+        fields, rest = before.split(" "), after.split(" ")
+        if len(fields) < _LEAST_BEFORE or len(rest) != 1 + _AFTER:
+            continue
+        mount_id, parent_id = decimal(fields[0]), decimal(fields[1])
+        if mount_id is None or parent_id is None:
+            continue
+        groups = dict(field.partition(":")[::2] for field in fields[_LEAST_BEFORE:])
+        node = MountNode(
+            mount_id=mount_id,
+            parent_id=parent_id,
+            device=fields[2],
+            point=unescape(fields[4]),
+            fstype=rest[0],
+            source=unescape(rest[1]),
+            options=rest[2],
+            shared=decimal(groups.get("shared")),
+            master=decimal(groups.get("master")),
+        )
+        nodes.append(node)
+    return tuple(nodes)
 
 
 def node_at(path: str, nodes: Sequence[MountNode]) -> MountNode | None:
-    """Return the mount that a path is on, by its name; of several at one place the last is on top."""
-    covering: MountNode | None = None
+    """Return the mount that a path is on, by its name; of several at the same point the last is on top."""
+    deepest: MountNode | None = None
     for node in nodes:
         holds = path == node.point or path.startswith(node.point.rstrip("/") + "/")
-        if holds and (covering is None or len(node.point) >= len(covering.point)):
-            covering = node
-    return covering
-
-
-def _node(line: str) -> MountNode | None:
-    before, _, after = line.partition(" - ")
-    fields, rest = before.split(" "), after.split(" ")
-    numbers = (decimal(fields[0]), decimal(fields[1])) if len(fields) >= _LEAST_BEFORE else (None, None)
-    if numbers[0] is None or numbers[1] is None or len(rest) != 1 + _AFTER:
-        return None
-    groups = dict(field.partition(":")[::2] for field in fields[_LEAST_BEFORE:])
-    return MountNode(
-        mount_id=numbers[0],
-        parent_id=numbers[1],
-        device=fields[2],
-        point=unescape(fields[4]),
-        fstype=rest[0],
-        source=unescape(rest[1]),
-        options=rest[2],
-        shared=decimal(groups.get("shared")),
-        master=decimal(groups.get("master")),
-    )
+        if holds and (deepest is None or len(node.point) >= len(deepest.point)):
+            deepest = node
+    return deepest
 
 
 def _mount(line: str, types: frozenset[str]) -> Mount | None:

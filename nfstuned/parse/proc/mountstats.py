@@ -1,4 +1,4 @@
-"""`/proc/self/mountstats`: the counters of one mount namespace's NFS mounts.
+"""`/proc/self/mountstats`: the counters of a mount namespace's NFS mounts.
 
 Each NFS mount has a stanza (fs/nfs/super.c, nfs_show_stats; net/sunrpc/stats.c, rpc_clnt_show_stats; the
 xprt lines: net/sunrpc/xprtsock.c and xprtrdma/transport.c). Fields are told apart by their count, never by
@@ -25,14 +25,14 @@ _TIMES = (5, 6, 7)
 _BYTES, _EVENTS, _OP = range(_BYTES_COLUMNS), range(27), {*range(_OP_COLUMNS + 1)} - {*_TIMES}
 """Columns without a sign."""
 Row = tuple[int, ...]
-"""The numbers of one line, in its order."""
+"""The numbers of a line, in its order."""
 _SIGN, _WRAP = 1 << 63, 1 << 64
 
 _CALLS = ("sends", "receives", "bad_xids", "in_flight_sum", "backlog_sum")
 _SLOTS = ("max_slots", "sending_sum", "pending_sum")
 _STREAM = ("binds", "connects", "connect_s", "idle_s", *_CALLS)
 _SIGNED = "idle_s"
-"""The one number of a transport that the kernel prints with a sign."""
+"""The only number of a transport that the kernel prints with a sign."""
 _COLUMNS = {
     "tcp": ("source_port", *_STREAM, *_SLOTS),
     "udp": ("source_port", "binds", *_CALLS, *_SLOTS),
@@ -42,12 +42,12 @@ _COLUMNS = {
 
 
 def parse_mountstats(text: str | bytes, file: str = FILE) -> tuple[MountStats | ParseError, ...]:
-    """Return the NFS mounts in the file's order; one that cannot be understood is returned as its error.
+    """Return the NFS mounts in the file's order; a damaged stanza is replaced by its error.
 
     `ops` leaves out operations whose counters are all 0. Times that the kernel's clock made negative, which
     print as enormous numbers, are negative. Unknown lines, and transports of unknown protocols, do not count.
     """
-    stats: list[MountStats | ParseError] = []
+    mounts: list[MountStats | ParseError] = []
     # A str may hold surrogates of any kind: they come out as they went in. Bytes of no UTF-8 become escapes.
     errors = "surrogateescape" if isinstance(text, bytes) else "surrogatepass"
     data = text if isinstance(text, bytes) else text.encode("utf-8", errors)
@@ -56,10 +56,10 @@ def parse_mountstats(text: str | bytes, file: str = FILE) -> tuple[MountStats | 
         line += data.count(b"\n", counted, piece.start)
         counted = piece.start
         try:
-            stats.append(_mount(data, piece, errors, (file, line)))
+            mounts.append(_mount(data, piece, errors, (file, line)))
         except ParseError as error:
-            stats.append(error)
-    return tuple(stats)
+            mounts.append(error)
+    return tuple(mounts)
 
 
 def total_row(text: bytes) -> Row:
@@ -73,8 +73,8 @@ def total_row(text: bytes) -> Row:
 def operation_row(line: bytes) -> tuple[str, Row] | None:
     """Return the name and the numbers of a line of the per-op statistics, in the order of OpCounters.
 
-    There are nine, or eight where the kernel does not count errors. None for a line that is no operation's,
-    or one's that was never used; ParseError for any damage.
+    There are nine numbers, or eight where the kernel does not count errors. None for a line that is no
+    operation's, or that of an operation never used; ParseError for any damage.
     """
     if line.endswith(_IDLE_OP_BYTES):
         return None
@@ -114,7 +114,7 @@ def _counters(what: str, text: str, least: int, unsigned: Iterable[int]) -> list
 
 
 def _mount(data: bytes, piece: Piece, errors: str, place: tuple[str, int]) -> MountStats:
-    """Return the mount of one stanza whose header is that line of that file; ParseError for any damage."""
+    """Return the mount of a stanza; `place` is the header's file and line. ParseError for any damage."""
     file, line = place
     stanza = _Stanza()
     if piece.names is None:
@@ -133,13 +133,14 @@ def _mount(data: bytes, piece: Piece, errors: str, place: tuple[str, int]) -> Mo
         for position, content in enumerate(operations.split("\n"), first_op)
         if not content.endswith(_IDLE_OP)
     ]
-    _each([(line, first)], stanza.header, file)
-    _each(enumerate(lines, line + 1), stanza.line, file)
-    _each(busy, stanza.operation, file)
+    _take_lines([(line, first)], stanza.header, file)
+    _take_lines(enumerate(lines, line + 1), stanza.line, file)
+    _take_lines(busy, stanza.operation, file)
     return stanza.mount(whole=piece.whole)
 
 
-def _each(lines: Iterable[tuple[int, str]], take: Callable[[str], None], file: str) -> None:
+def _take_lines(lines: Iterable[tuple[int, str]], take: Callable[[str], None], file: str) -> None:
+    """Give each line to `take`, whose ValueError becomes a ParseError at the number of that line."""
     reached = 0
     try:
         for position, content in lines:
@@ -149,12 +150,8 @@ def _each(lines: Iterable[tuple[int, str]], take: Callable[[str], None], file: s
         raise ParseError(file, reached, str(error)) from None
 
 
-def _totals(text: str) -> ByteCounters:
-    return ByteCounters(*_counters("bytes", text, _BYTES_COLUMNS, _BYTES)[:_BYTES_COLUMNS])
-
-
 class _Stanza:
-    """One mount while its lines are read; each method raises ValueError for a damaged line."""
+    """A mount while its lines are read; each method raises ValueError for a damaged line."""
 
     def __init__(self) -> None:
         self.names = ("", "", "", "")
@@ -178,7 +175,7 @@ class _Stanza:
         elif name == "\tevents":
             self.events = tuple(_counters("events", rest, 0, _EVENTS))
         elif name == "\tbytes":
-            self.bytes = _totals(rest)
+            self.bytes = ByteCounters(*_counters("bytes", rest, _BYTES_COLUMNS, _BYTES)[:_BYTES_COLUMNS])
         elif name == "\txprt":
             self._transport(rest)
 

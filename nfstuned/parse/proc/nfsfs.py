@@ -1,4 +1,4 @@
-"""`/proc/fs/nfsfs/servers` and `volumes`: what NFS holds in one network namespace (fs/nfs/client.c).
+"""`/proc/fs/nfsfs/servers` and `volumes`: what NFS holds in a network namespace (fs/nfs/client.c).
 
 A superblock has its row here before the kernel announces its bdi, and before mountinfo shows its mount.
 """
@@ -27,12 +27,12 @@ _VOLUME_FIELDS = 5
 
 
 def parse_servers(text: str, file: str = SERVERS) -> tuple[Server | ParseError, ...]:
-    """Return the servers in the file's order; a row that cannot be understood is returned as its error."""
+    """Return the servers in the file's order; a row that cannot be understood is replaced by its error."""
     return _rows(text, file, _server)
 
 
 def parse_volumes(text: str, file: str = VOLUMES) -> tuple[Volume | ParseError, ...]:
-    """Return the volumes in the file's order; a row that cannot be understood is returned as its error.
+    """Return the volumes in the file's order; a row that cannot be understood is replaced by its error.
 
     A superblock that is still being set up has the device "0:0". Kernels that print only seven characters
     of a device (the column was widened before Linux 5.10) cut a longer number off.

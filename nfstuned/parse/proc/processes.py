@@ -7,23 +7,23 @@ from collections.abc import Iterator
 
 from nfstuned.parse.fields import unescape
 
-_MOUNT_ID = re.compile(r"^mnt_id:\s*([0-9]{1,20})$", re.MULTILINE)
-_MAPPED = re.compile(r"^\S+ \S+ \S+ ([0-9a-f]{1,8}):([0-9a-f]{1,8}) [1-9][0-9]* +(.*)$", re.MULTILINE)
-_BOUND = re.compile(r"^\S+ \S+ \S+ \S+ \S+ \S+ +[0-9]+ (/.*)$", re.MULTILINE)
+_MOUNT_ID = r"(?m)^mnt_id:\s*([0-9]{1,20})$"
+_MAPPED = r"(?m)^\S+ \S+ \S+ ([0-9a-f]{1,8}):([0-9a-f]{1,8}) [1-9][0-9]* +(.*)$"
+_BOUND = r"(?m)^\S+ \S+ \S+ \S+ \S+ \S+ +[0-9]+ (/.*)$"
 
 
 def parse_mount_id(text: str) -> int | None:
     """Return the mount that an open file was opened on, from `/proc/PID/fdinfo/N` (proc_pid_fdinfo(5))."""
-    match = _MOUNT_ID.search(text)
+    match = re.search(_MOUNT_ID, text)
     return int(match[1]) if match else None
 
 
 def parse_mapped(text: str) -> dict[str, str]:
-    """Return the devices of the files in `/proc/PID/maps`, each with the name of one (proc_pid_maps(5))."""
-    values: dict[str, str] = {}
-    for major, minor, path in _MAPPED.findall(text):
-        values.setdefault(f"{int(major, 16)}:{int(minor, 16)}", path)
-    return values
+    """Return the devices of the files in `/proc/PID/maps`, each with a file's name (proc_pid_maps(5))."""
+    devices: dict[str, str] = {}
+    for major, minor, path in re.findall(_MAPPED, text):
+        devices.setdefault(f"{int(major, 16)}:{int(minor, 16)}", path)
+    return devices
 
 
 def parse_swaps(text: str) -> tuple[str, ...]:
@@ -43,7 +43,7 @@ def parse_exports(text: str) -> tuple[str, ...]:
 
 def parse_unix(text: str) -> tuple[str, ...]:
     """Return the paths to which sockets are bound, from `/proc/net/unix` (proc_net(5))."""
-    return tuple(dict.fromkeys(_BOUND.findall(text)))
+    return tuple(dict.fromkeys(re.findall(_BOUND, text)))
 
 
 def parse_layers(options: str) -> Iterator[str]:
@@ -54,13 +54,12 @@ def parse_layers(options: str) -> Iterator[str]:
             yield from (unescape(path) for path in value.split(":") if path.startswith("/"))
 
 
-_HEADER = re.compile(r" *sl +local_address ")
-_LISTENING = re.compile(r"^ *[0-9]+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]{4} 0A ", re.MULTILINE)
+_LISTENING = r"(?m)^ *[0-9]+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]{4} 0A "
 """The state 0A is TCP_LISTEN of the kernel's include/net/tcp_states.h."""
 
 
 def parse_listening(text: str) -> frozenset[int] | None:
     """Return the ports on which something listens, at whichever address; None where the file is not there."""
-    if not _HEADER.match(text):
+    if not re.match(r" *sl +local_address ", text):
         return None
-    return frozenset(int(port, 16) for port in _LISTENING.findall(text))
+    return frozenset(int(port, 16) for port in re.findall(_LISTENING, text))

@@ -1,8 +1,8 @@
-"""`/proc/self/mountstats` cut into the stanzas of its NFS mounts, in one pass over the bytes.
+"""`/proc/self/mountstats` cut into the stanzas of its NFS mounts, in a single pass over the bytes.
 
-Where a stanza and its sections begin and end is found here, once for both readers: mountstats.py, which
+Where a stanza and its sections begin and end is decided here, once for both readers: mountstats.py, which
 reads all of it, and the sampler, which reads only what differs from its last look. The kernel ends each
-stanza with an empty line (fs/proc_namespace.c, show_vfsstat); one without was cut off.
+stanza with an empty line (fs/proc_namespace.c, show_vfsstat); a stanza without it was cut off.
 
 Most of what a number costs in Python is the call that reads it, not its digits. Here a few calls read all
 numbers of a mount, and whatever is not plain digits and single spaces is left to mountstats.py, which
@@ -24,12 +24,12 @@ _DEVICE = b"\ndevice "
 _NFS = re.compile(rb" with fstype nfs4?(?: |$)")
 _OPERATIONS = b"\n\tper-op statistics\n"
 _IMPLEMENTATION = b"\n\timpl_id:\t"
-_NAMES = re.compile(rb"name='(.*?)',domain='(.*?)',date='[0-9]+,[0-9]+'(?=\n|\Z)", re.DOTALL)
+_NAMES = rb"(?s)name='(.*?)',domain='(.*?)',date='[0-9]+,[0-9]+'(?=\n|\Z)"
 _NAMES_MOST = 2112
 """The two names have at most 1024 bytes each (NFS4_OPAQUE_LIMIT); the next mount's are further away."""
 _AGE, _TOTALS, _TRANSPORT = b"\n\tage:\t", b"\n\tbytes:\t", b"\n\txprt:\t"
 _LONGEST = len(str(LARGEST))
-_USUAL = re.compile(
+_USUAL = (
     rb"device ([^ \n]+) mounted on ([^ \n]+) with fstype nfs4?(?: statvers=[^ \n]*)?\n"
     rb"\topts:\t[^\n]*\n"
     rb"\tage:\t([0-9]{1,19})\n"
@@ -41,11 +41,11 @@ _USUAL = re.compile(
     rb"((?:\txprt:\t[^\n]*\n)*)"
     rb"\tper-op statistics\n"
 )
-"""A head as kernels print it (fs/nfs/super.c, nfs_show_stats): one match finds what the long way finds."""
+"""A head as kernels print it (fs/nfs/super.c, nfs_show_stats), in a single match."""
 
 
 class Piece(NamedTuple):
-    """Where one NFS stanza is in the file: offsets of bytes."""
+    """Where an NFS stanza is in the file: offsets of bytes."""
 
     start: int
     end_of_header: int
@@ -58,6 +58,61 @@ class Piece(NamedTuple):
     whole: bool
     """The stanza ends as the kernel ends it."""
 
+    @classmethod
+    def cut(
+        cls, data: bytes, bounds: tuple[int, int], end_of_header: int, names: re.Match[bytes] | None
+    ) -> Piece:
+        """Return the stanza within these bounds; what follows an empty line is not its own."""
+        start, end = bounds
+        after = end_of_header if names is None else names.end()
+        head_end = data.find(_OPERATIONS, after, end)
+        if head_end < 0:
+            empty_line = data.find(b"\n\n", after, end)
+            end = empty_line if empty_line >= 0 else end
+            return cls(start, end_of_header, names, end, end, end, empty_line >= 0)
+        operations = head_end + len(_OPERATIONS)
+        empty_line = data.find(b"\n\n", operations - 1, end)
+        end = empty_line if empty_line >= 0 else end
+        return cls(start, end_of_header, names, head_end, operations, max(end, operations), empty_line >= 0)
+
+    def stanza(self, data: bytes, source: str, point: str) -> Stanza:
+        """Return the sections of the stanza as text."""
+        age = self._last(data, _AGE)
+        readable = age is None or (age.isdigit() and len(age) <= _LONGEST and int(age) <= LARGEST)
+        return Stanza(
+            source,
+            point,
+            int(age) if age is not None and readable else None,
+            self._last(data, _TOTALS),
+            self._transports(data),
+            data[self.operations_start : self.end],
+            self.whole and readable,
+        )
+
+    def _last(self, data: bytes, tag: bytes) -> bytes | None:
+        """Return what follows the tag in the last line that begins with it, outside of the server's names."""
+        if self.names is None:
+            at = data.rfind(tag, self.end_of_header, self.head_end)
+        else:
+            at = data.rfind(tag, self.names.end(), self.head_end)
+            if at < 0:
+                at = data.rfind(tag, self.end_of_header, self.names.start())
+        if at < 0:
+            return None
+        at += len(tag)
+        end = data.find(b"\n", at, self.head_end)
+        return data[at : end if end >= 0 else self.head_end]
+
+    def _transports(self, data: bytes) -> bytes:
+        """Return the lines of connections, and what stands between them."""
+        if self.names is None:
+            at = data.find(_TRANSPORT, self.end_of_header, self.head_end)
+            return data[at : self.head_end] if at >= 0 else b""
+        at = data.find(_TRANSPORT, self.names.end(), self.head_end)
+        shown = data[at : self.head_end] if at >= 0 else b""
+        at = data.find(_TRANSPORT, self.end_of_header, self.names.start())
+        return data[at : self.names.start()] + shown if at >= 0 else shown
+
 
 def pieces(data: bytes) -> Iterator[Piece]:
     """Yield where each NFS mount's stanza is; other file systems have only their header."""
@@ -69,17 +124,17 @@ def pieces(data: bytes) -> Iterator[Piece]:
 
 
 def cut_mountstats(data: bytes, before: Sequence[Stanza] = ()) -> tuple[Stanza, ...]:
-    """Return the NFS mounts in the file's order with their sections as text, which nobody has understood yet.
+    """Return the NFS mounts in the file's order, each with its sections as text that is not parsed yet.
 
     A mount whose header is damaged is left out: it has no name. Nothing is raised. `before` is what an
-    earlier look returned: what is still there, in its place, is not searched through and takes no memory
-    again.
+    earlier look returned: a stanza that still has its place and its operations is not searched through, and
+    takes no memory again.
     """
     return cut_parts([data], before)
 
 
 def cut_parts(parts: Iterable[bytes], before: Sequence[Stanza] = ()) -> tuple[Stanza, ...]:
-    """Return the same of a file that comes in parts, of which not more than a few are in memory at once."""
+    """Return the NFS mounts as `cut_mountstats` does, of a file in parts: few are in memory at once."""
     stanzas: list[Stanza] = []
     data, coming = b"", iter(parts)
     for part in coming:
@@ -95,60 +150,64 @@ def cut_parts(parts: Iterable[bytes], before: Sequence[Stanza] = ()) -> tuple[St
 
 
 def _cut_usual(data: bytes, stanzas: list[Stanza], before: Sequence[Stanza]) -> int:
-    """Cut as far as nothing that may follow could change what is found; return where that ends."""
+    """Cut as far as nothing that may follow could change the stanzas; return where that ends."""
+    usual = re.compile(_USUAL)
     start = _first(data)
     while start >= 0:
-        head = _USUAL.match(data, start)
+        head = usual.match(data, start)
         if head is not None:
-            stanza, following = _usual(data, head, _known(stanzas, before))
+            stanza, following = _usual(data, head, _known_operations(stanzas, before))
             if following < 0:
                 break
             stanzas.append(stanza)
-        elif _nfs(data, start) or (following := _next(data, start)) < 0:
+        elif _may_be_nfs(data, start) or (following := _next(data, start)) < 0:
             break
         start = following
     return max(start, 0)
 
 
 def _cut_all(data: bytes, stanzas: list[Stanza], before: Sequence[Stanza]) -> None:
+    """Cut the rest of the file; no more follows."""
+    usual = re.compile(_USUAL)
     start = _first(data)
     while start >= 0:
-        usual = _USUAL.match(data, start)
-        if usual is not None:
-            stanza, start = _usual(data, usual, _known(stanzas, before))
+        head = usual.match(data, start)
+        if head is not None:
+            stanza, start = _usual(data, head, _known_operations(stanzas, before))
             stanzas.append(stanza)
             continue
         piece, start = _unusual(data, start)
         if piece is not None:
             with suppress(ValueError):
-                source, point, _, _ = header(_text(data[piece.start : piece.end_of_header]))
-                stanzas.append(_cut(data, piece, source, point))
+                line = data[piece.start : piece.end_of_header].decode("utf-8", "surrogateescape")
+                source, point, _, _ = header(line)
+                stanzas.append(piece.stanza(data, source, point))
 
 
-def _known(stanzas: list[Stanza], before: Sequence[Stanza]) -> bytes:
-    """Return the operations that stood in the place of the next stanza."""
+def _known_operations(stanzas: list[Stanza], before: Sequence[Stanza]) -> bytes:
+    """Return the operations that the stanza in the next place had at the look before, b"" without."""
     return before[len(stanzas)].operations if len(stanzas) < len(before) else b""
 
 
 def _usual(data: bytes, head: re.Match[bytes], known: bytes) -> tuple[Stanza, int]:
-    """Return a stanza whose head has the kernel's own order and no surprise, and where the next starts."""
+    """Return the stanza of a head that kernels print, and where the next stanza starts; -1 without."""
     source, point, age, totals, transports = head.groups()
     start = head.end()
     end = start + len(known)
     if known and data.startswith(known, start) and data.startswith(b"\n\n", end):
         operations, whole = known, True
     else:
-        end, whole = _end(data, start)
+        end, whole = _end_of_operations(data, start)
         operations = data[start : max(start, end)]
     at = end + 2
     following = at if whole and data.startswith(_DEVICE[1:], at) else _next(data, max(start, end) - 1)
     return Stanza(_name(source), _name(point), int(age), totals, transports, operations, whole), following
 
 
-def _end(data: bytes, start: int) -> tuple[int, bool]:
+def _end_of_operations(data: bytes, start: int) -> tuple[int, bool]:
     """Return where the per-op statistics end that start there, and whether an empty line ends them."""
     end = data.find(b"\n\n", start - 1)
-    # Operations have capitals only: as a rule the first "d" is that of the next mount, and found in no time.
+    # Operations have capitals only: as a rule the first "d" is that of the next mount, and near.
     if end >= 0 and data.find(b"d", start) == end + 2 and data.startswith(_DEVICE[1:], end + 2):
         return end, True
     following = data.find(_DEVICE, start - 1, end if end >= 0 else len(data))
@@ -167,7 +226,7 @@ def header(line: str) -> tuple[str, str, str, str]:
 
 
 def _unusual(data: bytes, start: int) -> tuple[Piece | None, int]:
-    """Return the stanza that starts there, None where it is not NFS, and where the next one starts."""
+    """Return the stanza that starts there, None unless it is NFS, and where the next starts; -1 without."""
     end_of_header = data.find(b"\n", start)
     if end_of_header < 0:
         end_of_header = len(data)
@@ -178,15 +237,16 @@ def _unusual(data: bytes, start: int) -> tuple[Piece | None, int]:
     if names is not None:
         following = _next(data, names.end())
     end = following if following >= 0 else len(data)
-    return _piece(data, (start, end), end_of_header, names), following
+    return Piece.cut(data, (start, end), end_of_header, names), following
 
 
 def _first(data: bytes) -> int:
+    """Return where the first stanza starts, of whatever file system; -1 where there is none."""
     return 0 if data.startswith(_DEVICE[1:]) else _next(data, 0)
 
 
-def _nfs(data: bytes, start: int) -> bool:
-    """Tell whether the header that starts there is that of an NFS mount, or ends behind the data."""
+def _may_be_nfs(data: bytes, start: int) -> bool:
+    """Return whether the header that starts there is that of an NFS mount, or ends behind the data."""
     end = data.find(b"\n", start)
     return end < 0 or _NFS.search(data, start, end) is not None
 
@@ -194,10 +254,6 @@ def _nfs(data: bytes, start: int) -> bool:
 def _next(data: bytes, at: int) -> int:
     """Return where the next stanza starts, of whatever file system; -1 where there is none."""
     return data.find(_DEVICE, at) + 1 or -1
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")
 
 
 def _name(data: bytes) -> str:
@@ -212,73 +268,17 @@ def _names(data: bytes, start: int, end: int) -> re.Match[bytes] | None:
     if at < 0:
         return None
     at += len(_IMPLEMENTATION)
-    return _NAMES.match(data, at, at + _NAMES_MOST)
-
-
-def _piece(data: bytes, bounds: tuple[int, int], end_of_header: int, names: re.Match[bytes] | None) -> Piece:
-    start, end = bounds
-    after = end_of_header if names is None else names.end()
-    head_end = data.find(_OPERATIONS, after, end)
-    if head_end < 0:
-        empty_line = data.find(b"\n\n", after, end)
-        end = empty_line if empty_line >= 0 else end
-        return Piece(start, end_of_header, names, end, end, end, empty_line >= 0)
-    operations = head_end + len(_OPERATIONS)
-    empty_line = data.find(b"\n\n", operations - 1, end)
-    end = empty_line if empty_line >= 0 else end  # what follows an empty line is not this mount's
-    return Piece(start, end_of_header, names, head_end, operations, max(end, operations), empty_line >= 0)
-
-
-def _cut(data: bytes, piece: Piece, source: str, point: str) -> Stanza:
-    age = _last(data, piece, _AGE)
-    readable = age is None or (age.isdigit() and len(age) <= _LONGEST and int(age) <= LARGEST)
-    return Stanza(
-        source,
-        point,
-        int(age) if age is not None and readable else None,
-        _last(data, piece, _TOTALS),
-        _transports(data, piece),
-        data[piece.operations_start : piece.end],
-        piece.whole and readable,
-    )
-
-
-def _last(data: bytes, piece: Piece, tag: bytes) -> bytes | None:
-    """Return what follows the tag in the last line that begins with it, outside of the server's names."""
-    at = -1
-    if piece.names is None:
-        at = data.rfind(tag, piece.end_of_header, piece.head_end)
-    else:
-        at = data.rfind(tag, piece.names.end(), piece.head_end)
-        if at < 0:
-            at = data.rfind(tag, piece.end_of_header, piece.names.start())
-    if at < 0:
-        return None
-    at += len(tag)
-    end = data.find(b"\n", at, piece.head_end)
-    return data[at : end if end >= 0 else piece.head_end]
-
-
-def _transports(data: bytes, piece: Piece) -> bytes:
-    """Return the lines of connections, and what stands between them."""
-    if piece.names is None:
-        at = data.find(_TRANSPORT, piece.end_of_header, piece.head_end)
-        return data[at : piece.head_end] if at >= 0 else b""
-    at = data.find(_TRANSPORT, piece.names.end(), piece.head_end)
-    shown = data[at : piece.head_end] if at >= 0 else b""
-    at = data.find(_TRANSPORT, piece.end_of_header, piece.names.start())
-    return data[at : piece.names.start()] + shown if at >= 0 else shown
+    return re.compile(_NAMES).match(data, at, at + _NAMES_MOST)
 
 
 _BETWEEN = b"|"
 _PLAIN = b"0123456789 " + _BETWEEN
-_NAME = re.compile("[A-Z0-9_]+")
 _MOST_NAMES = 256
 """No version of NFS has half as many operations."""
 
 
 class Operations(NamedTuple):
-    """The same operations at two moments: their names, and the numbers of one after the other."""
+    """The same operations at two moments: their names, and at each moment the numbers of all in a row."""
 
     names: list[str]
     earlier: list[int]
@@ -286,7 +286,7 @@ class Operations(NamedTuple):
 
 
 def plain_numbers(lines: Sequence[bytes]) -> list[int] | None:
-    """Return the numbers of these lines, one line after the other; None where they are not plainly written.
+    """Return the numbers of these lines in a row; None where they are not plain digits and single spaces.
 
     Each line has as many as the others.
     """
@@ -306,13 +306,14 @@ def plain_numbers(lines: Sequence[bytes]) -> list[int] | None:
 
 
 def plain_operations(earlier: list[bytes], later: list[bytes], without: frozenset[str]) -> Operations | None:
-    """Return what these lines of the per-op statistics say, without some; None where it needs more care.
+    """Return the numbers of lines of the per-op statistics; None where only mountstats.py can read them.
 
-    Line for line both are about the same operation, and none is about the operation of another.
+    Line for line `earlier` and `later` must name the same operation, and no operation twice. The operations
+    `without` are left out.
     """
     count = len(earlier)
     text = b"\n".join(earlier + later)
-    # Each line begins with a tab: then none that has no name makes up for one that has two.
+    # Each line begins with a tab: so a line without a name cannot make up for a line with two.
     if not text.startswith(b"\t") or text.count(b"\n\t") != 2 * count - 1:
         return None
     parts = text.replace(b": ", b"\n").split(b"\n")
@@ -333,6 +334,6 @@ def plain_operations(earlier: list[bytes], later: list[bytes], without: frozense
 
 @lru_cache(_MOST_NAMES)
 def _operation(text: bytes) -> str:
-    """Return the name of an operation, "" where it is none that a kernel would give it."""
+    """Return the name of an operation, "" where no kernel would give it."""
     name = text.strip(b"\t ").decode("latin-1")
-    return name if _NAME.fullmatch(name) else ""
+    return name if re.fullmatch("[A-Z0-9_]+", name) else ""

@@ -15,8 +15,6 @@ from nfstuned.model.kernel import Switch
 from nfstuned.parse.fields import number, quoted
 from nfstuned.parse.proc.bdi import is_device_number
 
-_TRANSPORT = re.compile(r"xprt-([0-9]{1,10})-([a-z0-9-]+)")
-
 
 def parse_switch_info(text: str, file: str) -> Switch:
     """Return `xprt_switch_info`; ParseError when a value is missing or no number."""
@@ -55,7 +53,7 @@ def parse_address(text: str) -> str | None:
 
 def parse_transport_name(name: str, file: str) -> tuple[int, str]:
     """Return number and protocol of a folder `xprt-7-tcp`; ParseError for any other name."""
-    match = _TRANSPORT.fullmatch(name)
+    match = re.fullmatch(r"xprt-([0-9]{1,10})-([a-z0-9-]+)", name)
     if match is None:
         raise ParseError(file, 1, f"not the name of a transport: {quoted(name)}")
     return int(match[1]), match[2]

@@ -1,7 +1,7 @@
 """Which keys udev knows, with which operators, attributes and values (systemd: parse_token(), udev-rules.c).
 
-Each function returns what udev would say about a token that it uses all the same, and raises ValueError for
-one that costs the whole rule.
+Each function returns udev's messages about a token that it uses all the same, and raises ValueError for a
+token that costs the whole rule.
 """
 
 from __future__ import annotations
@@ -14,38 +14,37 @@ from nfstuned.model.udev import MATCHES, UdevToken
 from nfstuned.parse.udev.tokens import find_mistake
 
 _IMPORTS = ("file", "program", "builtin", "db", "cmdline", "parent")
-_BUILTINS = re.compile(
+_BUILTINS = (
     "(?:blkid|btrfs|dissect_image|factory_reset|hwdb|input_id|keyboard|kmod|net_driver|net_id|net_setup_link|"
     r"path_id|uaccess|usb_id)(?![^ \t\n\r])"
 )
 """Of all versions and builds: which of them a host has cannot be seen in its rules."""
-_OWN = re.compile(
+_OWN = (
     "ACTION|SEQNUM|SYNTH_UUID|SYNTH_ARG_.*|DEVPATH|DEVPATH_OLD|SUBSYSTEM|DEVTYPE|DRIVER|MODALIAS|DEVNAME|"
     "DEVMODE|DEVUID|DEVGID|MAJOR|MINOR|DISKSEQ|PARTN|IFINDEX|INTERFACE|INTERFACE_OLD|DEVLINKS|TAGS|"
     "CURRENT_TAGS|USEC_INITIALIZED|UDEV_DATABASE_VERSION"
 )
 """Properties that rules cannot set (device_property_can_set(); systemd 252 refuses about half of them)."""
-_OPTIONS = re.compile(
-    "dump|string_escape=none|string_escape=replace|db_persist|watch|nowatch|(?:static_node|link_priority|log_level)=.*",
-    re.DOTALL,
+_OPTIONS = (
+    "(?s)dump|string_escape=none|string_escape=replace|db_persist|watch|nowatch|"
+    "(?:static_node|link_priority|log_level)=.*"
 )
-_INTEGER = re.compile(r"[ \t\n\r]*[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+|[0-9]+)")
-_LOG_LEVEL = re.compile("emerg|alert|crit|err|warning|notice|info|debug|[0-7]|reset")
-_MODE = re.compile("0*[0-7]{1,4}")
+_INTEGER = r"[ \t\n\r]*[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+|[0-9]+)"
+_LOG_LEVEL = "emerg|alert|crit|err|warning|notice|info|debug|[0-7]|reset"
 
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """What udev takes of one key."""
+    """What udev takes of a key."""
 
     operators: tuple[str, ...] = MATCHES
-    """Those that count; others are assumed to be one of them, or invalid."""
+    """The operators that count; others are taken for these, or are invalid."""
     attribute: str = "none"
     """Whether braces are needed, free, or not allowed: "none", "free", "needed", or "checked"."""
     assumed: Mapping[str, str] = field(default_factory=dict)
-    """What udev takes other operators for, and says so."""
+    """What udev takes other operators for, with a message."""
     silent: Mapping[str, str] = field(default_factory=dict)
-    """What it takes others for without a word."""
+    """What it takes other operators for, without a message."""
     checked: bool = False
     """Whether the value's substitutions are checked; never those of a match unless `command` is set."""
     nonempty: bool = False
@@ -81,7 +80,7 @@ KEYS: Mapping[str, _Key] = {
 
 
 def check_token(token: UdevToken) -> tuple[UdevToken | None, tuple[str, ...]]:
-    """Return a token as udev takes it, with what udev says about it; None where it passes it over.
+    """Return a token as udev takes it, None where udev passes it over, and udev's messages about it.
 
     Raises ValueError where udev drops the rule. SYMLINK-= is new since systemd 252, and so is CONST{cvm}:
     252 drops the rule. OPTIONS="dump" is new too: 252 passes that over.
@@ -91,30 +90,30 @@ def check_token(token: UdevToken) -> tuple[UdevToken | None, tuple[str, ...]]:
         raise ValueError(f"Invalid key '{token.key}'.")
     if token.ignore_case and (not token.is_match or key.command):
         raise ValueError(f"Invalid prefix 'i' for '{token.key}'.")
-    said = _check_attribute(token, key)
+    messages = _check_attribute(token, key)
     operator = key.assumed.get(token.operator) or key.silent.get(token.operator) or token.operator
     if operator not in key.operators:
         raise ValueError(f"Invalid operator for {token.key}.")
     if token.operator in key.assumed:
-        said += (f"{token.key} key takes {_either(key.operators)} operator, assuming '='.",)
+        messages += (f"{token.key} key takes {_alternatives(key.operators)} operator, assuming '='.",)
     token = replace(token, operator=operator)
     if key.checked and (key.command or not token.is_match):
-        said += _check_value(token, nonempty=key.nonempty)
-    judge = _MORE.get(token.key)
-    if judge is None:
-        return token, said
+        messages += _check_value(token, nonempty=key.nonempty)
+    check = _CHECKS.get(token.key)
+    if check is None:
+        return token, messages
     try:
-        return token, said + judge(token)
+        return token, messages + check(token)
     except _PassedOverError as reason:
-        return None, (*said, str(reason))
+        return None, (*messages, str(reason))
 
 
 class _PassedOverError(Exception):
     """udev uses the rule without this token."""
 
 
-def _either(operators: tuple[str, ...]) -> str:
-    *most, last = (f"'{each}'" for each in operators if each != "-=")
+def _alternatives(operators: tuple[str, ...]) -> str:
+    *most, last = (f"'{operator}'" for operator in operators if operator != "-=")
     return f"{', '.join(most)}{',' if len(most) > 1 else ''} or {last}"
 
 
@@ -149,7 +148,7 @@ def _name(token: UdevToken) -> tuple[str, ...]:
 
 def _env(token: UdevToken) -> tuple[str, ...]:
     name = token.attribute or ""
-    if not token.is_match and _OWN.fullmatch(name):
+    if not token.is_match and re.fullmatch(_OWN, name):
         raise ValueError(f"Invalid ENV attribute. '{name}' cannot be set.")
     return ()
 
@@ -172,7 +171,7 @@ def _attrs(token: UdevToken) -> tuple[str, ...]:
 
 
 def _test(token: UdevToken) -> tuple[str, ...]:
-    if token.attribute and not _MODE.fullmatch(token.attribute):
+    if token.attribute and not re.fullmatch("0*[0-7]{1,4}", token.attribute):
         raise ValueError(f"Failed to parse mode '{token.attribute}': Invalid argument")
     return ()
 
@@ -195,11 +194,11 @@ def _run(token: UdevToken) -> tuple[str, ...]:
 
 def _options(token: UdevToken) -> tuple[str, ...]:
     name, _, value = token.value.partition("=")
-    if name == "link_priority" and not _INTEGER.fullmatch(value):
+    if name == "link_priority" and not re.fullmatch(_INTEGER, value):
         raise ValueError(f"Failed to parse link priority '{value}': Invalid argument")
-    if name == "log_level" and not _LOG_LEVEL.fullmatch(value):
+    if name == "log_level" and not re.fullmatch(_LOG_LEVEL, value):
         raise ValueError(f"Failed to parse log level '{value}': Invalid argument")
-    if _OPTIONS.fullmatch(token.value):
+    if re.fullmatch(_OPTIONS, token.value):
         return ()
     raise _PassedOverError(f"Invalid value for OPTIONS key, ignoring: '{token.value}'")
 
@@ -209,11 +208,11 @@ def _permission(token: UdevToken) -> tuple[str, ...]:
 
 
 def is_builtin(command: str) -> bool:
-    """Whether a command is one of udev's own."""
-    return _BUILTINS.match(command.lstrip(" \t\n\r")) is not None
+    """Return whether a command is a builtin of udev."""
+    return re.match(_BUILTINS, command.lstrip(" \t\n\r")) is not None
 
 
-_MORE: Mapping[str, Callable[[UdevToken], tuple[str, ...]]] = {
+_CHECKS: Mapping[str, Callable[[UdevToken], tuple[str, ...]]] = {
     "NAME": _name,
     "ENV": _env,
     "CONST": _const,

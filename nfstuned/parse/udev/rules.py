@@ -16,13 +16,13 @@ from nfstuned.parse.udev.tokens import split_tokens
 SPACE = " \t\n\r"
 LIMIT = 16384
 """Bytes of a line (UDEV_LINE_SIZE), its continuations included."""
-_ENDS = re.compile(r"(?:\r\n|\n\r|\n|\r)\0?|\0")
+_ENDS = r"(?:\r\n|\n\r|\n|\r)\0?|\0"
 """What ends a line for read_line_full() of src/basic/fileio.c, which udev reads with."""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinedLine:
-    """A rule's text on one line, without the space before each part."""
+    """A rule's text on a single line, without the space before each part."""
 
     first: int
     last: int
@@ -42,7 +42,7 @@ class _Joiner:
         return self._begun is not None
 
     def add(self, number: int, line: str) -> JoinedLine | UdevDefect | None:
-        """Take one line; return what it ends."""
+        """Take a line; return the rule that ends with it, a defect in its place, or None."""
         if self._begun is None:
             self.first = number
         elif not self._too_long:
@@ -59,13 +59,13 @@ class _Joiner:
 
 
 def join_lines(text: str) -> Iterator[JoinedLine | UdevDefect]:
-    r"""Yield a file's rules, each on one line, as udev_rules_parse_file() joins them.
+    r"""Yield a file's rules, each on a single line, as udev_rules_parse_file() joins them.
 
     A backslash joins only where nothing follows it: after `\ ` with a space the rule ends. Comments between
-    joined lines are passed over, an empty line ends the rule. One physical line over the limit, be it a
+    joined lines are passed over, an empty line ends the rule. A single physical line over the limit, be it a
     comment, costs the whole file. (systemd 252 keeps the rules before it, without their GOTOs.)
     """
-    physical = _ENDS.split(text)
+    physical = re.split(_ENDS, text)
     if not physical[-1]:
         physical.pop()
     for number, line in enumerate(physical, 1):
@@ -84,7 +84,7 @@ def join_lines(text: str) -> Iterator[JoinedLine | UdevDefect]:
 
 
 def _size(text: str) -> int:
-    """Return a text's bytes: one that is not UTF-8 is one surrogate here."""
+    """Return how many bytes a text has; a surrogate stands for a byte that is not UTF-8."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
 
 
@@ -113,45 +113,48 @@ _ACTS = {"PROGRAM", "IMPORT"}
 
 
 def parse_udev_rules(text: str) -> UdevRules:
-    """Return what udev makes of one rules file, as udev_rules_parse_file() does."""
+    """Return what udev makes of a rules file, as udev_rules_parse_file() does."""
     rules: list[UdevRule] = []
     defects: list[UdevDefect] = []
     for line in join_lines(text):
         if isinstance(line, UdevDefect):
             defects.append(line)
             continue
-        rule, said = _rule(line)
-        defects.extend(UdevDefect(line.first, line.last, each, dropped=rule is None) for each in said)
+        rule, messages = _rule(line)
+        defects.extend(
+            UdevDefect(line.first, line.last, message, dropped=rule is None) for message in messages
+        )
         if rule is not None:
             rules.append(rule)
-    resolved, unresolved = _resolve(rules)
+    resolved, unresolved = _resolve_gotos(rules)
     return UdevRules(resolved, (*defects, *unresolved))
 
 
 def _rule(line: JoinedLine) -> tuple[UdevRule | None, list[str]]:
-    """Return one rule, or None where udev drops it, with what udev says; see rule_add_line()."""
-    said: list[str] = []
+    """Return the rule, None where udev drops it, and udev's messages; see rule_add_line()."""
+    messages: list[str] = []
     tokens: list[UdevToken] = []
     try:
         for written in split_tokens(line.text):
             token, more = check_token(written)
-            said.extend(more)
+            messages.extend(more)
             if token is not None:
                 tokens.append(token)
     except ValueError as error:
-        return None, [*said, str(error)]
+        return None, [*messages, str(error)]
     gotos = [token.value for token in tokens if token.key == "GOTO"]
     labels = [token.value for token in tokens if token.key == "LABEL"]
-    said.extend(f'Contains multiple GOTO keys, ignoring GOTO="{each}".' for each in gotos[1:])
-    said.extend(f'Contains multiple LABEL keys, ignoring LABEL="{each}".' for each in labels[:-1])
+    messages.extend(f'Contains multiple GOTO keys, ignoring GOTO="{goto}".' for goto in gotos[1:])
+    messages.extend(f'Contains multiple LABEL keys, ignoring LABEL="{label}".' for label in labels[:-1])
     if not any(_acts(token) for token in tokens):
-        return None, [*said, "The line has no effect, ignoring."]
+        return None, [*messages, "The line has no effect, ignoring."]
     ordered = tuple(sorted((token for token in tokens if token.key not in _JUMPS), key=_rank))
     label, goto = labels[-1] if labels else None, gotos[0] if gotos else None
-    return UdevRule(line.first, line.last, ordered, label, goto), said
+    return UdevRule(line.first, line.last, ordered, label, goto), messages
 
 
 def _acts(token: UdevToken) -> bool:
+    """Tell whether a token does something, and does not only ask."""
     return not token.is_match or token.key in _ACTS
 
 
@@ -166,8 +169,8 @@ def _rank(token: UdevToken) -> int:
     return _RANK[name + ("==" if token.is_match else "=")]
 
 
-def _resolve(rules: list[UdevRule]) -> tuple[tuple[UdevRule, ...], list[UdevDefect]]:
-    """Drop each GOTO without its label further down, and a rule that was no more; see rule_resolve_goto()."""
+def _resolve_gotos(rules: list[UdevRule]) -> tuple[tuple[UdevRule, ...], list[UdevDefect]]:
+    """Drop GOTOs without a label further down, and rules left without effect; see rule_resolve_goto()."""
     kept: list[UdevRule] = []
     defects: list[UdevDefect] = []
     below: set[str] = set()

@@ -1,4 +1,4 @@
-"""One rule's text as tokens: keys, operators, quotes and escapes (systemd: src/udev/udev-rules.c)."""
+"""A rule's text as tokens: keys, operators, quotes and escapes (systemd: src/udev/udev-rules.c)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INVALID_TYPE = "invalid substitution type"
 
 
 def find_mistake(value: str) -> tuple[int, str] | None:
-    """Return where the first wrong substitution is, counted from 1, and what is wrong; None without one.
+    """Return where the first wrong substitution is, counted from 1, and what is wrong, or None.
 
     As udev_check_format() of systemd's src/udev/udev-format.c judges it when rules are read. Applying them is
     more lenient: there a `$4` stays what it is.
@@ -35,17 +35,17 @@ def find_mistake(value: str) -> tuple[int, str] | None:
 
 
 def uses_result(value: str) -> bool:
-    """Whether a value takes in what a program said."""
+    """Return whether a value contains the output of a program."""
     return any(name == "result" for name, *_ in _substitutions(value))
 
 
 def is_literal(value: str) -> bool:
-    """Whether a value stands for itself."""
+    """Return whether a value has no substitutions."""
     return "%" not in value and "$" not in value
 
 
 def _substitutions(value: str) -> Iterator[tuple[str | None, str, int, int]]:
-    """Yield each one's name (None: there is none like it), what is in its braces, its start and its end."""
+    """Yield each substitution's name (None if unknown), what its braces hold, its start and its end."""
     at = 0
     while sign := _SIGN.search(value, at):
         at = sign.end()
@@ -81,9 +81,22 @@ def split_tokens(text: str) -> Iterator[UdevToken]:
     """
     at = _skip(text, 0)
     while at < len(text):
-        token, end = _token(text, at)
-        yield token
-        at = _skip(text, end)
+        key = _demand(_KEY.match(text, at))
+        attribute, end = None, key.end()
+        if text.startswith("{", end):
+            braces = _demand(_ATTRIBUTE.match(text, end))
+            attribute, end = braces[1], braces.end()
+        operator = _demand(_OPERATOR.match(text, end))
+        if plain := _PLAIN.match(text, operator.end()):
+            value = plain[2].replace('\\"', '"')
+            yield UdevToken(key[1], attribute, operator[1], value, ignore_case=bool(plain[1]))
+            at = _skip(text, plain.end())
+            continue
+        escaped = _demand(_ESCAPED.match(text, operator.end()))
+        value = _ESCAPE.sub(_unescape, escaped[2])
+        prefix = escaped[1]
+        yield UdevToken(key[1], attribute, operator[1], value, escaped=True, ignore_case="i" in prefix)
+        at = _skip(text, escaped.end())
 
 
 def _skip(text: str, at: int) -> int:
@@ -91,32 +104,14 @@ def _skip(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def _token(text: str, at: int) -> tuple[UdevToken, int]:
-    key = _must(_KEY.match(text, at))
-    attribute = None
-    end = key.end()
-    if text.startswith("{", end):
-        braces = _must(_ATTRIBUTE.match(text, end))
-        attribute, end = braces[1], braces.end()
-    operator = _must(_OPERATOR.match(text, end))
-    plain = _PLAIN.match(text, operator.end())
-    if plain:
-        value = plain[2].replace('\\"', '"')
-        return UdevToken(key[1], attribute, operator[1], value, ignore_case=bool(plain[1])), plain.end()
-    escaped = _must(_ESCAPED.match(text, operator.end()))
-    value = _ESCAPE.sub(_unescape, escaped[2])
-    token = UdevToken(key[1], attribute, operator[1], value, escaped=True, ignore_case="i" in escaped[1])
-    return token, escaped.end()
-
-
-def _must(match: re.Match[str] | None) -> re.Match[str]:
+def _demand(match: re.Match[str] | None) -> re.Match[str]:
     if match is None:
         raise ValueError(_INVALID)
     return match
 
 
 def _unescape(match: re.Match[str]) -> str:
-    """Return the character of one escape; see cunescape_one() of src/basic/escape.c. NUL is refused."""
+    """Return the character of an escape; see cunescape_one() of src/basic/escape.c. NUL is refused."""
     letter, hexadecimal, octal, *unicode = match.groups()
     if letter:
         return _LETTERS[letter]
