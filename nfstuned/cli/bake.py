@@ -90,7 +90,7 @@ def bake(folder: str, wish: BakeWish) -> int:
         if policy is None:
             return COULD_NOT_TRY
         wanted, replaced = _wanted(image, bare, policy, wish)
-        found = image.ledger.found(tuple(wanted.contents), image.known)
+        found = image.ledger.digests(tuple(wanted.contents), image.known)
         if not wish.dry_run:
             image.ledger.tidy(image.known)
     except OSError as error:
@@ -140,7 +140,7 @@ def _opened(folder: str) -> _Image | None:
         root.listing("etc")
         ledger = Ledger(root, RECORD)
         known = ledger.known()
-        return _Image(folder, root, ledger, known, ledger.found((PATH,), known))
+        return _Image(folder, root, ledger, known, ledger.digests((PATH,), known))
     except FileNotFoundError:
         talk.note(f"{folder} has no /etc, and so is no image")
     except OSError as error:

@@ -42,7 +42,7 @@ def install(folder: str, *, dry_run: bool) -> int:
         ledger = Ledger(root, LIST)
         known = ledger.known()
         texts = contents(PREFIX, own_command(root))
-        found = ledger.found(tuple(texts), known)
+        found = ledger.digests(tuple(texts), known)
     except OSError as error:
         return _unfit(error)
     steps = plan_files(texts, found, known, COMMAND)
@@ -68,7 +68,7 @@ def remove(folder: str, *, dry_run: bool) -> int:
         root = ImageRoot(folder)
         ledger = Ledger(root, LIST)
         known = ledger.known()
-        found = ledger.found((), known)
+        found = ledger.digests((), known)
         steps = plan_removal(found, known, COMMAND)
     except OSError as error:
         return _unfit(error)

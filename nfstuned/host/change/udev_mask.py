@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
 from nfstuned.host.command import run
+from nfstuned.host.files.whole import FOLDER_FOR_ALL, beside, link_name, opened_folder, write_new
 from nfstuned.host.look.nfsmount import NFS_CONF, Collected, MountConf
 from nfstuned.host.look.udev import FOLDERS
 from nfstuned.host.root import Root
@@ -18,7 +19,6 @@ from nfstuned.model.udev import FOLDER_MADE, MASK, MASKED_NAMES, MASKS, UdevFile
 from nfstuned.parse.proc.mountinfo import NFS, SMB, parse_mountinfo
 
 _UDEV = "run/udev"
-_NEW = ".nfstuned-new"
 _RELOAD = ("udevadm", "control", "--reload", "--timeout=10")
 _RELOAD_S = 15.0
 
@@ -45,8 +45,24 @@ def udev_runs(root: Root) -> bool:
 
 
 def observe_masks(root: Root) -> Observed:
-    """Return it. Raises OSError: what could not be read is not taken for absent."""
-    return Observed(tuple(_counting(root)), _settings(root), made_masks(root))
+    """Return what the choice depends on. Raises OSError: what could not be read is not taken for absent.
+
+    Nothing below a network mount is read: a dead server must not hold up the service's start.
+    """
+    files: list[UdevFile] = []
+    for name in MASKED_NAMES:
+        for path in (f"{folder}/{name}" for folder in FOLDERS):
+            if root.exists(path) and not is_mask(text := root.read(path)):
+                files.append(UdevFile(f"/{path}", text))
+                break
+    table = root.read(f"{root.view}/mountinfo")
+    mounts = (*parse_mountinfo(table, family=NFS), *parse_mountinfo(table, family=SMB))
+    collected = Collected()
+    points = [mount.point for mount in mounts if isinstance(mount, Mount)]
+    MountConf(root, points, collected, NFS_CONF).read()
+    if collected.unread:
+        raise OSError(errno.EIO, "; ".join(collected.unread))
+    return Observed(tuple(files), tuple(collected.settings), made_masks(root))
 
 
 def made_masks(root: Root) -> tuple[str, ...]:
@@ -60,20 +76,16 @@ def make_masks(root: Root, names: Iterable[str]) -> None:
     folder, text = root.path(MASKS), MASK
     for name in names:
         with suppress(FileExistsError):
-            os.mkdir(folder, 0o755)
-            os.chmod(folder, 0o755)  # noqa: S103 - whatever the umask is: udev's other folders are so
+            os.mkdir(folder, FOLDER_FOR_ALL)
+            os.chmod(folder, FOLDER_FOR_ALL)
             text += FOLDER_MADE
-        # Its name must not end with .rules before it is whole.
-        new = f"{folder}/.{name}{_NEW}"
-        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
         try:
-            os.write(fd, text.encode())
-            os.fchmod(fd, 0o644)
-            # A link, unlike a rename, takes no name that somebody else has got meanwhile.
-            os.link(new, f"{folder}/{name}")
-        finally:
-            os.close(fd)
-            os.unlink(new)
+            with opened_folder(folder) as place, beside(place, name) as new:
+                write_new(place, new, text.encode())
+                link_name(place, new, name)
+        except OSError as error:
+            where = error.filename and os.path.join(folder, error.filename)
+            raise OSError(error.errno, error.strerror, where) from None
 
 
 def take_masks(root: Root, names: Iterable[str]) -> None:
@@ -85,27 +97,3 @@ def take_masks(root: Root, names: Iterable[str]) -> None:
     if made:
         with suppress(OSError):
             os.rmdir(root.path(MASKS))
-
-
-def _counting(root: Root) -> Iterator[UdevFile]:
-    """Yield the file of each name that would count without nfstuned's mask. Raises OSError."""
-    for name in MASKED_NAMES:
-        for folder in FOLDERS:
-            path = f"{folder}/{name}"
-            if root.exists(path) and not is_mask(text := root.read(path)):
-                yield UdevFile(f"/{path}", text)
-                break
-
-
-def _settings(root: Root) -> tuple[Setting, ...]:
-    """Return what nfs.conf and its drop-ins say. Raises OSError.
-
-    Nothing below a network mount is read: a dead server must not hold up the service's start.
-    """
-    table = root.read(f"{root.view}/mountinfo")
-    mounts = (*parse_mountinfo(table, family=NFS), *parse_mountinfo(table, family=SMB))
-    found = Collected()
-    MountConf(root, [mount.point for mount in mounts if isinstance(mount, Mount)], found, NFS_CONF).read()
-    if found.unread:
-        raise OSError(errno.EIO, "; ".join(found.unread))
-    return tuple(found.settings)

@@ -1,20 +1,20 @@
 """Put a new text in the place of a file: whoever looks, and whenever power fails, it is the old or the new.
 
-The new text is written beside the file and takes its name in one step (rename(2)); the old one keeps a name
-as the backup. Owner, mode, ACL, SELinux label and other attributes stay.
+The new text is written beside the file and takes its name in a single step (rename(2)); the old file keeps a
+name as the backup. Owner, mode, ACL, SELinux label and other attributes stay.
 """
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import fcntl
 import os
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from nfstuned.host.files.whole import CREATE, beside, exchange, link_name, opened_folder, rename, write_all
 from nfstuned.host.root import demand_text
 
 LOCK = "run/nfstuned/replace.lock"
@@ -31,27 +31,6 @@ def locked(path: str) -> Iterator[None]:
         yield
     finally:
         os.close(fd)
-
-
-_RENAME_EXCHANGE = 2
-_UNKNOWN = frozenset({errno.ENOSYS, errno.EINVAL})
-"""A kernel without the call, and a file system (NFS is one) that cannot exchange."""
-
-
-def exchange(place: int, one: str, other: str) -> bool:
-    """Exchange two names in the folder `place`; return False where that is not possible. Raises OSError."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    try:
-        call = libc.renameat2
-    except AttributeError:  # glibc before 2.28, musl before 1.2.6
-        return False
-    names = (os.fsencode(one), os.fsencode(other))
-    if call(place, names[0], place, names[1], ctypes.c_uint(_RENAME_EXCHANGE)) == 0:
-        return True
-    code = ctypes.get_errno()
-    if code in _UNKNOWN:
-        return False
-    raise OSError(code, os.strerror(code), other)
 
 
 BACKUP = ".nfstuned-backup"
@@ -75,15 +54,18 @@ def keep(place: int, name: str, data: bytes) -> Kept:
 
     A backup that is there already stays, unless it has the same text: the next free number is used.
     """
-    for backup in _names(name + BACKUP):
+    backup = name + BACKUP
+    number = 1
+    while True:
         try:
-            os.link(name, backup, src_dir_fd=place, dst_dir_fd=place, follow_symlinks=False)
+            link_name(place, name, backup)
         except FileExistsError:
             if _text(place, backup) == data:
                 return Kept(backup, made=False, file=_status(place, name))
-            continue
-        return Kept(backup, made=True, file=_status(place, backup))
-    raise AssertionError("numbers have no end")
+        else:
+            return Kept(backup, made=True, file=_status(place, backup))
+        number += 1
+        backup = f"{name}{BACKUP}.{number}"
 
 
 def forget(place: int, name: str, kept: Kept) -> bool:
@@ -113,16 +95,8 @@ def _status(place: int, name: str) -> os.stat_result:
     return os.stat(name, dir_fd=place, follow_symlinks=False)
 
 
-def _names(name: str) -> Iterator[str]:
-    yield name
-    number = 2
-    while True:
-        yield f"{name}.{number}"
-        number += 1
-
-
 def _text(place: int, name: str) -> bytes | None:
-    """Return what a backup holds; None for one that cannot be one."""
+    """Return what a backup holds; None for what cannot be a backup."""
     try:
         fd = os.open(name, READ, dir_fd=place)
     except OSError:
@@ -133,10 +107,8 @@ def _text(place: int, name: str) -> bytes | None:
         os.close(fd)
 
 
-NEW = ".nfstuned-new"
-CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _MEASURED = frozenset({"security.ima", "security.evm"})
-"""What the kernel computes of a file's content; those of the old text would make the new one unreadable."""
+"""What the kernel computes of a file's content; those of the old text would make the new text unreadable."""
 _ACCESS_LIST = "system.posix_acl_access"
 _HINTS = {
     errno.EPERM: "it may be immutable, which lsattr shows and chattr -i takes away",
@@ -196,17 +168,17 @@ def replace(
 
     `lock` is the file whose lock keeps others who use this function away: without it nothing is changed.
     `wrong` is called with the path of the new text before it counts, and says what is wrong with it, or "".
-    A kill leaves the old file or the new one, and perhaps a backup or a file that ends with ".nfstuned-new",
+    A kill leaves the old file or the new file, and perhaps a backup or a file that ends with ".nfstuned-new",
     which the next call takes away.
     """
     folder, name = os.path.split(original.path)
     try:
-        with locked(lock):
-            place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                return _replace(_Job(place, folder, name, original), data, wrong)
-            finally:
-                os.close(place)
+        with locked(lock), opened_folder(folder) as place, beside(place, name) as new:
+            job = _Job(place, new, name, original)
+            _write(job, data)
+            if wrong is not None and (problem := wrong(os.path.join(folder, new))):
+                return Replaced(problem)
+            return _take_over(job, folder)
     except BlockingIOError:
         return Replaced(f"another nfstuned is changing a file: try again ({lock} is locked)")
     except OSError as error:
@@ -215,39 +187,22 @@ def replace(
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One replacement: the folder's descriptor and path, the name in it, and what was read there."""
+    """A replacement: the folder's descriptor, the new file's name in it, the name to have, what was read."""
 
     place: int
-    folder: str
+    new: str
     name: str
     original: Original
 
-    @property
-    def new(self) -> str:
-        """The name of the new text until it counts; mount.nfs reads no drop-in that begins with a dot."""
-        return f".{self.name}{NEW}"
 
-
-def _replace(job: _Job, data: bytes, wrong: Callable[[str], str] | None) -> Replaced:
-    """Write, check, keep the old text, and change the name, in this order. Raises OSError."""
-    with suppress(FileNotFoundError):
-        os.unlink(job.new, dir_fd=job.place)
-    try:
-        _write(job, data)
-        problem = wrong(os.path.join(job.folder, job.new)) if wrong is not None else ""
-        return Replaced(problem) if problem else _take_over(job, keep(job.place, job.name, job.original.data))
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(job.new, dir_fd=job.place)
-
-
-def _take_over(job: _Job, kept: Kept) -> Replaced:
-    """Let the new file have the name, and say what is where, whatever happens meanwhile. Raises OSError.
+def _take_over(job: _Job, folder: str) -> Replaced:
+    """Keep the old text, let the new file have the name, and say what is where. Raises OSError.
 
     An error does not tell that nothing was done: a server of NFS may have lost its answer, and whoever
     presses Ctrl-C may press it late.
     """
-    backup = os.path.join(job.folder, kept.name)
+    kept = keep(job.place, job.name, job.original.data)
+    backup = os.path.join(folder, kept.name)
     try:
         problem = _changed(job, job.name) or _switch(job)
         if problem and forget(job.place, job.name, kept):
@@ -258,17 +213,14 @@ def _take_over(job: _Job, kept: Kept) -> Replaced:
     except BaseException as error:
         if forget(job.place, job.name, kept) or not isinstance(error, (OSError, KeyboardInterrupt)):
             raise
-        return Replaced(_half(error, job.original.path, backup), backup)
+        reason = os.strerror(error.errno or 0) if isinstance(error, OSError) else "it was interrupted"
+        problem = f"{job.original.path} was changed, but may not outlive a power failure: {reason}"
+        return Replaced(f"{problem}; the old file is {backup}", backup)
     return Replaced(backup=backup)
 
 
-def _half(error: OSError | KeyboardInterrupt, path: str, backup: str) -> str:
-    reason = os.strerror(error.errno or 0) if isinstance(error, OSError) else "it was interrupted"
-    return f"{path} was changed, but may not outlive a power failure: {reason}; the old file is {backup}"
-
-
 def _write(job: _Job, data: bytes) -> None:
-    """Make the new file with all that belongs to the old one but its text."""
+    """Make the new file with all that belongs to the old file but its text."""
     fd = os.open(job.new, CREATE, 0o600, dir_fd=job.place)
     try:
         write_all(fd, data)
@@ -276,7 +228,11 @@ def _write(job: _Job, data: bytes) -> None:
         # In this order: a change of owner takes mode bits away, and with the access list that the folder
         # gives to new files the mode would let in whom that list names.
         os.fchown(fd, status.st_uid, status.st_gid)
-        _drop_access_list(fd)
+        try:
+            os.removexattr(fd, _ACCESS_LIST)
+        except OSError as error:
+            if error.errno not in {errno.ENODATA, errno.ENOTSUP}:
+                raise
         os.fchmod(fd, stat.S_IMODE(status.st_mode))
         _copy_attributes(job, fd)
         os.fsync(fd)
@@ -284,23 +240,8 @@ def _write(job: _Job, data: bytes) -> None:
         os.close(fd)
 
 
-def write_all(fd: int, data: bytes) -> None:
-    """Write all of the data. Raises OSError."""
-    written = 0
-    while written < len(data):
-        written += os.write(fd, data[written:])
-
-
-def _drop_access_list(fd: int) -> None:
-    try:
-        os.removexattr(fd, _ACCESS_LIST)
-    except OSError as error:
-        if error.errno not in {errno.ENODATA, errno.ENOTSUP}:
-            raise
-
-
 def _copy_attributes(job: _Job, new: int) -> None:
-    """Give the new file the extended attributes of the old one: ACL, SELinux label, the user's own."""
+    """Give the new file the extended attributes of the old file: ACL, SELinux label, the user's own."""
     old = os.open(job.name, READ, dir_fd=job.place)
     try:
         for name in _attributes(old):
@@ -310,6 +251,7 @@ def _copy_attributes(job: _Job, new: int) -> None:
 
 
 def _attributes(fd: int) -> list[str]:
+    """Return the names of the attributes to copy; none where the file system has none. Raises OSError."""
     try:
         return [name for name in os.listxattr(fd) if name not in _MEASURED]
     except OSError as error:
@@ -319,7 +261,7 @@ def _attributes(fd: int) -> list[str]:
 
 
 def _changed(job: _Job, name: str) -> str:
-    """Return why a name's file is not the one that was read; "" where it is. Raises OSError."""
+    """Return why a name's file is not the same that was read; "" where it is. Raises OSError."""
     before = job.original
     try:
         fd = os.open(name, READ, dir_fd=job.place)
@@ -342,7 +284,7 @@ def _switch(job: _Job) -> str:
     What the name had comes out, so that a file which an editor put there at the last moment goes back.
     """
     if not exchange(job.place, job.new, job.name):
-        os.rename(job.new, job.name, src_dir_fd=job.place, dst_dir_fd=job.place)
+        rename(job.place, job.new, job.name)
         return ""
     problem = "not known"
     try:
