@@ -16,19 +16,15 @@ def observe_intent(root: Root, mounted: Sequence[str]) -> Collected:
 
     `mounted` are the points below which nothing may be read: a dead server would hang it.
     """
-    found = Collected()
-    MountConf(root, mounted, found).read()
-    _mix(root, found)
-    units = MountUnits(root, found)
+    collected = Collected()
+    MountConf(root, mounted, collected).read()
+    utils = observe_nfs_utils(root) if collected.settings else None
+    if utils is not None and utils.mixes_sections:
+        # This mount.nfs does not keep the sections of different names apart.
+        collected.settings = [replace(setting, alone=True) for setting in collected.settings]
+    units = MountUnits(root, collected)
     units.read(STRONG)
     units.read_fstab()
     units.read(WEAK)
-    AutoMaps(root, mounted, found).read()
-    return found
-
-
-def _mix(root: Root, found: Collected) -> None:
-    """Mark the settings where the installed mount.nfs does not keep the sections of different names apart."""
-    utils = observe_nfs_utils(root) if found.settings else None
-    if utils is not None and utils.mixes_sections:
-        found.settings = [replace(setting, alone=True) for setting in found.settings]
+    AutoMaps(root, mounted, collected).read()
+    return collected

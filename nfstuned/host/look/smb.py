@@ -14,8 +14,8 @@ FOLDER = "proc/fs/cifs"
 def observe_others(root: Root) -> tuple[Mount, ...]:
     """Return the live SMB mounts."""
     name = f"{root.view}/mountinfo"
-    found = parse_mountinfo(root.read_or_empty(name), f"/{name}", SMB)
-    return tuple(mount for mount in found if isinstance(mount, Mount))
+    rows = parse_mountinfo(root.read_or_empty(name), f"/{name}", SMB)
+    return tuple(row for row in rows if isinstance(row, Mount))
 
 
 def observe_smb(root: Root) -> tuple[SmbSession, ...]:
@@ -32,11 +32,11 @@ def observe_operations(root: Root) -> tuple[SmbOps, ...]:
 
 
 def operations_between(before: tuple[SmbOps, ...], after: tuple[SmbOps, ...]) -> tuple[SmbOps, ...]:
-    """Return what was sent to each share between two looks; one whose counters went back is left out."""
-    first = {one.share: one for one in before}
-    found = (
-        SmbOps(one.share, one.metadata - first[one.share].metadata, one.data - first[one.share].data)
-        for one in after
-        if one.share in first
+    """Return what was sent to each share between two looks; a share whose counters went back is left out."""
+    earlier = {counters.share: counters for counters in before}
+    growths = (
+        SmbOps(now.share, now.metadata - then.metadata, now.data - then.data)
+        for now in after
+        if (then := earlier.get(now.share)) is not None
     )
-    return tuple(one for one in found if one.metadata >= 0 and one.data >= 0)
+    return tuple(growth for growth in growths if growth.metadata >= 0 and growth.data >= 0)

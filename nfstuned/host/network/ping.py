@@ -22,7 +22,7 @@ _LEAST = 8
 
 
 def ping(place: tuple[str, int], seconds: float) -> str:
-    """Return why the server at this address and port gave no answer; "" where it gave one."""
+    """Return why the server at this address and port gave no answer; "" where it answered."""
     return pings(place, 1, seconds)
 
 
@@ -57,18 +57,11 @@ def _ask(sock: socket.socket, end: float) -> bool:
     body = _CALL.pack(xid, 0, 2, _NFS, _VERSION, 0, 0, 0, 0, 0)
     sock.settimeout(max(end - time.monotonic(), 0.001))
     sock.sendall(_MARK.pack(_LAST | len(body)) + body)
-    head = _read(sock, _MARK.size + _LEAST, end)
-    whole = len(head) == _MARK.size + _LEAST
-    return whole and struct.unpack_from(">II", head, _MARK.size) == (xid, _REPLY)
-
-
-def _read(sock: socket.socket, size: int, end: float) -> bytes:
-    """Return so many bytes, fewer where the other side closes. Raises OSError, TimeoutError at the end."""
-    data = b""
-    while len(data) < size:
+    head = b""
+    while len(head) < _MARK.size + _LEAST:
         sock.settimeout(max(end - time.monotonic(), 0.001))
-        part = sock.recv(size - len(data))
+        part = sock.recv(_MARK.size + _LEAST - len(head))
         if not part:
-            break
-        data += part
-    return data
+            return False
+        head += part
+    return struct.unpack_from(">II", head, _MARK.size) == (xid, _REPLY)
