@@ -21,7 +21,7 @@ _MISTAKE = 255
 
 
 class TextfileWriter:
-    """Replaces a file again and again, one child at a time."""
+    """Replaces a file again and again, a single child at a time."""
 
     def __init__(self) -> None:
         self._child = 0
@@ -67,7 +67,7 @@ def _run(path: str, make: Callable[[], bytes]) -> None:
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
-        # The daemon's sockets: a scraper must not wait for this process to see that one was closed.
+        # The daemon's sockets: a scraper must not wait for this process to see that they were closed.
         os.closerange(_FIRST_FD, _MOST_FDS)
         refresh(path, make())
         code = 0
