@@ -129,7 +129,9 @@ class Metrics:
         try:
             self._server = ScrapeServer(address, lambda: self._rendered(self._tuner.between))
         except OSError as error:
-            self._fail("listen", f"{meant}: {_said(error)}")
+            sandboxed = error.errno == errno.EAFNOSUPPORT
+            hint = "; the service's sandbox needs nfstuned-metrics.conf, see nfstuned(8)" if sandboxed else ""
+            self._fail("listen", f"{meant}: {error.strerror or error}{hint}")
         else:
             self._had("listen")
 
@@ -143,8 +145,8 @@ class Metrics:
         if self._seen is None:
             return b""
         _, _, service = self._seen
-        found = families(self._totals, self._rows(between), service)
-        return exposition.render(found, between) + self._findings[1]
+        metrics = families(self._totals, self._rows(between), service)
+        return exposition.render(metrics, between) + self._findings[1]
 
     def _rows(self, between: Callable[[], None]) -> list[StatusRow]:
         """Return what is wanted of the superblocks that have metrics, a few at a time."""
@@ -160,7 +162,7 @@ class Metrics:
         return rows
 
     def _read_findings(self, exposition: Exposition) -> None:
-        """Take over what the last check found; not in the child that writes the file: it has no journal."""
+        """Take over the last check's findings; not in the child that writes the file: it has no journal."""
         text = self._root.read_or_empty(FINDINGS)
         if text == self._findings[0]:
             return
@@ -192,7 +194,7 @@ class Metrics:
             self._writing = True
 
     def _reap(self) -> None:
-        """See what came of the last write; one that still goes on after a whole interval hangs."""
+        """See what came of the last write; a write that still goes on after a whole interval hangs."""
         reason = self._writer.finished()
         if reason is None:
             self._failed_write("the last write still goes on: is its disk well?")
@@ -217,17 +219,9 @@ class Metrics:
         self._told = {told for told in self._told if told[0] != key}
 
     def _remote(self, path: str) -> str:
-        """Return why a path may be one that does not answer; "" where it is not."""
+        """Return why a path may not answer; "" where it is local."""
         try:
             demand_local(self._root, path)
         except OSError as error:
             return error.strerror or str(error)
         return ""
-
-
-def _said(error: OSError) -> str:
-    """Return what the kernel said, and the remedy where it is the sandbox that says no."""
-    text = error.strerror or str(error)
-    if error.errno == errno.EAFNOSUPPORT:
-        text += "; the service's sandbox needs nfstuned-metrics.conf, see nfstuned(8)"
-    return text

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from nfstuned.core.samples.rates import look, rates
 from nfstuned.core.samples.sample import is_idle, one_line, to_fields, to_line
 from nfstuned.host.look.host import observe_stanzas
-from nfstuned.host.process import uncollected
+from nfstuned.host.process import collector_paused
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
 from nfstuned.host.telemetry.sample_file import append
@@ -20,7 +20,7 @@ from nfstuned.model.samples import Look, Sample, Target
 
 
 class SampleSink:
-    """Appends samples to the policy's file, where it names one. Never raises for want of a disk."""
+    """Appends samples to the policy's file, where it names a file. Never raises for want of a disk."""
 
     def __init__(self, root: Root, journal: Journal) -> None:
         self._root = root
@@ -60,7 +60,7 @@ class SampleSink:
 
 
 class Sampler:
-    """Keeps one look at mountstats and tells what happened since the one before; idle mounts are silent."""
+    """Keeps a look at mountstats and tells what happened since the look before; idle mounts are silent."""
 
     def __init__(self, root: Root, journal: Journal) -> None:
         self._root = root
@@ -80,7 +80,7 @@ class Sampler:
     def sample(self, snapshot: Snapshot, policy: Policy) -> None:
         """Look at mountstats now; `snapshot` says which stanza belongs to which superblock."""
         started = time.thread_time()
-        with uncollected():
+        with collector_paused():
             self._stanzas = observe_stanzas(self._root, self._stanzas)
             now = look(snapshot, self._stanzas, time.time(), time.monotonic())
             samples = rates(self.last, now) if self.last is not None else ()
@@ -93,7 +93,7 @@ class Sampler:
         self._file.write(used, policy)
 
     def _tell(self, sample: Sample) -> None:
-        """Send one entry: a line for people, and every number of `nfstuned.sample/1` as a field."""
+        """Send an entry: a line for people, and every number of `nfstuned.sample/1` as a field."""
         self._journal.send(
             Message.SAMPLE,
             one_line(sample),

@@ -48,7 +48,7 @@ class Tuner:
         self._contests: dict[str, Contest] = {}
         self._numbers = DeviceNumbers()
         self._fights: list[Outcome] = []
-        """Contests that are to be told; one that is only planned was given up."""
+        """Contests that are to be told; an outcome that is only planned was given up."""
         self._removed: set[str] = set()
         """What went during the present look, whose snapshot may still have it."""
         self._decided: dict[str, tuple[Superblock, Decision]] = {}
@@ -80,7 +80,7 @@ class Tuner:
             self.must_look = True
 
     def removed(self, device: str) -> None:
-        """Forget a superblock, but not the one that has its device number by now: events may come late."""
+        """Forget a superblock, but not another that has its device number by now: events may come late."""
         alive = bdis.identity(self._root, device)
         contest = self._contests.get(device)
         if contest is not None and contest.bdi != alive:
@@ -109,7 +109,7 @@ class Tuner:
     def settled(self, device: str) -> None:
         """Check a superblock whose value somebody may have written, and set it again at once.
 
-        A write was seen, or udev's rules have run. Who wrote is found out, and told, by the next look.
+        A write was seen, or udev's rules have run. Who wrote is told by the next look.
         """
         try:
             with Bdi(self._root, device) as bdi:

@@ -20,7 +20,7 @@ def without_huge_pages() -> None:
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def collector_paused() -> Iterator[None]:
     """Let the collector of cycles wait meanwhile; where it is off it stays off.
 
     A look at thousands of mounts makes tens of thousands of values, none of which refers to itself, and the
