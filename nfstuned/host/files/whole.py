@@ -1,7 +1,7 @@
 """Putting a whole file in its place: the steps that every writer of files takes.
 
 A new file is written beside the place that it is for, and takes the name there in a single step: link(2)
-where the name must be free, rename(2) or an exchange where an old file has it. Whoever looks sees whole files.
+where the name must be free, rename(2) or an exchange where an old file has it. Nobody sees half a file.
 
 What differs between writers differs on purpose: `replace` keeps owner, attributes and a backup and looks at
 the old file again; `create` and `link_name` never take a name that is in use; `refresh` does not wait for a
