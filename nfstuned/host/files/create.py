@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from nfstuned.host.files.replace import locked, said
+from nfstuned.host.files.replace import locked, refusal
 from nfstuned.host.files.whole import FOLDER_FOR_ALL, beside, link_name, opened_folder, write_new
 
 
@@ -42,4 +42,4 @@ def create(path: str, data: bytes, lock: str) -> str:
     except BlockingIOError:
         return f"another nfstuned is changing a file: try again ({lock} is locked)"
     except OSError as error:
-        return said(error, path, lock)
+        return refusal(error, path, lock)

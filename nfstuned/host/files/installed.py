@@ -1,4 +1,4 @@
-"""The files beside the program: pages of rules, and what is put where the system looks."""
+"""The files that come with the program: pages of rules, and what is put where the system looks."""
 
 from __future__ import annotations
 
@@ -29,6 +29,14 @@ from nfstuned.parse.etc.installed import digest
 _PACKAGE = os.path.dirname(os.path.abspath(nfstuned.__file__))
 _PAGES = os.path.join(_PACKAGE, "data", "rules")
 _PAGES_OF_CHECKOUT = os.path.join(os.path.dirname(_PACKAGE), "docs", "rules")
+_INSTALLED = os.path.join(_PACKAGE, "data", "install")
+_BAKED = os.path.join(_PACKAGE, "data", "bake")
+"""Unlike the files to install it is in packages as well."""
+_CHECKOUT = os.path.dirname(_PACKAGE)
+_COMMAND = b"/usr/bin/nfstuned "
+"""What units start: as a word of their own, or of a shell's."""
+_PLAIN = re.compile(r"[\w/.+@~-]+", re.ASCII)
+"""What needs no quotes in a unit (systemd.syntax(7))."""
 
 
 def page(rule: str) -> str:
@@ -39,16 +47,6 @@ def page(rule: str) -> str:
             return file.read()
     except OSError:
         return ""
-
-
-_INSTALLED = os.path.join(_PACKAGE, "data", "install")
-_BAKED = os.path.join(_PACKAGE, "data", "bake")
-"""Unlike the files to install it is in packages as well."""
-_CHECKOUT = os.path.dirname(_PACKAGE)
-_COMMAND = b"/usr/bin/nfstuned "
-"""What units start: as a word of their own, or of a shell's."""
-_PLAIN = re.compile(r"[\w/.+@~-]+", re.ASCII)
-"""What needs no quotes in a unit (systemd.syntax(7))."""
 
 
 def contents(prefix: str, command: str) -> dict[str, bytes]:

@@ -19,6 +19,19 @@ from nfstuned.host.root import demand_text
 
 LOCK = "run/nfstuned/replace.lock"
 """Below a root; only root may write into the folder, which systemd keeps when the service ends."""
+BACKUP = ".nfstuned-backup"
+"""What a backup's name ends with: nothing that mount.nfs or systemd takes for a file of its own."""
+_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+_MEASURED = frozenset({"security.ima", "security.evm"})
+"""What the kernel computes of a file's content; those of the old text would make the new text unreadable."""
+_ACCESS_LIST = "system.posix_acl_access"
+_HINTS = {
+    errno.EPERM: "it may be immutable, which lsattr shows and chattr -i takes away",
+    errno.EROFS: "mount -o remount,rw makes it writable, where it should be",
+    errno.ENOSPC: "free some space there",
+    errno.EDQUOT: "free some space there",
+    errno.EXDEV: "it is a mount point of its own, as in a container",
+}
 
 
 @contextmanager
@@ -33,13 +46,8 @@ def locked(path: str) -> Iterator[None]:
         os.close(fd)
 
 
-BACKUP = ".nfstuned-backup"
-"""What a backup's name ends with: nothing that mount.nfs or systemd takes for one of its files."""
-READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
-
-
 @dataclass(frozen=True, slots=True)
-class Kept:
+class _Backup:
     """The name under which the old text is kept."""
 
     name: str
@@ -49,37 +57,37 @@ class Kept:
     """The file that had the first name then."""
 
 
-def keep(place: int, name: str, data: bytes) -> Kept:
+def _make_backup(place: int, name: str, data: bytes) -> _Backup:
     """Give a file of the folder `place`, whose text is `data`, a second name. Raises OSError.
 
     A backup that is there already stays, unless it has the same text: the next free number is used.
     """
-    backup = name + BACKUP
+    second = name + BACKUP
     number = 1
     while True:
         try:
-            link_name(place, name, backup)
+            link_name(place, name, second)
         except FileExistsError:
-            if _text(place, backup) == data:
-                return Kept(backup, made=False, file=_status(place, name))
+            if _backup_text(place, second) == data:
+                return _Backup(second, made=False, file=_status(place, name))
         else:
-            return Kept(backup, made=True, file=_status(place, backup))
+            return _Backup(second, made=True, file=_status(place, second))
         number += 1
-        backup = f"{name}{BACKUP}.{number}"
+        second = f"{name}{BACKUP}.{number}"
 
 
-def forget(place: int, name: str, kept: Kept) -> bool:
+def _drop_backup(place: int, name: str, backup: _Backup) -> bool:
     """Take back a backup that was made for a change that did not come; return whether it did not come.
 
     Whatever was said of the change: while the old file has its first name it needs no second, and without
     the first the second is all that is left of it.
     """
     try:
-        still = os.path.samestat(_status(place, name), kept.file)
+        still = os.path.samestat(_status(place, name), backup.file)
     except OSError:
         return False
-    if still and kept.made:
-        os.unlink(kept.name, dir_fd=place)
+    if still and backup.made:
+        os.unlink(backup.name, dir_fd=place)
     return still
 
 
@@ -95,28 +103,16 @@ def _status(place: int, name: str) -> os.stat_result:
     return os.stat(name, dir_fd=place, follow_symlinks=False)
 
 
-def _text(place: int, name: str) -> bytes | None:
+def _backup_text(place: int, name: str) -> bytes | None:
     """Return what a backup holds; None for what cannot be a backup."""
     try:
-        fd = os.open(name, READ, dir_fd=place)
+        fd = os.open(name, _READ, dir_fd=place)
     except OSError:
         return None
     try:
         return content(fd) if stat.S_ISREG(os.fstat(fd).st_mode) else None
     finally:
         os.close(fd)
-
-
-_MEASURED = frozenset({"security.ima", "security.evm"})
-"""What the kernel computes of a file's content; those of the old text would make the new text unreadable."""
-_ACCESS_LIST = "system.posix_acl_access"
-_HINTS = {
-    errno.EPERM: "it may be immutable, which lsattr shows and chattr -i takes away",
-    errno.EROFS: "mount -o remount,rw makes it writable, where it should be",
-    errno.ENOSPC: "free some space there",
-    errno.EDQUOT: "free some space there",
-    errno.EXDEV: "it is a mount point of its own, as in a container",
-}
 
 
 class LinkError(OSError):
@@ -152,7 +148,7 @@ def load(path: str, *, follow: bool = False) -> Original:
         if not follow:
             raise LinkError(errno.ELOOP, f"is a symbolic link to {os.readlink(path)}", path)
         path = os.path.realpath(path)
-    fd = os.open(path, READ)
+    fd = os.open(path, _READ)
     try:
         status = os.fstat(fd)
         demand_text(status, path)
@@ -182,7 +178,7 @@ def replace(
     except BlockingIOError:
         return Replaced(f"another nfstuned is changing a file: try again ({lock} is locked)")
     except OSError as error:
-        return Replaced(said(error, original.path, lock))
+        return Replaced(refusal(error, original.path, lock))
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,22 +197,22 @@ def _take_over(job: _Job, folder: str) -> Replaced:
     An error does not tell that nothing was done: a server of NFS may have lost its answer, and whoever
     presses Ctrl-C may press it late.
     """
-    kept = keep(job.place, job.name, job.original.data)
-    backup = os.path.join(folder, kept.name)
+    backup = _make_backup(job.place, job.name, job.original.data)
+    path = os.path.join(folder, backup.name)
     try:
         problem = _changed(job, job.name) or _switch(job)
-        if problem and forget(job.place, job.name, kept):
+        if problem and _drop_backup(job.place, job.name, backup):
             return Replaced(problem)
         if problem:
-            return Replaced(f"{problem}; the old file is {backup}", backup)
+            return Replaced(f"{problem}; the old file is {path}", path)
         os.fsync(job.place)
     except BaseException as error:
-        if forget(job.place, job.name, kept) or not isinstance(error, (OSError, KeyboardInterrupt)):
+        if _drop_backup(job.place, job.name, backup) or not isinstance(error, (OSError, KeyboardInterrupt)):
             raise
         reason = os.strerror(error.errno or 0) if isinstance(error, OSError) else "it was interrupted"
         problem = f"{job.original.path} was changed, but may not outlive a power failure: {reason}"
-        return Replaced(f"{problem}; the old file is {backup}", backup)
-    return Replaced(backup=backup)
+        return Replaced(f"{problem}; the old file is {path}", path)
+    return Replaced(backup=path)
 
 
 def _write(job: _Job, data: bytes) -> None:
@@ -242,7 +238,7 @@ def _write(job: _Job, data: bytes) -> None:
 
 def _copy_attributes(job: _Job, new: int) -> None:
     """Give the new file the extended attributes of the old file: ACL, SELinux label, the user's own."""
-    old = os.open(job.name, READ, dir_fd=job.place)
+    old = os.open(job.name, _READ, dir_fd=job.place)
     try:
         for name in _attributes(old):
             os.setxattr(new, name, os.getxattr(old, name))
@@ -264,7 +260,7 @@ def _changed(job: _Job, name: str) -> str:
     """Return why a name's file is not the same that was read; "" where it is. Raises OSError."""
     before = job.original
     try:
-        fd = os.open(name, READ, dir_fd=job.place)
+        fd = os.open(name, _READ, dir_fd=job.place)
     except FileNotFoundError:
         return f"{before.path} was removed meanwhile: look again"
     try:
@@ -295,7 +291,7 @@ def _switch(job: _Job) -> str:
     return problem
 
 
-def said(error: OSError, path: str, lock: str) -> str:
+def refusal(error: OSError, path: str, lock: str) -> str:
     """Return what was refused, and what to do about it."""
     code = error.errno or 0
     hint = (
