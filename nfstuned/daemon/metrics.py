@@ -26,15 +26,15 @@ class MetricsOnDemand:
         """When `serve` is due though nobody asked; monotonic seconds."""
         return self._metrics.deadline if self._metrics is not None else float("inf")
 
-    def configure(self, meant: Prometheus) -> None:
+    def configure(self, settings: Prometheus) -> None:
         """Give what the configuration asks for. Loading the library takes tens of milliseconds, once."""
         if self._metrics is None:
-            if not meant.wanted:
+            if not settings.wanted:
                 return
             from nfstuned.daemon.metrics_writer import Metrics  # noqa: PLC0415 - the daemon is small without
 
             self._metrics = self._build(Metrics)
-        self._metrics.configure(meant)
+        self._metrics.configure(settings)
         # What was closed is forgotten before anything is opened: descriptors get the same numbers again.
         self._watch()
         self.update()

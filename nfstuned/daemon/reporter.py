@@ -55,7 +55,7 @@ class Reporter:
         outcome = self._untold.get(device)
         return outcome is not None and outcome.action.bdi == bdi
 
-    def place(self, superblock: Superblock, decision: Decision) -> None:
+    def tell(self, superblock: Superblock, decision: Decision) -> None:
         """Tell what was done to a superblock whose mounts are known now."""
         outcome = self._untold.get(superblock.device)
         if outcome is None or outcome.action.bdi != superblock.bdi:

@@ -25,7 +25,7 @@ class SampleSink:
     def __init__(self, root: Root, journal: Journal) -> None:
         self._root = root
         self._journal = journal
-        self._told: tuple[str, str] | None = None
+        self._failure: tuple[str, str] | None = None
         """The file and the reason of the failure that lasts."""
         self._lost = 0
 
@@ -33,28 +33,28 @@ class SampleSink:
         """Append the samples; without any, the file is not touched."""
         file = policy.sample_file
         if not file:
-            self._told, self._lost = None, 0
+            self._failure, self._lost = None, 0
         if not file or not samples:
             return
         target = Target(file, policy.sample_file_bytes, policy.sample_files_kept)
         done = append(self._root, target, [to_line(sample) for sample in samples])
         if done.reason:
             self._failed(file, done.reason, len(samples) - done.lines)
-        elif self._told is not None:
-            self._back(file)
+        elif self._failure is not None:
+            self._recovered(file)
 
     def _failed(self, file: str, reason: str, lost: int) -> None:
-        if self._told is None or self._told[0] != file:
+        if self._failure is None or self._failure[0] != file:
             self._lost = 0
         self._lost += lost
-        if self._told != (file, reason):
-            self._told = (file, reason)
+        if self._failure != (file, reason):
+            self._failure = (file, reason)
             text = f"{file}: samples cannot be written: {reason}; they are in the journal only"
             self._journal.send(Message.SAMPLES_UNWRITTEN, text, Priority.WARNING, file=file, reason=reason)
 
-    def _back(self, file: str) -> None:
-        lost = self._lost if self._told is not None and self._told[0] == file else 0
-        self._told, self._lost = None, 0
+    def _recovered(self, file: str) -> None:
+        lost = self._lost if self._failure is not None and self._failure[0] == file else 0
+        self._failure, self._lost = None, 0
         text = f"{file}: samples are written again, {lost} are not in it"
         self._journal.send(Message.SAMPLES_WRITTEN, text, Priority.NOTICE, file=file, lost=lost)
 

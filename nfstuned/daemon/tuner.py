@@ -16,7 +16,7 @@ from nfstuned.host.change.bdi import GONE, PAGE_KB, Bdi
 from nfstuned.host.change.read_ahead import apply, restore, write
 from nfstuned.host.change.state import State
 from nfstuned.host.events import Writes
-from nfstuned.host.look.host import nothing, observe_servers, observe_superblocks, observe_volumes
+from nfstuned.host.look.host import do_nothing, observe_servers, observe_superblocks, observe_volumes
 from nfstuned.host.look.udev import rule_files
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import Decision, Outcome, Result, Snapshot, Superblock
@@ -43,7 +43,7 @@ class Tuner:
         self._state = State(root)
         self._reporter = reporter
         self._clock = clock
-        self.between: Callable[[], None] = nothing
+        self.between: Callable[[], None] = do_nothing
         """Called again and again during a look: new superblocks cannot wait until it ends."""
         self._contests: dict[str, Contest] = {}
         self._numbers = DeviceNumbers()
@@ -152,7 +152,7 @@ class Tuner:
                 self._watch(superblock.device, superblock.bdi)
                 self._settle(superblock, decision)
                 if superblock.mounts or (deep and self._stays_unnamed(superblock)):
-                    self._reporter.place(superblock, decision)
+                    self._reporter.tell(superblock, decision)
         self._note_unplaced(deep=deep)
         self._tell_fights()
         self._numbers.forget_old(self._clock())
@@ -259,7 +259,7 @@ class Tuner:
             files = rule_files(self._root) if files is None else files
             culprit = _culprit(files, action.old_kb)
             # What was not told of it until now came first.
-            self._reporter.place(superblock, decision)
+            self._reporter.tell(superblock, decision)
             if outcome.result is Result.PLANNED:
                 self._reporter.left(superblock, action, culprit)
             else:

@@ -47,15 +47,11 @@ class _Known:
     volumes: dict[str, tuple[Volume, tuple[Server, ...]]] = field(default_factory=dict)
     problems: list[ParseError] = field(default_factory=list)
 
-    def good(self, parsed: Iterable[object]) -> list[object]:
+    def rows(self, parsed: Iterable[object]) -> list[object]:
         """Set the errors aside and return the rest."""
-        rest = []
-        for value in parsed:
-            if isinstance(value, ParseError):
-                self.problems.append(value)
-            else:
-                rest.append(value)
-        return rest
+        values = list(parsed)
+        self.problems += [value for value in values if isinstance(value, ParseError)]
+        return [value for value in values if not isinstance(value, ParseError)]
 
     @property
     def devices(self) -> list[str]:
@@ -86,11 +82,11 @@ def observe(root: Root) -> Snapshot:
     )
 
 
-def nothing() -> None:
+def do_nothing() -> None:
     """Do nothing between the steps of a look."""
 
 
-def observe_superblocks(root: Root, *, deep: bool, between: Callable[[], None] = nothing) -> Snapshot:
+def observe_superblocks(root: Root, *, deep: bool, between: Callable[[], None] = do_nothing) -> Snapshot:
     """Return what plan() needs to know; `deep` looks into the namespaces of other processes, too.
 
     The identities are read first: what is read later about a device number is then about that bdi, or
@@ -101,7 +97,7 @@ def observe_superblocks(root: Root, *, deep: bool, between: Callable[[], None] =
     return replace(snapshot, stats=observe_stats(root)[0]) if snapshot.azure else snapshot
 
 
-def _superblocks(root: Root, *, deep: bool, between: Callable[[], None] = nothing) -> Snapshot:
+def _superblocks(root: Root, *, deep: bool, between: Callable[[], None] = do_nothing) -> Snapshot:
     known = _Known(bdi.identities(root))
     between()
     _look(root, known, root.view, between)
@@ -180,15 +176,15 @@ def _look(root: Root, known: _Known, view: str, between: Callable[[], None]) -> 
     Volumes come first: a mount that shows afterwards is then in mountinfo.
     """
     folder = f"{view}/net/nfsfs"
-    volumes = known.good(parse_volumes(root.read_or_empty(f"{folder}/volumes"), f"/{folder}/volumes"))
-    servers = known.good(parse_servers(root.read_or_empty(f"{folder}/servers"), f"/{folder}/servers"))
+    volumes = known.rows(parse_volumes(root.read_or_empty(f"{folder}/volumes"), f"/{folder}/volumes"))
+    servers = known.rows(parse_servers(root.read_or_empty(f"{folder}/servers"), f"/{folder}/servers"))
     names = tuple(server for server in servers if isinstance(server, Server))
     for volume in volumes:
         if isinstance(volume, Volume) and volume.device in known.identities:
             known.volumes.setdefault(volume.device, (volume, names))
     between()
     text = root.read_or_empty(f"{view}/mountinfo")
-    for mount in known.good(parse_mountinfo(text, f"/{view}/mountinfo")):
+    for mount in known.rows(parse_mountinfo(text, f"/{view}/mountinfo")):
         if isinstance(mount, Mount):
             mounts = known.mounts.setdefault(mount.device, [])
             copied = (mount.point, mount.root, mount.source)

@@ -59,20 +59,20 @@ class MountConf:
     def read(self) -> None:
         """Read it as conf_init_file does: the vendor's own files count only where the file is absent."""
         vendors = VENDOR_FILE.replace(FILE, self.file)
-        if not self._file(self.file):
-            self._file(vendors)
-            self._folder(vendors)
-        self._folder(self.file)
+        if not self._read_file(self.file):
+            self._read_file(vendors)
+            self._read_drop_ins(vendors)
+        self._read_drop_ins(self.file)
 
-    def _folder(self, file: str) -> None:
+    def _read_drop_ins(self, file: str) -> None:
         for name in drop_ins(self.root.names(f"{file[1:]}.d")):
-            self._file(f"{file}.d/{name}")
+            self._read_file(f"{file}.d/{name}")
 
-    def _file(self, file: str) -> bool:
+    def _read_file(self, file: str) -> bool:
         try:
             text = self.root.read(file[1:])
         except OSError as error:
-            self._missed(file, error)
+            self._note_unread(file, error)
             return False
         self._keep(parse_nfsmount(text, file), (file,))
         return True
@@ -95,14 +95,14 @@ class MountConf:
         try:
             text = "" if below(path, self.mounted) else self.root.read(path[1:])
         except OSError as error:
-            self._missed(path, error)
+            self._note_unread(path, error)
             if not include.optional:
                 message = f"the included file cannot be read: {path}"
                 self.collected.problems.append(ParseError(include.file, include.line, message))
             return
         self._keep(parse_nfsmount(text, path, include.section, include.argument), (*chain, path))
 
-    def _missed(self, file: str, error: OSError) -> None:
+    def _note_unread(self, file: str, error: OSError) -> None:
         if error.errno not in _ABSENT:
             self.collected.unread.append(f"{file}: {error.strerror}")
 

@@ -53,9 +53,9 @@ class MountUnits:
                 self.seen.add(name)
                 text = self.root.read_or_empty(f"{folder}/{name}")
                 if text:
-                    settings = self._good(parse_unit(text, f"/{folder}/{name}"))
+                    settings = self._settings(parse_unit(text, f"/{folder}/{name}"))
                     items = mount_request(name, [*settings, *self._drop_ins(name)], self.specifiers)
-                    self.collected.add(self._made(name, item) for item in items)
+                    self.collected.add(self._with_maker(name, item) for item in items)
 
     def read_fstab(self) -> None:
         """Add fstab's entries; drop-ins change the units that systemd makes of them."""
@@ -100,7 +100,7 @@ class MountUnits:
             )
             return ""
 
-    def _made(self, name: str, item: Request | ParseError) -> Request | ParseError:
+    def _with_maker(self, name: str, item: Request | ParseError) -> Request | ParseError:
         """Say whether an .automount unit of the same name makes the mount, at its first use."""
         partner = name.removesuffix(SUFFIX) + AUTOMOUNT
         automounted = any(partner in names for names in self.automounts.values())
@@ -125,10 +125,11 @@ class MountUnits:
             setting
             for file in sorted(files)
             if file.endswith(".conf")
-            for setting in self._good(parse_unit(self.root.read_or_empty(files[file]), "/" + files[file]))
+            for setting in self._settings(parse_unit(self.root.read_or_empty(files[file]), "/" + files[file]))
         ]
 
-    def _good(self, items: Iterable[UnitSetting | ParseError]) -> list[UnitSetting]:
+    def _settings(self, items: Iterable[UnitSetting | ParseError]) -> list[UnitSetting]:
+        """Return the settings; errors are collected."""
         items = list(items)
         self.collected.add(item for item in items if isinstance(item, ParseError))
         return [item for item in items if isinstance(item, UnitSetting)]
