@@ -93,8 +93,8 @@ def resolve(
     own = _by_systemd(root, others) if _SYSTEMD.intersection(sources) else {}
     before_dns = sources[: sources.index("dns")] if "dns" in sources else ()
     asked = [name for name in names if name not in own and ("files" not in before_dns or name not in known)]
-    told = _ask_dns(root, asked, seconds, port) if "dns" in sources and asked else {}
-    return tuple(own.get(name) or _answer(name, sources, known, told) for name in names)
+    from_dns = _ask_dns(root, asked, seconds, port) if "dns" in sources and asked else {}
+    return tuple(own.get(name) or _answer(name, sources, known, from_dns) for name in names)
 
 
 def from_hosts(root: Root, names: Sequence[str]) -> tuple[Answer, ...]:
@@ -127,15 +127,15 @@ def _by_systemd(root: Root, names: Sequence[str]) -> dict[str, Answer]:
 
 
 def _answer(
-    name: str, sources: tuple[str, ...], known: Mapping[str, tuple[str, ...]], told: Mapping[str, _Names]
+    name: str, sources: tuple[str, ...], known: Mapping[str, tuple[str, ...]], from_dns: Mapping[str, _Names]
 ) -> Answer:
     """Return the first source's answer that has addresses, else why there is none."""
     best = _Names(error="not in /etc/hosts, and nsswitch.conf leaves DNS out")
     for source in sources:
         if source == "files" and name in known:
             return Answer(name, known[name])
-        if source == "dns" and name in told:
-            best = told[name]
+        if source == "dns" and name in from_dns:
+            best = from_dns[name]
             if best.addresses:
                 break
     others = [source for source in sources if not _knows_nothing(source, name)]

@@ -38,15 +38,15 @@ def pings(place: tuple[str, int], count: int, seconds: float) -> str:
                 left = max(end - time.monotonic(), 0.001)
                 answered = _ask(opened.enter_context(socket.create_connection(place, left)), end)
             except TimeoutError:
-                return _said(place, number, f"no answer within {seconds:g} s")
+                return _failure(place, number, f"no answer within {seconds:g} s")
             except OSError as error:
-                return _said(place, number, error.strerror or str(error))
+                return _failure(place, number, error.strerror or str(error))
             if not answered:
-                return _said(place, number, "what answers there is no NFS server")
+                return _failure(place, number, "what answers there is no NFS server")
     return ""
 
 
-def _said(place: tuple[str, int], number: int, why: str) -> str:
+def _failure(place: tuple[str, int], number: int, why: str) -> str:
     further = f", connection {number} at a time" if number > 1 else ""
     return f"{place[0]} port {place[1]}{further}: {why}"
 

@@ -56,17 +56,17 @@ class Exposition(NamedTuple):
             known = [metric for metric in self.parse(text) if metric.name in FINDINGS]
         except (KeyError, IndexError) as error:  # what the library's parser lets slip
             raise ValueError(f"not the text format of Prometheus: {error!r}") from None
-        return self.generate_latest(_Known(known))
+        return self.generate_latest(_ParsedMetrics(known))
 
 
-class _Known:
+class _ParsedMetrics:
     """A collector of metrics that the library itself has read."""
 
     def __init__(self, metrics: Iterable[Any]) -> None:
         self._metrics = tuple(metrics)
 
     def collect(self) -> tuple[Any, ...]:
-        """Return them, as the library's registry would."""
+        """Return the metrics, as the library's registry would."""
         return self._metrics
 
 
@@ -83,7 +83,7 @@ class _FamilyPiece:
             )
 
     def collect(self) -> Iterator[Any]:
-        """Yield it, as the library's registry would."""
+        """Yield the family, as the library's registry would."""
         yield self._metric
 
 

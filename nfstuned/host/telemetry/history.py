@@ -42,7 +42,7 @@ def from_journal(root: Root, since_s: float | None) -> Samples:
 
     Raises OSError, before the first, where the journal cannot be read.
     """
-    return (_of_entry(entry) for entry in entries(root, (Message.SAMPLE,), since_s))
+    return (_sample_of_entry(entry) for entry in entries(root, (Message.SAMPLE,), since_s))
 
 
 def from_files(path: str, since_s: float | None) -> Samples:
@@ -59,10 +59,10 @@ def from_files(path: str, since_s: float | None) -> Samples:
         else:
             # All are opened before the first is read: their names change when the daemon puts a file aside.
             files = [(name, opened.enter_context(open(name, "rb"))) for name in _with_older(path)]
-        return _of_files(files, opened.pop_all(), since_s)
+        return _samples_of_files(files, opened.pop_all(), since_s)
 
 
-def _of_entry(entry: Entry) -> Sample | ParseError:
+def _sample_of_entry(entry: Entry) -> Sample | ParseError:
     sample = parse_entry(fields(entry), "")
     if isinstance(sample, Sample):
         return sample
@@ -86,16 +86,16 @@ def _with_older(path: str) -> list[str]:
     return files if files and not os.path.lexists(path) else [*files, path]
 
 
-def _of_files(files: list[tuple[str, BinaryIO]], opened: ExitStack, since_s: float | None) -> Samples:
+def _samples_of_files(files: list[tuple[str, BinaryIO]], opened: ExitStack, since_s: float | None) -> Samples:
     """Yield the samples since a Unix time, and what is wrong with others; `opened` is closed at the end."""
     with opened:
         for name, file in files:
-            for sample in _of_file(name, file):
+            for sample in _samples_of_file(name, file):
                 if since_s is None or isinstance(sample, ParseError) or sample.time >= since_s:
                     yield sample
 
 
-def _of_file(name: str, file: BinaryIO) -> Samples:
+def _samples_of_file(name: str, file: BinaryIO) -> Samples:
     try:
         for number, line in enumerate(_lines(file), 1):
             if len(line) > LONGEST:
