@@ -119,7 +119,7 @@ def plan(snapshot: Snapshot, policy: Policy | None = None) -> tuple[Outcome, ...
 
     A change is `Result.PLANNED`, also where `nfstuned undo` took the value back: who plans asks for it anew.
     The policy is the configuration of the snapshot's root unless another is given; reading it raises OSError
-    and ConfigError. An image has no read-aheads, so that nothing is planned for one.
+    and ConfigError. An image has no read-aheads, so that nothing is planned for it.
     """
     if not snapshot.superblocks:
         return ()
@@ -130,7 +130,7 @@ def apply(planned: Iterable[Outcome], root: Folder = _HERE) -> tuple[Outcome, ..
     """Carry out what `plan` returned for a snapshot of `root`, and return what came of each change.
 
     It takes the rights of root. Each is done, failed or skipped, with the reason; a refusal is no exception.
-    The value from before is kept below run/nfstuned first, for `nfstuned undo`; the new one is read back. A
+    The value from before is kept below run/nfstuned first, for `nfstuned undo`; the new value is read back. A
     superblock that is gone is skipped, also where its device number is another's by now or `root` is not the
     plan's. Outcomes that are not planned are returned as they are. Raises OSError where `root` is no folder.
     """
@@ -154,8 +154,8 @@ def diagnose(
     names, with commas between; "" is all of them.
 
     `skipped` are the ids of rules that lacked the network, a second look or a running kernel. The policy is
-    the root's configuration unless another is given; of an image whose own is invalid the built-in one, which
-    a finding tells. Raises OSError, ParseError and ConfigError, and ValueError for a word that means no rule.
+    the root's configuration unless another is given; of an image whose own is invalid the built-in profiles,
+    which a finding tells. Raises OSError, ParseError, ConfigError, and ValueError for a word without a rule.
     """
     scope = scope or Scope()
     words = catalogue.words((rules,))
@@ -181,7 +181,7 @@ def look(root: Folder = _HERE, *, time: float | None = None, monotonic_s: float 
     """Return the counters of every visible NFS superblock now, for `rates`.
 
     `time` (Unix seconds) and `monotonic_s` (seconds of CLOCK_MONOTONIC) are those of this moment; give them
-    where the files below `root` are of another one. Raises OSError where `root` is no folder.
+    where the files below `root` are of another. Raises OSError where `root` is no folder.
     """
     opened = _opened(root, image=False)
     snapshot, stanzas = host.observe_superblocks(opened, deep=False), host.observe_stanzas(opened)

@@ -13,10 +13,10 @@ from nfstuned.host.look.host import observe, observe_stanzas
 from nfstuned.host.look.image import observe_image
 from nfstuned.host.look.smb import observe_operations, observe_others, observe_smb, operations_between
 from nfstuned.host.look.system import observe_system
-from nfstuned.host.look.traffic import observe_traffic, traffic_between
 from nfstuned.host.look.udev import observe_udev
 from nfstuned.host.look.writers import observe_writers
 from nfstuned.host.network.ask import Outside, Questions
+from nfstuned.host.network.links import observe_traffic, traffic_between
 from nfstuned.host.root import Root, WitnessRoot
 from nfstuned.model.facts import Facts, Measured, Network, Target
 from nfstuned.model.finding import Need
@@ -32,7 +32,7 @@ class Scope:
     """The root is an image: files only, no kernel, no network."""
     offline: bool = False
     sample_s: float = 0.0
-    """How far apart two looks are; 0 for a single one."""
+    """How far apart two looks are; 0 for a single look."""
     proposal: str = ""
     """The name of the file that stands in the place of /etc/fstab."""
 
@@ -64,7 +64,9 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
         smb=() if scope.image else observe_smb(root),
         proposal=scope.proposal,
     )
-    facts = replace(facts, snapshot=_with_unusable(root, snapshot))
+    if isinstance(root, WitnessRoot):
+        # What is no text where a text should be: the last file has been read by now.
+        facts = replace(facts, snapshot=replace(snapshot, problems=(*snapshot.problems, *root.problems())))
     if scope.image:
         return facts
     network, unknown = outside.ask(_questions(snapshot, mounts, scope), offline=scope.offline)
@@ -76,16 +78,9 @@ def unread(root: Root, snapshot: Snapshot) -> tuple[ParseError, ...]:
     """Return what this user may not read of all that was wanted for `snapshot`, and what is missed of it."""
     if not isinstance(root, WitnessRoot):
         return ()
-    # Where process 1's may not be read, one's own has the same superblocks.
+    # Where process 1's may not be read, that of this process has the same superblocks.
     complete = bool(snapshot.stats or not snapshot.superblocks)
     return root.missed((f"{root.view}/mountstats",) if complete else ())
-
-
-def _with_unusable(root: Root, snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot with what is no text where one should be; the last file has been read by now."""
-    if not isinstance(root, WitnessRoot):
-        return snapshot
-    return replace(snapshot, problems=(*snapshot.problems, *root.problems()))
 
 
 def _questions(snapshot: Snapshot, mounts: tuple[Target, ...], scope: Scope) -> Questions:

@@ -72,7 +72,7 @@ def open_image(root: ImageRoot) -> Image:
     root.listing("etc")
     ledger = Ledger(root, RECORD)
     known = ledger.known()
-    return Image(root, ledger, known, ledger.found((PATH,), known))
+    return Image(root, ledger, known, ledger.digests((PATH,), known))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class BakeWay(Way[Baking]):
         image = self._image
         try:
             wanted, replaced = self._wanted()
-            digests = image.ledger.found(tuple(wanted.contents), image.known)
+            digests = image.ledger.digests(tuple(wanted.contents), image.known)
             if not self._dry_run:
                 image.ledger.tidy(image.known)
         except OSError as error:

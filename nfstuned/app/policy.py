@@ -18,7 +18,7 @@ def configuration(root: Root) -> Policy:
 
 
 def image_policy(root: Root) -> Policy:
-    """Return an image's policy; the built-in one when its files are invalid, which a rule tells."""
+    """Return an image's policy; the built-in profiles when its files are invalid, which a rule tells."""
     try:
         return configuration(root)
     except ConfigError:

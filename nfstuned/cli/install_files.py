@@ -42,7 +42,7 @@ def install(folder: str, *, dry_run: bool) -> int:
         ledger = Ledger(root, LIST)
         known = ledger.known()
         texts = contents(PREFIX, own_command(root))
-        digests = ledger.found(tuple(texts), known)
+        digests = ledger.digests(tuple(texts), known)
     except OSError as error:
         return _unfit(error)
     steps = plan_files(texts, digests, known, COMMAND)
@@ -68,7 +68,7 @@ def remove(folder: str, *, dry_run: bool) -> int:
         root = ImageRoot(folder)
         ledger = Ledger(root, LIST)
         known = ledger.known()
-        digests = ledger.found((), known)
+        digests = ledger.digests((), known)
         steps = plan_removal(digests, known, COMMAND)
     except OSError as error:
         return _unfit(error)

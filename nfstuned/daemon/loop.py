@@ -1,4 +1,4 @@
-"""One thread, one loop: events first, then whatever is due; asleep in between."""
+"""A single thread and its loop: events first, then whatever is due; asleep in between."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Container
 from types import FrameType
 
-from nfstuned.daemon.metrics import Exposed
+from nfstuned.daemon.metrics import MetricsOnDemand
 from nfstuned.daemon.persister import Persister
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.sampler import Sampler
@@ -66,7 +66,7 @@ class Daemon:
         self._wakeup = self._catch_signals()
         self._poll = select.epoll()
         parts = (self._journal, self._reporter, self._tuner, self._sampler)
-        self._exposed = Exposed(self._poll, lambda metrics: metrics(root, parts))
+        self._metrics = MetricsOnDemand(self._poll, lambda metrics: metrics(root, parts))
         for source in (self._kernel, self._udev, self._writes, self._wakeup):
             if source is not None:
                 self._poll.register(source, select.EPOLLIN)
@@ -81,13 +81,13 @@ class Daemon:
         return 0
 
     def _guard(self, step: Callable[[], None]) -> None:
-        """Take one step; whatever goes wrong in it is told, and the next one starts afresh.
+        """Take a step; whatever goes wrong in it is told, and the next starts afresh.
 
         The watchdog is only fed from a cycle that came to its end.
         """
         try:
             step()
-        except Exception as error:  # noqa: BLE001 - the one place where the daemon outlives its own mistakes
+        except Exception as error:  # noqa: BLE001 - the only place where the daemon outlives its own mistakes
             self._journal.send(
                 Message.CYCLE_FAILED, f"{type(error).__name__}: {error}", Priority.ERROR, reason=repr(error)
             )
@@ -112,11 +112,11 @@ class Daemon:
             self._look(deep=False)
         if now >= self._tick_at:
             self._tick(now)
-        self._exposed.serve(ready, now)
+        self._metrics.serve(ready, now)
 
     def _timeout(self) -> float:
         """Return how long to sleep: until the next thing that is due."""
-        due = [self._tick_at, self._exposed.deadline]
+        due = [self._tick_at, self._metrics.deadline]
         if self._tuner.must_look:
             due.append(self._look_after)
         if self._deep_at is not None:
@@ -197,7 +197,7 @@ class Daemon:
         notify("WATCHDOG=1")
         self._status()
         if sampled:
-            self._exposed.update()
+            self._metrics.update()
 
     def _status(self) -> None:
         superblocks = self._tuner.snapshot.superblocks
@@ -237,7 +237,7 @@ class Daemon:
         self._reporter.config_loaded(policy)
         try:
             # Before the mounts of the boot begin: to load the library holds up the loop.
-            self._exposed.configure(policy.prometheus)
+            self._metrics.configure(policy.prometheus)
         finally:
             # Whatever is wrong with metrics, the boot goes on.
             self._tuner.insist()
@@ -275,7 +275,7 @@ class Daemon:
 
     def _stop(self) -> None:
         notify("STOPPING=1")
-        self._exposed.close()
+        self._metrics.close()
         policy = self._tuner.policy
         if policy is not None and policy.restore_on_stop:
             self._tuner.restore()

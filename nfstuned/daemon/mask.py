@@ -29,7 +29,7 @@ def change(root: Root, verb: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Masks:
-    """The masks of one host. Nothing is raised: the daemon starts and ends whatever becomes of them."""
+    """The masks of a host. Nothing is raised: the daemon starts and ends whatever becomes of them."""
 
     root: Root
     journal: Journal | None = None

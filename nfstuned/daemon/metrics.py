@@ -12,13 +12,7 @@ if TYPE_CHECKING:
     from nfstuned.daemon.metrics_writer import Metrics
 
 
-def _load() -> type[Metrics]:
-    from nfstuned.daemon.metrics_writer import Metrics  # noqa: PLC0415 - the daemon is small without
-
-    return Metrics
-
-
-class Exposed:
+class MetricsOnDemand:
     """Metrics where the configuration asks for them, else nothing; scrapers wake the loop through `poll`."""
 
     def __init__(self, poll: select.epoll, build: Callable[[type[Metrics]], Metrics]) -> None:
@@ -32,13 +26,15 @@ class Exposed:
         """When `serve` is due though nobody asked; monotonic seconds."""
         return self._metrics.deadline if self._metrics is not None else float("inf")
 
-    def configure(self, meant: Prometheus) -> None:
+    def configure(self, settings: Prometheus) -> None:
         """Give what the configuration asks for. Loading the library takes tens of milliseconds, once."""
         if self._metrics is None:
-            if not meant.wanted:
+            if not settings.wanted:
                 return
-            self._metrics = self._build(_load())
-        self._metrics.configure(meant)
+            from nfstuned.daemon.metrics_writer import Metrics  # noqa: PLC0415 - the daemon is small without
+
+            self._metrics = self._build(Metrics)
+        self._metrics.configure(settings)
         # What was closed is forgotten before anything is opened: descriptors get the same numbers again.
         self._watch()
         self.update()
@@ -60,7 +56,7 @@ class Exposed:
             self._metrics.close()
 
     def _watch(self) -> None:
-        """Watch the descriptor that scrapers come to; a closed one has left the poll by itself."""
+        """Watch the descriptor that scrapers come to; a closed descriptor has left the poll by itself."""
         fd = self._metrics.fileno() if self._metrics is not None else -1
         if fd != self._fd and fd >= 0:
             self._poll.register(fd, select.EPOLLIN)

@@ -15,7 +15,7 @@ from nfstuned.daemon.sampler import Sampler
 from nfstuned.daemon.tuner import Tuner
 from nfstuned.errors import ParseError
 from nfstuned.host.files.local import demand_local
-from nfstuned.host.look.host import nothing
+from nfstuned.host.look.host import do_nothing
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.exposition import Exposition, MissingError, load
 from nfstuned.host.telemetry.journal import Journal
@@ -42,7 +42,7 @@ class Metrics:
     def __init__(self, root: Root, parts: tuple[Journal, Reporter, Tuner, Sampler]) -> None:
         self._root = root
         self._journal, self._reporter, self._tuner, self._sampler = parts
-        self._meant = Prometheus()
+        self._settings = Prometheus()
         self._exposition: Exposition | None = None
         self._server: ScrapeServer | None = None
         self._writer = TextfileWriter()
@@ -50,26 +50,26 @@ class Metrics:
         """Where the last write went."""
         self._writing = False
         self._writes_failed = 0
-        self._told: set[tuple[str, str]] = set()
+        self._failures: set[tuple[str, str]] = set()
         self._totals = Totals()
         self._seen: tuple[Snapshot, Policy, Service] | None = None
         self._text: bytes | None = None
         self._findings: tuple[str, bytes] = ("", b"")
         """The text of FINDINGS, and what is served of it."""
 
-    def configure(self, meant: Prometheus) -> None:
+    def configure(self, settings: Prometheus) -> None:
         """Give what the configuration asks for, and stop what it does not; what was counted stays."""
-        if meant == self._meant:
+        if settings == self._settings:
             return
         self.close()
-        self._meant = meant
-        self._told.clear()
-        if not meant.wanted:
+        self._settings = settings
+        self._failures.clear()
+        if not settings.wanted:
             return
         try:
             self._exposition = self._exposition or load()
         except MissingError as error:
-            self._fail("listen" if meant.listen else "textfile", str(error))
+            self._fail("listen" if settings.listen else "textfile", str(error))
 
     def fileno(self) -> int:
         """Return what the loop must watch; -1 when nobody can ask."""
@@ -88,11 +88,11 @@ class Metrics:
     def update(self) -> None:
         """Count the sampler's last look, and write the file."""
         policy, look = self._tuner.policy, self._sampler.last
-        if policy is None or look is None or self._exposition is None or not self._meant.wanted:
+        if policy is None or look is None or self._exposition is None or not self._settings.wanted:
             return
         contests = self._tuner.contests
         counts = {device: contest.count for device, contest in contests.items()}
-        self._totals = count(self._totals, look, counts, self._meant.max_mounts, self._tuner.between)
+        self._totals = count(self._totals, look, counts, self._settings.max_mounts, self._tuner.between)
         self._reap()
         self._read_findings(self._exposition)
         service = Service(
@@ -118,20 +118,22 @@ class Metrics:
             self._server = None
 
     def _listen(self) -> None:
-        meant = self._meant.listen
-        if not meant or self._server is not None:
+        listen = self._settings.listen
+        if not listen or self._server is not None:
             return
-        path = meant.removeprefix("unix:")
-        if path != meant and (why := self._remote(dirname(path))):
-            self._fail("listen", f"{meant}: {why}")
+        path = listen.removeprefix("unix:")
+        if path != listen and (why := self._remote(dirname(path))):
+            self._fail("listen", f"{listen}: {why}")
             return
-        address = meant if path == meant else f"unix:{self._root.path(path[1:])}"
+        address = listen if path == listen else f"unix:{self._root.path(path[1:])}"
         try:
             self._server = ScrapeServer(address, lambda: self._rendered(self._tuner.between))
         except OSError as error:
-            self._fail("listen", f"{meant}: {_said(error)}")
+            sandboxed = error.errno == errno.EAFNOSUPPORT
+            hint = "; the service's sandbox needs nfstuned-metrics.conf, see nfstuned(8)" if sandboxed else ""
+            self._fail("listen", f"{listen}: {error.strerror or error}{hint}")
         else:
-            self._had("listen")
+            self._recovered("listen")
 
     def _rendered(self, between: Callable[[], None]) -> bytes | None:
         """Return the metrics of the last sample, written out once for all who ask; None before the first."""
@@ -143,8 +145,8 @@ class Metrics:
         if self._seen is None:
             return b""
         _, _, service = self._seen
-        exposed = families(self._totals, self._rows(between), service)
-        return exposition.render(exposed, between) + self._findings[1]
+        metrics = families(self._totals, self._rows(between), service)
+        return exposition.render(metrics, between) + self._findings[1]
 
     def _rows(self, between: Callable[[], None]) -> list[StatusRow]:
         """Return what is wanted of the superblocks that have metrics, a few at a time."""
@@ -160,7 +162,7 @@ class Metrics:
         return rows
 
     def _read_findings(self, exposition: Exposition) -> None:
-        """Take over what the last check found; not in the child that writes the file: it has no journal."""
+        """Take over the last check's findings; not in the child that writes the file: it has no journal."""
         text = self._root.read_or_empty(FINDINGS)
         if text == self._findings[0]:
             return
@@ -173,7 +175,7 @@ class Metrics:
 
     def _write(self) -> None:
         """Let a child write the file, with its own writing out: this process has no time for a disk."""
-        exposition, path = self._exposition, self._meant.textfile
+        exposition, path = self._exposition, self._settings.textfile
         if exposition is None or not path:
             return
         if self._writer.finished() is None:
@@ -184,7 +186,7 @@ class Metrics:
             return
         try:
             self._writer.write(
-                self._root.path(path[1:]), lambda: self._text or self._render(exposition, nothing)
+                self._root.path(path[1:]), lambda: self._text or self._render(exposition, do_nothing)
             )
         except OSError as error:
             self._failed_write(error.strerror or str(error))
@@ -192,7 +194,7 @@ class Metrics:
             self._writing = True
 
     def _reap(self) -> None:
-        """See what came of the last write; one that still goes on after a whole interval hangs."""
+        """See what came of the last write; a write that still goes on after a whole interval hangs."""
         reason = self._writer.finished()
         if reason is None:
             self._failed_write("the last write still goes on: is its disk well?")
@@ -200,7 +202,7 @@ class Metrics:
         if reason:
             self._failed_write(reason)
         elif self._writing:
-            self._had("textfile")
+            self._recovered("textfile")
         self._writing = False
 
     def _failed_write(self, reason: str) -> None:
@@ -208,26 +210,18 @@ class Metrics:
         self._fail("textfile", f"{self._written}: {reason}")
 
     def _fail(self, key: str, reason: str) -> None:
-        if (key, reason) not in self._told:
-            self._told.add((key, reason))
+        if (key, reason) not in self._failures:
+            self._failures.add((key, reason))
             self._reporter.metrics_failed(key, reason)
 
-    def _had(self, key: str) -> None:
+    def _recovered(self, key: str) -> None:
         """Forget what was told: it is news again when it comes back."""
-        self._told = {told for told in self._told if told[0] != key}
+        self._failures = {failure for failure in self._failures if failure[0] != key}
 
     def _remote(self, path: str) -> str:
-        """Return why a path may be one that does not answer; "" where it is not."""
+        """Return why a path may not answer; "" where it is local."""
         try:
             demand_local(self._root, path)
         except OSError as error:
             return error.strerror or str(error)
         return ""
-
-
-def _said(error: OSError) -> str:
-    """Return what the kernel said, and the remedy where it is the sandbox that says no."""
-    text = error.strerror or str(error)
-    if error.errno == errno.EAFNOSUPPORT:
-        text += "; the service's sandbox needs nfstuned-metrics.conf, see nfstuned(8)"
-    return text

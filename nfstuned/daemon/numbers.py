@@ -14,14 +14,14 @@ class DeviceNumbers:
     """The superblocks that had a device number lately.
 
     The kernel gives a number away again at once, and the rules that udev runs for a superblock then write to
-    the next one that has its number.
+    the next that has its number.
     """
 
     def __init__(self) -> None:
         self._waiting: dict[str, deque[float]] = {}
         """When the kernel told of superblocks for which udev has yet to run its rules (monotonic seconds)."""
         self._late: dict[str, deque[float]] = {}
-        """When udev ran its rules for a superblock after the next one had its number."""
+        """When udev ran its rules for a superblock after the next had its number."""
 
     def added(self, device: str, now: float) -> None:
         """Note that the kernel told of a new superblock."""
@@ -37,7 +37,7 @@ class DeviceNumbers:
             self._late.setdefault(device, deque(maxlen=MOST)).append(now)
 
     def late(self, device: str, now: float) -> int:
-        """Return how often rules for earlier superblocks wrote to this one in the last 60 s, or will."""
+        """Return how often rules for earlier superblocks wrote to the latest in the last 60 s, or will."""
         waiting = _recent(self._waiting.get(device), now)
         return max(0, waiting - 1) + _recent(self._late.get(device), now)
 

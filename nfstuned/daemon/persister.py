@@ -14,7 +14,7 @@ from nfstuned.model.policy import Policy
 
 PERSIST = "persist"
 REMEMBERED = 4096
-"""How many names are known at most; where there are more, an old one may be told again."""
+"""How many names are known at most; where there are more, an old name may be told again."""
 
 
 class Persister:

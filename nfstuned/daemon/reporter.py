@@ -19,20 +19,20 @@ class Reporter:
     """Sends the daemon's messages.
 
     A change made at the kernel's event is told when its mount shows: until then it has no name, and the
-    pseudo-roots of NFSv4 never get one.
+    pseudo-roots of NFSv4 never get a name.
     """
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self.config_is_valid = False
-        """The newest configuration is the one in use."""
+        """The newest configuration is in use."""
         self._unwatched_told = False
         self._untold: dict[str, Outcome] = {}
         self._unreadable: dict[str, None] = {}
         self._conflicts: dict[str, tuple[int | None, str]] = {}
 
     def keep(self, outcome: Outcome) -> None:
-        """Remember a change until its mount shows. Two changes of one superblock are told as one."""
+        """Remember a change until its mount shows. Two changes of a superblock are told together."""
         if outcome.result is Result.SKIPPED:
             return
         device = outcome.action.device
@@ -55,7 +55,7 @@ class Reporter:
         outcome = self._untold.get(device)
         return outcome is not None and outcome.action.bdi == bdi
 
-    def place(self, superblock: Superblock, decision: Decision) -> None:
+    def tell(self, superblock: Superblock, decision: Decision) -> None:
         """Tell what was done to a superblock whose mounts are known now."""
         outcome = self._untold.get(superblock.device)
         if outcome is None or outcome.action.bdi != superblock.bdi:
@@ -75,7 +75,7 @@ class Reporter:
         self._journal.send(Message.READ_AHEAD_SET, text, Priority.INFO, reason=decision.why, **fields)
 
     def conflict(self, superblock: Superblock, decision: Decision) -> None:
-        """Tell once that mounts of one superblock ask for different values."""
+        """Tell once that mounts of a superblock ask for different values."""
         if self._conflicts.get(superblock.device) == (superblock.bdi, decision.why):
             return
         self._conflicts[superblock.device] = (superblock.bdi, decision.why)

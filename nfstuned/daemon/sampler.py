@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from nfstuned.core.samples.rates import look, rates
 from nfstuned.core.samples.sample import is_idle, one_line, to_fields, to_line
 from nfstuned.host.look.host import observe_stanzas
-from nfstuned.host.process import uncollected
+from nfstuned.host.process import collector_paused
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
 from nfstuned.host.telemetry.sample_file import append
@@ -20,12 +20,12 @@ from nfstuned.model.samples import Look, Sample, Target
 
 
 class SampleSink:
-    """Appends samples to the policy's file, where it names one. Never raises for want of a disk."""
+    """Appends samples to the policy's file, where it names a file. Never raises for want of a disk."""
 
     def __init__(self, root: Root, journal: Journal) -> None:
         self._root = root
         self._journal = journal
-        self._told: tuple[str, str] | None = None
+        self._failure: tuple[str, str] | None = None
         """The file and the reason of the failure that lasts."""
         self._lost = 0
 
@@ -33,34 +33,34 @@ class SampleSink:
         """Append the samples; without any, the file is not touched."""
         file = policy.sample_file
         if not file:
-            self._told, self._lost = None, 0
+            self._failure, self._lost = None, 0
         if not file or not samples:
             return
         target = Target(file, policy.sample_file_bytes, policy.sample_files_kept)
         done = append(self._root, target, [to_line(sample) for sample in samples])
         if done.reason:
             self._failed(file, done.reason, len(samples) - done.lines)
-        elif self._told is not None:
-            self._back(file)
+        elif self._failure is not None:
+            self._recovered(file)
 
     def _failed(self, file: str, reason: str, lost: int) -> None:
-        if self._told is None or self._told[0] != file:
+        if self._failure is None or self._failure[0] != file:
             self._lost = 0
         self._lost += lost
-        if self._told != (file, reason):
-            self._told = (file, reason)
+        if self._failure != (file, reason):
+            self._failure = (file, reason)
             text = f"{file}: samples cannot be written: {reason}; they are in the journal only"
             self._journal.send(Message.SAMPLES_UNWRITTEN, text, Priority.WARNING, file=file, reason=reason)
 
-    def _back(self, file: str) -> None:
-        lost = self._lost if self._told is not None and self._told[0] == file else 0
-        self._told, self._lost = None, 0
+    def _recovered(self, file: str) -> None:
+        lost = self._lost if self._failure is not None and self._failure[0] == file else 0
+        self._failure, self._lost = None, 0
         text = f"{file}: samples are written again, {lost} are not in it"
         self._journal.send(Message.SAMPLES_WRITTEN, text, Priority.NOTICE, file=file, lost=lost)
 
 
 class Sampler:
-    """Keeps one look at mountstats and tells what happened since the one before; idle mounts are silent."""
+    """Keeps a look at mountstats and tells what happened since the look before; idle mounts are silent."""
 
     def __init__(self, root: Root, journal: Journal) -> None:
         self._root = root
@@ -80,7 +80,7 @@ class Sampler:
     def sample(self, snapshot: Snapshot, policy: Policy) -> None:
         """Look at mountstats now; `snapshot` says which stanza belongs to which superblock."""
         started = time.thread_time()
-        with uncollected():
+        with collector_paused():
             self._stanzas = observe_stanzas(self._root, self._stanzas)
             now = look(snapshot, self._stanzas, time.time(), time.monotonic())
             samples = rates(self.last, now) if self.last is not None else ()
@@ -93,7 +93,7 @@ class Sampler:
         self._file.write(used, policy)
 
     def _tell(self, sample: Sample) -> None:
-        """Send one entry: a line for people, and every number of `nfstuned.sample/1` as a field."""
+        """Send an entry: a line for people, and every number of `nfstuned.sample/1` as a field."""
         self._journal.send(
             Message.SAMPLE,
             one_line(sample),

@@ -16,7 +16,7 @@ from nfstuned.host.change.bdi import GONE, PAGE_KB, Bdi
 from nfstuned.host.change.read_ahead import apply, restore, write
 from nfstuned.host.change.state import State
 from nfstuned.host.events import Writes
-from nfstuned.host.look.host import nothing, observe_servers, observe_superblocks, observe_volumes
+from nfstuned.host.look.host import do_nothing, observe_servers, observe_superblocks, observe_volumes
 from nfstuned.host.look.udev import rule_files
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import Decision, Outcome, Result, Snapshot, Superblock
@@ -43,12 +43,12 @@ class Tuner:
         self._state = State(root)
         self._reporter = reporter
         self._clock = clock
-        self.between: Callable[[], None] = nothing
+        self.between: Callable[[], None] = do_nothing
         """Called again and again during a look: new superblocks cannot wait until it ends."""
         self._contests: dict[str, Contest] = {}
         self._numbers = DeviceNumbers()
         self._fights: list[Outcome] = []
-        """Contests that are to be told; one that is only planned was given up."""
+        """Contests that are to be told; an outcome that is only planned was given up."""
         self._removed: set[str] = set()
         """What went during the present look, whose snapshot may still have it."""
         self._decided: dict[str, tuple[Superblock, Decision]] = {}
@@ -80,7 +80,7 @@ class Tuner:
             self.must_look = True
 
     def removed(self, device: str) -> None:
-        """Forget a superblock, but not the one that has its device number by now: events may come late."""
+        """Forget a superblock, but not another that has its device number by now: events may come late."""
         alive = bdis.identity(self._root, device)
         contest = self._contests.get(device)
         if contest is not None and contest.bdi != alive:
@@ -109,7 +109,7 @@ class Tuner:
     def settled(self, device: str) -> None:
         """Check a superblock whose value somebody may have written, and set it again at once.
 
-        A write was seen, or udev's rules have run. Who wrote is found out, and told, by the next look.
+        A write was seen, or udev's rules have run. Who wrote is told by the next look.
         """
         try:
             with Bdi(self._root, device) as bdi:
@@ -152,7 +152,7 @@ class Tuner:
                 self._watch(superblock.device, superblock.bdi)
                 self._settle(superblock, decision)
                 if superblock.mounts or (deep and self._stays_unnamed(superblock)):
-                    self._reporter.place(superblock, decision)
+                    self._reporter.tell(superblock, decision)
         self._note_unplaced(deep=deep)
         self._tell_fights()
         self._numbers.forget_old(self._clock())
@@ -259,7 +259,7 @@ class Tuner:
             files = rule_files(self._root) if files is None else files
             culprit = _culprit(files, action.old_kb)
             # What was not told of it until now came first.
-            self._reporter.place(superblock, decision)
+            self._reporter.tell(superblock, decision)
             if outcome.result is Result.PLANNED:
                 self._reporter.left(superblock, action, culprit)
             else:

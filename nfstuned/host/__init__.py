@@ -1,1 +1,1 @@
-"""The only place with I/O: reads and writes below one root, udev, the journal, the service manager."""
+"""The only place with I/O: reads and writes below a root, udev, the journal, the service manager."""

@@ -32,15 +32,19 @@ def run(argv: Sequence[str], seconds: float, keep: Sequence[int] = ()) -> Done:
     streams = [os.memfd_create(name) for name in ("output", "errors")]
     try:
         problem = _run(argv, seconds, streams, keep)
-        output, errors = (_text(stream) for stream in streams)
+        texts = (os.pread(stream, _LARGEST, 0) for stream in streams)
+        output, errors = (text.decode("utf-8", "surrogateescape") for text in texts)
     finally:
         for stream in streams:
             os.close(stream)
-    said = "; ".join(line.strip() for line in errors.splitlines() if line.strip())
-    return Done(output, "; ".join(part for part in (said, problem) if part) if problem else "")
+    if not problem:
+        return Done(output)
+    lines = (line.strip() for line in (*errors.splitlines(), problem))
+    return Done(output, "; ".join(line for line in lines if line))
 
 
 def _run(argv: Sequence[str], seconds: float, streams: Sequence[int], keep: Sequence[int]) -> str:
+    """Return why a command failed, "" where it did not. A child that cannot be killed is left behind."""
     try:
         process = subprocess.Popen(  # noqa: S603 - no shell sees the words, which are paths and options
             argv,
@@ -56,19 +60,10 @@ def _run(argv: Sequence[str], seconds: float, streams: Sequence[int], keep: Sequ
     try:
         status = process.wait(seconds)
     except subprocess.TimeoutExpired:
-        return _end(process, seconds)
+        os.killpg(process.pid, signal.SIGKILL)
+        try:
+            process.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            return f"no end within {seconds:g} s, and it cannot be killed: it waits in the kernel"
+        return f"no end within {seconds:g} s"
     return f"{argv[0]} ended with status {status}" if status else ""
-
-
-def _end(process: subprocess.Popen[bytes], seconds: float) -> str:
-    """Kill a child's whole session; return what to say of it. One that does not die is left behind."""
-    os.killpg(process.pid, signal.SIGKILL)
-    try:
-        process.wait(GRACE_S)
-    except subprocess.TimeoutExpired:
-        return f"no end within {seconds:g} s, and it cannot be killed: it waits in the kernel"
-    return f"no end within {seconds:g} s"
-
-
-def _text(stream: int) -> str:
-    return os.pread(stream, _LARGEST, 0).decode("utf-8", "surrogateescape")

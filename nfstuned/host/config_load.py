@@ -15,8 +15,11 @@ from nfstuned.parse.config.policy_json import policy_to_json
 
 def builtin_profiles() -> tuple[tuple[str, str], ...]:
     """Return the name and the text of each built-in profile's file, in the order of their names."""
-    names = sorted(name for name in os.listdir(PROFILES) if name.endswith(".toml"))
-    return tuple((f"built-in {name}", _text(os.path.join(PROFILES, name))) for name in names)
+    profiles = []
+    for name in sorted(name for name in os.listdir(PROFILES) if name.endswith(".toml")):
+        with open(os.path.join(PROFILES, name), encoding="utf-8") as file:
+            profiles.append((f"built-in {name}", file.read()))
+    return tuple(profiles)
 
 
 def load(root: Root) -> Policy:
@@ -48,12 +51,8 @@ def main(prefix: str) -> int:
     return status
 
 
-def _text(file: str) -> str:
-    with open(file, encoding="utf-8") as opened:
-        return opened.read()
-
-
 def _read(root: Root, name: str, problems: list[str]) -> str | None:
+    """Return the text of a configuration file; None, and a problem more, where it cannot be used."""
     try:
         text = root.read(name)
     except OSError as error:

@@ -93,7 +93,7 @@ class UdevEvents:
             while (device := self._monitor.poll(timeout=0)) is not None:
                 events.append(Uevent(device.action or "", "bdi", device.sys_name))
         except OSError as error:
-            # pyudev only says that poll(2) found an error. Asking the socket which one also clears it.
+            # pyudev only says that poll(2) met an error. Asking the socket for its number also clears it.
             number = error.errno or self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             raise _lost(OSError(number, str(error))) from error
         return events

@@ -22,8 +22,8 @@ class ImageRoot(WitnessRoot):
     """An image's files. An absolute link starts again at the image, and `..` never leaves it.
 
     Each component is opened by itself, with O_NOFOLLOW, and links are read here. openat2(2) can do the same
-    in one call, but not before Linux 5.6, and so this way would be needed beside it. Only a regular file is
-    opened to be read: a pipe would wait, and a device could do anything.
+    in a single call, but not before Linux 5.6, and so this way would be needed beside it. Only a regular file
+    is opened to be read: a pipe would wait, and a device could do anything.
     """
 
     def __init__(self, folder: str) -> None:
@@ -104,7 +104,7 @@ class _Walk:
     def __init__(self, top: str) -> None:
         self._folders = [os.open(top, _FOLDER)]
         self._left: list[str] = []
-        """The components still to go, the next one at the end."""
+        """The components still to go, the next at the end."""
         self._links = 0
 
     def close(self) -> None:

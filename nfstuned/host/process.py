@@ -1,4 +1,4 @@
-"""This process: its memory as the kernel lets it be asked for, and Python's collector of cycles."""
+"""This process: the size of its pages in memory, and when Python collects cycles."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _PR_SET_THP_DISABLE = 41
 
 
 def without_huge_pages() -> None:
-    """Have no huge pages, where the kernel can do without.
+    """Ask the kernel for no huge pages; a kernel that cannot do without them gives them.
 
-    It would give a small heap that lives for minutes pages of 2 MiB, most of which nobody ever uses.
+    A small heap that lives for minutes would get pages of 2 MiB, most of which nobody ever uses.
     """
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_THP_DISABLE, 1, 0, 0, 0)
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
-    """Let the collector of cycles wait meanwhile; where it is off it stays off.
+def collector_paused() -> Iterator[None]:
+    """Pause Python's collector of cycles while a block runs; where it is off it stays off.
 
     A look at thousands of mounts makes tens of thousands of values, none of which refers to itself, and the
     collector goes through all of them again and again while they are made.

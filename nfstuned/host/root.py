@@ -1,4 +1,4 @@
-"""Files below one prefix: `/` on a live host, a tree of real kernel files in a test."""
+"""Files below a prefix: `/` on a live host, a tree of real kernel files in a test."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NOT_MISSED = re.compile(r"proc/(?!1/)\d+/|etc/nfstuned/|etc/fstab$")
 
 
 class UnusableError(OSError):
-    """What is there is no text to be read: not a regular file, or far too large for one."""
+    """What is there is no text to be read: not a regular file, or far too large for a text."""
 
 
 class Root:
@@ -51,7 +51,7 @@ class Root:
         return next((v for v in VIEWS if self._readable(f"{v}/mountinfo")), VIEWS[-1])
 
     def path(self, name: str) -> str:
-        """Return the path of `name` as a person is to read it; on a host it is also the one to open."""
+        """Return the path of `name` as a person is to read it; on a host it is also the path to open."""
         return self.prefix + name
 
     def shown(self, name: str) -> str:
@@ -72,7 +72,7 @@ class Root:
         return self.read_bytes(name).decode("utf-8", "surrogateescape")
 
     def read_bytes(self, name: str) -> bytes:
-        """Return a file as it is, like `read`: of a large one there is then only one copy. Raises OSError."""
+        """Return a file's bytes, like `read`: of a large file there is then a single copy. Raises OSError."""
         fd = self._open(name)
         try:
             status = os.fstat(fd)
@@ -101,7 +101,7 @@ class Root:
             return ""
 
     def executable(self, name: str) -> bool:
-        """Return whether a file is one that its owner may execute."""
+        """Return whether a name is a regular file's that its owner may execute."""
         try:
             mode = self._status(name).st_mode
         except OSError:
@@ -123,10 +123,10 @@ class Root:
         except OSError:
             return None
 
-    def same(self, path: str, other: str) -> bool:
-        """Return whether two names lead to one folder or file, as /lib and /usr/lib nearly everywhere."""
+    def same(self, name: str, other: str) -> bool:
+        """Return whether two names lead to the same file, as /lib and /usr/lib nearly everywhere."""
         try:
-            return os.path.samestat(self._status(path), self._status(other))
+            return os.path.samestat(self._status(name), self._status(other))
         except OSError:
             return False
 
@@ -192,7 +192,7 @@ class WitnessRoot(Root):
             raise
 
     def problems(self) -> tuple[ParseError, ...]:
-        """Return what is no text where one should be, in the order in which it was met."""
+        """Return what is no text where a text should be, in the order in which it was met."""
         return tuple(ParseError("/" + name, 0, why) for name, why in self.unusable.items())
 
     def missed(self, harmless: Container[str] = ()) -> tuple[ParseError, ...]:
@@ -233,7 +233,7 @@ def demand_folder(path: str) -> None:
 
 
 def demand_name(name: str) -> None:
-    """Raise FileNotFoundError for a name that no file can have; a damaged map may hold one."""
+    """Raise FileNotFoundError for a name that no file can have; a damaged map may hold such a name."""
     if "\0" in name:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
 

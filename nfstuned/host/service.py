@@ -29,7 +29,7 @@ def notify(state: str) -> bool:
 
 
 def notify_by_socket(state: str) -> bool:
-    """Do the same as `notify` without libsystemd: one datagram to NOTIFY_SOCKET ("@" is a leading zero)."""
+    """Do the same as `notify` without libsystemd: a datagram to NOTIFY_SOCKET ("@" is a leading zero)."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
         return False

@@ -1,4 +1,4 @@
-"""A terminal as a screen that is given back as it was found, whatever happens, and the signals about it."""
+"""A terminal as a screen that is given back as it was before, whatever happens, and the signals about it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Tty:
     def __init__(self, keyboard: int, display: int) -> None:
         self._keyboard = keyboard
         self._display = display
-        self._found: list[Any] = termios.tcgetattr(keyboard)
+        self._modes: list[Any] = termios.tcgetattr(keyboard)
         self._handlers: dict[int, _Handler] = {}
         self._receiver, self._sender = socket.socketpair()
         self._wakeup = -1
@@ -66,7 +66,7 @@ class Tty:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # The terminal may be gone, which is one of the reasons to be here.
+        # The terminal may be gone, which is a reason to be here.
         with suppress(OSError, termios.error):
             self.give_back()
         signal.set_wakeup_fd(self._wakeup)
@@ -76,18 +76,18 @@ class Tty:
         self._sender.close()
 
     def take(self) -> None:
-        """Have keys one by one and a screen of our own; again after somebody else had the terminal.
+        """Have each key at once and a screen of our own; again after somebody else had the terminal.
 
         In the background the kernel stops the program here until it is in the foreground.
         """
-        modes = [*self._found[:_CONTROL], [*self._found[_CONTROL]]]
+        modes = [*self._modes[:_CONTROL], [*self._modes[_CONTROL]]]
         modes[_LOCAL] &= ~(termios.ECHO | termios.ICANON)
         modes[_CONTROL][termios.VMIN], modes[_CONTROL][termios.VTIME] = 1, 0
         self._set(modes)
         self._write(_ENTER)
 
     def give_back(self) -> None:
-        """Leave the terminal as it was found.
+        """Leave the terminal as it was before.
 
         A shell that took it while this program stops has modes of its own by now, which stay.
         """
@@ -95,7 +95,7 @@ class Tty:
             self._write(_LEAVE)
         finally:
             if self._in_foreground():
-                self._set(self._found)
+                self._set(self._modes)
 
     def _in_foreground(self) -> bool:
         try:

@@ -19,7 +19,7 @@ from pathlib import Path
 from timeit import repeat
 
 from nfstuned.core.samples.rates import look, rates
-from nfstuned.host.process import uncollected
+from nfstuned.host.process import collector_paused
 from nfstuned.host.root import parts_of
 from nfstuned.model.kernel import Mount, Options, Stanza
 from nfstuned.model.mounts import Snapshot, Superblock
@@ -121,7 +121,7 @@ def snapshot(mounts: int) -> Snapshot:
 
 def sampled(host: Snapshot, before: Path, after: Path) -> tuple[Sample, ...]:
     """Two looks, from the files to rates, as the daemon does it."""
-    with uncollected():
+    with collector_paused():
         first = cut(before)
         earlier = look(host, first, 0.0, 0.0)
         return rates(earlier, look(host, cut(after, first), SECONDS, SECONDS))

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nfstuned.core.nconnect.persist import with_sections
-from nfstuned.host.files import installed as files
+from nfstuned.host.files import installed, whole
 from tests.cli.baked import (
     DROP_IN,
     RECORD,
@@ -75,9 +75,9 @@ def _deadly(call: Callable[..., Any], count: Iterator[int], number: int) -> Call
 def test_a_bake_that_is_killed_anywhere_can_be_undone_or_completed(image: Image, tmp_path: Path) -> None:
     image.put(DROP_IN, with_sections({"10.9.9.9": 4}))
     before = everything(image.tree)
-    whole = image.copy(tmp_path / "whole")
-    whole.run("bake")
-    baked = {name: one for name, one in everything(whole.tree).items() if name != RECORD}
+    finished = image.copy(tmp_path / "finished")
+    finished.run("bake")
+    baked = {name: one for name, one in everything(finished.tree).items() if name != RECORD}
     number = 0
     while killed_at(number, half := image.copy(tmp_path / f"half-{number}"), "bake"):
         other = half.copy(tmp_path / f"other-{number}")
@@ -114,7 +114,7 @@ def test_a_disk_that_is_full_is_told_and_what_was_written_can_be_taken_back(
     """Five are written: the record, three files, and the record again."""
     before = everything(image.tree)
     calls = iter(range(100))
-    real = files._write  # noqa: SLF001 - the one place where a disk can be full
+    real = whole.write_new  # the single place where a disk can be full
 
     def full(place: int, name: str, data: bytes) -> None:
         if next(calls) == write:
@@ -122,7 +122,7 @@ def test_a_disk_that_is_full_is_told_and_what_was_written_can_be_taken_back(
         real(place, name, data)
 
     with monkeypatch.context() as broken:
-        broken.setattr(files, "_write", full)
+        broken.setattr(installed, "write_new", full)
         run = image.run("bake", "--format", "json")
     failed = [one for one in run.document["actions"] if one["outcome"] == "failed"]
     assert "No space left on device: run it again when that is mended" in run.err

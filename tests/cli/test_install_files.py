@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.cli.install_files import LIST
-from nfstuned.host.files import installed as files
+from nfstuned.host.files import installed, whole
 from nfstuned.host.files.installed import contents
 from nfstuned.model.files import FILES
 from tests.cli.conftest import REPOSITORY, Host
@@ -190,9 +190,9 @@ def test_a_disk_that_is_full_at_any_write_leaves_nothing_that_cannot_be_taken_ba
             raise OSError(28, "No space left on device", name)
         real(place, name, data)
 
-    real = files._write  # noqa: SLF001 - the one place where a disk can be full
+    real = whole.write_new  # the single place where a disk can be full
     with monkeypatch.context() as broken:
-        broken.setattr(files, "_write", full)
+        broken.setattr(installed, "write_new", full)
         run = older.run("install-files")
     assert (run.status, run.out) == (1, "")
     assert re.match(r"/usr/local/lib/\S+: No space left on device: run it again", run.err)
@@ -246,7 +246,7 @@ def test_a_command_that_a_unit_cannot_name_is_refused(venv: Host, monkeypatch: p
 def test_a_package_has_no_files_to_install(
     venv: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "_CHECKOUT", str(tmp_path))
+    monkeypatch.setattr(installed, "_CHECKOUT", str(tmp_path))
     run = venv.run("install-files")
     assert run.status == 2
     assert "where a package brought it, it has done that itself" in run.err

@@ -13,7 +13,7 @@ from nfstuned.daemon.tuner import DEEP_DELAY_S, UNNAMED_S, Tuner
 from nfstuned.host.change import bdi as bdis
 from nfstuned.host.change.read_ahead import undo
 from nfstuned.host.change.state import State
-from nfstuned.host.look.host import nothing
+from nfstuned.host.look.host import do_nothing
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message
 from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
@@ -169,7 +169,7 @@ def test_a_removal_that_is_heard_late_is_not_about_the_numbers_new_owner(host: H
 
 def test_a_change_during_a_look_is_told_by_the_next_one(host: Host) -> None:
     def appear() -> None:
-        host.tuner.between = nothing
+        host.tuner.between = do_nothing
         host.volume("0:43")
         host.tuner.added("0:43")
         host.mount("0:43")
@@ -182,7 +182,7 @@ def test_a_change_during_a_look_is_told_by_the_next_one(host: Host) -> None:
 
 def test_a_number_that_changes_hands_during_a_look_keeps_its_new_owners_message(host: Host) -> None:
     def change_hands() -> None:
-        host.tuner.between = nothing
+        host.tuner.between = do_nothing
         host.unmount("0:43")
         host.volume("0:43")
         host.tuner.added("0:43")

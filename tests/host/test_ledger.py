@@ -23,7 +23,7 @@ def write(root: ImageRoot, replaced: dict[str, str] | None = None, **contents: C
     """Write files of etc/a, and return the list."""
     ledger = Ledger(root, LIST)
     known, wanted = ledger.known(), {f"etc/a/{name}": content for name, content in contents.items()}
-    found = ledger.found(tuple(wanted), known)
+    found = ledger.digests(tuple(wanted), known)
     steps = (
         tuple(Placement(path, Step.WRITE) for path in wanted)
         if replaced
@@ -58,7 +58,7 @@ def test_a_text_that_was_replaced_is_put_back(root: ImageRoot, tmp_path: Path) -
     installed = write(root, {"etc/a/one": "old"}, one=b"new")
     assert (tmp_path / "etc/a/one").read_text() == "new"
     ledger = Ledger(root, LIST)
-    ledger.take_back([Placement("etc/a/one", Step.REMOVE)], installed, ledger.found((), installed))
+    ledger.take_back([Placement("etc/a/one", Step.REMOVE)], installed, ledger.digests((), installed))
     assert (tmp_path / "etc/a/one").read_text() == "old"
     assert names(tmp_path) == {"etc", "etc/a", "etc/a/one"}
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.look.traffic import observe_traffic, traffic_between
-from nfstuned.host.network.links import Links, observe_links
+from nfstuned.host.network.links import Links, observe_links, observe_traffic, traffic_between
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Interface, Route, Traffic
 

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from nfstuned.host.files import replace as replacing
-from nfstuned.host.files.replace import BACKUP, LinkError, Replaced, exchange, load
+from nfstuned.host.files.replace import BACKUP, LinkError, Replaced, load
+from nfstuned.host.files.whole import exchange
 from nfstuned.host.root import UnusableError
 from tests.host.replacing import command, lock
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.telemetry.text_file import NEW, TextfileWriter
+from nfstuned.host.files.whole import NEW
+from nfstuned.host.telemetry.text_file import TextfileWriter
 
 
 def written(writer: TextfileWriter) -> str:

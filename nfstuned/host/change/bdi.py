@@ -1,4 +1,4 @@
-"""One superblock's read-ahead in sysfs (Documentation/ABI/testing/sysfs-class-bdi)."""
+"""A superblock's read-ahead in sysfs (Documentation/ABI/testing/sysfs-class-bdi)."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def identities(root: Root) -> dict[str, int]:
 class Bdi:
     """An open read_ahead_kb: whatever becomes of the device number, reads and writes reach this bdi or none.
 
-    Open it before finding out whose device it is: what is found out afterwards is then about this bdi, or the
-    bdi is gone and the write fails with ENODEV.
+    Open it before asking whose device it is: what is learned afterwards is then about this bdi, or the bdi is
+    gone and the write fails with ENODEV.
     """
 
     __slots__ = ("_fd", "device", "inode", "name")

@@ -1,4 +1,4 @@
-"""Ask `findmnt --verify` about an fstab that is to replace another one."""
+"""Ask `findmnt --verify` about an fstab that is to replace another."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections import Counter
 from nfstuned.parse.etc.fstab import parse_verify
 
 DEADLINE_S = 10.0
-"""It asks for the status of every mount point: one whose server is dead would hold it up for ever."""
+"""It asks for the status of every mount point: a dead server would hold it up for ever."""
 
 
 class _NoVerdictError(Exception):
@@ -29,6 +29,7 @@ def new_errors(old: str, new: str, deadline_s: float = DEADLINE_S) -> str:
 
 
 def _errors(path: str, deadline_s: float) -> Counter[str]:
+    """Return the errors of a file, each as often as it is there. Raises _NoVerdictError."""
     command = ["findmnt", "--verify", "--tab-file", path]
     try:
         done = subprocess.run(  # noqa: S603 - the only thing that differs is a path, which no shell sees
@@ -51,8 +52,8 @@ def _errors(path: str, deadline_s: float) -> Counter[str]:
     except OSError as error:
         raise _NoVerdictError(f"findmnt, which would check the new text: {error.strerror}") from None
     output, errors = (stream.decode("utf-8", "surrogateescape") for stream in (done.stdout, done.stderr))
-    found = parse_verify(output, errors)
-    if found is None:
+    verdict = parse_verify(output, errors)
+    if verdict is None:
         said = (errors.strip() or output.strip() or f"exit status {done.returncode}").splitlines()[0]
         raise _NoVerdictError(f"findmnt --verify, which checks the new text, came to no verdict: {said}")
-    return found
+    return verdict

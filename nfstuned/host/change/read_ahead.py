@@ -12,7 +12,7 @@ from nfstuned.model.mounts import Action, Outcome, Record, Result
 
 
 def apply(root: Root, state: State, action: Action) -> Outcome:
-    """Carry out one action; a refusal is an outcome, never an exception."""
+    """Carry out an action; a refusal is an outcome, never an exception."""
     try:
         with Bdi(root, action.device) as bdi:
             if bdi.inode != action.bdi:
@@ -23,7 +23,7 @@ def apply(root: Root, state: State, action: Action) -> Outcome:
 
 
 def write(bdi: Bdi, state: State, action: Action) -> Outcome:
-    """Write one value to an open bdi, its record first. Raises OSError and ParseError."""
+    """Write a value to an open bdi, its record first. Raises OSError and ParseError."""
     known = state.get(action.device)
     original = known.original_kb if known is not None and known.bdi == bdi.inode else action.old_kb
     state.put(Record(action.device, bdi.inode, original, action.new_kb))
@@ -42,7 +42,7 @@ def undo(root: Root, state: State) -> tuple[Outcome, ...]:
 
 
 def restore(root: Root, state: State) -> tuple[Outcome, ...]:
-    """Put back what undo() would, without a memory of it: whoever tunes next finds untouched superblocks."""
+    """Put back what undo() would, without a memory of it: whoever tunes next meets untouched superblocks."""
     outcomes = undo(root, state)
     for outcome in outcomes:
         if outcome.result is Result.DONE:
@@ -51,6 +51,7 @@ def restore(root: Root, state: State) -> tuple[Outcome, ...]:
 
 
 def _undo(root: Root, state: State, record: Record) -> Outcome:
+    """Put back the value of a record; a refusal is an outcome."""
     action = Action(
         "read-ahead", record.device, record.bdi, record.device, record.written_kb, record.original_kb, "undo"
     )

@@ -1,4 +1,4 @@
-"""What nfstuned did, in /run/nfstuned/read-ahead: one small file a superblock, written before the value is.
+"""What nfstuned did, in /run/nfstuned/read-ahead: a small file a superblock, written before the value is.
 
 A crash can therefore leave a record without a change, never a change without its record. The folder is the
 only truth: the daemon, `apply` and `undo` all read it afresh.
@@ -19,7 +19,7 @@ LENGTH = 96
 
 
 class State:
-    """The records of one host."""
+    """The records of a host."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -30,9 +30,14 @@ class State:
         os.makedirs(self._folder, mode=0o755, exist_ok=True)
 
     def get(self, device: str) -> Record | None:
-        """Return the record of a device number; None when there is none, or none that is whole."""
-        text = self._root.read_or_empty(f"{FOLDER}/{device}")
-        return _record(device, text) if text else None
+        """Return the record of a device number; None where no record is whole."""
+        try:
+            bdi, original, written, undone = json.loads(self._root.read_or_empty(f"{FOLDER}/{device}"))
+        except (TypeError, ValueError):
+            return None
+        if not all(type(value) is int for value in (bdi, original, written)):
+            return None
+        return Record(device, bdi, original, written, undone is True)
 
     def all(self) -> dict[str, Record]:
         """Return every record by its device number."""
@@ -42,8 +47,8 @@ class State:
     def put(self, record: Record) -> None:
         """Keep a record. Raises OSError.
 
-        One write(2) of always the same length replaces the record before it: whenever a reader looks or the
-        daemon is killed, it is the old one, the new one, or (the first one) none.
+        A single write(2) of always the same length replaces the record before it: whenever a reader looks or
+        the daemon is killed, there is the old record, the new record, or (instead of the first) none.
         """
         values = [record.bdi, record.original_kb, record.written_kb, record.undone]
         fd = self._open(record.device)
@@ -65,13 +70,3 @@ class State:
         """Forget a device number; it is no error when nothing is known of it."""
         with suppress(FileNotFoundError):
             os.unlink(f"{self._folder}/{device}")
-
-
-def _record(device: str, text: str) -> Record | None:
-    try:
-        bdi, original, written, undone = json.loads(text)
-    except (TypeError, ValueError):
-        return None
-    if not all(type(value) is int for value in (bdi, original, written)):
-        return None
-    return Record(device, bdi, original, written, undone is True)

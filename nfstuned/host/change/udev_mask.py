@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 
+from nfstuned.host.files.whole import FOLDER_FOR_ALL, beside, link_name, opened_folder, write_new
 from nfstuned.host.root import Root
 from nfstuned.model.masks import FOLDER_MADE, MASK, MASKED_NAMES, MASKS, is_mask
 
 _UDEV = "run/udev"
-_NEW = ".nfstuned-new"
 _RELOAD = ("udevadm", "control", "--reload", "--timeout=10")
 _RELOAD_S = 15.0
 
@@ -38,20 +38,16 @@ def make_masks(root: Root, names: Iterable[str]) -> None:
     folder, text = root.path(MASKS), MASK
     for name in names:
         with suppress(FileExistsError):
-            os.mkdir(folder, 0o755)
-            os.chmod(folder, 0o755)  # noqa: S103 - whatever the umask is: udev's other folders are so
+            os.mkdir(folder, FOLDER_FOR_ALL)
+            os.chmod(folder, FOLDER_FOR_ALL)
             text += FOLDER_MADE
-        # Its name must not end with .rules before it is whole.
-        new = f"{folder}/.{name}{_NEW}"
-        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
         try:
-            os.write(fd, text.encode())
-            os.fchmod(fd, 0o644)
-            # A link, unlike a rename, takes no name that somebody else has got meanwhile.
-            os.link(new, f"{folder}/{name}")
-        finally:
-            os.close(fd)
-            os.unlink(new)
+            with opened_folder(folder) as place, beside(place, name) as new:
+                write_new(place, new, text.encode())
+                link_name(place, new, name)
+        except OSError as error:
+            where = error.filename and os.path.join(folder, error.filename)
+            raise OSError(error.errno, error.strerror, where) from None
 
 
 def take_masks(root: Root, names: Iterable[str]) -> None:

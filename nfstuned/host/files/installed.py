@@ -1,4 +1,4 @@
-"""The files beside the program: pages of rules, and what is put where the system looks."""
+"""The files that come with the program: pages of rules, and what is put where the system looks."""
 
 from __future__ import annotations
 
@@ -12,6 +12,15 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 import nfstuned
+from nfstuned.host.files.whole import (
+    FOLDER_FOR_ALL,
+    NEW,
+    beside,
+    link_name,
+    opened_folder,
+    rename,
+    write_new,
+)
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.root import UnusableError
 from nfstuned.model.files import FILES, RULE, SERVICES, Content, Link
@@ -20,6 +29,14 @@ from nfstuned.parse.etc.installed import digest
 _PACKAGE = os.path.dirname(os.path.abspath(nfstuned.__file__))
 _PAGES = os.path.join(_PACKAGE, "data", "rules")
 _PAGES_OF_CHECKOUT = os.path.join(os.path.dirname(_PACKAGE), "docs", "rules")
+_INSTALLED = os.path.join(_PACKAGE, "data", "install")
+_BAKED = os.path.join(_PACKAGE, "data", "bake")
+"""Unlike the files to install it is in packages as well."""
+_CHECKOUT = os.path.dirname(_PACKAGE)
+_COMMAND = b"/usr/bin/nfstuned "
+"""What units start: as a word of their own, or of a shell's."""
+_PLAIN = re.compile(r"[\w/.+@~-]+", re.ASCII)
+"""What needs no quotes in a unit (systemd.syntax(7))."""
 
 
 def page(rule: str) -> str:
@@ -30,18 +47,6 @@ def page(rule: str) -> str:
             return file.read()
     except OSError:
         return ""
-
-
-_INSTALLED = os.path.join(_PACKAGE, "data", "install")
-_BAKED = os.path.join(_PACKAGE, "data", "bake")
-"""Unlike the files to install it is in packages as well."""
-_CHECKOUT = os.path.dirname(_PACKAGE)
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-_NEW = ".nfstuned-new"
-_COMMAND = b"/usr/bin/nfstuned "
-"""What units start: as a word of their own, or of a shell's."""
-_PLAIN = re.compile(r"[\w/.+@~-]+", re.ASCII)
-"""What needs no quotes in a unit (systemd.syntax(7))."""
 
 
 def contents(prefix: str, command: str) -> dict[str, bytes]:
@@ -60,7 +65,9 @@ def own_command(root: ImageRoot) -> str:
 
     Root will run it at each boot: so nobody else may have written it.
     """
-    path = os.path.realpath(_called())
+    # Of `python -m nfstuned` it is the command beside that Python.
+    named = os.path.basename(sys.argv[0]) == "nfstuned" and "/" in sys.argv[0]
+    path = os.path.realpath(sys.argv[0] if named else os.path.join(sysconfig.get_path("scripts"), "nfstuned"))
     top = os.path.realpath(root.prefix)
     inside = path.removeprefix(top.rstrip("/")) if path.startswith(top.rstrip("/") + "/") else path
     if not _PLAIN.fullmatch(inside):
@@ -105,18 +112,18 @@ def digest_at(root: ImageRoot, path: str) -> str | None:
 
 def missing_folders(root: ImageRoot, paths: Iterable[str]) -> tuple[str, ...]:
     """Return the folders that must be made for these files, each before the ones in it."""
-    found: dict[str, None] = {}
+    missing: dict[str, None] = {}
     for path in paths:
         parts = path.split("/")[:-1]
         for count in range(1, len(parts) + 1):
             folder = "/".join(parts[:count])
             if not root.exists(folder):
-                found[folder] = None
-    return tuple(found)
+                missing[folder] = None
+    return tuple(missing)
 
 
 def put(root: ImageRoot, path: str, content: Content, before: str | None) -> None:
-    """Write a file, whole or not at all, in the place of one whose digest is `before`. Raises OSError.
+    """Write a file, whole or not at all, in the place of a file whose digest is `before`. Raises OSError.
 
     Its folders are made where they are missing. A kill may leave a file beside it that ends with
     ".nfstuned-new", which the next call takes away.
@@ -125,34 +132,28 @@ def put(root: ImageRoot, path: str, content: Content, before: str | None) -> Non
         for folder in missing_folders(root, [path]):
             with root.place(folder, last=False) as (above, name):
                 os.mkdir(name, dir_fd=above)
-                os.chmod(name, 0o755, dir_fd=above)  # noqa: S103 - whatever the umask is, as its neighbours
+                os.chmod(name, FOLDER_FOR_ALL, dir_fd=above)
         _put(root, path, content, before)
     except OSError as error:
-        # The names in it are those below some folder.
         raise OSError(error.errno, error.strerror, root.path(path)) from None
 
 
 def _put(root: ImageRoot, path: str, content: Content, before: str | None) -> None:
+    """Write a file into a folder that is there. Raises OSError with names below some folder."""
     with root.place(path, last=False) as (place, name):
-        new = f".{name}{_NEW}"
-        with suppress(FileNotFoundError):
-            os.unlink(new, dir_fd=place)
-        try:
+        with beside(place, name) as new:
             if isinstance(content, Link):
                 os.symlink(content.target, new, dir_fd=place)
             else:
-                _write(place, new, content)
+                write_new(place, new, content)
             if before is None:
-                # A link, unlike a rename, takes no name that somebody else has got meanwhile.
-                os.link(new, name, src_dir_fd=place, dst_dir_fd=place, follow_symlinks=False)
+                link_name(place, new, name)
             elif digest_at(root, path) == before:
-                os.rename(new, name, src_dir_fd=place, dst_dir_fd=place)
+                rename(place, new, name)
             else:
                 raise OSError(errno.EBUSY, "was changed meanwhile: look again", path)
-        finally:
-            with suppress(FileNotFoundError):
-                os.unlink(new, dir_fd=place)
-        _sync(root, path)
+        with opened_folder(".", place) as folder:
+            os.fsync(folder)
 
 
 def take(root: ImageRoot, path: str) -> None:
@@ -172,7 +173,7 @@ def sweep(root: ImageRoot, path: str) -> None:
     """Remove what a kill left beside a file while it was written. Raises OSError."""
     folder, _, name = path.rpartition("/")
     with suppress(NotADirectoryError):
-        take(root, f"{folder}/.{name}{_NEW}")
+        take(root, f"{folder}/.{name}{NEW}")
 
 
 def take_folders(root: ImageRoot, folders: Iterable[str]) -> None:
@@ -194,31 +195,3 @@ def _source(name: str) -> bytes:
             "this installation has no files to install: where a package brought it, it has done that itself"
         )
         raise OSError(errno.ENOENT, reason, path) from None
-
-
-def _called() -> str:
-    """Return the path of the command that runs; of `python -m nfstuned` the one beside that Python."""
-    name = sys.argv[0]
-    if os.path.basename(name) == "nfstuned" and "/" in name:
-        return name
-    return os.path.join(sysconfig.get_path("scripts"), "nfstuned")
-
-
-def _write(place: int, name: str, data: bytes) -> None:
-    fd = os.open(name, _CREATE, 0o644, dir_fd=place)
-    with open(fd, "wb", buffering=0) as file:
-        os.fchmod(fd, 0o644)
-        written = 0
-        while written < len(data):
-            written += file.write(data[written:])
-        os.fsync(fd)
-
-
-def _sync(root: ImageRoot, path: str) -> None:
-    """Let the name of a file outlive a power failure."""
-    with root.place(path, last=False) as (folder, _):
-        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)

@@ -1,4 +1,4 @@
-"""Files that one command wrote, and its list of them: exactly these can be taken back, also after a kill."""
+"""Files that a command wrote, and its list of them: exactly these can be taken back, also after a kill."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nfstuned.parse.etc.installed import digest, encoded, is_file, parse_install
 
 
 class Ledger:
-    """The list, at one place below a root."""
+    """The list of files that a command wrote, kept in a file below a root."""
 
     def __init__(self, root: ImageRoot, path: str) -> None:
         self._root = root
@@ -20,19 +20,19 @@ class Ledger:
 
     def known(self) -> Installed:
         """Return what was written before. Raises ParseError for a list that is damaged, and OSError."""
-        found = digest_at(self._root, self._path)
-        if found is None:
+        digest_now = digest_at(self._root, self._path)
+        if digest_now is None:
             return Installed()
-        if not is_file(found):
+        if not is_file(digest_now):
             raise ParseError(self._root.path(self._path), 0, "is no regular file: move it away")
         return parse_installed(self._root.read(self._path), self._root.path(self._path))
 
-    def found(self, paths: Sequence[str], known: Installed) -> dict[str, str | None]:
+    def digests(self, paths: Sequence[str], known: Installed) -> dict[str, str | None]:
         """Return the digest of each of these files, and of those in the list. Raises OSError."""
         return {path: digest_at(self._root, path) for path in (*paths, *known.digests)}
 
     def carry_out(self, work: Work, replaced: Mapping[str, str] | None = None) -> None:
-        """Write and remove what is planned; `replaced` are the texts that go back one day. Raises OSError.
+        """Write and remove what is planned; `replaced` are texts that a removal puts back. Raises OSError.
 
         The list comes first, with what is there and what will be: a kill leaves no file that it does not
         name.
@@ -53,13 +53,15 @@ class Ledger:
         self._keep(Installed(after, folders, {path: text for path, text in texts.items() if path in after}))
 
     def take_back(
-        self, steps: Sequence[Placement], known: Installed, digests: Mapping[str, str | None]
+        self, steps: Sequence[Placement], known: Installed, before: Mapping[str, str | None]
     ) -> None:
         """Take back what is planned, then the list, and the folders that were made for them. Raises OSError.
 
+        `before` are the digests that the plan was made with.
+
         The list goes last but for its own folders: a kill leaves nothing that it does not name.
         """
-        self._withdraw(steps, known, digests)
+        self._withdraw(steps, known, before)
         self.tidy(known)
         take_folders(self._root, known.folders)
         take(self._root, self._path)
@@ -71,7 +73,7 @@ class Ledger:
             sweep(self._root, path)
 
     def _withdraw(
-        self, steps: Sequence[Placement], known: Installed, digests: Mapping[str, str | None]
+        self, steps: Sequence[Placement], known: Installed, before: Mapping[str, str | None]
     ) -> None:
         for step in steps:
             if step.step is not Step.REMOVE:
@@ -80,7 +82,7 @@ class Ledger:
             if text is None:
                 take(self._root, step.path)
             else:
-                put(self._root, step.path, encoded(text), digests[step.path])
+                put(self._root, step.path, encoded(text), before[step.path])
 
     def _keep(self, installed: Installed) -> None:
         text = render_installed(installed).encode()

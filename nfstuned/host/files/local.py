@@ -1,9 +1,8 @@
-"""Whether a path is one that always answers: the daemon touches no other."""
+"""Whether a path is on a file system that always answers: the daemon touches no other."""
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
 
 from nfstuned.host.root import Root
 from nfstuned.parse.proc.mountinfo import parse_mount_types
@@ -15,7 +14,7 @@ _REMOTE = frozenset(
 
 
 def demand_local(root: Root, path: str) -> None:
-    """Raise OSError for a path below a network's file system, or through a link, which may lead to one.
+    """Raise OSError for a path below a network's file system, or through a link, which may lead there.
 
     Each part is looked at before it is entered: not even the question what it is may be asked of a server.
     """
@@ -23,17 +22,12 @@ def demand_local(root: Root, path: str) -> None:
     parts = path.split("/")[1:]
     for depth in range(len(parts) + 1):
         part = "/" + "/".join(parts[:depth])
-        kind = _type_at(part, mounts)
+        kind, longest = "", -1
+        for point, fstype in mounts:  # the last mount at the longest path counts
+            inside = part == point or part.startswith(point.rstrip("/") + "/")
+            if inside and len(point) >= longest:
+                kind, longest = fstype, len(point)
         if kind in _REMOTE or kind.partition(".")[0] == "fuse":
             raise OSError(errno.EREMOTE, f"{part} is on {kind}, which may not answer; use a local folder")
         if depth and root.link(part.lstrip("/")) is not None:
             raise OSError(errno.ELOOP, f"{part} is a symbolic link; name what it leads to")
-
-
-def _type_at(path: str, mounts: Sequence[tuple[str, str]]) -> str:
-    """Return the type of the file system that a path is on: of the last mount at the longest path."""
-    longest, kind = -1, ""
-    for point, fstype in mounts:
-        if len(point) >= longest and (path == point or path.startswith(point.rstrip("/") + "/")):
-            longest, kind = len(point), fstype
-    return kind

@@ -8,11 +8,13 @@ import stat
 from collections.abc import Iterable
 from contextlib import suppress
 
+from nfstuned.host.files.whole import CREATE
+
 _MODE = 0o666
 """Less what the umask says, as for every file that a program makes."""
 _MODES = 0o777
 _PRIVATE = 0o600
-"""Until a file has the mode of the one that it replaces."""
+"""Until a file has the mode of the file that it replaces."""
 
 
 def write_file(path: str, lines: Iterable[str]) -> None:
@@ -30,11 +32,16 @@ def write_file(path: str, lines: Iterable[str]) -> None:
     aside = f"{path}.{os.getpid()}.new"
     had = _status(path)
     mode = _MODE if had is None else _PRIVATE
-    fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    fd = os.open(aside, CREATE, mode)
     try:
         with open(fd, "w", encoding="utf-8", errors="backslashreplace") as file:
             if had is not None:
-                _give(fd, had)
+                # As far as the user and the file system can.
+                for owner, group in ((had.st_uid, -1), (-1, had.st_gid)):
+                    with suppress(OSError):
+                        os.fchown(fd, owner, group)
+                with suppress(OSError):
+                    os.fchmod(fd, had.st_mode & _MODES)
             file.writelines(f"{line}\n" for line in lines)
         os.replace(aside, path)
     except BaseException:
@@ -66,12 +73,3 @@ def _status(path: str) -> os.stat_result | None:
         return os.stat(path)
     except OSError:
         return None
-
-
-def _give(fd: int, had: os.stat_result) -> None:
-    """Give a file the owner and the mode of another, as far as the user and the file system can."""
-    for owner, group in ((had.st_uid, -1), (-1, had.st_gid)):
-        with suppress(OSError):
-            os.fchown(fd, owner, group)
-    with suppress(OSError):
-        os.fchmod(fd, had.st_mode & _MODES)

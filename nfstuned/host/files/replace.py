@@ -1,24 +1,37 @@
 """Put a new text in the place of a file: whoever looks, and whenever power fails, it is the old or the new.
 
-The new text is written beside the file and takes its name in one step (rename(2)); the old one keeps a name
-as the backup. Owner, mode, ACL, SELinux label and other attributes stay.
+The new text is written beside the file and takes its name in a single step (rename(2)); the old file keeps a
+name as the backup. Owner, mode, ACL, SELinux label and other attributes stay.
 """
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import fcntl
 import os
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from nfstuned.host.files.whole import CREATE, beside, exchange, link_name, opened_folder, rename, write_all
 from nfstuned.host.root import demand_text
 
 LOCK = "run/nfstuned/replace.lock"
 """Below a root; only root may write into the folder, which systemd keeps when the service ends."""
+BACKUP = ".nfstuned-backup"
+"""What a backup's name ends with: nothing that mount.nfs or systemd takes for a file of its own."""
+_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+_MEASURED = frozenset({"security.ima", "security.evm"})
+"""What the kernel computes of a file's content; those of the old text would make the new text unreadable."""
+_ACCESS_LIST = "system.posix_acl_access"
+_HINTS = {
+    errno.EPERM: "it may be immutable, which lsattr shows and chattr -i takes away",
+    errno.EROFS: "mount -o remount,rw makes it writable, where it should be",
+    errno.ENOSPC: "free some space there",
+    errno.EDQUOT: "free some space there",
+    errno.EXDEV: "it is a mount point of its own, as in a container",
+}
 
 
 @contextmanager
@@ -33,34 +46,8 @@ def locked(path: str) -> Iterator[None]:
         os.close(fd)
 
 
-_RENAME_EXCHANGE = 2
-_UNKNOWN = frozenset({errno.ENOSYS, errno.EINVAL})
-"""A kernel without the call, and a file system (NFS is one) that cannot exchange."""
-
-
-def exchange(place: int, name: str, other: str) -> bool:
-    """Exchange two names in the folder `place`; return False where that is not possible. Raises OSError."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    try:
-        call = libc.renameat2
-    except AttributeError:  # glibc before 2.28, musl before 1.2.6
-        return False
-    names = (os.fsencode(name), os.fsencode(other))
-    if call(place, names[0], place, names[1], ctypes.c_uint(_RENAME_EXCHANGE)) == 0:
-        return True
-    code = ctypes.get_errno()
-    if code in _UNKNOWN:
-        return False
-    raise OSError(code, os.strerror(code), other)
-
-
-BACKUP = ".nfstuned-backup"
-"""What a backup's name ends with: nothing that mount.nfs or systemd takes for one of its files."""
-READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
-
-
 @dataclass(frozen=True, slots=True)
-class Kept:
+class _Backup:
     """The name under which the old text is kept."""
 
     name: str
@@ -70,34 +57,37 @@ class Kept:
     """The file that had the first name then."""
 
 
-def keep(place: int, name: str, data: bytes) -> Kept:
+def _make_backup(place: int, name: str, data: bytes) -> _Backup:
     """Give a file of the folder `place`, whose text is `data`, a second name. Raises OSError.
 
     A backup that is there already stays, unless it has the same text: the next free number is used.
     """
-    for backup in _names(name + BACKUP):
+    second = name + BACKUP
+    number = 1
+    while True:
         try:
-            os.link(name, backup, src_dir_fd=place, dst_dir_fd=place, follow_symlinks=False)
+            link_name(place, name, second)
         except FileExistsError:
-            if _text(place, backup) == data:
-                return Kept(backup, made=False, file=_status(place, name))
-            continue
-        return Kept(backup, made=True, file=_status(place, backup))
-    raise AssertionError("numbers have no end")
+            if _backup_text(place, second) == data:
+                return _Backup(second, made=False, file=_status(place, name))
+        else:
+            return _Backup(second, made=True, file=_status(place, second))
+        number += 1
+        second = f"{name}{BACKUP}.{number}"
 
 
-def forget(place: int, name: str, kept: Kept) -> bool:
+def _drop_backup(place: int, name: str, backup: _Backup) -> bool:
     """Take back a backup that was made for a change that did not come; return whether it did not come.
 
     Whatever was said of the change: while the old file has its first name it needs no second, and without
     the first the second is all that is left of it.
     """
     try:
-        still = os.path.samestat(_status(place, name), kept.file)
+        still = os.path.samestat(_status(place, name), backup.file)
     except OSError:
         return False
-    if still and kept.made:
-        os.unlink(kept.name, dir_fd=place)
+    if still and backup.made:
+        os.unlink(backup.name, dir_fd=place)
     return still
 
 
@@ -113,38 +103,16 @@ def _status(place: int, name: str) -> os.stat_result:
     return os.stat(name, dir_fd=place, follow_symlinks=False)
 
 
-def _names(name: str) -> Iterator[str]:
-    yield name
-    number = 2
-    while True:
-        yield f"{name}.{number}"
-        number += 1
-
-
-def _text(place: int, name: str) -> bytes | None:
-    """Return what a backup holds; None for one that cannot be one."""
+def _backup_text(place: int, name: str) -> bytes | None:
+    """Return what a backup holds; None for what cannot be a backup."""
     try:
-        fd = os.open(name, READ, dir_fd=place)
+        fd = os.open(name, _READ, dir_fd=place)
     except OSError:
         return None
     try:
         return content(fd) if stat.S_ISREG(os.fstat(fd).st_mode) else None
     finally:
         os.close(fd)
-
-
-NEW = ".nfstuned-new"
-CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-_MEASURED = frozenset({"security.ima", "security.evm"})
-"""What the kernel computes of a file's content; those of the old text would make the new one unreadable."""
-_ACCESS_LIST = "system.posix_acl_access"
-_HINTS = {
-    errno.EPERM: "it may be immutable, which lsattr shows and chattr -i takes away",
-    errno.EROFS: "mount -o remount,rw makes it writable, where it should be",
-    errno.ENOSPC: "free some space there",
-    errno.EDQUOT: "free some space there",
-    errno.EXDEV: "it is a mount point of its own, as in a container",
-}
 
 
 class LinkError(OSError):
@@ -180,7 +148,7 @@ def load(path: str, *, follow: bool = False) -> Original:
         if not follow:
             raise LinkError(errno.ELOOP, f"is a symbolic link to {os.readlink(path)}", path)
         path = os.path.realpath(path)
-    fd = os.open(path, READ)
+    fd = os.open(path, _READ)
     try:
         status = os.fstat(fd)
         demand_text(status, path)
@@ -196,79 +164,59 @@ def replace(
 
     `lock` is the file whose lock keeps others who use this function away: without it nothing is changed.
     `wrong` is called with the path of the new text before it counts, and says what is wrong with it, or "".
-    A kill leaves the old file or the new one, and perhaps a backup or a file that ends with ".nfstuned-new",
+    A kill leaves the old file or the new file, and perhaps a backup or a file that ends with ".nfstuned-new",
     which the next call takes away.
     """
     folder, name = os.path.split(original.path)
     try:
-        with locked(lock):
-            place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                return _replace(_Job(place, folder, name, original), data, wrong)
-            finally:
-                os.close(place)
+        with locked(lock), opened_folder(folder) as place, beside(place, name) as new:
+            job = _Job(place, new, name, original)
+            _write(job, data)
+            if wrong is not None and (problem := wrong(os.path.join(folder, new))):
+                return Replaced(problem)
+            return _take_over(job, folder)
     except BlockingIOError:
         return Replaced(f"another nfstuned is changing a file: try again ({lock} is locked)")
     except OSError as error:
-        return Replaced(said(error, original.path, lock))
+        return Replaced(refusal(error, original.path, lock))
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One replacement: the folder's descriptor and path, the name in it, and what was read there."""
+    """A replacement: the folder's descriptor, the new file's name in it, the name to have, what was read."""
 
     place: int
-    folder: str
+    new: str
     name: str
     original: Original
 
-    @property
-    def new(self) -> str:
-        """The name of the new text until it counts; mount.nfs reads no drop-in that begins with a dot."""
-        return f".{self.name}{NEW}"
 
-
-def _replace(job: _Job, data: bytes, wrong: Callable[[str], str] | None) -> Replaced:
-    """Write, check, keep the old text, and change the name, in this order. Raises OSError."""
-    with suppress(FileNotFoundError):
-        os.unlink(job.new, dir_fd=job.place)
-    try:
-        _write(job, data)
-        problem = wrong(os.path.join(job.folder, job.new)) if wrong is not None else ""
-        return Replaced(problem) if problem else _take_over(job, keep(job.place, job.name, job.original.data))
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(job.new, dir_fd=job.place)
-
-
-def _take_over(job: _Job, kept: Kept) -> Replaced:
-    """Let the new file have the name, and say what is where, whatever happens meanwhile. Raises OSError.
+def _take_over(job: _Job, folder: str) -> Replaced:
+    """Keep the old text, let the new file have the name, and say what is where. Raises OSError.
 
     An error does not tell that nothing was done: a server of NFS may have lost its answer, and whoever
     presses Ctrl-C may press it late.
     """
-    backup = os.path.join(job.folder, kept.name)
+    backup = _make_backup(job.place, job.name, job.original.data)
+    path = os.path.join(folder, backup.name)
     try:
         problem = _changed(job, job.name) or _switch(job)
-        if problem and forget(job.place, job.name, kept):
+        if problem and _drop_backup(job.place, job.name, backup):
             return Replaced(problem)
         if problem:
-            return Replaced(f"{problem}; the old file is {backup}", backup)
+            return Replaced(f"{problem}; the old file is {path}", path)
         os.fsync(job.place)
     except BaseException as error:
-        if forget(job.place, job.name, kept) or not isinstance(error, (OSError, KeyboardInterrupt)):
+        if _drop_backup(job.place, job.name, backup) or not isinstance(error, (OSError, KeyboardInterrupt)):
             raise
-        return Replaced(_half(error, job.original.path, backup), backup)
-    return Replaced(backup=backup)
-
-
-def _half(error: OSError | KeyboardInterrupt, path: str, backup: str) -> str:
-    reason = os.strerror(error.errno or 0) if isinstance(error, OSError) else "it was interrupted"
-    return f"{path} was changed, but may not outlive a power failure: {reason}; the old file is {backup}"
+        reason = os.strerror(error.errno or 0) if isinstance(error, OSError) else "it was interrupted"
+        problem = f"{job.original.path} was changed, but may not outlive a power failure: {reason}"
+        return Replaced(f"{problem}; the old file is {path}", path)
+    return Replaced(backup=path)
 
 
 def _write(job: _Job, data: bytes) -> None:
-    """Make the new file with all that belongs to the old one but its text."""
+    """Make the new file with all that belongs to the old file but its text."""
     fd = os.open(job.new, CREATE, 0o600, dir_fd=job.place)
     try:
         write_all(fd, data)
@@ -276,7 +224,11 @@ def _write(job: _Job, data: bytes) -> None:
         # In this order: a change of owner takes mode bits away, and with the access list that the folder
         # gives to new files the mode would let in whom that list names.
         os.fchown(fd, status.st_uid, status.st_gid)
-        _drop_access_list(fd)
+        try:
+            os.removexattr(fd, _ACCESS_LIST)
+        except OSError as error:
+            if error.errno not in {errno.ENODATA, errno.ENOTSUP}:
+                raise
         os.fchmod(fd, stat.S_IMODE(status.st_mode))
         _copy_attributes(job, fd)
         os.fsync(fd)
@@ -284,24 +236,9 @@ def _write(job: _Job, data: bytes) -> None:
         os.close(fd)
 
 
-def write_all(fd: int, data: bytes) -> None:
-    """Write all of the data. Raises OSError."""
-    written = 0
-    while written < len(data):
-        written += os.write(fd, data[written:])
-
-
-def _drop_access_list(fd: int) -> None:
-    try:
-        os.removexattr(fd, _ACCESS_LIST)
-    except OSError as error:
-        if error.errno not in {errno.ENODATA, errno.ENOTSUP}:
-            raise
-
-
 def _copy_attributes(job: _Job, new: int) -> None:
-    """Give the new file the extended attributes of the old one: ACL, SELinux label, the user's own."""
-    old = os.open(job.name, READ, dir_fd=job.place)
+    """Give the new file the extended attributes of the old file: ACL, SELinux label, the user's own."""
+    old = os.open(job.name, _READ, dir_fd=job.place)
     try:
         for name in _attributes(old):
             os.setxattr(new, name, os.getxattr(old, name))
@@ -310,6 +247,7 @@ def _copy_attributes(job: _Job, new: int) -> None:
 
 
 def _attributes(fd: int) -> list[str]:
+    """Return the names of the attributes to copy; none where the file system has none. Raises OSError."""
     try:
         return [name for name in os.listxattr(fd) if name not in _MEASURED]
     except OSError as error:
@@ -319,10 +257,10 @@ def _attributes(fd: int) -> list[str]:
 
 
 def _changed(job: _Job, name: str) -> str:
-    """Return why a name's file is not the one that was read; "" where it is. Raises OSError."""
+    """Return why a name's file is not the same that was read; "" where it is. Raises OSError."""
     before = job.original
     try:
-        fd = os.open(name, READ, dir_fd=job.place)
+        fd = os.open(name, _READ, dir_fd=job.place)
     except FileNotFoundError:
         return f"{before.path} was removed meanwhile: look again"
     try:
@@ -342,7 +280,7 @@ def _switch(job: _Job) -> str:
     What the name had comes out, so that a file which an editor put there at the last moment goes back.
     """
     if not exchange(job.place, job.new, job.name):
-        os.rename(job.new, job.name, src_dir_fd=job.place, dst_dir_fd=job.place)
+        rename(job.place, job.new, job.name)
         return ""
     problem = "not known"
     try:
@@ -353,7 +291,7 @@ def _switch(job: _Job) -> str:
     return problem
 
 
-def said(error: OSError, path: str, lock: str) -> str:
+def refusal(error: OSError, path: str, lock: str) -> str:
     """Return what was refused, and what to do about it."""
     code = error.errno or 0
     hint = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nfstuned.errors import ParseError
@@ -33,7 +33,7 @@ class AutoMaps:
 
     root: Root
     mounted: Sequence[str]
-    found: Collected
+    collected: Collected
     maps: list[AutoMap] = field(default_factory=list)
 
     def read(self) -> None:
@@ -53,21 +53,24 @@ class AutoMaps:
                 self._map(item, avoid, variables)
 
     def _map(self, item: AutoMap, avoid: Sequence[str], variables: Mapping[str, str]) -> None:
-        """Add what one map asks for, or the map itself where only the automounter can ask it."""
+        """Add what a map asks for, or the map itself where only the automounter can ask it."""
         path = _file_of(item.kind, item.name)
         if item.format == "amd":
             return
         if item.kind in _ASKED or (path and not below(path, avoid) and self.root.executable(path[1:])):
-            self.found.maps.append(item)
-        for entry in sorted(_first(self._entries(path, avoid, ())), key=lambda entry: entry.key == WILDCARD):
-            self.found.add(mount_requests(entry, item, variables))
+            self.collected.maps.append(item)
+        entries: dict[str, MapEntry] = {}
+        for entry in self._entries(path, avoid, ()):
+            entries.setdefault(entry.key, entry)
+        for entry in sorted(entries.values(), key=lambda entry: entry.key == WILDCARD):
+            self.collected.add(mount_requests(entry, item, variables))
 
     def _master(self, file: str, chain: tuple[str, ...]) -> None:
         if file in chain or len(chain) > _DEEPEST or below(file, self.mounted):
             return
         for item in parse_master(self.root.read_or_empty(file[1:]), file):
             if isinstance(item, ParseError):
-                self.found.problems.append(item)
+                self.collected.problems.append(item)
             elif isinstance(item, AutoMap):
                 self.maps.append(item)
             else:
@@ -83,7 +86,7 @@ class AutoMaps:
         return [posixpath.join(include.name, name) for name in good]
 
     def _entries(self, path: str, avoid: Sequence[str], chain: tuple[str, ...]) -> list[MapEntry]:
-        """Return the entries of a map in a file; none of one that is a program, or that a server keeps."""
+        """Return the entries of a map in a file; none where the map is a program or a server keeps it."""
         if not path or path in chain or len(chain) > _DEEPEST or below(path, avoid):
             return []
         if self.root.executable(path[1:]):
@@ -91,7 +94,7 @@ class AutoMaps:
         entries: list[MapEntry] = []
         for item in parse_map(self.root.read_or_empty(path[1:]), path):
             if isinstance(item, ParseError):
-                self.found.problems.append(item)
+                self.collected.problems.append(item)
             elif isinstance(item, MapEntry):
                 entries.append(item)
             else:
@@ -107,14 +110,7 @@ class AutoMaps:
 
 
 def _file_of(kind: str, name: str) -> str:
-    """Return the file of a map, "" where it is not one; without a path it is in /etc."""
+    """Return the file of a map, "" where it is no file; without a path it is in /etc."""
     if kind not in ("", "file"):
         return ""
     return clean_path(posixpath.join("/etc", name))
-
-
-def _first(entries: Iterable[MapEntry]) -> list[MapEntry]:
-    known: dict[str, MapEntry] = {}
-    for entry in entries:
-        known.setdefault(entry.key, entry)
-    return list(known.values())

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import TypeVar
 
 from nfstuned.errors import ParseError
 from nfstuned.host.change import bdi
@@ -34,9 +35,11 @@ AZURE_TAG = "7783-7084-3265-9085-8269-3286-77"
 TUNNELS = (("etc/stunnel/microsoft/aznfs/nfsv4_fileShare", "azure-files"), ("run/efs", "aws-efs"))
 """Where the mount helpers of AZNFS and efs-utils keep their stunnel configurations."""
 
+_Stanzas = TypeVar("_Stanzas")
+
 
 @dataclass
-class _Found:
+class _Known:
     """What was read so far, by device number."""
 
     identities: dict[str, int]
@@ -44,15 +47,11 @@ class _Found:
     volumes: dict[str, tuple[Volume, tuple[Server, ...]]] = field(default_factory=dict)
     problems: list[ParseError] = field(default_factory=list)
 
-    def good(self, parsed: Iterable[object]) -> list[object]:
+    def rows(self, parsed: Iterable[object]) -> list[object]:
         """Set the errors aside and return the rest."""
-        rest = []
-        for value in parsed:
-            if isinstance(value, ParseError):
-                self.problems.append(value)
-            else:
-                rest.append(value)
-        return rest
+        values = list(parsed)
+        self.problems += [value for value in values if isinstance(value, ParseError)]
+        return [value for value in values if not isinstance(value, ParseError)]
 
     @property
     def devices(self) -> list[str]:
@@ -83,32 +82,32 @@ def observe(root: Root) -> Snapshot:
     )
 
 
-def nothing() -> None:
+def do_nothing() -> None:
     """Do nothing between the steps of a look."""
 
 
-def observe_superblocks(root: Root, *, deep: bool, between: Callable[[], None] = nothing) -> Snapshot:
+def observe_superblocks(root: Root, *, deep: bool, between: Callable[[], None] = do_nothing) -> Snapshot:
     """Return what plan() needs to know; `deep` looks into the namespaces of other processes, too.
 
-    The identities are read first: what is found out later about a device number is then about that bdi, or
-    about another one which the write will recognise. `between` is called again and again meanwhile, for what
+    The identities are read first: what is read later about a device number is then about that bdi, or
+    about another which the write will recognise. `between` is called again and again meanwhile, for what
     cannot wait until the end of a long look.
     """
     snapshot = _superblocks(root, deep=deep, between=between)
     return replace(snapshot, stats=observe_stats(root)[0]) if snapshot.azure else snapshot
 
 
-def _superblocks(root: Root, *, deep: bool, between: Callable[[], None] = nothing) -> Snapshot:
-    seen = _Found(bdi.identities(root))
+def _superblocks(root: Root, *, deep: bool, between: Callable[[], None] = do_nothing) -> Snapshot:
+    known = _Known(bdi.identities(root))
     between()
-    _look(root, seen, root.view, between)
+    _look(root, known, root.view, between)
     if deep:
         for view in other_views(root, between):
-            _look(root, seen, view.folder, between)
+            _look(root, known, view.folder, between)
     records = State(root).all()
     superblocks = []
-    for device in seen.devices:
-        superblocks.append(_superblock(root, seen, device, records))
+    for device in known.devices:
+        superblocks.append(_superblock(root, known, device, records.get(device)))
         between()
     azure = root.read_or_empty("sys/class/dmi/id/chassis_asset_tag").strip() == AZURE_TAG
     return Snapshot(
@@ -116,15 +115,19 @@ def _superblocks(root: Root, *, deep: bool, between: Callable[[], None] = nothin
         tunnels=_tunnels(root, tuple(superblocks)),
         azure=azure,
         page_kb=bdi.PAGE_KB,
-        problems=tuple(seen.problems),
+        problems=tuple(known.problems),
         root=root.prefix,
     )
 
 
 def observe_stats(root: Root) -> tuple[tuple[MountStats, ...], tuple[ParseError, ...]]:
     """Return the NFS stanzas of mountstats, and what in it could not be understood."""
-    name, data = _mountstats(root)
-    parsed = parse_mountstats(data, "/" + name)
+
+    def read(name: str) -> tuple[MountStats | ParseError, ...] | None:
+        data = root.read_bytes(name)
+        return parse_mountstats(data, "/" + name) if data else None
+
+    parsed = _read_mountstats(root, read) or ()
     good = tuple(stanza for stanza in parsed if isinstance(stanza, MountStats))
     return good, tuple(stanza for stanza in parsed if isinstance(stanza, ParseError))
 
@@ -135,27 +138,25 @@ def observe_stanzas(root: Root, before: tuple[Stanza, ...] = ()) -> tuple[Stanza
     `before` is what the look before returned. Of a thousand mounts the file has megabytes, and every look
     reads it: it is taken in parts.
     """
-    for name in _names(root):
+
+    def read(name: str) -> tuple[Stanza, ...] | None:
+        parts = root.read_parts(name)
+        first = next(parts, b"")
+        return cut_parts(chain([first], parts), before) if first else None
+
+    return _read_mountstats(root, read) or ()
+
+
+def _read_mountstats(root: Root, read: Callable[[str], _Stanzas | None]) -> _Stanzas | None:
+    """Return what `read` makes of the best file with counters that can be read; it gets the file's name.
+
+    `read` returns None for an empty file, and may raise OSError: then the next file is tried.
+    """
+    for name in (f"{root.view}/mountstats", "proc/self/mountstats"):
         with suppress(OSError):
-            parts = root.read_parts(name)
-            if first := next(parts, b""):
-                return cut_parts(chain([first], parts), before)
-    return ()
-
-
-def _mountstats(root: Root) -> tuple[str, bytes]:
-    """Return the name and the bytes of the file; no bytes where none can be read."""
-    names = _names(root)
-    for tried in names:
-        with suppress(OSError):
-            if data := root.read_bytes(tried):
-                return tried, data
-    return names[0], b""
-
-
-def _names(root: Root) -> tuple[str, str]:
-    """Return which files have the counters, the best first."""
-    return f"{root.view}/mountstats", "proc/self/mountstats"
+            if (stanzas := read(name)) is not None:
+                return stanzas
+    return None
 
 
 def observe_volumes(root: Root) -> str:
@@ -169,54 +170,50 @@ def observe_servers(root: Root) -> tuple[Server, ...]:
     return tuple(row for row in rows if isinstance(row, Server))
 
 
-def _look(root: Root, seen: _Found, view: str, between: Callable[[], None]) -> None:
-    """Add what one process sees; every sandboxed service has copies of all mounts, which tell nothing new.
+def _look(root: Root, known: _Known, view: str, between: Callable[[], None]) -> None:
+    """Add what a process sees; every sandboxed service has copies of all mounts, which tell nothing new.
 
     Volumes come first: a mount that shows afterwards is then in mountinfo.
     """
     folder = f"{view}/net/nfsfs"
-    volumes = seen.good(parse_volumes(root.read_or_empty(f"{folder}/volumes"), f"/{folder}/volumes"))
-    servers = seen.good(parse_servers(root.read_or_empty(f"{folder}/servers"), f"/{folder}/servers"))
+    volumes = known.rows(parse_volumes(root.read_or_empty(f"{folder}/volumes"), f"/{folder}/volumes"))
+    servers = known.rows(parse_servers(root.read_or_empty(f"{folder}/servers"), f"/{folder}/servers"))
     names = tuple(server for server in servers if isinstance(server, Server))
     for volume in volumes:
-        if isinstance(volume, Volume) and volume.device in seen.identities:
-            seen.volumes.setdefault(volume.device, (volume, names))
+        if isinstance(volume, Volume) and volume.device in known.identities:
+            known.volumes.setdefault(volume.device, (volume, names))
     between()
     text = root.read_or_empty(f"{view}/mountinfo")
-    for mount in seen.good(parse_mountinfo(text, f"/{view}/mountinfo")):
+    for mount in known.rows(parse_mountinfo(text, f"/{view}/mountinfo")):
         if isinstance(mount, Mount):
-            known = seen.mounts.setdefault(mount.device, [])
-            if view == root.view or not any(_alike(mount, other) for other in known):
-                known.append(mount)
+            mounts = known.mounts.setdefault(mount.device, [])
+            copied = (mount.point, mount.root, mount.source)
+            if view == root.view or all((m.point, m.root, m.source) != copied for m in mounts):
+                mounts.append(mount)
     between()
 
 
-def _alike(mount: Mount, other: Mount) -> bool:
-    """Return whether two namespaces show the same: one is a copy of the other."""
-    return (mount.point, mount.root, mount.source) == (other.point, other.root, other.source)
-
-
-def _superblock(root: Root, seen: _Found, device: str, records: dict[str, Record]) -> Superblock:
-    inode = seen.identities.get(device)
-    volume, servers = seen.volumes.get(device, (None, ()))
-    record = records.get(device)
+def _superblock(root: Root, known: _Known, device: str, record: Record | None) -> Superblock:
+    inode = known.identities.get(device)
+    volume, servers = known.volumes.get(device, (None, ()))
     return Superblock(
         device=device,
         bdi=inode,
-        read_ahead_kb=None if inode is None else _read_ahead(root, seen, device),
-        mounts=tuple(seen.mounts.get(device, ())),
+        read_ahead_kb=None if inode is None else _read_ahead(root, known, device),
+        mounts=tuple(known.mounts.get(device, ())),
         volume=volume,
         servers=servers,
         record=record if record is not None and record.bdi == inode else None,
     )
 
 
-def _read_ahead(root: Root, seen: _Found, device: str) -> int | None:
+def _read_ahead(root: Root, known: _Known, device: str) -> int | None:
+    """Return a superblock's read-ahead in KiB; None for a file that is gone or, as a problem, nonsense."""
     name = f"{bdi.FOLDER}/{device}/read_ahead_kb"
     try:
         return parse_read_ahead(root.read(name), "/" + name)
     except ParseError as error:
-        seen.problems.append(error)
+        known.problems.append(error)
     except OSError:
         pass
     return None
@@ -238,7 +235,7 @@ def _tunnels(root: Root, superblocks: tuple[Superblock, ...]) -> tuple[Tunnel, .
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One process through which a namespace can be seen; `folder` is its place in proc ("proc/4711")."""
+    """A process through which a namespace can be seen; `folder` is its place in proc ("proc/4711")."""
 
     folder: str
     mount_namespace: str
@@ -246,7 +243,7 @@ class View:
 
 
 def other_views(root: Root, between: Callable[[], None]) -> Iterator[View]:
-    """Yield one view for each pair of namespaces that some process has and init's view has not.
+    """Yield a view for each pair of namespaces that some process has and init's view has not.
 
     `between` is called after each process.
     """

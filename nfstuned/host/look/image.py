@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -27,7 +28,7 @@ MODULES = ("usr/lib/modules", "lib/modules")
 WANTED = {"nfs": "CONFIG_NFS_FS", "nfsv3": "CONFIG_NFS_V3", "nfsv4": "CONFIG_NFS_V4", "cifs": "CONFIG_CIFS"}
 """The modules that mounts need, and what builds each (fs/nfs/Makefile, fs/smb/client/Makefile)."""
 _HOMES = ("kernel/fs/nfs", "kernel/fs/smb/client", "kernel/fs/cifs")
-"""cifs was in the last one before Linux 6.4."""
+"""cifs was in the last of them before Linux 6.4."""
 _PRESETS = (
     "etc/systemd/system-preset",
     "usr/local/lib/systemd/system-preset",
@@ -56,17 +57,37 @@ def at_first_boot(root: Root, system: System) -> System:
     """Return what is known of an image, with what only its first boot will show."""
     daemon = system.daemon
     enabled = daemon.enabled or (daemon.installed and enabled_by_preset(root, SERVICE))
+    problems: tuple[str, ...] = ()
+    try:
+        if find_files(root):
+            from nfstuned.host.config_load import load  # noqa: PLC0415 - pydantic is slow to load
+
+            load(root)
+    except ConfigError as error:
+        problems = error.problems
     return replace(
         system,
         daemon=replace(daemon, enabled=enabled),
-        config_problems=_config_problems(root),
+        config_problems=problems,
         kernels=observe_kernels(root),
     )
 
 
 def observe_kernels(root: Root) -> tuple[ImageKernel, ...]:
     """Return the kernels that are installed in an image, the newest last."""
-    return tuple(_kernel(root, release, folder) for release, folder in _installed(root).items())
+    kernels = []
+    for release, folder in _installed(root).items():
+        # Debian has the file in /boot, Fedora and SUSE beside the modules.
+        places = (f"boot/config-{release}", f"{folder}/config", f"{folder}/build/.config")
+        text = next((text for name in places if (text := root.read_or_empty(name))), "")
+        config = parse_kernel_config(text)
+        built_in = parse_modules(root.read_or_empty(f"{folder}/modules.builtin"))
+        files = (module_name(file) for home in _HOMES for file in root.names(f"{folder}/{home}"))
+        present = {*built_in, *files, *(name for name, key in WANTED.items() if config.get(key) == "y")}
+        if not present.issuperset(WANTED):
+            present |= _elsewhere(root, folder)
+        kernels.append(ImageKernel(release, frozenset(present & WANTED.keys()), MappingProxyType(config)))
+    return tuple(kernels)
 
 
 def enabled_by_preset(root: Root, unit: str) -> bool:
@@ -87,19 +108,6 @@ def enabled_by_preset(root: Root, unit: str) -> bool:
     return preset_enables((root.read_or_empty(files[name]) for name in sorted(files)), unit)
 
 
-def _config_problems(root: Root) -> tuple[str, ...]:
-    """Return what is wrong with nfstuned's configuration in the image, one problem a line."""
-    try:
-        if not find_files(root):
-            return ()
-        from nfstuned.host.config_load import load  # noqa: PLC0415 - pydantic is slow to load
-
-        load(root)
-    except ConfigError as error:
-        return error.problems
-    return ()
-
-
 def _installed(root: Root) -> dict[str, str]:
     """Return the folder of each kernel's modules by its release, the newest last.
 
@@ -108,40 +116,19 @@ def _installed(root: Root) -> dict[str, str]:
     folders: dict[str, str] = {}
     for parent in MODULES:
         for release in root.names(parent):
-            if _is_release(release) and root.exists(f"{parent}/{release}/modules.builtin"):
-                folders.setdefault(release, f"{parent}/{release}")
+            with suppress(ParseError):
+                parse_release(release)
+                if root.exists(f"{parent}/{release}/modules.builtin"):
+                    folders.setdefault(release, f"{parent}/{release}")
     return {release: folders[release] for release in newest_last(list(folders))}
 
 
-def _is_release(name: str) -> bool:
-    try:
-        parse_release(name)
-    except ParseError:
-        return False
-    return True
-
-
-def _kernel(root: Root, release: str, folder: str) -> ImageKernel:
-    config = _config(root, release, folder)
-    built_in = parse_modules(root.read_or_empty(f"{folder}/modules.builtin"))
-    files = (module_name(file) for home in _HOMES for file in root.names(f"{folder}/{home}"))
-    present = {*built_in, *files, *(name for name, key in WANTED.items() if config.get(key) == "y")}
-    if not present.issuperset(WANTED):
-        present |= _elsewhere(root, folder)
-    return ImageKernel(release, frozenset(present & WANTED.keys()), MappingProxyType(config))
-
-
 def _elsewhere(root: Root, folder: str) -> set[str]:
-    """Return the wanted modules that depmod found in other folders, and that are there."""
+    """Return the wanted modules that depmod lists in other folders, and that are there."""
     paths = parse_modules(root.read_or_empty(f"{folder}/modules.dep"))
-    return {name for name in WANTED if name in paths and root.exists(_below(folder, paths[name]))}
-
-
-def _below(folder: str, path: str) -> str:
-    return path[1:] if path.startswith("/") else f"{folder}/{path}"
-
-
-def _config(root: Root, release: str, folder: str) -> dict[str, str]:
-    """Return the kernel's choices: Debian has the file in /boot, Fedora and SUSE beside the modules."""
-    places = (f"boot/config-{release}", f"{folder}/config", f"{folder}/build/.config")
-    return parse_kernel_config(next((text for name in places if (text := root.read_or_empty(name))), ""))
+    places = {
+        name: path[1:] if path.startswith("/") else f"{folder}/{path}"
+        for name in WANTED
+        if (path := paths.get(name)) is not None
+    }
+    return {name for name, place in places.items() if root.exists(place)}

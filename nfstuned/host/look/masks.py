@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nfstuned.host.look.nfsmount import NFS_CONF, Collected, MountConf
@@ -27,29 +26,21 @@ class MaskGrounds:
 
 
 def observe_mask_grounds(root: Root) -> MaskGrounds:
-    """Return them. Raises OSError: what could not be read is not taken for absent."""
-    return MaskGrounds(tuple(_counting(root)), _settings(root))
-
-
-def _counting(root: Root) -> Iterator[UdevFile]:
-    """Yield the file of each name that would count without nfstuned's mask. Raises OSError."""
-    for name in MASKED_NAMES:
-        for folder in FOLDERS:
-            path = f"{folder}/{name}"
-            if root.exists(path) and not is_mask(text := root.read(path)):
-                yield UdevFile(f"/{path}", text)
-                break
-
-
-def _settings(root: Root) -> tuple[Setting, ...]:
-    """Return what nfs.conf and its drop-ins say. Raises OSError.
+    """Return them. Raises OSError: what could not be read is not taken for absent.
 
     Nothing below a network mount is read: a dead server must not hold up the service's start.
     """
+    files: list[UdevFile] = []
+    for name in MASKED_NAMES:
+        for path in (f"{folder}/{name}" for folder in FOLDERS):
+            if root.exists(path) and not is_mask(text := root.read(path)):
+                files.append(UdevFile(f"/{path}", text))
+                break
     table = root.read(f"{root.view}/mountinfo")
     mounts = (*parse_mountinfo(table, family=NFS), *parse_mountinfo(table, family=SMB))
     collected = Collected()
-    MountConf(root, [mount.point for mount in mounts if isinstance(mount, Mount)], collected, NFS_CONF).read()
+    points = [mount.point for mount in mounts if isinstance(mount, Mount)]
+    MountConf(root, points, collected, NFS_CONF).read()
     if collected.unread:
         raise OSError(errno.EIO, "; ".join(collected.unread))
-    return tuple(collected.settings)
+    return MaskGrounds(tuple(files), tuple(collected.settings))

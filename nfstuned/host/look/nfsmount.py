@@ -37,7 +37,7 @@ class Collected:
 
 
 def below(path: str, points: Iterable[str]) -> bool:
-    """Return whether a path is below one of the points; "/" does not count."""
+    """Return whether a path is below any of the points; "/" does not count."""
     return any(path.startswith(point.rstrip("/") + "/") for point in points if point != "/")
 
 
@@ -49,30 +49,30 @@ _DEEPEST = 16
 
 @dataclass
 class MountConf:
-    """A reader of one configuration of nfs-utils; nothing below the points in `mounted` is read."""
+    """A reader of a configuration of nfs-utils; nothing below the points in `mounted` is read."""
 
     root: Root
     mounted: Sequence[str]
-    found: Collected
+    collected: Collected
     file: str = FILE
 
     def read(self) -> None:
         """Read it as conf_init_file does: the vendor's own files count only where the file is absent."""
         vendors = VENDOR_FILE.replace(FILE, self.file)
-        if not self._file(self.file):
-            self._file(vendors)
-            self._folder(vendors)
-        self._folder(self.file)
+        if not self._read_file(self.file):
+            self._read_file(vendors)
+            self._read_drop_ins(vendors)
+        self._read_drop_ins(self.file)
 
-    def _folder(self, file: str) -> None:
+    def _read_drop_ins(self, file: str) -> None:
         for name in drop_ins(self.root.names(f"{file[1:]}.d")):
-            self._file(f"{file}.d/{name}")
+            self._read_file(f"{file}.d/{name}")
 
-    def _file(self, file: str) -> bool:
+    def _read_file(self, file: str) -> bool:
         try:
             text = self.root.read(file[1:])
         except OSError as error:
-            self._missed(file, error)
+            self._note_unread(file, error)
             return False
         self._keep(parse_nfsmount(text, file), (file,))
         return True
@@ -80,9 +80,9 @@ class MountConf:
     def _keep(self, items: Iterable[Setting | ConfInclude | ParseError], chain: tuple[str, ...]) -> None:
         for item in items:
             if isinstance(item, Setting):
-                self.found.settings.append(item)
+                self.collected.settings.append(item)
             elif isinstance(item, ParseError):
-                self.found.problems.append(item)
+                self.collected.problems.append(item)
             else:
                 self._include(item, chain)
 
@@ -90,21 +90,21 @@ class MountConf:
         path = included(include)
         if path in chain or len(chain) > _DEEPEST:
             message = f"{path} includes itself, which makes mount.nfs crash"
-            self.found.problems.append(ParseError(include.file, include.line, message))
+            self.collected.problems.append(ParseError(include.file, include.line, message))
             return
         try:
             text = "" if below(path, self.mounted) else self.root.read(path[1:])
         except OSError as error:
-            self._missed(path, error)
+            self._note_unread(path, error)
             if not include.optional:
                 message = f"the included file cannot be read: {path}"
-                self.found.problems.append(ParseError(include.file, include.line, message))
+                self.collected.problems.append(ParseError(include.file, include.line, message))
             return
         self._keep(parse_nfsmount(text, path, include.section, include.argument), (*chain, path))
 
-    def _missed(self, file: str, error: OSError) -> None:
+    def _note_unread(self, file: str, error: OSError) -> None:
         if error.errno not in _ABSENT:
-            self.found.unread.append(f"{file}: {error.strerror}")
+            self.collected.unread.append(f"{file}: {error.strerror}")
 
 
 _PROGRAMS = ("sbin/mount.nfs", "usr/sbin/mount.nfs")
@@ -112,7 +112,7 @@ _PROGRAMS = ("sbin/mount.nfs", "usr/sbin/mount.nfs")
 
 
 def observe_nfs_utils(root: Root) -> NfsUtils | None:
-    """Return what the program tells; None where there is none that this user may read."""
+    """Return what the installed mount.nfs tells of itself; None without a program that this user may read."""
     for name in _PROGRAMS:
         with suppress(OSError):
             return parse_mount_nfs(root.read_bytes(name))

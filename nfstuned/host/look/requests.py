@@ -18,17 +18,13 @@ def observe_intent(root: Root, mounted: Sequence[str]) -> Collected:
     """
     collected = Collected()
     MountConf(root, mounted, collected).read()
-    _mix(root, collected)
+    utils = observe_nfs_utils(root) if collected.settings else None
+    if utils is not None and utils.mixes_sections:
+        # This mount.nfs does not keep the sections of different names apart.
+        collected.settings = [replace(setting, alone=True) for setting in collected.settings]
     units = MountUnits(root, collected)
     units.read(STRONG)
     units.read_fstab()
     units.read(WEAK)
     AutoMaps(root, mounted, collected).read()
     return collected
-
-
-def _mix(root: Root, collected: Collected) -> None:
-    """Mark the settings where the installed mount.nfs does not keep the sections of different names apart."""
-    utils = observe_nfs_utils(root) if collected.settings else None
-    if utils is not None and utils.mixes_sections:
-        collected.settings = [replace(setting, alone=True) for setting in collected.settings]

@@ -15,7 +15,7 @@ MASKS = "nfstuned udev mask"
 _FOLDERS = tuple(f"{folder}/systemd/system" for folder in ("etc", "run", "usr/local/lib", "usr/lib", "lib"))
 """The strongest first: a file hides those of its name in later ones."""
 _CGROUPS = ("sys/fs/cgroup", "sys/fs/cgroup/systemd", "sys/fs/cgroup/unified")
-"""Where systemd has its tree: the only one, or with version 1 one of several."""
+"""Where systemd has its tree: the only tree, or with version 1 any of several."""
 
 
 def observe_unit(root: Root, name: str, *, image: bool) -> Unit:
@@ -23,11 +23,17 @@ def observe_unit(root: Root, name: str, *, image: bool) -> Unit:
     folder = next((folder for folder in _FOLDERS if name in root.names(folder)), None)
     if folder is None:
         return Unit(active=None if image else _active(root, name))
+    groups = (
+        f"{place}/{group}"
+        for place in _FOLDERS
+        for group in root.names(place)
+        if group.endswith((".wants", ".requires"))
+    )
     # systemd takes an empty file and a link to /dev/null alike: the unit is masked.
     masked = root.link(f"{folder}/{name}") == "/dev/null" or not root.read_or_empty(f"{folder}/{name}")
     return Unit(
         installed=any(root.read_or_empty(f"{place}/{name}") for place in _FOLDERS),
-        enabled=not masked and any(_wanted(root, place, name) for place in _FOLDERS),
+        enabled=not masked and any(name in root.names(group) for group in groups),
         active=None if image else _active(root, name),
         masked=masked,
         masks_rules=MASKS in unit_file(root, name)[1],
@@ -40,11 +46,6 @@ def unit_file(root: Root, name: str) -> tuple[str, str]:
     return next(((place, text) for place in places if (text := root.read_or_empty(place))), ("", ""))
 
 
-def _wanted(root: Root, folder: str, name: str) -> bool:
-    groups = (group for group in root.names(folder) if group.endswith((".wants", ".requires")))
-    return any(name in root.names(f"{folder}/{group}") for group in groups)
-
-
 def _active(root: Root, name: str) -> bool | None:
     """Return whether a system service has processes; None where the host has no such control groups."""
     for folder in _CGROUPS:
@@ -54,7 +55,7 @@ def _active(root: Root, name: str) -> bool | None:
 
 
 WATCHDOG = "aznfswatchdogv4.service"
-"""The one for NFSv4.1. `aznfswatchdog.service`, which the vendor's page names, is for Blob storage."""
+"""The service for NFSv4.1. `aznfswatchdog.service`, which the vendor's page names, is for Blob storage."""
 STUNNELS = "etc/stunnel/microsoft/aznfs/nfsv4_fileShare"
 OVERRIDE = "AZURE_ENDPOINT_OVERRIDE"
 _LOGIN_ENVIRONMENT = "etc/environment"
@@ -101,7 +102,13 @@ def _overrides(root: Root, *, image: bool) -> tuple[Override, ...]:
     files += [(name, "") for name in _ENVIRONMENTS if not (image and name.startswith("proc/"))]
     for folder in _CONF_FOLDERS:
         files += [(f"{folder}/{name}", "") for name in root.names(folder) if name.endswith(".conf")]
-    files += [*_units(root), *_drop_ins(root)]
+    files += [  # mount units may set the environment of their own mount
+        (f"{folder}/{name}", name)
+        for folder in _UNIT_FOLDERS
+        for name in root.names(folder)
+        if name.endswith(".mount")
+    ]
+    files += _drop_ins(root)
     # The service has these by EnvironmentFile=, which counts before every Environment=.
     files += [(name, AUTOFS) for name in _AUTOFS_ENVIRONMENTS]
     values = ((parse_variable(root.read_or_empty(name), OVERRIDE), name, scope) for name, scope in files)
@@ -110,22 +117,13 @@ def _overrides(root: Root, *, image: bool) -> tuple[Override, ...]:
     )
 
 
-def _units(root: Root) -> list[tuple[str, str]]:
-    """Return the mount units that may set the environment of their own mount."""
-    return [
-        (f"{folder}/{name}", name)
-        for folder in _UNIT_FOLDERS
-        for name in root.names(folder)
-        if name.endswith(".mount")
-    ]
-
-
 def _drop_ins(root: Root) -> list[tuple[str, str]]:
     """Return the drop-ins of mount units and of autofs; systemd sorts them by their own names.
 
-    Of one name that of all mounts is the weakest, then the folder counts, then how much of the path is named.
+    Of a name the drop-in of all mounts is the weakest, then the folder counts, then how much of the path is
+    named.
     """
-    lines = [
+    drop_ins = [
         (drop, scope != _EVERY_MOUNT, strength, len(scope), scope)
         for strength, folder in enumerate(_UNIT_FOLDERS)
         for scope in root.names(folder)
@@ -134,5 +132,6 @@ def _drop_ins(root: Root) -> list[tuple[str, str]]:
         if drop.endswith(".conf")
     ]
     return [
-        (f"{_UNIT_FOLDERS[strength]}/{scope}/{drop}", scope) for drop, _, strength, _, scope in sorted(lines)
+        (f"{_UNIT_FOLDERS[strength]}/{scope}/{drop}", scope)
+        for drop, _, strength, _, scope in sorted(drop_ins)
     ]

@@ -14,8 +14,8 @@ FOLDER = "proc/fs/cifs"
 def observe_others(root: Root) -> tuple[Mount, ...]:
     """Return the live SMB mounts."""
     name = f"{root.view}/mountinfo"
-    mounts = parse_mountinfo(root.read_or_empty(name), f"/{name}", SMB)
-    return tuple(mount for mount in mounts if isinstance(mount, Mount))
+    rows = parse_mountinfo(root.read_or_empty(name), f"/{name}", SMB)
+    return tuple(row for row in rows if isinstance(row, Mount))
 
 
 def observe_smb(root: Root) -> tuple[SmbSession, ...]:
@@ -33,14 +33,10 @@ def observe_operations(root: Root) -> tuple[SmbOps, ...]:
 
 def operations_between(before: tuple[SmbOps, ...], after: tuple[SmbOps, ...]) -> tuple[SmbOps, ...]:
     """Return what was sent to each share between two looks; a share whose counters went back is left out."""
-    first = {operations.share: operations for operations in before}
-    grown = (
-        SmbOps(
-            operations.share,
-            operations.metadata - first[operations.share].metadata,
-            operations.data - first[operations.share].data,
-        )
-        for operations in after
-        if operations.share in first
+    earlier = {counters.share: counters for counters in before}
+    growths = (
+        SmbOps(now.share, now.metadata - then.metadata, now.data - then.data)
+        for now in after
+        if (then := earlier.get(now.share)) is not None
     )
-    return tuple(operations for operations in grown if operations.metadata >= 0 and operations.data >= 0)
+    return tuple(growth for growth in growths if growth.metadata >= 0 and growth.data >= 0)

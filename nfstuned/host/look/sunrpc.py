@@ -1,7 +1,7 @@
 """The connections of NFS superblocks in sysfs (net/sunrpc/sysfs.c, fs/nfs/sysfs.c): no mount is touched.
 
 /sys/fs/nfs has a folder a superblock since Linux 6.5; its link `nfs_client` leads to the RPC client, and that
-one's link `switch` to the connections, which all superblocks of a transport group share.
+client's link `switch` to the connections, which all superblocks of a transport group share.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ def observe_switch(root: Root, device: str) -> SwitchSeen | None:
     text = root.read_or_empty(file)
     if not text:
         return None
-    names = [entry for entry in root.names(folder) if entry.startswith(_FOLDER)]
+    xprts = (xprt for xprt in root.names(folder) if xprt.startswith(_FOLDER))
     return SwitchSeen(
         name,
         parse_switch_info(text, root.shown(file)),
-        tuple(_xprt(root, folder, entry) for entry in names),
+        tuple(_xprt(root, folder, xprt) for xprt in xprts),
         grows=root.exists(f"{folder}/add_xprt"),
     )
 

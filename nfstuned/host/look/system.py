@@ -1,8 +1,9 @@
-"""What of a host or an image is not about one mount: parameters, helpers, services."""
+"""What of a host or an image is not about a single mount: parameters, helpers, services."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from nfstuned.host.look.image import at_first_boot
 from nfstuned.host.look.nfsmount import observe_nfs_utils
@@ -26,32 +27,37 @@ _INODES = "nfs_inode_cache"
 
 
 def observe_system(root: Root, *, image: bool) -> System:
-    """Return it; of an image nothing that only a running kernel knows."""
+    """Return the parameters, helpers and services; of an image nothing that only a running kernel knows."""
     helpers = (name for name in _HELPERS if any(root.executable(f"{folder}/{name}") for folder in _PROGRAMS))
-    system = System(
-        settings=_settings(root),
+    last = root.read_or_empty(_SYSCTL_CONF)
+    written = System(
+        # What is set when modules are loaded, and then by sysctl. sysctl.conf comes last: nfs-utils runs
+        # `sysctl --system` when sunrpc appears (its udev rule 60-nfs.rules, before that its modprobe.d file),
+        # and procps reads that file after all others. systemd-sysctl does not.
+        settings=(
+            *_parsed(root, "modprobe.d", parse_modprobe),
+            *_parsed(root, "sysctl.d", parse_sysctl),
+            *parse_sysctl(last, "/" + _SYSCTL_CONF),
+        ),
         helpers=frozenset(helpers),
         daemon=observe_unit(root, "nfstuned.service", image=image),
         tls=observe_tls(root, image=image),
         nfs_utils=observe_nfs_utils(root),
     )
     if image:
-        return at_first_boot(root, system)
-    return System(
+        return at_first_boot(root, written)
+    return replace(
+        written,
         parameters=_parameters(root),
-        settings=system.settings,
         cmdline=root.read_or_empty("proc/cmdline").strip(),
         cpus=parse_cpu_list(root.read_or_empty("sys/devices/system/cpu/online")),
         nfs_inodes=parse_slabinfo(root.read_or_empty("proc/slabinfo")).get(_INODES),
         fips=root.read_or_empty("proc/sys/crypto/fips_enabled").strip() == "1",
-        helpers=system.helpers,
-        daemon=system.daemon,
-        tls=system.tls,
-        nfs_utils=system.nfs_utils,
     )
 
 
 def _parameters(root: Root) -> dict[str, str]:
+    """Return what is set now in the kernel, by the name of module and parameter."""
     values = {
         f"{module}.{name}": root.read_or_empty(f"{folder}/{name}").strip()
         for module, folder in _PARAMETERS.items()
@@ -61,20 +67,6 @@ def _parameters(root: Root) -> dict[str, str]:
     for name in root.names(_SYSCTLS):
         values[f"sunrpc.{name}"] = root.read_or_empty(f"{_SYSCTLS}/{name}").strip()
     return {name: value for name, value in values.items() if value}
-
-
-def _settings(root: Root) -> tuple[KernelSetting, ...]:
-    """Return what is set when modules are loaded, and then by sysctl.
-
-    sysctl.conf comes last: nfs-utils runs `sysctl --system` when sunrpc appears (its udev rule 60-nfs.rules,
-    before that its modprobe.d file), and procps reads that file after all others. systemd-sysctl does not.
-    """
-    last = root.read_or_empty(_SYSCTL_CONF)
-    return (
-        *_parsed(root, "modprobe.d", parse_modprobe),
-        *_parsed(root, "sysctl.d", parse_sysctl),
-        *parse_sysctl(last, "/" + _SYSCTL_CONF),
-    )
 
 
 def _parsed(

@@ -20,14 +20,14 @@ FOLDERS = (
 def rule_files(root: Root) -> tuple[tuple[str, str], ...]:
     """Return the path and the text of each file, sorted by name whatever its folder.
 
-    One that masks others (it is empty, or a link to /dev/null) is left out, and so is what udev cannot read.
+    A file that masks others (an empty file, or a link to /dev/null) is left out, as is what udev cannot read.
     """
     texts = (("/" + paths[0], root.read_or_empty(paths[0])) for paths in rule_paths(root))
     return tuple((path, text) for path, text in texts if text)
 
 
 def rule_paths(root: Root) -> list[list[str]]:
-    """Return the paths of each name, the one that counts first, sorted by name."""
+    """Return the paths of each name, sorted by name; the first path of a name counts."""
     files: dict[str, list[str]] = {}
     for folder in FOLDERS:
         for name in root.names(folder):
@@ -40,7 +40,7 @@ _LIB, _USR_LIB = FOLDERS[-1], FOLDERS[-2]
 
 
 def observe_udev(root: Root) -> tuple[UdevFile, ...]:
-    """Return the files in udev's order; one without a text is there for what it hides."""
+    """Return the files in udev's order; a file without a text is there for what it hides."""
     merged = root.same(_LIB, _USR_LIB)
     files: list[UdevFile] = []
     for paths in rule_paths(root):

@@ -31,7 +31,7 @@ class MountUnits:
     """A reader of mount units; `seen` are the names that need not be looked at again."""
 
     root: Root
-    found: Collected
+    collected: Collected
     seen: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -45,7 +45,7 @@ class MountUnits:
         self.drops = {folder: {n for n in names if n.endswith(".d")} for folder, names in folders.items()}
 
     def read(self, folders: Sequence[str]) -> None:
-        """Add the mount units of some folders; an empty file, or a link to /dev/null, masks a weaker one."""
+        """Add the mount units of some folders; an empty file, or a link to /dev/null, masks a weaker file."""
         for folder in folders:
             for name in self.names[folder]:
                 if name in self.seen:
@@ -53,35 +53,54 @@ class MountUnits:
                 self.seen.add(name)
                 text = self.root.read_or_empty(f"{folder}/{name}")
                 if text:
-                    settings = self._good(parse_unit(text, f"/{folder}/{name}"))
+                    settings = self._settings(parse_unit(text, f"/{folder}/{name}"))
                     items = mount_request(name, [*settings, *self._drop_ins(name)], self.specifiers)
-                    self.found.add(self._made(name, item) for item in items)
+                    self.collected.add(self._with_maker(name, item) for item in items)
 
     def read_fstab(self) -> None:
         """Add fstab's entries; drop-ins change the units that systemd makes of them."""
         for item in parse_fstab(self._fstab(), self.root.shown(FSTAB)):
             if isinstance(item, ParseError):
-                self.found.problems.append(item)
+                self.collected.problems.append(item)
                 continue
             name = unit_name(item.point)
             changes = self._drop_ins(name)
             if changes:
-                items = mount_request(name, [*_as_unit(item), *changes], self.specifiers)
-                self.found.add(_mounted_by(request, item) for request in items)
+                # The unit that systemd-fstab-generator(8) makes of the entry.
+                values = {
+                    "What": item.source,
+                    "Where": item.point,
+                    "Options": item.options,
+                    "Type": "auto" if item.guessed else item.fstype,
+                }
+                unit = [
+                    UnitSetting("Mount", key, value.replace("%", "%%"), item.file, item.line)
+                    for key, value in values.items()
+                ]
+                requests = mount_request(name, [*unit, *changes], self.specifiers)
+                # mount(8) still mounts an entry of fstab where its options are its own.
+                self.collected.add(
+                    replace(request, maker=Maker.MOUNT)
+                    if isinstance(request, Request) and request.file == item.file
+                    else request
+                    for request in requests
+                )
             else:
-                self.found.requests.append(item)
+                self.collected.requests.append(item)
 
     def _fstab(self) -> str:
-        """Return fstab's text; one that is there and cannot be read is a problem that is told."""
+        """Return fstab's text; that it is there and cannot be read is a problem that is told."""
         try:
             return self.root.read(FSTAB)
         except (FileNotFoundError, NotADirectoryError):
             return ""
         except OSError as error:
-            self.found.problems.append(ParseError(self.root.shown(FSTAB), 0, error.strerror or str(error)))
+            self.collected.problems.append(
+                ParseError(self.root.shown(FSTAB), 0, error.strerror or str(error))
+            )
             return ""
 
-    def _made(self, name: str, item: Request | ParseError) -> Request | ParseError:
+    def _with_maker(self, name: str, item: Request | ParseError) -> Request | ParseError:
         """Say whether an .automount unit of the same name makes the mount, at its first use."""
         partner = name.removesuffix(SUFFIX) + AUTOMOUNT
         automounted = any(partner in names for names in self.automounts.values())
@@ -106,31 +125,11 @@ class MountUnits:
             setting
             for file in sorted(files)
             if file.endswith(".conf")
-            for setting in self._good(parse_unit(self.root.read_or_empty(files[file]), "/" + files[file]))
+            for setting in self._settings(parse_unit(self.root.read_or_empty(files[file]), "/" + files[file]))
         ]
 
-    def _good(self, items: Iterable[UnitSetting | ParseError]) -> list[UnitSetting]:
+    def _settings(self, items: Iterable[UnitSetting | ParseError]) -> list[UnitSetting]:
+        """Return the settings; errors are collected."""
         items = list(items)
-        self.found.add(item for item in items if isinstance(item, ParseError))
+        self.collected.add(item for item in items if isinstance(item, ParseError))
         return [item for item in items if isinstance(item, UnitSetting)]
-
-
-def _mounted_by(item: Request | ParseError, entry: Request) -> Request | ParseError:
-    """Say that mount(8) still mounts an entry of fstab where its options are its own."""
-    if isinstance(item, ParseError) or item.file != entry.file:
-        return item
-    return replace(item, maker=Maker.MOUNT)
-
-
-def _as_unit(request: Request) -> list[UnitSetting]:
-    """Return the unit that systemd-fstab-generator(8) makes of an entry."""
-    values = {
-        "What": request.source,
-        "Where": request.point,
-        "Options": request.options,
-        "Type": "auto" if request.guessed else request.fstype,
-    }
-    return [
-        UnitSetting("Mount", name, value.replace("%", "%%"), request.file, request.line)
-        for name, value in values.items()
-    ]

@@ -8,7 +8,7 @@ root have nothing but a name, which the kernel prints without asking the server.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from nfstuned.host.look.nfsmount import below
@@ -32,7 +32,7 @@ _NETWORK = ("nfs", "nfs4", "cifs", "smb3")
 
 @dataclass
 class _Process:
-    """One process: its number, name and mount namespace."""
+    """A process: its number, name and mount namespace."""
 
     pid: int
     name: str
@@ -56,11 +56,13 @@ class Holders:
 
     def __post_init__(self) -> None:
         self._own = self._space("self")
-        for pid, name in _all_processes():
-            process = _Process(pid, name, self._space(str(pid)))
+        import psutil  # noqa: PLC0415 - nothing else needs it
+
+        for entry in psutil.process_iter(["name"]):
+            process = _Process(entry.pid, entry.info["name"] or "?", self._space(str(entry.pid)))
             self._processes.append(process)
             if process.space not in self._spaces:
-                nodes = parse_nodes(self.root.read_or_empty(f"proc/{pid}/mountinfo"))
+                nodes = parse_nodes(self.root.read_or_empty(f"proc/{entry.pid}/mountinfo"))
                 self._spaces[process.space] = (process.title, nodes)
 
     def spaces(self) -> tuple[Space, ...]:
@@ -101,12 +103,19 @@ class Holders:
 def path_uses(root: Root, nodes: Sequence[MountNode]) -> tuple[PathUse, ...]:
     """Return what the kernel uses without a process: swap, loop devices, exports, sockets, overlays."""
     swaps = parse_swaps(root.read_or_empty("proc/swaps"))
+    loops = {
+        name: root.read_or_empty(f"sys/block/{name}/loop/backing_file").strip("\n")
+        for name in root.names("sys/block")
+    }
     overlays = [node for node in nodes if node.fstype == "overlay"]
     return (
         *(PathUse(path, f"{path} is swapped to") for path in swaps),
-        *_loops(root),
+        *(PathUse(path, f"/dev/{name} is made of {path}") for name, path in loops.items() if path),
         *(PathUse(path, f"this host's NFS server exports {path}") for path in _exported(root, nodes)),
-        *(PathUse(path, f"a socket is bound to {path}") for path in _sockets(root)),
+        *(
+            PathUse(path, f"a socket is bound to {path}")
+            for path in parse_unix(root.read_or_empty(f"{root.view}/net/unix"))
+        ),
         *(
             PathUse(path, f"the overlay at {node.point} is made of {path}")
             for node in overlays
@@ -115,25 +124,8 @@ def path_uses(root: Root, nodes: Sequence[MountNode]) -> tuple[PathUse, ...]:
     )
 
 
-def _all_processes() -> Iterator[tuple[int, str]]:
-    import psutil  # noqa: PLC0415 - nothing else needs it
-
-    for process in psutil.process_iter(["name"]):
-        yield process.pid, process.info["name"] or "?"
-
-
-def _loops(root: Root) -> Iterator[PathUse]:
-    for name in root.names("sys/block"):
-        path = root.read_or_empty(f"sys/block/{name}/loop/backing_file").strip("\n")
-        if path:
-            yield PathUse(path, f"/dev/{name} is made of {path}")
-
-
-def _exported(root: Root, nodes: Sequence[MountNode]) -> Iterator[str]:
+def _exported(root: Root, nodes: Sequence[MountNode]) -> Iterable[str]:
+    """Return the folders that this host's NFS server exports; no list of them is read on a network mount."""
     mounted = [node.point for node in nodes if node.fstype in _NETWORK]
     names = [name for name in _EXPORTS if not below("/" + name, mounted)]
-    yield from dict.fromkeys(path for name in names for path in parse_exports(root.read_or_empty(name)))
-
-
-def _sockets(root: Root) -> tuple[str, ...]:
-    return parse_unix(root.read_or_empty(f"{root.view}/net/unix"))
+    return dict.fromkeys(path for name in names for path in parse_exports(root.read_or_empty(name)))

@@ -22,16 +22,18 @@ _BDI = re.compile(r"/sys/(?:class|devices/virtual)/bdi/[^/]+/read_ahead_kb")
 
 
 def observe_writers(root: Root, mounted: Sequence[str] = ()) -> tuple[Setting, ...]:
-    """Return them, each with its file and line; nothing below the points in `mounted` is read."""
-    return (*_nfsrahead(root, mounted), *_aznfs(root), *_efs(root), *_tuned(root))
-
-
-def _nfsrahead(root: Root, mounted: Sequence[str]) -> Iterator[Setting]:
+    """Return those settings with file and line; nothing below the points in `mounted` is read."""
     collected = Collected()
     MountConf(root, mounted, collected, NFS_CONF).read()
-    for setting in collected.settings:
-        if setting.section == NFSRAHEAD and setting.argument is None:
-            yield setting
+    nfsrahead = (
+        setting for setting in collected.settings if setting.section == NFSRAHEAD and setting.argument is None
+    )
+    efs_utils = (
+        replace(setting, section=EFS_UTILS)
+        for setting in parse_ini(root.read_or_empty(_EFS_CONF), "/" + _EFS_CONF)
+        if (setting.section, setting.name.lower()) == ("mount", "optimize_readahead")
+    )
+    return (*nfsrahead, *_aznfs(root), *efs_utils, *_tuned(root))
 
 
 def _aznfs(root: Root) -> Iterator[Setting]:
@@ -43,12 +45,6 @@ def _aznfs(root: Root) -> Iterator[Setting]:
         yield parse_aznfs(root.read_or_empty(_ENVIRONMENT), "/" + _ENVIRONMENT, AZNFS) or built_in
 
 
-def _efs(root: Root) -> Iterator[Setting]:
-    for setting in parse_ini(root.read_or_empty(_EFS_CONF), "/" + _EFS_CONF):
-        if (setting.section, setting.name.lower()) == ("mount", "optimize_readahead"):
-            yield replace(setting, section=EFS_UTILS)
-
-
 def _tuned(root: Root) -> Iterator[Setting]:
     """Yield what the active TuneD profile, with those that it includes, writes to bdis through sysfs."""
     merged: dict[tuple[str, str], Setting] = {}
@@ -56,7 +52,7 @@ def _tuned(root: Root) -> Iterator[Setting]:
     for name in root.read_or_empty("etc/tuned/active_profile").split():
         for setting in _tuned_profile(root, name, seen):
             merged[setting.section, posixpath.normpath(setting.name)] = setting
-    types = {section: line.value for (section, name), line in merged.items() if name == "type"}
+    types = {section: setting.value for (section, name), setting in merged.items() if name == "type"}
     for (section, path), setting in merged.items():
         if types.get(section, section) == "sysfs" and _BDI.fullmatch(path):
             yield replace(setting, section=TUNED, name=path)

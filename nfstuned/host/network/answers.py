@@ -26,7 +26,7 @@ class LiveOutside:
     dns_port: int = DNS_PORT
 
     def ask(self, questions: Questions, *, offline: bool) -> tuple[Network, tuple[str, ...]]:
-        """Return what was found out, and what could not be; `offline` asks the kernel only."""
+        """Return what was learned, and what could not be; `offline` asks the kernel only."""
         if offline:
             links = observe_links(self.root, _addresses(questions, ()))
             return Network(routes=links.routes, interfaces=links.interfaces), links.unknown
@@ -78,7 +78,9 @@ def _untried(groups: Mapping[Place, tuple[Place, ...]], reaches: Iterable[Reach]
     """Name each server to none of whose addresses a connection was tried."""
     tried = {(reach.address, reach.port) for reach in reaches}
     return (
-        f"{host} port {port}: not tried" for (host, port), each in groups.items() if tried.isdisjoint(each)
+        f"{host} port {port}: not tried"
+        for (host, port), places in groups.items()
+        if tried.isdisjoint(places)
     )
 
 

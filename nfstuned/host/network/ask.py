@@ -1,4 +1,4 @@
-"""The one seam between a check and the world beyond files: names, ports, routes, Azure, the clock."""
+"""The seam between a check and the world beyond files: names, ports, routes, Azure, the clock."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Outside(Protocol):
     """The world beyond files. Tests answer for it; everything else in a check is files."""
 
     def ask(self, questions: Questions, *, offline: bool) -> tuple[Network, tuple[str, ...]]:
-        """Return what was found out, and what could not be, for people; `offline` asks this machine only.
+        """Return what was learned, and what could not be, for people; `offline` asks this machine only.
 
         It returns within a few seconds whatever the network does.
         """

@@ -16,7 +16,7 @@ _SIZE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def vm_size(url: str = URL, seconds: float = DEADLINE_S) -> tuple[str | None, str]:
-    """Return the VM's size ("Standard_D16_v4"), and why it could not be found out. It uses no proxy.
+    """Return the VM's size ("Standard_D16_v4"), and why it could not be learned. It uses no proxy.
 
     The service answers on the machine's own host; its address is link-local and leaves no subnet.
     """
@@ -26,6 +26,7 @@ def vm_size(url: str = URL, seconds: float = DEADLINE_S) -> tuple[str | None, st
 
 
 def _ask(url: str, seconds: float) -> tuple[str | None, str]:
+    """Return the size, or None and why the service gave none."""
     import http.client  # noqa: PLC0415 - 30 ms that only an Azure VM pays
 
     where = urlsplit(url)

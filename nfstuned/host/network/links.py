@@ -16,7 +16,7 @@ import struct
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.machinery import PathFinder
 from ipaddress import ip_address
@@ -25,7 +25,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Interface, Route
+from nfstuned.model.facts import Interface, Route, Traffic
 from nfstuned.model.kernel import decimal
 
 _HEADER = struct.Struct("=IHHII")
@@ -35,7 +35,7 @@ _RTM_GETLINK, _RTM_GETROUTE = 18, 26
 _REQUEST, _DUMP, _INTERRUPTED = 0x1, 0x300, 0x10
 _ERROR, _DONE = 2, 3
 _MOST_BYTES = 1 << 16
-"""Twice what the kernel puts into one answer to a dump."""
+"""Twice what the kernel puts into an answer to a dump."""
 _TRIES = 5
 _TIMEOUT_S = 1.0
 """The kernel answers while it is asked; this is only a bound."""
@@ -94,7 +94,7 @@ class Rtnetlink:
 
 
 def _messages(data: bytes) -> Iterator[_Message]:
-    """Yield each message of one datagram. Raises OSError for the kernel's refusal."""
+    """Yield each message of a datagram. Raises OSError for the kernel's refusal."""
     start = 0
     while start < len(data):
         length, kind, flags, number, _ = _HEADER.unpack_from(data, start)
@@ -122,9 +122,9 @@ def _codec(name: str) -> Any:  # noqa: ANN401 - as above
 
 def _import_alone(module: str) -> None:
     """Import a module of pyroute2 while an empty package stands for pyroute2's own, which imports all."""
-    spec = PathFinder.find_spec("pyroute2")
+    package = PathFinder.find_spec("pyroute2")
     stand_in = ModuleType("pyroute2")
-    stand_in.__path__ = list(spec.submodule_search_locations or ()) if spec else []
+    stand_in.__path__ = list(package.submodule_search_locations or ()) if package else []
     sys.modules["pyroute2"] = stand_in
     try:
         import_module(module)
@@ -142,7 +142,7 @@ class Links:
 
     routes: tuple[Route, ...] = ()
     interfaces: tuple[Interface, ...] = ()
-    """Those on a route, and every device; not the many virtual ones of containers."""
+    """Those on a route, and every device; not the many virtual interfaces of containers."""
     unknown: tuple[str, ...] = ()
 
 
@@ -157,12 +157,13 @@ def observe_links(root: Root, addresses: Sequence[str]) -> Links:
     except OSError as error:
         return Links(unknown=(f"network interfaces and routes: {error}",))
     used = {route.interface for route in routes}
-    interfaces = (_interface(root, link, links) for link in links.values() if _counts(link, used))
+    interfaces = (
+        _interface(root, link, links)
+        for link in links.values()
+        if link.get_attr("IFLA_IFNAME") in used
+        or link.get_nested("IFLA_LINKINFO", "IFLA_INFO_KIND") is None  # a device
+    )
     return Links(routes, tuple(interfaces))
-
-
-def _counts(link: Any, used: set[str]) -> bool:  # noqa: ANN401 - pyroute2 has no types
-    return link.get_attr("IFLA_IFNAME") in used or link.get_nested("IFLA_LINKINFO", "IFLA_INFO_KIND") is None
 
 
 def _routes(netlink: Rtnetlink, addresses: Iterable[str], links: Mapping[int, Any]) -> Iterable[Route]:
@@ -184,35 +185,44 @@ def _routes(netlink: Rtnetlink, addresses: Iterable[str], links: Mapping[int, An
 def _interface(root: Root, link: Any, links: Mapping[int, Any]) -> Interface:  # noqa: ANN401 - as above
     name = link.get_attr("IFLA_IFNAME")
     master = links.get(link.get_attr("IFLA_MASTER"))
-    known = Interface(
-        name, master=master.get_attr("IFLA_IFNAME") if master else None, mtu=link.get_attr("IFLA_MTU")
-    )
-    return replace(
-        known,
-        driver=_driver(root, name),
-        rx_queues=len(_queues(root, name)) or None,
-        spread=_spread(root, name),
+    driver = root.link(f"{FOLDER}/{name}/device/driver")  # a virtual interface has no device
+    queues = [queue for queue in root.names(f"{FOLDER}/{name}/queues") if queue.startswith("rx-")]
+    masks = (root.read_or_empty(f"{FOLDER}/{name}/queues/{queue}/rps_cpus") for queue in queues)
+    return Interface(
+        name,
+        master=master.get_attr("IFLA_IFNAME") if master else None,
+        mtu=link.get_attr("IFLA_MTU"),
+        driver=posixpath.basename(driver) if driver else None,
+        rx_queues=len(queues) or None,
+        # Receive packet steering hands a queue's packets to other CPUs where there is a mask like "0,f".
+        spread=any(mask.strip().strip("0,") for mask in masks),
         rx_bytes=byte_count(root, name, "rx_bytes"),
         tx_bytes=byte_count(root, name, "tx_bytes"),
     )
 
 
 def byte_count(root: Root, name: str, counter: str) -> int | None:
-    """Return one of an interface's counters; None where it has none."""
+    """Return a counter of an interface; None where it has no such counter."""
     return decimal(root.read_or_empty(f"{FOLDER}/{name}/statistics/{counter}").strip())
 
 
-def _driver(root: Root, name: str) -> str | None:
-    """Return the driver of the device behind an interface; a virtual one has no device."""
-    driver = root.link(f"{FOLDER}/{name}/device/driver")
-    return posixpath.basename(driver) if driver else None
+def observe_traffic(root: Root, names: tuple[str, ...]) -> tuple[Traffic, ...]:
+    """Return the byte counters of interfaces, since each came up; an interface that is gone is left out."""
+    counters = (
+        (name, byte_count(root, name, "rx_bytes"), byte_count(root, name, "tx_bytes")) for name in names
+    )
+    return tuple(
+        Traffic(name, received, sent)
+        for name, received, sent in counters
+        if received is not None and sent is not None
+    )
 
 
-def _queues(root: Root, name: str) -> list[str]:
-    return [queue for queue in root.names(f"{FOLDER}/{name}/queues") if queue.startswith("rx-")]
-
-
-def _spread(root: Root, name: str) -> bool:
-    """Return whether receive packet steering hands a queue's packets to other CPUs: a mask like "0,f"."""
-    masks = (root.read_or_empty(f"{FOLDER}/{name}/queues/{queue}/rps_cpus") for queue in _queues(root, name))
-    return any(mask.strip().strip("0,") for mask in masks)
+def traffic_between(before: tuple[Traffic, ...], after: tuple[Traffic, ...]) -> tuple[Traffic, ...]:
+    """Return what each interface carried; an interface that came, went or came again is left out."""
+    earlier = {traffic.interface: traffic for traffic in before}
+    return tuple(
+        Traffic(now.interface, now.received - then.received, now.sent - then.sent)
+        for now in after
+        if (then := earlier.get(now.interface)) and now.received >= then.received and now.sent >= then.sent
+    )

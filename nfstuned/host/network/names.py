@@ -1,4 +1,4 @@
-"""Host names to addresses, with the aliases on the way: what getaddrinfo(3) finds and never tells how."""
+"""Host names to addresses, with the aliases on the way: what getaddrinfo(3) answers and never tells how."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Value = TypeVar("Value")
 def parallel(jobs: Mapping[Key, Callable[[], Value]], seconds: float) -> dict[Key, Value]:
     """Return what those jobs returned that came to an end within `seconds`. A job must not raise.
 
-    The threads are daemons: one that still waits for the network does not keep the process alive.
+    The threads are daemons: a thread that still waits for the network does not keep the process alive.
     """
     end = time.monotonic() + seconds
     waiting: SimpleQueue[Key] = SimpleQueue()
@@ -50,14 +50,14 @@ def parallel(jobs: Mapping[Key, Callable[[], Value]], seconds: float) -> dict[Ke
 
     for _ in range(min(len(jobs), THREADS)):
         Thread(target=work, daemon=True).start()
-    values: dict[Key, Value] = {}
-    while len(values) < len(jobs):
+    results: dict[Key, Value] = {}
+    while len(results) < len(jobs):
         try:
             key, value = done.get(timeout=max(end - time.monotonic(), 0))
         except Empty:
             break
-        values[key] = value
-    return values
+        results[key] = value
+    return results
 
 
 DEADLINE_S = 3.0
@@ -71,7 +71,7 @@ _LOOPBACK = ("127.0.0.1", "::1")
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """What one source says of one name."""
+    """What a source says of a name; another source may know more unless it is `final`."""
 
     addresses: tuple[str, ...] = ()
     chain: tuple[str, ...] = ()
@@ -90,11 +90,11 @@ def resolve(
     sources = parse_sources(root.read_or_empty("etc/nsswitch.conf"))
     known = parse_hosts(root.read_or_empty("etc/hosts"))
     others = [name for name in names if "files" not in sources or name not in known]
-    own = _own(root, others) if _SYSTEMD.intersection(sources) else {}
+    own = _by_systemd(root, others) if _SYSTEMD.intersection(sources) else {}
     before_dns = sources[: sources.index("dns")] if "dns" in sources else ()
     asked = [name for name in names if name not in own and ("files" not in before_dns or name not in known)]
-    told = _ask_dns(root, asked, seconds, port) if "dns" in sources and asked else {}
-    return tuple(own.get(name) or _answer(name, sources, known, told) for name in names)
+    from_dns = _ask_dns(root, asked, seconds, port) if "dns" in sources and asked else {}
+    return tuple(own.get(name) or _answer(name, sources, known, from_dns) for name in names)
 
 
 def from_hosts(root: Root, names: Sequence[str]) -> tuple[Answer, ...]:
@@ -111,7 +111,7 @@ def from_hosts(root: Root, names: Sequence[str]) -> tuple[Answer, ...]:
     )
 
 
-def _own(root: Root, names: Sequence[str]) -> dict[str, Answer]:
+def _by_systemd(root: Root, names: Sequence[str]) -> dict[str, Answer]:
     """Return the answers for names that systemd knows by itself (nss-myhostname(8), nss-resolve(8)).
 
     Which addresses this host and its gateway have is not looked for.
@@ -127,21 +127,21 @@ def _own(root: Root, names: Sequence[str]) -> dict[str, Answer]:
 
 
 def _answer(
-    name: str, sources: tuple[str, ...], known: Mapping[str, tuple[str, ...]], told: Mapping[str, _Names]
+    name: str, sources: tuple[str, ...], known: Mapping[str, tuple[str, ...]], from_dns: Mapping[str, _Names]
 ) -> Answer:
     """Return the first source's answer that has addresses, else why there is none."""
-    answer = _Names(error="not in /etc/hosts, and nsswitch.conf leaves DNS out")
+    best = _Names(error="not in /etc/hosts, and nsswitch.conf leaves DNS out")
     for source in sources:
         if source == "files" and name in known:
             return Answer(name, known[name])
-        if source == "dns" and name in told:
-            answer = told[name]
-            if answer.addresses:
+        if source == "dns" and name in from_dns:
+            best = from_dns[name]
+            if best.addresses:
                 break
     others = [source for source in sources if not _knows_nothing(source, name)]
-    if answer.addresses or not others:
-        return Answer(name, answer.addresses, answer.chain, answer.error, answer.final)
-    return Answer(name, (), answer.chain, f"{answer.error}; not asked: {', '.join(others)}", final=False)
+    if best.addresses or not others:
+        return Answer(name, best.addresses, best.chain, best.error, best.final)
+    return Answer(name, (), best.chain, f"{best.error}; not asked: {', '.join(others)}", final=False)
 
 
 def _knows_nothing(source: str, name: str) -> bool:
@@ -154,19 +154,33 @@ def _knows_nothing(source: str, name: str) -> bool:
 
 
 def _ask_dns(root: Root, names: Sequence[str], seconds: float, port: int) -> dict[str, _Names]:
-    resolver = _resolver(root.read_or_empty("etc/resolv.conf"), seconds, port)
+    """Return what the name servers of resolv.conf say; without any it is this machine, as for glibc."""
+    import dns.resolver  # noqa: PLC0415 - 100 ms that only a check with names pays
+
+    text = name_server_lines(root.read_or_empty("etc/resolv.conf"))
+    resolver = dns.resolver.Resolver(configure=False)
+    try:
+        resolver.read_resolv_conf(StringIO(text))
+    except dns.resolver.NoResolverConfiguration:
+        resolver.nameservers = ["127.0.0.1"]
+    except dns.exception.DNSException:  # a search domain that is none
+        lines = [line for line in text.split("\n") if line.startswith("nameserver")]
+        resolver.read_resolv_conf(StringIO("\n".join(lines) or "nameserver 127.0.0.1"))
+    resolver.port = port
+    # Each server gets its turn before the deadline, also behind a dead server.
+    resolver.timeout = min(resolver.timeout, seconds / (len(resolver.nameservers) + 1))
     late = _Names(error=f"no answer within {seconds:g} s", final=False)
-    # What one record type said counts also where the other is never answered: it must be told in time.
+    # What a record type said counts also where the other is never answered: it must be told in time.
     end = time.monotonic() + seconds * _IN_TIME
     jobs: dict[str, Callable[[], _Names]] = {
         name: partial(_search, resolver, name, end, late) for name in names
     }
-    answers = parallel(jobs, seconds)
-    return {name: answers.get(name, late) for name in names}
+    results = parallel(jobs, seconds)
+    return {name: results.get(name, late) for name in names}
 
 
 def _search(resolver: Resolver, name: str, end: float, late: _Names) -> _Names:
-    """Return what glibc finds by its search list (__res_context_search in resolv/res_query.c).
+    """Return what glibc gets by its search list (__res_context_search in resolv/res_query.c).
 
     It goes on where a name does not exist, has no address or its server fails, and stops at any other
     failure, after which only the name as it is written is left to try. Never raises.
@@ -181,70 +195,63 @@ def _search(resolver: Resolver, name: str, end: float, late: _Names) -> _Names:
         return _Names(error=f"not a host name: {error}")
     as_written, tried = written.derelativize(dns.name.root), list[_Names]()
     for candidate in candidates:
-        if all(answer.final or _SERVFAIL in answer.error for answer in tried) or candidate == as_written:
-            tried.append(_query_all(resolver, candidate, end, late))
+        if all(names.final or _SERVFAIL in names.error for names in tried) or candidate == as_written:
+            tried.append(_query_both(resolver, candidate, end, late))
             if tried[-1].addresses:
                 return tried[-1]
     return _verdict(tried, written_first=candidates[0] == as_written)
 
 
 def _candidates(resolver: Resolver, written: Name) -> list[Name]:
-    """Return the names that stand for one, in their order: with enough dots as it is written first."""
+    """Return the names that a name stands for, in their order: with enough dots as it is written first."""
     import dns.exception  # noqa: PLC0415 - as above
     import dns.name  # noqa: PLC0415
 
     as_written = written.derelativize(dns.name.root)
     if written.is_absolute():
         return [as_written]
-    searched: dict[Name, None] = {}
+    candidates: dict[Name, None] = {}
     if len(written) > (1 if resolver.ndots is None else resolver.ndots):
-        searched[as_written] = None
+        candidates[as_written] = None
     for domain in resolver.search or [resolver.domain]:
         with suppress(dns.exception.DNSException):  # too long together
-            searched[written.derelativize(domain)] = None
-    return list(searched | {as_written: None})
+            candidates[written.derelativize(domain)] = None
+    return list(candidates | {as_written: None})
 
 
-def _query_all(resolver: Resolver, name: Name, end: float, late: _Names) -> _Names:
-    """Return the addresses of both kinds of one name; glibc asks for them together."""
+def _query_both(resolver: Resolver, name: Name, end: float, late: _Names) -> _Names:
+    """Return what the record types of a name say; glibc asks for them together.
+
+    Any address counts; a name that is not has no types.
+    """
     jobs: dict[str, Callable[[], _Names]] = {
         kind: partial(_query, resolver, name, kind, end) for kind in TYPES
     }
-    answers = parallel(jobs, max(end - time.monotonic(), 0))
-    return _join([answers.get(kind, late) for kind in TYPES], late)
+    results = parallel(jobs, max(end - time.monotonic(), 0))
+    said = [results.get(kind, late) for kind in TYPES]
+    addresses = tuple(address for names in said for address in names.addresses)
+    chain = max((names.chain for names in said), key=len)
+    if addresses:
+        return _Names(addresses, chain)
+    verdicts = [names.error for names in said if names.final]
+    if len(verdicts) == len(said) or _NO_NAME in verdicts:
+        return _Names((), chain, next((error for error in verdicts if error != _NO_ADDRESS), _NO_ADDRESS))
+    error = next(names.error for names in said if not names.final)
+    return _Names((), chain, error or late.error, final=False)
 
 
 def _verdict(tried: Sequence[_Names], *, written_first: bool) -> _Names:
-    """Return why no candidate has an address, as glibc does; a doubt about one of them is a doubt."""
-    chain = max((answer.chain for answer in tried), key=len)
-    doubt = next((answer for answer in tried if not answer.final), None)
+    """Return why no candidate has an address, as glibc does; a doubt about any of them is a doubt."""
+    chain = max((names.chain for names in tried), key=len)
+    doubt = next((names for names in tried if not names.final), None)
     if doubt is not None:
         return replace(doubt, chain=chain)
-    empty = next((answer for answer in tried if answer.error == _NO_ADDRESS), tried[-1])
+    empty = next((names for names in tried if names.error == _NO_ADDRESS), tried[-1])
     return replace(tried[0] if written_first else empty, chain=chain)
 
 
-def _resolver(text: str, seconds: float, port: int) -> Resolver:
-    """Return what asks the name servers of resolv.conf; without any it is this machine, as for glibc."""
-    import dns.resolver  # noqa: PLC0415 - 100 ms that only a check with names pays
-
-    resolver = dns.resolver.Resolver(configure=False)
-    text = name_server_lines(text)
-    try:
-        resolver.read_resolv_conf(StringIO(text))
-    except dns.resolver.NoResolverConfiguration:
-        resolver.nameservers = ["127.0.0.1"]
-    except dns.exception.DNSException:  # a search domain that is none
-        lines = [line for line in text.split("\n") if line.startswith("nameserver")]
-        resolver.read_resolv_conf(StringIO("\n".join(lines) or "nameserver 127.0.0.1"))
-    resolver.port = port
-    # Each server gets its turn before the deadline, also behind one that is dead.
-    resolver.timeout = min(resolver.timeout, seconds / (len(resolver.nameservers) + 1))
-    return resolver
-
-
 def _query(resolver: Resolver, name: Name, kind: str, end: float) -> _Names:
-    """Return one record type of one name; never raises."""
+    """Return what a record type of a name says; never raises."""
     import dns.exception  # noqa: PLC0415 - as above
     import dns.resolver  # noqa: PLC0415
 
@@ -272,16 +279,3 @@ def _chain(message: QueryMessage) -> tuple[str, ...]:
     except dns.exception.DNSException:  # a loop, or an address beside "no such name"
         return ()
     return tuple(alias[0].target.to_text(omit_final_dot=True).lower() for alias in aliases)
-
-
-def _join(answers: Sequence[_Names], late: _Names) -> _Names:
-    """Return what the record types say together: any address counts; a name that is not has no types."""
-    addresses = tuple(address for answer in answers for address in answer.addresses)
-    chain = max((answer.chain for answer in answers), key=len)
-    if addresses:
-        return _Names(addresses, chain)
-    verdicts = [answer.error for answer in answers if answer.final]
-    if len(verdicts) == len(answers) or _NO_NAME in verdicts:
-        return _Names((), chain, next((error for error in verdicts if error != _NO_ADDRESS), _NO_ADDRESS))
-    error = next(answer.error for answer in answers if not answer.final)
-    return _Names((), chain, error or late.error, final=False)

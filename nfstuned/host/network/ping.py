@@ -22,7 +22,7 @@ _LEAST = 8
 
 
 def ping(place: tuple[str, int], seconds: float) -> str:
-    """Return why the server at this address and port gave no answer; "" where it gave one."""
+    """Return why the server at this address and port gave no answer; "" where it answered."""
     return pings(place, 1, seconds)
 
 
@@ -38,15 +38,15 @@ def pings(place: tuple[str, int], count: int, seconds: float) -> str:
                 left = max(end - time.monotonic(), 0.001)
                 answered = _ask(opened.enter_context(socket.create_connection(place, left)), end)
             except TimeoutError:
-                return _said(place, number, f"no answer within {seconds:g} s")
+                return _failure(place, number, f"no answer within {seconds:g} s")
             except OSError as error:
-                return _said(place, number, error.strerror or str(error))
+                return _failure(place, number, error.strerror or str(error))
             if not answered:
-                return _said(place, number, "what answers there is no NFS server")
+                return _failure(place, number, "what answers there is no NFS server")
     return ""
 
 
-def _said(place: tuple[str, int], number: int, why: str) -> str:
+def _failure(place: tuple[str, int], number: int, why: str) -> str:
     further = f", connection {number} at a time" if number > 1 else ""
     return f"{place[0]} port {place[1]}{further}: {why}"
 
@@ -57,18 +57,11 @@ def _ask(sock: socket.socket, end: float) -> bool:
     body = _CALL.pack(xid, 0, 2, _NFS, _VERSION, 0, 0, 0, 0, 0)
     sock.settimeout(max(end - time.monotonic(), 0.001))
     sock.sendall(_MARK.pack(_LAST | len(body)) + body)
-    head = _read(sock, _MARK.size + _LEAST, end)
-    whole = len(head) == _MARK.size + _LEAST
-    return whole and struct.unpack_from(">II", head, _MARK.size) == (xid, _REPLY)
-
-
-def _read(sock: socket.socket, size: int, end: float) -> bytes:
-    """Return so many bytes, fewer where the other side closes. Raises OSError, TimeoutError at the end."""
-    data = b""
-    while len(data) < size:
+    head = b""
+    while len(head) < _MARK.size + _LEAST:
         sock.settimeout(max(end - time.monotonic(), 0.001))
-        part = sock.recv(size - len(data))
+        part = sock.recv(_MARK.size + _LEAST - len(head))
         if not part:
-            break
-        data += part
-    return data
+            return False
+        head += part
+    return struct.unpack_from(">II", head, _MARK.size) == (xid, _REPLY)

@@ -1,4 +1,4 @@
-"""Whether TCP ports open: all at once, within one deadline."""
+"""Whether TCP ports open: all at once, within a deadline."""
 
 from __future__ import annotations
 
@@ -24,38 +24,39 @@ def reach(servers: Sequence[Sequence[Place]], seconds: float = DEADLINE_S) -> tu
     It takes `seconds` at most. What could not be tried in that time is left out.
     """
     tried = _attempt(dict.fromkeys(place for places in servers for place in places), seconds)
-    found: dict[Reach, None] = {}
+    reaches: dict[Reach, None] = {}
     for places in servers:
         attempts = [tried[place] for place in places if place in tried]
         opened = [attempt for attempt in attempts if attempt.state is Reachable.OPEN]
-        found.update(dict.fromkeys(opened[:1] or attempts))
-    return tuple(found)
+        reaches.update(dict.fromkeys(opened[:1] or attempts))
+    return tuple(reaches)
 
 
 def _attempt(places: Iterable[Place], seconds: float) -> dict[Place, Reach]:
+    """Connect to all places at once; what could not be tried within `seconds` is left out."""
     end = time.monotonic() + seconds
     waiting = list(places)[::-1]
-    reaches: dict[Place, Reach] = {}
+    attempts: dict[Place, Reach] = {}
     with selectors.DefaultSelector() as selector:
         while True:
             left = end - time.monotonic()
             # A late start would call a slow server dead.
             while waiting and len(selector.get_map()) < AT_ONCE and left > seconds / 2:
-                _start(selector, waiting.pop(), reaches)
+                _start(selector, waiting.pop(), attempts)
             if not selector.get_map() or left <= 0:
                 break
             for key, _ in selector.select(left):
-                reaches[key.data] = _verdict(key.data, _close(selector, key))
+                attempts[key.data] = _verdict(key.data, _close(selector, key))
         for key in list(selector.get_map().values()):
             _close(selector, key)
             address, port = key.data
-            reaches[address, port] = Reach(
+            attempts[address, port] = Reach(
                 address, port, Reachable.TIMEOUT, f"no answer within {seconds:g} s"
             )
-    return reaches
+    return attempts
 
 
-def _start(selector: selectors.BaseSelector, place: Place, reaches: dict[Place, Reach]) -> None:
+def _start(selector: selectors.BaseSelector, place: Place, attempts: dict[Place, Reach]) -> None:
     """Begin to connect; a refusal on this machine itself is known at once."""
     address, port = place
     try:
@@ -65,14 +66,14 @@ def _start(selector: selectors.BaseSelector, place: Place, reaches: dict[Place, 
         sock = socket.socket(family, kind | socket.SOCK_NONBLOCK, protocol)
     except OSError as error:
         if error.errno not in (errno.EMFILE, errno.ENFILE):  # ours, not the server's
-            reaches[place] = Reach(address, port, Reachable.UNREACHABLE, error.strerror or str(error))
+            attempts[place] = Reach(address, port, Reachable.UNREACHABLE, error.strerror or str(error))
         return
     code = sock.connect_ex(target)
     if code in (0, errno.EINPROGRESS):
         selector.register(sock.detach(), selectors.EVENT_WRITE, place)
         return
     sock.close()
-    reaches[place] = _verdict(place, code)
+    attempts[place] = _verdict(place, code)
 
 
 def _close(selector: selectors.BaseSelector, key: selectors.SelectorKey) -> int:

@@ -37,9 +37,11 @@ class Exposition(NamedTuple):
         pieces: list[bytes] = []
         for family in families:
             for start in range(0, len(family.points), _PIECE):
-                text = self.generate_latest(_One(self.core, family, family.points[start : start + _PIECE]))
-                # Of a family in pieces only the first has the lines that explain it.
-                pieces.append(text if start == 0 else _without_head(text))
+                text = self.generate_latest(
+                    _FamilyPiece(self.core, family, family.points[start : start + _PIECE])
+                )
+                # Of a family in pieces only the first has the lines that explain it, `# HELP` and `# TYPE`.
+                pieces.append(text if start == 0 else text.split(b"\n", 2)[2])
                 between()
         return b"".join(pieces)
 
@@ -54,31 +56,34 @@ class Exposition(NamedTuple):
             known = [metric for metric in self.parse(text) if metric.name in FINDINGS]
         except (KeyError, IndexError) as error:  # what the library's parser lets slip
             raise ValueError(f"not the text format of Prometheus: {error!r}") from None
-        return self.generate_latest(_Known(known))
+        return self.generate_latest(_ParsedMetrics(known))
 
 
-class _Known:
+class _ParsedMetrics:
     """A collector of metrics that the library itself has read."""
 
     def __init__(self, metrics: Iterable[Any]) -> None:
         self._metrics = tuple(metrics)
 
     def collect(self) -> tuple[Any, ...]:
-        """Return them, as the library's registry would."""
+        """Return the metrics, as the library's registry would."""
         return self._metrics
 
 
-class _One:
-    """A collector of one family, or of a piece of it."""
+class _FamilyPiece:
+    r"""A collector of a family, or of a piece of it; bytes in labels that are not UTF-8 become `\xff`."""
 
     def __init__(self, core: Any, family: Family, points: tuple[Point, ...]) -> None:  # noqa: ANN401 - a module
         make = core.CounterMetricFamily if family.kind is Kind.COUNTER else core.GaugeMetricFamily
         self._metric = make(family.name, family.help, labels=family.labels)
         for point in points:
-            self._metric.add_metric([_text(label) for label in point.labels], point.value)
+            labels = (label.encode("utf-8", "surrogateescape") for label in point.labels)
+            self._metric.add_metric(
+                [label.decode("utf-8", "backslashreplace") for label in labels], point.value
+            )
 
     def collect(self) -> Iterator[Any]:
-        """Yield it, as the library's registry would."""
+        """Yield the family, as the library's registry would."""
         yield self._metric
 
 
@@ -91,13 +96,3 @@ def load() -> Exposition:
         return Exposition(exposition.generate_latest, core, parser.text_string_to_metric_families)
     except ImportError as error:
         raise MissingError(f"prometheus-client cannot be loaded ({error}): {REMEDY}") from None
-
-
-def _without_head(text: bytes) -> bytes:
-    """Leave out `# HELP` and `# TYPE`."""
-    return text.split(b"\n", 2)[2]
-
-
-def _text(label: str) -> str:
-    r"""Return a label as UTF-8 can have it: a byte that is none becomes `\xff`, as in nfstuned check."""
-    return label.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

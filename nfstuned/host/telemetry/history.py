@@ -34,22 +34,22 @@ _OPENERS: Mapping[bytes, Callable[[BinaryIO], object]] = {
 """What reads a file that begins with these bytes."""
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
-Found = Iterator[Sample | ParseError]
+Samples = Iterator[Sample | ParseError]
 
 
-def from_journal(root: Root, since_s: float | None) -> Found:
+def from_journal(root: Root, since_s: float | None) -> Samples:
     """Return the samples of the journal in its order, those since a Unix time, and what is wrong with others.
 
     Raises OSError, before the first, where the journal cannot be read.
     """
-    return (_of_entry(entry) for entry in entries(root, (Message.SAMPLE,), since_s))
+    return (_sample_of_entry(entry) for entry in entries(root, (Message.SAMPLE,), since_s))
 
 
-def from_files(path: str, since_s: float | None) -> Found:
+def from_files(path: str, since_s: float | None) -> Samples:
     """Return the samples of a file and, before them, of those that were put aside from it, oldest first.
 
     `path.2` and `path.1` are older files, and `path-20260729` of logrotate, also compressed (gzip, bzip2,
-    xz); "-" is stdin. Raises OSError, before the first, where one cannot be read.
+    xz); "-" is stdin. Raises OSError, before the first, where a file cannot be read.
     """
     with ExitStack() as opened:
         if path == STDIN:
@@ -57,12 +57,12 @@ def from_files(path: str, since_s: float | None) -> Found:
                 raise OSError(errno.EBADF, "standard input is closed")
             files = [("standard input", cast("BinaryIO", sys.stdin.buffer))]
         else:
-            # All are opened before the first is read: their names change when the daemon puts one aside.
+            # All are opened before the first is read: their names change when the daemon puts a file aside.
             files = [(name, opened.enter_context(open(name, "rb"))) for name in _with_older(path)]
-        return _since(_of_files(files, opened.pop_all()), since_s)
+        return _samples_of_files(files, opened.pop_all(), since_s)
 
 
-def _of_entry(entry: Entry) -> Sample | ParseError:
+def _sample_of_entry(entry: Entry) -> Sample | ParseError:
     sample = parse_entry(fields(entry), "")
     if isinstance(sample, Sample):
         return sample
@@ -79,20 +79,23 @@ def _with_older(path: str) -> list[str]:
         match = _ASIDE.fullmatch(other, len(name)) if other.startswith(name) else None
         # While gzip makes `path.2.gz`, `path.2` is there as well, and whole.
         if match and not (match["compressed"] and other.removesuffix(match["compressed"]) in there):
-            age = match["date"] or "9"  # names with a date are older than numbered ones
+            age = match["date"] or "9"  # names with a date are older than names with a number
             older.append((age, -int(match["number"] or 0), os.path.join(folder, other)))
     files = [other for *_, other in sorted(older)]
-    # Between logrotate and the next sample there are only older ones.
+    # Between logrotate and the next sample there are only older files.
     return files if files and not os.path.lexists(path) else [*files, path]
 
 
-def _of_files(files: list[tuple[str, BinaryIO]], opened: ExitStack) -> Found:
+def _samples_of_files(files: list[tuple[str, BinaryIO]], opened: ExitStack, since_s: float | None) -> Samples:
+    """Yield the samples since a Unix time, and what is wrong with others; `opened` is closed at the end."""
     with opened:
         for name, file in files:
-            yield from _of_file(name, file)
+            for sample in _samples_of_file(name, file):
+                if since_s is None or isinstance(sample, ParseError) or sample.time >= since_s:
+                    yield sample
 
 
-def _of_file(name: str, file: BinaryIO) -> Found:
+def _samples_of_file(name: str, file: BinaryIO) -> Samples:
     try:
         for number, line in enumerate(_lines(file), 1):
             if len(line) > LONGEST:
@@ -110,24 +113,17 @@ def _of_file(name: str, file: BinaryIO) -> Found:
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
-    """Yield lines; of one that is too long only the beginning, which is longer than LONGEST."""
-    reader = _decompressed(file) if file.seekable() else file
+    """Yield lines; of a line that is too long only the beginning, which is longer than LONGEST."""
+    reader = file
+    if file.seekable():
+        beginning = file.read(6)
+        file.seek(0)
+        if beginning.startswith(_ZSTD):
+            raise ValueError("zstd is not read here: zstd -dc FILE | nfstuned samples --file -")
+        opener = next((opener for magic, opener in _OPENERS.items() if beginning.startswith(magic)), None)
+        if opener is not None:
+            reader = cast("BinaryIO", opener(file))
     while line := reader.readline(LONGEST + 1):
         yield line
         while len(line) > LONGEST and not line.endswith(b"\n"):
             line = reader.readline(LONGEST + 1) or b"\n"
-
-
-def _decompressed(file: BinaryIO) -> BinaryIO:
-    beginning = file.read(6)
-    file.seek(0)
-    if beginning.startswith(_ZSTD):
-        raise ValueError("zstd is not read here: zstd -dc FILE | nfstuned samples --file -")
-    opener = next((opener for magic, opener in _OPENERS.items() if beginning.startswith(magic)), None)
-    return file if opener is None else cast("BinaryIO", opener(file))
-
-
-def _since(kept: Found, since_s: float | None) -> Found:
-    for item in kept:
-        if since_s is None or isinstance(item, ParseError) or item.time >= since_s:
-            yield item

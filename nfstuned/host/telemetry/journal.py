@@ -1,6 +1,6 @@
 """The journal: every message has an id, fields of its own and an entry in systemd/nfstuned.catalog.
 
-`journalctl -x` explains the messages, `journalctl NFSTUNED_DEVICE=0:43` finds those about one superblock.
+`journalctl -x` explains the messages, `journalctl NFSTUNED_DEVICE=0:43` finds those about a superblock.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Message(Enum):
     CONFIG_LOADED = ("e6efe96d5e274e07bc634c5f138ddade", ("file",))
     """A configuration is in use; `file` names the administrator's files, in their order."""
     CONFIG_INVALID = ("f841f5f931614776925a3da3593500ca", ("file", "reason"))
-    """One problem of a configuration that was refused; the last good one, if any, stays in use."""
+    """A problem of a configuration that was refused; the last good configuration, if any, stays in use."""
     UNREADABLE = ("2972cddf465d426ba08acdeeb0720398", ("file", "reason"))
     """A kernel file has a line that nfstuned does not understand; its other lines count."""
     EVENTS_LOST = ("c8a81271bb5e4897b56023a5be6a0077", ("reason",))
@@ -81,7 +81,7 @@ class Message(Enum):
     UNWATCHED = ("349807775a3445ba8984a88b8dfb674b", ("reason",))
     """Writes of others to a read-ahead are not seen at once: the kernel gives no more watches."""
     SAMPLE = ("ac33837b60f6443f856960df8ada06eb", _MOUNT)
-    """What a superblock delivered over one interval."""
+    """What a superblock delivered over an interval."""
     SAMPLES_UNWRITTEN = ("7dc1fade2dd640f8ae04b08f85f964c2", ("file", "reason"))
     """Samples cannot be appended to their file; they are in the journal all the same."""
     SAMPLES_WRITTEN = ("af067868f67f42a19fb9421a792f92b2", ("file", "lost"))
@@ -89,12 +89,12 @@ class Message(Enum):
     PERSIST_UNASKED = ("db5b6cd3f88a4bffa80c8814a2a8e7cd", ("file", "reason"))
     """nfstuned-persist.service could not be asked to write what mounts of a new server ask for."""
     CYCLE_FAILED = ("4e73fad58dcc543bb45d3c7816196295", ("reason",))
-    """A cycle of the daemon's loop failed; the next one starts afresh, but the watchdog is not fed by it."""
+    """A cycle of the daemon's loop failed; the next starts afresh, but the watchdog is not fed by it."""
     POLICY_CONFLICT = (
         "6726c25e53d74bb4a1cfd37dd35be9c6",
         (*_MOUNT, "profile", "new_kb", "reason"),
     )
-    """Mounts of one superblock match policies with different values; `new_kb` was chosen."""
+    """Mounts of a superblock match policies with different values; `new_kb` was chosen."""
     METRICS_FAILED = ("e33b252af0494e59a2b3958152291ae4", ("key", "reason"))
     """Metrics that the configuration asks for cannot be had; everything else goes on."""
 
@@ -117,7 +117,7 @@ class Journal:
         self._write = write or ((sendv or send_by_socket) if connected(os.environ) else _to_stderr)
 
     def send(self, message: Message, text: str, priority: int, **fields: object) -> None:
-        """Write one entry; `fields` become NFSTUNED_ fields, without those that are None.
+        """Write an entry; `fields` become NFSTUNED_ fields, without those that are None.
 
         A promised field that is missing says "unknown". Paths may hold surrogate escapes: they arrive as
         the bytes that the kernel gave. Never raises: a full or absent journal must not stop the work.
@@ -153,7 +153,7 @@ def connected(environ: Mapping[str, str]) -> bool:
 def send_by_socket(*entry: bytes) -> None:
     """Do the same as the library's `sendv` without it. Raises OSError.
 
-    One datagram, or a sealed memfd for what is too large: https://systemd.io/JOURNAL_NATIVE_PROTOCOL/
+    A datagram, or a sealed memfd for what is too large: https://systemd.io/JOURNAL_NATIVE_PROTOCOL/
     """
     data = b"".join(map(_native, entry))
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
@@ -162,17 +162,13 @@ def send_by_socket(*entry: bytes) -> None:
         except OSError as error:
             if error.errno not in {errno.EMSGSIZE, errno.ENOBUFS}:
                 raise
-            _send_sealed(sock, data)
-
-
-def _send_sealed(sock: socket.socket, data: bytes) -> None:
-    fd = os.memfd_create("nfstuned-entry", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    with open(fd, "wb") as file:
-        file.write(data)
-        file.flush()
-        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS)
-        rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, fd.to_bytes(4, sys.byteorder))
-        sock.sendmsg([], [rights], 0, SOCKET)
+            fd = os.memfd_create("nfstuned-entry", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            with open(fd, "wb") as file:
+                file.write(data)
+                file.flush()
+                fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS)
+                rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, fd.to_bytes(4, sys.byteorder))
+                sock.sendmsg([], [rights], 0, SOCKET)
 
 
 def _native(field: bytes) -> bytes:

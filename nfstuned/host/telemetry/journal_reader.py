@@ -41,7 +41,7 @@ Entry = Mapping[str, object]
 def entries(root: Root, messages: Iterable[Message], since_s: float | None) -> Iterator[Entry]:
     """Return the entries of any of these messages in the journal's order, those since a Unix time.
 
-    Only entries of root's processes count: any user may send one that looks like ours. Raises OSError,
+    Only entries of root's processes count: any user may send an entry that looks like ours. Raises OSError,
     before the first, where the journal cannot be read.
     """
     try:
@@ -49,7 +49,8 @@ def entries(root: Root, messages: Iterable[Message], since_s: float | None) -> I
     except ImportError:
         raise OSError(errno.ENOPKG, _LIBRARY) from None
     _demand_access(root)
-    raw = dict.fromkeys(DEFAULT_CONVERTERS, _as_it_is)
+    # The library's converters of times and ids that nobody reads cost half of an entry's time.
+    raw = dict.fromkeys(DEFAULT_CONVERTERS, lambda value: value)
     reader = Reader(converters=raw) if root.prefix == "/" else Reader(0, root.path(JOURNALS[0]), None, raw)
     reader.data_threshold = 0  # no field is cut
     for message in messages:
@@ -68,7 +69,7 @@ def moment(entry: Entry) -> float:
 
 
 def fields(entry: Entry) -> dict[str, bytes | str]:
-    """Return an entry's fields; of one that is there more than once the first."""
+    """Return an entry's fields; of a field that is there more than once the first."""
     return {
         name: cast("bytes | str", value[0] if isinstance(value, list) else value)
         for name, value in entry.items()
@@ -81,8 +82,8 @@ def changes(root: Root, since_s: float | None) -> Iterator[Event]:
     return (_event(moment(entry), fields(entry)) for entry in entries(root, CHANGES, since_s))
 
 
-def _event(time: float, found: Mapping[str, bytes | str]) -> Event:
-    text = {name: text_of(value) for name, value in found.items() if isinstance(value, (bytes, str))}
+def _event(time: float, values: Mapping[str, bytes | str]) -> Event:
+    text = {name: text_of(value) for name, value in values.items() if isinstance(value, (bytes, str))}
     device, point = (text.get(f"NFSTUNED_{name}", UNKNOWN) for name in ("DEVICE", "MOUNT_POINT"))
     return Event(
         time,
@@ -91,11 +92,6 @@ def _event(time: float, found: Mapping[str, bytes | str]) -> Event:
         "" if device == UNKNOWN else device,
         "" if point == UNKNOWN else point,
     )
-
-
-def _as_it_is(value: object) -> object:
-    """Stand in for the library's converters: times and ids that nobody reads cost half of an entry's time."""
-    return value
 
 
 def _demand_access(root: Root) -> None:

@@ -1,9 +1,9 @@
 """A file of lines that other programs may move, remove or fill the disk beside.
 
 It is opened for each batch and closed after it: a file that was moved (logrotate) or removed is simply made
-again, and nothing keeps its file system from being unmounted. Every line is one write(2) to the end
-(O_APPEND). Where one is cut short, because the disk is full, its beginning is taken away again; one that a
-crash cut short gets its line break with the next line, so that it never spoils a good one.
+again, and nothing keeps its file system from being unmounted. Every line is a single write(2) to the
+end (O_APPEND). Of a line that is cut short, because the disk is full, the beginning is taken away again; a
+line that a crash cut short gets its line break with the next, so that it never spoils a good line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MODE = 0o644
 
 
 def append(root: Root, target: Target, lines: Sequence[bytes]) -> Appended:
-    """Append lines, each with its line break; put the file aside before one that would make it too large.
+    """Append lines, each with its line break; put the file aside before a line that would make it too large.
 
     What is wrong is the result's reason, and ends the batch.
     """
@@ -72,7 +72,7 @@ class _Tail:
         self._break = b""
 
     def put_aside(self, keep: int) -> None:
-        """Begin a new file with the mode of this one; of the old ones so many are kept, `.1` the newest."""
+        """Begin a new file with the mode of this; of the old files so many are kept, `.1` the newest."""
         mode = stat.S_IMODE(os.fstat(self._fd).st_mode)
         self.close()
         for number in range(keep, 0, -1):
@@ -93,7 +93,10 @@ class _Tail:
     def _open(self, mode: int) -> None:
         self._fd = os.open(self._path, _FLAGS, mode)
         try:
-            self.size = _size(self._fd)
+            status = os.fstat(self._fd)
+            if not stat.S_ISREG(status.st_mode):
+                raise OSError(errno.EINVAL, "it is not a regular file")  # noqa: TRY301 - what is opened is closed
+            self.size = status.st_size
             last = os.pread(self._fd, 1, self.size - 1) if self.size else b""
         except OSError:
             self.close()
@@ -107,11 +110,3 @@ class _Tail:
             if os.fstat(self._fd).st_size == end:
                 os.ftruncate(self._fd, end - written)
                 self.size = end - written
-
-
-def _size(fd: int) -> int:
-    """Return the size of a regular file; raises OSError for a fifo or a device in its place."""
-    status = os.fstat(fd)
-    if not stat.S_ISREG(status.st_mode):
-        raise OSError(errno.EINVAL, "it is not a regular file")
-    return status.st_size

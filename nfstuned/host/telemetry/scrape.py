@@ -1,7 +1,7 @@
 """The scrape endpoint: as much HTTP/1.1 as a scraper needs, for a loop that must never wait (RFC 9112).
 
-The sockets have an epoll of their own, whose one descriptor the loop watches. Nothing here blocks, and what
-one call of `serve` does is bounded: a few connections, a few KiB read, one piece sent to each.
+The sockets have an epoll of their own, whose only descriptor the loop watches. Nothing here blocks, and what
+a call of `serve` does is bounded: a few connections, a few KiB read, a piece sent to each.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ def answer(request: bytes, body: Callable[[], bytes | None]) -> Answer:
     if path == b"/metrics":
         metrics = body()
         if metrics is None:
-            found = _answer(
+            head, text = _answer(
                 "503 Service Unavailable", b"no sample was taken yet\n", more="Retry-After: 1\r\n"
             )
         else:
-            found = _answer("200 OK", metrics, CONTENT_TYPE)
+            head, text = _answer("200 OK", metrics, CONTENT_TYPE)
     elif path == b"/":
-        found = _answer("200 OK", b"nfstuned: the metrics are at /metrics\n")
+        head, text = _answer("200 OK", b"nfstuned: the metrics are at /metrics\n")
     else:
-        found = _answer("404 Not Found", b"there is only /metrics\n")
-    return (found[0], b"") if method == b"HEAD" else found
+        head, text = _answer("404 Not Found", b"there is only /metrics\n")
+    return head, b"" if method == b"HEAD" else text
 
 
 MOST_CONNECTIONS = 16
@@ -77,7 +77,7 @@ _AT_ONCE = 8
 
 
 class _Connection:
-    """One scraper: first its request, then the answer, then whatever it still sends until it hangs up."""
+    """A scraper: first its request, then the answer, then whatever it still sends until it hangs up."""
 
     def __init__(self, sock: socket.socket, deadline: float) -> None:
         self.sock = sock

@@ -12,16 +12,16 @@ import signal
 import traceback
 from collections.abc import Callable
 
+from nfstuned.host.files.whole import refresh
+
 _STDERR, _FIRST_FD = 2, 3
 _MOST_FDS = 4096
-NEW = ".nfstuned-new"
-"""What the file is called until it is whole: node_exporter reads only what ends with .prom."""
 _MISTAKE = 255
 """The status of a child that failed by an error of nfstuned's own, which it prints: no errno is so large."""
 
 
 class TextfileWriter:
-    """Replaces a file again and again, one child at a time."""
+    """Replaces a file again and again, a single child at a time."""
 
     def __init__(self) -> None:
         self._child = 0
@@ -50,17 +50,14 @@ class TextfileWriter:
             return None
         self._child = 0
         code = os.waitstatus_to_exitcode(status)
-        return "" if code == 0 else _reason(code)
-
-
-def _reason(code: int) -> str:
-    if code < 0:
-        return f"the process that wrote it was ended by signal {-code}"
-    if code == _MISTAKE:
-        return "an error in nfstuned; please report what the process that wrote it printed"
-    if code == errno.EROFS:
-        return f"{os.strerror(code)}; the service's sandbox needs nfstuned-metrics.conf, see nfstuned(8)"
-    return os.strerror(code)
+        if code == 0:
+            return ""
+        if code < 0:
+            return f"the process that wrote it was ended by signal {-code}"
+        if code == _MISTAKE:
+            return "an error in nfstuned; please report what the process that wrote it printed"
+        hint = "; the service's sandbox needs nfstuned-metrics.conf, see nfstuned(8)"
+        return os.strerror(code) + (hint if code == errno.EROFS else "")
 
 
 def _run(path: str, make: Callable[[], bytes]) -> None:
@@ -70,9 +67,9 @@ def _run(path: str, make: Callable[[], bytes]) -> None:
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
-        # The daemon's sockets: a scraper must not wait for this process to see that one was closed.
+        # The daemon's sockets: a scraper must not wait for this process to see that they were closed.
         os.closerange(_FIRST_FD, _MOST_FDS)
-        replace_file(path, make())
+        refresh(path, make())
         code = 0
     except OSError as error:
         code = error.errno or errno.EIO
@@ -82,17 +79,3 @@ def _run(path: str, make: Callable[[], bytes]) -> None:
                 os.write(_STDERR, traceback.format_exc().encode("utf-8", "backslashreplace"))
         finally:
             os._exit(code)
-
-
-def replace_file(path: str, data: bytes) -> None:
-    """Put a new file in the place of an old one in one step, for everybody to read. Raises OSError."""
-    new = path + NEW
-    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-    try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(fd, view) :]
-        os.fchmod(fd, 0o644)
-    finally:
-        os.close(fd)
-    os.replace(new, path)

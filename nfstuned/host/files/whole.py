@@ -1,0 +1,111 @@
+"""Putting a whole file in its place: the steps that every writer of files takes.
+
+A new file is written beside the place that it is for, and takes the name there in a single step: link(2)
+where the name must be free, rename(2) or an exchange where an old file has it. Nobody sees half a file.
+
+What differs between writers differs on purpose: `replace` keeps owner, attributes and a backup and looks at
+the old file again; `create` and `link_name` never take a name that is in use; `refresh` does not wait for a
+disk, because the next text follows in a minute; `output` keeps what a person's own programs would keep.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+NEW = ".nfstuned-new"
+"""What a file's name ends with until it counts."""
+FOR_ALL, FOLDER_FOR_ALL = 0o644, 0o755
+"""Whatever the umask is: these are configuration and metrics, which everyone may read."""
+CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+_RENAME_EXCHANGE = 2
+_UNKNOWN = frozenset({errno.ENOSYS, errno.EINVAL})
+"""A kernel without the call, and a file system (NFS is one) that cannot exchange."""
+
+
+@contextmanager
+def opened_folder(path: str, above: int | None = None) -> Iterator[int]:
+    """Yield a folder's descriptor, from which it can be synced; `above` is where a relative path begins."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=above)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def beside(place: int, name: str) -> Iterator[str]:
+    """Yield the name in the folder `place` for a new file until it counts as `name`; none is left there.
+
+    What a kill left there is removed first. mount.nfs and udev read no file that begins with a dot.
+    """
+    new = f".{name}{NEW}"
+    with suppress(FileNotFoundError):
+        os.unlink(new, dir_fd=place)
+    try:
+        yield new
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(new, dir_fd=place)
+
+
+def write_new(place: int, new: str, data: bytes) -> None:
+    """Make a file for everyone to read in the folder `place`; it outlives a power failure. Raises OSError."""
+    fd = os.open(new, CREATE, 0o600, dir_fd=place)
+    try:
+        write_all(fd, data)
+        os.fchmod(fd, FOR_ALL)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write all of the data. Raises OSError."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def link_name(place: int, new: str, name: str) -> None:
+    """Give a new file its name. Raises FileExistsError where somebody else has got it, and OSError."""
+    os.link(new, name, src_dir_fd=place, dst_dir_fd=place, follow_symlinks=False)
+
+
+def rename(place: int, new: str, name: str) -> None:
+    """Give a new file the name of an old file, which is gone then. Raises OSError."""
+    os.rename(new, name, src_dir_fd=place, dst_dir_fd=place)
+
+
+def exchange(place: int, new: str, name: str) -> bool:
+    """Exchange two names in the folder `place`; return False where that is not possible. Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    try:
+        call = libc.renameat2
+    except AttributeError:  # glibc before 2.28, musl before 1.2.6
+        return False
+    if call(place, os.fsencode(new), place, os.fsencode(name), ctypes.c_uint(_RENAME_EXCHANGE)) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in _UNKNOWN:
+        return False
+    raise OSError(code, os.strerror(code), name)
+
+
+def refresh(path: str, data: bytes) -> None:
+    """Put a text in the place of an old text, for everyone to read. It waits for no disk. Raises OSError.
+
+    The file beside it is used again where it is there: each path has a single writer at a time. Its name ends
+    with NEW, because node_exporter reads all that ends with .prom.
+    """
+    new = path + NEW
+    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, FOR_ALL)
+    try:
+        write_all(fd, data)
+        os.fchmod(fd, FOR_ALL)
+    finally:
+        os.close(fd)
+    os.replace(new, path)
