@@ -65,7 +65,7 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class MountNode:
-    """One mount of any kind in the tree of a mount namespace: a line of mountinfo."""
+    """A mount of any kind in the tree of a mount namespace: a line of mountinfo."""
 
     mount_id: int
     parent_id: int
