@@ -50,11 +50,11 @@ def prometheus(tables: Tables) -> Prometheus:
 
 def mistakes(tables: Tables, interval_s: float) -> Iterator[str]:
     """Yield what only the tables together get wrong, with the file and the line that set the key last."""
-    meant = prometheus(tables)
-    if meant.listen and not meant.allow_remote and not is_local(meant.listen):
+    metrics = prometheus(tables)
+    if metrics.listen and not metrics.allow_remote and not is_local(metrics.listen):
         yield _problem(tables, "listen", _REMOTE)
-    if meant.wanted and not interval_s:
-        yield _problem(tables, "listen" if meant.listen else "textfile", _NO_SAMPLES)
+    if metrics.wanted and not interval_s:
+        yield _problem(tables, "listen" if metrics.listen else "textfile", _NO_SAMPLES)
 
 
 def _problem(tables: Tables, key: str, allowed: str) -> str:
@@ -192,9 +192,9 @@ class _Checker:
         return entries
 
     def _assignment(self, number: int, entry: dict[str, Any]) -> Assignment:
-        match: MatchTable = entry["match"]
-        meant = Match(match.server, match.export, match.mount_point)
-        return Assignment(meant, entry["profile"], f"policy {number + 1} of {self.document.file}")
+        table: MatchTable = entry["match"]
+        match = Match(table.server, table.export, table.mount_point)
+        return Assignment(match, entry["profile"], f"policy {number + 1} of {self.document.file}")
 
     def layers(self) -> list[Layer]:
         values = self.document.values.get("profile", {})

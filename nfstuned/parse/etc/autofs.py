@@ -165,26 +165,26 @@ def mount_requests(
         point = (base + part.offset).rstrip("/")
         options = ",".join(option for option in (auto.options, *part.options) if option)
         requests += [
-            Request(source, point, asked, entry.file, entry.line, wildcard, fstype, Maker.AUTOFS)
-            for source, asked, fstype in _sources(part.locations, options)
+            Request(source, point, mount_options, entry.file, entry.line, wildcard, fstype, Maker.AUTOFS)
+            for source, mount_options, fstype in _sources(part.locations, options)
         ]
     return tuple(requests)
 
 
 def _expand(text: str, key: str, variables: Mapping[str, str]) -> str:
     """Put in the key and the variables; the colons of a location behind the first `:/` become slashes."""
-    seen = False
+    in_path = False
 
     def replace(match: re.Match[str]) -> str:
-        nonlocal seen
+        nonlocal in_path
         if match["key"]:
             return key
         if match["brace"]:
             return variables.get(match["brace"].strip("{}"), match[0])
         if match["space"]:
-            seen = False
+            in_path = False
         if match["colon"]:
-            slash, seen = seen, seen or text[match.end() :].startswith("/")
+            slash, in_path = in_path, in_path or text[match.end() :].startswith("/")
             return "/" if slash else ":"
         return match[0]
 
@@ -209,6 +209,7 @@ def _parts(words: list[str]) -> Iterator[_Part]:
 
 
 def _options(words: list[str], place: int) -> tuple[int, tuple[str, ...]]:
+    """Return where the options end that begin at `place`, and the options."""
     start = place
     while place < len(words) and words[place].startswith("-"):
         place += 1
@@ -227,11 +228,12 @@ def _sources(locations: tuple[str, ...], options: str) -> Iterator[tuple[str, st
     fstype = pairs.get("fstype") or "nfs"
     if fstype not in TYPES:
         return
-    asked = ",".join(name if value is None else f"{name}={value}" for name, value in pairs.pairs)
-    asked = ",".join(option for option in asked.split(",") if not re.match(_OWN, option))
+    written = (name if value is None else f"{name}={value}" for name, value in pairs.pairs)
+    words = ",".join(written).split(",")
+    mount_options = ",".join(word for word in words if not re.match(_OWN, word))
     for location in locations:
         hosts, _, path = unquote(location).partition(":/")
         if not hosts and path.startswith("/") and fstype in SMB:
-            yield f"/{path}", asked, fstype
+            yield f"/{path}", mount_options, fstype
         for host in hosts.split(",") if hosts else ():
-            yield f"{re.sub(_WEIGHT, '', host)}:/{path}", asked, fstype
+            yield f"{re.sub(_WEIGHT, '', host)}:/{path}", mount_options, fstype
