@@ -140,6 +140,31 @@ class _Part:
     options: tuple[str, ...]
     locations: tuple[str, ...]
 
+    @property
+    def without_server(self) -> str | None:
+        """The first location that lacks a host; None where each has its hosts, or is local (":/dev/sdb1")."""
+        for location in self.locations:
+            hosts, separator, _ = unquote(location).partition(":/")
+            if not location.startswith(":") and not (separator and all(hosts.split(","))):
+                return location
+        return None
+
+    def sources(self, options: str) -> Iterator[tuple[str, str, str]]:
+        """Yield the sources of network mounts, the options that reach mount(8), and the type."""
+        pairs = parse_options(options)
+        fstype = pairs.get("fstype") or "nfs"
+        if fstype not in TYPES:
+            return
+        written = (name if value is None else f"{name}={value}" for name, value in pairs.pairs)
+        words = ",".join(written).split(",")
+        mount_options = ",".join(word for word in words if not re.match(_OWN, word))
+        for location in self.locations:
+            hosts, _, path = unquote(location).partition(":/")
+            if not hosts and path.startswith("/") and fstype in SMB:
+                yield f"/{path}", mount_options, fstype
+            for host in hosts.split(",") if hosts else ():
+                yield f"{re.sub(_WEIGHT, '', host)}:/{path}", mount_options, fstype
+
 
 def mount_requests(
     entry: MapEntry, auto: AutoMap, variables: Mapping[str, str]
@@ -158,7 +183,7 @@ def mount_requests(
     base = entry.key if direct else f"{auto.point}/{entry.key}"
     requests: list[Request | ParseError] = []
     for part in _parts(words):
-        bad = next((location for location in part.locations if not _has_server(location)), None)
+        bad = part.without_server
         if bad is not None or not part.locations:
             what = "no location" if bad is None else f"a location without a server: {quoted(bad)}"
             return (ParseError(entry.file, entry.line, f"{what}, in the entry of {quoted(entry.key)}"),)
@@ -166,7 +191,7 @@ def mount_requests(
         options = ",".join(option for option in (auto.options, *part.options) if option)
         requests += [
             Request(source, point, mount_options, entry.file, entry.line, wildcard, fstype, Maker.AUTOFS)
-            for source, mount_options, fstype in _sources(part.locations, options)
+            for source, mount_options, fstype in part.sources(options)
         ]
     return tuple(requests)
 
@@ -214,26 +239,3 @@ def _options(words: list[str], place: int) -> tuple[int, tuple[str, ...]]:
     while place < len(words) and words[place].startswith("-"):
         place += 1
     return place, tuple(unquote(word[1:]) for word in words[start:place])
-
-
-def _has_server(location: str) -> bool:
-    """Tell whether a location names all its hosts, or is a local path behind a colon."""
-    hosts, separator, _ = unquote(location).partition(":/")
-    return location.startswith(":") or (bool(separator) and all(hosts.split(",")))
-
-
-def _sources(locations: tuple[str, ...], options: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the sources of network mounts, the options that reach mount(8), and the type."""
-    pairs = parse_options(options)
-    fstype = pairs.get("fstype") or "nfs"
-    if fstype not in TYPES:
-        return
-    written = (name if value is None else f"{name}={value}" for name, value in pairs.pairs)
-    words = ",".join(written).split(",")
-    mount_options = ",".join(word for word in words if not re.match(_OWN, word))
-    for location in locations:
-        hosts, _, path = unquote(location).partition(":/")
-        if not hosts and path.startswith("/") and fstype in SMB:
-            yield f"/{path}", mount_options, fstype
-        for host in hosts.split(",") if hosts else ():
-            yield f"{re.sub(_WEIGHT, '', host)}:/{path}", mount_options, fstype
