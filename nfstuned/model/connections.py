@@ -106,7 +106,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """How the kernel's nfs_client of a group is told from others, to see that it is gone."""
+    """What tells the kernel's nfs_client of a group from others, to see that it is gone."""
 
     version: int
     address: str
@@ -156,7 +156,7 @@ class Left:
 class Hands(Protocol):
     """Who carries out a remount. What it says of success is not believed: `mounted` is asked afterwards.
 
-    Each call ends within a deadline, and returns "" or why it came to nothing.
+    Each call ends within a deadline, and returns "" or why it failed.
     """
 
     def reload(self, plan: RemountPlan) -> str:
@@ -244,7 +244,7 @@ class LivePlan:
 
     @property
     def same(self) -> tuple[object, ...]:
-        """What must not change between a question and its answer."""
+        """What must not change between the question to the user and the answer."""
         return self.points, self.old, self.new, self.spot, self.switch.name, self.switch.names
 
 

@@ -8,7 +8,7 @@ LEAST_KB, MOST_KB = 64, 65536
 """The bounds of every read-ahead that nfstuned writes, in KiB: a 64 KiB page, and four times the largest
 value that a vendor names. The kernel itself has no upper bound."""
 SAMPLE_INTERVAL_S = 60.0
-"""Where nobody says otherwise."""
+"""The default."""
 
 
 @dataclass(frozen=True, slots=True)

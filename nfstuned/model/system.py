@@ -76,7 +76,7 @@ class ImageKernel:
 
 @dataclass(frozen=True, slots=True)
 class NfsUtils:
-    """What the installed mount.nfs does with nfsmount.conf, which hangs on its version."""
+    """What the installed mount.nfs does with nfsmount.conf, which depends on its version."""
 
     version: tuple[int, ...] | None = None
     """None where the program does not tell."""

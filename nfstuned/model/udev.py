@@ -89,11 +89,11 @@ class RuleWriter:
     file: str
     line: int
     value: str
-    """As it is written: "15360", or "%c" for what a program said; "" where a command writes for itself."""
+    """As it is written: "15360", or "%c" for a program's output; "" where a command writes by itself."""
     program: str | None
     """The command that decides the value; None where the rule does."""
     certain: bool
-    """Whether it writes for every NFS superblock; False where that hangs on what only the host knows."""
+    """Whether it writes for every NFS superblock; False where that depends on what only the host knows."""
     passed: bool = False
     """Whether a jump that may be taken passes over it."""
 

@@ -26,24 +26,22 @@ _Value = TypeVar("_Value")
 def parse_line(line: bytes, file: str, number: int) -> Sample | ParseError:
     """Return the sample of a JSON line; a line that holds no sample is its error."""
     try:
-        return _of_document(json.loads(line.decode("utf-8")), line)
+        document = json.loads(line.decode("utf-8"))
+        if not isinstance(document, dict):
+            problem = f"not a JSON object: {_start(line)}"
+        elif document.get("schema") != SCHEMA:
+            problem = f"schema is {_shown(document.get('schema'))}, expected {SCHEMA}"
+        else:
+            return _sample(document)
     except UnicodeDecodeError:
-        return ParseError(file, number, f"not UTF-8: {_start(line)}")
+        problem = f"not UTF-8: {_start(line)}"
     except json.JSONDecodeError as error:
-        why = f"not JSON ({error.msg} at column {error.colno}): {_start(line)}"
-        return ParseError(file, number, why)
+        problem = f"not JSON ({error.msg} at column {error.colno}): {_start(line)}"
     except RecursionError:
-        return ParseError(file, number, f"nested too deep: {_start(line)}")
+        problem = f"nested too deep: {_start(line)}"
     except ValueError as error:
-        return ParseError(file, number, str(error))
-
-
-def _of_document(document: object, line: bytes) -> Sample:
-    if not isinstance(document, dict):
-        raise ValueError(f"not a JSON object: {_start(line)}")  # noqa: TRY004 - the caller reports ValueError
-    if document.get("schema") != SCHEMA:
-        raise ValueError(f"schema is {_shown(document.get('schema'))}, expected {SCHEMA}")
-    return _sample(document)
+        problem = str(error)
+    return ParseError(file, number, problem)
 
 
 def parse_entry(entry: Mapping[str, bytes | str], place: str) -> Sample | ParseError:

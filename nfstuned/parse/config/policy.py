@@ -50,11 +50,11 @@ def prometheus(tables: Tables) -> Prometheus:
 
 def mistakes(tables: Tables, interval_s: float) -> Iterator[str]:
     """Yield what only the tables together get wrong, with the file and the line that set the key last."""
-    meant = prometheus(tables)
-    if meant.listen and not meant.allow_remote and not is_local(meant.listen):
+    metrics = prometheus(tables)
+    if metrics.listen and not metrics.allow_remote and not is_local(metrics.listen):
         yield _problem(tables, "listen", _REMOTE)
-    if meant.wanted and not interval_s:
-        yield _problem(tables, "listen" if meant.listen else "textfile", _NO_SAMPLES)
+    if metrics.wanted and not interval_s:
+        yield _problem(tables, "listen" if metrics.listen else "textfile", _NO_SAMPLES)
 
 
 def _problem(tables: Tables, key: str, allowed: str) -> str:
@@ -171,11 +171,28 @@ class _Checker:
             table = model.model_validate(value)
         except ValidationError as error:
             self.problems.extend(
-                self.document.problem((*path, *detail["loc"]), *_explained(model, detail))
-                for detail in error.errors(include_url=False)
+                self._problem(path, model, detail) for detail in error.errors(include_url=False)
             )
             return None
         return {key: getattr(table, key) for key in table.model_fields_set}
+
+    def _problem(self, path: Path, model: type[BaseModel], detail: Mapping[str, Any]) -> str:
+        """Return the problem that pydantic saw in a table, with what is allowed instead."""
+        names = [part for part in detail["loc"] if isinstance(part, str)]
+        value = detail["input"]
+        for name in names[:-1]:
+            model = _NESTED[model, name]
+        if not names:
+            allowed = "allowed: a table"
+        elif detail["type"] == "extra_forbidden":
+            allowed = _unknown(names[-1], model)
+        else:
+            allowed = f"allowed: {model.model_fields[names[-1]].description}"
+            if detail["type"] == "missing":
+                value, allowed = "", f"missing; {allowed}"
+            elif detail["type"] == "value_error":
+                allowed = str(detail["ctx"]["error"]) or allowed
+        return self.document.problem((*path, *detail["loc"]), value, allowed)
 
     def entries(self) -> list[_Entry]:
         values = self.document.values.get("policy", [])
@@ -192,9 +209,9 @@ class _Checker:
         return entries
 
     def _assignment(self, number: int, entry: dict[str, Any]) -> Assignment:
-        match: MatchTable = entry["match"]
-        meant = Match(match.server, match.export, match.mount_point)
-        return Assignment(meant, entry["profile"], f"policy {number + 1} of {self.document.file}")
+        table: MatchTable = entry["match"]
+        match = Match(table.server, table.export, table.mount_point)
+        return Assignment(match, entry["profile"], f"policy {number + 1} of {self.document.file}")
 
     def layers(self) -> list[Layer]:
         values = self.document.values.get("profile", {})
@@ -216,22 +233,6 @@ class _Checker:
         if "sources" in values:
             values["sources"] = tuple(Source(s.url, s.read, s.keys, s.title) for s in values["sources"])
         return Layer(self.document, name, values)
-
-
-def _explained(model: type[BaseModel], error: Mapping[str, Any]) -> tuple[object, str]:
-    """Return the wrong value of an error of pydantic, and what is allowed instead."""
-    names = [part for part in error["loc"] if isinstance(part, str)]
-    if not names:
-        return error["input"], "allowed: a table"
-    for name in names[:-1]:
-        model = _NESTED[model, name]
-    if error["type"] == "extra_forbidden":
-        return error["input"], _unknown(names[-1], model)
-    allowed = f"allowed: {model.model_fields[names[-1]].description}"
-    if error["type"] == "missing":
-        return "", f"missing; {allowed}"
-    own = str(error["ctx"]["error"]) if error["type"] == "value_error" else ""
-    return error["input"], own or allowed
 
 
 def _unknown(key: str, model: type[BaseModel]) -> str:

@@ -90,7 +90,7 @@ class Inheritance:
 
     def _complete(self, draft: _Draft, base: Profile) -> Profile:
         values = {key: value for key, (value, _) in draft.own.items() if key != _INHERITS}
-        wanted = values.pop("read_ahead_kb", None)
+        read_ahead = values.pop("read_ahead_kb", None)
         # The sources of the base do not stand for the keys that this profile changes.
         changed = draft.own.keys() - {"sources"}
         kept = (
@@ -100,10 +100,10 @@ class Inheritance:
         sources = (*(source for source in kept if source.keys), *values.pop("sources", ()))
         inherits = base.base if base.base in self._builtin and draft.name not in self._builtin else ""
         profile = replace(base, name=draft.name, inherits=inherits, sources=sources, **values)
-        if isinstance(wanted, int):
-            profile = replace(profile, read_ahead=ReadAhead(kb=wanted))
-        elif wanted is not None:
-            profile = replace(profile, read_ahead=ReadAhead(times_rsize=int(wanted.partition("*")[0])))
+        if isinstance(read_ahead, int):
+            profile = replace(profile, read_ahead=ReadAhead(kb=read_ahead))
+        elif read_ahead is not None:
+            profile = replace(profile, read_ahead=ReadAhead(times_rsize=int(read_ahead.partition("*")[0])))
         self._check_limits(draft, profile)
         return profile
 

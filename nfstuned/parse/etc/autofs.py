@@ -140,6 +140,31 @@ class _Part:
     options: tuple[str, ...]
     locations: tuple[str, ...]
 
+    @property
+    def without_server(self) -> str | None:
+        """The first location that lacks a host; None where each has its hosts, or is local (":/dev/sdb1")."""
+        for location in self.locations:
+            hosts, separator, _ = unquote(location).partition(":/")
+            if not location.startswith(":") and not (separator and all(hosts.split(","))):
+                return location
+        return None
+
+    def sources(self, options: str) -> Iterator[tuple[str, str, str]]:
+        """Yield the sources of network mounts, the options that reach mount(8), and the type."""
+        pairs = parse_options(options)
+        fstype = pairs.get("fstype") or "nfs"
+        if fstype not in TYPES:
+            return
+        written = (name if value is None else f"{name}={value}" for name, value in pairs.pairs)
+        words = ",".join(written).split(",")
+        mount_options = ",".join(word for word in words if not re.match(_OWN, word))
+        for location in self.locations:
+            hosts, _, path = unquote(location).partition(":/")
+            if not hosts and path.startswith("/") and fstype in SMB:
+                yield f"/{path}", mount_options, fstype
+            for host in hosts.split(",") if hosts else ():
+                yield f"{re.sub(_WEIGHT, '', host)}:/{path}", mount_options, fstype
+
 
 def mount_requests(
     entry: MapEntry, auto: AutoMap, variables: Mapping[str, str]
@@ -158,33 +183,33 @@ def mount_requests(
     base = entry.key if direct else f"{auto.point}/{entry.key}"
     requests: list[Request | ParseError] = []
     for part in _parts(words):
-        bad = next((location for location in part.locations if not _has_server(location)), None)
+        bad = part.without_server
         if bad is not None or not part.locations:
             what = "no location" if bad is None else f"a location without a server: {quoted(bad)}"
             return (ParseError(entry.file, entry.line, f"{what}, in the entry of {quoted(entry.key)}"),)
         point = (base + part.offset).rstrip("/")
         options = ",".join(option for option in (auto.options, *part.options) if option)
         requests += [
-            Request(source, point, asked, entry.file, entry.line, wildcard, fstype, Maker.AUTOFS)
-            for source, asked, fstype in _sources(part.locations, options)
+            Request(source, point, mount_options, entry.file, entry.line, wildcard, fstype, Maker.AUTOFS)
+            for source, mount_options, fstype in part.sources(options)
         ]
     return tuple(requests)
 
 
 def _expand(text: str, key: str, variables: Mapping[str, str]) -> str:
     """Put in the key and the variables; the colons of a location behind the first `:/` become slashes."""
-    seen = False
+    in_path = False
 
     def replace(match: re.Match[str]) -> str:
-        nonlocal seen
+        nonlocal in_path
         if match["key"]:
             return key
         if match["brace"]:
             return variables.get(match["brace"].strip("{}"), match[0])
         if match["space"]:
-            seen = False
+            in_path = False
         if match["colon"]:
-            slash, seen = seen, seen or text[match.end() :].startswith("/")
+            slash, in_path = in_path, in_path or text[match.end() :].startswith("/")
             return "/" if slash else ":"
         return match[0]
 
@@ -209,29 +234,8 @@ def _parts(words: list[str]) -> Iterator[_Part]:
 
 
 def _options(words: list[str], place: int) -> tuple[int, tuple[str, ...]]:
+    """Return where the options end that begin at `place`, and the options."""
     start = place
     while place < len(words) and words[place].startswith("-"):
         place += 1
     return place, tuple(unquote(word[1:]) for word in words[start:place])
-
-
-def _has_server(location: str) -> bool:
-    """Tell whether a location names all its hosts, or is a local path behind a colon."""
-    hosts, separator, _ = unquote(location).partition(":/")
-    return location.startswith(":") or (bool(separator) and all(hosts.split(",")))
-
-
-def _sources(locations: tuple[str, ...], options: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the sources of network mounts, the options that reach mount(8), and the type."""
-    pairs = parse_options(options)
-    fstype = pairs.get("fstype") or "nfs"
-    if fstype not in TYPES:
-        return
-    asked = ",".join(name if value is None else f"{name}={value}" for name, value in pairs.pairs)
-    asked = ",".join(option for option in asked.split(",") if not re.match(_OWN, option))
-    for location in locations:
-        hosts, _, path = unquote(location).partition(":/")
-        if not hosts and path.startswith("/") and fstype in SMB:
-            yield f"/{path}", asked, fstype
-        for host in hosts.split(",") if hosts else ():
-            yield f"{re.sub(_WEIGHT, '', host)}:/{path}", asked, fstype

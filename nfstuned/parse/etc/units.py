@@ -123,6 +123,7 @@ def _joined_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _request(name: str, values: dict[str, UnitSetting]) -> tuple[Request | ParseError, ...]:
+    """Return the request of a [Mount] section, its error if systemd refuses it, () for other types."""
     what, where = values.get("What"), values.get("Where")
     kind = values["Type"].value if "Type" in values else ""
     if what is None:
@@ -138,9 +139,9 @@ def _request(name: str, values: dict[str, UnitSetting]) -> tuple[Request | Parse
         )
         return (ParseError(what.file, line, message),)
     options = values.get("Options", what)
-    asked = options.value if options is not what else ""
-    made = Request(what.value, clean_path(point), asked, options.file, options.line, fstype=fstype)
-    return (replace(made, maker=Maker.UNIT, guessed=fstype != kind),)
+    text = options.value if options is not what else ""
+    request = Request(what.value, clean_path(point), text, options.file, options.line, fstype=fstype)
+    return (replace(request, maker=Maker.UNIT, guessed=fstype != kind),)
 
 
 def _expand(text: str, specifiers: Mapping[str, str]) -> tuple[str, str]:

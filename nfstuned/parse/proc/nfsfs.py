@@ -46,9 +46,9 @@ def find_volume(text: str, device: str, file: str = VOLUMES) -> Volume | None:
     Newer rows stand further down, so the search goes upwards: it ends at once for a mount just made.
     Raises ParseError when the row of that device cannot be understood.
     """
-    wanted = f" {device} "  # also the FSID can look like a device: the row decides
+    column = f" {device} "  # also the FSID can look like a device: the row decides
     at = len(text)
-    while (at := text.rfind(wanted, 0, at)) >= 0:
+    while (at := text.rfind(column, 0, at)) >= 0:
         start = text.rfind("\n", 0, at) + 1
         end = text.find("\n", at)
         fields = text[start : end if end >= 0 else None].split()

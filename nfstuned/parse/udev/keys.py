@@ -50,6 +50,23 @@ class _Key:
     nonempty: bool = False
     command: bool = False
 
+    @property
+    def alternatives(self) -> str:
+        """The operators as udev names them in a message: "'==', '!=', or '='"."""
+        *most, last = (f"'{operator}'" for operator in self.operators if operator != "-=")
+        return f"{', '.join(most)}{',' if len(most) > 1 else ''} or {last}"
+
+    def check_attribute(self, token: UdevToken) -> tuple[str, ...]:
+        """Return udev's messages about a token's braces; ValueError where they cost the whole rule."""
+        needed = self.attribute in {"needed", "checked"}
+        if (needed and not token.attribute) or (self.attribute == "none" and token.attribute is not None):
+            raise ValueError(f"Invalid attribute for {token.key}.")
+        mistake = find_mistake(token.attribute or "") if self.attribute == "checked" else None
+        if mistake is None:
+            return ()
+        at, hint = mistake
+        return (f'Invalid attribute "{token.attribute}" for {token.key} (char {at}: {hint}), ignoring.',)
+
 
 _COMMAND = {"=": "==", "+=": "==", ":=": "=="}
 _SYSFS = _Key(("==", "!=", "="), "checked", {"+=": "=", ":=": "="}, checked=True)
@@ -90,12 +107,12 @@ def check_token(token: UdevToken) -> tuple[UdevToken | None, tuple[str, ...]]:
         raise ValueError(f"Invalid key '{token.key}'.")
     if token.ignore_case and (not token.is_match or key.command):
         raise ValueError(f"Invalid prefix 'i' for '{token.key}'.")
-    messages = _check_attribute(token, key)
+    messages = key.check_attribute(token)
     operator = key.assumed.get(token.operator) or key.silent.get(token.operator) or token.operator
     if operator not in key.operators:
         raise ValueError(f"Invalid operator for {token.key}.")
     if token.operator in key.assumed:
-        messages += (f"{token.key} key takes {_alternatives(key.operators)} operator, assuming '='.",)
+        messages += (f"{token.key} key takes {key.alternatives} operator, assuming '='.",)
     token = replace(token, operator=operator)
     if key.checked and (key.command or not token.is_match):
         messages += _check_value(token, nonempty=key.nonempty)
@@ -110,24 +127,6 @@ def check_token(token: UdevToken) -> tuple[UdevToken | None, tuple[str, ...]]:
 
 class _PassedOverError(Exception):
     """udev uses the rule without this token."""
-
-
-def _alternatives(operators: tuple[str, ...]) -> str:
-    *most, last = (f"'{operator}'" for operator in operators if operator != "-=")
-    return f"{', '.join(most)}{',' if len(most) > 1 else ''} or {last}"
-
-
-def _check_attribute(token: UdevToken, key: _Key) -> tuple[str, ...]:
-    present = token.attribute is not None
-    if (present and key.attribute == "none") or (
-        not token.attribute and key.attribute in {"needed", "checked"}
-    ):
-        raise ValueError(f"Invalid attribute for {token.key}.")
-    mistake = find_mistake(token.attribute or "") if key.attribute == "checked" else None
-    if mistake is None:
-        return ()
-    at, hint = mistake
-    return (f'Invalid attribute "{token.attribute}" for {token.key} (char {at}: {hint}), ignoring.',)
 
 
 def _check_value(token: UdevToken, *, nonempty: bool) -> tuple[str, ...]:
