@@ -20,7 +20,7 @@ from nfstuned.host.look.host import observe
 from nfstuned.host.look.nfsmount import observe_nfs_utils
 from nfstuned.host.network.ask import Questions
 from nfstuned.host.root import FSTAB, WitnessRoot
-from nfstuned.model.change import Change, Kind, settled
+from nfstuned.model.change import Change, ChangeKind, settled
 from nfstuned.model.facts import Network
 from nfstuned.model.mounts import Result, Snapshot
 from nfstuned.parse.etc.nfsmount import PERSISTED
@@ -137,7 +137,7 @@ class PersistWay(Way[DropInEdit]):
             return None
         has = {} if original is None else sections(original.data.decode("utf-8", "surrogateescape"))
         if has is None:
-            foreign = Change(Kind.PERSIST, PERSISTED, None, None, Result.FAILED, FOREIGN)
+            foreign = Change(ChangeKind.PERSIST, PERSISTED, None, None, Result.FAILED, FOREIGN)
             return Plan((foreign,), DropInEdit(original, {}), nothing, todo=False)
         held = Held(has, self._prune)
         plan = self._plan(held)

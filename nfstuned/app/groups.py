@@ -17,7 +17,7 @@ from nfstuned.host.files.replace import locked
 from nfstuned.host.look.host import observe
 from nfstuned.host.network.ask import Questions
 from nfstuned.host.network.reach import Place
-from nfstuned.model.change import Change, Kind, settled
+from nfstuned.model.change import Change, ChangeKind, settled
 from nfstuned.model.connections import ConnectionHands, Hands, Left, LivePlan, RemountPlan, Sight, SwitchSeen
 from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Need
@@ -118,7 +118,7 @@ class RemountWay(Way[tuple[Again, ...]]):
         return Plan(
             (
                 *(change for again in plans for change in remount.planned(again.plan)),
-                *_left(Kind.REMOUNT, lefts),
+                *_left(ChangeKind.REMOUNT, lefts),
             ),
             plans,
             "Nothing to do: the mounts have the nconnect that their profiles and files ask for.",
@@ -165,7 +165,7 @@ class LiveWay(Way[tuple[LivePlan, ...]]):
         plans = tuple(plan for plan in drawn if isinstance(plan, LivePlan))
         lefts = [plan for plan in drawn if isinstance(plan, Left)]
         return Plan(
-            (*(change for plan in plans for change in live.planned(plan)), *_left(Kind.LIVE, lefts)),
+            (*(change for plan in plans for change in live.planned(plan)), *_left(ChangeKind.LIVE, lefts)),
             plans,
             "Nothing to do: the mounts have the connections that their profiles and files ask for.",
             todo=bool(plans),
@@ -213,7 +213,7 @@ def _failures(wish: GroupWish) -> frozenset[Result]:
     return frozenset({Result.FAILED}) if wish.point is None else _SKIPPED_TOO
 
 
-def _left(kind: Kind, lefts: Sequence[Left]) -> tuple[Change, ...]:
+def _left(kind: ChangeKind, lefts: Sequence[Left]) -> tuple[Change, ...]:
     return tuple(
         Change(kind, point, left.old, left.new, left.result, left.reason)
         for left in lefts

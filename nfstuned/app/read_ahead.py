@@ -11,7 +11,7 @@ from nfstuned.host.change.read_ahead import apply, undo
 from nfstuned.host.change.state import State
 from nfstuned.host.look.host import observe
 from nfstuned.host.root import Root
-from nfstuned.model.change import Change, Kind
+from nfstuned.model.change import Change, ChangeKind
 from nfstuned.model.mounts import Outcome, Result, Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.parse.fields import count
@@ -81,7 +81,7 @@ def _snapshot(root: Root, talk: Talk) -> Snapshot:
 def _changes(outcomes: Sequence[Outcome]) -> tuple[Change, ...]:
     return tuple(
         Change(
-            Kind.READ_AHEAD,
+            ChangeKind.READ_AHEAD,
             outcome.action.target,
             outcome.action.old_kb,
             outcome.action.new_kb,

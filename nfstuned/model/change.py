@@ -12,7 +12,7 @@ from nfstuned.model.mounts import Result
 from nfstuned.model.system import Unit
 
 
-class Kind(str, Enum):
+class ChangeKind(str, Enum):
     """What a change is about, as it is called in JSON."""
 
     READ_AHEAD = "read-ahead"
@@ -45,7 +45,7 @@ class ShellCommand:
 class Change:
     """A value that a command changes, or leaves as it is, and why."""
 
-    kind: Kind
+    kind: ChangeKind
     target: str
     """For people: a mount point, a server, a unit, or a file with a line."""
     old: str | int | None

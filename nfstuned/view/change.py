@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 
-from nfstuned.model.change import Change, Kind, ShellCommand
+from nfstuned.model.change import Change, ChangeKind, ShellCommand
 from nfstuned.model.connections import LivePlan, RemountPlan
 from nfstuned.model.mounts import Result
 from nfstuned.parse.fields import count
 from nfstuned.view.words import NONE, Document, printable, text
 
 SWITCHES = "/sys/kernel/sunrpc/xprt-switches"
-_IMAGE = frozenset({Kind.SERVICE, Kind.RULE, Kind.SECTION, Kind.PARAMETER, Kind.FILE})
+_IMAGE = frozenset(
+    {ChangeKind.SERVICE, ChangeKind.RULE, ChangeKind.SECTION, ChangeKind.PARAMETER, ChangeKind.FILE}
+)
 _UNENDED = "\\ No newline at end of file"
 
 
@@ -28,7 +30,7 @@ def bake_document(root: str, changes: Sequence[Change]) -> Document:
 
 def _action(change: Change) -> Document:
     action: Document = {"kind": change.kind.value, "target": change.target}
-    if change.kind is Kind.FSTAB:
+    if change.kind is ChangeKind.FSTAB:
         action["mount_point"] = change.place
     elif change.kind in _IMAGE:
         action["path"] = change.place or None
@@ -36,7 +38,7 @@ def _action(change: Change) -> Document:
     if command is not None:
         reason = f"{reason}; to finish: {_sudo(command)}"
     action |= {"old": change.old, "new": change.new, "outcome": change.result.value, "reason": reason}
-    if change.kind in {Kind.REMOUNT, Kind.LIVE}:
+    if change.kind in {ChangeKind.REMOUNT, ChangeKind.LIVE}:
         action |= {"mounted": change.mounted, "command": None if command is None else str(command)}
     return action
 
@@ -50,17 +52,17 @@ def cells(change: Change) -> tuple[str, ...]:
 def _what(change: Change) -> str:
     kind = change.kind
     old, new = ("none" if value is None else value for value in (change.old, change.new))
-    if kind is Kind.READ_AHEAD:
+    if kind is ChangeKind.READ_AHEAD:
         return f"read-ahead {old} -> {new} KiB"
-    if kind is Kind.LIVE:
+    if kind is ChangeKind.LIVE:
         return f"connections {old} -> {new}"
-    if kind is Kind.FSTAB:
+    if kind is ChangeKind.FSTAB:
         return f"{printable(change.place)} nconnect {old} -> {new}"
-    if kind is Kind.PERSIST and old == new:
+    if kind is ChangeKind.PERSIST and old == new:
         return NONE
-    if kind in {Kind.PERSIST, Kind.REMOUNT}:
+    if kind in {ChangeKind.PERSIST, ChangeKind.REMOUNT}:
         return f"nconnect {old} -> {new}"
-    if kind is Kind.FILE:
+    if kind is ChangeKind.FILE:
         return printable(text(change.new))
     about = f"{kind.value} {change.target}"
     return printable(about if old == new else f"{about} {old} -> {new}")

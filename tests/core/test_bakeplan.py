@@ -16,7 +16,7 @@ from nfstuned.core.image.bake import (
     wanted_service,
 )
 from nfstuned.core.nconnect.persist import with_sections
-from nfstuned.model.change import Change, ImageService, Kind, Wanted
+from nfstuned.model.change import Change, ChangeKind, ImageService, Wanted
 from nfstuned.model.files import Link, Placement, Step
 from nfstuned.model.mounts import Result
 from nfstuned.model.system import Unit
@@ -28,14 +28,14 @@ LINK = "etc/systemd/system/multi-user.target.wants/nfstuned.service"
 INSTALLED = Unit(installed=True)
 
 
-def told(changes: tuple[Change, ...]) -> list[tuple[Kind, str, Result]]:
+def told(changes: tuple[Change, ...]) -> list[tuple[ChangeKind, str, Result]]:
     return [(one.kind, one.target, one.result) for one in changes]
 
 
 def test_the_service_is_started_by_what_its_unit_names() -> None:
     wanted = wanted_service(ImageService(INSTALLED, UNIT, TEXT))
     assert wanted.contents == {LINK: Link(f"/{UNIT}")}
-    assert told(wanted.changes) == [(Kind.SERVICE, SERVICE, Result.PLANNED)]
+    assert told(wanted.changes) == [(ChangeKind.SERVICE, SERVICE, Result.PLANNED)]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_unit_that_names_no_target_is_not_started(install: str) -> None:
     wanted = wanted_service(ImageService(INSTALLED, UNIT, install))
     assert (dict(wanted.contents), told(wanted.changes)) == (
         {},
-        [(Kind.SERVICE, SERVICE, Result.FAILED)],
+        [(ChangeKind.SERVICE, SERVICE, Result.FAILED)],
     )
 
 
@@ -96,7 +96,7 @@ def test_a_service_that_a_preset_will_start_has_to_be_masked() -> None:
 
 
 def section(name: str, old: int | None, new: int | None, result: Result = Result.PLANNED) -> Change:
-    return Change(Kind.PERSIST, name, old, new, result, "why")
+    return Change(ChangeKind.PERSIST, name, old, new, result, "why")
 
 
 def test_sections_are_told_against_what_is_really_there() -> None:
@@ -114,12 +114,12 @@ def test_sections_are_told_against_what_is_really_there() -> None:
 def test_a_drop_in_without_sections_goes_as_a_file() -> None:
     wanted = wanted_sections((), {}, {"a": 8}, None)
     steps = (Placement(PERSISTED[1:], Step.REMOVE),)
-    assert told(settled(wanted, steps, Result.DONE)) == [(Kind.FILE, PERSISTED, Result.DONE)]
+    assert told(settled(wanted, steps, Result.DONE)) == [(ChangeKind.FILE, PERSISTED, Result.DONE)]
 
 
 def test_a_change_comes_to_what_its_file_does() -> None:
     def change(path: str) -> Change:
-        return Change(Kind.PARAMETER, path, 1, 2, Result.PLANNED, "why", f"/{path}")
+        return Change(ChangeKind.PARAMETER, path, 1, 2, Result.PLANNED, "why", f"/{path}")
 
     names = ("written", "same", "refused")
     wanted = together(Wanted((change(name),), {name: b""}) for name in names)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.model.change import Change, Kind
+from nfstuned.model.change import Change, ChangeKind
 from nfstuned.model.mounts import Result
 from nfstuned.model.policy import Policy, Profile, ReadAhead, Source
 from nfstuned.model.status import StatusRow
@@ -31,7 +31,7 @@ ROW = StatusRow(
     connections=4,
     nconnect_max=4,
 )
-CHANGE = Change(Kind.READ_AHEAD, "/mnt/a", 128, 15360, Result.DONE, "because")
+CHANGE = Change(ChangeKind.READ_AHEAD, "/mnt/a", 128, 15360, Result.DONE, "because")
 
 
 LOWER = replace(ROW, lower=True)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from nfstuned.core.rules.nfs2_connections import SESSION_SLOTS, SLOT_TABLE, crowd
 from nfstuned.core.rules.parameters import lasting, new_file
 from nfstuned.core.udev.mask import is_default, set_by_administrator
-from nfstuned.model.change import Change, ImageService, Kind, Wanted
+from nfstuned.model.change import Change, ChangeKind, ImageService, Wanted
 from nfstuned.model.facts import Facts
 from nfstuned.model.files import Content, Link, Placement, Step
 from nfstuned.model.masks import BAKED, NFS_RULES
@@ -58,16 +58,18 @@ def wanted_service(service: ImageService) -> Wanted:
     Where something starts it already there is nothing to do; a mask is somebody's decision.
     """
     if service.unit.masked:
-        return _refused(Kind.SERVICE, SERVICE, _MASKED, "masked", "enabled")
+        return _refused(ChangeKind.SERVICE, SERVICE, _MASKED, "masked", "enabled")
     if not service.path:
-        return _refused(Kind.SERVICE, SERVICE, _ABSENT, "not installed", "enabled")
+        return _refused(ChangeKind.SERVICE, SERVICE, _ABSENT, "not installed", "enabled")
     if service.unit.enabled:
         return Wanted()
     links = {f"{UNITS}/{folder}/{SERVICE}": Link("/" + service.path) for folder in _install(service)}
     if not links:
-        return _refused(Kind.SERVICE, SERVICE, _NO_TARGET.format("/" + service.path), "disabled", "enabled")
+        return _refused(
+            ChangeKind.SERVICE, SERVICE, _NO_TARGET.format("/" + service.path), "disabled", "enabled"
+        )
     changes = tuple(
-        Change(Kind.SERVICE, SERVICE, "disabled", "enabled", Result.PLANNED, _by(path), "/" + path)
+        Change(ChangeKind.SERVICE, SERVICE, "disabled", "enabled", Result.PLANNED, _by(path), "/" + path)
         for path in links
     )
     return Wanted(changes, links)
@@ -79,11 +81,11 @@ def wanted_rule(text: bytes, *, has_awk: bool, linked: bool, starts: bool) -> Wa
     `starts` says that something starts the service as well, and `linked` that it is a link of the image's.
     """
     if not has_awk:
-        return _refused(Kind.RULE, "read-ahead", _NO_AWK, None, "15360 KiB")
+        return _refused(ChangeKind.RULE, "read-ahead", _NO_AWK, None, "15360 KiB")
     reason = "every NFS mount gets it, whatever its server is"
-    rule = Change(Kind.RULE, "read-ahead", None, "15360 KiB", Result.PLANNED, reason, "/" + RULE)
+    rule = Change(ChangeKind.RULE, "read-ahead", None, "15360 KiB", Result.PLANNED, reason, "/" + RULE)
     why = _BESIDE if linked else _PRESET
-    beside = Change(Kind.SERVICE, SERVICE, "enabled", "enabled", Result.SKIPPED, why)
+    beside = Change(ChangeKind.SERVICE, SERVICE, "enabled", "enabled", Result.SKIPPED, why)
     return Wanted((rule, beside) if starts else (rule,), {RULE: text})
 
 
@@ -97,7 +99,7 @@ def wanted_mask(facts: Facts) -> Wanted:
         return Wanted()
     path = f"{RULES}/{NFS_RULES}"
     reason = f"{stock[0].path} would write 128 KiB first"
-    change = Change(Kind.RULE, NFS_RULES, "in force", "masked", Result.PLANNED, reason, "/" + path)
+    change = Change(ChangeKind.RULE, NFS_RULES, "in force", "masked", Result.PLANNED, reason, "/" + path)
     return Wanted((change,), {path: BAKED.encode()})
 
 
@@ -115,7 +117,7 @@ def wanted_parameters(facts: Facts) -> Wanted:
             continue
         users, place = crowded.users[0].subject, new_file(facts, wish)
         change = Change(
-            Kind.PARAMETER,
+            ChangeKind.PARAMETER,
             wish.name,
             crowded.value,
             int(wish.value),
@@ -223,7 +225,7 @@ def _of_wishes(wanted: Wanted, by_path: Mapping[str, Placement], result: Result)
 
 def _gone(placement: Placement, new: str | None, result: Result, reason: str) -> Change:
     path = f"/{placement.path}"
-    return Change(Kind.FILE, path, None, new, result, reason, path)
+    return Change(ChangeKind.FILE, path, None, new, result, reason, path)
 
 
 def _install(service: ImageService) -> Iterator[str]:
@@ -245,8 +247,8 @@ def _by(path: str) -> str:
 
 def _section(name: str, numbers: tuple[str | int | None, ...], result: Result, reason: str) -> Change:
     old, new = numbers
-    return Change(Kind.SECTION, name, old, new, result, reason, PERSISTED)
+    return Change(ChangeKind.SECTION, name, old, new, result, reason, PERSISTED)
 
 
-def _refused(kind: Kind, target: str, reason: str, old: str | None, new: str) -> Wanted:
+def _refused(kind: ChangeKind, target: str, reason: str, old: str | None, new: str) -> Wanted:
     return Wanted((Change(kind, target, old, new, Result.FAILED, reason),))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from nfstuned.core.nconnect.against import Refusal, contrary, refusal
 from nfstuned.core.nconnect.fstab_members import FstabEntry, Mounts, ServerUsers, servers
 from nfstuned.core.nconnect.groups import allowed
-from nfstuned.model.change import Change, Kind
+from nfstuned.model.change import Change, ChangeKind
 from nfstuned.model.facts import Facts, Network, Target
 from nfstuned.model.mounts import FSTAB, Result
 
@@ -53,7 +53,7 @@ def _of_server(server: ServerUsers, facts: Facts) -> Iterator[tuple[int, Change]
         yield (
             entry.line,
             Change(
-                kind=Kind.FSTAB,
+                kind=ChangeKind.FSTAB,
                 target=f"{FSTAB}:{entry.line}",
                 old=entry.asked,
                 new=count,

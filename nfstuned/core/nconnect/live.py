@@ -18,7 +18,7 @@ from nfstuned.core.nconnect.first_mount import some
 from nfstuned.core.nconnect.groups import Groups, members
 from nfstuned.core.policy.endpoint import NFS_PORT
 from nfstuned.errors import ParseError
-from nfstuned.model.change import Change, Kind
+from nfstuned.model.change import Change, ChangeKind
 from nfstuned.model.connections import ConnectionHands, Left, LivePlan, Sight, Spot, SwitchSeen, Xprt
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.kernel import Transport
@@ -246,7 +246,8 @@ class _Run:
 def planned(plan: LivePlan) -> tuple[Change, ...]:
     """Return the mounts of a plan before it is carried out."""
     return tuple(
-        Change(Kind.LIVE, point, plan.old, plan.new, Result.PLANNED, plan.reason) for point in plan.points
+        Change(ChangeKind.LIVE, point, plan.old, plan.new, Result.PLANNED, plan.reason)
+        for point in plan.points
     )
 
 

@@ -20,7 +20,7 @@ from nfstuned.core.mounts.requests import options
 from nfstuned.core.nconnect.against import Refusal, against
 from nfstuned.core.nconnect.fstab import common
 from nfstuned.core.nconnect.persist_members import SectionUse, Uses, by_conf, servers, unmatched, unnamed
-from nfstuned.model.change import Change, Kind
+from nfstuned.model.change import Change, ChangeKind
 from nfstuned.model.facts import Facts, Network
 from nfstuned.model.kernel import decimal
 from nfstuned.model.mounts import Result
@@ -309,8 +309,8 @@ def _change(verdict: SectionVerdict, old: int | None) -> Change | None:
     """Return what becomes of a section; None where nothing does, and nothing has to be said."""
     name, reason = verdict.name, verdict.reason
     if verdict.fate is Fate.DROP and old is not None:
-        return Change(Kind.PERSIST, name, old, None, Result.PLANNED, reason)
+        return Change(ChangeKind.PERSIST, name, old, None, Result.PLANNED, reason)
     if verdict.number is None or old == verdict.number:
         return None
     result = Result.PLANNED if verdict.fate is Fate.WRITE else verdict.result
-    return Change(Kind.PERSIST, name, old, verdict.number, result, reason)
+    return Change(ChangeKind.PERSIST, name, old, verdict.number, result, reason)

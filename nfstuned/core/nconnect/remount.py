@@ -16,7 +16,7 @@ from nfstuned.core.nconnect import busy as remountchecks
 from nfstuned.core.nconnect.case import Case, automatic, goal, in_sight, makes
 from nfstuned.core.nconnect.first_mount import depth, lies_in, making, options_again, some
 from nfstuned.core.nconnect.groups import Groups, groups, was_recorded
-from nfstuned.model.change import Change, Kind, ShellCommand
+from nfstuned.model.change import Change, ChangeKind, ShellCommand
 from nfstuned.model.connections import Connections, Hands, Left, Part, RemountPlan, Sight
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.mounts import Maker, Result
@@ -248,4 +248,4 @@ def planned(plan: RemountPlan) -> tuple[Change, ...]:
 
 
 def _change(part: Part, plan: RemountPlan) -> Change:
-    return Change(Kind.REMOUNT, part.point, plan.old, plan.new, Result.PLANNED, plan.reason)
+    return Change(ChangeKind.REMOUNT, part.point, plan.old, plan.new, Result.PLANNED, plan.reason)
