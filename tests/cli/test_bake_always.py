@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from nfstuned.core.nconnect.persist import with_sections
 from nfstuned.host.files import installed as files
+from nfstuned.host.files.whole import write_new
 from tests.cli.baked import (
     DROP_IN,
     RECORD,
@@ -114,15 +115,14 @@ def test_a_disk_that_is_full_is_told_and_what_was_written_can_be_taken_back(
     """Five are written: the record, three files, and the record again."""
     before = everything(image.tree)
     calls = iter(range(100))
-    real = files._write  # noqa: SLF001 - the one place where a disk can be full
 
     def full(place: int, name: str, data: bytes) -> None:
         if next(calls) == write:
             raise OSError(28, "No space left on device", name)
-        real(place, name, data)
+        write_new(place, name, data)
 
     with monkeypatch.context() as broken:
-        broken.setattr(files, "_write", full)
+        broken.setattr(files, "write_new", full)
         run = image.run("bake", "--format", "json")
     failed = [one for one in run.document["actions"] if one["outcome"] == "failed"]
     assert "No space left on device: run it again when that is mended" in run.err

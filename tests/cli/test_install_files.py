@@ -16,6 +16,7 @@ import pytest
 from nfstuned.cli.install_files import LIST
 from nfstuned.host.files import installed as files
 from nfstuned.host.files.installed import contents
+from nfstuned.host.files.whole import write_new
 from nfstuned.model.files import FILES
 from tests.cli.conftest import REPOSITORY, Host
 from tests.users import NOBODY, rights_of
@@ -188,11 +189,10 @@ def test_a_disk_that_is_full_at_any_write_leaves_nothing_that_cannot_be_taken_ba
     def full(place: int, name: str, data: bytes) -> None:
         if next(calls) == write:
             raise OSError(28, "No space left on device", name)
-        real(place, name, data)
+        write_new(place, name, data)
 
-    real = files._write  # noqa: SLF001 - the one place where a disk can be full
     with monkeypatch.context() as broken:
-        broken.setattr(files, "_write", full)
+        broken.setattr(files, "write_new", full)
         run = older.run("install-files")
     assert (run.status, run.out) == (1, "")
     assert re.match(r"/usr/local/lib/\S+: No space left on device: run it again", run.err)
