@@ -8,7 +8,6 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Container
-from types import FrameType
 
 from nfstuned.daemon.metrics import MetricsOnDemand
 from nfstuned.daemon.persister import Persister
@@ -20,6 +19,7 @@ from nfstuned.host.change.state import State
 from nfstuned.host.config import builtin_policy, find_files
 from nfstuned.host.config_child import Child, start_load
 from nfstuned.host.events import EventsLostError, KernelEvents, MountTable, UdevEvents, Writes
+from nfstuned.host.process import leave_to_wakeup
 from nfstuned.host.root import Root
 from nfstuned.host.service import notify, reloading, watchdog_s
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
@@ -261,7 +261,7 @@ class Daemon:
         self._sender = sender
         signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, _ignore)
+            signal.signal(number, leave_to_wakeup)
         return receiver
 
     def _serve_signals(self) -> None:
@@ -280,7 +280,3 @@ class Daemon:
         if policy is not None and policy.restore_on_stop:
             self._tuner.restore()
         self._journal.send(Message.STOPPED, "stopped", Priority.INFO, reason=self._reason)
-
-
-def _ignore(_number: int, _frame: FrameType | None) -> None:
-    """Let the wakeup descriptor tell: nothing may run between two lines of the loop."""

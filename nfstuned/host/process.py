@@ -1,4 +1,4 @@
-"""This process: the size of its pages in memory, and when Python collects cycles."""
+"""This process: the size of its pages in memory, when Python collects cycles, and signals."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ctypes
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from types import FrameType
 
 _PR_SET_THP_DISABLE = 41
 
@@ -17,6 +18,10 @@ def without_huge_pages() -> None:
     """
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_THP_DISABLE, 1, 0, 0, 0)
+
+
+def leave_to_wakeup(_number: int, _frame: FrameType | None) -> None:
+    """Handle a signal by doing nothing: the wakeup descriptor tells of it, and nothing is interrupted."""
 
 
 @contextmanager

@@ -13,6 +13,8 @@ from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any, final
 
+from nfstuned.host.process import leave_to_wakeup
+
 _ENTER = b"\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[H\x1b[2J"
 """The alternate screen, without a cursor, and without a line that is too long becoming two (console_codes(4),
 xterm's ctlseqs)."""
@@ -55,7 +57,7 @@ class Tty:
             end.setblocking(False)
         self._wakeup = signal.set_wakeup_fd(self._sender.fileno(), warn_on_full_buffer=False)
         for number in SIGNALS:
-            self._handlers[number] = signal.signal(number, _ignore)
+            self._handlers[number] = signal.signal(number, leave_to_wakeup)
         try:
             self.take()
         except BaseException:
@@ -157,12 +159,8 @@ class Tty:
         self.give_back()
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)
-        signal.signal(signal.SIGTSTP, _ignore)
+        signal.signal(signal.SIGTSTP, leave_to_wakeup)
 
     def _write(self, data: bytes) -> None:
         while data:
             data = data[os.write(self._display, data) :]
-
-
-def _ignore(_number: int, _frame: FrameType | None) -> None:
-    """Let the wakeup descriptor tell: nothing may run in the middle of a line that is drawn."""

@@ -10,7 +10,6 @@ disk, because the next text follows in a minute; `output` keeps what a person's 
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 from collections.abc import Iterator
@@ -82,6 +81,8 @@ def rename(place: int, new: str, name: str) -> None:
 
 def exchange(place: int, new: str, name: str) -> bool:
     """Exchange two names in the folder `place`; return False where that is not possible. Raises OSError."""
+    import ctypes  # noqa: PLC0415 - udev's masks do without, and mounts at boot wait for them
+
     libc = ctypes.CDLL(None, use_errno=True)
     try:
         call = libc.renameat2

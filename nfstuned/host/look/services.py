@@ -76,20 +76,18 @@ def observe_tls(root: Root, *, image: bool) -> Tls:
     """
     watchdog = observe_unit(root, WATCHDOG, image=image)
     helped = watchdog.installed or bool(root.names(STUNNELS))
+    listening: frozenset[int] | None = None
+    if helped and not image:
+        # A busy server has a hundred thousand sockets: they are only read where a tunnel may be, and in the
+        # network namespace of init's mounts.
+        listening = parse_listening(root.read_or_empty(f"{root.view}/net/tcp"))
+        if listening is not None:
+            listening |= parse_listening(root.read_or_empty(f"{root.view}/net/tcp6")) or frozenset()
     return Tls(
         watchdog=watchdog,
-        # A busy server has a hundred thousand sockets: they are only read where a tunnel may be.
-        listening=_listening(root) if helped and not image else None,
+        listening=listening,
         overrides=_overrides(root, image=image),
     )
-
-
-def _listening(root: Root) -> frozenset[int] | None:
-    """Return the ports on which something listens in the network namespace of init's mounts."""
-    ports = parse_listening(root.read_or_empty(f"{root.view}/net/tcp"))
-    if ports is None:
-        return None
-    return ports | (parse_listening(root.read_or_empty(f"{root.view}/net/tcp6")) or frozenset())
 
 
 def _overrides(root: Root, *, image: bool) -> tuple[Override, ...]:

@@ -8,7 +8,7 @@ root have nothing but a name, which the kernel prints without asking the server.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from nfstuned.host.look.nfsmount import below
@@ -107,11 +107,14 @@ def path_uses(root: Root, nodes: Sequence[MountNode]) -> tuple[PathUse, ...]:
         name: root.read_or_empty(f"sys/block/{name}/loop/backing_file").strip("\n")
         for name in root.names("sys/block")
     }
+    mounted = [node.point for node in nodes if node.fstype in _NETWORK]
+    exports = [name for name in _EXPORTS if not below("/" + name, mounted)]
+    exported = dict.fromkeys(path for name in exports for path in parse_exports(root.read_or_empty(name)))
     overlays = [node for node in nodes if node.fstype == "overlay"]
     return (
         *(PathUse(path, f"{path} is swapped to") for path in swaps),
         *(PathUse(path, f"/dev/{name} is made of {path}") for name, path in loops.items() if path),
-        *(PathUse(path, f"this host's NFS server exports {path}") for path in _exported(root, nodes)),
+        *(PathUse(path, f"this host's NFS server exports {path}") for path in exported),
         *(
             PathUse(path, f"a socket is bound to {path}")
             for path in parse_unix(root.read_or_empty(f"{root.view}/net/unix"))
@@ -122,10 +125,3 @@ def path_uses(root: Root, nodes: Sequence[MountNode]) -> tuple[PathUse, ...]:
             for path in parse_layers(node.options)
         ),
     )
-
-
-def _exported(root: Root, nodes: Sequence[MountNode]) -> Iterable[str]:
-    """Return the folders that this host's NFS server exports; no list of them is read on a network mount."""
-    mounted = [node.point for node in nodes if node.fstype in _NETWORK]
-    names = [name for name in _EXPORTS if not below("/" + name, mounted)]
-    return dict.fromkeys(path for name in names for path in parse_exports(root.read_or_empty(name)))
