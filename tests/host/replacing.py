@@ -8,7 +8,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).parents[2]
 _PROGRAM = """\
-import os, sys
+import ctypes, os, sys
 sys.path[:0] = sys.argv[1].split(os.pathsep)
 from nfstuned.host.files.replace import load, replace
 os.access("/nfstuned-test-begins", os.F_OK)

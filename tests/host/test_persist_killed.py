@@ -21,7 +21,7 @@ from tests.host.replacing import BEGIN, END, PROJECT
 
 OLD, NEW = with_sections({"old": 4}), with_sections({"new": 8, "other": 4})
 _PROGRAM = f"""\
-import os, sys
+import ctypes, os, sys
 sys.path[:0] = sys.argv[1].split(os.pathsep)
 from nfstuned.host.change.persist import load_persisted, write_persisted
 path, lock, text = sys.argv[2:]
