@@ -3,9 +3,9 @@
 From 2.5.3 to 2.8.2 nfs-utils keeps one assignment of a name for all [ Server ] sections of all files, the
 last one: a second section takes the number of the first away.
 
-As in an fstab, all mounts of one server get one number, or none is changed (core.fstabplan). A section only
-fills in what nobody says: where a mount or the administrator's own nfsmount.conf says another number, there
-is none.
+As in an fstab (core/nconnect/fstab.py), all mounts of one server get one number, or none is changed. A
+section only fills in what nobody says: where a mount or the administrator's own nfsmount.conf says another
+number, there is none.
 """
 
 from __future__ import annotations
