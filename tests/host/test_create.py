@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.files.create import create
+from nfstuned.host.files.replace import create
 from tests.host.replacing import lock
 
 TEXT = b"the text\n" * 50

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from nfstuned.host.files.create import create
-from nfstuned.host.files.replace import Original, load, replace
+from nfstuned.host.files.replace import Original, create, load, replace
 from nfstuned.host.root import Root
 from nfstuned.parse.etc.nfsmount import PERSISTED
 

@@ -1,4 +1,4 @@
-"""Put a new text in the place of a file: whoever looks, and whenever power fails, it is the old or the new.
+"""Put a new text in the place of a file, or make the file: it is whole at any moment, and after power failed.
 
 The new text is written beside the file and takes its name in a single step (rename(2)); the old file keeps a
 name as the backup. Owner, mode, ACL, SELinux label and other attributes stay.
@@ -14,7 +14,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from nfstuned.host.files.whole import CREATE, beside, exchange, link_name, opened_folder, rename, write_all
+from nfstuned.host.files.whole import (
+    CREATE,
+    FOLDER_FOR_ALL,
+    beside,
+    exchange,
+    link_name,
+    opened_folder,
+    rename,
+    write_all,
+    write_new,
+)
 from nfstuned.host.root import demand_text
 
 LOCK = "run/nfstuned/replace.lock"
@@ -179,6 +189,43 @@ def replace(
         return Replaced(f"another nfstuned is changing a file: try again ({lock} is locked)")
     except OSError as error:
         return Replaced(refusal(error, original.path, lock))
+
+
+def create(path: str, data: bytes, lock: str) -> str:
+    """Make a file, and its folder where there is none; return what was in the way, "" where nothing was.
+
+    The folder above must be there. `lock` is the file whose lock keeps others away who change files.
+    A file that somebody else made meanwhile stays as it is. A kill leaves no file or the
+    whole file, and perhaps another that ends with ".nfstuned-new", which the next call takes away.
+    """
+    folder, name = os.path.split(path)
+    try:
+        with locked(lock):
+            try:
+                os.mkdir(folder, FOLDER_FOR_ALL)
+            except FileExistsError:
+                pass
+            else:
+                os.chmod(folder, FOLDER_FOR_ALL)
+                with opened_folder(os.path.dirname(folder)) as above:
+                    os.fsync(above)
+            with opened_folder(folder) as place:
+                try:
+                    with beside(place, name) as new:
+                        write_new(place, new, data)
+                        link_name(place, new, name)
+                except FileExistsError:
+                    return f"{path} was made meanwhile: look again"
+                try:
+                    os.fsync(place)
+                except OSError as error:
+                    reason = os.strerror(error.errno or 0)
+                    return f"{path} was made, but may not outlive a power failure: {reason}"
+                return ""
+    except BlockingIOError:
+        return f"another nfstuned is changing a file: try again ({lock} is locked)"
+    except OSError as error:
+        return refusal(error, path, lock)
 
 
 @dataclass(frozen=True, slots=True)
