@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 # Debian's own Python, not one that a version manager put first: only it has python3-systemd.
 PYTHON=/usr/bin/python3
 PYTHON_PACKAGES="python3 python3-venv python3-systemd libudev1 ca-certificates"
-TEST_PACKAGES="systemd udev mandoc zsh fish strace tzdata"
+TEST_PACKAGES="systemd udev mandoc zsh fish strace tzdata fio"
 LAB_PACKAGES="qemu-system-x86 mmdebstrap debian-archive-keyring busybox-static kmod cpio e2fsprogs zstd"
 BUILD_PACKAGES="python3 python3-venv dpkg rpm git ca-certificates"
 CHECK_PACKAGES="mmdebstrap debian-archive-keyring"

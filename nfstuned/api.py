@@ -28,7 +28,7 @@ import time as clock
 from collections.abc import Iterable
 from dataclasses import replace
 
-from nfstuned.app.facts import Scope, examine, unread
+from nfstuned.app.facts import Scope, denied_files, examine
 from nfstuned.app.policy import configuration as read_configuration
 from nfstuned.app.policy import image_policy
 from nfstuned.app.read_ahead import carry_out, plan_anew
@@ -103,7 +103,7 @@ def observe(root: Folder = _HERE, *, image: bool = False) -> Snapshot:
     """
     opened = _opened(root, image=image)
     snapshot = observe_image(opened) if image else host.observe(opened)
-    return replace(snapshot, problems=(*snapshot.problems, *opened.problems(), *unread(opened, snapshot)))
+    return replace(snapshot, problems=(*snapshot.problems, *opened.untold(), *denied_files(opened, snapshot)))
 
 
 def configuration(root: Folder = _HERE, *, image: bool = False) -> Policy:
@@ -118,6 +118,7 @@ def plan(snapshot: Snapshot, policy: Policy | None = None) -> tuple[Outcome, ...
     """Return the changes of read-aheads that `nfstuned apply` would make; a mount that is right has none.
 
     A change is `Result.PLANNED`, also where `nfstuned undo` took the value back: who plans asks for it anew.
+    Where something that values depend on could not be read, it is `Result.FAILED`.
     The policy is the configuration of the snapshot's root unless another is given; reading it raises OSError
     and ConfigError. An image has no read-aheads, so that nothing is planned for it.
     """
@@ -173,7 +174,7 @@ def diagnose(
         scope = replace(scope, offline=True)
     facts = examine(opened, policy, scope, outside)
     diagnosis = catalogue.diagnose(facts, catalogue.select(RULES, words, ()))
-    unreadable = map(str, unread(opened, facts.snapshot))
+    unreadable = map(str, denied_files(opened, facts.snapshot))
     return replace(diagnosis, doubts=tuple(dict.fromkeys((*diagnosis.doubts, *unreadable))))
 
 
@@ -181,10 +182,13 @@ def look(root: Folder = _HERE, *, time: float | None = None, monotonic_s: float 
     """Return the counters of every visible NFS superblock now, for `rates`.
 
     `time` (Unix seconds) and `monotonic_s` (seconds of CLOCK_MONOTONIC) are those of this moment; give them
-    where the files below `root` are of another. Raises OSError where `root` is no folder.
+    where the files below `root` are of another. Raises OSError where `root` is no folder, ParseError where
+    the counters, or whose they are, could not be read.
     """
     opened = _opened(root, image=False)
     snapshot, stanzas = host.observe_superblocks(opened, deep=False), host.observe_stanzas(opened)
+    if stanzas is None or snapshot.unread:
+        raise opened.problems()[0]
     return look_at(
         snapshot,
         stanzas,

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import shutil
 import subprocess
@@ -14,13 +15,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
 
-from dev.package import deb, lock, rpm
+from dev.package import deb, lock, rpm, sbom
 from dev.package.about import Release
 from dev.package.run import BuildError
 from dev.package.tree import HOME, File, tree
 from dev.package.wheels import libraries, unpack
-from nfstuned.model.files import FILES, RULE
+from nfstuned.model.files import FILES, IDENTITY, RULE
 
 ROOT = Path(__file__).parents[1]
 OWN = ROOT / "dev/package"
@@ -36,6 +39,8 @@ License-Expression: {terms}
 Project-URL: Homepage, https://example.org/{name}
 """
 MIT = "MIT License\n\nCopyright (c) 2020 Somebody\n\nPermission is hereby granted\n"
+OWN_UNITS = ("nfstuned-check.timer", "nfstuned-identity.service")
+"""Those that only an administrator enables."""
 
 
 def wheel(folder: Path, name: str, files: Mapping[str, str], terms: str = "MIT") -> Path:
@@ -164,10 +169,11 @@ class TestTheTree:
     def test_the_wheel_carries_the_same_files_for_pip_which_the_packages_do_not(
         self, files: dict[str, File]
     ) -> None:
-        for source in FILES:
+        for source in FILES.keys() - {IDENTITY}:
             target = f"nfstuned/data/install/{Path(source).name}"
             assert f'"{source}" = "{target}"\n' in PYPROJECT
-        assert f'"{RULE}" = "nfstuned/data/bake/{Path(RULE).name}"\n' in PYPROJECT
+        for source in (RULE, IDENTITY):
+            assert f'"{source}" = "nfstuned/data/bake/{Path(source).name}"\n' in PYPROJECT
         assert not [path for path in files if "data/install" in path]
         assert f"{HOME}/nfstuned/data/rules/X.md" in files
 
@@ -360,7 +366,7 @@ class TestDebiansScripts:
             "compile ",
             "deb-systemd-helper --quiet was-enabled nfstuned.service",
             "deb-systemd-helper enable nfstuned.service",
-            "deb-systemd-helper update-state nfstuned-check.timer",
+            f"deb-systemd-helper update-state {' '.join(OWN_UNITS)}",
         ]
         assert self.call(debian, "postinst", "configure", "") == enabled
         assert self.call(debian, "postinst", "configure", "0.1.0-1") == enabled
@@ -406,7 +412,7 @@ class TestDebiansScripts:
         assert self.call(debian, "postrm", "remove") == ["systemctl --system daemon-reload"]
         assert all(folder.exists() for folder in (*kept, shared / "50-nfstuned.conf"))
         assert self.call(debian, "postrm", "purge") == [
-            "deb-systemd-helper purge nfstuned.service nfstuned-check.timer"
+            f"deb-systemd-helper purge nfstuned.service {' '.join(OWN_UNITS)}"
         ]
         assert not any(folder.exists() for folder in kept)
         assert list(enabled.parent.iterdir()) == []
@@ -516,7 +522,7 @@ class TestTheRpm:
             ],
             ("post", "2"): ["compile ", "systemctl daemon-reload", "systemctl try-restart nfstuned.service"],
             ("preun", "0"): [
-                "systemctl --no-reload disable nfstuned-check.timer nfstuned.service",
+                f"systemctl --no-reload disable {' '.join(OWN_UNITS)} nfstuned.service",
                 "systemctl stop nfstuned-check.timer nfstuned.service",
                 "compile --clean",
             ],
@@ -534,3 +540,38 @@ class TestTheRpm:
             made.append(rpm.build(files, libraries(wheels), RELEASE, tmp_path / place))
         assert made[0].name == "nfstuned-0.1.0-1.x86_64.rpm"
         assert made[0].read_bytes() == made[1].read_bytes()
+
+
+class TestTheBillOfMaterials:
+    PINS = (lock.Pin("core", "1.0", ("a" * 64, "b" * 64)), lock.Pin("plain", "1.0", ("c" * 64,)))
+
+    def test_it_is_valid_by_the_schema_and_the_same_each_time(self, wheels: list[Path]) -> None:
+        text = sbom.bill(RELEASE, self.PINS, libraries(wheels)).decode()
+        assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+        assert sbom.bill(RELEASE, self.PINS, libraries(wheels)).decode() == text
+
+    def test_it_names_each_library_with_its_licence_and_the_hash_of_each_wheel(
+        self, wheels: list[Path]
+    ) -> None:
+        bill = json.loads(sbom.bill(RELEASE, self.PINS, libraries(wheels)))
+        said = {
+            part["purl"]: (
+                part["licenses"][0]["license"]["id"],
+                {
+                    digest["content"]
+                    for wheel in part["externalReferences"]
+                    for digest in wheel.get("hashes", ())
+                },
+            )
+            for part in bill["components"]
+        }
+        assert said == {
+            "pkg:pypi/core@1.0": ("MIT", {"a" * 64, "b" * 64}),
+            "pkg:pypi/plain@1.0": ("Apache-2.0", {"c" * 64}),
+        }
+        assert bill["metadata"]["timestamp"] == "2023-11-14T22:13:20+00:00"
+        assert bill["metadata"]["component"]["version"] == "0.1.0"
+
+    def test_what_is_carried_without_a_pin_ends_the_build(self, wheels: list[Path]) -> None:
+        with pytest.raises(KeyError, match="plain"):
+            sbom.bill(RELEASE, self.PINS[:1], libraries(wheels))

@@ -6,11 +6,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from dev.package import deb, lock, own, rpm
+from dev.package import deb, lock, own, rpm, sbom
 from dev.package.about import Release, release
 from dev.package.check import check
 from dev.package.run import PROJECT, BuildError
-from dev.package.tree import tree
+from dev.package.tree import DOC, File, tree
 from dev.package.wheels import libraries, unpack
 
 
@@ -43,7 +43,8 @@ def build(what: Release, into: Path) -> list[Path]:
     wheels = lock.fetch(lock.VENDOR, lock.CACHE)
     vendored = libraries(wheels)
     wheel = own.wheel(what, into)
-    files = tree(wheel, unpack(wheels))
+    bill = sbom.bill(what, lock.parse_lock(lock.VENDOR.read_text()), vendored)
+    files = tree(wheel, unpack(wheels)) | {f"{DOC}/nfstuned.cdx.json": File(bill)}
     made = [wheel, deb.build(files, vendored, what, into), rpm.build(files, vendored, what, into)]
     for path in made:
         print(f"{path}: {path.stat().st_size} bytes", flush=True)

@@ -24,13 +24,13 @@ VENDOR = PROJECT / "dev/package/vendor.lock"
 TOOLS = PROJECT / "dev/package/build.lock"
 CACHE = PROJECT / "build/wheels"
 """Where what has been fetched stays."""
-_TOOLS = ("build", "hatchling")
+_TOOLS = ("build", "cyclonedx-python-lib", "hatchling")
 _NOT_VENDORED = "systemd-python"
 """There is no wheel of it: Debian's package depends on python3-systemd, and nfstuned does without."""
 _WHEELS = ("--only-binary=:all:", f"--platform={PLATFORM}", "--implementation=cp")
 _HEAD = {
     VENDOR: "# What the packages carry in /usr/lib/nfstuned/vendor, with the hash of every wheel.\n",
-    TOOLS: "# What builds the wheel.\n",
+    TOOLS: "# What builds the wheel, and the bill of materials.\n",
 }
 _REMARK = "# Written by `sh dev/build --lock`, which docs/contributing.md explains.\n"
 

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from nfstuned.core.mounts.missing import awaited, is_missing
+from nfstuned.core.mounts.smb import credentials
 from nfstuned.core.mounts.targets import server_name, targets, with_proposal
 from nfstuned.core.policy.endpoint import as_address, is_loopback
-from nfstuned.core.samples.differences import sends_between
-from nfstuned.core.samples.rates import look, rates
 from nfstuned.errors import ParseError
-from nfstuned.host.look.host import observe, observe_stanzas
+from nfstuned.host.look.host import observe, observe_entries, observe_stanzas
 from nfstuned.host.look.image import observe_image
-from nfstuned.host.look.smb import observe_operations, observe_others, observe_smb, operations_between
+from nfstuned.host.look.smb import (
+    observe_modes,
+    observe_operations,
+    observe_smb,
+    observe_smb_mounts,
+    operations_between,
+)
 from nfstuned.host.look.system import observe_system
-from nfstuned.host.look.udev import observe_udev
+from nfstuned.host.look.udev import observe_udev, observe_unread
+from nfstuned.host.look.waiters import observe_waiters
 from nfstuned.host.look.writers import observe_writers
 from nfstuned.host.network.ask import Outside, Questions
-from nfstuned.host.network.links import observe_traffic, traffic_between
 from nfstuned.host.root import Root, WitnessRoot
-from nfstuned.model.facts import Facts, Measured, Network, Target
+from nfstuned.host.telemetry.stalls import observe_stalls
+from nfstuned.model.facts import NO_NAMES, Facts, Measured, Missing, Network, Target
 from nfstuned.model.finding import Need
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import Policy
+from nfstuned.model.stalls import Stalled
+
+MISSING_S = 3.0
+"""How long a mount that is not there has to come, which a program may just be making again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +60,12 @@ class Scope:
 
 
 def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts:
-    """Return all that the rules judge. It touches no mount, and ends whatever the network does."""
+    """Return all that the rules judge. It touches no mount, and waits for no server without a bound."""
     snapshot = observe_image(root) if scope.image else observe(root)
     if scope.proposal:
         snapshot = with_proposal(snapshot, scope.proposal)
-    mounts = targets(snapshot, policy, () if scope.image else observe_others(root), scope.proposal)
+    smb_mounts, smb_problems = ((), ()) if scope.image else observe_smb_mounts(root)
+    mounts = targets(snapshot, policy, smb_mounts, scope.proposal)
     points = tuple(target.point for target in mounts if target.live is not None)
     facts = Facts(
         has=scope.has,
@@ -59,26 +73,61 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
         policy=policy,
         targets=mounts,
         udev=observe_udev(root),
+        udev_unread=observe_unread(root),
         writers=observe_writers(root, points),
         system=observe_system(root, image=scope.image),
         smb=() if scope.image else observe_smb(root),
         proposal=scope.proposal,
+        modes=observe_modes(root, credentials(mounts), image=scope.image),
     )
-    if isinstance(root, WitnessRoot):
-        # What is no text where a text should be: the last file has been read by now.
-        facts = replace(facts, snapshot=replace(snapshot, problems=(*snapshot.problems, *root.problems())))
-    if scope.image:
-        return facts
-    network, unknown = outside.ask(_questions(snapshot, mounts, scope), offline=scope.offline)
-    measured = _measure(root, snapshot, scope, outside, network) if scope.sample_s > 0 else None
-    return replace(facts, network=network, unknown=unknown, measured=measured)
+    if not scope.image:
+        network, unknown = outside.ask(_questions(snapshot, mounts, scope), offline=scope.offline)
+        measured = _measure(root, snapshot, scope, outside, network) if scope.sample_s > 0 else None
+        stalled = observe_stalls(root)
+        missing = () if scope.proposal else _missing(root, mounts, outside)
+        facts = replace(
+            facts,
+            network=network,
+            unknown=unknown,
+            measured=measured,
+            stalled=stalled,
+            waiters=_waiters(root, stalled),
+            kernel_words=outside.kernel_words() if stalled is not None and stalled.stalls else "",
+            missing=missing,
+        )
+    # The last file has been read by now.
+    problems = (*snapshot.problems, *smb_problems, *root.untold())
+    return replace(facts, snapshot=replace(snapshot, problems=problems), unread=root.problems())
 
 
-def unread(root: Root, snapshot: Snapshot) -> tuple[ParseError, ...]:
-    """Return what this user may not read of all that was wanted for `snapshot`, and what is missed of it."""
+def _missing(root: Root, mounts: tuple[Target, ...], outside: Outside) -> tuple[Missing, ...]:
+    """Return the mounts that nobody has made, and will not within seconds: others come, go and come again."""
+    wanted = awaited(mounts)
+    seen = (
+        [unit for unit, state in outside.units(tuple(wanted)).items() if is_missing(state)] if wanted else []
+    )
+    if not seen:
+        return ()
+    outside.pause(MISSING_S)
+    return tuple(
+        Missing(wanted[unit], unit, state, observe_entries(root, wanted[unit].point))
+        for unit, state in outside.units(seen).items()
+        if unit in wanted and is_missing(state)
+    )
+
+
+def _waiters(root: Root, stalled: Stalled | None) -> Mapping[str, tuple[str, ...]]:
+    """Return the programs that wait for stalled superblocks, where somebody asks who may see them."""
+    if stalled is None or not stalled.stalls or os.geteuid() != 0:
+        return NO_NAMES
+    return observe_waiters(root, frozenset(device for device, _ in stalled.stalls))
+
+
+def denied_files(root: Root, snapshot: Snapshot) -> tuple[ParseError, ...]:
+    """Return the files that this user may not read and whose content `snapshot` lacks."""
     if not isinstance(root, WitnessRoot):
         return ()
-    # Where process 1's may not be read, that of this process has the same superblocks.
+    # This process's mountstats has the same superblocks as that of process 1.
     complete = bool(snapshot.stats or not snapshot.superblocks)
     return root.missed((f"{root.view}/mountstats",) if complete else ())
 
@@ -96,25 +145,34 @@ def _questions(snapshot: Snapshot, mounts: tuple[Target, ...], scope: Scope) -> 
             continue
         if as_address(name := server_name(target)) is None:
             names[name] = None
-        if target.is_nfs:
-            servers[target.endpoint.address or host, target.endpoint.port] = None
+        servers[target.endpoint.address or host, target.endpoint.port] = None
         if target.endpoint.address:
             addresses[target.endpoint.address] = None
     return Questions(tuple(names), tuple(servers), tuple(addresses), scope.sample_s > 0, snapshot.azure)
 
 
-def _measure(root: Root, snapshot: Snapshot, scope: Scope, outside: Outside, network: Network) -> Measured:
-    """Return what happened between two looks."""
+def _measure(
+    root: Root, snapshot: Snapshot, scope: Scope, outside: Outside, network: Network
+) -> Measured | None:
+    """Return what happened between two looks; None where the counters could not be read."""
+    # Most checks look once.
+    from nfstuned.core.samples.growth import sends_between, sessions_between  # noqa: PLC0415
+    from nfstuned.core.samples.rates import look, rates  # noqa: PLC0415
+    from nfstuned.host.network.links import observe_traffic, traffic_between  # noqa: PLC0415
+
     names = tuple(interface.name for interface in network.interfaces)
     before, traffic = observe_stanzas(root), observe_traffic(root, names)
     operations = observe_operations(root)
     outside.pause(scope.sample_s)
     after, later = observe_stanzas(root), observe_traffic(root, names)
+    if before is None or after is None:
+        return None
     first, second = look(snapshot, before, 0.0, 0.0), look(snapshot, after, scope.sample_s, scope.sample_s)
     return Measured(
         seconds=scope.sample_s,
         samples=rates(first, second),
         sends=sends_between(first, second),
+        sessions=sessions_between(first, second),
         traffic=traffic_between(traffic, later),
         smb=operations_between(operations, observe_operations(root)),
     )

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from nfstuned.app.change import Ended, Host, Plan, Way
-from nfstuned.core.nconnect.fstab import FstabPlan, plan_fstab
-from nfstuned.core.nconnect.fstab_members import mounts
-from nfstuned.core.nconnect.fstab_members import unsettled as unsettled_entries
+from nfstuned.core.nconnect.fstab import FstabPlan, mounts, plan_fstab
+from nfstuned.core.nconnect.fstab import unsettled as unsettled_entries
 from nfstuned.core.nconnect.fstab_text import owner, with_counts
 from nfstuned.core.nconnect.persist import FOREIGN, Held, PersistPlan, plan_persist, sections, with_sections
 from nfstuned.core.nconnect.persist_members import unsettled as unsettled_uses
@@ -19,7 +18,7 @@ from nfstuned.host.files.replace import LOCK, LinkError, Original, load, replace
 from nfstuned.host.look.host import observe
 from nfstuned.host.look.nfsmount import observe_nfs_utils
 from nfstuned.host.network.ask import Questions
-from nfstuned.host.root import FSTAB, WitnessRoot
+from nfstuned.host.root import FSTAB
 from nfstuned.model.change import Change, ChangeKind, settled
 from nfstuned.model.facts import Network
 from nfstuned.model.mounts import Result, Snapshot
@@ -164,8 +163,7 @@ class PersistWay(Way[DropInEdit]):
 def _snapshot(host: Host) -> Snapshot:
     """Return what there is, and say what could not be read of it."""
     snapshot = observe(host.root)
-    unusable = host.root.problems() if isinstance(host.root, WitnessRoot) else ()
-    host.talk.unreadable_lines((*snapshot.problems, *unusable))
+    host.talk.unreadable_lines(snapshot.problems)
     host.talk.denied(host.root, harmless=(f"{host.root.view}/mountstats",))
     return snapshot
 

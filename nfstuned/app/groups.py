@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Protocol
 
@@ -114,11 +115,11 @@ class RemountWay(Way[tuple[Again, ...]]):
         cases = remount.cases(facts, sight, self._wish.point)
         drawn = [(remount.plan_remount(case, silent(case, network)), places(case, network)) for case in cases]
         plans = tuple(Again(plan, where) for plan, where in drawn if isinstance(plan, RemountPlan))
-        lefts = [plan for plan, _ in drawn if isinstance(plan, Left)]
+        skipped = [plan for plan, _ in drawn if isinstance(plan, Left)]
         return Plan(
             (
                 *(change for again in plans for change in remount.planned(again.plan)),
-                *_left(ChangeKind.REMOUNT, lefts),
+                *_skipped(ChangeKind.REMOUNT, skipped),
             ),
             plans,
             "Nothing to do: the mounts have the nconnect that their profiles and files ask for.",
@@ -134,7 +135,7 @@ class RemountWay(Way[tuple[Again, ...]]):
             for again in plan.detail:
                 yield from remount.carry_out(again.plan, self._ground.hands(again.places, signals))
 
-        changes = _alone(self._host, plan.changes, each)
+        changes = _run_exclusively(self._host, plan.changes, each)
         done = any(change.result is Result.DONE for change in changes)
         return Ended(changes, (*finish_lines(changes), *((_READ_AHEAD,) if done else ())))
 
@@ -163,9 +164,12 @@ class LiveWay(Way[tuple[LivePlan, ...]]):
             if self._wish.point is not None or case.goal.new > case.goal.old
         ]
         plans = tuple(plan for plan in drawn if isinstance(plan, LivePlan))
-        lefts = [plan for plan in drawn if isinstance(plan, Left)]
+        skipped = [plan for plan in drawn if isinstance(plan, Left)]
         return Plan(
-            (*(change for plan in plans for change in live.planned(plan)), *_left(ChangeKind.LIVE, lefts)),
+            (
+                *(change for plan in plans for change in live.planned(plan)),
+                *_skipped(ChangeKind.LIVE, skipped),
+            ),
             plans,
             "Nothing to do: the mounts have the connections that their profiles and files ask for.",
             todo=bool(plans),
@@ -180,7 +184,7 @@ class LiveWay(Way[tuple[LivePlan, ...]]):
             for group in plan.detail:
                 yield from live.carry_out(group, self._ground.hands(group, signals))
 
-        changes = _alone(self._host, plan.changes, each)
+        changes = _run_exclusively(self._host, plan.changes, each)
         done = {change.target for change in changes if change.result is Result.DONE}
         return Ended(changes, tuple(lasting([group for group in plan.detail if done & set(group.points)])))
 
@@ -213,25 +217,28 @@ def _failures(wish: GroupWish) -> frozenset[Result]:
     return frozenset({Result.FAILED}) if wish.point is None else _SKIPPED_TOO
 
 
-def _left(kind: ChangeKind, lefts: Sequence[Left]) -> tuple[Change, ...]:
+def _skipped(kind: ChangeKind, skipped: Sequence[Left]) -> tuple[Change, ...]:
     return tuple(
         Change(kind, point, left.old, left.new, left.result, left.reason)
-        for left in lefts
+        for left in skipped
         for point in left.points
     )
 
 
-def _alone(
+def _run_exclusively(
     host: Host, planned: Sequence[Change], each: Callable[[Sequence[int]], Iterable[Change]]
 ) -> tuple[Change, ...]:
-    """Return what comes of each mount while no other such command runs; signals wait until a step is done."""
+    """Carry out each step under the lock, with signals put off, and return what came of each mount.
+
+    Where the lock cannot be had, nothing was done.
+    """
     lock = host.root.path(LOCK)
-    try:
-        with locked(lock), uninterrupted() as signals:
-            ended = tuple(each(signals))
-    except OSError as error:
-        why = (
-            "another nfstuned is at it" if isinstance(error, BlockingIOError) else f"{lock}: {error.strerror}"
-        )
-        return settled(planned, Result.FAILED, f"nothing was done: {why}")
+    with ExitStack() as held:
+        try:
+            held.enter_context(locked(lock))
+        except OSError as error:
+            busy = isinstance(error, BlockingIOError)
+            why = "another nfstuned is at it" if busy else f"{lock}: {error.strerror}"
+            return settled(planned, Result.FAILED, f"nothing was done: {why}")
+        ended = tuple(each(held.enter_context(uninterrupted())))
     return (*ended, *(change for change in planned if change.result is not Result.PLANNED))

@@ -14,6 +14,7 @@ from nfstuned.core.image.bake import (
     settled,
     taken_back,
     together,
+    wanted_identity,
     wanted_mask,
     wanted_parameters,
     wanted_rule,
@@ -25,7 +26,7 @@ from nfstuned.core.image.files import plan_files, plan_removal
 from nfstuned.core.nconnect.persist import FOREIGN, Held, PersistPlan, plan_persist, sections, with_sections
 from nfstuned.core.nconnect.persist_members import unsettled, uses
 from nfstuned.host.change.persist import PATH
-from nfstuned.host.files.installed import daemonless_rule, digest_at
+from nfstuned.host.files.installed import baked_text, digest_at
 from nfstuned.host.files.ledger import Ledger
 from nfstuned.host.image_root import BareRoot, ImageRoot
 from nfstuned.host.look.services import observe_unit, unit_file
@@ -33,9 +34,10 @@ from nfstuned.host.network.answers import LiveOutside
 from nfstuned.host.network.names import from_hosts
 from nfstuned.model.change import ImageService, Wanted
 from nfstuned.model.facts import Facts, Network
-from nfstuned.model.files import Content, Installed, Placement, Step, Work
+from nfstuned.model.files import IDENTITY, RULE, Content, Installed, Placement, Step, Work
 from nfstuned.model.mounts import Result
 from nfstuned.model.policy import Policy
+from nfstuned.model.system import IDENTITY_UNIT
 from nfstuned.parse.etc.installed import digest, encoded, is_file
 
 COMMAND = "bake"
@@ -129,12 +131,14 @@ class BakeWay(Way[Baking]):
         unit = observe_unit(bare, SERVICE, image=True)
         if self._daemonless:
             awk, starts = bare.executable("usr/bin/awk"), facts.system.daemon.enabled
-            rule = wanted_rule(daemonless_rule(), has_awk=awk, linked=unit.enabled, starts=starts)
+            rule = wanted_rule(baked_text(RULE), has_awk=awk, linked=unit.enabled, starts=starts)
             start = together((rule, wanted_mask(facts))) if awk else rule
         else:
             start = wanted_service(ImageService(unit, *unit_file(bare, SERVICE)))
         drop_in, replaced = _drop_in(self._image, facts, service=not self._daemonless)
-        return together((start, drop_in, wanted_parameters(facts))), replaced
+        known = ImageService(observe_unit(bare, IDENTITY_UNIT, image=True), *unit_file(bare, IDENTITY_UNIT))
+        identity = wanted_identity(facts, known, baked_text(IDENTITY))
+        return together((start, drop_in, wanted_parameters(facts), identity)), replaced
 
     def carry_out(self, plan: Plan[Baking]) -> Ended | None:
         """Write what is planned; None, told, where nothing could be done."""

@@ -48,6 +48,8 @@ class ReadAheadWay(Way[tuple[Outcome, ...]]):
         mounts = count(sum(len(superblock.mounts) for superblock in snapshot.superblocks), "mount")
         as_asked = f"Nothing to do: {mounts} as the profiles ask."
         nothing = as_asked if snapshot.superblocks else "No NFS mounts."
+        if snapshot.unread:
+            nothing = "Nothing was done: what read-aheads depend on could not be read."
         return Plan(_changes(outcomes), outcomes, nothing, todo=bool(outcomes))
 
     def carry_out(self, plan: Plan[tuple[Outcome, ...]]) -> Ended:

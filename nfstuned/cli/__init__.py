@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import click
 
 from nfstuned.cli.app import app
-from nfstuned.cli.talk import note
+from nfstuned.cli.talk import note, unreadable_lines
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root, WitnessRoot
 
@@ -54,7 +54,10 @@ def _run(arguments: list[str], root: Root) -> int:
         # Not one bad line, of which every command makes the best, but a file that all depends on.
         note(str(error))
         return BROKEN
-    return status if isinstance(status, int) else 0
+    # Each fault has been told by now, or is here; a result that lacks something is no success.
+    unreadable_lines(root.untold())
+    ended = status if isinstance(status, int) else 0
+    return max(ended, BROKEN) if root.faults else ended
 
 
 def _prepare_streams() -> None:

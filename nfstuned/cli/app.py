@@ -27,6 +27,7 @@ PLACES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "samples": ("samples", "command"),
         "top": ("top", "command"),
         "report": ("report", "command"),
+        "bench": ("bench", "command"),
     }
 )
 """By name: the module of nfstuned.cli, and what click knows the command by there."""
@@ -67,6 +68,7 @@ def app() -> None:
       nfstuned status            what every NFS mount has, and what it should have
       nfstuned check             what is wrong on this host, why, and what to do about it
       nfstuned top               what the mounts deliver now
+      nfstuned bench MOUNT       what a mount delivers to fio, and whether another read-ahead gives more
       nfstuned samples           what the mounts delivered during the last day; `report` draws it
       nfstuned apply --dry-run   what would be changed
       sudo nfstuned apply        change it, without disturbing a mount

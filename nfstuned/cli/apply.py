@@ -15,8 +15,7 @@ import click
 from nfstuned.app.change import COULD_NOT_TRY, Host, Way, Wish, run
 from nfstuned.app.read_ahead import ReadAheadWay, UndoWay
 from nfstuned.cli.options import format_option
-from nfstuned.cli.policy import usable_policy
-from nfstuned.cli.talk import live_outside
+from nfstuned.cli.talk import live_outside, usable_policy
 from nfstuned.cli.terminal import Terminal
 from nfstuned.host.root import Root
 
@@ -24,14 +23,14 @@ if TYPE_CHECKING:
     from nfstuned.host.network.ask import Outside
 
 ALL = "--all"
-"""In the place of a mount point: every group."""
+"""The value of --remount and --live that stands for every server."""
 Detail = TypeVar("Detail")
 
 
 def change(
     root: Root, form: str, wish: Wish, way: Callable[[Host], Way[Detail]], outside: Outside | None = None
 ) -> int:
-    """Change something of this host; return the exit status. A test answers as `outside`."""
+    """Run a change under the policy in effect; return the exit status. Tests give the network, `outside`."""
     policy = usable_policy(root)
     if policy is None:
         return COULD_NOT_TRY
@@ -68,7 +67,7 @@ def remount(root: Root, form: str, wish: Wish, point: str) -> int:
 
     if point != ALL and not point.startswith("/"):
         raise click.UsageError(f"--remount takes a mount point, which begins with a slash, or {ALL}")
-    group = GroupWish(kernel_point(point), wish.dry_run)
+    group = GroupWish(normalised_point(point), wish.dry_run)
     return change(root, form, wish, lambda host: RemountWay(host, group, MountGround(root)))
 
 
@@ -84,26 +83,31 @@ def live(root: Root, form: str, wish: Wish, point: str) -> int:
         raise click.UsageError(
             "--live takes a mount point, which begins with a slash, or nothing for all mounts"
         )
-    group = GroupWish(kernel_point(point), wish.dry_run)
+    group = GroupWish(normalised_point(point), wish.dry_run)
     return change(root, form, wish, lambda host: LiveWay(host, group, SunrpcGround(root)))
 
 
-def kernel_point(point: str) -> str | None:
-    """Return the mount point as the kernel writes it; None for all."""
-    return None if point == ALL else posixpath.normpath(point)
+def normalised_point(point: str) -> str | None:
+    """Return the mount point without slashes too many; None for ALL."""
+    # POSIX keeps two slashes at the beginning; the kernel has one.
+    return None if point == ALL else posixpath.normpath(f"/{point.lstrip('/')}")
 
 
 _CHANGES = ("fstab", "persist", "remount", "live")
 """What can be changed instead of the read-ahead."""
-_OF = {"yes": ("fstab", "remount", "live"), "follow_symlink": ("fstab",), "prune": ("persist",)}
-"""Of which changes an option is."""
+_OPTION_APPLIES_TO = {
+    "yes": ("fstab", "remount", "live"),
+    "follow_symlink": ("fstab",),
+    "prune": ("persist",),
+}
+"""Options that only some changes have, and which."""
 
 
 class _Apply(click.Command):
     """A command whose --live may stand alone; click's own way to that differs between its releases."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Say "--all" where --live stands alone, or before another option."""
+        """Put "--all" behind a --live that stands alone, or before another option."""
         filled = []
         for word, following in itertools.zip_longest(args, args[1:]):
             filled.append(word)
@@ -178,7 +182,8 @@ def command(root: Root, /, *, dry_run: bool, form: str, **wish: bool | str | Non
     Exit status:
       0  all done, or nothing to do
       1  something was refused or failed; the reason is shown
-      2  could not try: the configuration is invalid, nobody could be asked, or wrong usage
+      2  could not try: the configuration is invalid, a file could not be read, nobody could be
+         asked, or wrong usage
     """
     chosen = _chosen({name for name, value in wish.items() if value not in (None, False)})
     limits = Wish(dry_run=dry_run, yes=bool(wish["yes"]))
@@ -198,7 +203,7 @@ def _chosen(given: set[str]) -> str:
     changes = [f"--{name}" for name in _CHANGES if name in given]
     if len(changes) > 1:
         raise click.UsageError(f"{' and '.join(changes)} change different things: run one after the other")
-    for name, changes_of in _OF.items():
+    for name, changes_of in _OPTION_APPLIES_TO.items():
         if name in given and not given & set(changes_of):
             which = " or ".join(f"--{change}" for change in changes_of)
             raise click.UsageError(f"--{name.replace('_', '-')} goes with {which}")

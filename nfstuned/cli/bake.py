@@ -9,7 +9,7 @@ import click
 from nfstuned.app.change import COULD_NOT_TRY, Wish, run
 from nfstuned.app.image import BakeWay, UnbakeWay, open_image, unfit
 from nfstuned.cli.options import format_option
-from nfstuned.cli.policy import usable_policy
+from nfstuned.cli.talk import usable_policy
 from nfstuned.cli.terminal import Terminal
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.root import Root
@@ -35,7 +35,8 @@ def command(root: Root, /, *, folder: str | None, undo: bool, form: str, **wish:
     It enables nfstuned.service without a running systemd, and writes /etc/nfsmount.conf.d/50-nfstuned.conf
     for the servers that the image's fstab, units, autofs maps and policies name, as `nfstuned apply
     --persist` does on a host. For mounts of Azure NetApp Files it writes the slots that NFS210 and NFS211
-    ask for into /etc/modprobe.d. No name server is asked, nothing outside of DIR is read or written, and
+    ask for into /etc/modprobe.d. Clones of one name get an identifier for their NFSv4 client at
+    boot (NFS413). No name server is asked, nothing outside of DIR is read or written, and
     nothing is started. A file that was not written by this command, or was changed since, stays as it is.
 
     With --daemonless it writes the udev rule /etc/udev/rules.d/99-nfstuned.rules instead of enabling the

@@ -10,12 +10,11 @@ from typing import Any
 
 import click
 
-from nfstuned.app.facts import Scope, examine, unread
+from nfstuned.app.facts import Scope, denied_files, examine
 from nfstuned.app.policy import image_policy
 from nfstuned.cli import talk
 from nfstuned.cli.options import RuleName, format_option
-from nfstuned.cli.policy import usable_policy
-from nfstuned.cli.talk import Patient, live_outside, terminal_width
+from nfstuned.cli.talk import Patient, live_outside, terminal_width, usable_policy
 from nfstuned.core.rules import RULES
 from nfstuned.core.rules.catalogue import diagnose, select
 from nfstuned.host.network.ask import Outside
@@ -23,7 +22,7 @@ from nfstuned.host.root import FSTAB, Root, read_proposal
 from nfstuned.model.facts import BROKEN, Report
 from nfstuned.model.finding import Need, Rule, Severity
 from nfstuned.model.policy import Policy
-from nfstuned.view.check import ReportLine, check_document, findings_counts, report_lines
+from nfstuned.view.check import check_document, findings_counts, report_lines
 from nfstuned.view.words import to_json
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.ADVICE: "cyan", Severity.INFO: "blue"}
@@ -68,7 +67,7 @@ def examined(root: Root, policy: Policy, outside: Outside | None, *, offline: bo
 def _tell_doubts(root: Root, report: Report) -> None:
     for doubt in report.doubts:
         talk.note(doubt)
-    talk.unreadable_lines(unread(root, report.facts.snapshot))
+    talk.unreadable_lines(denied_files(root, report.facts.snapshot))
 
 
 def _judge(root: Root, policy: Policy, rules: Sequence[Rule], order: CheckOrder, outside: Outside) -> Report:
@@ -124,12 +123,10 @@ def _print(report: Report, form: str) -> None:
         _print_text(report)
     elif form == "json":
         sys.stdout.write(to_json(check_document(report)) + "\n")
-    elif form == "junit":
-        sys.stdout.write(_junit(report))
-    elif form == "prometheus":
-        sys.stdout.write(_prometheus(report))
     else:
-        sys.stdout.write(_sarif(report))
+        # Each loads what only its format needs.
+        written = {"junit": _junit, "prometheus": _prometheus, "sarif": _sarif}[form](report)
+        sys.stdout.write(written)
 
 
 def _print_text(report: Report) -> None:
@@ -138,13 +135,12 @@ def _print_text(report: Report) -> None:
     dumb = os.environ.get("TERM") in {"dumb", "unknown"}  # as rich takes it, which colours the other commands
     colour = terminal and not dumb and not os.environ.get("NO_COLOR")
     for line in report_lines(report, width):
-        sys.stdout.write((_coloured(line) if colour else line.lead + line.text) + "\n")
-
-
-def _coloured(line: ReportLine) -> str:
-    if line.severity is not None:
-        return click.style(line.lead, fg=_COLOURS[line.severity], bold=True) + line.text
-    return click.style(line.text, bold=True) if line.heading else line.text
+        lead, text = line.lead, line.text
+        if colour and line.severity is not None:
+            lead = click.style(lead, fg=_COLOURS[line.severity], bold=True)
+        elif colour and line.heading:
+            text = click.style(text, bold=True)
+        sys.stdout.write(f"{lead}{text}\n")
 
 
 def _junit(report: Report) -> str:
@@ -245,7 +241,8 @@ def command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Order has t
     Exit status:
       0  nothing as bad as --fail-on
       1  something is
-      2  could not check: wrong usage, an invalid configuration of this host, a rule that crashed, or
-         an fstab that cannot be read as a whole; what could be judged is told all the same
+      2  could not check: wrong usage, an invalid configuration of this host, a rule that crashed, an
+         fstab that is not understood as a whole, or a file that could not be read, but for want of
+         rights; what could be judged is told all the same
     """
     return judge(root, CheckOrder(**options))

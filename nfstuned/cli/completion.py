@@ -79,16 +79,8 @@ def _short(text: str) -> str:
     return text.rstrip(".").replace("'", "").replace(":", " -")
 
 
-def _bash(tree: list[Node]) -> str:
-    return _fill(_BASH, tree, lambda words: f'words="{" ".join(word.text for word in words)}"')
-
-
-def _zsh(tree: list[Node]) -> str:
-    return _fill(_ZSH, tree, lambda words: f"words_=({' '.join(_described(word) for word in words)})")
-
-
 def _fill(template: str, tree: list[Node], assign: Callable[[Sequence[Word]], str]) -> str:
-    """Return a script with its two tables: what may follow an option, and what a command."""
+    """Return a script with its tables: the names of commands, what may follow an option, and a command."""
     values = [
         f'        "{node.path} {option.text}") {assign([Word(value, "") for value in option.values])} ;;'
         for node in tree
@@ -96,30 +88,35 @@ def _fill(template: str, tree: list[Node], assign: Callable[[Sequence[Word]], st
         if option.values is not None
     ]
     words = [f'            "{node.path}") {assign(node.words)} ;;' for node in tree]
-    return template.format(paths=_paths(tree), values="\n".join(values), words="\n".join(words))
+    paths = " | ".join(f'"{node.path}"' for node in tree if " " in node.path)
+    return template.format(paths=paths, values="\n".join(values), words="\n".join(words))
+
+
+def _bash_words(words: Sequence[Word]) -> str:
+    return f'words="{" ".join(word.text for word in words)}"'
+
+
+def _zsh_words(words: Sequence[Word]) -> str:
+    described = (f"'{word.text}:{word.help}'" if word.help else word.text for word in words)
+    return f"words_=({' '.join(described)})"
 
 
 def _fish(tree: list[Node]) -> str:
-    lines = [f"complete -c {NAME} -f"]
+    lines = ["# fish completion for nfstuned", f"complete -c {NAME} -f"]
     for node in tree:
-        condition = _fish_condition(node)
-        lines += [
-            f"complete -c {NAME} -n '{condition}' -a {word.text}{_fish_help(word)}" for word in node.commands
-        ]
+        start = f"complete -c {NAME} -n '{_fish_condition(node)}'"
+        lines += [f"{start} -a {word.text}{_fish_help(word)}" for word in node.commands]
         for word in node.options:
             flag = f"-l {word.text[2:]}" if word.text.startswith("--") else f"-s {word.text[1:]}"
-            lines.append(f"complete -c {NAME} -n '{condition}' {flag}{_fish_values(word)}{_fish_help(word)}")
-    return "# fish completion for nfstuned\n" + "\n".join(lines) + "\n"
-
-
-def _fish_values(word: Word) -> str:
-    """Return how an option's value is completed: from a list, or as a file."""
-    if word.values is None:
-        return ""
-    return f" -x -a '{' '.join(word.values)}'" if word.values else " -r -F"
+            values = ""
+            if word.values is not None:
+                values = f" -x -a '{' '.join(word.values)}'" if word.values else " -r -F"
+            lines.append(f"{start} {flag}{values}{_fish_help(word)}")
+    return "\n".join(lines) + "\n"
 
 
 def _fish_condition(node: Node) -> str:
+    """Return when the words of a command are offered: behind its name, and before one of its own commands."""
     above = [f"__fish_seen_subcommand_from {name}" for name in node.path.split()[1:]]
     if not above:
         return "__fish_use_subcommand"
@@ -131,14 +128,6 @@ def _fish_condition(node: Node) -> str:
 
 def _fish_help(word: Word) -> str:
     return f" -d '{word.help}'" if word.help else ""
-
-
-def _described(word: Word) -> str:
-    return f"'{word.text}:{word.help}'" if word.help else word.text
-
-
-def _paths(tree: list[Node]) -> str:
-    return " | ".join(f'"{node.path}"' for node in tree if " " in node.path)
 
 
 _BASH = """\
@@ -197,7 +186,11 @@ else
 fi
 """
 
-SHELLS: dict[str, Callable[[list[Node]], str]] = {"bash": _bash, "zsh": _zsh, "fish": _fish}
+SHELLS: dict[str, Callable[[list[Node]], str]] = {
+    "bash": lambda tree: _fill(_BASH, tree, _bash_words),
+    "zsh": lambda tree: _fill(_ZSH, tree, _zsh_words),
+    "fish": _fish,
+}
 FILES = {"bash": "nfstuned.bash", "zsh": "_nfstuned", "fish": "nfstuned.fish"}
 """The names under which docs/completion has the scripts."""
 

@@ -13,8 +13,7 @@ import click
 from nfstuned.cli import samples
 from nfstuned.cli.check import examined
 from nfstuned.cli.options import demand_whole_path, file_option, mount_option, since_option
-from nfstuned.cli.policy import usable_policy
-from nfstuned.cli.talk import note
+from nfstuned.cli.talk import note, usable_policy
 from nfstuned.core.samples.series import Series
 from nfstuned.host.files.output import demand_place, write_file
 from nfstuned.host.network.ask import Outside
@@ -22,7 +21,7 @@ from nfstuned.host.root import Root
 from nfstuned.host.telemetry.history import STDIN
 from nfstuned.host.telemetry.journal_reader import changes
 from nfstuned.parse.fields import count
-from nfstuned.view.report.page import Page, Told, page_lines
+from nfstuned.view.report.page import Account, Page, page_lines
 
 WRITTEN, INCOMPLETE, FAILED = 0, 1, 2
 _LEFT_OUT = "Not asked for: this page is about samples only."
@@ -55,31 +54,24 @@ def write(root: Root, order: ReportOrder, outside: Outside | None = None) -> int
         samples.explain(asked, since_s, selection)
     now = time.time()
     start, end = _span(order, since_s, series.span, now)
-    told = replace(_told(root, order, start, outside), damaged=selection.problems)
-    page = Page(_title(order), now, start, end, series.axis(), tuple(series.mounts()), told)
+    account = replace(_beside_samples(root, order, start, outside), damaged=selection.problems)
+    page = Page(_title(order), now, start, end, series.axis(), tuple(series.mounts()), account)
     if not _print(page, order.output):
         return FAILED
-    return INCOMPLETE if selection.problems or _incomplete(told, order) else WRITTEN
+    unknown = not order.samples_only and (account.report is None or bool(account.no_events))
+    return INCOMPLETE if selection.problems or unknown else WRITTEN
 
 
 def _span(
-    order: ReportOrder, since_s: float | None, found: tuple[float, float] | None, now: float
+    order: ReportOrder, since_s: float | None, sampled: tuple[float, float] | None, now: float
 ) -> tuple[float, float]:
     """Return what the charts show: from the time that was asked for to now, or to the end of a file.
 
     All samples are in it. What a file holds may be long ago; a journal goes on until now.
     """
-    first, last = found or (now, now)
+    first, last = sampled or (now, now)
     start = first if since_s is None else min(first, since_s)
-    return start, last if order.file is not None and found is not None else max(last, now)
-
-
-def _told(root: Root, order: ReportOrder, since_s: float, outside: Outside | None) -> Told:
-    """Return what the page says beside the samples."""
-    told = Told(no_report=_LEFT_OUT, no_events=_LEFT_OUT)
-    if order.samples_only:
-        return told
-    return _with_events(_with_findings(told, root, order, outside), root, since_s)
+    return start, last if order.file is not None and sampled is not None else max(last, now)
 
 
 def _title(order: ReportOrder) -> str:
@@ -89,24 +81,19 @@ def _title(order: ReportOrder) -> str:
     return f"NFS mounts of {os.uname().nodename or 'localhost'}"
 
 
-def _incomplete(told: Told, order: ReportOrder) -> bool:
-    return not order.samples_only and (told.report is None or bool(told.no_events))
-
-
-def _with_findings(told: Told, root: Root, order: ReportOrder, outside: Outside | None) -> Told:
+def _beside_samples(root: Root, order: ReportOrder, since_s: float, outside: Outside | None) -> Account:
+    """Return the check's findings and what the service did, or why the page is without them."""
+    if order.samples_only:
+        return Account(no_report=_LEFT_OUT, no_events=_LEFT_OUT)
     policy = usable_policy(root)
-    if policy is None:
-        return replace(told, no_report=_INVALID)
-    return replace(told, report=examined(root, policy, outside, offline=order.offline))
-
-
-def _with_events(told: Told, root: Root, since_s: float) -> Told:
+    report = None if policy is None else examined(root, policy, outside, offline=order.offline)
+    account = Account(report=report, no_report=_INVALID if report is None else "")
     try:
-        return replace(told, events=tuple(changes(root, since_s)), no_events="")
+        return replace(account, events=tuple(changes(root, since_s)))
     except OSError as error:
-        why = f"Not known: {error.strerror or error}"
-        note(f"what the service did is not on the page: {error.strerror or error}")
-        return replace(told, no_events=why)
+        why = error.strerror or error
+        note(f"what the service did is not on the page: {why}")
+        return replace(account, no_events=f"Not known: {why}")
 
 
 def _has_place(output: str | None) -> bool:

@@ -23,7 +23,7 @@ from nfstuned.model.samples import Sample
 from nfstuned.parse.fields import clean_path, count
 from nfstuned.parse.moment import parse_since
 from nfstuned.view.history import ASCII, BLOCKS, CSV_HEADER, csv_row, history_lines
-from nfstuned.view.words import printable
+from nfstuned.view.words import printable, without_secrets
 
 SHOWN, DAMAGED, UNREADABLE = 0, 1, 2
 A_DAY_S = 86400.0
@@ -42,17 +42,17 @@ class SamplesOrder:
 
 
 class Selection:
-    """The samples that were asked for, one by one; what was wrong with others is told and counted."""
+    """The samples of a mount, or of all; stderr names the first of those that are damaged."""
 
     def __init__(self, samples: Iterable[Sample | ParseError], mount: str | None) -> None:
-        self._found = samples
+        self._samples = samples
         self._mount = None if mount is None else clean_path(mount)
         self.problems = 0
         self.others: dict[str, None] = {}
         """The mount points that were passed over."""
 
     def __iter__(self) -> Iterator[Sample]:
-        for item in self._found:
+        for item in self._samples:
             if isinstance(item, ParseError):
                 self.problems += 1
                 if self.problems <= MOST_PROBLEMS:
@@ -85,7 +85,10 @@ def show(root: Root, order: SamplesOrder) -> int:
 def select(root: Root, order: SamplesOrder) -> tuple[Selection, float | None] | None:
     """Return the samples that were asked for, and from when on; None after saying why there can be none."""
     try:
-        since_s = _since(order)
+        # Of the journal a day ago, of a file at its beginning.
+        since_s = None if order.file is not None else time.time() - A_DAY_S
+        if order.since is not None:
+            since_s = parse_since(order.since, datetime.now(timezone.utc).astimezone())
         read = from_journal(root, since_s) if order.file is None else from_files(order.file, since_s)
     except ValueError as error:
         note(f"--since: {error}")
@@ -94,13 +97,6 @@ def select(root: Root, order: SamplesOrder) -> tuple[Selection, float | None] | 
         note(f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror))
         return None
     return Selection(read, order.mount), since_s
-
-
-def _since(order: SamplesOrder) -> float | None:
-    """Return where to begin, in Unix seconds: of the journal a day ago, of a file at its beginning."""
-    if order.since is not None:
-        return parse_since(order.since, datetime.now(timezone.utc).astimezone())
-    return None if order.file is not None else time.time() - A_DAY_S
 
 
 def _print_json(samples: Iterable[Sample]) -> int:
@@ -113,13 +109,7 @@ def _print_json(samples: Iterable[Sample]) -> int:
         counts.setdefault(identity(sample), MeanTimesCount()).add(kinds(sample))
         shown += 1
     sys.stdout.write("\n]" if shown else "]")
-    sys.stdout.write(f', "mean_rtt": {json.dumps(_mean_times(counts))}}}\n')
-    return shown
-
-
-def _mean_times(counts: dict[tuple[str, str], MeanTimesCount]) -> list[dict[str, object]]:
-    """Return how many samples of each mount had which mean round trip."""
-    return [
+    mean_times = [
         {
             "mount_point": point,
             "source": source,
@@ -130,6 +120,8 @@ def _mean_times(counts: dict[tuple[str, str], MeanTimesCount]) -> list[dict[str,
         for (point, source), mount in sorted(counts.items())
         for kind, intervals in mount.counted()
     ]
+    sys.stdout.write(f', "mean_rtt": {json.dumps(without_secrets(mean_times))}}}\n')
+    return shown
 
 
 def _print_csv(samples: Iterable[Sample]) -> int:
@@ -150,18 +142,14 @@ def _print_text(samples: Iterable[Sample]) -> int:
         shown += 1
     axis = history.axis()
     if axis is not None:
-        for line in history_lines(axis, history.mounts(axis), _bars()):
+        bars = BLOCKS
+        try:
+            BLOCKS.encode(sys.stdout.encoding or "ascii")
+        except (UnicodeEncodeError, LookupError):
+            bars = ASCII
+        for line in history_lines(axis, history.mounts(axis), bars):
             sys.stdout.write(line + "\n")
     return shown
-
-
-def _bars() -> str:
-    """Return the bars that the output can show."""
-    try:
-        BLOCKS.encode(sys.stdout.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return ASCII
-    return BLOCKS
 
 
 def explain(order: SamplesOrder, since_s: float | None, selection: Selection) -> None:

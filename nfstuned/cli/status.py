@@ -8,13 +8,21 @@ import click
 
 from nfstuned.cli import talk
 from nfstuned.cli.options import format_option
-from nfstuned.cli.policy import usable_policy
 from nfstuned.core.mounts.status import hidden, rules, status
 from nfstuned.host.look.host import observe
 from nfstuned.host.look.udev import observe_udev
 from nfstuned.host.root import Root
+from nfstuned.host.telemetry.stalls import observe_stalls
 from nfstuned.model.status import StatusRow, StatusRules
-from nfstuned.view.status import STATUS_HEADER, hints, rule_lines, status_cells, status_document
+from nfstuned.view.status import (
+    STALLED_HEADER,
+    STATUS_HEADER,
+    hints,
+    rule_lines,
+    stalled_cell,
+    status_cells,
+    status_document,
+)
 from nfstuned.view.words import to_json
 
 SHOWN, INVALID = 0, 2
@@ -22,11 +30,12 @@ SHOWN, INVALID = 0, 2
 
 def show(root: Root, form: str) -> int:
     """Print every mount; a broken configuration only costs the targets."""
-    policy = usable_policy(root)
+    policy = talk.usable_policy(root)
     if policy is None:
         talk.note("the configuration is invalid: no target is known")
     snapshot = observe(root)
-    rows, writers = status(snapshot, policy), rules(observe_udev(root))
+    rows = status(snapshot, policy, observe_stalls(root))
+    writers = rules(observe_udev(root))
     talk.unreadable_lines(snapshot.problems)
     complete = all(row.connections is not None for row in rows)
     talk.denied(root, harmless=(f"{root.view}/mountstats",) if complete else ())
@@ -41,7 +50,7 @@ def _print(rows: tuple[StatusRow, ...], unseen: tuple[str, ...], writers: tuple[
     if rows:
         from nfstuned.cli.table import Column, print_table  # noqa: PLC0415 - rich is slow to load
 
-        columns = (
+        columns = [
             Column(shrinks=2),
             Column(shrinks=1),
             Column(),
@@ -50,8 +59,14 @@ def _print(rows: tuple[StatusRow, ...], unseen: tuple[str, ...], writers: tuple[
             Column(right=True),
             Column(mark=True),
             Column(right=True),
-        )
-        print_table(columns, [status_cells(row) for row in rows], STATUS_HEADER)
+        ]
+        cells = [status_cells(row) for row in rows]
+        header: tuple[str, ...] = STATUS_HEADER
+        if any(row.stalled_s for row in rows):
+            columns.append(Column(right=True))
+            cells = [(*shown, stalled_cell(row)) for shown, row in zip(cells, rows, strict=True)]
+            header = (*header, STALLED_HEADER)
+        print_table(columns, cells, header)
     else:
         sys.stdout.write("No NFS mounts.\n")
     for line in (*hints(rows, unseen), *(rule_lines(writers) if rows else ())):
@@ -67,7 +82,8 @@ def command(root: Root, form: str) -> int:
     READ-AHEAD is now/target in KiB. NCONNECT is requested/now/target: the kernel takes it from the first
     mount of a server, later mounts share its connections whatever they ask for. CONN counts the connections
     that exist. The word after a number says how it is: ok, low, high, undone (by `nfstuned undo`) or
-    ignored (the mount asked for another number). No mount is touched, so that a dead server cannot hang this.
+    ignored (the mount asked for another number). STALLED is there where the service sees requests that a
+    server leaves unanswered, and for how long. No mount is touched, so that a dead server cannot hang this.
 
     \b
     Examples:
@@ -77,6 +93,7 @@ def command(root: Root, form: str) -> int:
     \b
     Exit status:
       0  shown, even where something is low
-      2  the configuration is invalid (the mounts are shown, without targets), or wrong usage
+      2  the configuration is invalid (the mounts are shown, without targets), a file could not be
+         read, but for want of rights (the rest is shown), or wrong usage
     """
     return show(root, form)

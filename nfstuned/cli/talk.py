@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nfstuned.errors import ParseError
+from nfstuned.errors import ConfigError, ParseError
 from nfstuned.host.root import Root, WitnessRoot
 from nfstuned.view.words import printable
 
 if TYPE_CHECKING:
     from nfstuned.host.network.ask import Outside, Questions
+    from nfstuned.model.connections import UnitState
     from nfstuned.model.facts import Network
+    from nfstuned.model.policy import Policy
 
 
 def terminal_width() -> int:
@@ -36,9 +38,21 @@ def unreadable_lines(problems: Iterable[ParseError]) -> None:
 
 
 def denied(root: Root, *, harmless: Container[str] = ()) -> None:
-    """Name the files that this user may not read; `harmless` are those that were not missed."""
+    """Name the files that this user may not read, but for those in `harmless`: nothing is lost by them."""
     if isinstance(root, WitnessRoot):
         unreadable_lines(root.missed(harmless))
+
+
+def usable_policy(root: Root) -> Policy | None:
+    """Return the policy in effect; None when it is invalid, its problems named on stderr, one a line."""
+    from nfstuned.app.policy import configuration  # noqa: PLC0415 - not all commands have a policy
+
+    try:
+        return configuration(root)
+    except ConfigError as error:
+        for problem in error.problems:
+            note(problem)
+        return None
 
 
 _SOON_S = 2.0
@@ -53,24 +67,34 @@ class Patient:
 
     def ask(self, questions: Questions, *, offline: bool) -> tuple[Network, tuple[str, ...]]:
         """Ask as Outside does."""
-        with _told(f"asking about {len(questions.names)} names and {len(questions.servers)} servers ..."):
+        with _progress(f"asking about {len(questions.names)} names and {len(questions.servers)} servers ..."):
             return self.outside.ask(questions, offline=offline)
 
     def pause(self, seconds: float) -> None:
         """Let time pass between two looks."""
-        with _told(f"looking again {seconds:.0f} s after the first look ..."):
+        with _progress(f"looking again {seconds:.0f} s after the first look ..."):
             self.outside.pause(seconds)
+
+    def units(self, names: Sequence[str]) -> Mapping[str, UnitState]:
+        """Ask as Outside does."""
+        with _progress("asking systemd about mounts that are not there ..."):
+            return self.outside.units(names)
+
+    def kernel_words(self) -> str:
+        """Ask as Outside does."""
+        return self.outside.kernel_words()
 
 
 @contextmanager
-def _told(text: str) -> Iterator[None]:
+def _progress(text: str) -> Iterator[None]:
+    """Write to the terminal what takes longer than _SOON_S, and clear the line afterwards."""
     if not sys.stderr.isatty():
         yield
         return
     from threading import Timer  # noqa: PLC0415 - most checks have nobody to talk to
 
-    said: list[str] = []
-    timer = Timer(_SOON_S, _say, (text, said))
+    written: list[str] = []
+    timer = Timer(_SOON_S, _write, (text, written))
     timer.daemon = True
     timer.start()
     try:
@@ -78,12 +102,12 @@ def _told(text: str) -> Iterator[None]:
     finally:
         timer.cancel()
         timer.join()
-        if said:
-            _say(_CLEAR, said)
+        if written:
+            _write(_CLEAR, written)
 
 
-def _say(text: str, said: list[str]) -> None:
-    said.append(text)
+def _write(text: str, written: list[str]) -> None:
+    written.append(text)
     sys.stderr.write(text)
     sys.stderr.flush()
 

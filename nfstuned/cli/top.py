@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import math
 import os
 import sys
@@ -12,20 +13,28 @@ from typing import Any
 
 import click
 
-from nfstuned.cli.talk import terminal_width
+from nfstuned.cli.talk import note, terminal_width
 from nfstuned.core.samples.rates import look
+from nfstuned.core.samples.saved import Saved, between, since_mounted
 from nfstuned.core.samples.top import SORTS, Frame, List, State, arranged, frame, press
+from nfstuned.errors import ParseError
 from nfstuned.host.look.host import observe_stanzas, observe_superblocks
-from nfstuned.host.root import Root
+from nfstuned.host.root import STDIN, Root, read_saved
+from nfstuned.host.telemetry.stalls import observe_stalls
 from nfstuned.host.tty import ENDS, Tty
-from nfstuned.model.kernel import Stanza
+from nfstuned.model.kernel import MountStats, Stanza
 from nfstuned.model.samples import Look
 from nfstuned.parse.keys import parse_keys
-from nfstuned.view.top import Line, Size, Style, plain_lines, screen
+from nfstuned.parse.proc.mountstats import is_mountstats, parse_mountstats
+from nfstuned.parse.proc.stanzas import cut_mountstats
+from nfstuned.view.top import Size, Style, plain_lines, screen
+from nfstuned.view.words import printable
 
 FIRST_S = 1.0
 """On a screen the first rates come after this at the latest: nobody wants to wait ten seconds for them."""
-DONE = 0
+DONE, DAMAGED, UNREADABLE = 0, 1, 2
+MOST_PROBLEMS = 10
+MOST_FILES = 2
 _ENDED = 128
 """What a shell adds to the number of the signal that ended a command."""
 _SGR = {
@@ -45,6 +54,8 @@ class TopOrder:
     interval_s: float
     sort: str
     count: int | None
+    files: tuple[str, ...] = ()
+    """One or two saved copies of mountstats, the earlier first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,28 +75,69 @@ class Watch:
         self._clock = clock
         self._before: Look | None = None
         self._stanzas: tuple[Stanza, ...] = ()
+        self._shown: Frame | None = None
 
     def look(self) -> Frame:
-        """Look now."""
+        """Look now; where something could not be read, return the frame before. Raises ParseError."""
         snapshot = observe_superblocks(self._root, deep=False)
-        self._stanzas = observe_stanzas(self._root, self._stanzas)
-        now = look(snapshot, self._stanzas, self._clock.now(), self._clock.monotonic())
-        shown = frame(self._before, now, snapshot)
+        stanzas = observe_stanzas(self._root, self._stanzas)
+        if stanzas is None or snapshot.unread:
+            if self._shown is None:
+                raise self._root.problems()[0]
+            return self._shown
+        self._stanzas = stanzas
+        now = look(snapshot, stanzas, self._clock.now(), self._clock.monotonic())
+        self._shown = frame(self._before, now, snapshot, observe_stalls(self._root))
         self._before = now
-        return shown
+        return self._shown
 
 
 def show(root: Root, order: TopOrder, clock: Clock | None = None) -> int:
     """Show it on a screen, or print blocks where there is none or only some were asked for."""
-    if order.count is None and _interactive():
-        return _on_screen(root, order, clock or Clock())
-    return _print_blocks(root, order, clock or Clock())
+    clock = clock or Clock()
+    drawable = order.count is None and sys.stdin is not None and os.environ.get("TERM", "dumb") != "dumb"
+    if drawable and sys.stdin.isatty() and sys.stdout.isatty():
+        with Tty(sys.stdin.fileno(), sys.stdout.fileno()) as terminal:
+            return Live(Watch(root, clock), terminal, order, clock).run()
+    return _print_blocks(root, order, clock)
 
 
-def _interactive() -> bool:
-    if os.environ.get("TERM", "dumb") == "dumb" or sys.stdin is None:
-        return False
-    return sys.stdin.isatty() and sys.stdout.isatty()
+def show_saved(order: TopOrder) -> int:
+    """Print what one or two saved copies of mountstats say."""
+    try:
+        copies = [_saved(name) for name in order.files]
+        shown = since_mounted(copies[0][0]) if len(copies) == 1 else between(copies[0][0], copies[1][0])
+    except OSError as error:
+        note(f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror))
+        return UNREADABLE
+    except ValueError as error:
+        note(str(error))
+        return UNREADABLE
+    problems = [problem for _, of_copy in copies for problem in of_copy]
+    for problem in problems[:MOST_PROBLEMS]:
+        note(problem)
+    width = terminal_width() if sys.stdout.isatty() else None
+    for line in plain_lines(shown, State(sort=order.sort), width):
+        sys.stdout.write(f"{line}\n")
+    return DAMAGED if problems else DONE
+
+
+def _saved(name: str) -> tuple[Saved, list[str]]:
+    """Return a saved copy, and what is wrong with it. Raises OSError, ValueError."""
+    shown = "standard input" if name == STDIN else name
+    data = read_saved(name).removeprefix(codecs.BOM_UTF8)
+    if not is_mountstats(data):
+        if data.lstrip().startswith(b"{"):
+            raise ValueError(f"{shown}: has lines of JSON, no mountstats: nfstuned samples --file {name}")
+        raise ValueError(f"{shown}: is no mountstats; to save one: cat /proc/self/mountstats > FILE")
+    parsed, stanzas = parse_mountstats(data, shown), cut_mountstats(data)
+    problems = [str(item) for item in parsed if isinstance(item, ParseError)]
+    problems += [
+        f"{shown}: what it has of {printable(stanza.point)} is cut off or damaged"
+        for stanza in stanzas
+        if not stanza.whole
+    ]
+    return Saved.of(shown, stanzas, (item for item in parsed if isinstance(item, MountStats))), problems
 
 
 def _print_blocks(root: Root, order: TopOrder, clock: Clock) -> int:
@@ -103,11 +155,6 @@ def _print_blocks(root: Root, order: TopOrder, clock: Clock) -> int:
         sys.stdout.flush()
         printed += 1
     return DONE
-
-
-def _on_screen(root: Root, order: TopOrder, clock: Clock) -> int:
-    with Tty(sys.stdin.fileno(), sys.stdout.fileno()) as terminal:
-        return Live(Watch(root, clock), terminal, order, clock).run()
 
 
 class Live:
@@ -151,16 +198,12 @@ class Live:
     def _draw(self) -> None:
         shown = screen(self._frame, self._state, self._size())
         self._state = replace(self._state, offset=shown.offset)
-        self._terminal.draw(_drawn(shown.lines))
+        texts = (f"{_SGR[line.style]}{line.text}\x1b[0m\x1b[K" for line in shown.lines)
+        # What the terminal's encoding lacks is a question mark.
+        self._terminal.draw("\r\n".join(texts).encode(sys.stdout.encoding or "ascii", "replace"))
 
     def _size(self) -> Size:
         return Size(*self._terminal.size())
-
-
-def _drawn(lines: tuple[Line, ...]) -> bytes:
-    """Return the lines as a terminal takes them; what its encoding lacks is a question mark."""
-    texts = (f"{_SGR[line.style]}{line.text}\x1b[0m\x1b[K" for line in lines)
-    return "\r\n".join(texts).encode(sys.stdout.encoding or "ascii", "replace")
 
 
 class Seconds(click.FloatRange):
@@ -205,8 +248,17 @@ class Seconds(click.FloatRange):
     metavar="N",
     help="Print so many blocks of text and end, also on a terminal.",
 )
+@click.option(
+    "--file",
+    "files",
+    type=click.Path(),
+    multiple=True,
+    metavar="FILE|-",
+    help="Show a saved /proc/self/mountstats: since each mount was made or, with a second, from one to the "
+    "other; - is stdin.",
+)
 @click.pass_obj
-def command(root: Root, /, *, interval_s: float, sort: str, count: int | None) -> int:
+def command(root: Root, /, *, interval_s: float, sort: str, count: int | None, files: tuple[str, ...]) -> int:
     """Show what each mount delivers, now.
 
     A line is one superblock, which several mounts can share: what programs read and wrote, the over-fetch,
@@ -215,7 +267,9 @@ def command(root: Root, /, *, interval_s: float, sort: str, count: int | None) -
     touched, so that a dead server cannot hang this.
 
     Where the output is no terminal, and with --count, it prints a block of text for each interval, with the
-    superblocks that were in use.
+    superblocks that were in use. With --file it prints one, of any host. The file
+    names no superblocks: mounts of the same age are taken for one where source and options, or all
+    counters, are the same.
 
     \b
     Examples:
@@ -223,11 +277,22 @@ def command(root: Root, /, *, interval_s: float, sort: str, count: int | None) -
       nfstuned top --interval 10 --sort over-fetch
       nfstuned top --count 1
       nfstuned top --interval 60 >> throughput.txt
+      nfstuned top --file before --file after
 
     \b
     Exit status:
       0  ended by q, or after --count blocks
-      2  wrong usage, or the reader of the output has gone
+      1  shown, but without mounts of a FILE that are damaged; stderr names them
+      2  wrong usage, a FILE that cannot be read, or the reader of the output has gone
       130 (Ctrl-C) or 128 and the number of another signal, which ended it
     """
-    return show(root, TopOrder(interval_s, sort, count))
+    order = TopOrder(interval_s, sort, count, files)
+    if not files:
+        return show(root, order)
+    if len(files) > MOST_FILES:
+        raise click.UsageError(f"--file can be given {MOST_FILES} times: the earlier copy, then the later")
+    if files.count(STDIN) > 1:
+        raise click.UsageError("only one FILE can be the standard input")
+    if count is not None:
+        raise click.UsageError("--count is of this host's mounts: a saved mountstats has one block")
+    return show_saved(order)

@@ -9,10 +9,12 @@ import socket
 import time
 from collections.abc import Callable, Container
 
+from nfstuned.core.samples.stalls import AGAIN_S
 from nfstuned.daemon.metrics import MetricsOnDemand
 from nfstuned.daemon.persister import Persister
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.sampler import Sampler
+from nfstuned.daemon.stall_watch import StallWatch
 from nfstuned.daemon.tuner import Tuner
 from nfstuned.errors import ConfigError
 from nfstuned.host.change.state import State
@@ -31,6 +33,10 @@ REST = 5.0
 """After a look the loop rests for this many times as long as it took: a storm of mounts must not make it look
 at thousands of mounts for each of them. The kernel's events are served meanwhile."""
 REST_MOST_S = 2.0
+DEEP_REST, DEEP_REST_MOST_S = 10.0, 60.0
+"""The same after a look into other namespaces: any user can give a reason for one, with a mount of FUSE."""
+BLIND_S, BLIND_MOST_S = 0.5, 60.0
+"""How long a look that could not read something waits for the next: twice as long each time."""
 
 
 def next_tick(now: float, *periods_s: float) -> float:
@@ -47,12 +53,15 @@ class Daemon:
         self._reporter = Reporter(journal)
         self._tuner = Tuner(root, self._reporter, time.monotonic)
         self._tuner.between = self._drain_kernel
-        self._sampler = Sampler(root, journal)
+        self._stalls = StallWatch(root, self._reporter)
+        self._sampler = Sampler(root, journal, self._stalls)
         self._persister = Persister(root, journal)
         self._stopping = False
         self._reason = ""
         self._config: Child | None = None
         self._look_after = 0.0
+        self._deep_after = 0.0
+        self._blind_s = BLIND_S
         self._deep_at: float | None = None
         self._events_lost = False
         self._tick_at = float("inf")
@@ -112,11 +121,14 @@ class Daemon:
             self._look(deep=False)
         if now >= self._tick_at:
             self._tick(now)
+        elif now >= self._stalls.due_s:
+            self._look_again(now)
         self._metrics.serve(ready, now)
+        self._tuner.tell_faults()
 
     def _timeout(self) -> float:
         """Return how long to sleep: until the next thing that is due."""
-        due = [self._tick_at, self._metrics.deadline]
+        due = [self._tick_at, self._stalls.due_s, self._metrics.deadline]
         if self._tuner.must_look:
             due.append(self._look_after)
         if self._deep_at is not None:
@@ -162,7 +174,8 @@ class Daemon:
     def _lost(self) -> None:
         """Look at everything soon; a queue that overflows again before that is the same news."""
         self._tuner.forget_lost()
-        self._deep_at = max(time.monotonic(), self._look_after)
+        self._tuner.must_look = True
+        self._deep_at = max(time.monotonic(), self._look_after, self._deep_after)
         if not self._events_lost:
             self._events_lost = True
             self._reporter.events_lost()
@@ -175,11 +188,21 @@ class Daemon:
         self._tuner.look(deep=deep)
         self._persister.offer(self._tuner.snapshot, self._tuner.policy)
         ended = time.monotonic()
-        self._look_after = ended + min(REST * (ended - started), REST_MOST_S)
+        took = ended - started
+        self._look_after = ended + min(REST * took, REST_MOST_S)
+        if deep:
+            self._deep_after = ended + min(DEEP_REST * took, DEEP_REST_MOST_S)
+        if self._tuner.blind:
+            self._look_after = ended + self._blind_s
+            self._blind_s = min(2 * self._blind_s, BLIND_MOST_S)
+            self._deep_at = self._look_after if deep else self._deep_at
+            return
+        self._blind_s = BLIND_S
         # Events that were lost during the look have set it already.
         delay = self._tuner.deep_delay_s
-        if delay is not None and (self._deep_at is None or ended + delay < self._deep_at):
-            self._deep_at = ended + delay
+        if delay is not None:
+            due = max(ended + delay, self._deep_after)
+            self._deep_at = due if self._deep_at is None else min(due, self._deep_at)
 
     def _tick(self, now: float) -> None:
         """Feed the watchdog, look for values that changed unseen, and sample."""
@@ -197,6 +220,14 @@ class Daemon:
         notify("WATCHDOG=1")
         self._status()
         if sampled:
+            self._metrics.update()
+
+    def _look_again(self, now: float) -> None:
+        """Look at requests that wait, for their time is up before that of the next sample."""
+        # What fails below is not tried at once.
+        self._stalls.due_s = now + AGAIN_S
+        policy = self._tuner.policy
+        if policy is not None and self._sampler.look_again(self._tuner.snapshot, policy):
             self._metrics.update()
 
     def _status(self) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from nfstuned.host.change.udev_mask import made_masks, make_masks, reload_rules, take_masks, udev_runs
 from nfstuned.host.root import Root
-from nfstuned.host.telemetry.journal import Journal, Message, Priority, connected
+from nfstuned.host.telemetry.journal import Journal, Message, Priority, stderr_is_journal
 from nfstuned.model.masks import MASKS
 
 DONE, FAILED = 0, 1
@@ -23,7 +23,7 @@ def change(root: Root, verb: str) -> int:
 
     The journal is told where the unit runs this, and else the terminal.
     """
-    masks = Masks(root, Journal() if connected(os.environ) else None)
+    masks = Masks(root, Journal() if stderr_is_journal(os.environ) else None)
     return masks.make() if verb == "mask" else masks.take()
 
 

@@ -105,6 +105,7 @@ class Metrics:
             messages=dict(self._journal.counts),
             textfile_failures=self._writes_failed,
             left=frozenset(device for device, contest in contests.items() if contest.left),
+            stalled=self._sampler.stalled_s,
         )
         self._seen = (self._tuner.snapshot, policy, service)
         self._text = None
@@ -163,9 +164,10 @@ class Metrics:
 
     def _read_findings(self, exposition: Exposition) -> None:
         """Take over the last check's findings; not in the child that writes the file: it has no journal."""
-        text = self._root.read_or_empty(FINDINGS)
-        if text == self._findings[0]:
-            return
+        with self._root.watched() as faults:
+            text = self._root.read_or_empty(FINDINGS)
+            if faults() or text == self._findings[0]:
+                return
         shown = b""
         try:
             shown = exposition.findings(text) if text else b""

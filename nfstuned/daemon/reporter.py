@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from nfstuned.core.readahead.plan import name
+from nfstuned.core.samples.stalls import server
 from nfstuned.core.udev.writers import describe
 from nfstuned.errors import ConfigError, ParseError
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
 from nfstuned.model.mounts import Action, Decision, Outcome, Result, Superblock
 from nfstuned.model.policy import Policy
+from nfstuned.model.samples import Counted, Look
+from nfstuned.model.stalls import Stall
 from nfstuned.model.udev import RuleWriter
 
 REMEMBERED = 200
+STALL_ENDS = {
+    "answered": "answers again",
+    "given up": "nobody waits any more",
+    "unmounted": "unmounted while it was stalled",
+}
+FORGOTTEN_S = 3600.0
+"""A fault that was not met for so long is news when it comes again."""
 
 
 class Reporter:
@@ -29,6 +40,8 @@ class Reporter:
         self._unwatched_told = False
         self._untold: dict[str, Outcome] = {}
         self._unreadable: dict[str, None] = {}
+        self._faults: dict[str, float] = {}
+        """What could not be read outside of looks, and when that was met last."""
         self._conflicts: dict[str, tuple[int | None, str]] = {}
 
     def keep(self, outcome: Outcome) -> None:
@@ -142,9 +155,25 @@ class Reporter:
         if len(self._unreadable) >= REMEMBERED:
             self._unreadable.clear()
         self._unreadable[str(error)] = None
+        self._send_unreadable(error)
+
+    def _send_unreadable(self, error: ParseError) -> None:
         self._journal.send(
             Message.UNREADABLE, str(error), Priority.WARNING, file=error.file, reason=error.message
         )
+
+    def forget_unreadable(self, still: Iterable[ParseError]) -> None:
+        """Tell again, when it comes again, of all that was read by now; `still` are the problems left."""
+        self._unreadable = dict.fromkeys(map(str, still))
+
+    def fault(self, error: ParseError, now_s: float) -> None:
+        """Tell once that a file could not be read."""
+        met_s = self._faults.get(str(error))
+        if len(self._faults) >= REMEMBERED:
+            self._faults.clear()
+        self._faults[str(error)] = now_s
+        if met_s is None or now_s - met_s >= FORGOTTEN_S:
+            self._send_unreadable(error)
 
     def unwatched(self, error: OSError) -> None:
         """Tell once that another writer of some read-ahead is not noticed at once."""
@@ -183,12 +212,53 @@ class Reporter:
                 Message.CONFIG_INVALID, f"{problem} ({after})", Priority.ERROR, file=file, reason=problem
             )
 
+    def stalled(self, superblock: Counted, stall: Stall, look: Look) -> None:
+        """Tell that a superblock's users wait for its server."""
+        waited_s = look.monotonic_s - stall.since_s
+        what = "nothing was answered"
+        if stall.requests is not None:
+            number = "a request waits" if stall.requests == 1 else f"{stall.requests} requests wait"
+            what = f"{number} for an answer ({', '.join(stall.operations)})"
+        place, address = superblock.mount_points[0], server(superblock.group)
+        self._journal.send(
+            Message.STALLED,
+            f"{place}: stalled: {what}, since {waited_s:.0f} s, server {address}",
+            Priority.WARNING,
+            since=round(look.time - waited_s, 3),
+            requests=stall.requests,
+            operations=" ".join(stall.operations) or None,
+            **_stalled_fields(superblock),
+        )
+
+    def stall_ended(self, superblock: Counted, stall: Stall, look: Look, why: str) -> None:
+        """Tell that nobody waits any more; `why` is a key of STALL_ENDS."""
+        lasted_s = look.monotonic_s - stall.since_s
+        self._journal.send(
+            Message.STALL_ENDED,
+            f"{superblock.mount_points[0]}: {STALL_ENDS[why]} after {lasted_s:.0f} s, "
+            f"server {server(superblock.group)}",
+            Priority.NOTICE,
+            since=round(look.time - lasted_s, 3),
+            stalled_s=round(lasted_s, 3),
+            reason=why,
+            **_stalled_fields(superblock),
+        )
+
     def metrics_failed(self, what: str, reason: str) -> None:
         """Tell that metrics cannot be had; `what` is the key of the configuration that asks for them."""
         text = f"prometheus.{what}: {reason}"
         self._journal.send(
             Message.METRICS_FAILED, text, Priority.ERROR, key=f"prometheus.{what}", reason=reason
         )
+
+
+def _stalled_fields(superblock: Counted) -> dict[str, object]:
+    return {
+        "device": superblock.device,
+        "mount_point": superblock.mount_points[0],
+        "source": superblock.source,
+        "server": server(superblock.group),
+    }
 
 
 def _fields(superblock: Superblock, action: Action, decision: Decision | None = None) -> dict[str, object]:

@@ -7,7 +7,9 @@ import time
 from collections.abc import Sequence
 
 from nfstuned.core.samples.rates import look, rates
-from nfstuned.core.samples.sample import is_idle, one_line, to_fields, to_line
+from nfstuned.core.samples.sample import one_line, to_fields, to_line
+from nfstuned.core.samples.stalls import used_of
+from nfstuned.daemon.stall_watch import StallWatch
 from nfstuned.host.look.host import observe_stanzas
 from nfstuned.host.process import collector_paused
 from nfstuned.host.root import Root
@@ -62,11 +64,13 @@ class SampleSink:
 class Sampler:
     """Keeps a look at mountstats and tells what happened since the look before; idle mounts are silent."""
 
-    def __init__(self, root: Root, journal: Journal) -> None:
+    def __init__(self, root: Root, journal: Journal, stalls: StallWatch) -> None:
         self._root = root
         self._journal = journal
+        self._stalls = stalls
         self._file = SampleSink(root, journal)
         self.last: Look | None = None
+        self._asked_s = -math.inf
         self._stanzas: tuple[Stanza, ...] = ()
         self.cost_s = 0.0
         """CPU time of the last look and its rates, for all mounts together."""
@@ -75,22 +79,52 @@ class Sampler:
 
     def due_at(self, interval_s: float) -> float:
         """Return when the next look is due, in seconds of CLOCK_MONOTONIC: at once if there was none yet."""
-        return self.last.monotonic_s + interval_s if self.last is not None else -math.inf
+        return self._asked_s + interval_s
 
     def sample(self, snapshot: Snapshot, policy: Policy) -> None:
-        """Look at mountstats now; `snapshot` says which stanza belongs to which superblock."""
+        """Look at mountstats now; `snapshot` says which stanza belongs to which superblock.
+
+        Where it cannot be read, the look before stays: the next rates are of all the time since.
+        """
         started = time.thread_time()
         with collector_paused():
-            self._stanzas = observe_stanzas(self._root, self._stanzas)
-            now = look(snapshot, self._stanzas, time.time(), time.monotonic())
+            now = self._look(snapshot)
+            if now is None:
+                self._asked_s = time.monotonic()
+                return
+            self._asked_s = now.monotonic_s
+            self._stalls.see(now, self.due_at(policy.sample_interval_s))
             samples = rates(self.last, now) if self.last is not None else ()
         self.last = now
         self.cost_s = time.thread_time() - started
         self.all_cost_s += self.cost_s
-        used = [sample for sample in samples if not is_idle(sample)]
+        used = used_of(samples, self.stalled_s)
         for sample in used:
             self._tell(sample)
         self._file.write(used, policy)
+
+    @property
+    def stalled_s(self) -> dict[str, float]:
+        """By device: for how long a superblock has been stalled, at the last look."""
+        stalled = self._stalls.stalled(self._stalls.seen_s)
+        return {device: stalled.now_s - stall.since_s for (device, _), stall in stalled.stalls.items()}
+
+    def look_again(self, snapshot: Snapshot, policy: Policy) -> bool:
+        """Look at mountstats between two samples, for requests that wait; return whether there is news."""
+        before = self.stalled_s.keys()
+        with collector_paused():
+            now = self._look(snapshot)
+            if now is not None:
+                self._stalls.see(now, self.due_at(policy.sample_interval_s))
+        return self.stalled_s.keys() != before
+
+    def _look(self, snapshot: Snapshot) -> Look | None:
+        """Return the counters as they are; None where they cannot be read."""
+        stanzas = observe_stanzas(self._root, self._stanzas)
+        if stanzas is None:
+            return None
+        self._stanzas = stanzas
+        return look(snapshot, stanzas, time.time(), time.monotonic())
 
     def _tell(self, sample: Sample) -> None:
         """Send an entry: a line for people, and every number of `nfstuned.sample/1` as a field."""

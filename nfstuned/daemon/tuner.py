@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from nfstuned.core.policy.decision import decide, decide_early
@@ -39,6 +40,8 @@ class Tuner:
         self.policy: Policy | None = None
         self.snapshot = Snapshot()
         self.must_look = True
+        self.blind = False
+        """Whether the last look could not read something that values depend on."""
         self._root = root
         self._state = State(root)
         self._reporter = reporter
@@ -81,7 +84,11 @@ class Tuner:
 
     def removed(self, device: str) -> None:
         """Forget a superblock, but not another that has its device number by now: events may come late."""
-        alive = bdis.identity(self._root, device)
+        with self._root.watched() as faults:
+            alive = bdis.identity(self._root, device)
+            if faults():
+                self.must_look = True
+                return
         contest = self._contests.get(device)
         if contest is not None and contest.bdi != alive:
             del self._contests[device]
@@ -96,9 +103,10 @@ class Tuner:
             self._unnamed.pop(device, None)
         self._removed.add(device)
         self._reporter.forget(device, alive)
-        record = self._state.get(device)
-        if record is not None and record.bdi != alive:
-            self._state.drop(device)
+        with suppress(OSError):
+            record = self._state.get(device)
+            if record is not None and record.bdi != alive:
+                self._state.drop(device)
 
     def handled(self, device: str, action: str) -> None:
         """Check a superblock for which udev has run its rules."""
@@ -114,8 +122,11 @@ class Tuner:
         try:
             with Bdi(self._root, device) as bdi:
                 self._answer(bdi)
-        except (OSError, ParseError):
-            return
+        except OSError as error:
+            self.must_look |= error.errno not in GONE
+        except ParseError as error:
+            self._reporter.unreadable(error)
+            self.must_look = True
 
     def _answer(self, bdi: Bdi) -> None:
         value, record, contest = bdi.read_kb(), self._state.get(bdi.device), self._contests.get(bdi.device)
@@ -139,9 +150,17 @@ class Tuner:
         """Look at everything and set what is not as it should be; `deep` includes other namespaces."""
         self.must_look = False
         self._removed.clear()
-        snapshot = self.snapshot = observe_superblocks(self._root, deep=deep, between=self.between)
+        snapshot = observe_superblocks(self._root, deep=deep, between=self.between)
+        self._root.faults.clear()
         for problem in snapshot.problems:
             self._reporter.unreadable(problem)
+        self.blind = bool(snapshot.unread)
+        if self.blind:
+            # What could not be read is not empty: each superblock keeps what was decided for it.
+            self.must_look = True
+            return
+        self._reporter.forget_unreadable(snapshot.problems)
+        self.snapshot = snapshot
         if self.policy is None:
             return
         for superblock in snapshot.superblocks:
@@ -171,10 +190,24 @@ class Tuner:
 
     def forget_lost(self) -> None:
         """Drop what is kept of superblocks whose removal went unseen."""
-        alive = bdis.identities(self._root)
-        for device, record in self._state.all().items():
+        with self._root.watched() as faults:
+            alive = bdis.identities(self._root)
+            if faults():
+                self.must_look = True
+                return
+        try:
+            records = self._state.all()
+        except OSError:
+            return
+        for device, record in records.items():
             if alive.get(device) != record.bdi:
                 self.removed(device)
+
+    def tell_faults(self) -> None:
+        """Tell what could not be read outside of a look: nothing was made of it."""
+        for problem in self._root.problems():
+            self._reporter.fault(problem, self._clock())
+        self._root.faults.clear()
 
     def insist(self) -> None:
         """Take up again what was left to another writer: the administrator asked for a fresh start."""
@@ -188,11 +221,16 @@ class Tuner:
                 self._reporter.restored(outcome)
 
     def _tune_early(self, bdi: Bdi, policy: Policy) -> None:
-        volume = find_volume(observe_volumes(self._root), bdi.device)
+        with self._root.watched() as faults:
+            volume = find_volume(observe_volumes(self._root), bdi.device)
+            servers = observe_servers(self._root) if volume is not None else ()
+            if faults():
+                self.must_look = True
+                return
         if volume is None:
             self._unplaced.setdefault(bdi.device, bdi.inode)
             return
-        decision = decide_early(policy, volume, observe_servers(self._root), (), azure=self.snapshot.azure)
+        decision = decide_early(policy, volume, servers, (), azure=self.snapshot.azure)
         if decision is None:
             self.must_look = True
             return

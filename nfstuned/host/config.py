@@ -19,9 +19,12 @@ INVALID = 2
 def find_files(root: Root) -> tuple[str, ...]:
     """Return the names of the administrator's files in their order: the main file, then the drop-ins by name.
 
-    Raises ConfigError when the folder of drop-ins is there and cannot be listed.
+    Raises ConfigError where it cannot be told whether they are there.
     """
-    main = (MAIN,) if root.exists(MAIN) else ()
+    try:
+        main = (MAIN,) if root.demand_existence(MAIN) else ()
+    except OSError as error:
+        raise ConfigError((f"{root.path(MAIN)}: cannot be looked at: {error.strerror}",)) from None
     try:
         names = root.listing(DROP_INS)
     except FileNotFoundError:

@@ -28,7 +28,7 @@ class Child:
         self.deadline = time.monotonic() + timeout_s
         """When it is overdue, on the clock of time.monotonic."""
         self._fd, theirs = os.pipe()
-        command = [sys.executable, "-sE", "-c", _BOOT, ":".join(sys.path), root.prefix]
+        command = [sys.executable, "-sE", "-X", "utf8", "-c", _BOOT, ":".join(sys.path), root.prefix]
         try:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=theirs)  # noqa: S603 - itself
         except OSError as error:

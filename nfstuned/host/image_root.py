@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-from nfstuned.host.root import WitnessRoot, demand_folder, demand_name, demand_text
+from nfstuned.host.root import WitnessRoot, demand_folder, demand_name, demand_text, link_target
 
 MADE_AT_BOOT = frozenset({"dev", "proc", "run", "sys"})
 """What is there at the first boot is not what an image holds in them; a chroot has the host's own mounted."""
@@ -44,29 +44,19 @@ class ImageRoot(WitnessRoot):
                 return ""
             raise
 
-    def exists(self, name: str) -> bool:
-        """Return whether there is anything of this name, also a link to nowhere."""
-        try:
-            with self.place(name, last=False) as (folder, part):
-                os.stat(part, dir_fd=folder, follow_symlinks=False)
-        except OSError:
-            return False
-        return True
+    def _look_at(self, name: str) -> None:
+        with self.place(name, last=False) as (folder, part):
+            os.stat(part, dir_fd=folder, follow_symlinks=False)
 
-    def link(self, name: str) -> str | None:
-        """Return where a symbolic link leads, as it is written; None where there is none."""
-        try:
-            with self.place(name, last=False) as (folder, part):
-                return os.readlink(part, dir_fd=folder)
-        except OSError:
-            return None
+    def _read_link(self, name: str) -> str | None:
+        with self.place(name, last=False) as (folder, part):
+            return link_target(part, folder)
 
-    def listing(self, folder: str) -> list[str]:
-        """Return the sorted names in a folder. Raises OSError."""
+    def _list(self, folder: str) -> list[str]:
         with self.place(folder) as (parent, part):
             fd = os.open(part, _FILE | os.O_DIRECTORY, dir_fd=parent)
             try:
-                return sorted(os.listdir(fd))
+                return os.listdir(fd)
             finally:
                 os.close(fd)
 
@@ -139,12 +129,9 @@ class _Walk:
 
     def _linked(self, part: str) -> bool:
         """Return whether a component is a link, whose target is then the way to go."""
-        try:
-            target = os.readlink(part, dir_fd=self._folders[-1])
-        except OSError as error:
-            if error.errno == errno.EINVAL:  # readlink(2): not a link
-                return False
-            raise
+        target = link_target(part, self._folders[-1])
+        if target is None:
+            return False
         self._links += 1
         if self._links > _MOST_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), part)

@@ -7,7 +7,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 
@@ -15,7 +15,10 @@ from nfstuned.errors import ParseError
 
 VIEWS = ("proc/1", "proc/self")
 LARGEST = 4_000_000
-"""In bytes: no file that a person or a distribution writes is near it, and what the kernel makes says 0."""
+"""In bytes: no file that a person or a distribution writes is near it."""
+LARGEST_MADE = 64_000_000
+"""In bytes, of what the kernel makes, whose size shows when it is read: 300,000 mounts have as much. A user
+makes a mountinfo of any size, with bind mounts on long names in a namespace of his own."""
 PART = 256 * 1024
 _KINDS = {
     stat.S_IFDIR: "a directory",
@@ -30,6 +33,16 @@ _NOT_MISSED = re.compile(r"proc/(?!1/)\d+/|etc/nfstuned/|etc/fstab$")
 """Other processes' files, of which there are many, and those that are a problem of their own."""
 
 
+_ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENODEV, errno.ENAMETOOLONG})
+"""What the system says of a file that is not there, of a bdi that went, and of an impossible name."""
+_DENIED = frozenset({errno.EACCES, errno.EPERM})
+_ENDED = frozenset({errno.ESRCH, errno.EINVAL})
+"""What /proc says of a process that ends: it is gone, or has no namespaces any more."""
+_PROCESS = re.compile(r"proc/(?!1/)\d+/")
+_GUARDED = re.compile(r"proc/\d+/(?!net/|mountinfo)")
+"""Files of a process that the kernel gives to whom it pleases, also of what root is in a container."""
+
+
 class UnusableError(OSError):
     """What is there is no text to be read: not a regular file, or far too large for a text."""
 
@@ -39,15 +52,22 @@ class Root:
 
     The view of mounts and of nfsfs is init's where it can be read: it is right inside a sandboxed service,
     whose mount namespace is its own, and in a container that shares the host's PID namespace.
+
+    All reads go through here. What cannot be read though it is there is in `faults` afterwards: whoever makes
+    something of a look must not take it for absent, and asks there.
     """
 
     def __init__(self, prefix: str = "/") -> None:
         self.prefix = prefix if prefix.endswith("/") else prefix + "/"
+        self.faults: dict[str, str] = {}
+        """By name: why what is there could not be read, or is no text to be read. What a user without rights
+        may not read is no fault, nor are the own files of a process, or those of one that has ended."""
+        self._told: set[str] = set()
         self._proposed: dict[str, tuple[str, str]] = {}
 
     @cached_property
     def view(self) -> str:
-        """The folder of the process whose view of mounts counts."""
+        """The folder of the process whose view of mounts counts. Raises OSError where that cannot be told."""
         return next((v for v in VIEWS if self._readable(f"{v}/mountinfo")), VIEWS[-1])
 
     def path(self, name: str) -> str:
@@ -73,25 +93,35 @@ class Root:
 
     def read_bytes(self, name: str) -> bytes:
         """Return a file's bytes, like `read`: of a large file there is then a single copy. Raises OSError."""
-        fd = self._open(name)
-        try:
-            status = os.fstat(fd)
-            if stat.S_ISCHR(status.st_mode) and status.st_rdev == _NULL:
-                return b""
-            demand_text(status, name)
-            with open(fd, "rb", buffering=0, closefd=False) as file:
-                return file.read()
-        finally:
-            os.close(fd)
+        with self._noted(name):
+            fd = self._open(name)
+            try:
+                status = os.fstat(fd)
+                if stat.S_ISCHR(status.st_mode) and status.st_rdev == _NULL:
+                    return b""
+                demand_text(status, name)
+                return b"".join(parts_of(fd, name))
+            finally:
+                os.close(fd)
 
     def read_parts(self, name: str) -> Iterator[bytes]:
         """Yield a file in parts of at most PART bytes: never are all of them in memory. Raises OSError."""
-        fd = self._open(name)
-        try:
-            demand_text(os.fstat(fd), name)
-            yield from parts_of(fd)
-        finally:
-            os.close(fd)
+        with self._noted(name):
+            fd = self._open(name)
+            try:
+                demand_text(os.fstat(fd), name)
+                yield from parts_of(fd, name)
+            finally:
+                os.close(fd)
+
+    def read_start(self, name: str, size: int) -> bytes:
+        """Return the first bytes of a file, at most `size` of them. Raises OSError."""
+        with self._noted(name):
+            fd = self._open(name)
+            try:
+                return os.read(fd, size)
+            finally:
+                os.close(fd)
 
     def read_or_empty(self, name: str) -> str:
         """Return a file's text, or "" where it is absent, unusable or not for this user to read."""
@@ -103,7 +133,8 @@ class Root:
     def executable(self, name: str) -> bool:
         """Return whether a name is a regular file's that its owner may execute."""
         try:
-            mode = self._status(name).st_mode
+            with self._noted(name):
+                mode = self._status(name).st_mode
         except OSError:
             return False
         return stat.S_ISREG(mode) and bool(mode & stat.S_IXUSR)
@@ -111,28 +142,57 @@ class Root:
     def exists(self, name: str) -> bool:
         """Return whether there is anything of this name, also a link to nowhere."""
         try:
-            os.lstat(self._full(name))
+            return self.demand_existence(name)
         except OSError:
             return False
+
+    def demand_existence(self, name: str) -> bool:
+        """Return whether there is anything of this name. Raises OSError where that cannot be told."""
+        try:
+            with self._noted(name):
+                self._look_at(name)
+        except OSError as error:
+            if error.errno in _ABSENT:
+                return False
+            raise
         return True
 
     def link(self, name: str) -> str | None:
         """Return where a symbolic link leads, as it is written; None where there is none."""
         try:
-            return os.readlink(self._full(name))
+            with self._noted(name):
+                return self._read_link(name)
         except OSError:
             return None
 
     def same(self, name: str, other: str) -> bool:
         """Return whether two names lead to the same file, as /lib and /usr/lib nearly everywhere."""
         try:
-            return os.path.samestat(self._status(name), self._status(other))
+            with self._noted(name):
+                return os.path.samestat(self._status(name), self._status(other))
         except OSError:
             return False
 
+    def inode(self, name: str) -> int | None:
+        """Return the inode that a name leads to; None where there is none."""
+        try:
+            with self._noted(name):
+                return self._status(name).st_ino
+        except OSError:
+            return None
+
+    def mode(self, name: str) -> int | None:
+        """Return the permissions of what a name leads to; None where there is none."""
+        try:
+            with self._noted(name):
+                return stat.S_IMODE(self._status(name).st_mode)
+        except OSError:
+            return None
+
     def listing(self, folder: str) -> list[str]:
         """Return the sorted names in a folder. Raises OSError."""
-        return sorted(os.listdir(self._full(folder)))
+        with self._noted(folder):
+            return sorted(self._list(folder))
 
     def names(self, folder: str) -> list[str]:
         """Return the sorted names in a folder; none where it is absent."""
@@ -140,6 +200,42 @@ class Root:
             return self.listing(folder)
         except OSError:
             return []
+
+    def problems(self) -> tuple[ParseError, ...]:
+        """Return the faults, in the order in which they were met."""
+        return _errors(self.faults)
+
+    def untold(self) -> tuple[ParseError, ...]:
+        """Return the faults that were not returned here before."""
+        new = {name: why for name, why in self.faults.items() if name not in self._told}
+        self._told.update(new)
+        return _errors(new)
+
+    @contextmanager
+    def watched(self) -> Iterator[Callable[[], tuple[ParseError, ...]]]:
+        """Yield what returns the faults since then, also of a name that had failed before."""
+        before, self.faults = self.faults, {}
+        faults = self.faults
+        try:
+            yield lambda: _errors(faults)
+        finally:
+            self.faults = before | faults
+
+    @contextmanager
+    def _noted(self, name: str) -> Iterator[None]:
+        """Keep why a name could not be read; it is readable from the next time on that it is."""
+        try:
+            yield
+        except OSError as error:
+            self._note(name, error)
+            raise
+
+    def _note(self, name: str, error: OSError) -> None:
+        ended = error.errno in _ENDED and is_of_process(name)
+        # Root needs a file all the same that a security module or another machine refuses.
+        denied = error.errno in _DENIED and (os.geteuid() != 0 or _GUARDED.match(name) is not None)
+        if isinstance(error, UnusableError) or not (error.errno in _ABSENT or denied or ended):
+            self.faults[name] = error.strerror or str(error)
 
     def _open(self, name: str) -> int:
         """Return a descriptor to read from; a pipe without a writer does not hold it up."""
@@ -153,8 +249,24 @@ class Root:
     def _status(self, name: str) -> os.stat_result:
         return os.stat(self._full(name))
 
+    def _look_at(self, name: str) -> None:
+        os.lstat(self._full(name))
+
+    def _read_link(self, name: str) -> str | None:
+        return link_target(self._full(name))
+
+    def _list(self, folder: str) -> list[str]:
+        return os.listdir(self._full(folder))
+
     def _readable(self, name: str) -> bool:
-        return os.access(self.prefix + name, os.R_OK)
+        try:
+            os.close(self._open(name))
+        except OSError as error:
+            if error.errno in _ABSENT | _DENIED:
+                return False
+            self._note(name, error)
+            raise
+        return True
 
     def _full(self, name: str) -> str:
         demand_name(name)
@@ -162,50 +274,30 @@ class Root:
 
 
 class WitnessRoot(Root):
-    """A root that remembers which files were there but not for this user, or not for anyone, to read."""
+    """A root that remembers also which files were there but not for this user to read."""
 
     def __init__(self, prefix: str = "/") -> None:
         super().__init__(prefix)
         self.denied: dict[str, None] = {}
-        self.unusable: dict[str, str] = {}
-        """By name: why it is no text to be read."""
-
-    def read_bytes(self, name: str) -> bytes:
-        """Return a file like Root.read_bytes, and remember a name that was denied. Raises OSError."""
-        with self._remembered(name):
-            return super().read_bytes(name)
-
-    def read_parts(self, name: str) -> Iterator[bytes]:
-        """Yield a file like Root.read_parts, and remember a name that was denied. Raises OSError."""
-        with self._remembered(name):
-            yield from super().read_parts(name)
-
-    @contextmanager
-    def _remembered(self, name: str) -> Iterator[None]:
-        try:
-            yield
-        except PermissionError:
-            self.denied[name] = None
-            raise
-        except UnusableError as error:
-            self.unusable[name] = error.strerror or str(error)
-            raise
-
-    def problems(self) -> tuple[ParseError, ...]:
-        """Return what is no text where a text should be, in the order in which it was met."""
-        return tuple(ParseError("/" + name, 0, why) for name, why in self.unusable.items())
 
     def missed(self, harmless: Container[str] = ()) -> tuple[ParseError, ...]:
         """Return which files this user may not read, but for `harmless` ones and those that nobody misses."""
         names = (name for name in self.denied if name not in harmless and not _NOT_MISSED.match(name))
         return tuple(ParseError("/" + name, 0, "permission denied; root can read it") for name in names)
 
+    def _note(self, name: str, error: OSError) -> None:
+        super()._note(name, error)
+        if isinstance(error, PermissionError) and name not in self.faults:
+            self.denied[name] = None
 
-def parts_of(fd: int) -> Iterator[bytes]:
-    """Yield what is to be read in parts of about PART bytes. Raises OSError.
 
-    The kernel gives a file that it makes a few kilobytes at a time: those are put together.
+def parts_of(fd: int, name: str = "") -> Iterator[bytes]:
+    """Yield what is to be read in parts of about PART bytes. Raises OSError, also beyond LARGEST_MADE bytes.
+
+    The kernel gives a file that it makes a few kilobytes at a time: those are put together. `name` is for the
+    error.
     """
+    whole = 0
     while True:
         pieces: list[bytes] = []
         size = 0
@@ -214,7 +306,29 @@ def parts_of(fd: int) -> Iterator[bytes]:
             size += len(piece)
         if not pieces:
             return
+        whole += size
+        if whole > LARGEST_MADE:
+            raise UnusableError(errno.EFBIG, f"has more than {LARGEST_MADE / 1e6:g} MB: not read", name)
         yield b"".join(pieces)
+
+
+def _errors(faults: Mapping[str, str]) -> tuple[ParseError, ...]:
+    return tuple(ParseError("/" + name, 0, why) for name, why in faults.items())
+
+
+def is_of_process(name: str) -> bool:
+    """Return whether a file is about a single process other than init."""
+    return _PROCESS.match(name) is not None
+
+
+def link_target(name: str, folder: int | None = None) -> str | None:
+    """Return where a symbolic link leads; None for what is no link. Raises OSError."""
+    try:
+        return os.readlink(name, dir_fd=folder)
+    except OSError as error:
+        if error.errno == errno.EINVAL:  # readlink(2): not a link
+            return None
+        raise
 
 
 def demand_text(status: os.stat_result, name: str) -> None:
@@ -256,3 +370,11 @@ def read_proposal(name: str) -> str:
     if len(data) > LARGEST:
         raise OSError(errno.EFBIG, f"more than {LARGEST / 1e6:g} MB, which is no fstab")
     return data.decode("utf-8", "surrogateescape")
+
+
+def read_saved(name: str) -> bytes:
+    """Return a saved copy of a file that the kernel makes, `-` for the standard input. Raises OSError."""
+    if name == STDIN:
+        return b"".join(parts_of(sys.stdin.fileno(), name))
+    with open(name, "rb", buffering=0) as file:
+        return b"".join(parts_of(file.fileno(), name))

@@ -27,6 +27,7 @@ class ChangeKind(str, Enum):
     RULE = "udev-rule"
     SECTION = "nconnect"
     PARAMETER = "parameter"
+    IDENTITY = "identity"
     FILE = "file"
     """A file of an earlier bake that nothing asks for any more, or that is taken back."""
 

@@ -50,6 +50,18 @@ class UnitState:
     force: bool = False
     bound_by: tuple[str, ...] = ()
     """Units with BindsTo=: systemd stops them when the mount goes."""
+    active: str = ""
+    """ActiveState: "active", "inactive", "failed", "activating" and others; "" where it is not known."""
+    result: str = ""
+    """Why it failed: "exit-code", "timeout" and others."""
+    condition: bool = True
+    """Whether its conditions were met when it was last to be started."""
+    job: bool = False
+    """Something is about to be done to it."""
+    file_state: str = ""
+    """UnitFileState: "enabled", "generated" (of fstab), "disabled" and others."""
+    said: str = ""
+    """What its program said last; "" where it said nothing, or nobody knows."""
 
     @property
     def against(self) -> str:

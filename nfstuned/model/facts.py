@@ -6,17 +6,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
+from typing import NamedTuple
 
 from nfstuned.errors import ParseError
+from nfstuned.model.connections import UnitState
 from nfstuned.model.finding import Diagnosis, Finding, Need, Rule, Severity
 from nfstuned.model.kernel import Mount, MountStats, Options
 from nfstuned.model.mounts import FSTAB, Decision, Endpoint, Request, Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile
 from nfstuned.model.requests import Asked, Setting
 from nfstuned.model.samples import Sample
+from nfstuned.model.stalls import Stalled
 from nfstuned.model.system import System
 from nfstuned.model.udev import UdevFile
 
+NO_MODES: Mapping[str, int] = MappingProxyType({})
+NO_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 NFS_TYPES = ("nfs", "nfs4", "aznfs")
 SMB_TYPES = ("cifs", "smb3")
 
@@ -77,6 +82,16 @@ class Target:
     def origin(self) -> str:
         """The line that asks for it, "" for a mount made by hand."""
         return f"{self.request.file}:{self.request.line}" if self.request else ""
+
+
+class Missing(NamedTuple):
+    """A mount that a file asks for and that nobody has made, at two moments some seconds apart."""
+
+    target: Target
+    unit: str
+    state: UnitState
+    entries: int | None = None
+    """How many names the folder of its mount point has; None where nobody may look there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +219,8 @@ class Measured:
     samples: tuple[Sample, ...] = ()
     sends: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: MappingProxyType({}))
     """Per device: what each connection sent between the looks, in the kernel's order."""
+    sessions: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Per device: how often the NFSv4 client of its server began anew between the looks."""
     traffic: tuple[Traffic, ...] = ()
     smb: tuple[SmbOps, ...] = ()
 
@@ -221,6 +238,8 @@ class Facts:
     targets: tuple[Target, ...] = ()
     udev: tuple[UdevFile, ...] = ()
     """In udev's order."""
+    udev_unread: tuple[UdevFile, ...] = ()
+    """Files in its folders that udev does not read, because of their names."""
     writers: tuple[Setting, ...] = ()
     """Settings of other programs that write a read-ahead; their section is the program.
 
@@ -230,11 +249,22 @@ class Facts:
     network: Network = Network()
     system: System = field(default_factory=System)
     smb: tuple[SmbSession, ...] = ()
+    modes: Mapping[str, int] = field(default_factory=lambda: NO_MODES)
+    """The permissions of the files with credentials that lines name, as far as they are known."""
     measured: Measured | None = None
+    stalled: Stalled | None = None
+    """As the service saw it last; None where it does not run or does not sample."""
+    waiters: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: NO_NAMES)
+    """By the device of a stalled superblock: programs that have files of it and wait, as root sees them."""
+    kernel_words: str = ""
+    """What the kernel said last of a server's answers, where superblocks are stalled and that can be read."""
+    missing: tuple[Missing, ...] = ()
     proposal: str = ""
     """The name of the file that is judged in the place of /etc/fstab."""
     unknown: tuple[str, ...] = ()
     """What could not be learned, for people: "sa1.file.core.windows.net: no answer within 3 s"."""
+    unread: tuple[ParseError, ...] = ()
+    """Which files and folders are there and could not be read: what they say is not known."""
 
     @property
     def live(self) -> bool:
@@ -277,17 +307,17 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """0 where no finding is as bad as `fail_on`, else 1; 2 after a crash or with an fstab half read."""
+        """0 where no finding is as bad as `fail_on`, else 1; 2 after a crash, or where a file is unread."""
         if self.diagnosis.crashed or self.unjudged:
             return BROKEN
         return FINDINGS if any(self.fails(finding) for finding in self.diagnosis.findings) else CLEAN
 
     @property
     def unjudged(self) -> tuple[ParseError, ...]:
-        """What of fstab, or of the file in its place, could not be read: what it asks for is not known."""
+        """What of fstab, or of the file in its place, is not understood, and every file that was unread."""
         file = self.facts.proposal or FSTAB
-        problems = self.facts.snapshot.problems
-        return tuple({str(problem): problem for problem in problems if problem.file == file}.values())
+        of_fstab = (problem for problem in self.facts.snapshot.problems if problem.file == file)
+        return tuple({str(problem): problem for problem in (*of_fstab, *self.facts.unread)}.values())
 
     def fails(self, finding: Finding) -> bool:
         """Whether a finding is as bad as `fail_on`, or worse."""

@@ -14,6 +14,7 @@ FILES = MappingProxyType(
         "systemd/nfstuned-persist.service": "lib/systemd/system/nfstuned-persist.service",
         "systemd/nfstuned-check.service": "lib/systemd/system/nfstuned-check.service",
         "systemd/nfstuned-check.timer": "lib/systemd/system/nfstuned-check.timer",
+        "systemd/nfstuned-identity.service": "lib/systemd/system/nfstuned-identity.service",
         "systemd/nfstuned-metrics.conf": "share/nfstuned/nfstuned-metrics.conf",
         "docs/prometheus/nfstuned.rules.yml": "share/nfstuned/nfstuned.rules.yml",
         "docs/prometheus/nfstuned.dashboard.json": "share/nfstuned/nfstuned.dashboard.json",
@@ -28,9 +29,10 @@ FILES = MappingProxyType(
     }
 )
 """By the name in the repository: the place below /usr or /usr/local, both of which systemd and man read."""
-RULE = "udev/99-nfstuned.rules"
-"""The udev rule that does without the service: installed where somebody asks for it only."""
-SERVICES = tuple(name for name in FILES if name.endswith(".service"))
+RULE, IDENTITY = "udev/99-nfstuned.rules", "systemd/nfstuned-identity.service"
+"""What an image may have without the program: the udev rule that does without the service, and the unit that
+gives the NFSv4 client its identity."""
+SERVICES = tuple(name for name in FILES if name.endswith(".service") and name != IDENTITY)
 """The units that start the program."""
 
 

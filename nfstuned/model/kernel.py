@@ -61,6 +61,8 @@ class Mount:
     """The superblock's own options, as in `/proc/mounts`: what is in effect, never what was asked for."""
     flags: str = ""
     """This mount's own options, as they stand: "ro,nosuid,relatime"."""
+    foreign: bool = False
+    """It is in a mount namespace that is not the host's own, where somebody else chose the mount point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,15 @@ class Server:
     hostname: str
 
 
+RDMA = (
+    *("read chunks", "write chunks", "reply chunks", "request bytes", "reply bytes", "pulled up bytes"),
+    *("fixed up bytes", "registered bytes", "failed marshals", "bad replies", "calls without a message"),
+    *("recycled regions", "orphaned regions", "allocated regions", "local invalidations"),
+    *("empty send queues", "waits for a send"),
+)
+"""What xprt_rdma_print_stats (net/sunrpc/xprtrdma/transport.c) prints last; old kernels print fewer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Transport:
     """An `xprt:` line of mountstats: a connection of the superblock's transport group.
@@ -127,7 +138,12 @@ class Transport:
     sending_sum: int | None = None
     pending_sum: int | None = None
     extra: tuple[int, ...] = ()
-    """Counters that follow those above (rdma), as they stand."""
+    """Counters that follow those above, as they stand: of rdma those in RDMA."""
+
+    @property
+    def rdma(self) -> dict[str, int]:
+        """What only RDMA counts, by the names in RDMA; empty for other protocols."""
+        return dict(zip(RDMA, self.extra, strict=False)) if self.protocol.startswith("rdma") else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +195,21 @@ class MountStats:
     bytes: ByteCounters | None = None
     events: tuple[int, ...] = ()
     transports: tuple[Transport, ...] = ()
+    """None of them where a line of theirs is damaged: every mount has one."""
     ops: Mapping[str, OpCounters] = field(default_factory=lambda: NOTHING)
     whole: bool = True
     """It ends as the kernel ends each. A stanza that was cut off lacks counters, or digits of them."""
+
+
+class Nfsv4State(NamedTuple):
+    """The `nfsv4:` line of mountstats (fs/nfs/super.c); None for what the kernel did not say."""
+
+    lease_s: int | None
+    """For how long the server keeps what the client holds (opens, locks) without hearing of it."""
+    expired_s: int | None
+    """How long ago the lease ran out; 0 while it has not."""
+    layout: str | None
+    """The layout driver of pNFS; None also where there is no pNFS."""
 
 
 class Stanza(NamedTuple):
@@ -201,6 +229,12 @@ class Stanza(NamedTuple):
     operations: bytes
     """The lines of the per-op statistics."""
     whole: bool
+    events: bytes | None = None
+    """What follows `events:`; None without such a line."""
+    nfsv4: bytes | None = None
+    """What follows `nfsv4:`; None without such a line."""
+    cached: bool = False
+    """The option fsc: what is read is also kept in FS-Cache."""
 
 
 @dataclass(frozen=True, slots=True)

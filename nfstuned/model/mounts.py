@@ -8,9 +8,9 @@ from enum import Enum
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Distribution, KernelRelease, Mount, MountStats, Server, Volume
-from nfstuned.model.requests import AutoMap, Setting
+from nfstuned.model.requests import Setting, UnreadMap
 
-FSTAB = "/etc/fstab"
+FSTAB, UTAB = "/etc/fstab", "/run/mount/utab"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,20 @@ class Superblock:
 
 @dataclass(frozen=True, slots=True)
 class Tunnel:
-    """A local TLS proxy: mounts of 127.0.0.1:`port` really go to `host`:`host_port`."""
+    """A local TLS proxy: mounts of 127.0.0.1:`port` really go to `host`:`host_port`.
+
+    With `stands_in` it is an address that no host has: packets to it are sent to `address`, which is the
+    server `host`, at whatever port they have.
+    """
 
     port: int
+    """0 where an address stands in for the server."""
     host: str
     host_port: int
     provider: str
     file: str
+    stands_in: str | None = None
+    address: str | None = None
 
 
 class Maker(Enum):
@@ -63,6 +70,10 @@ class Maker(Enum):
     AUTOMOUNT = "systemd's automount"
     """An .automount unit beside the mount unit, at the first use."""
     AUTOFS = "automount(8)"
+
+
+_AT_FIRST_USE = frozenset({"x-systemd.automount", "comment=systemd.automount"})
+"""Both are systemd's (fstab_options_to_flags in src/fstab-generator); the second is the older one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +92,34 @@ class Request:
     """An autofs entry for any key: `*` in `point` and each `&` in the other fields stand for the key."""
     fstype: str = "nfs"
     maker: Maker = Maker.MOUNT
-    guessed: bool = False
-    """The file names no type: mount(8) guesses it at the source, and systemd knows of no network."""
+    named: str | None = None
+    """The type as the file has it where mount(8) makes `fstype` of it: "", "auto", or a list of types.
+
+    systemd takes none of these for a network's."""
 
     @property
     def at_first_use(self) -> bool:
         """Whether nothing waits for it at boot, because it is mounted when somebody goes there."""
         watched = self.maker in {Maker.AUTOMOUNT, Maker.AUTOFS}
-        return watched or "x-systemd.automount" in self.options.split(",")
+        return watched or not _AT_FIRST_USE.isdisjoint(self.options.split(","))
+
+
+@dataclass(frozen=True, slots=True)
+class Misnamed:
+    """A mount unit that systemd refuses: its name is not that of its mount point."""
+
+    request: Request
+    name: str
+    """What the unit's name would have to be."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A host at one moment. `problems` names what could not be read; the rest is still right."""
+    """A host at one moment.
+
+    `problems` names what could not be read or understood; the rest is still right. `unread` are those of them
+    on which the values of superblocks depend: with any of these, nothing may be decided.
+    """
 
     superblocks: tuple[Superblock, ...] = ()
     tunnels: tuple[Tunnel, ...] = ()
@@ -102,8 +128,9 @@ class Snapshot:
     """utab's rows first. Of several others for a mount point the first counts."""
     settings: tuple[Setting, ...] = ()
     """nfsmount.conf and its drop-ins, in the order in which mount.nfs reads them."""
-    maps: tuple[AutoMap, ...] = ()
-    """The automounter's maps that are no files: programs, and those that a server keeps."""
+    misnamed: tuple[Misnamed, ...] = ()
+    maps: tuple[UnreadMap, ...] = ()
+    """The automounter's maps that were not read, such as programs and those that a server keeps."""
     kernel: KernelRelease | None = None
     """The running kernel; of an image the newest that is installed."""
     distribution: Distribution | None = None
@@ -111,13 +138,19 @@ class Snapshot:
     """The machine is an Azure VM, by its chassis asset tag."""
     page_kb: int = 4
     problems: tuple[ParseError, ...] = ()
+    unread: tuple[ParseError, ...] = ()
     root: str = "/"
     """The folder below which it was seen: "/" for this host."""
     stanzas: Mapping[tuple[str, str], MountStats] = field(init=False, repr=False, compare=False)
-    """`stats` by source and mount point; of mounts on top of each other the last counts."""
+    """`stats` by source and mount point, which is all that they name: where several superblocks have the
+    same, on top of each other, none of them."""
 
     def __post_init__(self) -> None:
         stanzas = {(stanza.source, stanza.point): stanza for stanza in self.stats}
+        for stanza in self.stats:  # the mounts of a superblock have one age
+            shown = stanzas.get((stanza.source, stanza.point))
+            if shown is not None and shown.age_s != stanza.age_s:
+                del stanzas[stanza.source, stanza.point]
         object.__setattr__(self, "stanzas", stanzas)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from types import MappingProxyType
 
 NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
@@ -64,16 +65,54 @@ class AutoMap:
     file: str
     line: int
     variables: Mapping[str, str] = field(default_factory=lambda: NO_VARIABLES)
+    parts: tuple[AutoMap, ...] = ()
+    """Of a map of the kind "multi" those that it consists of: the first that has a key counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class MapInclude:
-    """`+name` or `+dir:folder`: another map of the same kind stands here."""
+    """A map that a line names: `+name`, `+dir:folder`, or a master map of autofs.conf."""
 
     kind: str
     name: str
     file: str
     line: int
+
+
+@dataclass(frozen=True, slots=True)
+class MapSource:
+    """A source of `automount:` in nsswitch.conf(5)."""
+
+    name: str
+    """"files", "sss", "ldap", "nis", "yp", "nisplus" or "hesiod"."""
+    ends: frozenset[str] = frozenset({"SUCCESS"})
+    """After these of its answers no later source is asked; they are SUCCESS, NOTFOUND, UNAVAIL, TRYAGAIN."""
+
+
+class Unread(Enum):
+    """Why a map of the automounter's was not read."""
+
+    ASKED = "a program or a server has its entries"
+    SOURCE = "nsswitch.conf has others asked for it than files"
+    KEY = "which map it is depends on the key"
+    FORMAT = "it is written for amd"
+    PLACE = "it lies below a mount point"
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadMap:
+    """A map of the automounter's that was not read, and the line that names it."""
+
+    why: Unread
+    point: str
+    """What it serves; "" for a master map, which names other maps."""
+    kind: str
+    """Who has it: "program", "yp", "sss, ldap"."""
+    name: str
+    file: str
+    line: int
+    local: str = ""
+    """A file of that name, whose entries count only as far as those before it have none."""
 
 
 @dataclass(frozen=True, slots=True)

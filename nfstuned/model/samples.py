@@ -59,7 +59,9 @@ class Csv(Enum):
 
     TABLE = "with those of its table; of operations once, as a sum over all of them"
     KIND = "once for each kind of operation"
-    LAST = "behind all others, where a new field of a sample moves no column"
+    LAST = (
+        "behind all others, where a new field moves no column; of operations once, as a sum over all of them"
+    )
 
 
 class Field(NamedTuple):
@@ -98,6 +100,9 @@ class OpRate(NamedTuple):
     """Replies with an error, a file that does not exist among them; None before Linux 5.3."""
     timeouts_per_s: Annotated[float, Field("timeouts", "1/s", "mount_timeouts")] = 0.0
     """How often all retries of an operation had passed in vain, and it began again."""
+    sent_bytes_per_s: Annotated[float | None, Field("bytes sent", "B/s", csv=Csv.LAST)] = None
+    """What its requests had, with their headers; for each operation it is this over `per_s`."""
+    received_bytes_per_s: Annotated[float | None, Field("bytes received", "B/s", csv=Csv.LAST)] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +160,21 @@ class Sample:
     """The superblock's read-ahead; None where it was not the same at both ends of the interval."""
     rsize_bytes: Annotated[int | None, Field("mountinfo: rsize", "B", csv=Csv.LAST)] = None
     """The most bytes that a READ asks for, as mounted."""
+    silly_renames_per_s: Annotated[float | None, Field("events: silly renames", "1/s", csv=Csv.LAST)] = None
+    """Files that were removed while a program had them open: the client renames them first."""
+    short_reads_per_s: Annotated[float | None, Field("events: short reads", "1/s", csv=Csv.LAST)] = None
+    """The server gave fewer bytes than were asked for, and more were to come."""
+    short_writes_per_s: Annotated[float | None, Field("events: short writes", "1/s", csv=Csv.LAST)] = None
+    """The server took fewer bytes than it was sent."""
+    delays_per_s: Annotated[float | None, Field("events: delays", "1/s", csv=Csv.LAST)] = None
+    """The server asked to be asked again later: NFS3ERR_JUKEBOX, NFS4ERR_DELAY."""
+    pnfs_reads_per_s: Annotated[float | None, Field("events: pNFS reads", "1/s", csv=Csv.LAST)] = None
+    """Reads that went to a data server, past the metadata server."""
+    pnfs_writes_per_s: Annotated[float | None, Field("events: pNFS writes", "1/s", csv=Csv.LAST)] = None
+    stalled_s: Annotated[
+        float | None, Field("rpc_clnt: tasks, else xprt:", "s", "mount_stalled_seconds", Csv.LAST)
+    ] = None
+    """For how long its users have waited for the server at the end of the interval; 0 where they do not."""
     ops: Mapping[str, OpRate]
     """The operations that ended in the interval. Those of the transport group as a whole (SEQUENCE, RENEW and
     the like), which the kernel shows in every mount of a server, are in its first sample only."""

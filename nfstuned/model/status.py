@@ -37,6 +37,12 @@ class StatusRow:
     """What the next mount asks for, as the files are now; only known where `nconnect` is below its target."""
     undone: bool = False
     """The administrator took nfstuned's value back."""
+    stalled_s: float | None = None
+    """For how long its users have waited for the server, 0 where they do not; None: nobody knows."""
+    recovering: bool = False
+    """The server answers again, and serves nobody yet."""
+    stalled_operations: tuple[str, ...] = ()
+    """What they wait for, the most frequent first."""
 
 
 @dataclass(frozen=True, slots=True)

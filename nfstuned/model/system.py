@@ -11,6 +11,7 @@ APART_SINCE = (2, 8, 3)
 NO_TEXTS: Mapping[str, str] = MappingProxyType({})
 AUTOFS = "autofs.service.d"
 """The drop-ins of the automounter's service, which stand for all that sets its environment."""
+IDENTITY_UNIT = "nfstuned-identity.service"
 LOGINS = "logins"
 """All that is started from a login, as pam_env sets its environment; systemd reads no /etc/environment."""
 
@@ -104,6 +105,30 @@ class NfsUtils:
 
 
 @dataclass(frozen=True, slots=True)
+class ClientIdentity:
+    """What an NFSv4 client calls itself to servers (fs/nfs/nfs4proc.c): its host's name, and an identifier.
+
+    Clients of which both are the same are one client to a server, which gives the session to the last.
+    """
+
+    name: str | None = None
+    """The host name, in an image that of /etc/hostname; None where it has none, or cannot be read."""
+    identifier: str = ""
+    """What the running kernel was given for this network namespace."""
+    renamed: bool = False
+    """Of an image: something in it names each instance at its first boot, as cloud-init does."""
+    given: bool = False
+    """IDENTITY_UNIT gives the host an identifier at each boot, which is made of its machine id."""
+    machine_id: bool = False
+    """There is a machine id: in an image it is that of all clones."""
+
+    @property
+    def shared_by_clones(self) -> bool:
+        """Of an image: whether all of its clones are known to call themselves alike."""
+        return self.name is not None and not self.renamed and not (self.given and not self.machine_id)
+
+
+@dataclass(frozen=True, slots=True)
 class System:
     """What of the host or the image concerns no single mount."""
 
@@ -120,6 +145,7 @@ class System:
     """The mount helpers that exist: mount.nfs, mount.nfs4, mount.aznfs, mount.cifs."""
     daemon: Unit = Unit()
     """nfstuned.service."""
+    client: ClientIdentity = ClientIdentity()
     tls: Tls = Tls()
     nfs_utils: NfsUtils | None = None
     """What mount.nfs tells of itself; None where it is not installed, or may not be read."""

@@ -129,3 +129,5 @@ class Service:
     textfile_failures: int = 0
     left: frozenset[str] = frozenset()
     """The devices whose read-ahead is left to another writer."""
+    stalled: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    """By device: for how many seconds the users of a superblock have waited for its server."""

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Sequence
+
+from nfstuned.parse.secrets import MASK, holds_secret, masked
 
 LARGEST = 2**64 - 1
 """No kernel counter prints more; without a bound, a damaged line could cost time or overflow a float."""
 _DIGITS = len(str(LARGEST))
-_ESCAPES = re.compile(r"(?:\\[0-3][0-7]{2})+")
+_ESCAPES = re.compile(r"(?:\\(?!000)[0-3][0-7]{2})+")
+_LIBMOUNTS = re.compile(r"(?:\\[0-7]{3})+")
 _COUNTERS = re.compile(r"-?[0-9]{1,20}(?: -?[0-9]{1,20})* ?")
 _SHOWN = 80
+_LOOKED_AT = 4096
+"""Characters of a token that is far too long for a message: what is shown of it is among them."""
 
 
-def quoted(token: str) -> str:
-    """Return the token for a message: quoted, harmless to a terminal, and cut where it is too long."""
+def quoted(token: str, line: str = "") -> str:
+    """Return the token for a message: quoted, harmless to a terminal, and cut where it is too long.
+
+    Secrets in it are masked; it is one itself where the `line` that it was split from holds any.
+    """
+    token = MASK if holds_secret(line) else masked(token[:_LOOKED_AT])
     return ascii(token) if len(token) <= _SHOWN else ascii(token[:_SHOWN]) + "..."
 
 
@@ -41,15 +51,25 @@ def counters(what: str, text: str, least: int) -> list[int]:
 
 
 def unescape(text: str) -> str:
-    r"""Decode octal escapes (`\040` for a space) of the kernel (fs/seq_file.c, mangle_path) and of libmount.
+    r"""Decode octal escapes (`\040` for a space) of the kernel (fs/seq_file.c, mangle_path).
 
-    Each escape is a byte; bytes in a row are decoded together, and stay surrogate escapes if not UTF-8.
+    Each escape is a byte; bytes in a row are decoded together, and stay surrogate escapes if not UTF-8. What
+    stands for no byte of a name, `\000` and from `\400` on, the kernel never writes: it stays as it is.
     """
     return _ESCAPES.sub(_decoded, text) if "\\" in text else text
 
 
+def unmangle(text: str) -> str:
+    r"""Decode a field of fstab or utab as libmount does (lib/mangle.c, unmangle_to_buffer).
+
+    It takes any three octal digits and keeps eight bits of them; a byte that is 0 ends the field: `\000` and
+    `\400`.
+    """
+    return _LIBMOUNTS.sub(_decoded, text).partition("\0")[0] if "\\" in text else text
+
+
 def _decoded(escapes: re.Match[str]) -> str:
-    codes = bytes(int(code, 8) for code in escapes[0].split("\\")[1:])
+    codes = bytes(int(code, 8) & 0xFF for code in escapes[0].split("\\")[1:])
     return codes.decode("utf-8", "surrogateescape")
 
 
@@ -61,3 +81,10 @@ def clean_path(path: str) -> str:
 def count(number: int, noun: str) -> str:
     """Return "1 mount", "2 mounts"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def some(names: Sequence[str]) -> str:
+    """Return the first three names, and how many more there are: "a, b, c and 2 more"."""
+    shown = 3
+    rest = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {rest} more" if rest > 0 else "")

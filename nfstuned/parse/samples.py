@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -24,9 +25,9 @@ _Value = TypeVar("_Value")
 
 
 def parse_line(line: bytes, file: str, number: int) -> Sample | ParseError:
-    """Return the sample of a JSON line; a line that holds no sample is its error."""
+    """Return the sample of a JSON line, also behind a byte order mark; without a sample, what is wrong."""
     try:
-        document = json.loads(line.decode("utf-8"))
+        document = _loaded(line.removeprefix(BOM_UTF8).decode("utf-8"))
         if not isinstance(document, dict):
             problem = f"not a JSON object: {_start(line)}"
         elif document.get("schema") != SCHEMA:
@@ -42,6 +43,16 @@ def parse_line(line: bytes, file: str, number: int) -> Sample | ParseError:
     except ValueError as error:
         problem = str(error)
     return ParseError(file, number, problem)
+
+
+def _loaded(text: str) -> object:
+    """Return what JSON says. Raises JSONDecodeError, and ValueError for a number of too many digits."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        raise ValueError("a number has too many digits") from None
 
 
 def parse_entry(entry: Mapping[str, bytes | str], place: str) -> Sample | ParseError:
@@ -87,7 +98,7 @@ def _json(fields: Mapping[str, str], name: str) -> object:
     if name not in fields:
         raise ValueError(f"{name} is missing")
     try:
-        return json.loads(fields[name])
+        return _loaded(fields[name])
     except ValueError:
         raise ValueError(f"{name} is not JSON: {quoted(fields[name])}") from None
 

@@ -13,7 +13,14 @@ from nfstuned.view.words import NONE, Document, printable, text
 
 SWITCHES = "/sys/kernel/sunrpc/xprt-switches"
 _IMAGE = frozenset(
-    {ChangeKind.SERVICE, ChangeKind.RULE, ChangeKind.SECTION, ChangeKind.PARAMETER, ChangeKind.FILE}
+    {
+        ChangeKind.SERVICE,
+        ChangeKind.RULE,
+        ChangeKind.SECTION,
+        ChangeKind.PARAMETER,
+        ChangeKind.IDENTITY,
+        ChangeKind.FILE,
+    }
 )
 _UNENDED = "\\ No newline at end of file"
 

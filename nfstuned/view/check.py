@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from nfstuned import __version__
-from nfstuned.model.facts import Report, Target
-from nfstuned.model.finding import Finding, Need, Rule, Severity
+from nfstuned.model.facts import Report
+from nfstuned.model.finding import Need, Rule, Severity
 from nfstuned.parse.fields import count
 from nfstuned.view.words import Document, printable
 
@@ -26,8 +26,21 @@ def check_document(report: Report) -> Document:
             "release": snapshot.kernel.text if snapshot.kernel else None,
             "distribution": snapshot.distribution.pretty_name if snapshot.distribution else None,
         },
-        "mounts": [_mount(target) for target in report.facts.targets],
-        "findings": [_finding(finding) for finding in report.diagnosis.findings],
+        "mounts": [
+            {
+                "mount_point": target.point,
+                "source": target.source,
+                "fstype": target.fstype,
+                "device": target.live.device if target.live else None,
+                "provider": target.endpoint.provider,
+                "profile": target.profile.name,
+                "live": target.live is not None,
+            }
+            for target in report.facts.targets
+        ],
+        "findings": [
+            {key: getattr(finding, key) for key in FINDING_KEYS} for finding in report.diagnosis.findings
+        ],
         "summary": {
             **{severity.value: report.number(severity) for severity in Severity},
             "skipped": len(report.diagnosis.skipped),
@@ -70,22 +83,6 @@ def needs(rule: Rule) -> list[str]:
     return [need.name.lower() for need in Need if need in rule.needs]
 
 
-def _mount(target: Target) -> Document:
-    return {
-        "mount_point": target.point,
-        "source": target.source,
-        "fstype": target.fstype,
-        "device": target.live.device if target.live else None,
-        "provider": target.endpoint.provider,
-        "profile": target.profile.name,
-        "live": target.live is not None,
-    }
-
-
-def _finding(finding: Finding) -> Document:
-    return {key: getattr(finding, key) for key in FINDING_KEYS}
-
-
 _SEVERITY, _RULE = 9, 8
 _MARGIN = 2
 _HANG = " " * (_MARGIN + _SEVERITY + _RULE)
@@ -114,23 +111,19 @@ class ReportLine:
 
 def report_lines(report: Report, width: int | None = None) -> Iterator[ReportLine]:
     """Yield the whole report; text is wrapped at `width` columns, None for not at all."""
+    room = None if width is None else max(_LEAST, width - len(_HANG))
     sources = {target.subject: target.source for target in report.facts.targets}
     for subject, findings in groupby(report.diagnosis.findings, lambda finding: finding.subject):
         source = sources.get(subject)
         yield ReportLine(printable(f"{subject}  {source}" if source else subject), heading=True)
         for finding in findings:
-            yield from _finding_lines(finding, width)
+            first, *rest = _wrapped(printable(finding.message), room)
+            yield ReportLine(f"{finding.rule:{_RULE}}{first}", finding.severity)
+            remedy = _wrapped(f"Remedy: {printable(finding.remedy)}", room) if finding.remedy else []
+            yield from (ReportLine(_HANG + text) for text in [*rest, *remedy])
         yield ReportLine("")
     for text in verdict(report):
         yield from (ReportLine(piece) for piece in _wrapped(text, width))
-
-
-def _finding_lines(finding: Finding, width: int | None) -> Iterator[ReportLine]:
-    room = None if width is None else max(_LEAST, width - len(_HANG))
-    first, *rest = _wrapped(printable(finding.message), room)
-    yield ReportLine(f"{finding.rule:{_RULE}}{first}", finding.severity)
-    remedy = _wrapped(f"Remedy: {printable(finding.remedy)}", room) if finding.remedy else []
-    yield from (ReportLine(_HANG + text) for text in [*rest, *remedy])
 
 
 def _wrapped(text: str, width: int | None) -> list[str]:
@@ -147,21 +140,21 @@ def verdict(report: Report) -> Iterator[str]:
     findings = report.diagnosis.findings
     judged = len(report.rules) - len(report.skipped)
     scope = f"{count(len(report.facts.targets), 'mount')}, {count(judged, 'rule')}"
-    skipped = ", ".join(
-        _counted(number, severity) for severity in Severity if (number := report.number(severity))
+    numbers = ((severity, report.number(severity)) for severity in Severity)
+    counts = ", ".join(
+        # Advice and info have no plural.
+        count(number, severity.value)
+        if severity in {Severity.ERROR, Severity.WARNING}
+        else f"{number} {severity.value}"
+        for severity, number in numbers
+        if number
     )
     doubts = f"; {count(len(report.doubts), 'thing')} not found out, see above" if report.doubts else ""
-    said = f"{skipped} ({scope})" if skipped else f"Nothing to report: {scope}"
-    yield f"{said}{doubts}{_skipped(report)}"
+    result = f"{counts} ({scope})" if counts else f"Nothing to report: {scope}"
+    yield f"{result}{doubts}{_skipped(report)}"
     if findings:
         worst = min(findings, key=lambda finding: finding.severity.rank)
         yield f"Learn more: nfstuned explain {worst.rule}"
-
-
-def _counted(number: int, severity: Severity) -> str:
-    """Return "2 warnings"; advice and info have no plural."""
-    countable = severity in {Severity.ERROR, Severity.WARNING}
-    return count(number, severity.value) if countable else f"{number} {severity.value}"
 
 
 def _skipped(report: Report) -> str:
@@ -170,12 +163,8 @@ def _skipped(report: Report) -> str:
         return ""
     lacking = [min(rule.needs - report.facts.has, key=list(Need).index) for rule in report.skipped]
     reasons = ", ".join(
-        f"{lacking.count(need)} {_needs(lacking.count(need))} {words}"
+        f"{number} {'needs' if number == 1 else 'need'} {words}"
         for need, words in _LACKS.items()
-        if need in lacking
+        if (number := lacking.count(need))
     )
     return f"; {count(len(report.skipped), 'rule')} skipped ({reasons})"
-
-
-def _needs(number: int) -> str:
-    return "needs" if number == 1 else "need"

@@ -18,6 +18,8 @@ ASCII = "_.-:=+*#"
 """The bars where the output cannot have those; both from nothing to the most."""
 WIDTH = 79
 _CELL = 11
+_COMPUTED = ("=", "+", "-", "@", "'")
+"""How a cell begins that a spreadsheet takes for a formula; a tab and a line break are not printable."""
 _DURATIONS = ((2 * 86400, 86400, "d"), (2 * 3600, 3600, "h"), (120, 60, "min"), (-math.inf, 1, "s"))
 
 
@@ -28,7 +30,7 @@ def _keys(table: type, place: Csv) -> tuple[str, ...]:
 _TIME, *_PLAIN = _keys(Sample, Csv.TABLE)
 _OF_KIND, _TOGETHER = _keys(OpRate, Csv.KIND), _keys(OpRate, Csv.TABLE)
 _TRANSPORT = _keys(TransportRate, Csv.TABLE)
-_LAST = _keys(Sample, Csv.LAST)
+_LAST, _LAST_TOGETHER = _keys(Sample, Csv.LAST), _keys(OpRate, Csv.LAST)
 CSV_HEADER = (
     _TIME,
     "utc",
@@ -37,25 +39,36 @@ CSV_HEADER = (
     *_TOGETHER,
     *_TRANSPORT,
     *_LAST,
+    *_LAST_TOGETHER,
 )
 """The keys of `nfstuned.sample/1`; `utc` is `time` for people, and operations are taken together by kind."""
 
 
 def csv_row(sample: Sample) -> list[object]:
     """Return a sample under CSV_HEADER; None where a figure is not known or a kind was not used."""
-    point = printable(sample.mount_points[0]) if sample.mount_points else None
-    shown = {"mount_points": point, "source": printable(sample.source)}
+    point = sample.mount_points[0] if sample.mount_points else None
     rates = kinds(sample)
     every = together(list(sample.ops.values()))
-    return [
+    row: list[object] = [
         sample.time,
         datetime.fromtimestamp(sample.time, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        *(shown[key] if key in shown else getattr(sample, key) for key in _PLAIN),
+        *(point if key == "mount_points" else getattr(sample, key) for key in _PLAIN),
         *(getattr(rates[kind], key) if kind in rates else None for kind in ALL_KINDS for key in _OF_KIND),
         *(getattr(every, key) if sample.ops else 0 for key in _TOGETHER),
         *(getattr(sample.transport, key) for key in _TRANSPORT),
         *(getattr(sample, key) for key in _LAST),
+        *(getattr(every, key) if sample.ops else 0 for key in _LAST_TOGETHER),
     ]
+    return [_harmless(value) if isinstance(value, str) else value for value in row]
+
+
+def _harmless(text: str) -> str:
+    """Return a text that neither a terminal obeys nor a spreadsheet computes: behind an apostrophe.
+
+    A text that begins with an apostrophe gets another, so that to take the first away gives the text back.
+    """
+    shown = printable(text)
+    return f"'{shown}" if shown.startswith(_COMPUTED) else shown
 
 
 def history_lines(
@@ -80,24 +93,26 @@ def history_lines(
 
 
 def _row(row: Row, bars: str) -> str:
-    cells = "".join(f"{_value(row.name, value):>{_CELL}}" for value in (row.least, row.median, row.most))
+    """Return a figure's name, its bars, and its least, median and greatest value."""
+    values = (row.least, row.median, row.most)
+    if row.name in {"read", "write"}:
+        texts = [speed(value) for value in values]
+    elif row.name == "over-fetch":
+        texts = [ratio(value) for value in values]
+    elif row.name == "stalled":
+        texts = [f"{figure(value)} %" for value in values]
+    else:
+        texts = [f"{figure(value)} ms" for value in values]
+    cells = "".join(f"{text:>{_CELL}}" for text in texts)
     return f"  {row.name:<11} {sparkline(row.means, bars):<{COLUMNS + 2}}{cells}"
-
-
-def _value(name: str, value: float) -> str:
-    if name in {"read", "write"}:
-        return speed(value)
-    return ratio(value) if name == "over-fetch" else f"{figure(value)} ms"
 
 
 def sparkline(values: Sequence[float | None], bars: str) -> str:
     """Return a bar for each value, from nothing to the most among them; a blank where there is none."""
-    most = max((value for value in values if value is not None), default=0.0)
-    return "".join(" " if value is None else _bar(value / most if most else 0.0, bars) for value in values)
-
-
-def _bar(part: float, bars: str) -> str:
-    return bars[min(len(bars) - 1, int(part * len(bars)))]
+    most = max((value for value in values if value is not None), default=0.0) or 1.0
+    return "".join(
+        " " if value is None else bars[min(len(bars) - 1, int(value / most * len(bars)))] for value in values
+    )
 
 
 def duration(seconds: float) -> str:

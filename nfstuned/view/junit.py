@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from nfstuned.core.rules.catalogue import CRASHED
 from nfstuned.model.facts import Report
-from nfstuned.model.finding import Finding, Rule
+from nfstuned.model.finding import Finding
 from nfstuned.view.words import printable
 
 _NAME = "nfstuned check"
@@ -27,10 +27,9 @@ class Stamp:
 def junit(report: Report, stamp: Stamp) -> str:
     """Return the report as an XML document.
 
-    A finding that fails the check is a failed test, a crashed rule or what
-    of fstab was not judged an error. A rule without one is a test:
-    passed, or skipped. Findings below `fail_on` are told in system-out, what could not be found out in
-    system-err.
+    A finding that fails the check is a failed test; a crashed rule is an error, and so is a part of fstab
+    that was not judged. Each other rule is a test that passed or was skipped. Findings below `fail_on` are in
+    system-out, doubts in system-err.
     """
     cases = list(_cases(report))
     kinds = [child.tag for case in cases for child in case]
@@ -48,7 +47,10 @@ def junit(report: Report, stamp: Stamp) -> str:
     SubElement(properties, "property", name="root", value=printable(report.root))
     suite.extend(cases)
     mild = [finding for finding in report.diagnosis.findings if not report.fails(finding)]
-    SubElement(suite, "system-out").text = "\n".join(_line(finding) for finding in mild)
+    SubElement(suite, "system-out").text = "\n".join(
+        printable(f"{finding.subject}: {finding.severity.value}: {finding.message} ({finding.rule})")
+        for finding in mild
+    )
     SubElement(suite, "system-err").text = "\n".join(printable(doubt) for doubt in report.doubts)
     indent(top)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(top, "unicode") + "\n"
@@ -71,23 +73,15 @@ def _cases(report: Report) -> Iterator[Element]:
     crashed = {finding.subject for finding in findings if finding.rule == CRASHED.id}
     for rule in report.rules:
         if rule.id not in failed | crashed:
-            yield _judged(report, rule)
-
-
-def _judged(report: Report, rule: Rule) -> Element:
-    case = _case(rule.id, rule.name)
-    if rule.id in report.diagnosis.skipped:
-        SubElement(case, "skipped")
-    return case
+            case = _case(rule.id, rule.name)
+            if rule.id in report.diagnosis.skipped:
+                SubElement(case, "skipped")
+            yield case
 
 
 def _case(rule: str, name: str, subject: str = "") -> Element:
     title = f"{rule} {name}: {printable(subject)}" if subject else f"{rule} {name}"
     return Element("testcase", name=title, classname=f"nfstuned.{rule[:4]}", time=_NO_TIME)
-
-
-def _line(finding: Finding) -> str:
-    return printable(f"{finding.subject}: {finding.severity.value}: {finding.message} ({finding.rule})")
 
 
 def _details(finding: Finding) -> Iterator[str]:

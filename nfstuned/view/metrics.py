@@ -1,6 +1,6 @@
 """Metrics: their names and meanings, and totals, tuning state and the daemon as metric families.
 
-A superblock has at most 33 series and a transport group 7, so that a mount with a server of its own has 40.
+A superblock has at most 34 series and a transport group 7, so that a mount with a server of its own has 41.
 Counters have few labels; `nfstuned_mount_info` has the others, to join on.
 """
 
@@ -14,7 +14,6 @@ from nfstuned.core.samples.sample import ALL_KINDS
 from nfstuned.model.status import StatusRow
 from nfstuned.model.totals import (
     Family,
-    GroupTotals,
     Kind,
     OpTotals,
     Place,
@@ -41,7 +40,8 @@ class Meaning(NamedTuple):
     more: tuple[str, ...] = ()
 
 
-def _one(value: Callable[[Any], float | None]) -> Callable[[Any], Values]:
+def _single(value: Callable[[Any], float | None]) -> Callable[[Any], Values]:
+    """Return the values of a metric that has no labels of its own."""
     return lambda thing: (((), value(thing)),)
 
 
@@ -54,7 +54,7 @@ def _each_kind(value: Callable[[OpTotals], float | None]) -> Callable[[Superbloc
 
 
 def _all_kinds(value: Callable[[OpTotals], float]) -> Callable[[SuperblockTotals], Values]:
-    return _one(lambda totals: sum(value(kind) for kind in totals.kinds.values()))
+    return _single(lambda totals: sum(value(kind) for kind in totals.kinds.values()))
 
 
 def _errors(totals: SuperblockTotals) -> Values:
@@ -69,37 +69,33 @@ def _bytes(kib: int | None) -> float | None:
     return None if kib is None else float(kib * _KIB)
 
 
-def _target(row: StatusRow) -> float | None:
-    return None if row.undone else _bytes(row.read_ahead_target_kb)
-
-
 SERVICE = (
     Meaning(
         "nfstuned_start_time_seconds", Kind.GAUGE, "When the service started, in Unix seconds.",
-        _one(lambda service: service.started),
+        _single(lambda service: service.started),
     ),
     Meaning(
         "nfstuned_last_sample_timestamp_seconds", Kind.GAUGE,
         "When the counters were read last, in Unix seconds: the time of all other metrics.",
-        _one(lambda service: service.sampled),
+        _single(lambda service: service.sampled),
     ),
     Meaning(
         "nfstuned_sample_interval_seconds", Kind.GAUGE, "The time between two samples.",
-        _one(lambda service: service.interval_s),
+        _single(lambda service: service.interval_s),
     ),
     Meaning(
         "nfstuned_configuration_valid", Kind.GAUGE,
         "Whether the newest configuration is in use; 0 where it was refused.",
-        _one(lambda service: float(service.policy_valid)),
+        _single(lambda service: float(service.policy_valid)),
     ),
     Meaning(
         "nfstuned_sampling_cpu_seconds_total", Kind.COUNTER, "CPU time that sampling took.",
-        _one(lambda service: service.sampling_cpu_s),
+        _single(lambda service: service.sampling_cpu_s),
     ),
     Meaning(
         "nfstuned_textfile_failures_total", Kind.COUNTER,
         "How often the file for node_exporter could not be written.",
-        _one(lambda service: service.textfile_failures),
+        _single(lambda service: service.textfile_failures),
     ),
 )  # fmt: skip
 
@@ -107,7 +103,7 @@ SUPERBLOCK = (
     Meaning(
         "nfstuned_mount_first_seen_timestamp_seconds", Kind.GAUGE,
         "When this superblock was first seen, in Unix seconds; its counters may hold an earlier one's.",
-        _one(lambda totals: totals.since),
+        _single(lambda totals: totals.since),
     ),
     Meaning(
         "nfstuned_mount_read_bytes_total", Kind.COUNTER,
@@ -121,11 +117,11 @@ SUPERBLOCK = (
     ),
     Meaning(
         "nfstuned_mount_server_read_bytes_total", Kind.COUNTER, "What the server sent for reads.",
-        _one(lambda totals: totals.bytes[_SERVER_READ]),
+        _single(lambda totals: totals.bytes[_SERVER_READ]),
     ),
     Meaning(
         "nfstuned_mount_server_written_bytes_total", Kind.COUNTER, "What was sent to the server for writes.",
-        _one(lambda totals: totals.bytes[_SERVER_WRITTEN]),
+        _single(lambda totals: totals.bytes[_SERVER_WRITTEN]),
     ),
     Meaning(
         "nfstuned_mount_operations_total", Kind.COUNTER, "Operations that ended.",
@@ -163,7 +159,7 @@ SUPERBLOCK = (
     Meaning(
         "nfstuned_mount_read_ahead_contested_total", Kind.COUNTER,
         "How often another program was found to have changed the read-ahead.",
-        _one(lambda totals: totals.contests),
+        _single(lambda totals: totals.contests),
     ),
 )  # fmt: skip
 
@@ -171,67 +167,66 @@ TUNING = (
     Meaning(
         "nfstuned_mount_read_ahead_bytes", Kind.GAUGE,
         "The read-ahead as it was found; where another program changed it, before it was set again.",
-        _one(lambda row: _bytes(row.read_ahead_kb)),
+        _single(lambda row: _bytes(row.read_ahead_kb)),
     ),
     Meaning(
         "nfstuned_mount_read_ahead_target_bytes", Kind.GAUGE,
         "The read-ahead that the profile asks for; absent where it asks for none or was undone.",
-        _one(_target),
+        _single(lambda row: None if row.undone else _bytes(row.read_ahead_target_kb)),
     ),
     Meaning(
         "nfstuned_mount_nconnect", Kind.GAUGE,
         "Connections that the first mount of the server asked for; later ones share them.",
-        _one(lambda row: row.nconnect),
+        _single(lambda row: row.nconnect),
     ),
     Meaning(
         "nfstuned_mount_nconnect_target", Kind.GAUGE, "Connections that the profile recommends.",
-        _one(lambda row: row.nconnect_target),
+        _single(lambda row: row.nconnect_target),
     ),
 )  # fmt: skip
-
-
-def _max_slots(group: GroupTotals) -> float | None:
-    return max((line.max_slots for line in group.lines if line.max_slots is not None), default=None)
 
 
 GROUP = (
     Meaning(
         "nfstuned_transport_connections", Kind.GAUGE, "Connections that the kernel lists.",
-        _one(lambda group: len(group.lines)),
+        _single(lambda group: len(group.lines)),
     ),
     Meaning(
         "nfstuned_transport_max_slots", Kind.GAUGE, "The most requests that a connection ever had at once.",
-        _one(_max_slots),
+        _single(lambda group: max(
+            (line.max_slots for line in group.lines if line.max_slots is not None), default=None
+        )),
     ),
     Meaning(
         "nfstuned_transport_sends_total", Kind.COUNTER, "Requests that were sent.",
-        _one(lambda group: group.sends),
+        _single(lambda group: group.sends),
     ),
     Meaning(
         "nfstuned_transport_connects_total", Kind.COUNTER, "Connections that were made.",
-        _one(lambda group: group.connects),
+        _single(lambda group: group.connects),
     ),
     Meaning(
         "nfstuned_transport_in_flight_total", Kind.COUNTER,
         "For each request sent, how many it found under way: rate by that of sends is their mean number.",
-        _one(lambda group: group.in_flight_sum),
+        _single(lambda group: group.in_flight_sum),
     ),
     Meaning(
         "nfstuned_transport_backlog_total", Kind.COUNTER,
         "For each request sent, how many it found waiting for a slot: a sum as in_flight.",
-        _one(lambda group: group.backlog_sum),
+        _single(lambda group: group.backlog_sum),
     ),
     Meaning(
         "nfstuned_transport_upkeep_operations_total", Kind.COUNTER,
         "Operations of the client itself, such as the renewal of its lease.",
-        _one(lambda group: group.upkeep),
+        _single(lambda group: group.upkeep),
     ),
 )  # fmt: skip
 
 
-MOST_SERIES = 40
+MOST_SERIES = 41
 """Of one superblock and its transport group."""
 MOUNT = ("device", "mount_point")
+_MISSING = "NFS412"
 
 
 Things = Iterable[tuple[tuple[str, ...], object]]
@@ -245,25 +240,28 @@ def families(totals: Totals, rows: Sequence[StatusRow], service: Service) -> Ite
     shown = {place: totals.superblocks[place] for place in totals.present}
     placed = {place: by_device[place.device] for place in shown if place.device in by_device}
     groups = [((name,), totals.groups[name]) for name in totals.groups_present]
-    found = chain(
+    known = chain(
         (_family(each, (), [((), service)]) for each in SERVICE),
         _service(service, totals),
-        iter((_info(shown, placed), _left(shown, service.left))),
+        _mounts(shown, placed, service),
         (_family(each, MOUNT, shown.items()) for each in SUPERBLOCK),
         (_family(each, MOUNT, placed.items()) for each in TUNING),
         (_family(each, ("group",), groups) for each in GROUP),
     )
-    return (family for family in found if family.points)
+    return (family for family in known if family.points)
 
 
 def findings_families(counts: Mapping[tuple[str, str, str], int], time: float) -> tuple[Family, ...]:
     """Return what a check found: by rule, name and severity how often, 0 where it found nothing."""
     points = tuple(Point(labels, number) for labels, number in counts.items())
+    missing = tuple(Point((), number) for (rule, *_), number in counts.items() if rule == _MISSING)
     what = "What nfstuned check found, by rule; 0 where it looked and found nothing."
     when = "When nfstuned check looked, in Unix seconds."
+    gone = "Mounts that fstab or an enabled unit asks for and nobody has made, as nfstuned check found."
     return (
         Family("nfstuned_findings", Kind.GAUGE, what, ("rule", "name", "severity"), points),
         Family("nfstuned_findings_timestamp_seconds", Kind.GAUGE, when, (), (Point((), time),)),
+        Family("nfstuned_mounts_missing", Kind.GAUGE, gone, (), missing),
     )
 
 
@@ -294,7 +292,10 @@ def _service(service: Service, totals: Totals) -> Iterator[Family]:
     yield Family("nfstuned_journal_messages_total", Kind.COUNTER, text, ("message",), points)
 
 
-def _info(shown: Mapping[Place, SuperblockTotals], rows: Mapping[Place, StatusRow]) -> Family:
+def _mounts(
+    shown: Mapping[Place, SuperblockTotals], rows: Mapping[Place, StatusRow], service: Service
+) -> Iterator[Family]:
+    """Yield what is mounted where, which mounts are left to another program, and which wait."""
     points = []
     for place, superblock in shown.items():
         row = rows.get(place)
@@ -303,10 +304,10 @@ def _info(shown: Mapping[Place, SuperblockTotals], rows: Mapping[Place, StatusRo
         points.append(Point((*place, counted.source, counted.group, provider, profile), 1.0))
     text = "What is mounted where, to join on; group is the transport group."
     labels = (*MOUNT, "source", "group", "provider", "profile")
-    return Family("nfstuned_mount_info", Kind.GAUGE, text, labels, tuple(points))
-
-
-def _left(shown: Mapping[Place, SuperblockTotals], left: frozenset[str]) -> Family:
+    yield Family("nfstuned_mount_info", Kind.GAUGE, text, labels, tuple(points))
     text = "1 where the read-ahead is left to another program that keeps changing it."
-    points = tuple(Point(tuple(place), float(place.device in left)) for place in shown)
-    return Family("nfstuned_mount_read_ahead_left", Kind.GAUGE, text, MOUNT, points)
+    marks = tuple(Point(tuple(place), float(place.device in service.left)) for place in shown)
+    yield Family("nfstuned_mount_read_ahead_left", Kind.GAUGE, text, MOUNT, marks)
+    text = "For how long its users have waited for the server's answers; 0 where they do not."
+    waits = tuple(Point(tuple(place), service.stalled.get(place.device, 0.0)) for place in shown)
+    yield Family("nfstuned_mount_stalled_seconds", Kind.GAUGE, text, MOUNT, waits)

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
-from nfstuned.model.policy import Assignment, Policy, Profile, Source
+from nfstuned.model.policy import Assignment, Policy, Profile
 from nfstuned.parse.config.values import SIZE_UNITS
-from nfstuned.view.words import Document
+from nfstuned.view.words import Document, without_secrets
 
-_KEYS = ("nconnect", "nconnect_max", "rsize_max", "actimeo_min", "max_channels")
-_MATCH = ("server", "export", "mount_point")
+_PLAIN_KEYS = ("nconnect", "nconnect_max", "rsize_max", "actimeo_min", "max_channels")
+_MATCH_KEYS = ("server", "export", "mount_point")
 
 
 def policy_document(policy: Policy) -> Document:
@@ -19,10 +19,16 @@ def policy_document(policy: Policy) -> Document:
     return {
         "schema": "nfstuned.config/1",
         "files": list(policy.files),
-        **_tables(policy),
-        "policy": [{**_entry(entry), "origin": entry.origin} for entry in policy.assignments],
+        **_daemon_tables(policy),
+        "policy": [{**_assignment_values(entry), "origin": entry.origin} for entry in policy.assignments],
         "profile": {
-            profile.name: {**_keys(profile), "sources": [_source(source) for source in profile.sources]}
+            profile.name: {
+                **_profile_values(profile),
+                "sources": [
+                    {"keys": list(source.keys), "title": source.title, "url": source.url, "read": source.read}
+                    for source in profile.sources
+                ],
+            }
             for profile in policy.profiles
         },
     }
@@ -31,34 +37,34 @@ def policy_document(policy: Policy) -> Document:
 def policy_text(policy: Policy) -> str:
     """Return the policy as TOML that nfstuned.toml would take, sources as comments.
 
-    Inheritance is resolved, and still named: the rules of a vendor count for what inherits from its profile.
+    Each profile has all of its values. What it inherits from is named because rules about a vendor also apply
+    to what inherits from its profile.
     """
-    return "\n".join(_lines(policy)) + "\n"
-
-
-def _lines(policy: Policy) -> Iterator[str]:
-    yield f"# {', '.join(policy.files) or 'no configuration file, built-in profiles only'}"
-    for name, table in _tables(policy).items():
-        yield from ("", f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in table.items()))
+    lines = [f"# {', '.join(policy.files) or 'no configuration file, built-in profiles only'}"]
+    for name, table in _daemon_tables(policy).items():
+        lines += ["", f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in table.items())]
     for entry in policy.assignments:
-        yield from ("", f"# {entry.origin}", "[[policy]]")
-        yield from (f"{key} = {_toml(value)}" for key, value in _entry(entry).items())
+        lines += ["", f"# {entry.origin}", "[[policy]]"]
+        lines += [f"{key} = {_toml(value)}" for key, value in _assignment_values(entry).items()]
     for profile in policy.profiles:
-        yield from ("", f"[profile.{profile.name}]", *_profile(profile))
+        lines += ["", f"[profile.{profile.name}]", *_profile_lines(profile)]
+    return "\n".join(lines) + "\n"
 
 
-def _profile(profile: Profile) -> Iterator[str]:
+def _profile_lines(profile: Profile) -> Iterator[str]:
     """Yield a profile's keys, each with the numbers of its sources, and then the sources."""
-    for key, value in _keys(profile).items():
-        marks = "".join(f" [{number}]" for number, s in enumerate(profile.sources, 1) if key in s.keys)
+    for key, value in _profile_values(profile).items():
+        references = "".join(
+            f" [{number}]" for number, source in enumerate(profile.sources, 1) if key in source.keys
+        )
         line = f"{key} = {_toml(value)}"
-        yield f"{line:<28} #{marks}" if marks else line
+        yield f"{line:<28} #{references}" if references else line
     for number, source in enumerate(profile.sources, 1):
         yield f"# [{number}] {source.title or 'source'}, read {source.read}"
         yield f"#     {source.url}"
 
 
-def _tables(policy: Policy) -> dict[str, dict[str, object]]:
+def _daemon_tables(policy: Policy) -> dict[str, dict[str, object]]:
     interval = f"{policy.sample_interval_s:g}s" if policy.sample_interval_s else "0"
     metrics = policy.prometheus
     return {
@@ -85,12 +91,12 @@ def _size(number: int) -> str:
     return str(number)
 
 
-def _entry(entry: Assignment) -> dict[str, object]:
-    match = {key: list(patterns) for key in _MATCH if (patterns := getattr(entry.match, key))}
+def _assignment_values(entry: Assignment) -> dict[str, object]:
+    match = {key: list(patterns) for key in _MATCH_KEYS if (patterns := getattr(entry.match, key))}
     return {"match": match, "profile": entry.profile}
 
 
-def _keys(profile: Profile) -> dict[str, object]:
+def _profile_values(profile: Profile) -> dict[str, object]:
     wanted = profile.read_ahead
     read_ahead = None
     if wanted is not None:
@@ -99,19 +105,16 @@ def _keys(profile: Profile) -> dict[str, object]:
         "inherits": profile.inherits or None,
         "read_ahead_kb": read_ahead,
         "read_ahead_max_kb": profile.read_ahead_max_kb,
-        "lower": profile.lower or None,
-        **{key: getattr(profile, key) for key in _KEYS},
+        # What it inherits from may say the opposite.
+        "lower": profile.lower if profile.lower or profile.inherits else None,
+        **{key: getattr(profile, key) for key in _PLAIN_KEYS},
     }
     return {key: value for key, value in values.items() if value is not None}
 
 
-def _source(source: Source) -> dict[str, object]:
-    return {"keys": list(source.keys), "title": source.title, "url": source.url, "read": source.read}
-
-
 def _toml(value: object) -> str:
-    """Return a value as TOML writes it; strings are escaped as in JSON, which TOML's basic strings allow."""
+    """Return a value as TOML writes it, without secrets: JSON's escapes, and one that only TOML needs."""
     if isinstance(value, Mapping):
         pairs = ", ".join(f"{key} = {_toml(item)}" for key, item in value.items())
         return f"{{ {pairs} }}" if pairs else "{}"
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(without_secrets(value), ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -49,6 +49,10 @@ def sarif_document(report: Report, pages: Mapping[str, str] = _EMPTY) -> Documen
     """Return the report as one document; `pages` are the rules' pages in Markdown, by id."""
     rules = [rule for rule in CATALOGUE if rule in report.rules or rule is CATALOGUE[0]]
     index = {rule.id: position for position, rule in enumerate(rules)}
+    # Only the user knows where a relative root is.
+    base: Document = {"description": {"text": printable(report.root)}}
+    if report.root.startswith("/"):
+        base = {"uri": _uri(report.root.rstrip("/") + "/")}
     run = {
         "tool": {
             "driver": {
@@ -57,7 +61,7 @@ def sarif_document(report: Report, pages: Mapping[str, str] = _EMPTY) -> Documen
                 "rules": [_rule(rule, pages.get(rule.id, "")) for rule in rules],
             }
         },
-        "originalUriBaseIds": {_BASE: _base(report.root)},
+        "originalUriBaseIds": {_BASE: base},
         "invocations": [
             {
                 "executionSuccessful": report.exit_code != BROKEN,
@@ -110,13 +114,6 @@ def _location(report: Report, subject: str) -> Document:
     artifact = {"uri": _uri(at.file)} if proposed else {"uri": _uri(at.file.lstrip("/")), "uriBaseId": _BASE}
     region = {"region": {"startLine": at.line}} if at.line else {}
     return {"physicalLocation": {"artifactLocation": artifact, **region}}
-
-
-def _base(root: str) -> Document:
-    """Return what the files of the host are relative to; only the user knows where a relative root is."""
-    if not root.startswith("/"):
-        return {"description": {"text": printable(root)}}
-    return {"uri": _uri(root.rstrip("/") + "/")}
 
 
 def _uri(path: str) -> str:

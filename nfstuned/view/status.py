@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from nfstuned.model.status import StatusRow, StatusRules
 from nfstuned.parse.fields import count
+from nfstuned.view.history import duration
 from nfstuned.view.words import NONE, Document, printable, text
 
 STATUS_KEYS = (
@@ -22,9 +23,14 @@ STATUS_KEYS = (
     "nconnect",
     "nconnect_target",
     "connections",
+    "stalled_s",
+    "recovering",
+    "stalled_operations",
 )
 STATUS_HEADER = ("MOUNT", "SERVER", "PROFILE", "READ-AHEAD KiB", "", "NCONNECT", "", "CONN")
 """Read-ahead is now/target, nconnect requested/now/target; the column after each says how that is."""
+STALLED_HEADER = "STALLED"
+"""Of a column more, where any mount is stalled."""
 _AGAIN = "sudo nfstuned apply --remount --all"
 _FIRST = f"which only the first mount of a server sets: {_AGAIN}"
 _NOBODY = f"which nothing asks for: sudo nfstuned apply --persist (or --fstab), then {_AGAIN}"
@@ -73,6 +79,16 @@ def nconnect_mark(row: StatusRow) -> str:
     return NONE if row.nconnect_target is None else "ok"
 
 
+def stalled_cell(row: StatusRow) -> str:
+    """Return for how long a mount has been stalled; "-" where nobody knows, or its server answers.
+
+    A word says so where the server answers again, and programs wait all the same.
+    """
+    if not row.stalled_s:
+        return NONE
+    return f"{duration(row.stalled_s)}{' (recovering)' if row.recovering else ''}"
+
+
 def status_cells(row: StatusRow) -> tuple[str, ...]:
     """Return a row under STATUS_HEADER."""
     return (
@@ -92,10 +108,17 @@ def hints(rows: Sequence[StatusRow], unseen: Sequence[str]) -> tuple[str, ...]:
     wrong = sum(1 for row in rows if read_ahead_mark(row) in {"low", "high"})
     undone = sum(1 for row in rows if read_ahead_mark(row) == "undone")
     few = [row for row in rows if nconnect_mark(row) == "low"]
-    unasked = sum(1 for row in few if _most_asked(row) < (row.nconnect_target or 1))
+    # Files may ask for more by now than the mount did.
+    unasked = sum(
+        1
+        for row in few
+        if max(row.nconnect_requested or 1, row.nconnect_coming or 1) < (row.nconnect_target or 1)
+    )
     asked = len(few) - unasked
     ignored = sum(1 for row in rows if nconnect_mark(row) == "ignored")
+    stalled = sum(1 for row in rows if row.stalled_s)
     lines = (
+        (stalled, f"{count(stalled, 'mount')} whose server leaves requests unanswered: nfstuned check"),
         (wrong, f"{count(wrong, 'mount')} off the profile's read-ahead: sudo nfstuned apply"),
         (undone, f"{count(undone, 'mount')} undone by the administrator; to tune again: sudo nfstuned apply"),
         (unasked, f"{count(unasked, 'mount')} below the profile's nconnect, {_NOBODY}"),
@@ -104,8 +127,3 @@ def hints(rows: Sequence[StatusRow], unseen: Sequence[str]) -> tuple[str, ...]:
         (len(unseen), f"{count(len(unseen), 'file system')} without a visible mount: {', '.join(unseen)}"),
     )
     return tuple(line for number, line in lines if number)
-
-
-def _most_asked(row: StatusRow) -> int:
-    """Return what a mount asked for, or what it asks for the next time where files say more since."""
-    return max(row.nconnect_requested or 1, row.nconnect_coming or 1)

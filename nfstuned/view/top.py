@@ -10,9 +10,12 @@ from enum import Enum
 from rich.cells import cell_len, set_cell_size
 
 from nfstuned.core.samples.sample import both, figure, place, ratio, speed
-from nfstuned.core.samples.top import NAME, Entry, Frame, State, arranged
-from nfstuned.model.samples import OpRate, Sample, TransportRate
+from nfstuned.core.samples.top import NAME, Entry, Frame, State, arranged, rdma_of
+from nfstuned.model.kernel import Stanza
+from nfstuned.model.samples import Sample
 from nfstuned.parse.fields import count
+from nfstuned.parse.proc.mountstats import parse_nfsv4
+from nfstuned.view.history import duration
 from nfstuned.view.words import NONE, printable, shorten
 
 MARGIN = 2
@@ -35,10 +38,6 @@ class TopColumn:
     """The width of a terminal from which on it is shown."""
 
 
-def _whole(value: float) -> str:
-    return f"{value:.0f}"
-
-
 COLUMNS = (
     TopColumn("read", "READ", 9, speed),
     TopColumn("write", "WRITE", 9, speed),
@@ -46,7 +45,7 @@ COLUMNS = (
     TopColumn("ops", "OPS/s", 6, figure),
     TopColumn("read-rtt", "R ms", 5, figure),
     TopColumn("write-rtt", "W ms", 5, figure),
-    TopColumn("connections", "CONN", 5, _whole),
+    TopColumn("connections", "CONN", 5, lambda value: f"{value:.0f}"),
     TopColumn("queue", "Q ms", 5, figure, 90),
     TopColumn("in-flight", "INFL", 5, figure, 100),
     TopColumn("retrans", "RETR/s", 7, figure, 110),
@@ -77,7 +76,9 @@ class Layout:
 
     def entry(self, entry: Entry) -> str:
         """Return the line of a superblock."""
-        return self.row(name_of(entry), (_text(entry, column) for column in self.columns))
+        figures = ((column, entry.figures.get(column.name)) for column in self.columns)
+        cells = (NONE if value is None else column.text(value) for column, value in figures)
+        return self.row(name_of(entry), cells)
 
     def header(self, state: State) -> str:
         """Return the names of the columns, a star before the one that rows are sorted by."""
@@ -102,36 +103,36 @@ def width_of(columns: Iterable[TopColumn]) -> int:
 
 
 def name_of(entry: Entry) -> str:
-    """Return what stands in the first column: the first mount point, and how many more there are."""
-    return printable(place(entry.counted))
-
-
-def _text(entry: Entry, column: TopColumn) -> str:
-    value = entry.figures.get(column.name)
-    return NONE if value is None else column.text(value)
+    """Return what stands in the first column: the first mount point, how many more, "!" if stalled."""
+    return ("! " if entry.stalled_s else "") + printable(place(entry.counted))
 
 
 _INDENT = "    "
 _OP_WIDTH = 20
-_HEADINGS = ("/s", "RTT ms", "Q ms", "EXE ms", "RETR/s", "ERR/s", "TIMEO/s")
+_HEADINGS = ("/s", "RTT ms", "Q ms", "EXE ms", "RETR/s", "ERR/s", "TIMEO/s", "SENT B", "RECV B")
 _CELL = 8
 
 
 def details(entry: Entry, columns: int) -> Iterator[str]:
     """Yield lines no wider than `columns`, except where that is less than the table of operations needs."""
     room = max(_OP_WIDTH, columns - len(_INDENT))
-    for text in _texts(entry):
+    for text in _uncut_details(entry, room):
         cut = text if cell_len(text) <= room else shorten(text, room)
         yield _INDENT + cut
 
 
-def _texts(entry: Entry) -> Iterator[str]:
+def _uncut_details(entry: Entry, room: int) -> Iterator[str]:
     counted = entry.counted
     ahead = "unknown" if entry.read_ahead_kb is None else f"{entry.read_ahead_kb} KiB"
     yield f"{printable(counted.source)}  {counted.device}  read-ahead {ahead}"
     others = counted.mount_points[1:]
     if others:
         yield f"also at {printable(', '.join(others))}"
+    if state := ", ".join(_state(counted.stats)):
+        yield state
+    if entry.stalled_s:
+        what = f": {', '.join(entry.stalled_operations)}" if entry.stalled_operations else ""
+        yield f"its server has left requests unanswered for {duration(entry.stalled_s)}{printable(what)}"
     sample = entry.sample
     if sample is None:
         yield "no rates yet: it was just mounted, or its counters began anew"
@@ -141,51 +142,76 @@ def _texts(entry: Entry) -> Iterator[str]:
         ("direct", sample.direct_read_bytes_per_s, sample.direct_write_bytes_per_s),
     )
     yield "; ".join(f"{way}: read {speed(read)}, write {speed(write)}" for way, read, write in moved)
+    events = [f"{name} {figure(rate)}" for name, rate in _events(sample) if rate]
+    if events:
+        yield f"events/s: {', '.join(events)}"
     yield from _connections(entry, sample)
-    yield from _operations(sample)
+    yield from _operations(sample, room)
+
+
+def _state(stanza: Stanza) -> Iterator[str]:
+    """Yield what is so now, and is no counter: the lease of NFSv4, pNFS, FS-Cache."""
+    if stanza.nfsv4 is not None:
+        lease_s, expired_s, layout = parse_nfsv4(stanza.nfsv4)
+        if lease_s is not None:
+            yield f"lease {lease_s} s"
+        if expired_s:
+            yield f"which ran out {expired_s} s ago"
+        if layout is not None:
+            yield f"pNFS {printable(layout)}"
+    if stanza.cached:
+        yield "FS-Cache (fsc)"
+
+
+def _events(sample: Sample) -> tuple[tuple[str, float | None], ...]:
+    """Return what happens seldom, and is shown where it did."""
+    return (
+        ("delays", sample.delays_per_s),
+        ("short reads", sample.short_reads_per_s),
+        ("short writes", sample.short_writes_per_s),
+        ("silly renames", sample.silly_renames_per_s),
+        ("pNFS reads", sample.pnfs_reads_per_s),
+        ("pNFS writes", sample.pnfs_writes_per_s),
+    )
 
 
 def _connections(entry: Entry, sample: Sample) -> Iterator[str]:
     """Yield what is known of the group's connections, which all mounts of the server share."""
     transport = sample.transport
-    yield f"{printable(transport.group)}: {', '.join(_of_group(transport))}"
+    parts = [count(transport.connections, "connection")]
+    for name, value in (("in flight", transport.in_flight), ("backlog", transport.backlog)):
+        if value is not None:
+            parts.append(f"{name} {figure(value)}")
+    if transport.max_slots is not None:
+        parts.append(f"slots {transport.max_slots}")
+    if transport.connects_per_s:
+        parts.append(f"{figure(transport.connects_per_s)} reconnections/s")
+    yield f"{printable(transport.group)}: {', '.join(parts)}"
     if len(entry.sends) > 1 and sample.interval_s > 0:
         rates = " ".join(figure(sent / sample.interval_s) for sent in entry.sends)
         yield f"requests/s of each connection: {rates}"
+    counted = [f"{name} {number}" for name, number in rdma_of(entry.counted).items() if number]
+    if counted:
+        yield f"RDMA so far: {', '.join(counted)}"
 
 
-def _of_group(transport: TransportRate) -> Iterator[str]:
-    yield count(transport.connections, "connection")
-    for name, value in (("in flight", transport.in_flight), ("backlog", transport.backlog)):
-        if value is not None:
-            yield f"{name} {figure(value)}"
-    if transport.max_slots is not None:
-        yield f"slots {transport.max_slots}"
-    if transport.connects_per_s:
-        yield f"{figure(transport.connects_per_s)} reconnections/s"
+def _operations(sample: Sample, room: int) -> Iterator[str]:
+    """Yield a table of the operations that ended in the interval, the most frequent first.
 
-
-def _operations(sample: Sample) -> Iterator[str]:
-    """Yield a table of the operations that ended in the interval, the most frequent first."""
+    The last columns, bytes for each operation, are left out where there is no room for them.
+    """
     if not sample.ops:
         yield "no operation ended in the interval"
         return
-    yield f"{'OPERATION':{_OP_WIDTH}}" + "".join(f"{heading:>{_CELL}}" for heading in _HEADINGS)
+    shown = max(len(_HEADINGS) - 2, min(len(_HEADINGS), (room - _OP_WIDTH) // _CELL))
+    yield f"{'OPERATION':{_OP_WIDTH}}" + "".join(f"{heading:>{_CELL}}" for heading in _HEADINGS[:shown])
     for name, op in sorted(sample.ops.items(), key=lambda item: (-item[1].per_s, item[0])):
-        yield f"{shorten(printable(name), _OP_WIDTH):{_OP_WIDTH}}" + "".join(_cells(op))
-
-
-def _cells(op: OpRate) -> Iterator[str]:
-    for value in (
-        op.per_s,
-        op.rtt_ms,
-        op.queue_ms,
-        op.exe_ms,
-        op.retrans_per_s,
-        op.errors_per_s,
-        op.timeouts_per_s,
-    ):
-        yield f"{'-' if value is None else figure(value):>{_CELL}}"
+        times = (op.rtt_ms, op.queue_ms, op.exe_ms)
+        moved = (op.sent_bytes_per_s, op.received_bytes_per_s)
+        each = (None if value is None or not op.per_s else value / op.per_s for value in moved)
+        figures = (op.per_s, *times, op.retrans_per_s, op.errors_per_s, op.timeouts_per_s, *each)
+        cells = (f"{NONE if value is None else figure(value):>{_CELL}}" for value in figures[:shown])
+        yield f"{shorten(printable(name), _OP_WIDTH):{_OP_WIDTH}}" + "".join(cells)
 
 
 _HEAD = 3
@@ -266,7 +292,8 @@ def plain_lines(frame: Frame, state: State, columns: int | None, zone: tzinfo | 
         layout = Layout(COLUMNS, max(LEAST_NAME, widest))
     else:
         layout = layout_for(columns)
-    yield f"{_moment(frame, zone):%Y-%m-%d} {_title(frame, state, zone)}"
+    date = "" if frame.origin else f"{_moment(frame, zone):%Y-%m-%d} "
+    yield f"{date}{_title(frame, state, zone)}"
     yield _sums(frame)
     lines = [layout.header(state), *map(layout.entry, shown)] if shown else []
     yield from (line[MARGIN:].rstrip() for line in lines)
@@ -303,10 +330,15 @@ def _fitted(lines: list[Line], size: Size) -> tuple[Line, ...]:
 def _title(frame: Frame, state: State, zone: tzinfo | None) -> str:
     moment = _moment(frame, zone)
     used = sum(1 for entry in frame.entries if entry.used)
+    stalled = sum(1 for entry in frame.entries if entry.stalled_s)
+    span = [] if frame.seconds is None else [f"{used} in use, mean of {frame.seconds:.3g} s"]
+    if frame.since_mounted:
+        span = [f"{used} in use, means since each was mounted"]
     parts = [
-        f"{moment:%H:%M:%S} {moment.tzname() or ''}".rstrip(),
+        printable(frame.origin) or f"{moment:%H:%M:%S} {moment.tzname() or ''}".rstrip(),
         count(len(frame.entries), "NFS superblock"),
-        *([f"{used} in use, mean of {frame.seconds:.3g} s"] if frame.seconds is not None else []),
+        *([f"{stalled} stalled (!)"] if stalled else []),
+        *span,
         f"by {state.sort}{' reversed' if state.reverse else ''}",
         *(["PAUSED"] if state.paused else []),
     ]
@@ -320,7 +352,7 @@ def _moment(frame: Frame, zone: tzinfo | None) -> datetime:
 def _sums(frame: Frame) -> str:
     """Return what all superblocks delivered together, or why nothing is known of that."""
     silent = f"; {frame.silent} more without statistics" if frame.silent else ""
-    if frame.seconds is None:
+    if frame.seconds is None and not frame.since_mounted:
         return f"rates follow after the first interval{silent}"
     samples = [entry.sample for entry in frame.entries if entry.sample is not None]
     read = sum(sample.read_bytes_per_s for sample in samples)

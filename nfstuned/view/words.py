@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+
+from nfstuned.parse.secrets import masked
 
 Document = dict[str, object]
 
@@ -12,8 +15,17 @@ _FIRST_BYTE, _LAST_BYTE = 0xDC80, 0xDCFF
 
 
 def to_json(document: Document) -> str:
-    """Return a document as text: ASCII, bytes that are not UTF-8 as escaped lone surrogates."""
-    return json.dumps(document, indent=2)
+    """Return a document as text: ASCII, bytes that are not UTF-8 as escaped lone surrogates, no secrets."""
+    return json.dumps(without_secrets(document), indent=2)
+
+
+def without_secrets(value: object) -> object:
+    """Return what is to become JSON with each secret in its strings masked."""
+    if isinstance(value, str):
+        return masked(value)
+    if isinstance(value, Mapping):
+        return {key: without_secrets(item) for key, item in value.items()}
+    return [without_secrets(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def text(value: object) -> str:
@@ -24,8 +36,10 @@ def text(value: object) -> str:
 def printable(name: str) -> str:
     r"""Return a name as a terminal may show it: control characters and stray bytes as `\x0a`.
 
-    A server or a user chooses names; they must not move the cursor or begin a line of their own.
+    A server or a user chooses names; they must not move the cursor or begin a line of their own. Secrets are
+    masked.
     """
+    name = masked(name)
     if name.isprintable():
         return name
     return "".join(char if char.isprintable() else _escape(char) for char in name)

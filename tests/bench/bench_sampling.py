@@ -26,6 +26,7 @@ from pathlib import Path
 
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.sampler import Sampler
+from nfstuned.daemon.stall_watch import StallWatch
 from nfstuned.daemon.tuner import Tuner
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.root import Root
@@ -87,7 +88,9 @@ def ticks(tree: Path, used: Sequence[int]) -> tuple[float, float, int]:
 
     nowhere = os.open(os.devnull, os.O_WRONLY)
     root, journal = Root(str(tree)), Journal(write)
-    tuner, sampler = Tuner(root, Reporter(journal), time.monotonic), Sampler(root, journal)
+    reporter = Reporter(journal)
+    tuner = Tuner(root, reporter, time.monotonic)
+    sampler = Sampler(root, journal, StallWatch(root, reporter))
     tuner.policy = policy = builtin_policy()
     looked = sampled = 0.0
     for step in range(-1, ROUNDS):

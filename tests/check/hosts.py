@@ -9,6 +9,12 @@ A host is a folder of tests/hosts/ with a `truth.toml`:
     gone = ["etc/fstab"]            # files of the base that are not there
     fifos = ["etc/fstab"]           # what an archive of this project could not keep: pipes, and links below
 
+    [units."mnt-a.mount"]           # what systemd says of a unit that is loaded
+    active = "failed"
+
+    [modes]                         # what git does not keep: 0644 otherwise
+    "etc/smb.cred" = "0600"
+
     [links]
     lib = "usr/lib"
 
@@ -29,11 +35,13 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from nfstuned.host.network.ask import Questions
+from nfstuned.model.connections import UnitState
 from nfstuned.model.facts import Answer, Interface, Network, Reach, Reachable, Route
 
 if sys.version_info >= (3, 11):
@@ -74,12 +82,19 @@ class Case:
         for name in self.truth.get("fifos", []):
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             os.mkfifo(target / name)
+        for name, mode in self.truth.get("modes", {}).items():
+            (target / name).chmod(int(mode, 8))
 
     def inherited(self, key: str) -> Any:  # noqa: ANN401 - TOML holds anything
         """Return a value of the truth, or of the nearest base that has it."""
         if key in self.truth or "base" not in self.truth:
             return self.truth.get(key, [])
         return load(self.truth["base"]).inherited(key)
+
+    @property
+    def units(self) -> dict[str, UnitState]:
+        """What systemd knows of units."""
+        return {name: UnitState(loaded=True, **known) for name, known in self.truth.get("units", {}).items()}
 
     @property
     def network(self) -> Network:
@@ -103,6 +118,8 @@ class Told:
     later: Path | None = None
     """What the host's files are when time has passed, and `root`, where the host was built."""
     root: Path | None = None
+    states: Mapping[str, UnitState] = field(default_factory=dict)
+    words: str = ""
 
     def ask(self, questions: Questions, *, offline: bool) -> tuple[Network, tuple[str, ...]]:
         """Answer without a network."""
@@ -110,6 +127,14 @@ class Told:
         if offline:
             return Network(routes=self.network.routes, interfaces=self.network.interfaces), ()
         return self.network, ()
+
+    def units(self, names: Sequence[str]) -> Mapping[str, UnitState]:
+        """Return the units of the truth."""
+        return {name: state for name, state in self.states.items() if name in names}
+
+    def kernel_words(self) -> str:
+        """Return what the kernel is to have said."""
+        return self.words
 
     def pause(self, seconds: float) -> None:
         """Let no time pass, but what comes later has come."""

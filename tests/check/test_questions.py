@@ -14,9 +14,11 @@ from nfstuned.model.facts import Network
 from tests.check import hosts
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from nfstuned.host.network.ask import Questions
+    from nfstuned.model.connections import UnitState
 
 
 @dataclass
@@ -32,6 +34,13 @@ class Listener:
 
     def pause(self, seconds: float) -> None:
         raise AssertionError(f"nothing is measured for {seconds} s")
+
+    def units(self, names: Sequence[str]) -> Mapping[str, UnitState]:
+        del names
+        return {}
+
+    def kernel_words(self) -> str:
+        return ""
 
 
 def questions(name: str, folder: Path) -> Questions:

@@ -117,7 +117,8 @@ def test_nothing_outside_the_image_is_looked_at(image: Path, tmp_path: Path) -> 
     log = tmp_path / "strace"
     done = watched(log, image, "check")
     # Its fstab is a link to itself.
-    assert (done.returncode, done.stderr) == (2, "/etc/fstab: Too many levels of symbolic links\n")
+    assert done.returncode == 2
+    assert "/etc/fstab: Too many levels of symbolic links" in done.stderr.splitlines()
     assert json.loads(done.stdout)["root"] == str(image)
     paths = looked_at(log.read_text())
     assert f"{image}/etc/auto.master" in paths

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from nfstuned.app.change import Wish
 from nfstuned.app.groups import GroupWish, LiveWay
-from nfstuned.cli.apply import ALL, change, kernel_point
+from nfstuned.cli.apply import ALL, change, normalised_point
 from nfstuned.errors import ParseError
 from nfstuned.host.change.live import SunrpcGround
 from nfstuned.host.root import Root, WitnessRoot
@@ -69,7 +69,7 @@ class Living:
 
     def run(self, point: str = ALL, form: str = "text", *, dry_run: bool = False, yes: bool = False) -> int:
         """Run the command; return its exit status."""
-        root, group = WitnessRoot(str(self.tree)), GroupWish(kernel_point(point), dry_run)
+        root, group = WitnessRoot(str(self.tree)), GroupWish(normalised_point(point), dry_run)
         wish, told = Wish(dry_run=dry_run, yes=yes), Told(self.network)
         return change(root, form, wish, lambda host: LiveWay(host, group, self.ground), told)
 

@@ -170,7 +170,7 @@ def test_nothing_is_written_but_by_the_replacement(
         and (not name.startswith("open") or re.search("O_(WRONLY|RDWR|CREAT)", rest))
     ]
     assert [re.sub("at2?$", "", name) for name in writing] == [
-        *("mkdir", "mkdir", "open"),  # the lock
+        *("mkdir", "mkdir", "chmod", "open"),  # the lock
         *("unlink", "open", "link", "rename", "unlink"),
     ]
 

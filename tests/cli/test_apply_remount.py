@@ -13,14 +13,14 @@ from tests.cli.conftest import Host
 from tests.cli.groupchange import actions
 from tests.cli.remounting import Remounting, existing, prepare
 
-STOP = "systemctl stop --job-mode=ignore-dependencies"
+STOP = "systemctl stop --job-mode=ignore-dependencies --"
 PLAN = f"""\
 2 mounts of one server, nconnect 1 -> 4 (/etc/fstab:4 asks for nconnect=4; put it also into /etc/fstab:3, \
 or the next boot decides anew):
   {STOP} mnt-b.mount
   {STOP} mnt-a.mount
-  systemctl start mnt-b.mount
-  systemctl start mnt-a.mount
+  systemctl start -- mnt-b.mount
+  systemctl start -- mnt-a.mount
 """
 REASON = "/etc/fstab:4 asks for nconnect=4; put it also into /etc/fstab:3, or the next boot decides anew"
 
@@ -84,8 +84,8 @@ def test_what_is_not_mounted_in_the_end_is_named_with_its_command(
     assert "2 failed\n" in out
     assert (
         "These are not mounted now; to finish:\n"
-        "  sudo systemctl start mnt-a.mount\n"
-        "  sudo systemctl start mnt-b.mount\n"
+        "  sudo systemctl start -- mnt-a.mount\n"
+        "  sudo systemctl start -- mnt-b.mount\n"
     ) in out
     assert existing(here.tree).run(form="json", dry_run=True) == 0
     here = prepare(tmp_path / "again", lambda step, _: "refused" if step == "mount" else "")
@@ -95,10 +95,10 @@ def test_what_is_not_mounted_in_the_end_is_named_with_its_command(
     assert (first["outcome"], first["mounted"], first["command"]) == (
         "failed",
         False,
-        "systemctl start mnt-a.mount",
+        "systemctl start -- mnt-a.mount",
     )
-    assert first["reason"].startswith("not mounted now: systemctl start mnt-a.mount: mount refused")
-    assert first["reason"].endswith("; to finish: sudo systemctl start mnt-a.mount")
+    assert first["reason"].startswith("not mounted now: systemctl start -- mnt-a.mount: mount refused")
+    assert first["reason"].endswith("; to finish: sudo systemctl start -- mnt-a.mount")
 
 
 def test_who_keeps_a_mount_busy_is_named_and_nothing_is_done(

@@ -25,9 +25,12 @@ from tests.cli.baked import (
     with_netapp,
 )
 from tests.cli.conftest import REPOSITORY
-from tests.core.test_udevmask import STOCK
+from tests.core.test_udev_mask import STOCK
 
 MASKED = "etc/udev/rules.d/99-nfs.rules"
+UNIT_NAME = "nfstuned-identity.service"
+IDENTITY = f"etc/systemd/system/{UNIT_NAME}"
+IDENTITY_LINK = f"etc/systemd/system/multi-user.target.wants/{UNIT_NAME}"
 V41 = "10.1.2.4:/vol1"
 HOST = "sa1.file.core.windows.net"
 AZURE = f"{HOST}:/sa1/share /mnt/share nfs vers=4.1 0 0\n"
@@ -454,3 +457,50 @@ class TestParameters:
         image.put("etc/nfstuned/nfstuned.toml", "")
         image.run("bake")
         assert not (image.tree / "etc/modprobe.d").exists()
+
+
+class TestIdentity:
+    """Clones of one name get identifiers of their own for their NFSv4 client."""
+
+    @pytest.fixture
+    def named(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Image:
+        image = make("image-one-name", tmp_path / "image", capsys)
+        (image.tree / "etc/machine-id").unlink()
+        return image
+
+    def test_the_unit_is_written_where_no_package_brought_it_and_taken_back(self, named: Image) -> None:
+        named.put("usr/bin/awk", "")
+        (named.tree / "usr/bin/awk").chmod(0o755)
+        before = everything(named.tree)
+        run = named.run("bake", "--daemonless", "--format", "json")
+        assert [one for one in named.outcomes(run) if one[0] == "identity"] == [
+            ("identity", "NFSv4 client", "done"),
+            ("identity", "nfstuned-identity.service", "done"),
+        ]
+        assert (named.tree / IDENTITY).read_bytes() == (REPOSITORY / "systemd" / UNIT_NAME).read_bytes()
+        assert (named.tree / IDENTITY_LINK).readlink() == Path("/" + IDENTITY)
+        assert "NFS413" not in named.run("check").out
+        assert "identity" not in named.run("bake", "--daemonless").out
+        assert named.run("bake", "--undo").status == 0
+        assert everything(named.tree) == before
+
+    def test_a_packages_unit_is_linked(self, named: Image) -> None:
+        unit = named.tree / "usr/lib/systemd/system" / UNIT_NAME
+        unit.write_bytes((REPOSITORY / "systemd" / UNIT_NAME).read_bytes())
+        run = named.run("bake", "--format", "json")
+        assert ("identity", "NFSv4 client", "done") in named.outcomes(run)
+        assert (named.tree / IDENTITY_LINK).readlink() == Path(f"/usr/lib/systemd/system/{UNIT_NAME}")
+        assert not (named.tree / IDENTITY).exists()
+
+    def test_a_machine_id_that_all_clones_would_share_is_named(self, named: Image) -> None:
+        (named.tree / "etc/machine-id").write_text("4a1f0c3e9b7d42d6a5c8e1f20b3d4c5e\n")
+        run = named.run("bake", "--format", "json")
+        assert ("identity", "NFSv4 client", "skipped") in named.outcomes(run)
+        assert not os.path.lexists(named.tree / IDENTITY_LINK)
+
+    def test_a_mask_is_somebodys_decision(self, named: Image) -> None:
+        (named.tree / IDENTITY).parent.mkdir(parents=True, exist_ok=True)
+        (named.tree / IDENTITY).symlink_to("/dev/null")
+        assert "identity" not in {
+            kind for kind, _, _ in named.outcomes(named.run("bake", "--format", "json"))
+        }

@@ -200,7 +200,7 @@ def test_a_loop_of_links_is_named(image: Image) -> None:
     before = everything(image.tree)
     run = image.run("bake")
     assert (run.status, run.out) == (2, "")
-    assert run.err == f"/{SLOTS}: Too many levels of symbolic links\n"
+    assert run.err.endswith(f"/{SLOTS}: Too many levels of symbolic links\n")
     assert everything(image.tree) == before
 
 

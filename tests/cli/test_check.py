@@ -7,7 +7,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,6 +24,7 @@ from nfstuned.cli.talk import Patient
 from nfstuned.core import rules as catalogue
 from nfstuned.core.rules.catalogue import CRASHED
 from nfstuned.host.root import WitnessRoot
+from nfstuned.model.connections import UnitState
 from nfstuned.model.facts import Facts, Network
 from nfstuned.model.finding import Fault, Need, Rule, Severity
 from tests.check import hosts
@@ -239,6 +240,13 @@ def test_what_could_not_be_found_out_is_told(low: Host) -> None:
 
         def pause(self, seconds: float) -> None:
             del seconds
+
+        def units(self, names: Sequence[str]) -> Mapping[str, UnitState]:
+            del names
+            return {}
+
+        def kernel_words(self) -> str:
+            return ""
 
     low.capture.readouterr()
     order = checking.CheckOrder(select=("NFS101",))

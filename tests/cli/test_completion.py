@@ -63,7 +63,7 @@ def complete(*words: str) -> list[str]:
         (("nfstuned", "samples", "--format", ""), ["text", "json", "csv"]),
         (("nfstuned", "samples", "--f"), ["--file", "--format"]),
         (("nfstuned", "top", "--sort", "over"), ["over-fetch"]),
-        (("nfstuned", "top", "--"), ["--interval", "--sort", "--count", "--help"]),
+        (("nfstuned", "top", "--"), ["--interval", "--sort", "--count", "--file", "--help"]),
         (("nfstuned", "nonsense", "x"), []),
         (("nfstuned", "explain", "NFS00"), ["NFS000"]),
         (("nfstuned", "check", "--select", "NFS00"), ["NFS000"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -149,3 +150,46 @@ def test_the_import_is_light() -> None:
     heavy = ["rich", "pydantic", "psutil", "pyroute2", "pyudev", "asyncio"]
     run = python("-c", f"import sys, nfstuned.cli; print([m for m in {heavy} if m in sys.modules])")
     assert run.stdout == "[]\n"
+
+
+EARLY = """
+import os, signal, sys
+where = sys.argv.pop(1)
+class Early:
+    def find_spec(self, name, *_):
+        if name == where:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Early())
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+from nfstuned.__main__ import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "args"),
+    [
+        ("nfstuned.cli", ["status"]),
+        ("click", ["status"]),
+        ("nfstuned.cli.check", ["check"]),
+        ("nfstuned.daemon.loop", ["daemon"]),
+        ("nfstuned.daemon.mask", ["udev", "mask"]),
+    ],
+)
+def test_ctrl_c_while_modules_are_loaded_is_130_and_no_traceback(module: str, args: list[str]) -> None:
+    done = python("-c", EARLY, module, *args)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_a_check_of_an_image_loads_neither_the_network_nor_rates(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    needless = ["socket", "nfstuned.host.network.names", "nfstuned.core.samples.rates"]
+    check = f"import sys; from nfstuned.cli import main; main(['check', '--root', {str(tmp_path)!r}]); "
+    run = python("-c", f"{check}print([m for m in {needless} if m in sys.modules])")
+    assert run.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_page_for_no_terminal_is_printed_without_rich() -> None:
+    explain = "import sys; from nfstuned.cli import main; main(['explain', 'NFS101']); "
+    run = python("-c", f"{explain}print('rich' in sys.modules)")
+    assert run.stdout.splitlines()[-1] == "False"

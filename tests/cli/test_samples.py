@@ -159,6 +159,13 @@ def test_what_cannot_be_done_is_2(run: Callable[..., Run], args: tuple[str, str]
     assert done.err.startswith(said)
 
 
+def test_a_saved_mountstats_is_2_with_the_command_that_shows_it(run: Callable[..., Run], file: Path) -> None:
+    file.write_bytes((REPOSITORY / "tests/parse/data/6.12/mountstats").read_bytes())
+    done = run()
+    said = f"{file}: is a saved mountstats, not samples: nfstuned top --file {file}\n"
+    assert (done.status, done.out, done.err) == (2, "", said)
+
+
 class TestJournal:
     @pytest.fixture
     def here(self, host: MakeHost) -> Host:

@@ -97,6 +97,13 @@ def test_without_mountstats_the_connections_are_not_known(host: MakeHost) -> Non
     assert {row["connections"] for row in run.document["mounts"]} == {None}
 
 
+def test_where_a_connections_line_is_damaged_they_are_not_known(host: MakeHost) -> None:
+    here = host("debian-13-6.12")
+    here.edit("proc/1/mountstats", "xprt:\ttcp", "xprt:\ttcp x")
+    run = here.run("status", "--format", "json")
+    assert {row["connections"] for row in run.document["mounts"]} == {None}
+
+
 def test_names_cannot_play_with_the_terminal(host: MakeHost) -> None:
     here = host("debian-13-6.12")
     here.edit("proc/1/mountinfo", " /mnt/1 ", " /mnt/\\033[31m\\012x\udcff[bold] ")

@@ -122,6 +122,103 @@ class TestCommand:
         assert process.returncode == 130
 
 
+class TestSaved:
+    """Copies of what a kernel printed; each mount is there with its own name, a bind mount among them."""
+
+    @pytest.fixture
+    def copies(self, host: MakeHost, tmp_path: Path) -> tuple[Host, Path, Path]:
+        here = host(TREE)
+        before, after = tmp_path / "before", tmp_path / "after"
+        before.write_bytes((here.tree / "proc/1/mountstats").read_bytes())
+        read_more(here.tree)
+        text = (here.tree / "proc/1/mountstats").read_text()
+        (old, new) = (
+            re.findall(r" on /mnt/2 .*?(\tbytes:.*?\n)", of, re.DOTALL)[0]
+            for of in (before.read_text(), text)
+        )
+        after.write_text(text.replace(old, new))
+        return here, before, after
+
+    def test_two_show_what_was_between_them(self, copies: tuple[Host, Path, Path]) -> None:
+        here, before, after = copies
+        run = here.run("top", "--file", str(before), "--file", str(after))
+        assert (run.status, run.err) == (0, "")
+        title, sums, _, used = run.out.splitlines()
+        assert title == f"{before} to {after}, 6 NFS superblocks, 1 in use, mean of 10 s, by total"
+        assert sums == "read 8.0 MB/s (server 8.8 MB/s), write 0"
+        assert used.split()[:6] == ["/mnt/2", "and", "1", "more", "8.0", "MB/s"]
+
+    def test_one_shows_the_means_since_each_was_mounted(self, copies: tuple[Host, Path, Path]) -> None:
+        here, before, _ = copies
+        marked = before.with_name("marked")
+        marked.write_bytes(b"\xef\xbb\xbf" + before.read_bytes())
+        run = here.run("top", "--sort", "name", "--file", str(marked))
+        assert (run.status, run.err) == (0, "")
+        title, _, _, *used = run.out.splitlines()
+        assert title.startswith(
+            f"{marked}, 6 NFS superblocks, 3 in use, means since each was mounted, by name"
+        )
+        assert [line.split()[0] for line in used] == ["/mnt/1", "/mnt/2", "/mnt/3"]
+        assert used[1].split()[1:6] == ["and", "1", "more", "8.4", "MB/s"]
+
+    def test_what_is_damaged_is_named_and_makes_the_status_1(self, copies: tuple[Host, Path, Path]) -> None:
+        here, before, _ = copies
+        text = before.read_text()
+        before.write_text(text[: text.rindex("LISTXATTRS")].replace("\tage:\t1\n", "\tage:\t-\n", 1))
+        run = here.run("top", "--file", str(before))
+        assert run.status == 1
+        first, *others = run.err.splitlines()
+        assert re.fullmatch(rf"{before}:\d+: .*age.*", first)
+        assert f"{before}: what it has of /mnt/bind/cross is cut off or damaged" in others
+        assert run.out.startswith(f"{before}, 7 NFS superblocks, ")
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            (
+                '{"schema": "nfstuned.sample/1"}\n',
+                "has lines of JSON, no mountstats: nfstuned samples --file ",
+            ),
+            (
+                "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n",
+                "is no mountstats; to save one: cat /proc/self/mountstats",
+            ),
+            ("", "is no mountstats; to save one: cat /proc/self/mountstats > FILE"),
+        ],
+    )
+    def test_another_file_is_2_with_its_name_and_what_to_do(
+        self, copies: tuple[Host, Path, Path], text: str, said: str
+    ) -> None:
+        here, before, after = copies
+        before.write_text(text)
+        run = here.run("top", "--file", str(before), "--file", str(after))
+        assert (run.status, run.out) == (2, "")
+        assert run.err.startswith(f"{before}: {said}")
+
+    def test_copies_in_the_wrong_order_or_of_one_moment_or_host_are_2(
+        self, copies: tuple[Host, Path, Path]
+    ) -> None:
+        here, before, after = copies
+        other = before.with_name("other")
+        other.write_text("device s:/x mounted on /x with fstype nfs4 statvers=1.1\n\tage:\t5\n\n")
+        for first, second, said in (
+            (after, before, f"{before} is older than {after}: name the earlier copy first"),
+            (after, after, f"no second passed between {after} and {after}: name two copies"),
+            (other, after, f"{other} and {after} have no mount in common: name copies of one host"),
+            (before.with_name("none"), after, f"{before.with_name('none')}: No such file or directory"),
+        ):
+            run = here.run("top", "--file", str(first), "--file", str(second))
+            assert (run.status, run.out, run.err) == (2, "", f"{said}\n")
+
+    @pytest.mark.parametrize(
+        "args", [("--file", "-", "--file", "-"), ("--file", "a", "--count", "1"), ("--file", "a") * 3]
+    )
+    def test_what_makes_no_sense_is_2(self, host: MakeHost, args: tuple[str, ...]) -> None:
+        run = host("no-nfs").run("top", *args)
+        assert (run.status, run.out) == (2, "")
+        assert "Usage: nfstuned top" in run.err
+
+
 @dataclass
 class Person:
     """Who sits at a terminal on which it runs."""

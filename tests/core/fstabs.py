@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nfstuned.core.nconnect.fstab import plan_fstab
-from nfstuned.core.nconnect.fstab_members import mounts
+from nfstuned.core.nconnect.fstab import mounts, plan_fstab
 from nfstuned.core.nconnect.fstab_text import with_counts
 from nfstuned.host.config_load import load
 from nfstuned.host.root import Root

@@ -9,9 +9,8 @@ from nfstuned.core.rules import RULES
 from nfstuned.model.facts import Answer, Facts, Network, Target
 from nfstuned.model.finding import Fault, Need
 from nfstuned.model.kernel import Distribution, KernelRelease, Mount, MountStats, Server, Transport, Volume
-from nfstuned.model.mounts import Request, Snapshot, Superblock
+from nfstuned.model.mounts import UTAB, Request, Snapshot, Superblock
 from nfstuned.model.policy import Assignment, Match, Policy, Profile
-from nfstuned.parse.etc.fstab import FILE as UTAB
 from nfstuned.parse.options import parse_options
 
 AZURE = "sa1.file.core.windows.net"

@@ -145,10 +145,10 @@ class Kernel:
     def _asked(self, way: ShellCommand) -> tuple[str, str]:
         words = way.argv
         if words[:2] == ("systemctl", "start"):
-            point = unit_path(words[2])
+            point = unit_path(words[-1])
             return point, self.made[point].fstab or ""
         assert words[0] == "mount"
-        if len(words) == 2:
-            return words[1], self.made[words[1]].fstab or ""
+        if "-o" not in words:
+            return words[-1], self.made[words[-1]].fstab or ""
         assert "addr=" not in words[words.index("-o") + 1]
         return words[-1], words[words.index("-o") + 1]

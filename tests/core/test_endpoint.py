@@ -59,7 +59,6 @@ def test_azure_files_is_recognised_in_every_cloud(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "sa1.blob.core.windows.net",
         "sa1.file.core.windows.net.example.org",
         "evil-sa1.file.core.windows.net.",
         "x.sa1.file.core.windows.net",
@@ -216,3 +215,23 @@ def test_netapp_on_azure_is_known_by_what_the_server_says(
 def test_a_name_counts_more_than_what_the_server_says() -> None:
     seen = endpoint(mount("sa1.file.core.windows.net:/sa1/s"), None, (), azure=True, implementation="NetApp")
     assert seen.provider == "azure-files"
+
+
+BLOB = Tunnel(0, "sa1.blob.core.windows.net", 0, "azure-blob", "/m", "10.161.100.100", "52.239.1.2")
+
+
+@pytest.mark.parametrize("name", ["sa1.blob.core.windows.net", "sa1.z3.blob.storage.azure.net"])
+def test_blob_storage_is_recognised(name: str) -> None:
+    assert provider_by_name(name) == "azure-blob"
+
+
+def test_an_address_of_aznfs_is_the_server_that_it_stands_in_for() -> None:
+    place = endpoint(mount("10.161.100.100:/sa1/c", addr="10.161.100.100"), None, (AZNFS, BLOB), True, None)
+    assert place == Endpoint("sa1.blob.core.windows.net", "52.239.1.2", 2049, "azure-blob")
+    named = BLOB.__class__(0, "nfs.example.org", 0, "azure-files", "/m", "10.161.100.101", "10.0.0.9")
+    place = resolve("10.161.100.101", None, 2049, (), (BLOB, named))
+    assert place == Endpoint("nfs.example.org", "10.0.0.9", 2049, "azure-files")
+    other = resolve("10.161.100.102", "10.161.100.102", 2049, (), (BLOB, named))
+    assert (other.host, other.provider) == ("10.161.100.102", "generic")
+    # The end of a tunnel is no such address.
+    assert resolve("127.0.0.1", "127.0.0.1", 0, (), (BLOB,)).provider == "generic"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from nfstuned.core.rules import RULES
-from nfstuned.core.rules.nfs5_interfaces import egress, is_old
+from nfstuned.core.rules.nfs5_host import egress, is_old
 from nfstuned.model.facts import Answer, Facts, Interface, Measured, Network, Route, Target, Traffic
 from nfstuned.model.finding import Fault, Need
 from nfstuned.model.mounts import Endpoint, Snapshot
@@ -246,9 +246,11 @@ class TestSizes:
             "STANDARD_L80S_V2",
         ],
     )
-    def test_families_of_several_chipsets_are_old(self, size: str) -> None:
+    def test_families_with_chipsets_that_need_the_right_numa_node_are_old(self, size: str) -> None:
         assert is_old(size)
-        assert Host(size=size).subjects("NFS511") == [size]
+        (fault,) = Host(size=size).faults("NFS511")
+        assert fault.subject == size
+        assert ("every host" in fault.message) is ("_L" in size)
 
     @pytest.mark.parametrize(
         "size",

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.core.nconnect.connections import carrying
+from nfstuned.core.nconnect.groups import carrying
 from nfstuned.core.nconnect.live import plan_live
 from nfstuned.core.nconnect.remount import cases
 from nfstuned.errors import ParseError

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from nfstuned.core.mounts.targets import targets
-from nfstuned.core.nconnect.groups import address, groups, is_private, members, requested, version
+from nfstuned.core.nconnect.groups import address, groups, is_private, members, requested_nconnect, version
 from nfstuned.model.facts import Answer, Facts, Network
 from nfstuned.model.kernel import KernelRelease
 from nfstuned.model.mounts import Maker, Request
-from nfstuned.model.requests import Asked
+from nfstuned.model.requests import Asked, Setting
 from tests.core.nconnect_hosts import (
     AZURE,
     NAS,
@@ -93,9 +93,12 @@ def test_a_mount_that_is_only_asked_for_joins_a_group_where_only_one_is_possible
 
 
 def test_what_was_asked_is_unknown_where_neither_utab_nor_a_file_tells() -> None:
-    asked = [requested(one) for one in facts(Made("/a", None), Made("/b"), Made("/c", "nconnect=9")).targets]
+    asked = [
+        requested_nconnect(one)
+        for one in facts(Made("/a", None), Made("/b"), Made("/c", "nconnect=9")).targets
+    ]
     assert asked == [None, 1, 9]
-    assert requested(only(facts(Made("/a", "nconnect=many")))) is None
+    assert requested_nconnect(only(facts(Made("/a", "nconnect=many")))) is None
 
 
 def test_a_mount_that_asks_for_more_than_the_first_is_told_who_came_first() -> None:
@@ -115,13 +118,13 @@ def test_no_line_is_named_for_a_mount_that_was_made_by_hand() -> None:
         Made("/b", "nconnect=4", age_s=20),
         Made("/c", "nconnect=4", fstab="rw", age_s=9),
     )
-    bare, changed = faults("NFS204", facts(*made))
-    assert bare.message.startswith("mount(8) was asked for nconnect=4")
-    assert bare.remedy.endswith(
+    (fault,) = faults("NFS204", facts(*made))
+    assert fault.message.startswith("mount(8) was asked for nconnect=4")
+    assert fault.remedy.startswith("set nconnect=4 in /etc/fstab:3, then sudo umount")
+    assert fault.remedy.endswith(
         "mount -t nfs4 -o nconnect=4 nas:/srv /b && sudo mount -t nfs4 -o rw,nconnect=4 nas:/srv /a "
         "&& sudo mount /c"
     )
-    assert changed.remedy.startswith("put nconnect=4 into /etc/fstab:3, then sudo umount")
 
 
 def test_nobody_is_said_to_have_come_first_where_the_ages_do_not_tell() -> None:
@@ -160,7 +163,7 @@ def test_inner_mounts_go_first_and_come_back_last() -> None:
     )
     (fault,) = faults("NFS204", facts(*made))
     assert fault.remedy == (
-        "put nconnect=4 also into /etc/fstab:1, /etc/fstab:2, then sudo umount /a/x/b '/a/in side' /a && "
+        "set nconnect=4 in /etc/fstab:1, /etc/fstab:2, then sudo umount /a/x/b '/a/in side' /a && "
         "sudo mount /a && sudo mount /a/x/b && sudo mount '/a/in side'"
     )
 
@@ -176,7 +179,8 @@ def test_a_superblock_that_umount_left_behind_is_named() -> None:
 def test_more_connections_are_advised_once_and_only_where_they_are_possible() -> None:
     share = f"{AZURE}:/sa1/share"
     first, second = Made("/a", source=share, age_s=9), Made("/b", "nconnect=4", source=share, age_s=5)
-    assert subjects("NFS201", facts(first, second)) == ["/a"]
+    assert subjects("NFS201", facts(first, second)) == []
+    assert subjects("NFS201", facts(first, replace(second, asked=""))) == ["/a"]
     assert subjects("NFS204", facts(first, second)) == ["/b"]
     assert not faults("NFS201", facts(replace(first, shown="vers=4.1,proto=tcp,sec=krb5")))
     assert not faults("NFS201", facts(replace(first, shown="vers=4.1,proto=rdma")))
@@ -368,6 +372,110 @@ def test_a_mount_comes_back_also_where_nothing_tells_its_options() -> None:
 
 def test_what_is_not_mounted_needs_no_mounting_again() -> None:
     (fault,) = faults("NFS202", facts(lines=(f"{AZURE}:/sa1/s /a nconnect=8",)))
+    assert fault.remedy == "set nconnect=4 in /etc/fstab:100"
+
+
+VOLUMES = range(12)
+NAMED = "; the same holds for /mnt/01, /mnt/02, /mnt/03 and 8 more"
+
+
+def volumes(asked: str, shown: str, sources: str = "10.9.0.5:/v", *, in_fstab: bool = True) -> Facts:
+    """Return a host with twelve volumes of one server."""
+    return facts(
+        *(
+            Made(
+                f"/mnt/{n:02}",
+                asked,
+                shown,
+                f"{sources}{n}",
+                at="10.9.0.5",
+                fstab=asked if in_fstab else None,
+            )
+            for n in VOLUMES
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("rule", "asked", "shown", "count"),
+    [
+        ("NFS201", "hard", "vers=4.1,proto=tcp", 8),
+        ("NFS204", "nconnect=8", "vers=4.1,proto=tcp,nconnect=2", 8),
+        ("NFS207", "nconnect=8,sec=krb5", "vers=4.1,proto=tcp,nconnect=8,sec=krb5", 1),
+    ],
+)
+def test_twelve_volumes_of_a_server_are_one_finding_that_names_every_line(
+    rule: str, asked: str, shown: str, count: int
+) -> None:
+    host = volumes(asked, shown)
+    (fault,) = faults(rule, host)
+    assert fault.subject == "/mnt/00"
+    assert fault.message.endswith(NAMED)
+    if rule == "NFS201":
+        lines = ", ".join(f"/etc/fstab:{n + 1}" for n in VOLUMES)
+        assert fault.remedy.startswith(f"set nconnect={count} in {lines}, then sudo umount ")
+    assert all(f"/etc/fstab:{n + 1}" in fault.remedy for n in VOLUMES) is (rule != "NFS204")
+    told = [
+        one for other in ("NFS201", "NFS202", "NFS204", "NFS207", "NFS215") for one in faults(other, host)
+    ]
+    assert len(told) == 1
+
+
+def test_what_is_above_the_profile_is_one_finding_a_server() -> None:
+    source = f"{AZURE}:/sa1/s"
+    host = facts(*(Made(f"/{n}", "nconnect=8", "vers=4.1,proto=tcp,nconnect=8", source) for n in range(3)))
+    (fault,) = faults("NFS202", host)
+    assert fault.subject == "/0"
+    assert fault.message.endswith("; the same holds for /1, /2")
+    lines = tuple(f"{source}{n} /{n} nconnect=8" for n in range(3))
+    (fault,) = faults("NFS202", facts(lines=lines))
+    assert fault.remedy == "set nconnect=4 in /etc/fstab:100, /etc/fstab:101, /etc/fstab:102"
+
+
+def test_servers_and_namespaces_have_findings_of_their_own() -> None:
+    made = [Made(f"/{at}", "rw", source="10.9.0.5:/v", at=f"10.9.0.{at}") for at in (5, 6)]
+    assert subjects("NFS201", facts(*made)) == ["/5", "/6"]
+    pod = replace(made[0], point="/pod", space="pod")
+    assert subjects("NFS201", facts(made[0], pod)) == ["/5", "/pod"]
+
+
+def test_a_server_without_a_mount_is_one_finding_that_names_every_line() -> None:
+    lines = tuple(f"10.9.0.5:/v{n} /{n} vers=4.1" for n in VOLUMES)
+    (fault,) = faults("NFS201", facts(lines=lines))
+    assert fault.subject == "/etc/fstab:100"
+    assert fault.remedy == "set nconnect=8 in " + ", ".join(f"/etc/fstab:{100 + n}" for n in VOLUMES)
+
+
+def test_a_kernel_without_nconnect_is_one_finding() -> None:
+    found = facts(lines=tuple(f"{NAS}:/{n} /{n} nconnect=4" for n in range(3)))
+    old = replace(found.snapshot, kernel=KernelRelease((4, 19, 0), "4.19.0"))
+    (fault,) = faults("NFS203", replace(found, snapshot=old))
+    assert fault.remedy.endswith("out of the options in /etc/fstab:100, /etc/fstab:101, /etc/fstab:102")
+
+
+def with_global(host: Facts, count: int, section: str = "nfsmount_global_options") -> Facts:
+    """Return a host whose nfsmount.conf asks for connections."""
+    argument = None if section.startswith("nfsmount") else AZURE
+    conf = (Setting(section, argument, "nconnect", str(count), "/etc/nfsmount.conf", 3),)
+    snapshot = replace(host.snapshot, settings=conf)
+    return replace(host, snapshot=snapshot, targets=targets(snapshot, POLICY))
+
+
+def test_what_nfsmount_conf_has_for_all_servers_is_left_to_the_others() -> None:
+    line = facts(lines=(f"{AZURE}:/sa1/s /a rw", f"{NAS}:/b /b rw"))
+    (fault,) = faults("NFS202", with_global(line, 16))
+    assert fault.remedy == "set nconnect=4 in /etc/fstab:100"
+    (fault,) = faults("NFS202", with_global(line, 16, "server"))
+    assert fault.remedy == "set nconnect=4 in /etc/nfsmount.conf:3"
+    shown = "vers=4.1,proto=tcp,nconnect=16"
+    by_hand = facts(Made("/a", "nconnect=16", shown, f"{AZURE}:/sa1/s"))
+    (fault,) = faults("NFS202", with_global(by_hand, 16))
+    assert fault.remedy.startswith(
+        f'set nconnect=4 in [ Server "{AZURE}" ] of /etc/nfsmount.conf, then sudo '
+    )
+    (fault,) = faults("NFS207", with_global(facts(lines=(f"{NAS}:/a /a sec=krb5",)), 4))
+    assert fault.remedy.startswith("set nconnect=1 in /etc/fstab:100, then umount every mount")
+    (fault,) = faults("NFS201", with_global(facts(lines=(f"{AZURE}:/sa1/s /a rw",)), 2))
     assert fault.remedy == "set nconnect=4 in /etc/fstab:100"
 
 

@@ -170,7 +170,8 @@ def test_nothing_beside_kerberos_is_told_to_have_several_connections() -> None:
         (facts(plain, replace(kerberos, at="10.9.0.6")), ["/a"]),
         (facts(plain, replace(kerberos, space="pod")), ["/a"]),
         (facts(plain, lines=(f"{line}krb5",), network=network), []),
-        (facts(plain, lines=(f"{line}sys,nconnect=8",), network=network), ["/a"]),
+        (facts(plain, lines=(f"{line}sys",), network=network), ["/a"]),
+        (facts(plain, lines=(f"{line}sys,nconnect=8",), network=network), []),
         (facts(plain, pod, lines=(f"{line}krb5",), network=network), ["/a", "/b"]),
         (facts(lines=(f"{line}krb5", f"{NAS}:/y /y vers=4.1"), network=network), []),
     ):

@@ -11,13 +11,16 @@ from nfstuned.core.rules import RULES
 from nfstuned.core.rules.catalogue import diagnose, select
 from nfstuned.host.config_load import load
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Facts
+from nfstuned.model.facts import Facts, Measured
 from nfstuned.model.finding import Need
-from nfstuned.model.kernel import KernelRelease, Mount, Options
-from nfstuned.model.mounts import Maker, Request, Snapshot, Superblock
-from nfstuned.model.requests import Setting
+from nfstuned.model.kernel import KernelRelease, Mount, MountStats, OpCounters, Options
+from nfstuned.model.mounts import UTAB, Maker, Request, Snapshot, Superblock
+from nfstuned.model.policy import Assignment, Match
+from nfstuned.model.requests import Setting, Unread, UnreadMap
+from nfstuned.model.samples import OpRate, Sample, TransportRate
 from nfstuned.model.system import KernelSetting, System
 from nfstuned.parse.etc.fstab import parse_fstab
+from nfstuned.parse.options import parse_options
 from nfstuned.parse.proc.machine import parse_release
 
 OPTIONS = select(RULES, ("NFS3",), ())
@@ -103,6 +106,7 @@ def test_the_helper_of_azure_reads_the_version_in_its_own_way(version: str, read
         ("rsize=0", []),
         ("wsize=524288", ["NFS303"]),
         ("actimeo=29", ["NFS306"]),
+        ("acregmin=3,acdirmin=20", ["NFS306"]),
         ("actimeo=0", ["NFS306"]),
         ("noac", ["NFS306"]),
         ("noac,actimeo=60", ["NFS306"]),
@@ -115,6 +119,102 @@ def test_the_helper_of_azure_reads_the_version_in_its_own_way(version: str, read
 )
 def test_what_azure_files_wants_is_judged_by_what_is_asked_for(more: str, wrong: list[str]) -> None:
     assert rules(f"{AZURE} nfs {GOOD},{more}") == wrong
+
+
+def mounted(options: str, asked: str | None, beside: str = "", stats: MountStats | None = None) -> Facts:
+    """Return a host with a mount at /a, of which utab says `asked`, and a second one of its server."""
+    shown = [parse_options(f"vers=4.1,addr=10.0.0.4,{text}") for text in (options, beside)]
+    source, _, point = AZURE.partition(" ")
+    mounts = (
+        Mount(60, 27, "0:46", "/", point, "nfs4", source, shown[0]),
+        Mount(61, 27, "0:47", "/", "/b", "nfs4", f"{source}b", shown[1]),
+    )
+    superblocks = tuple(
+        Superblock(mount.device, number, 15360, (mount,), None, ())
+        for number, mount in enumerate(mounts[: 2 if beside else 1])
+    )
+    utab = () if asked is None else (Request(source, point, asked or "rw", UTAB, 1),)
+    snapshot = Snapshot(superblocks, requests=utab, kernel=NEW, stats=() if stats is None else (stats,))
+    mounted_targets = targets(snapshot, POLICY)
+    return Facts(frozenset({Need.LIVE}), snapshot, POLICY, mounted_targets, system=System(helpers=HELPERS))
+
+
+CACHED, SMALL = "actimeo=30", "rsize=262144,wsize=1048576,actimeo=30"
+
+
+@pytest.mark.parametrize(
+    ("asked", "beside", "wrong"),
+    [
+        (SMALL, "", ["NFS303 /a"]),
+        ("rsize=65536", "", ["NFS303 /a"]),
+        (CACHED, "", []),  # the server's own limit: no line changes it
+        ("rsize=1048576,wsize=1048576", "", []),
+        ("rsize=0", "", []),
+        ("wsize=65536", "", []),
+        (None, "", []),
+        (None, SMALL, []),
+        (None, "rsize=1048576,wsize=1048576,actimeo=30", ["NFS303 /a"]),
+        (CACHED, "rsize=524288,wsize=1048576,actimeo=30", ["NFS303 /a"]),
+    ],
+)
+def test_small_transfers_are_told_where_a_line_asks_for_them_or_the_server_gives_more(
+    asked: str | None, beside: str, wrong: list[str]
+) -> None:
+    assert found(mounted(SMALL, asked, beside)) == wrong
+
+
+def counted(attributes: int, others: int, age_s: int | None) -> MountStats:
+    ops = {"GETATTR": attributes, "READ": others, "SEQUENCE": 10**9}
+    source, _, point = AZURE.partition(" ")
+    counters = {name: OpCounters(number, number, 0, 0, 0, 0, 0, 0) for name, number in ops.items()}
+    return MountStats(source, point, "nfs4", "1.1", age_s, ops=counters)
+
+
+@pytest.mark.parametrize(
+    ("stats", "wrong"),
+    [
+        (None, []),
+        (counted(30000, 10000, 600), ["NFS306 /a"]),
+        (counted(29999, 0, 600), []),
+        (counted(30000, 10001, 600), []),
+        (counted(3000, 0, 60), ["NFS306 /a"]),
+        (counted(2999, 0, 1), []),
+        (counted(30000, 0, None), []),
+    ],
+)
+def test_the_kernels_own_times_are_told_where_the_server_is_asked_again_and_again(
+    stats: MountStats | None, wrong: list[str]
+) -> None:
+    assert found(mounted("rsize=1048576", "rw", stats=stats)) == wrong
+    assert found(mounted("actimeo=30", "actimeo=30", stats=stats)) == []
+    assert found(mounted("acregmin=1", "acregmin=1", stats=stats)) == ["NFS306 /a"]
+
+
+def test_what_two_looks_show_counts_before_all_that_was_since_the_mount() -> None:
+    rates = {"GETATTR": 60.0, "READ": 20.0, "RENEW": 900.0}
+    ops = {name: OpRate(rate, None, None, None, 0.0, None) for name, rate in rates.items()}
+    sample = Sample(
+        *(0.0, 10.0, "0:46", ("/a",), "", 0.0, 0.0, 0.0, 0.0),
+        over_fetch_ratio=None,
+        ops=ops,
+        transport=TransportRate("g", 1, None, None),
+        read_ahead_kb=15360,
+    )
+    idle = mounted("rsize=1048576", "rw", stats=counted(1, 1, 600))
+    busy = replace(idle, measured=Measured(10.0, (sample,)))
+    assert (found(idle), found(busy)) == ([], ["NFS306 /a"])
+    (finding,) = diagnose(busy, OPTIONS).findings
+    assert "(75 % of its requests, 60 a second)" in finding.message
+
+
+def test_binds_of_a_superblock_are_one_finding() -> None:
+    host = mounted(f"{SMALL.replace('30', '5')}", SMALL.replace("30", "5"))
+    (shared,) = host.snapshot.superblocks
+    binds = tuple(replace(shared.mounts[0], mount_id=n, point=f"/pod{n}") for n in range(11))
+    snapshot = replace(host.snapshot, superblocks=(replace(shared, mounts=(*shared.mounts, *binds)),))
+    host = replace(host, snapshot=snapshot, targets=targets(snapshot, POLICY))
+    assert found(host) == ["NFS303 /a", "NFS306 /a"]
+    assert all("/pod0, /pod1, /pod10 and 8 more" in one.message for one in diagnose(host, OPTIONS).findings)
 
 
 @pytest.mark.parametrize(
@@ -182,9 +282,12 @@ def test_an_entry_for_which_the_boot_waits_is_named(fields: str, lacks: bool) ->
             "//nas/a /a cifs vers=3.1.1,cred=/c,dir_mode=0755,serverino,nosharesock,mfsymlinks,_netdev",
             "",
         ),
-        ("//nas/a /a smb3 multichannel,max_channels=4,nobrl,nostrictsync,cache=strict,sec=krb5,cruid=0", ""),
-        ("//nas/a /a cifs vers=4.1,nconnect=4", "nconnect,vers=4.1"),
-        ("//nas/a /a cifs sec=sys", "sec=sys"),
+        (
+            "//nas/a /a smb3 max_channels=4,nobrl,nostrictsync,cache=strict,sec=krb5,cruid=0,_netdev",
+            "",
+        ),
+        ("//nas/a /a cifs vers=4.1,nconnect=4,_netdev", "nconnect,vers=4.1"),
+        ("//nas/a /a cifs sec=sys,_netdev", "sec=sys"),
     ],
 )
 def test_options_that_the_type_does_not_have_are_named(fields: str, strange: str) -> None:
@@ -222,7 +325,7 @@ def test_a_mount_point_in_a_remedy_is_quoted_as_a_shell_wants_it() -> None:
     snapshot = Snapshot(superblocks=(Superblock("0:46", 1, 128, (live,)),), kernel=NEW)
     seen = Facts(frozenset({Need.LIVE}), snapshot, POLICY, targets(snapshot, POLICY))
     (fault,) = (one for one in diagnose(seen, OPTIONS).findings if one.rule == "NFS307")
-    assert fault.remedy.endswith("then umount '/mnt/a b' and mount it again")
+    assert fault.remedy.endswith("then sudo umount '/mnt/a b' and mount it again")
 
 
 CONF = "/etc/nfsmount.conf"
@@ -300,6 +403,40 @@ def test_a_mount_of_the_automounter_is_sloppy_and_waits_for_nobody() -> None:
     assert found(seen) == ["NFS310 /etc/auto.home:2"]
 
 
+def test_an_entry_for_any_key_is_named_also_while_a_key_is_in_use() -> None:
+    request = Request("nas:/&", "/home/*", "rw", "/etc/auto.home", 2, wildcard=True, maker=Maker.AUTOFS)
+    live = Mount(60, 27, "0:46", "/", "/home/ann", "nfs4", "nas:/ann", Options())
+    snapshot = Snapshot(superblocks=(Superblock("0:46", 1, 1024, (live,)),), requests=(request,), kernel=NEW)
+    seen = Facts(
+        frozenset({Need.LIVE}), snapshot, POLICY, targets(snapshot, POLICY), system=System(helpers=HELPERS)
+    )
+    assert found(seen) == ["NFS310 /etc/auto.home:2"]
+
+
+@pytest.mark.parametrize("flavour", ["ntlm", "ntlmi"])
+@pytest.mark.parametrize(
+    ("release", "wrong"),
+    [("5.14.0-503.el9", []), ("5.15.0-1001-azure", ["NFS309 /etc/fstab:1"]), ("", [])],
+)
+def test_a_login_that_linux_5_15_dropped_is_refused_from_there_on(
+    flavour: str, release: str, wrong: list[str]
+) -> None:
+    kernel = parse_release(release) if release else None
+    line = f"//nas/a /a cifs vers=3.0,cred=/c,sec={flavour},_netdev,nofail"
+    seen = facts(line, kernel=kernel)
+    assert [name for name in found(seen) if name.startswith("NFS309")] == wrong
+
+
+def test_why_large_requests_are_named() -> None:
+    live = Mount(60, 27, "0:46", "/", "/a", "nfs4", "nas:/a", Options((("rsize", "1048576"),)))
+    snapshot = Snapshot(superblocks=(Superblock("0:46", 1, 128, (live,)),), kernel=NEW)
+    given = Assignment(Match(server=("nas",)), "azure-netapp-files", "policy 1")
+    policy = replace(POLICY, assignments=(given,))
+    seen = Facts(frozenset({Need.LIVE}), snapshot, policy, targets(snapshot, policy))
+    (fault,) = (one for one in diagnose(seen, OPTIONS).findings if one.rule == "NFS304")
+    assert "can raise the latency and lower the throughput" in fault.message
+
+
 @pytest.mark.parametrize(
     ("release", "wrong"),
     [
@@ -323,10 +460,87 @@ def test_a_kernel_is_known_by_its_release(release: str, wrong: list[str]) -> Non
 
 def test_a_helper_is_missed_once_and_only_where_it_is_needed() -> None:
     none = System()
-    assert found(facts("//nas/a /a cifs rw", system=none)) == []
+    assert found(facts("//nas/a /a cifs rw,_netdev", system=none)) == []
     assert found(facts("nas:/a /a nfs _netdev\nnas:/b /b nfs _netdev", system=none)) == ["NFS502 mount.nfs"]
     only = System(helpers=frozenset({"mount.nfs"}))
     assert found(facts(f"{AZURE} aznfs {GOOD}", system=only)) == ["NFS502 mount.aznfs"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ("nas:/a /a nfs vers=3,proto=udp,nofail", ["NFS312"]),
+        ("nas:/a /a nfs vers=3,udp,nofail", ["NFS312"]),
+        ("nas:/a /a nfs vers=3,proto=udp6,nofail", ["NFS312"]),
+        ("nas:/a /a nfs vers=3,mountproto=udp,nofail", []),
+        ("nas:/a /a nfs vers=3,proto=tcp,nofail", []),
+        ("nas:/a /a nfs vers=3,nolock,nofail", ["NFS314"]),
+        ("nas:/a /a nfs vers=3,nolock,ro,nofail", []),
+        ("nas:/a /a nfs vers=3,nolock,lock,nofail", []),
+        ("nas:/a /a nfs vers=4.2,nolock,nofail", []),
+        ("nas:/a /a nfs nolock,nofail", []),
+        ("sa1.blob.core.windows.net:/sa1/c /a nfs vers=3,nolock,sec=sys,nofail", []),
+    ],
+)
+def test_udp_and_locks_that_stay_here_are_named(fields: str, wrong: list[str]) -> None:
+    assert rules(fields) == wrong
+
+
+@pytest.mark.parametrize("kernel", [None, parse_release("5.4.0"), NEW])
+def test_only_a_kernel_that_may_have_udp_is_not_said_to_refuse_it(kernel: KernelRelease | None) -> None:
+    (fault,) = diagnose(facts("nas:/a /a nfs vers=3,udp,nofail", kernel=kernel), OPTIONS).findings
+    assert ("refuses the mount" in fault.message) is (kernel is None or kernel is NEW)
+
+
+@pytest.mark.parametrize(
+    ("lines", "wrong"),
+    [
+        ("nas:/a /a nfs nofail\nold:/a /a/ nfs4 nofail", ["NFS313 /etc/fstab:2"]),
+        ("nas:/a /a nfs nofail\n//nas/a /a cifs nofail", ["NFS313 /etc/fstab:2"]),
+        ("nas:/a /a nfs nofail\nold:/a /a nfs noauto", []),
+        ("nas:/a /a nfs noauto\nold:/a /a nfs nofail", []),
+        ("nas:/a /a nfs nofail\nnas:/a /b nfs nofail", []),
+    ],
+)
+def test_a_mount_point_has_one_line(lines: str, wrong: list[str]) -> None:
+    assert found(facts(lines, system=System(helpers=HELPERS | {"mount.cifs"}))) == wrong
+
+
+@pytest.mark.parametrize(
+    ("source", "kernel", "finds"),
+    [
+        ("fs-0123456789abcdef0.efs.eu-west-1.amazonaws.com:/", "5.4.0-1132-aws", True),
+        ("fs-0123456789abcdef0.efs.eu-west-1.amazonaws.com:/", "5.10.1", False),
+        ("nas:/a", "5.4.0", False),
+    ],
+)
+def test_efs_wants_noresvport_up_to_linux_5_4(source: str, kernel: str, *, finds: bool) -> None:
+    seen = facts(f"{source} /a nfs4 nfsvers=4.1,hard,nofail", kernel=parse_release(kernel))
+    assert [one.rule for one in diagnose(seen, OPTIONS).findings] == (["NFS305"] if finds else [])
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        ("//nas/a /a nfs nofail", True),
+        ("nas/a /a nfs nofail", True),
+        ("nas:/a /a nfs nofail", False),
+        ("nfs://nas/a /a nfs nofail", False),
+        ("nas:/a /a cifs nofail", True),
+        ("//nas /a cifs nofail", True),
+        ("//nas/ /a cifs nofail", True),
+        ("//nas/a /a cifs nofail", False),
+        ("\\\\\\\\nas\\\\a /a cifs nofail", False),
+        (f"{AZURE.replace('/sa1/s', '/s')} nfs {GOOD}", True),
+        (f"{AZURE.replace('/sa1/s', '/')} nfs {GOOD}", True),
+        (f"{AZURE.replace('/sa1/s', '/sa1')} nfs {GOOD}", True),
+        (f"{AZURE.replace('/sa1/s', '/sa1/s/folder/')} nfs {GOOD}", False),
+        (f"{AZURE.replace('sa1.file', 'sa1-secondary.file')} nfs {GOOD}", False),
+    ],
+)
+def test_a_source_has_the_form_of_its_type_and_of_its_server(line: str, *, wrong: bool) -> None:
+    system = System(helpers=HELPERS | {"mount.cifs"})
+    assert found(facts(line, system=system)) == (["NFS311 /etc/fstab:1"] if wrong else [])
 
 
 @pytest.mark.parametrize(
@@ -414,3 +628,30 @@ def test_the_inode_table_matters_to_a_kernel_that_holds_a_million_inodes(
 ) -> None:
     system = System(nfs_inodes=inodes, cmdline=cmdline, helpers=HELPERS)
     assert found(facts(f"{AZURE} nfs {GOOD}", system=system)) == (["NFS504 ihash_entries"] if small else [])
+
+
+@pytest.mark.parametrize(
+    ("why", "point", "kind", "local", "message"),
+    [
+        (Unread.ASKED, "/data", "yp", "", "the entries of the map 'x' for /data are in no file: {0}"),
+        (Unread.ASKED, "", "ldap", "", "the entries of the master map 'x' are in no file: {0}"),
+        (Unread.SOURCE, "/data", "sss, nis", "", "the map 'x' for /data is also asked of sss, nis {1}"),
+        (Unread.SOURCE, "", "sss", "/etc/x", "the master map 'x' is asked of sss first {1}{2}"),
+        (Unread.KEY, "/data/*", "file", "", "the map 'x' for /data/* is another for each key: {0}"),
+        (Unread.FORMAT, "/data", "file", "", "the map 'x' for /data is written for amd: {0}"),
+        (Unread.PLACE, "/data", "", "", "the map 'x' for /data lies below a mount point{3}: {0}"),
+    ],
+)
+def test_a_map_that_was_not_read_is_named_with_the_reason(
+    why: Unread, point: str, kind: str, local: str, message: str
+) -> None:
+    item = UnreadMap(why, point, kind, "x", "/etc/auto.master", 3, local)
+    snapshot, system = Snapshot(maps=(item,), kernel=NEW), System(helpers=HELPERS)
+    (finding,) = diagnose(Facts(frozenset({Need.LIVE}), snapshot, POLICY, system=system), OPTIONS).findings
+    assert (finding.rule, finding.subject) == ("NFS310", "/etc/auto.master:3")
+    assert finding.message == message.format(
+        "nothing of what it mounts was checked",
+        "(automount in /etc/nsswitch.conf): what comes from there was not checked",
+        ", nor was /etc/x, which counts only for what is missing there",
+        ", where a dead server would hold up who reads it",
+    )

@@ -207,20 +207,32 @@ class TestRates:
         (sample,) = rates(earlier, now)
         assert (sample.read_ahead_kb, sample.rsize_bytes) == (None, 262144)
 
+    def test_events_are_rates_and_what_the_kernel_does_not_show_is_unknown(self) -> None:
+        """A damaged line, or one that fell, costs these figures alone."""
+        assert of_events("0 " * 27, f"{'7 ' * 21}10 20 30 40 50 60 ") == (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
+        assert of_events("5 " * 27, "5 " * 27) == (0.0,) * 6
+        assert of_events(f"{'4294967290 ' * 27}", f"{'4 ' * 27}") == (1.0,) * 6
+        assert of_events("5 " * 27 + "1 ", "5 " * 27 + "9 ") == (0.0,) * 6
+        for before, now in ((None, "0 " * 27), ("9 " * 27, "8 " * 27), ("0 ", "0 ")):
+            assert of_events(before, now) == (None,) * 6
+        assert of_events("0 " * 25, "10 " * 27) == (1.0, 1.0, 1.0, 1.0, None, None)
+        for damaged in ("x " * 27, "-1 " * 27, "", f"{'9' * 30} " * 27):
+            assert of_events(damaged, damaged) == (None,) * 6
+
     def test_over_fetch_is_unknown_when_programs_read_nothing(self) -> None:
         assert one(stats(), stats(total=moved(server_read=MIB))).over_fetch_ratio is None
 
     def test_an_operation_has_its_rate_and_its_mean_times(self) -> None:
         before = stats(READ=op(1000, rtt_ms=5000, queue_ms=100))
         now = stats(READ=op(1100, rtt_ms=5120, queue_ms=150, transmissions=1105, errors=20))
-        assert one(before, now).ops == {"READ": OpRate(10.0, 1.2, 0.5, 1.7, 0.5, 2.0)}
+        assert one(before, now).ops == {"READ": OpRate(10.0, 1.2, 0.5, 1.7, 0.5, 2.0, 0.0, 2000.0, 1500.0)}
 
     def test_only_operations_that_ended_in_the_interval_appear(self) -> None:
         assert one(stats(READ=op(7), WRITE=op(7)), stats(READ=op(7), WRITE=op(8))).ops.keys() == {"WRITE"}
 
     def test_an_operation_that_was_only_sent_again_has_no_means(self) -> None:
         rate = one(stats(READ=op(7)), stats(READ=op(7, transmissions=9))).ops["READ"]
-        assert rate == OpRate(0.0, None, None, None, 0.2, 0.0)
+        assert rate == OpRate(0.0, None, None, None, 0.2, 0.0, 0.0, 0.0, 0.0)
 
     def test_read_plus_is_an_operation_of_its_own(self) -> None:
         before = stats(READ=op(), READ_PLUS=op(10))
@@ -229,7 +241,7 @@ class TestRates:
     @pytest.mark.parametrize("errors", [0, None])
     def test_an_operation_that_only_the_later_look_shows_began_at_zero(self, errors: int | None) -> None:
         rate = one(stats(GETATTR=op(1)), stats(GETATTR=op(1), READ=op(50, errors=errors))).ops["READ"]
-        assert rate == OpRate(5.0, 0.0, 0.0, 0.0, 0.0, errors)
+        assert rate == OpRate(5.0, 0.0, 0.0, 0.0, 0.0, errors, 0.0, 1000.0, 750.0)
 
     @pytest.mark.parametrize("cut", [0, 1])
     def test_a_look_that_was_cut_short_is_followed_by_no_burst(self, cut: int) -> None:
@@ -327,7 +339,7 @@ class TestResets:
     def test_a_counter_of_operations_wraps(self, bits: int) -> None:
         before = stats(READ=op((1 << bits) - 40, rtt_ms=100))
         assert one(before, stats(READ=op(60, rtt_ms=300))).ops["READ"] == OpRate(
-            10.0, 2.0, 0.0, 2.0, 0.0, 0.0
+            10.0, 2.0, 0.0, 2.0, 0.0, 0.0, 0.0, *((2000.0, 1500.0) if bits == 64 else (None, None))
         )
 
     def test_bytes_wrap_at_64_bits_only(self) -> None:
@@ -435,6 +447,28 @@ SAMPLE = Sample(
 QUIET = replace(SAMPLE, read_bytes_per_s=0.0, server_read_bytes_per_s=0.0, ops={})
 
 
+def of_events(before: str | None, now: str | None) -> tuple[float | None, ...]:
+    """The rates of events over ten seconds, with their bytes, of which 1 MiB a second were read."""
+
+    def counted(read: int, events: str | None, seconds: int) -> Look:
+        (stanza,) = cut(replace(stats(total=moved(read)), age_s=1000 + seconds))
+        line = None if events is None else events.encode()
+        shown = look(Snapshot((superblock(mount(30)),)), [stanza._replace(events=line)], 0.0, float(seconds))
+        assert shown.superblocks
+        return shown
+
+    (sample,) = rates(counted(0, before, 0), counted(10 * MIB, now, 10))
+    assert sample.read_bytes_per_s == MIB
+    return (
+        sample.silly_renames_per_s,
+        sample.short_reads_per_s,
+        sample.short_writes_per_s,
+        sample.delays_per_s,
+        sample.pnfs_reads_per_s,
+        sample.pnfs_writes_per_s,
+    )
+
+
 class TestTelling:
     def test_the_json_of_a_sample_is_the_documented_one(self) -> None:
         assert to_json(SAMPLE) == {
@@ -451,6 +485,13 @@ class TestTelling:
             "over_fetch_ratio": 1.056,
             "read_ahead_kb": None,
             "rsize_bytes": None,
+            "silly_renames_per_s": None,
+            "short_reads_per_s": None,
+            "short_writes_per_s": None,
+            "delays_per_s": None,
+            "pnfs_reads_per_s": None,
+            "pnfs_writes_per_s": None,
+            "stalled_s": None,
             "direct_read_bytes_per_s": 0.0,
             "direct_write_bytes_per_s": 0.0,
             "kinds": {
@@ -462,6 +503,8 @@ class TestTelling:
                     "retrans_per_s": 0.0,
                     "errors_per_s": None,
                     "timeouts_per_s": 0.0,
+                    "sent_bytes_per_s": None,
+                    "received_bytes_per_s": None,
                 }
             },
             "ops": {
@@ -473,6 +516,8 @@ class TestTelling:
                     "retrans_per_s": 0.0,
                     "errors_per_s": None,
                     "timeouts_per_s": 0.0,
+                    "sent_bytes_per_s": None,
+                    "received_bytes_per_s": None,
                 }
             },
             "transport": {

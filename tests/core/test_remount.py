@@ -10,7 +10,7 @@ from nfstuned.core.mounts.targets import targets
 from nfstuned.core.nconnect.busy import names, places, servers, silent
 from nfstuned.core.nconnect.case import Case, Goal
 from nfstuned.core.nconnect.remount import cases, members, plan_remount
-from nfstuned.model.connections import BusyUse, Left, PathUse, RemountPlan, Sight, Space, UnitState
+from nfstuned.model.connections import RELOAD, BusyUse, Left, PathUse, RemountPlan, Sight, Space, UnitState
 from nfstuned.model.facts import Answer, Facts, Network, Reach, Reachable
 from nfstuned.model.kernel import MountNode, Volume
 from nfstuned.model.mounts import Maker, Request, Result, Superblock, Tunnel
@@ -21,7 +21,7 @@ from tests.core.remounting import ROOT, argv, only, planned, sight, the_plan, tr
 BARE, FOUR = "vers=4.1,proto=tcp", "vers=4.1,proto=tcp,nconnect=4"
 A = Made("/a", "vers=4.1,clientaddr=10.0.0.9,addr=10.0.0.5,_netdev", BARE, age_s=9)
 B = Made("/b", "vers=4.1,nconnect=4", BARE, fstab="vers=4.1,nconnect=4", age_s=5)
-STOP = "systemctl stop --job-mode=ignore-dependencies"
+STOP = "systemctl stop --job-mode=ignore-dependencies --"
 DEVICE = "0:50"
 
 
@@ -44,36 +44,47 @@ class TestCommands:
         plan = the_plan(A, B)
         assert argv(plan.commands) == [
             f"{STOP} b.mount",
-            "umount -c /a",
-            "systemctl start b.mount",
-            "mount -t nfs4 -o vers=4.1,_netdev,nconnect=4 nas:/srv /a",
+            "umount -c -- /a",
+            "systemctl start -- b.mount",
+            "mount -t nfs4 -o vers=4.1,_netdev,nconnect=4 -- nas:/srv /a",
         ]
         assert (plan.old, plan.new, plan.reload) == (1, 4, False)
         assert plan.reason == "/etc/fstab:2 asks for nconnect=4"
 
     def test_without_systemd_fstab_is_for_mount(self) -> None:
         plan = the_plan(A, B, seen=seen(A, B, systemd=False))
-        assert argv(plan.commands)[:3] == ["umount -c /b", "umount -c /a", "mount /b"]
+        assert argv(plan.commands)[:3] == ["umount -c -- /b", "umount -c -- /a", "mount -- /b"]
 
     def test_what_it_was_before_is_kept_for_the_way_back(self) -> None:
         odd = replace(A, asked="vers=4.1,hard", flags="ro,nosuid,relatime")
         parts = {part.point: part for part in the_plan(odd, B).coming}
-        assert argv(parts["/a"].back) == ["mount -t nfs4 -o vers=4.1,hard,ro,nosuid nas:/srv /a"]
+        assert argv(parts["/a"].back) == ["mount -t nfs4 -o vers=4.1,hard,ro,nosuid -- nas:/srv /a"]
         assert argv(parts["/b"].back) == [
-            "systemctl start b.mount",
-            "mount -t nfs4 -o vers=4.1,nconnect=4 nas:/srv /b",
+            "systemctl start -- b.mount",
+            "mount -t nfs4 -o vers=4.1,nconnect=4 -- nas:/srv /b",
         ]
 
     def test_what_utab_does_not_know_comes_back_as_its_line_says_or_not_at_all(self) -> None:
         plan = the_plan(A, replace(B, asked=None))
         (part,) = [one for one in plan.coming if one.point == "/b"]
-        assert argv(part.back) == ["systemctl start b.mount"]
+        assert argv(part.back) == ["systemctl start -- b.mount"]
 
     def test_the_outer_one_goes_last_and_comes_first(self) -> None:
         outer, inner = replace(B, point="/x"), replace(B, point="/x/y", fstab="vers=4.1")
         plan = the_plan(inner, outer)
         assert [part.point for part in plan.going] == ["/x/y", "/x"]
         assert [part.point for part in plan.coming] == ["/x", "/x/y"]
+
+    def test_no_name_is_taken_for_an_option(self) -> None:
+        """A server, and so its source, can begin with a hyphen; the unit of the root is `-.mount`."""
+        plan = the_plan(A, B)
+        parts = {part.point: part for part in plan.coming}
+        commands = [*plan.commands, *parts["/a"].back, *parts["/b"].back]
+        for command in (command for command in commands if command != RELOAD):
+            words = list(command.argv)
+            operands = words[words.index("--") + 1 :]
+            assert operands[-1] in {"/a", "/b", "b.mount"}
+            assert "nas:/srv" not in words[: -len(operands)]
 
     def test_a_point_with_a_space_is_named_as_systemd_escapes_it(self) -> None:
         plan = the_plan(replace(B, point="/srv/my data-1"))
@@ -102,7 +113,7 @@ class TestGoal:
 
     def test_the_profile_is_reached_with_what_was_made_by_hand(self) -> None:
         plan = the_plan(replace(A, source=f"{AZURE}:/sa1/s", at="10.1.1.1"))
-        assert str(plan.coming[0].make).endswith(f"nconnect=4 {AZURE}:/sa1/s /a")
+        assert str(plan.coming[0].make).endswith(f"nconnect=4 -- {AZURE}:/sa1/s /a")
         assert plan.reason == "azure-files asks for nconnect=4"
 
     def test_what_the_profile_does_not_allow_is_taken_away(self) -> None:

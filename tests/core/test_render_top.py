@@ -21,6 +21,19 @@ from tests.parse.test_samples import SAMPLES
 GOLDEN = Path(__file__).parents[1] / "data/top"
 FRAME = second_frame()
 DATA, HOME, FAR, NEW = (entry.identity for entry in FRAME.entries)
+LEASE = b"bm0=0x1,acl=0x3,sessions,pnfs=LAYOUT_NFSV4_1_FILES,lease_time=90,lease_expired=35"
+
+
+def waiting(entry: Entry) -> Entry:
+    """Return an idle superblock whose server says nothing more."""
+    stats = entry.counted.stats._replace(nfsv4=LEASE, cached=True)
+    counted = replace(entry.counted, stats=stats)
+    return replace(entry, counted=counted, stalled_s=125.0, stalled_operations=("WRITE", "GETATTR"))
+
+
+STALLED = replace(
+    FRAME, entries=tuple(waiting(one) if one.identity == HOME else one for one in FRAME.entries)
+)
 Golden = Callable[[Path, str], None]
 
 
@@ -46,6 +59,7 @@ def plain(shown: Frame, state: State, columns: int | None) -> list[str]:
         ("opened", FRAME, State(sort="read-rtt", selected=DATA, opened=frozenset({DATA}))),
         ("empty", empty_frame(), State(paused=True)),
         ("help", FRAME, State(help=True)),
+        ("stalled", STALLED, State(opened=frozenset({DATA, HOME}))),
     ],
 )
 def test_the_screen_is_the_golden_one(
@@ -94,6 +108,35 @@ def test_what_does_not_fit_is_counted() -> None:
     lines = [line.text for line in whole[3:-1] if line.text.strip()]
     few = drawn(FRAME, state, Size(80, 10))
     assert few[8].text.rstrip() == f"  and {len(lines) - 5} lines more"
+
+
+def test_events_are_shown_where_there_were_any() -> None:
+    state = State(selected=DATA, opened=frozenset({DATA}))
+    assert "events/s" not in text(drawn(FRAME, state, Size(120, 40)))
+    entries = [
+        replace(
+            entry,
+            sample=replace(entry.sample, delays_per_s=2.5, short_reads_per_s=0.0, pnfs_reads_per_s=40.0),
+        )
+        if entry.sample is not None
+        else entry
+        for entry in FRAME.entries
+    ]
+    shown = text(drawn(replace(FRAME, entries=tuple(entries)), state, Size(120, 40)))
+    assert "    events/s: delays 2.5, pNFS reads 40.0" in shown
+
+
+def test_what_only_rdma_counts_is_shown_by_name() -> None:
+    state = State(selected=DATA, opened=frozenset({DATA}))
+    assert "RDMA" not in text(drawn(FRAME, state, Size(120, 40)))
+    line = b"\txprt:\trdma 0 1 2 3 4 5 6 7 8 9 12 5 " + b"0 " * 6 + b"3 " + b"0 " * 8
+    lines = b"\n".join([line.rstrip(), line.rstrip()])
+    entries = [
+        replace(entry, counted=replace(entry.counted, stats=entry.counted.stats._replace(transports=lines)))
+        for entry in FRAME.entries
+    ]
+    shown = text(drawn(replace(FRAME, entries=tuple(entries)), state, Size(120, 40)))
+    assert "    RDMA so far: read chunks 24, write chunks 10, failed marshals 6" in shown
 
 
 def test_scrolling_keeps_the_offset_while_the_selection_is_in_sight() -> None:

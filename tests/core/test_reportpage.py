@@ -23,9 +23,9 @@ from nfstuned.model.finding import Diagnosis, Finding, Severity
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.samples import Event, OpRate, Sample
-from nfstuned.view.report.page import MOST_EVENTS, MOST_MOUNTS, Page, Told, page_lines, zone_name
-from tests.core.test_readaheaduse import sample as reading
-from tests.core.test_samplehistory import START, at
+from nfstuned.view.report.page import MOST_EVENTS, MOST_MOUNTS, Account, Page, page_lines, zone_name
+from tests.core.test_history import START, at
+from tests.core.test_read_ahead_evidence import sample as reading
 from tests.parse.test_samples import SAMPLES
 
 GOLDEN = Path(__file__).parents[1] / "data/report/page.html"
@@ -50,7 +50,7 @@ SET = Event(START + 150, "READ_AHEAD_SET", "/mnt/a: read-ahead 128 -> 15360 KiB"
 STOPPED = Event(START + 300, "STOPPED", "stopped <by> \x1b[31msomebody")
 
 
-def page(samples: Sequence[Sample], told: Told, **more: object) -> Page:
+def page(samples: Sequence[Sample], account: Account, **more: object) -> Page:
     series = Series()
     for sample in samples:
         series.add(sample)
@@ -62,7 +62,7 @@ def page(samples: Sequence[Sample], told: Told, **more: object) -> Page:
         end=max(START + 600, last),
         axis=series.axis(),
         mounts=tuple(series.mounts()),
-        told=told,
+        account=account,
         zone=timezone.utc,
     )
     return replace(shown, **more)  # type: ignore[arg-type]
@@ -87,7 +87,7 @@ def said(shown: Page) -> str:
 
 SMALL = page(
     [used(0), used(1), used(4), replace(at(2, 3e6), mount_points=("/srv/\udcff & \x07",), source="far:/<x>")],
-    Told(report=REPORT, events=(SET, STOPPED), damaged=2),
+    Account(report=REPORT, events=(SET, STOPPED), damaged=2),
 )
 
 
@@ -125,7 +125,7 @@ def test_names_of_others_are_shown_and_do_nothing() -> None:
 
 def test_less_than_a_byte_is_no_read_that_a_ratio_could_be_of() -> None:
     """A sample whose rate is next to nothing, which no kernel makes, must not print an infinite one."""
-    words = said(page([replace(used(step), read_bytes_per_s=5e-324) for step in (0, 1)], Told()))
+    words = said(page([replace(used(step), read_bytes_per_s=5e-324) for step in (0, 1)], Account()))
     assert not re.search(r"\b(inf|nan)\b", words)
 
 
@@ -151,20 +151,20 @@ def test_a_table_has_what_was_moved_in_all() -> None:
 
 
 def test_a_mount_says_what_its_reads_tell_of_its_read_ahead() -> None:
-    words = said(page([reading(1.0, 512, 128, 128), reading(1.0, 512, 1024)], Told()))
+    words = said(page([reading(1.0, 512, 128, 128), reading(1.0, 512, 1024)], Account()))
     assert "A read-ahead of 128 KiB is too small: the server sent 537 MB, 1.00 times what programs" in words
     assert "A read-ahead of 15360 KiB helps: the server sent 537 MB, 1.00 times what programs read" in words
-    assert "read-ahead of" not in said(page([used(0)], Told()))
+    assert "read-ahead of" not in said(page([used(0)], Account()))
 
 
 def test_means_are_counted_and_called_so() -> None:
-    words = said(page([used(0), used(1)], Told()))
+    words = said(page([used(0), used(1)], Account()))
     assert "Means of intervals are no percentiles of latency" in words
-    assert "Samples by the mean" not in said(page([replace(at(0, 1.0), ops={})], Told()))
+    assert "Samples by the mean" not in said(page([replace(at(0, 1.0), ops={})], Account()))
 
 
 def test_without_samples_it_says_so_and_has_the_rest() -> None:
-    words = said(page([], Told(no_report="Not asked for.", no_events="Not known: no journal")))
+    words = said(page([], Account(no_report="Not asked for.", no_events="Not known: no journal")))
     assert "There are no samples of this time" in words
     assert "Not asked for." in words
     assert "Not known: no journal" in words
@@ -172,7 +172,7 @@ def test_without_samples_it_says_so_and_has_the_rest() -> None:
 
 def test_a_host_without_findings_has_a_verdict_and_no_table() -> None:
     clean = replace(REPORT, diagnosis=Diagnosis((), ()))
-    words = said(page([], Told(report=clean)))
+    words = said(page([], Account(report=clean)))
     assert "Nothing to report: 0 mounts, 0 rules" in words
     assert "Severity" not in words
     assert "The journal has nothing about it in this time." in words
@@ -180,7 +180,7 @@ def test_a_host_without_findings_has_a_verdict_and_no_table() -> None:
 
 def test_of_many_mounts_those_that_moved_most_have_charts() -> None:
     many = [replace(at(0, float(n)), mount_points=(f"/m{n:03}",)) for n in range(MOST_MOUNTS + 3)]
-    shown = page(many, Told())
+    shown = page(many, Account())
     root = parsed(shown)
     headings = [e.attrib["id"] for e in root.iter() if re.fullmatch(r"m\d+", e.attrib.get("id", ""))]
     assert len(headings) == MOST_MOUNTS
@@ -191,7 +191,7 @@ def test_of_many_mounts_those_that_moved_most_have_charts() -> None:
 
 def test_of_many_events_the_last_are_told() -> None:
     events = [replace(SET, time=START + n, text=f"event{n}.") for n in range(MOST_EVENTS + 5)]
-    words = said(page([used(0)], Told(events=events)))
+    words = said(page([used(0)], Account(events=events)))
     assert f"The last {MOST_EVENTS} entries; 5 earlier ones are in the journal." in words
     assert "event4." not in words
     assert f"event{MOST_EVENTS + 4}." in words
@@ -205,15 +205,15 @@ def test_a_zone_has_its_name_and_both_where_it_changed() -> None:
     assert zone_name(winter, winter, ZoneInfo("Asia/Kolkata")) == "IST (UTC+05:30)"
 
 
-@pytest.mark.parametrize(("number", "told"), [(0, "0"), (1234, "1.2 kB"), (3.6e12, "3.6 TB")])
-def test_an_amount_has_the_unit_of_its_size(number: float, told: str) -> None:
-    assert amount(number) == told
+@pytest.mark.parametrize(("number", "text"), [(0, "0"), (1234, "1.2 kB"), (3.6e12, "3.6 TB")])
+def test_an_amount_has_the_unit_of_its_size(number: float, text: str) -> None:
+    assert amount(number) == text
 
 
 @settings(max_examples=10)
 @given(st.lists(SAMPLES, min_size=1, max_size=2), st.text(max_size=20))
 def test_any_samples_make_a_page_without_a_number_that_is_none(samples: list[Sample], name: str) -> None:
-    shown = page(samples, Told(events=(replace(SET, text=name),)), title=name)
+    shown = page(samples, Account(events=(replace(SET, text=name),)), title=name)
     parsed(shown)
     assert not re.search(r'"[^"]*\b(nan|inf)\b[^"]*"/>', text(shown))
 
@@ -225,4 +225,4 @@ def test_a_week_of_fifty_mounts_is_of_a_size_that_a_browser_takes() -> None:
         for step in range(336)
         for mount in range(2)
     ]
-    assert len(text(page(week, Told()))) / 2 * 50 < 8e6
+    assert len(text(page(week, Account()))) / 2 * 50 < 8e6

@@ -87,7 +87,35 @@ def found(
 
 
 def test_the_rules_are_in_the_order_of_their_ids() -> None:
-    assert [rule.id for rule in RULES] == [f"NFS40{number}" for number in range(1, 10)]
+    assert [rule.id for rule in RULES] == [f"NFS4{number:02}" for number in range(1, 15)]
+
+
+@pytest.mark.parametrize(
+    ("options", "addresses", "finds"),
+    [
+        ("vers=4.2", ("93.184.215.14",), True),
+        ("sec=sys", ("93.184.215.14",), True),
+        ("sec=krb5p", ("93.184.215.14",), False),
+        ("xprtsec=mtls", ("93.184.215.14",), False),
+        ("xprtsec=none", ("93.184.215.14",), True),
+        ("vers=4.2", ("93.184.215.14", "10.0.0.4"), False),
+        ("vers=4.2", ("10.0.0.4",), False),
+        ("vers=4.2", ("100.64.0.9",), False),
+        ("vers=4.2", ("2606:2800:21f:cb07:6820:80da:af6b:8b2c",), False),
+        ("vers=4.2", (), False),
+    ],
+)
+def test_nfs_in_the_clear_to_a_public_address_is_named(
+    options: str, addresses: tuple[str, ...], *, finds: bool
+) -> None:
+    line, host = asked("nas.example.com:/a", options), Answer("nas.example.com", addresses)
+    assert found([line], [host]) == (["NFS410 /etc/fstab:4"] if finds else [])
+
+
+def test_a_public_address_in_a_line_or_of_a_live_mount_needs_no_resolver() -> None:
+    assert found([asked("93.184.215.14:/a")]) == ["NFS410 /etc/fstab:4"]
+    assert found([live("nas.example.com:/a", "93.184.215.14", "/a")]) == ["NFS410 /a"]
+    assert found([live("nas.example.com:/a", "10.0.0.4", "/a")]) == []
 
 
 @pytest.mark.parametrize(
@@ -119,8 +147,22 @@ def test_the_address_that_a_live_mount_has_decides_between_several() -> None:
 def test_a_name_of_ones_own_that_leads_to_azure_files_is_judged_like_its_own() -> None:
     target = asked("files.example.net:/sa1/s")
     assert found([target], [Answer("files.example.net", (PUBLIC,), (SA1, STORE))]) == ["NFS401 /etc/fstab:4"]
-    assert found([target], [Answer("files.example.net", (PUBLIC,), ("nas.example.com",))]) == []
+    other = Answer("files.example.net", (PUBLIC,), ("nas.example.com",))
+    assert found([target], [other]) == ["NFS410 /etc/fstab:4"]
     assert found([asked("sa1.blob.core.windows.net:/sa1/c")], [Answer(SA1, (PUBLIC,))]) == []
+
+
+def test_an_address_is_told_once_for_all_its_mounts() -> None:
+    mounts = [live(f"{PRIVATE}:/sa1/{share}", PRIVATE, f"/{share}", host=SA1) for share in "ab"]
+    facts = Facts(
+        has=frozenset({Need.LIVE}),
+        snapshot=Snapshot(),
+        policy=Policy((GENERIC,)),
+        targets=(*mounts, asked(f"{PRIVATE}:/export")),
+    )
+    (fault,) = diagnose(facts, select(RULES, ("NFS403",), ())).findings
+    assert fault.subject == "/a"
+    assert fault.message.endswith("; the same holds for /b")
 
 
 def test_a_tunnel_to_a_public_address_is_a_public_endpoint() -> None:
@@ -471,7 +513,11 @@ def corrected(target: Target, tls: Tls) -> Fault:
         ("mount.d", f"{UNITS}/mount.d/a.conf", f"where no mount needs what {UNITS}/mount.d/a.conf has, "),
         ("", "/etc/systemd/system.conf.d/x.conf", f"to {UNITS}/mnt-4.mount.d/aznfs.conf for this mount "),
         ("", "/proc/cmdline", "or, where no mount needs what the kernel command line has, set it there"),
-        (None, "", f"to {UNITS}/mnt-4.mount.d/aznfs.conf for this mount alone, then systemctl daemon-reload"),
+        (
+            None,
+            "",
+            f"to {UNITS}/mnt-4.mount.d/aznfs.conf for this mount alone, then sudo systemctl daemon-reload",
+        ),
     ],
 )
 def test_only_what_is_the_mounts_own_is_changed_in_its_place(
@@ -489,8 +535,9 @@ def test_the_automounter_has_an_environment_of_its_own(scope: str | None) -> Non
     assert target.request is not None
     target = replace(target, request=replace(target.request, maker=Maker.AUTOFS))
     overrides = () if scope is None else (Override("windows.net", "/etc/x.conf", scope),)
-    own = f"set {WANTED} in /etc/x.conf, then systemctl daemon-reload and systemctl restart autofs"
+    reload = "sudo systemctl daemon-reload and sudo systemctl restart autofs"
+    own = f"set {WANTED} in /etc/x.conf, then {reload}"
     new = f"write {WANTED} to /etc/default/autofs (Debian) or /etc/sysconfig/autofs"
     assert corrected(target, Tls(overrides=overrides)).remedy == (
-        own if scope == AUTOFS else f"{new}, then systemctl restart autofs"
+        own if scope == AUTOFS else f"{new}, then sudo systemctl restart autofs"
     )

@@ -19,7 +19,9 @@ Golden = Callable[[Path, str], None]
 DOCS = Path(__file__).parents[2] / "docs"
 TABLES: dict[str, type] = {"Sample": Sample, "Transport": TransportRate, "Operation": OpRate}
 FIELDS = [(title, field) for title, table in TABLES.items() for field in fields_of(table)]
-METRICS = {meaning.name for table in (SUPERBLOCK, TUNING, GROUP) for meaning in table}
+METRICS = {meaning.name for table in (SUPERBLOCK, TUNING, GROUP) for meaning in table} | {
+    "nfstuned_mount_stalled_seconds"
+}
 RATE, MEAN = {"$ref": "#/$defs/rate"}, {"$ref": "#/$defs/mean"}
 OF_TYPE: dict[object, dict[str, Any]] = {
     str: {"type": "string"},

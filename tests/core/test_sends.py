@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from nfstuned.core.samples.differences import sends_between
+from nfstuned.core.samples.growth import sends_between
 from nfstuned.model.kernel import MountStats, Transport
 from nfstuned.model.samples import Counted, Look
 from tests.core.written import cut

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from nfstuned.core.samples.history import Axis, History
 from nfstuned.core.samples.series import MOST_POINTS, NAMES, WIDTHS_S, MountSeries, Series
 from nfstuned.model.samples import Sample
-from tests.core.test_samplehistory import QUIET, START, at
+from tests.core.test_history import QUIET, START, at
 from tests.parse.test_samples import SAMPLE, SAMPLES
 
 

@@ -11,11 +11,13 @@ from nfstuned.core.mounts.smb import asked_channels, attribute_cache_s, multicha
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules.catalogue import select
 from nfstuned.core.rules.smb6 import no_cache
+from nfstuned.host.config_load import load
+from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Measured, SmbOps, SmbSession, Target
 from nfstuned.model.finding import Need
 from nfstuned.model.kernel import Distribution, KernelRelease, Mount
 from nfstuned.model.mounts import Request, Snapshot
-from nfstuned.model.policy import Policy, Profile
+from nfstuned.model.policy import Assignment, Match, Policy, Profile
 from nfstuned.model.system import System
 from nfstuned.parse.options import parse_options
 from nfstuned.parse.proc.machine import parse_release
@@ -26,7 +28,7 @@ POLICY = Policy(
         Profile("generic"),
         Profile("azure-files"),
         Profile("azure-files-smb", max_channels=4, actimeo_min=30),
-        Profile("azure-netapp-files-smb", max_channels=4),
+        Profile("azure-netapp-files-smb"),
     )
 )
 AZURE = "//sa1.file.core.windows.net/smb"
@@ -82,7 +84,7 @@ def test_a_remedy_can_be_pasted_and_takes_the_place_of_what_the_line_has() -> No
     (fault,) = no_cache(host(line, live=(live,)))
     assert fault.observed == "directio"
     assert fault.remedy.startswith("write cache=strict in the place of directio in /etc/fstab:7, then ")
-    assert fault.remedy.endswith("umount '/mnt/a b' and mount it again")
+    assert fault.remedy.endswith("sudo umount '/mnt/a b' and mount it again")
 
 
 def test_backslashes_are_slashes() -> None:
@@ -204,6 +206,30 @@ class TestRules:
     def test_five_channels_are_one_too_many(self) -> None:
         assert found(host(request(f"{GOOD},max_channels=5"))) == ["SMB602 /etc/fstab:7"]
 
+    @pytest.mark.parametrize(
+        ("more", "rules"),
+        [
+            (",sec=ntlm", []),
+            (",nconnect=4", []),
+            (",vers=2.1", ["SMB605"]),
+            (",sec=ntlmssp", ["SMB601"]),
+        ],
+    )
+    def test_channels_are_not_advised_to_a_line_that_cannot_have_them(
+        self, more: str, rules: list[str]
+    ) -> None:
+        facts = host(request(f"{GOOD}{more}"), kernel="6.14.0-1017-azure")
+        assert found(facts) == [f"{rule} /etc/fstab:7" for rule in rules]
+
+    def test_sixteen_channels_to_azure_netapp_files_are_not_too_many(self) -> None:
+        policy = load(Root("/nonexistent"))
+        line = request(f"{GOOD},max_channels=16", "//anf.lab.internal/vol1")
+        place = (Assignment(Match(server=("anf.lab.internal",)), "azure-netapp-files", "policy 1"),)
+        seen = host(line)
+        seen = replace(seen, targets=targets(seen.snapshot, replace(policy, assignments=place)))
+        assert only(seen).profile.base == "azure-netapp-files-smb"
+        assert found(seen) == []
+
     def test_a_mount_that_joined_an_earlier_session_misses_the_channels_of_its_line(self) -> None:
         facts = host(request(f"{GOOD},max_channels=4"), live=(mount(),), smb=(SESSION,))
         assert found(facts) == ["SMB604 /mnt/smb"]
@@ -245,7 +271,7 @@ class TestRules:
             ("sec=ntlmssp", True),
             ("sec=ntlmsspi", True),
             ("credentials=/etc/smb.cred", True),
-            ("username=a,password=b", True),
+            ("username=a", True),
             ("sec=krb5,username=a", False),
             ("sec=krb5i", False),
             ("sec=none", False),

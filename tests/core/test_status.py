@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 
@@ -64,6 +65,15 @@ def test_connections_are_joined_by_source_and_point() -> None:
     other = MountStats("server:/b", "/a", "nfs4", "1.1", transports=(TRANSPORT,))
     assert status(host(mount("/a"), stats=(mine, other)), POLICY)[0].connections == 2
     assert status(host(mount("/a"), stats=(other,)), POLICY)[0].connections is None
+
+
+def test_stanzas_that_superblocks_stacked_on_one_point_share_are_nobodys() -> None:
+    """They name the same source and point: which is whose would be a guess."""
+    below = MountStats("server:/a", "/a", "nfs4", "1.1", age_s=9, transports=(TRANSPORT, TRANSPORT))
+    above = replace(below, age_s=2, transports=(TRANSPORT,))
+    for stats in permutations((below, above, below)):
+        assert status(host(mount("/a"), stats=stats), POLICY)[0].connections is None
+    assert status(host(mount("/a"), stats=(below, below)), POLICY)[0].connections == 2
 
 
 def test_a_request_has_its_number_and_the_line_that_asks_for_it() -> None:

@@ -13,7 +13,7 @@ from nfstuned.model.kernel import ByteCounters, MountStats
 from nfstuned.model.samples import Counted, Look
 from nfstuned.model.totals import OpTotals, Place, Totals
 from nfstuned.parse.proc.stanzas import cut_mountstats
-from tests.core.test_differences import REAL, data, host, unhurried
+from tests.core.test_growth import REAL, data, host, unhurried
 from tests.core.test_rates import GROUP, line, moved, op, stats
 from tests.core.written import cut
 from tests.parse.damage import damaged, tokens_damaged

@@ -28,6 +28,8 @@ def written(stats: MountStats) -> str:
     lines = [f"{names} with fstype nfs4 statvers=1.1", "\topts:\trw"]
     if stats.age_s is not None:
         lines.append(f"\tage:\t{stats.age_s}")
+    if stats.events:
+        lines.append(f"\tevents:\t{''.join(f'{count} ' for count in stats.events)}")
     if stats.bytes is not None:
         lines.append(f"\tbytes:\t{''.join(f'{count} ' for count in astuple(stats.bytes))}")
     lines.append("\tRPC iostats version: 1.1  p/v: 100003/4 (nfs)")

@@ -11,7 +11,7 @@ from nfstuned.daemon.mask import Masks
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message
 from nfstuned.model.masks import FOLDER_MADE, MASK
-from tests.core.test_udevmask import AMAZONS, STOCK
+from tests.core.test_udev_mask import AMAZONS, STOCK
 
 Tree = dict[str, bytes | None]
 NFS, EC2 = "99-nfs.rules", "53-ec2-read-ahead-kb.rules"

@@ -22,6 +22,7 @@ import pytest
 from nfstuned.daemon.metrics_writer import FINDINGS, Metrics
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.sampler import Sampler
+from nfstuned.daemon.stall_watch import StallWatch
 from nfstuned.daemon.tuner import Tuner
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.root import Root
@@ -51,7 +52,7 @@ class Host:
         journal.since -= 100.0
         self.tuner = Tuner(root, reporter, time.monotonic)
         self.tuner.policy = builtin_policy()
-        self.sampler = Sampler(root, journal)
+        self.sampler = Sampler(root, journal, StallWatch(root, reporter))
         self.metrics = Metrics(root, (journal, reporter, self.tuner, self.sampler))
 
     def sample(self) -> None:
@@ -158,7 +159,7 @@ def test_a_scraper_gets_what_the_librarys_own_parser_reads(listening: tuple[Host
     lines = [
         line for line in text.splitlines() if line.startswith(("nfstuned_mount_", "nfstuned_transport_"))
     ]
-    assert len(lines) <= superblocks * 33 + groups * 7 <= superblocks * MOST_SERIES
+    assert len(lines) <= superblocks * 34 + groups * 7 <= superblocks * MOST_SERIES
     assert text.count("# TYPE nfstuned_mount_operations_total counter\n") == 1
 
 

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.sampler import Sampler
+from nfstuned.daemon.stall_watch import StallWatch
 from nfstuned.host.look.host import observe_superblocks
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message
+from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.samples import Sample
 from nfstuned.parse.samples import parse_entry, parse_line
@@ -31,21 +34,31 @@ def looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Policy],
     return lambda policy: two_looks(tmp_path, monkeypatch, policy)
 
 
-def two_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: Policy) -> list[dict[str, str]]:
+def two_looks(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    policy: Policy,
+    between: Callable[[Sampler, Root, Snapshot], None] | None = None,
+    times: tuple[float, ...] = (100.0, 110.0),
+) -> list[dict[str, str]]:
     found: list[dict[str, str]] = []
 
     def write(*fields: bytes) -> None:
         found.append(dict(field.decode().split("=", 1) for field in fields))
 
-    clock = iter((100.0, 110.0))
+    clock = iter(times)
     monkeypatch.setattr("nfstuned.daemon.sampler.time.monotonic", lambda: next(clock))
     for name in ("mountinfo", "mountstats"):
         target = tmp_path / "proc/1" / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text((CAPTURE / "proc/1" / name).read_text())
     root = Root(str(tmp_path))
-    sampler = Sampler(root, Journal(write))
-    sampler.sample(observe_superblocks(root, deep=False), policy)
+    journal = Journal(write)
+    sampler = Sampler(root, journal, StallWatch(root, Reporter(journal)))
+    snapshot = observe_superblocks(root, deep=False)
+    sampler.sample(snapshot, policy)
+    if between is not None:
+        between(sampler, root, snapshot)
     (tmp_path / "proc/1/mountstats").write_text(_later((CAPTURE / "proc/1/mountstats").read_text()))
     sampler.sample(observe_superblocks(root, deep=False), policy)
     return found
@@ -79,6 +92,25 @@ def test_the_numbers_are_fields_of_their_own(entries: list[dict[str, str]]) -> N
     assert isinstance(json.loads(entry["NFSTUNED_KINDS"]), dict)
 
 
+def test_the_rates_after_counters_that_could_not_be_read_are_of_all_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problems: list[str] = []
+
+    def fail(sampler: Sampler, root: Root, snapshot: Snapshot) -> None:
+        file = tmp_path / "proc/1/mountstats"
+        file.unlink()
+        file.symlink_to("mountstats")
+        sampler.sample(snapshot, POLICY)
+        assert sampler.due_at(10.0) == 115.0
+        problems.extend(problem.file for problem in root.problems())
+        file.unlink()
+
+    (entry,) = two_looks(tmp_path, monkeypatch, POLICY, fail, times=(100.0, 105.0, 110.0))
+    assert problems == ["/proc/1/mountstats"]
+    assert (float(entry["NFSTUNED_INTERVAL_S"]), float(entry["NFSTUNED_READ_BYTES_PER_S"])) == (10, 8_000_000)
+
+
 def test_an_entry_says_what_sampling_cost(entries: list[dict[str, str]]) -> None:
     (entry,) = entries
     assert 0 < float(entry["NFSTUNED_SAMPLING_MS"]) < 10_000
@@ -110,7 +142,8 @@ def test_a_look_is_due_an_interval_after_the_last_one(
     """The daemon's loop ticks more often than that where the watchdog wants it."""
     monkeypatch.setattr("nfstuned.daemon.sampler.time.monotonic", lambda: 100.0)
     root = Root(str(tmp_path))
-    sampler = Sampler(root, Journal(lambda *_: None))
+    journal = Journal(lambda *_: None)
+    sampler = Sampler(root, journal, StallWatch(root, Reporter(journal)))
     assert sampler.due_at(60.0) < 0
     sampler.sample(observe_superblocks(root, deep=False), POLICY)
     assert (sampler.due_at(60.0), sampler.due_at(2.0)) == (160.0, 102.0)

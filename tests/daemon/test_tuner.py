@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from nfstuned.daemon.reporter import Reporter
+from nfstuned.daemon.reporter import FORGOTTEN_S, Reporter
 from nfstuned.daemon.tuner import DEEP_DELAY_S, UNNAMED_S, Tuner
+from nfstuned.errors import ParseError
 from nfstuned.host.change import bdi as bdis
 from nfstuned.host.change.read_ahead import undo
 from nfstuned.host.change.state import State
@@ -17,6 +19,7 @@ from nfstuned.host.look.host import do_nothing
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message
 from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
+from tests.host.faults import Fault, FaultyRoot
 
 POLICY = Policy(
     profiles=(Profile("azure-files", ReadAhead(15360)), Profile("generic", ReadAhead(1024))),
@@ -39,7 +42,8 @@ class Host:
         self.state = State(root)
         self.state.prepare()
         self.root = root
-        self.tuner = Tuner(root, Reporter(Journal(self._write)), lambda: self.now)
+        self.journal = Journal(self._write)
+        self.tuner = Tuner(root, Reporter(self.journal), lambda: self.now)
         self.tuner.policy = POLICY
 
     def bdi(self, device: str, value: int = 128) -> None:
@@ -419,3 +423,123 @@ def test_identity_is_what_tells_superblocks_apart(host: Host) -> None:
     before = bdis.identity(host.root, "0:43")
     host.bdi("0:43")
     assert bdis.identity(host.root, "0:43") not in {before, None}
+
+
+@pytest.mark.parametrize("error", [errno.EIO, errno.EMFILE, errno.EACCES])
+def test_a_read_that_fails_once_changes_no_value_and_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    """Each read of a look in turn: what could not be read is not empty, and the next look is a whole one."""
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    host = Host(tmp_path)
+    fault = Fault(error)
+    tuner = Tuner(FaultyRoot(str(tmp_path), fault), Reporter(host.journal), lambda: host.now)
+    lowered = replace(POLICY, profiles=tuple(replace(profile, lower=True) for profile in POLICY.profiles))
+    tuner.policy = lowered
+    for device in ("0:43", "0:44"):
+        host.volume(device)
+        host.mount(device, point=f"/mnt/{device}")
+    tuner.look(deep=True)
+    asked = fault.asked
+    assert [host.value(device) for device in ("0:43", "0:44")] == [15360, 15360]
+    for number in range(asked):
+        host.entries.clear()
+        fault.asked, fault.at, fault.failed = 0, number, ""
+        tuner.look(deep=True)
+        if not fault.failed:
+            break  # the first look had asked for more, once for all
+        assert [host.value(device) for device in ("0:43", "0:44")] == [15360, 15360], fault.failed
+        denied = error == errno.EACCES and fault.failed == "proc/1/uid_map"
+        if not denied and (not fault.failed.startswith("proc/") or fault.failed.startswith("proc/1/")):
+            assert tuner.blind, fault.failed
+            assert tuner.must_look
+            (told,) = host.messages(Message.UNREADABLE)
+            assert fault.failed in told
+        fault.at = None
+        tuner.look(deep=True)
+        assert not tuner.blind
+        assert len(tuner.snapshot.superblocks) == 2
+    assert number > 10
+
+
+@pytest.mark.parametrize("event", ["added", "removed", "settled", "forget_lost"])
+@pytest.mark.parametrize("error", [errno.EIO, errno.EMFILE, errno.EACCES])
+def test_a_read_that_fails_at_an_event_loses_no_value_and_no_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, event: str, error: int
+) -> None:
+    """Each read of what follows an event in turn: nothing is made of it, and a look follows."""
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    host = Host(tmp_path)
+    fault = Fault(error)
+    tuner = Tuner(FaultyRoot(str(tmp_path), fault), Reporter(host.journal), lambda: host.now)
+    tuner.policy = POLICY
+    host.volume("0:43")
+    tuner.added("0:43")
+    host.mount("0:43")
+    tuner.look(deep=False)
+    records = host.state.all()
+    failed = set()
+    for number in range(100):
+        if event in {"added", "settled"}:
+            host.set("0:43", 128)
+        tuner.must_look = False
+        fault.asked, fault.at, fault.failed = 0, number, ""
+        getattr(tuner, event)(*(() if event == "forget_lost" else ("0:43",)))
+        fault.at = None
+        assert host.state.all() == records, fault.failed
+        if not fault.failed:
+            break
+        failed.add(fault.failed)
+        # A record that stays longer than its superblock costs nothing.
+        assert tuner.must_look or fault.failed.startswith("run/"), fault.failed
+        host.now += FORGOTTEN_S + number
+        host.entries.clear()
+        tuner.tell_faults()
+        tuner.tell_faults()
+        assert [text for text in host.messages(Message.UNREADABLE) if fault.failed in text] != []
+        assert len(host.messages(Message.UNREADABLE)) == 1
+        tuner.look(deep=False)
+        assert host.value("0:43") == 15360
+    assert failed
+
+
+def test_a_fault_that_lasts_is_told_once(host: Host) -> None:
+    reporter = Reporter(host.journal)
+    fault = ParseError("/proc/1/mountstats", 0, "Input/output error")
+    for now in range(0, 3 * int(FORGOTTEN_S), 60):
+        reporter.fault(fault, now)
+    assert len(host.messages(Message.UNREADABLE)) == 1
+    reporter.fault(fault, 5 * FORGOTTEN_S)
+    assert len(host.messages(Message.UNREADABLE)) == 2
+
+
+def test_only_mounts_of_the_hosts_own_namespace_decide(host: Host) -> None:
+    """A user who may mount in a namespace of his own chooses the mount points there."""
+    host.volume("0:43")
+    host.mount("0:43")
+    lies = host.folder / "proc/77"
+    (lies / "net").mkdir(parents=True)
+    (lies / "net/nfsfs").symlink_to(host.folder / "proc/1/net/nfsfs")
+    line = (host.folder / "proc/1/mountinfo").read_text().splitlines()[1]
+    (lies / "mountinfo").write_text(line.replace("30 24", "90 80").replace("/mnt/a", "/srv/fast") + "\n")
+    by_point = Assignment(Match(mount_point=("/srv/fast",)), "fast", "nfstuned.toml, policy 1")
+    host.tuner.policy = replace(
+        POLICY, profiles=(*POLICY.profiles, Profile("fast", ReadAhead(65536))), assignments=(by_point,)
+    )
+    host.tuner.look(deep=True)
+    assert [mount.foreign for s in host.tuner.snapshot.superblocks for mount in s.mounts] == [False, True]
+    assert host.value("0:43") == 15360
+    host.unmount("0:43")
+
+
+def test_what_a_single_process_hides_holds_up_no_mount(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    host.volume("0:43")
+    host.mount("0:43")
+    (tmp_path / "proc/77/net").mkdir(parents=True)
+    (tmp_path / "proc/77/mountinfo").symlink_to("mountinfo")
+    host.tuner.look(deep=True)
+    assert not host.tuner.blind
+    assert host.value("0:43") == 15360
+    (told,) = host.messages(Message.UNREADABLE)
+    assert "/proc/77/mountinfo" in told

@@ -21,14 +21,17 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_it_is_made_with_its_folder_for_everyone_to_read(file: Path) -> None:
+    """The lock's folder has the daemon's records, too, which `status` reads without rights."""
+    locks = file.parents[1] / "run/nfstuned"
     old = os.umask(0o077)
     try:
-        assert create(str(file), TEXT, lock(file)) == ""
+        assert create(str(file), TEXT, str(locks / "replace.lock")) == ""
     finally:
         os.umask(old)
     assert file.read_bytes() == TEXT
     assert stat.S_IMODE(file.stat().st_mode) == 0o644
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o755
+    assert stat.S_IMODE(locks.stat().st_mode) == 0o755
     assert os.listdir(file.parent) == ["50-x.conf"]
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from nfstuned.host.files.installed import (
+    baked_text,
     contents,
-    daemonless_rule,
     digest_at,
     missing_folders,
     put,
@@ -91,7 +91,7 @@ def test_what_a_kill_left_is_swept_away_and_nothing_else(root: ImageRoot, tmp_pa
 
 
 def test_the_rule_of_those_without_the_service_is_at_hand() -> None:
-    assert daemonless_rule() == (Path(__file__).parents[2] / RULE).read_bytes()
+    assert baked_text(RULE) == (Path(__file__).parents[2] / RULE).read_bytes()
 
 
 def test_folders_are_made_and_those_that_are_empty_removed(root: ImageRoot, tmp_path: Path) -> None:
@@ -124,4 +124,4 @@ def test_a_link_to_nowhere_in_the_place_of_a_folder_is_no_way_out(root: ImageRoo
 
 def test_the_host_that_shows_the_rule_has_the_rule_that_is_written() -> None:
     folder = Path(__file__).parents[1] / "hosts/image-daemonless"
-    assert (folder / "etc/udev/rules.d/99-nfstuned.rules").read_bytes() == daemonless_rule()
+    assert (folder / "etc/udev/rules.d/99-nfstuned.rules").read_bytes() == baked_text(RULE)

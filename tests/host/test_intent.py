@@ -8,6 +8,7 @@ import pytest
 from nfstuned.host.look.requests import observe_intent
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import Maker, Request
+from nfstuned.model.requests import Unread
 
 Write = Callable[[str, str], None]
 UNIT = "[Mount]\nWhat=nas:/a\nType=nfs\nOptions=nconnect=4\n"
@@ -104,6 +105,212 @@ def test_maps_that_are_no_files_are_named(tmp_path: Path, write: Write) -> None:
     (tmp_path / "etc/auto.x").chmod(0o755)
     write("etc/auto.f", "k nas:/k\n")
     assert [item.point for item in observe_intent(Root(str(tmp_path)), []).maps] == ["/p", "/x", "/y"]
+
+
+MASTER_OF_FILES = "/home auto.home\n/abs /etc/auto.home\n+auto.master\n"
+
+
+def unread(tree: Path) -> list[tuple[str, str, str, str, str]]:
+    found = observe_intent(Root(str(tree)), [])
+    assert [str(problem) for problem in found.problems] == []
+    return [
+        (item.point, item.kind, item.name, f"{item.file.rpartition('/')[2]}:{item.line}", item.local)
+        for item in found.maps
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sources", "asked", "named"),
+    [
+        # only SSSD: what is left in /etc is not read
+        ("sss", [], [("", "sss", "auto.master", "nsswitch.conf:1", "")]),
+        # SSSD first: the files count only where it has none of the name
+        ("sss files", [], [("", "sss", "auto.master", "nsswitch.conf:1", "/etc/auto.master")]),
+        ("ldap [!SUCCESS=return] files", [], [("", "ldap", "auto.master", "nsswitch.conf:1", "")]),
+        ("nis files sss", [], [("", "nis, sss", "auto.master", "nsswitch.conf:1", "/etc/auto.master")]),
+        # files first: a master map there is the last; what it includes of its own name is SSSD's
+        (
+            "files sss",
+            ["/home/kim", "/abs/kim"],
+            [
+                ("", "sss", "auto.master", "auto.master:3", ""),
+                ("/home", "sss", "auto.home", "auto.master:1", ""),
+            ],
+        ),
+        (
+            "files [NOTFOUND=return] sss",
+            ["/home/kim", "/abs/kim"],
+            [("", "sss", "auto.master", "auto.master:3", "")],
+        ),
+        ("files", ["/home/kim", "/abs/kim"], []),
+    ],
+)
+def test_nsswitch_says_who_is_asked_for_a_map_that_has_no_path(
+    tmp_path: Path, write: Write, sources: str, asked: list[str], named: list[object]
+) -> None:
+    write("etc/nsswitch.conf", f"automount: {sources}\n")
+    write("etc/sssd/sssd.conf", "[sssd]\nservices = nss, autofs\n")
+    write("etc/auto.master", MASTER_OF_FILES)
+    write("etc/auto.home", "kim nas:/kim\n")
+    assert unread(tmp_path) == named
+    assert [point for point, _, _ in requests(tmp_path)] == asked
+
+
+@pytest.mark.parametrize(
+    ("source", "file", "text"),
+    [
+        ("sss", "etc/sssd/conf.d/x.conf", "[sssd]\nservices = autofs\n"),
+        ("sss", "etc/systemd/system/sssd.service.wants/sssd-autofs.socket", ""),
+        ("nisplus", "var/nis/NIS_COLD_START", ""),
+        ("nis", "proc/sys/kernel/domainname", "example\n"),
+    ],
+)
+def test_a_source_whose_client_is_not_configured_has_no_maps(
+    tmp_path: Path, write: Write, source: str, file: str, text: str
+) -> None:
+    write("proc/sys/kernel/domainname", "(none)\n")
+    write("etc/sssd/sssd.conf", "[sssd]\nservices = nss, pam\n")
+    write("etc/nsswitch.conf", f"automount: {source} files\n")
+    write("etc/auto.master", "/home /etc/auto.home\n")
+    write("etc/auto.home", "kim nas:/kim\n")
+    assert (len(requests(tmp_path)), unread(tmp_path)) == (1, [])
+    write(file, text)
+    assert (len(requests(tmp_path)), len(unread(tmp_path))) == (0, 1)
+
+
+def test_without_an_automounter_nobody_is_asked_for_maps(tmp_path: Path, write: Write) -> None:
+    write("etc/nsswitch.conf", "automount: sss files\n")
+    write("etc/sssd/sssd.conf", "[sssd]\nservices = nss, autofs\n")
+    assert unread(tmp_path) == []
+    write("usr/sbin/automount", "")
+    assert unread(tmp_path) == [("", "sss", "auto.master", "nsswitch.conf:1", "")]
+
+
+def test_an_entry_for_any_key_leaves_none_to_ask_others_for(tmp_path: Path, write: Write) -> None:
+    write("etc/nsswitch.conf", "automount: files ldap\n")
+    write("etc/auto.master", "/home auto.home\n")
+    write("etc/auto.home", "kim nas:/kim\n* nas:/home/&\n")
+    assert unread(tmp_path) == []
+    write("etc/auto.home", "kim nas:/kim\n+auto.home\n")
+    assert [item[:4] for item in unread(tmp_path)] == [
+        ("/home", "ldap", "auto.home", "auto.home:2"),
+        ("/home", "ldap", "auto.home", "auto.master:1"),
+    ]
+
+
+def test_an_error_in_nsswitch_leaves_the_maps_that_have_a_path(tmp_path: Path, write: Write) -> None:
+    write("etc/nsswitch.conf", "automount: files [NOTFOUND=stop]\n")
+    write("etc/default/autofs", 'MASTER_MAP_NAME="/etc/auto.master"\n')
+    write("etc/auto.master", MASTER_OF_FILES)
+    write("etc/auto.home", "kim nas:/kim\n")
+    found = observe_intent(Root(str(tmp_path)), [])
+    assert [request.point for request in found.requests] == ["/abs/kim"]
+    assert [problem.file for problem in found.problems] == ["/etc/nsswitch.conf"]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "point"),
+    [
+        ("etc/autofs.conf", "[ autofs ]\nmaster_map_name = /etc/auto.site\n", "/site/kim"),
+        ("etc/autofs.conf", "[ autofs ]\nmaster_map_name = auto.site\n", "/site/kim"),
+        ("etc/default/autofs", 'MASTER_MAP_NAME="file:/etc/auto.site"\n', "/site/kim"),
+        ("etc/sysconfig/autofs", "MASTER_MAP_NAME=auto.site\n", "/site/kim"),
+        ("etc/autofs.conf", "[ amd ]\nmaster_map_name = auto.site\n", "/home/kim"),
+    ],
+)
+def test_another_master_map_is_the_one_that_counts(
+    tmp_path: Path, write: Write, file: str, text: str, point: str
+) -> None:
+    write(file, text)
+    write("etc/auto.master", "/home /etc/auto.home\n")
+    write("etc/auto.site", "/site /etc/auto.home\n")
+    write("etc/auto.home", "kim nas:/kim\n")
+    assert [asked for asked, _, _ in requests(tmp_path)] == [point]
+
+
+def test_auto_master_with_an_underscore_is_read_where_the_other_is_missing(
+    tmp_path: Path, write: Write
+) -> None:
+    write("etc/auto_master", "/home /etc/auto.home\n")
+    write("etc/auto.home", "kim nas:/kim\n")
+    assert [point for point, _, _ in requests(tmp_path)] == ["/home/kim"]
+    write("etc/auto.master", "/other /etc/auto.home\n")
+    assert [point for point, _, _ in requests(tmp_path)] == ["/other/kim"]
+
+
+def test_where_the_automounter_was_built_for_another_folder_its_maps_are_there(
+    tmp_path: Path, write: Write
+) -> None:
+    """As with Arch and Gentoo."""
+    write("etc/autofs/autofs.conf", "[ autofs ]\n")
+    write("etc/autofs/auto.master", "/home auto.home\n+auto.more\n")
+    write("etc/autofs/auto.more", "/more auto.home\n")
+    write("etc/autofs/auto.home", "kim nas:/kim\n")
+    assert [point for point, _, _ in requests(tmp_path)] == ["/home/kim", "/more/kim"]
+    write("etc/autofs/autofs.conf", "master_map_name = auto.more\n")
+    assert [point for point, _, _ in requests(tmp_path)] == ["/more/kim"]
+    write("etc/auto.master", "/other /etc/autofs/auto.home\n")
+    assert [point for point, _, _ in requests(tmp_path)] == ["/other/kim"]
+
+
+def test_a_multi_map_is_its_maps_in_their_order(tmp_path: Path, write: Write) -> None:
+    write("etc/auto.master", "/home multi:file:/etc/auto.a -ro -- yp:auto.b -- /etc/auto.c soft\n")
+    write("etc/auto.a", "kim nas:/a\n")
+    write("etc/auto.c", "kim nas:/c\neve nas:/c\n")
+    assert requests(tmp_path) == [
+        ("/home/kim", "ro", "/etc/auto.a:1"),
+        ("/home/eve", "soft", "/etc/auto.c:2"),
+    ]
+    assert unread(tmp_path) == [("/home", "yp", "auto.b", "auto.master:1", "")]
+
+
+def test_a_map_that_is_mounted_in_a_map_is_followed(tmp_path: Path, write: Write) -> None:
+    write("etc/auto.master", "/home /etc/auto.home hard\n/- /etc/auto.direct\n")
+    write(
+        "etc/auto.home",
+        "east -fstype=autofs,ro auto.east\nwest -fstype=autofs yp:auto.west\n"
+        "* -fstype=autofs file:/etc/auto.&\n",
+    )
+    write("etc/auto.east", "kim nas:/kim\ndeep -fstype=autofs :/etc/auto.deep\n")
+    write("etc/auto.deep", "eve -soft nas:/eve\n")
+    write("etc/auto.direct", "/data -fstype=autofs auto.deep\n")
+    assert requests(tmp_path) == [
+        ("/home/east/kim", "hard,ro", "/etc/auto.east:1"),
+        ("/home/east/deep/eve", "hard,ro,soft", "/etc/auto.deep:1"),
+        ("/data/eve", "soft", "/etc/auto.deep:1"),
+    ]
+    found = observe_intent(Root(str(tmp_path)), [])
+    assert [(item.why, item.point, item.name) for item in found.maps] == [
+        (Unread.ASKED, "/home/west", "auto.west"),
+        (Unread.KEY, "/home/*", "/etc/auto.&"),
+    ]
+
+
+def test_every_map_that_is_not_read_is_named(tmp_path: Path, write: Write) -> None:
+    write(
+        "etc/auto.master",
+        "/amd file,amd:/etc/auto.amd\n/slow /nfs/auto.slow\n/own /amd/maps\n"
+        "+ldap:ou=x\n+//host/ou=y\n+/nfs/m\n+dir:/nfs\n"
+        "/text file:/etc/auto.prog\n/prog auto.prog\n/inc auto.inc\n/net -hosts\n",
+    )
+    write("etc/auto.inc", "+yp:x\n+/etc/auto.prog\n")
+    write("etc/auto.prog", "kim nas:/kim\n")
+    (tmp_path / "etc/auto.prog").chmod(0o755)
+    write("nfs/x.autofs", "/x yp:x\n")
+    found = observe_intent(Root(str(tmp_path)), ["/nfs"])
+    assert [(item.why, item.point, item.kind, item.name) for item in found.maps] == [
+        (Unread.ASKED, "", "ldap", "ou=x"),
+        (Unread.ASKED, "", "ldap", "//host/ou=y"),
+        (Unread.PLACE, "", "", "/nfs/m"),
+        (Unread.PLACE, "", "dir", "/nfs"),
+        (Unread.FORMAT, "/amd", "file", "/etc/auto.amd"),
+        (Unread.PLACE, "/slow", "", "/nfs/auto.slow"),
+        (Unread.PLACE, "/own", "", "/amd/maps"),
+        (Unread.ASKED, "/prog", "program", "auto.prog"),
+        (Unread.ASKED, "/inc", "yp", "x"),
+        (Unread.ASKED, "/inc", "program", "/etc/auto.prog"),
+    ]
+    assert [request.point for request in found.requests] == ["/text/kim"]
 
 
 def test_drop_ins_change_units_and_what_systemd_makes_of_fstab(tmp_path: Path, write: Write) -> None:

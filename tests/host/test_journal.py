@@ -1,17 +1,22 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
+from nfstuned.core.samples.sample import to_fields
 from nfstuned.host.telemetry import journal
-from nfstuned.host.telemetry.journal import Journal, Message, Priority, connected, send_by_socket
+from nfstuned.host.telemetry.journal import Journal, Message, Priority, send_by_socket, stderr_is_journal
+from tests.parse.test_samples import SAMPLE
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,6 +49,20 @@ def test_a_field_beyond_the_promised_ones_is_sent_unless_it_is_none() -> None:
     assert b"NFSTUNED_FILE" not in entry
 
 
+def test_secrets_are_masked_in_an_entry_and_its_figures_stay() -> None:
+    """Figures are not searched for secrets: one that looked like a key would be no JSON any more."""
+    ops = MappingProxyType({"TOKEN=hunter2": SAMPLE.ops["READ"], "token": SAMPLE.ops["READ"]})
+    sample = replace(SAMPLE, source="//user:hunter2@server/share", mount_points=("/a,password=b",), ops=ops)
+    entry = entry_of(Message.SAMPLE, "password=hunter2,rw", **to_fields(sample))
+    assert entry[b"MESSAGE"] == b"password=****,rw"
+    assert entry[b"NFSTUNED_SOURCE"] == b"//user:****@server/share"
+    assert entry[b"NFSTUNED_MOUNT_POINT"] == b"/a,password=****"
+    assert entry[b"NFSTUNED_MOUNT_POINTS"] == b'["/a,password=****"]'
+    figures = SAMPLE.ops["READ"]._asdict()
+    assert json.loads(entry[b"NFSTUNED_OPS"]) == {"TOKEN=****": figures, "token": figures}
+    assert json.loads(entry[b"NFSTUNED_KINDS"])["other"]["per_s"] == 2 * figures["per_s"]
+
+
 def test_a_path_that_is_not_utf_8_arrives_byte_for_byte() -> None:
     entry = entry_of(Message.SAMPLE, "sample", mount_point=os.fsdecode(b"/mnt/\xff"))
     assert entry[b"NFSTUNED_MOUNT_POINT"] == b"/mnt/\xff"
@@ -54,6 +73,48 @@ def test_without_a_journal_the_text_goes_to_stderr_behind_a_level(
 ) -> None:
     Journal().send(Message.CONFIG_INVALID, "two\nlines", Priority.ERROR, file="a.toml")
     assert capfd.readouterr().err == "<3>two\\nlines\n"
+
+
+def test_what_a_terminal_obeys_is_not_sent_to_it(capfd: pytest.CaptureFixture[str]) -> None:
+    """A server names its exports, and root may run the daemon on a terminal."""
+    Journal().send(Message.STARTED, "é \x1b]0;title\x07 \x9b2J \r \udc9b \u202e", Priority.INFO)
+    assert capfd.readouterr().err == "<6>é \\x1b]0;title\\x07 \\x9b2J \\r \\x9b \\u202e\n"
+
+
+ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
+GUARD = r"""
+import sys
+from types import SimpleNamespace
+from nfstuned.daemon.loop import Daemon
+from nfstuned.host.telemetry.journal import Journal
+assert sys.getfilesystemencoding() != "utf-8"
+daemon = Daemon.__new__(Daemon)
+daemon._journal = Journal()
+daemon._tuner = SimpleNamespace(must_look=False)
+def step():
+    raise RuntimeError("/srv/\u00e9 \udcff \ud800")
+daemon._guard(step)
+print(daemon._tuner.must_look)
+"""
+
+
+def test_names_that_the_locale_cannot_show_do_not_end_the_loop() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", GUARD], env=os.environ | ASCII, capture_output=True, check=False, cwd=ROOT
+    )
+    text = "RuntimeError: /srv/é \\udcff \\ud800"
+    assert (done.returncode, done.stdout, done.stderr.decode()) == (0, b"True\n", f"<3>{text}\n")
+
+
+def test_a_path_arrives_byte_for_byte_whatever_the_locale_is() -> None:
+    code = (
+        "from nfstuned.host.telemetry.journal import *\n"
+        "Journal(lambda *entry: print(entry)).send(Message.SAMPLE, 'x', 6, mount_point='/\\xe9\\udcff')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | ASCII, capture_output=True, check=False, cwd=ROOT
+    )
+    assert b"NFSTUNED_MOUNT_POINT=/\\xc3\\xa9\\xff" in done.stdout
 
 
 def test_a_journal_that_refuses_is_no_reason_to_stop(capfd: pytest.CaptureFixture[str]) -> None:
@@ -104,9 +165,9 @@ def test_a_journal_that_does_not_listen_is_an_error_for_the_sender(
 
 def test_only_the_journals_own_stderr_counts_as_connected() -> None:
     stream = os.fstat(2)
-    assert connected({"JOURNAL_STREAM": f"{stream.st_dev}:{stream.st_ino}"})
-    assert not connected({"JOURNAL_STREAM": f"{stream.st_dev}:{stream.st_ino + 1}"})
-    assert not connected({})
+    assert stderr_is_journal({"JOURNAL_STREAM": f"{stream.st_dev}:{stream.st_ino}"})
+    assert not stderr_is_journal({"JOURNAL_STREAM": f"{stream.st_dev}:{stream.st_ino + 1}"})
+    assert not stderr_is_journal({})
 
 
 @pytest.mark.parametrize("module", ["telemetry.journal", "service"])

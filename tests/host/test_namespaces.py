@@ -29,6 +29,22 @@ def test_each_pair_of_namespaces_is_seen_through_one_process(tmp_path: Path) -> 
     assert [view.folder for view in views] == ["proc/11", "proc/13", "proc/14"]
 
 
+def test_namespaces_of_other_users_are_left_alone(tmp_path: Path) -> None:
+    """Whoever makes a user namespace may make any number of bind mounts in it."""
+    proc, ours = tmp_path / "proc", tmp_path / "ours"
+    for pid, mount_id, users in (
+        (1, 24, "0 0 4294967295\n"),
+        (10, 90, "0 1000 1\n"),
+        (11, 91, "0 0 4294967295\n"),
+    ):
+        process(proc, pid, mount_id, ours)
+        (proc / f"{pid}/uid_map").write_text(users)
+    process(proc, 12, 92, ours)
+    (proc / "12/uid_map").write_text("")
+    views = list(other_views(Root(str(tmp_path)), lambda: None))
+    assert [view.folder for view in views] == ["proc/11"]
+
+
 def test_processes_that_show_nothing_are_passed_over(tmp_path: Path) -> None:
     proc = tmp_path / "proc"
     process(proc, 1, 24, None)

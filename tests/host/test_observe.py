@@ -129,6 +129,36 @@ def test_tunnels_are_read_only_where_a_mount_goes_to_this_machine(tree: Tree) ->
     assert (tunnel.port, tunnel.host, tunnel.provider) == (20049, "10.0.0.4", "azure-files")
 
 
+@pytest.mark.parametrize("package", ["aznfs", "azfiles-nfs"])
+def test_what_aznfs_puts_in_the_place_of_a_server_is_read_for_each_package(tree: Tree, package: str) -> None:
+    data, stunnels = f"opt/microsoft/{package}/data", f"etc/stunnel/microsoft/{package}/nfsv4_fileShare"
+    tree.write(
+        f"{data}/mountmapv4notls", "sa1.file.core.windows.net 10.161.100.100 52.239.1.2 1a2b3c\n\nx y\n"
+    )
+    tree.write(f"{stunnels}/stunnel_1.conf", "[s]\naccept = 127.0.0.1:20049\nconnect = 10.0.0.4:2049\n")
+    root = Root(str(tree.folder))
+    tree.own(mount(60, "0:43", "/mnt/a", "nas:/sa1/share"))
+    assert observe_superblocks(root, deep=False).tunnels == ()
+    tree.own(mount(60, "0:43", "/mnt/a", "10.161.100.100:/sa1/share"))
+    seen = observe_superblocks(root, deep=False)
+    (proxy,) = seen.tunnels
+    assert (proxy.host, proxy.stands_in, proxy.address) == (
+        "sa1.file.core.windows.net",
+        "10.161.100.100",
+        "52.239.1.2",
+    )
+    assert [(problem.file, problem.line) for problem in seen.problems] == [(f"/{data}/mountmapv4notls", 3)]
+    tree.own(mount(60, "0:43", "/mnt/a", "127.0.0.1:/sa1/share"))
+    assert [tunnel.host for tunnel in observe_superblocks(root, deep=False).tunnels] == ["10.0.0.4"]
+
+
+def test_a_list_of_aznfs_that_cannot_be_read_is_told_and_nothing_is_decided(tree: Tree) -> None:
+    (tree.folder / "opt/microsoft/aznfs/data/mountmap").mkdir(parents=True)
+    tree.own(mount(60, "0:43", "/mnt/a", "10.161.100.100:/sa1/c"))
+    seen = observe_superblocks(Root(str(tree.folder)), deep=False)
+    assert [fault.file for fault in seen.unread] == ["/opt/microsoft/aznfs/data/mountmap"]
+
+
 def test_an_azure_vm_is_known_by_its_chassis_and_shows_what_servers_call_themselves(tree: Tree) -> None:
     tree.bdi("0:43")
     tree.own(mount(60, "0:43", "/mnt/a", "10.0.0.4:/vol"))

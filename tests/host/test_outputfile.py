@@ -2,12 +2,17 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from nfstuned.host.files.output import demand_place, write_file
+from tests.users import NOBODY
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
 
 
 @pytest.fixture
@@ -57,7 +62,7 @@ def test_a_file_that_is_there_keeps_who_may_read_it(file: Path, mode: int) -> No
     assert stat.S_IMODE(file.stat().st_mode) == mode
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+@as_root
 def test_a_file_that_is_there_keeps_its_owner(file: Path) -> None:
     file.write_text("old\n")
     os.chown(file, 65534, 65534)
@@ -98,7 +103,117 @@ def test_a_place_that_cannot_be_is_told_before(file: Path) -> None:
             demand_place(name)
 
 
+def test_a_file_is_no_folder(file: Path) -> None:
+    file.write_text("old\n")
+    for name in (f"{file}/page.html", f"{file}/more/page.html"):
+        with pytest.raises(NotADirectoryError):
+            write_file(name, ["new"])
+    assert file.read_text() == "old\n"
+
+
 @pytest.mark.usefixtures("as_user")
 def test_a_folder_of_somebody_else_is_told_before() -> None:
     with pytest.raises(PermissionError):
         demand_place("/etc/page.html")
+
+
+@as_root
+@pytest.mark.parametrize("mode", [0o1777, 0o777, 0o755])
+def test_a_link_of_another_user_is_not_followed(file: Path, mode: int) -> None:
+    victim = file.parent / "victim"
+    victim.write_text("precious\n")
+    shared = file.parent / "shared"
+    shared.mkdir()
+    shared.chmod(mode)
+    for name, target in (("page.html", victim), ("folder", file.parent), ("null", Path("/dev/null"))):
+        (shared / name).symlink_to(target)
+        os.lchown(shared / name, NOBODY, NOBODY)
+    for path in ("page.html", "folder/victim", "null"):
+        with pytest.raises(OSError, match="symbolic link of another user"):
+            write_file(str(shared / path), ["new"])
+        with pytest.raises(OSError, match="symbolic link of another user"):
+            demand_place(str(shared / path))
+    assert victim.read_text() == "precious\n"
+    assert names(shared) == ["folder", "null", "page.html"]
+
+
+@as_root
+@pytest.mark.parametrize("make", [Path.touch, os.mkfifo])
+def test_what_another_user_put_into_a_folder_of_everybodys_is_refused(tmp_path: Path, make: object) -> None:
+    """The page would be that user's, or stand in a pipe that nobody reads."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    assert callable(make)
+    make(shared / "page.html")
+    os.chown(shared / "page.html", NOBODY, NOBODY)
+    with pytest.raises(PermissionError, match="another user's"):
+        demand_place(str(shared / "page.html"))
+    with pytest.raises(PermissionError, match="another user's"):
+        write_file(str(shared / "page.html"), ["new"])
+
+
+def test_another_name_of_a_file_keeps_its_text(file: Path) -> None:
+    victim = file.with_name("victim")
+    victim.write_text("precious\n")
+    os.link(victim, file)
+    write_file(str(file), ["new"])
+    assert (file.read_text(), victim.read_text()) == ("new\n", "precious\n")
+
+
+def test_links_in_a_circle_are_an_error(file: Path) -> None:
+    file.symlink_to("page.html")
+    with pytest.raises(OSError, match="Too many levels"):
+        write_file(str(file), ["new"])
+
+
+def test_a_descriptor_is_written_to(file: Path) -> None:
+    fd = os.open(file, os.O_WRONLY | os.O_CREAT)
+    os.write(fd, b"before\n")
+    for name in ("/dev/fd", "/proc/self/fd"):
+        demand_place(f"{name}/{fd}")
+        write_file(f"{name}/{fd}", ["line"])
+    os.close(fd)
+    assert file.read_text() == "before\nline\nline\n"
+    assert names(file.parent) == ["page.html"]
+    write_file("/dev/null", ["line"])
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+
+
+KILLED = """
+import os, signal, sys
+from nfstuned.host.files import destination
+from nfstuned.host.files.output import write_file
+if sys.argv[2] == "named":
+    destination._nameless = lambda folder, mode: None
+def lines():
+    yield "x" * 100_000
+    os.kill(os.getpid(), signal.SIGKILL)
+write_file(sys.argv[1], lines())
+"""
+
+
+@pytest.mark.parametrize("kind", ["nameless", "named"])
+def test_a_kill_leaves_nothing_that_the_next_run_does_not_take_away(file: Path, kind: str) -> None:
+    file.write_text("old\n")
+    done = subprocess.run([sys.executable, "-c", KILLED, str(file), kind], check=False)
+    assert done.returncode == -9
+    assert file.read_text() == "old\n"
+    assert len(names(file.parent)) == (1 if kind == "nameless" else 2)
+    write_file(str(file), ["new"])
+    assert names(file.parent) == ["page.html"]
+
+
+def test_a_file_that_another_run_still_writes_is_left_to_it(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nfstuned.host.files.destination._nameless", lambda _folder, _mode: None)
+    other = file.with_name("other.html")
+
+    def lines() -> Iterator[str]:
+        write_file(str(other), ["other"])
+        yield "line"
+
+    write_file(str(file), lines())
+    assert (file.read_text(), other.read_text()) == ("line\n", "other\n")
+    assert names(file.parent) == ["other.html", "page.html"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from nfstuned.host.change import bdi as bdis
 from nfstuned.host.change.bdi import Bdi
 from nfstuned.host.change.read_ahead import apply, restore, undo
-from nfstuned.host.change.state import State
+from nfstuned.host.change.state import FOLDER, State
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import Action, Record, Result
 
@@ -166,3 +167,17 @@ def test_an_open_bdi_is_known_by_the_same_identity(root: Root) -> None:
     with Bdi(root, "0:43") as bdi:
         assert bdi.inode == bdis.identity(root, "0:43")
         assert bdi.read_kb() == 128
+
+
+def test_everyone_may_read_what_was_there_before_whatever_the_umask_is(tmp_path: Path) -> None:
+    """The service's is 077, and so is that of many an administrator; `nfstuned status` is for all users."""
+    umask = os.umask(0o077)
+    try:
+        state = State(Root(str(tmp_path)))
+        state.prepare()
+        state.put(Record("0:43", 7, 128, 15360))
+    finally:
+        os.umask(umask)
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in (FOLDER, f"{FOLDER}/0:43")]
+    assert modes == [0o755, 0o644]
+    assert stat.S_IMODE((tmp_path / "run/nfstuned").stat().st_mode) == 0o755

@@ -32,7 +32,7 @@ def test_what_the_kernel_gives_in_small_pieces_is_put_together() -> None:
     thread = threading.Thread(target=write)
     thread.start()
     try:
-        parts = list(parts_of(reader))
+        parts = list(parts_of(reader, "pipe"))
     finally:
         os.close(reader)
         thread.join()
@@ -48,9 +48,34 @@ def test_what_is_no_text_is_not_read_in_parts_either(tmp_path: Path) -> None:
     for name in ("folder", "fifo", "large"):
         with pytest.raises(UnusableError):
             next(root.read_parts(name))
-    assert list(root.unusable) == ["folder", "fifo", "large"]
+    assert list(root.faults) == ["folder", "fifo", "large"]
     with pytest.raises(FileNotFoundError):
         next(root.read_parts("absent"))
+
+
+def test_what_the_kernel_makes_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nfstuned.host.root.LARGEST_MADE", 2 * PART)
+    (tmp_path / "mountinfo").write_bytes(b"x" * (3 * PART))
+    root = Root(str(tmp_path))
+    for read in (root.read_bytes, lambda name: list(root.read_parts(name))):
+        root.faults.clear()
+        with pytest.raises(UnusableError, match="more than"):
+            read("mountinfo")
+        assert "mountinfo" in root.faults
+
+
+def test_what_cannot_be_read_is_kept_and_what_is_absent_is_not(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    root = Root(str(tmp_path))
+    assert (root.read_or_empty("absent"), root.names("absent"), root.exists("absent")) == ("", [], False)
+    assert root.link("absent") is None
+    assert root.faults == {}
+    with root.watched() as faults:
+        assert root.read_or_empty("loop") == ""
+        assert [str(error) for error in faults()] == ["/loop: Too many levels of symbolic links"]
+    assert list(root.faults) == ["loop"]
+    assert [error.file for error in root.untold()] == ["/loop"]
+    assert root.untold() == ()
 
 
 def test_descriptors_are_closed_where_nobody_wants_the_rest(tmp_path: Path) -> None:

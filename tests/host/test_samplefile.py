@@ -51,6 +51,15 @@ def test_lines_are_appended_to_a_file_that_everybody_may_read(root: Root) -> Non
     assert stat.S_IMODE(file_of(root).stat().st_mode) == 0o644
 
 
+def test_a_file_that_has_another_name_is_not_written_to(root: Root) -> None:
+    """Whoever may write to the folder can give a file of root's that name too."""
+    victim = Path(root.path("etc-crontab"))
+    victim.write_text("precious\n")
+    os.link(victim, file_of(root))
+    assert write(root, 1) == Appended(0, "it has another name as well (a hard link)")
+    assert victim.read_text() == "precious\n"
+
+
 def test_each_line_is_one_write_to_the_end(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[bytes] = []
     real = os.write

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import io
 import lzma
@@ -30,6 +31,7 @@ from tests.host.journald import Told, record, why_not
 from tests.parse.test_samples import SAMPLE
 from tests.users import ROOT, rights_of
 
+DATA = Path(__file__).parents[1] / "parse/data"
 LATIN = replace(SAMPLE, mount_points=(os.fsdecode(b"/srv/\xff a"),), time=SAMPLE.time + 60)
 
 
@@ -91,6 +93,19 @@ class TestFiles:
         file.write_bytes(text(numbered(3)))
         assert [item.time for item in (first, *found) if isinstance(item, Sample)] == [1, 2]
 
+    def test_a_sample_that_several_files_have_comes_once(self, file: Path) -> None:
+        """A copy that was made while the file grew; a file that was put together in another order."""
+        other = [replace(sample, device="0:99") for sample in numbered(3)]
+        file.write_bytes(text([*numbered(3, 4, 5), *other]))
+        file.with_name("samples.jsonl.1").write_bytes(text(numbered(2, 3, 4)))
+        file.with_name("samples.jsonl.2").write_bytes(text(numbered(1, 2, 5)))
+        assert times(file) == [1, 2, 5, 3, 4, 3]
+
+    def test_a_byte_order_mark_costs_no_sample(self, file: Path) -> None:
+        marked = b"\xef\xbb\xbf" + text(numbered(1, 2))
+        file.write_bytes(marked + b"\xef\xbb\xbf" + text(numbered(3)))
+        assert times(file) == [1, 2, 3]
+
     def test_only_what_is_new_enough_counts(self, file: Path) -> None:
         file.write_bytes(text(numbered(1, 2, 3)))
         assert times(file, 2.0) == [2, 3]
@@ -104,6 +119,22 @@ class TestFiles:
         assert first.startswith(f"{file}:2: not JSON (")
         assert second.startswith(f"{file}:5: not UTF-8: ")
         assert third.startswith(f"{file}:6: not JSON (")
+
+    @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+    def test_a_file_of_another_encoding_says_what_makes_it_readable(self, file: Path, encoding: str) -> None:
+        """So PowerShell writes what is redirected to a file."""
+        file.write_bytes(f"\ufeff{text(numbered(1, 2)).decode()}".encode(encoding))
+        remedy = "iconv -f UTF-16 -t UTF-8 FILE | nfstuned samples --file -"
+        assert problems(file) == [f"{file}: UTF-16 is not read here: {remedy}"]
+
+    @pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
+    def test_a_saved_mountstats_is_refused_with_what_reads_it(self, file: Path, mark: bytes) -> None:
+        file.write_bytes(mark + (DATA / "6.12/mountstats").read_bytes())
+        with pytest.raises(
+            OSError, match="is a saved mountstats, not samples: nfstuned top --file /"
+        ) as error:
+            from_files(str(file), None)
+        assert error.value.filename == str(file)
 
     def test_a_line_without_an_end_is_not_kept_in_memory(self, file: Path) -> None:
         file.write_bytes(b"x" * (2 * LONGEST + 7) + b"\n" + text(numbered(1)))
@@ -149,6 +180,17 @@ class TestFiles:
         assert times_of(file) == [2]
         assert problems(file) == [
             f"{file}.1.zst: zstd is not read here: zstd -dc FILE | nfstuned samples --file -"
+        ]
+
+    @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+    def test_what_a_shell_of_windows_redirected_is_said_with_its_remedy(
+        self, file: Path, encoding: str
+    ) -> None:
+        mark = "\ufeff".encode(encoding)
+        file.write_bytes(mark + text(numbered(1)).decode().encode(encoding))
+        assert times_of(file) == []
+        assert problems(file) == [
+            f"{file}: UTF-16 is not read here: iconv -f UTF-16 -t UTF-8 FILE | nfstuned samples --file -"
         ]
 
     def test_stdin_is_a_file(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nfstuned.host.look.smb import observe_operations, observe_others, observe_smb, operations_between
+from nfstuned.host.look.smb import observe_operations, observe_smb, observe_smb_mounts, operations_between
 from nfstuned.host.root import Root
 from nfstuned.model.facts import SmbOps
 from tests.parse.test_cifs import NEW
@@ -26,11 +26,12 @@ def host(tmp_path: Path, **files: str) -> Root:
 
 
 def test_smb_mounts_of_either_type_are_seen_and_no_others(tmp_path: Path) -> None:
-    mounts = observe_others(host(tmp_path, proc__1__mountinfo=ROWS))
+    mounts, problems = observe_smb_mounts(host(tmp_path, proc__1__mountinfo=ROWS))
     assert [(mount.point, mount.source) for mount in mounts] == [
         ("/mnt/smb", "//sa1/my share"),
         ("/mnt/smb3", "//sa1/b"),
     ]
+    assert [str(problem) for problem in problems] == ["/proc/1/mountinfo:5: not a device number: '0:x'"]
 
 
 def test_sessions_and_operations_are_the_kernels(tmp_path: Path) -> None:
@@ -41,7 +42,7 @@ def test_sessions_and_operations_are_the_kernels(tmp_path: Path) -> None:
 
 def test_without_the_kernels_module_nothing_is_seen(tmp_path: Path) -> None:
     root = host(tmp_path)
-    assert (observe_others(root), observe_smb(root), observe_operations(root)) == ((), (), ())
+    assert (observe_smb_mounts(root), observe_smb(root), observe_operations(root)) == (((), ()), (), ())
 
 
 def test_shares_that_came_went_or_were_reset_have_no_difference() -> None:

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from nfstuned.errors import ParseError
-from nfstuned.host.look.sunrpc import observe_switch, switch_name
+from nfstuned.host.look.sunrpc import observe_requests, observe_switch, switch_name
 from nfstuned.host.root import Root
 from nfstuned.model.connections import SwitchSeen
 from nfstuned.model.kernel import Switch
+from nfstuned.model.stalls import Request, Requests
 from tests.host.switches import connect
 
 
@@ -72,3 +73,59 @@ def test_damage_is_named_with_its_file(tmp_path: Path) -> None:
     (folder / "xprt_switch_info").write_text("num_xprts=x\n")
     with pytest.raises(ParseError, match=r"^/sys/kernel/sunrpc/xprt-switches/switch-2/xprt_switch_info:1: "):
         observe_switch(Root(str(tmp_path)), "0:46")
+
+
+def asked(tree: Path, client: str, tasks: str, xprt: str = "3") -> None:
+    """Make what debugfs has of an RPC client, as Linux 5.10 to 7.3 show it."""
+    folder = tree / "sys/kernel/debug/sunrpc/rpc_clnt" / client
+    transport = tree / "sys/kernel/debug/sunrpc/rpc_xprt" / xprt
+    folder.mkdir(parents=True)
+    transport.mkdir(parents=True, exist_ok=True)
+    (folder / "tasks").write_text(tasks)
+    (folder / "xprt").symlink_to(f"../../rpc_xprt/{xprt}")
+    (transport / "info").write_text("netid: tcp\naddr:  10.10.10.10\nport:  2049\nstate: 0x12\n")
+
+
+WAITS = (
+    "   37 c805      0 0xa 0xd90ecb7b    11260 nfs_pgio_common_ops [nfs] nfsv4 WRITE a:call_status [sunrpc] "
+    "q:xprt_pending\n"
+)
+
+
+def test_a_request_is_its_clients_whose_number_debugfs_has_in_hexadecimal(tmp_path: Path) -> None:
+    asked(tmp_path, "5", "")
+    asked(tmp_path, "a", WAITS)
+    links = tmp_path / "sys/fs/nfs/0:48"
+    links.mkdir(parents=True)
+    (links / "nfs_client").symlink_to("../../../kernel/sunrpc/rpc-clients/clnt-10")
+    (links / "nfs_state_client").symlink_to("../../../kernel/sunrpc/rpc-clients/clnt-5")
+    request = Request(10, 37, 0xD90ECB7B, "WRITE", "v4 10.10.10.10:2049")
+    known = {"0:48": frozenset({10, 5}), "0:49": frozenset[int]()}
+    assert observe_requests(Root(str(tmp_path)), ["0:48", "0:49"]) == Requests((request,), known)
+
+
+def test_before_linux_6_5_the_kernel_does_not_say_whose_clients_they_are(tmp_path: Path) -> None:
+    asked(tmp_path, "a", WAITS)
+    found = observe_requests(Root(str(tmp_path)), ["0:48"])
+    assert found is not None
+    assert (len(found.waiting), found.clients) == (1, None)
+
+
+def test_without_debugfs_nothing_is_known_and_that_is_no_fault(tmp_path: Path) -> None:
+    root = Root(str(tmp_path))
+    assert observe_requests(root, ["0:48"]) is None
+    assert root.problems() == ()
+
+
+def test_a_client_that_goes_meanwhile_has_no_request(tmp_path: Path) -> None:
+    asked(tmp_path, "a", WAITS)
+    (tmp_path / "sys/kernel/debug/sunrpc/rpc_clnt/b").mkdir()
+    found = observe_requests(Root(str(tmp_path)), [])
+    assert found is not None
+    assert [request.client for request in found.waiting] == [10]
+
+
+def test_what_is_no_list_of_tasks_names_its_file(tmp_path: Path) -> None:
+    asked(tmp_path, "a", "tasks: 1\n")
+    with pytest.raises(ParseError, match="rpc_clnt/a/tasks:1: not a task"):
+        observe_requests(Root(str(tmp_path)), [])

@@ -52,12 +52,13 @@ def test_of_an_image_nothing_is_said_that_only_a_running_host_knows(host: Host) 
     assert host.tls(image=True) == Tls(Unit(installed=True, enabled=True, active=None), None, ())
 
 
-def test_a_host_without_the_helper_does_not_have_its_sockets_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("folder", STUNNELS)
+def test_a_host_without_the_helper_does_not_have_its_sockets_read(tmp_path: Path, folder: str) -> None:
     host = Host(tmp_path)
     host.write("proc/1/mountinfo", "")
     host.write("proc/1/net/tcp", HEADER + LISTENS)
     assert host.tls().listening is None
-    host.write(f"{STUNNELS}/stunnel_10.0.0.4.conf", "")
+    host.write(f"{folder}/stunnel_10.0.0.4.conf", "")
     assert host.tls().listening == frozenset({20049})
 
 

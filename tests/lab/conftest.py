@@ -31,8 +31,9 @@ collect_ignore = ["scenarios", "kit"]
 class Lab:
     """The boots of one session, made when first asked for.
 
-    There are as many guests at a time as processors, each with one of its own: with two each, emulated ones
-    wait for each other's locks, and all take longer. While mounts race the daemon in one, it is alone.
+    A guest has one processor: with two, emulated ones wait for each other's locks, and all take longer. It
+    uses that for six tenths of its time, and else waits for what a scenario waits for: so there is a guest
+    more than there are processors. While mounts race the daemon in one, it is alone.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class Lab:
         self._full = full
         self._folder = folder
         self._say = say
-        self._pool = ThreadPoolExecutor(os.cpu_count() or 1)
+        self._pool = ThreadPoolExecutor((os.cpu_count() or 1) + 1)
         self._runs: dict[Key, Future[results.Run]] = {}
         self._told: set[Path] = set()
 
@@ -63,7 +64,7 @@ class Lab:
         return f"{text.partition(chr(10))[0]}; see {run.folder}" if told else f"{text}\nsee {run.folder}"
 
     def _others(self) -> list[Key]:
-        """Return every boot that need not be alone, long ones first: short ones fit in beside the last."""
+        """Return every boot that need not be alone, short ones last: they fit in beside the others."""
         keys = dict.fromkeys(self._key(choice) for choice in self._wanted)
         others = [key for key in keys if key[1] is not Length.RACE and key not in self._runs]
         return sorted(others, key=lambda key: key[1] is Length.SHORT)

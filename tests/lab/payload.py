@@ -24,6 +24,7 @@ verbosity_assertions = 2
 markers =
     short: runs on every kernel (what has no other marker)
     long: takes minutes; has a boot of its own
+    once: says nothing of the kernel; in CI on one kernel alone
     race: races mount(8); has a boot of its own, and nothing beside it
 """
 

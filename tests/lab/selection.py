@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import enum
 import re
 from collections.abc import Iterable, Mapping
@@ -12,12 +13,12 @@ from tests.lab.payload import SCENARIOS
 from tests.lab.rootdisk import Way
 from tests.lab.roots import SUITES
 
-_ALL = re.compile(r"^pytestmark = [^\n]*?(?:\[[^\]]*?)?\bpytest\.mark\.(long|race)\b", re.MULTILINE)
-"""Of one mark, or of a list of them, which may have a line for each."""
-_ONE = re.compile(r"^@pytest\.mark\.(long|race)\b", re.MULTILINE)
-
 ABOUT: Mapping[str, str] = {
+    "test_allowances": "package daemon readahead",
+    "test_answers": "daemon samples mounts",
     "test_apply_fstab": "fstab mounts policy",
+    "test_bench": "bench",
+    "test_calls": "package daemon readahead samples metrics persist",
     "test_check": "check mounts policy udev nconnect readahead",
     "test_check_smb": "check",
     "test_commands": "commands mounts policy readahead nconnect",
@@ -26,12 +27,16 @@ ABOUT: Mapping[str, str] = {
     "test_events": "daemon",
     "test_external_updates": "daemon readahead commands",
     "test_first_look": "daemon readahead udev",
+    "test_hostile_servers": "samples metrics daemon mounts",
+    "test_hostile_users": "daemon mounts readahead",
+    "test_identity": "check package",
     "test_idle": "daemon readahead samples",
     "test_journal": "daemon readahead samples",
     "test_lab": "kernel",
     "test_live": "live mounts policy",
     "test_memory": "daemon readahead samples",
     "test_metrics": "metrics samples daemon readahead check",
+    "test_missing": "check mounts",
     "test_namespaces": "daemon readahead mounts",
     "test_option_values": "check mounts",
     "test_overflow": "daemon readahead",
@@ -48,6 +53,7 @@ ABOUT: Mapping[str, str] = {
     "test_sharing": "daemon readahead mounts",
     "test_state": "readahead daemon commands",
     "test_storm": "daemon readahead",
+    "test_stalls": "daemon samples mounts",
     "test_strangers": "readahead daemon udev",
     "test_time_to_tuned": "daemon readahead udev",
     "test_tools": "samples metrics",
@@ -64,6 +70,7 @@ ABOUT: Mapping[str, str] = {
 """
 PARTS: Mapping[str, str] = {
     "nfstuned/app/": "check commands",
+    "nfstuned/app/bench": "bench",
     "nfstuned/app/change": "readahead fstab live persist remount image commands",
     "nfstuned/app/files": "fstab persist",
     "nfstuned/app/groups": "live remount",
@@ -72,6 +79,7 @@ PARTS: Mapping[str, str] = {
     "nfstuned/cli/": "commands",
     "nfstuned/cli/apply": "readahead fstab live persist remount",
     "nfstuned/cli/bake": "image",
+    "nfstuned/cli/bench": "bench",
     "nfstuned/cli/check": "check",
     "nfstuned/cli/explain": "check",
     "nfstuned/cli/install_files": "package udev",
@@ -79,6 +87,7 @@ PARTS: Mapping[str, str] = {
     "nfstuned/cli/samples": "samples",
     "nfstuned/cli/terminal": "fstab live persist remount image",
     "nfstuned/cli/top": "samples",
+    "nfstuned/core/bench/": "bench",
     "nfstuned/core/image/": "image",
     "nfstuned/core/mounts/": "mounts",
     "nfstuned/core/nconnect/": "nconnect fstab live persist remount",
@@ -96,6 +105,8 @@ PARTS: Mapping[str, str] = {
     "nfstuned/daemon/metrics": "metrics",
     "nfstuned/daemon/persister": "persist",
     "nfstuned/data/": "policy",
+    "nfstuned/data/suites/": "bench",
+    "nfstuned/host/bench/": "bench",
     "nfstuned/host/change/bdi": "readahead",
     "nfstuned/host/change/findmnt": "fstab",
     "nfstuned/host/change/live": "live",
@@ -112,6 +123,7 @@ PARTS: Mapping[str, str] = {
     "nfstuned/host/service": "daemon",
     "nfstuned/host/telemetry/": "samples metrics daemon",
     "nfstuned/view/": "commands",
+    "nfstuned/view/bench": "bench",
     "nfstuned/view/check": "check",
     "nfstuned/view/history": "samples",
     "nfstuned/view/metrics": "metrics",
@@ -138,14 +150,16 @@ EVERYTHING = "all scenarios stand on it"
 
 
 class Length(enum.Enum):
-    """A scenario's marker: all short ones of a kernel share one boot, all long ones another.
+    """A scenario's marker: those of a kernel share a boot, the short ones with its long ones.
 
-    Those that race mount(8) have a boot whose guest is alone on the machine.
+    Those that race mount(8) have a guest that is alone on the machine. What is to run once is long and says
+    nothing of the kernel.
     """
 
     RACE = "race"
     SHORT = "short"
     LONG = "long"
+    ONCE = "once"
 
 
 @dataclass(frozen=True)
@@ -177,15 +191,19 @@ def scenarios(length: Length) -> tuple[str, ...]:
 def choices(tier: str) -> tuple[Choice, ...]:
     """Return what a tier runs, boot by boot.
 
-    `ci`: short ones everywhere, long ones and races on the oldest and the newest kernel; `all`: everything
-    everywhere.
+    `ci`: short ones everywhere, long ones and races on the oldest and the newest kernel, and those to run
+    once on these two by turns, so that both have as much to do; `all`: everything everywhere.
     """
     names = [series.name for series in recipe.SERIES]
     long_on = {"all": names, "full": names, "ci": [names[0], names[-1]]}.get(tier, [])
     boots = [(name, Length.RACE) for name in long_on]
     boots += [(name, Length.SHORT) for name in names if tier != "none"]
     boots += [(name, Length.LONG) for name in long_on]
-    return tuple(Choice(kernel, length, name) for kernel, length in boots for name in scenarios(length))
+    chosen = [Choice(kernel, length, name) for kernel, length in boots for name in scenarios(length)]
+    for turn, name in enumerate(scenarios(Length.ONCE)):
+        once_on = [long_on[turn % len(long_on)]] if tier == "ci" else long_on
+        chosen += [Choice(kernel, Length.ONCE, name) for kernel in once_on]
+    return tuple(chosen)
 
 
 def disks(tier: str) -> tuple[Disk, ...]:
@@ -211,9 +229,19 @@ def disks(tier: str) -> tuple[Disk, ...]:
 
 def lengths(source: str) -> set[Length]:
     """Return which lengths of test a scenario file holds, from its source: it cannot be imported here."""
-    if found := _ALL.search(source):
-        return {Length(found[1])}
-    return {Length.SHORT} | {Length(name) for name in _ONE.findall(source)}
+    body = ast.parse(source).body
+    of_all = [
+        node.value
+        for node in body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
+    ]
+    tests = [node for node in body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+    return {_marked(of_all) or _marked(test.decorator_list) or Length.SHORT for test in tests}
+
+
+def _marked(marks: Iterable[ast.expr]) -> Length | None:
+    names = [node.attr for mark in marks for node in ast.walk(mark) if isinstance(node, ast.Attribute)]
+    return next((length for length in Length if length.value in names), None)
 
 
 def touched(changed: Iterable[str], about: Mapping[str, str] = ABOUT) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -57,6 +58,16 @@ def test_what_bake_prepared_is_in_effect_after_the_first_boot(disk: Disk, booted
         assert (len(carried), all(carried)) == (number, True), f"{point}: {carried}"
 
 
+def test_the_nfsv4_client_has_an_identifier_made_of_the_machine_id(disk: Disk, booted: Booted) -> None:
+    if disk.way is Way.PERSIST:
+        pytest.skip("nothing prepared it")
+    (seen,) = booted.boots
+    expected = hashlib.sha256(f"{seen.text('machine-id').strip()} nfs client\n".encode()).hexdigest()
+    assert seen.text("identifier") == f"{expected}\n"
+    active = int(seen.shown("nfstuned-identity.service", "ActiveEnterTimestampMonotonic"))
+    assert 0 < active < int(seen.shown("mnt-share.mount", "InactiveExitTimestampMonotonic"))
+
+
 def test_nobody_logged_in_and_nothing_failed(booted: Booted) -> None:
     for seen in booted.boots:
         assert seen.text("who") == ""
@@ -90,7 +101,7 @@ def test_bake_says_what_it_did_does_it_once_and_takes_it_back(disk: Disk, booted
     report = booted.report
     start = "udev-rule" if disk.way is Way.DAEMONLESS else "service"
     assert next(one["kind"] for one in report.baked if one["outcome"] == "done") == start
-    assert {one["kind"] for one in report.baked} == {start, "nconnect", "parameter"}
+    assert {one["kind"] for one in report.baked} == {start, "nconnect", "parameter", "identity"}
     assert {one["outcome"] for one in report.again + report.inside} <= {"skipped"}
     written = {DROP_IN, SLOTS} | ({RULE, MASK} if disk.way is Way.DAEMONLESS else set())
     assert written <= set(report.changed)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from tests.lab import recipe, selection
@@ -29,12 +31,33 @@ def test_ci_runs_long_scenarios_and_races_on_the_oldest_and_the_newest_kernel_on
         assert on == {NAMES[0], NAMES[-1]}
 
 
+def test_ci_runs_what_says_nothing_of_the_kernel_once_and_a_release_everywhere() -> None:
+    for tier, times in (("ci", 1), ("all", len(NAMES))):
+        once = [choice for choice in selection.choices(tier) if choice.length is Length.ONCE]
+        assert Counter(choice.scenario for choice in once) == dict.fromkeys(
+            selection.scenarios(Length.ONCE), times
+        )
+        assert {choice.kernel for choice in once} == ({NAMES[0], NAMES[-1]} if tier == "ci" else set(NAMES))
+
+
+def test_a_file_with_a_test_to_run_once_has_no_other() -> None:
+    """A boot chooses tests by their markers: it would run such a test wherever it runs the file's others."""
+    files = [selection.lengths(file.read_text()) for file in SCENARIOS.glob("test_*.py")]
+    assert [lengths for lengths in files if Length.ONCE in lengths and len(lengths) > 1] == []
+
+
 def test_a_scenario_without_a_marker_is_short() -> None:
     assert selection.lengths("def test_a() -> None: ...\n") == {Length.SHORT}
 
 
 def test_a_file_can_hold_both_lengths() -> None:
-    assert selection.lengths("@pytest.mark.long\ndef test_a() -> None: ...\n") == {Length.SHORT, Length.LONG}
+    source = "@pytest.mark.long\ndef test_a() -> None: ...\ndef test_b() -> None: ...\n"
+    assert selection.lengths(source) == {Length.SHORT, Length.LONG}
+
+
+def test_a_file_whose_tests_all_have_a_marker_has_no_short_one() -> None:
+    source = "@pytest.mark.long\ndef test_a() -> None: ...\n@pytest.mark.once\ndef test_b() -> None: ...\n"
+    assert selection.lengths(source) == {Length.LONG, Length.ONCE}
 
 
 def test_a_file_marked_long_is_long_as_a_whole() -> None:
@@ -43,12 +66,12 @@ def test_a_file_marked_long_is_long_as_a_whole() -> None:
         'pytestmark = [pytest.mark.usefixtures("x"), pytest.mark.long]\n',
         "pytestmark = [\n    pytest.mark.timeout(9),\n    pytest.mark.long,\n]\n",
     )
-    assert [selection.lengths(mark) for mark in marks] == [{Length.LONG}] * 3
+    assert [selection.lengths(f"{mark}def test_a() -> None: ...\n") for mark in marks] == [{Length.LONG}] * 3
 
 
 def test_marks_of_one_test_are_not_those_of_its_file() -> None:
     source = "pytestmark = [\n    PATIENT,\n]\n\n@pytest.mark.race\ndef test_a() -> None: ...\n"
-    assert selection.lengths(source) == {Length.SHORT, Length.RACE}
+    assert selection.lengths(f"{source}def test_b() -> None: ...\n") == {Length.SHORT, Length.RACE}
 
 
 def test_races_come_first() -> None:

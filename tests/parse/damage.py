@@ -24,6 +24,20 @@ TOKENS = (
     "",
 )
 
+LONGEST_NAMES = 2105
+"""Bytes: two names of a server with 1024 each, and what the kernel prints around them."""
+
+
+def names_go_on(stanza: str) -> bool:
+    """Whether a server's names in this stanza of mountstats may take the next mount along.
+
+    They may hold anything: so may those that do not end, or end where another mount's lines are in reach of
+    them. The kernel writes stanzas whole, with all their operations.
+    """
+    _, named, rest = stanza.partition("\timpl_id:\tname='")
+    return bool(named) and (",date='0,0'\n" not in rest or len(rest) <= LONGEST_NAMES)
+
+
 any_text = st.text(
     st.characters(codec="utf-8") | st.characters(min_codepoint=0xDC80, max_codepoint=0xDCFF),
     max_size=200,

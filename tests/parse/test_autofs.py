@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
 from nfstuned.model.requests import AutoMap, MapEntry, MapInclude
-from nfstuned.parse.etc.autofs import parse_map, parse_master
+from nfstuned.parse.etc.autofs import parse_map, parse_master, parse_master_name
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
 # auto.master and auto.misc of autofs 5.1.8, most of their comments apart
@@ -20,6 +20,7 @@ MASTER = """\
 #/nfs4  /usr/sbin/fedfs-map-nfs4 nobind
 +auto.master
 """
+FILE = "/etc/auto.master"
 MISC = """\
 # key [ -mount-options-separated-by-comma ] location
 
@@ -29,7 +30,7 @@ cd\t\t-fstype=iso9660,ro,nosuid,nodev\t:/dev/cdrom
 
 
 def test_a_master_names_maps_and_other_masters() -> None:
-    assert parse_master(MASTER) == (
+    assert parse_master(MASTER, FILE) == (
         AutoMap("/misc", "", "", "/etc/auto.misc", "", "/etc/auto.master", 4),
         AutoMap("/net", "hosts", "", "-hosts", "", "/etc/auto.master", 5),
         MapInclude("dir", "/etc/auto.master.d", "/etc/auto.master", 6),
@@ -46,12 +47,21 @@ def test_a_master_names_maps_and_other_masters() -> None:
         ("file,amd: /etc/auto.home", "file", "amd", "/etc/auto.home"),
         ("program:/etc/auto.net", "program", "", "/etc/auto.net"),
         ("ldap:ou=auto.home,dc=x", "ldap", "", "ou=auto.home,dc=x"),
+        ("ou=auto.home,dc=x", "ldap", "", "ou=auto.home,dc=x"),
+        (
+            "ldap.example.com:nisMapName=auto.home,dc=x",
+            "ldap",
+            "",
+            "ldap.example.com:nisMapName=auto.home,dc=x",
+        ),
+        ("//ldap.example.com/ou=auto.home", "ldap", "", "//ldap.example.com/ou=auto.home"),
+        ("yp auto.home", "yp", "", "auto.home"),
         ("-null", "null", "", "-null"),
         ("/etc/with\\ space", "", "", "/etc/with space"),
     ],
 )
 def test_a_map_has_a_type_a_format_and_a_name(text: str, kind: str, form: str, name: str) -> None:
-    (found,) = parse_master(f"/home/ {text}\n")
+    (found,) = parse_master(f"/home/ {text}\n", FILE)
     assert isinstance(found, AutoMap)
     assert (found.point, found.kind, found.format, found.name) == ("/home", kind, form, name)
 
@@ -68,13 +78,70 @@ def test_a_map_has_a_type_a_format_and_a_name(text: str, kind: str, form: str, n
     ],
 )
 def test_a_map_has_the_options_that_are_for_mount(text: str, options: str) -> None:
-    (found,) = parse_master(f"/home /etc/auto.home {text}\n")
+    (found,) = parse_master(f"/home /etc/auto.home {text}\n", FILE)
     assert isinstance(found, AutoMap)
     assert found.options == options
 
 
+def test_a_map_of_several_names_each_with_its_own_options() -> None:
+    text = "/home multi:file,sun:/etc/auto.local -ro -- yp:auto.home --timeout=5 soft -- auto.more\n"
+    (found,) = parse_master(text, FILE)
+    assert isinstance(found, AutoMap)
+    assert (found.point, found.kind, found.name) == ("/home", "multi", "")
+    assert [(part.point, part.kind, part.name, part.options) for part in found.parts] == [
+        ("/home", "file", "/etc/auto.local", "ro"),
+        ("/home", "yp", "auto.home", "soft"),
+        ("/home", "", "auto.more", ""),
+    ]
+
+
+def test_a_multi_map_without_a_map_is_an_error() -> None:
+    (error,) = parse_master("/home multi:\\ \n", FILE)
+    assert isinstance(error, ParseError)
+
+
+def test_a_line_of_a_master_that_ends_with_cr_has_it_in_the_name_of_the_map() -> None:
+    text = "# master\r\n\r\n/home /etc/auto.home\r\n/net -hosts\r\n/ro auto.ro -ro\r\n+auto.more\r\n"
+    first, *rest = parse_master(text, FILE)
+    assert str(first) == (
+        "/etc/auto.master:3: the line ends with a carriage return, which automount(8) takes for a part of "
+        "the map's name: '/etc/auto.home\\r'"
+    )
+    assert rest == [
+        AutoMap("/net", "hosts", "", "-hosts", "", "/etc/auto.master", 4),
+        AutoMap("/ro", "", "", "auto.ro", "ro", "/etc/auto.master", 5),
+        MapInclude("", "auto.more", "/etc/auto.master", 6),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "name", "line"),
+    [
+        ("[ autofs ]\nmaster_map_name = /etc/auto.site\n", "", "/etc/auto.site", 2),
+        ("Master_Map_Name=auto.site # ours\n[amd]\nmaster_map_name = no\n", "", "auto.site", 1),
+        ('MASTER_MAP_NAME="ldap:ou=auto.master,dc=x"\n', "ldap", "ou=auto.master,dc=x", 1),
+        ("master_map_name = a\nmaster_map_name = yp:b\n", "yp", "b", 2),
+    ],
+)
+def test_autofs_conf_names_another_master(text: str, kind: str, name: str, line: int) -> None:
+    assert parse_master_name(text, "f") == MapInclude(kind, name, "f", line)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "#master_map_name = auto.x\n", "[ amd ]\nmaster_map_name = x\n", "master_map_name =\n"]
+)
+def test_autofs_conf_may_name_none(text: str) -> None:
+    assert parse_master_name(text, "f") is None
+
+
+def test_a_master_that_is_named_with_cr_is_an_error() -> None:
+    error = parse_master_name("master_map_name = auto.site\r\n", "f")
+    assert isinstance(error, ParseError)
+    assert error.line == 1
+
+
 def test_a_map_has_variables() -> None:
-    (found,) = parse_master("/home /etc/auto.home -DA=b -D C=d ro\n")
+    (found,) = parse_master("/home /etc/auto.home -DA=b -D C=d ro\n", FILE)
     assert isinstance(found, AutoMap)
     assert (found.variables, found.options) == ({"A": "b", "C": "d"}, "ro")
 
@@ -130,11 +197,12 @@ def test_an_entry_that_automount_would_not_take_is_located_and_the_others_surviv
 
 @pytest.mark.parametrize("line", ["home /etc/auto.home", "/home \\"])
 def test_a_master_entry_needs_a_path_and_a_map(line: str) -> None:
-    (error,) = parse_master(line + "\n\n")
+    (error,) = parse_master(line + "\n\n", FILE)
     assert isinstance(error, ParseError)
 
 
 @given(st.one_of(damaged(MASTER), tokens_damaged(MASTER), any_text, any_text.map("/home /x ".__add__)))
 def test_nothing_but_parse_errors_comes_out(text: str) -> None:
-    assert all(isinstance(item, AutoMap | MapInclude | ParseError) for item in parse_master(text))
+    assert all(isinstance(item, AutoMap | MapInclude | ParseError) for item in parse_master(text, FILE))
     assert all(isinstance(item, MapEntry | MapInclude | ParseError) for item in parse_map(text, "f"))
+    assert isinstance(parse_master_name(text, "f"), MapInclude | ParseError | None)

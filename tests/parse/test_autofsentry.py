@@ -38,6 +38,8 @@ def mounts(key: str, text: str, auto: AutoMap = HOME) -> list[tuple[str, str, st
         ("nas:/&/\\&", "nas:/kim/&", ""),
         ("$HOST:/${HOST}x/$USER/${UID", "here:/herex/$USER/${UID", ""),
         ('-context="a,b" nas:/a', "nas:/a", "context=a,b"),
+        ("-ro nas:/a # the old server: nas0:/a", "nas:/a", "ro"),
+        ("-ro nas:/a\r", "nas:/a", "ro"),
     ],
 )
 def test_an_entry_asks_for_one_mount_below_the_point_of_its_map(text: str, source: str, options: str) -> None:
@@ -77,6 +79,25 @@ def test_smb_and_the_helper_of_azure_files_are_taken_with_their_type() -> None:
     assert tls == Request("nas:/k", "/home/k", "vers=4.1", "f", 3, fstype="aznfs", maker=Maker.AUTOFS)
 
 
+@pytest.mark.parametrize(
+    ("text", "kind", "name", "options"),
+    [
+        ("-fstype=autofs auto.sub", "", "auto.sub", "hard"),
+        ("-fstype=autofs,ro,browse,timeout=9 :/etc/auto.sub", "", "/etc/auto.sub", "hard,ro"),
+        ("-fstype=autofs file:/etc/auto.&", "file", "/etc/auto.x", "hard"),
+        ("-fstype=autofs yp:auto.sub", "yp", "auto.sub", "hard"),
+    ],
+)
+def test_a_map_may_be_mounted_in_a_map(text: str, kind: str, name: str, options: str) -> None:
+    home = AutoMap("/home", "", "", "/etc/auto.home", "hard", "/etc/auto.master", 1, {"SITE": "east"})
+    (found,) = mount_requests(MapEntry("x", text, "f", 3), home, {})
+    assert found == AutoMap("/home/x", kind, "", name, options, "f", 3, {"SITE": "east"})
+
+
+def test_the_map_of_all_hosts_may_be_mounted_in_a_map_and_has_no_name() -> None:
+    assert mount_requests(MapEntry("net", "-fstype=autofs,hosts -hosts", "f", 3), HOME, {}) == ()
+
+
 def test_other_file_systems_are_left_out() -> None:
     assert mounts("cd", "-fstype=iso9660,ro :/dev/cdrom") == []
     assert mounts("cd", ":/dev/cdrom") == []
@@ -103,4 +124,4 @@ def test_an_entry_that_automount_would_not_take_is_located(key: str, text: str, 
 def test_nothing_but_parse_errors_comes_out(text: str, key: str) -> None:
     for auto in (HOME, DIRECT):
         found = mount_requests(MapEntry(key, text, "f", 3), auto, {"HOST": "&$"})
-        assert all(isinstance(item, Request | ParseError) for item in found)
+        assert all(isinstance(item, Request | AutoMap | ParseError) for item in found)

@@ -98,9 +98,11 @@ class TestBuiltin:
         for file, text in BUILTIN:
             ((name, table),) = tomllib.loads(text)["profile"].items()
             assert file == f"{name}.toml"
-            sourced = {key for source in table["sources"] for key in source["keys"]}
+            sourced = {key for source in table.get("sources", ()) for key in source["keys"]}
             assert sourced == set(table) - {"sources"}
-            assert all(source["url"].startswith("https://") and source["read"] for source in table["sources"])
+            assert all(
+                source["url"].startswith("https://") and source["read"] for source in table.get("sources", ())
+            )
 
     def test_without_files_the_defaults_hold(self) -> None:
         policy = parse()
@@ -460,3 +462,21 @@ class TestSchema:
     def validator(self) -> Any:  # noqa: ANN401 - jsonschema's validators are made at run time
         Draft202012Validator.check_schema(schema())
         return Draft202012Validator(schema())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x = " + "[" * 100_000, "nested too deep: more than 32 tables and lists in each other"),
+        ("x = " + "[" * 100 + "]" * 100, "nested too deep: more than 32 tables and lists in each other"),
+        (".".join("a" * 3000) + " = 1", "no key of nfstuned.toml(5) is so long"),
+        ("x = " + "1" * 5000, "not TOML: a number has too many digits"),
+    ],
+)
+def test_what_python_cannot_read_is_told_with_the_file_and_a_reason(text: str, said: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        parse_config(BUILTIN, [(MAIN, text)])
+    (problem,) = raised.value.problems
+    assert problem.startswith(f"{MAIN}:")
+    assert problem.endswith(said)
+    assert "\n" not in problem

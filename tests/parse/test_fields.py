@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from nfstuned.parse.fields import LARGEST, clean_path, counters, number, quoted, unescape
+from nfstuned.parse.fields import LARGEST, clean_path, counters, number, quoted, unescape, unmangle
 from tests.parse.damage import any_text
 
 
@@ -41,6 +41,8 @@ def test_a_long_list_of_counters_with_damage_at_its_end_is_refused_at_once() -> 
         (r"caf\303\251", "café"),
         (r"\377", "\udcff"),
         (r"\777 \08 \0", r"\777 \08 \0"),
+        (r"/a\000b \400", r"/a\000b \400"),
+        (r"\040\000\040", r" \000 "),
         (r"\134040", r"\040"),
         ("plain", "plain"),
     ],
@@ -49,9 +51,32 @@ def test_escapes_are_bytes(escaped: str, text: str) -> None:
     assert unescape(escaped) == text
 
 
+# isoctal() and unmangle_to_buffer() of util-linux, lib/mangle.c
+@pytest.mark.parametrize(
+    ("escaped", "text"),
+    [
+        (r"/mnt/with\040space\134\0", "/mnt/with space\\\\0"),
+        (r"caf\303\251", "café"),
+        (r"\777", "\udcff"),
+        (r"\501\502", "AB"),
+        (r"/a\000b", "/a"),
+        (r"/a\400b", "/a"),
+        ("plain", "plain"),
+    ],
+)
+def test_libmount_takes_any_three_octal_digits_and_ends_at_a_byte_that_is_0(escaped: str, text: str) -> None:
+    assert unmangle(escaped) == text
+
+
+@given(any_text)
+def test_no_name_has_a_byte_that_is_0_by_an_escape(text: str) -> None:
+    assert "\0" in text or "\0" not in unescape(text) + unmangle(text)
+
+
 @given(any_text)
 def test_no_text_breaks_the_decoder(text: str) -> None:
     unescape(text)
+    unmangle(text)
     unescape("\\" + text)
 
 

@@ -38,6 +38,42 @@ def test_only_network_entries_are_taken_and_decoded_with_their_type() -> None:
     )
 
 
+def test_an_escape_of_a_byte_that_is_0_ends_the_field_as_mount_reads_it() -> None:
+    text = "nas:/a\\000b /m\\400n nfs ro,nconnect=4\\0005 0 0\n"
+    assert parse_fstab(text) == (Request("nas:/a", "/m", "ro,nconnect=4", "/etc/fstab", 1),)
+
+
+@pytest.mark.parametrize(
+    ("named", "fstype"),
+    [("nfs4,nfs", "nfs4"), ("ext4,nfs", "nfs"), ("smb3,cifs", "smb3"), ("ext4,xfs", None), (",", None)],
+)
+def test_of_a_list_of_types_the_first_of_a_network_counts(named: str, fstype: str | None) -> None:
+    entry = Request("nas:/a", "/m", "rw", "/etc/fstab", 1, fstype=fstype or "", named=named)
+    assert parse_fstab(f"nas:/a /m {named} rw 0 0\n") == ((entry,) if fstype else ())
+
+
+@pytest.mark.parametrize(
+    ("line", "options"),
+    [
+        ("nas:/a /m defaults 0 0", "defaults"),
+        ("nas:/a /m rw,_netdev,nofail 0 0", "rw,_netdev,nofail"),
+        ("nas:/a /m vers=4.1,hard", "vers=4.1,hard"),
+        ("//nas/a /m uid=1000,_netdev 0 0", "uid=1000,_netdev"),
+    ],
+)
+def test_a_line_with_options_in_the_place_of_the_type_is_an_error(line: str, options: str) -> None:
+    message = f"options in the place of the type: '{options}'"
+    assert [str(item) for item in parse_fstab(line)] == [f"/etc/fstab:1: {message}"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["mon1:6789:/ /m ceph name=admin 0 0", "/dev/sda1 /m defaults 0 0", "host:/v /m glusterfs defaults 0 0"],
+)
+def test_lines_of_other_types_stay_foreign(line: str) -> None:
+    assert parse_fstab(line) == ()
+
+
 @pytest.mark.parametrize(
     ("source", "fstype"),
     [
@@ -53,7 +89,7 @@ def test_only_network_entries_are_taken_and_decoded_with_their_type() -> None:
 )
 def test_of_a_source_that_names_a_server_mount_guesses_the_type(source: str, fstype: str | None) -> None:
     found = parse_fstab(f"{source} /m auto rw 0 0\n{source} /n none rw 0 0\n")
-    entry = Request(source, "/m", "rw", "/etc/fstab", 1, fstype=fstype or "", guessed=True)
+    entry = Request(source, "/m", "rw", "/etc/fstab", 1, fstype=fstype or "", named="auto")
     assert found == ((entry,) if fstype else ())
 
 

@@ -65,3 +65,11 @@ def test_a_list_of_another_shape_is_refused(text: str) -> None:
 def test_a_list_of_another_version_says_so() -> None:
     with pytest.raises(ParseError, match=r"its schema is 'nfstuned\.installed/2'"):
         parse_installed('{"schema": "nfstuned.installed/2"}', "list")
+
+
+@pytest.mark.parametrize("value", ["[" * 100_000, "[" * 900 + "]" * 900])
+def test_a_list_that_is_nested_deep_is_refused_in_plain_words(value: str) -> None:
+    for text in (value, f'{{"schema": "nfstuned.installed/1", "files": {{"a": {value}}}, "folders": []}}'):
+        with pytest.raises(ParseError) as raised:
+            parse_installed(text, "list")
+        assert "recursion" not in str(raised.value)

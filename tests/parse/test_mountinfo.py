@@ -124,6 +124,29 @@ def test_escapes_are_decoded_in_every_text() -> None:
     )
 
 
+def test_an_escape_that_is_no_byte_of_a_name_stays_as_it_is() -> None:
+    mount = only(r"1 2 0:3 / /m\000n\400 rw - nfs s:/a\777 rw")
+    assert isinstance(mount, Mount)
+    assert (mount.point, mount.source) == (r"/m\000n\400", r"s:/a\777")
+
+
+# cifs_show_options before Linux 4.3 prints names as they are
+def test_an_option_of_smb_may_have_blanks() -> None:
+    text = "1 2 0:3 / /m rw shared:1 - cifs //nas/a rw,vers=3.0,username=Jo Doe - x,domain=THE OFFICE,seal\n"
+    (mount,) = parse_mountinfo(text, family=SMB)
+    assert isinstance(mount, Mount)
+    assert (mount.point, mount.source) == ("/m", "//nas/a")
+    assert mount.options.pairs == (
+        ("rw", None),
+        ("vers", "3.0"),
+        ("username", "Jo Doe - x"),
+        ("domain", "THE OFFICE"),
+        ("seal", None),
+    )
+    (node,) = parse_nodes(text)
+    assert (node.fstype, node.source, node.options.split(",")[-1]) == ("cifs", "//nas/a", "seal")
+
+
 def test_any_number_of_optional_fields_is_fine() -> None:
     none = only("1 2 0:3 / /m rw - nfs s:/ rw")
     assert only("1 2 0:3 / /m rw shared:1 master:2 propagate_from:3 unbindable - nfs s:/ rw") == none

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import ByteCounters, Mount, MountStats, OpCounters, Transport
 from nfstuned.parse.proc.mountinfo import parse_mountinfo
-from nfstuned.parse.proc.mountstats import parse_mountstats
+from nfstuned.parse.proc.mountstats import parse_mountstats, parse_transports
 from tests.parse.conftest import DATA, Captured
-from tests.parse.damage import any_text, damaged, tokens_damaged
+from tests.parse.damage import any_text, damaged, names_go_on, tokens_damaged
 
 REAL = (DATA / "6.12" / "mountstats").read_text()
 HEADER = "device s:/a mounted on /m with fstype nfs4 statvers=1.1"
@@ -138,6 +138,22 @@ def test_times_that_went_negative_are_negative() -> None:
     assert read.transmissions < read.ops
 
 
+def test_what_only_rdma_counts_has_names() -> None:
+    """Earlier kernels print fewer; the order never changed."""
+    line = "\txprt:\trdma 0 1 2 3 4 5 6 7 8 9 " + " ".join(str(10 + number) for number in range(17))
+    (rdma,) = parse_transports(line.encode())
+    assert (rdma.rdma["read chunks"], rdma.rdma["failed marshals"], rdma.rdma["waits for a send"]) == (
+        10,
+        18,
+        26,
+    )
+    (older,) = parse_transports(line.partition(" 24 ")[0].encode())
+    assert older.rdma["allocated regions"] == 23
+    assert "waits for a send" not in older.rdma
+    (tcp,) = parse_transports(b"\txprt:\ttcp 1 1 2 3 4 5 6 7 8 9 10 11 12 13")
+    assert tcp.rdma == {}
+
+
 # net/sunrpc/xprtsock.c, xs_{tcp,udp,local}_print_stats; the short forms are those of statvers 1.0
 @pytest.mark.parametrize(
     ("columns", "expected"),
@@ -190,7 +206,10 @@ def test_a_servers_own_name_is_read_whatever_it_holds(names: str, implementation
 
 def test_lines_after_a_name_of_many_lines_keep_their_numbers() -> None:
     text = stanza("\timpl_id:\tname='a\nb\nc',domain='d',date='0,0'", "\tbytes:\t1 2")
-    assert error(text) == "/proc/self/mountstats:5: bytes has 2 numbers, at least 8 expected: '1 2'"
+    assert (
+        str(parse_mountstats(text)[1])
+        == "/proc/self/mountstats:5: bytes has 2 numbers, at least 8 expected: '1 2'"
+    )
 
 
 def test_a_name_without_an_end_is_passed_over() -> None:
@@ -237,13 +256,48 @@ def test_a_name_without_an_end_is_passed_over() -> None:
         ),
     ],
 )
-def test_a_damaged_line_costs_its_own_mount_only(line: str, message: str) -> None:
+def test_a_damaged_line_costs_itself_only(line: str, message: str) -> None:
     good = stanza("\tage:\t1", BYTES)
-    before, damage, after = parse_mountstats(good + stanza("\tage:\t1", line) + good)
+    before, kept, damage, after = parse_mountstats(good + stanza("\tage:\t1", line) + good)
     assert before == after == only(good)
+    assert kept == only(stanza("\tage:\t1"))
     assert isinstance(damage, ParseError)
     number, _, rest = message.partition(":")
     assert str(damage) == f"/proc/self/mountstats:{int(number) + 4}:{rest}"
+
+
+def test_beside_a_damaged_line_the_others_are_read() -> None:
+    xprt = "\txprt:\ttcp 829 1 2 3 4 5 6 7 8 9 10 11 12"
+    lines = BYTES, xprt, OPS, "\tREAD: 1 2 3 4 5 6 7 8", "\tWRITE: 1 x", "\tNULL: 1 2 3 4 5 6 7 8"
+    kept, damage = parse_mountstats(stanza("\tage:\t1", *lines))
+    assert isinstance(kept, MountStats)
+    assert (kept.age_s, kept.bytes, len(kept.transports)) == (1, ByteCounters(1, 2, 3, 4, 5, 6, 7, 8), 1)
+    assert list(kept.ops) == ["READ", "NULL"]
+    assert str(damage) == "/proc/self/mountstats:7: WRITE holds something that is not a number: '1 x'"
+
+
+def test_of_connections_all_are_known_or_none() -> None:
+    good = "\txprt:\ttcp 829 1 2 3 4 5 6 7 8 9 10 11 12"
+    kept, damage = parse_mountstats(stanza(good, good.replace("829", "?"), good, BYTES))
+    assert isinstance(kept, MountStats)
+    assert (kept.transports, kept.bytes) == ((), ByteCounters(1, 2, 3, 4, 5, 6, 7, 8))
+    assert isinstance(damage, ParseError)
+
+
+def test_of_very_many_damaged_lines_the_first_are_told() -> None:
+    kept, *damage = parse_mountstats(stanza(OPS, *(f"\tOP{n}: x" for n in range(20))))
+    assert isinstance(kept, MountStats)
+    assert [str(error).partition(" ")[0] for error in damage] == [
+        f"/proc/self/mountstats:{line}:" for line in range(3, 12)
+    ]
+    assert str(damage[-1]).endswith(": 12 lines more of this mount cannot be read")
+
+
+# as a file looks that somebody copied from a terminal, or out of a page
+@pytest.mark.parametrize("blank", ["", " ", "        "])
+def test_a_file_without_tabs_says_the_same(captured: Captured, blank: str) -> None:
+    text = captured("mountstats")
+    assert parse_mountstats(text.replace("\t", blank)) == parse_mountstats(text)
 
 
 def test_a_column_that_no_kernel_has_yet_may_have_a_sign() -> None:
@@ -286,8 +340,7 @@ def test_mounts_beside_a_damaged_one_survive(data: st.DataObject) -> None:
     ]
     at = data.draw(st.integers(0, len(stanzas) - 1))
     bad = data.draw(st.one_of(damaged(stanzas[at]), tokens_damaged(stanzas[at]))).rstrip("\n") + "\n\n"
-    # a server's name may hold anything, so one that does not end would go on; the kernel writes stanzas whole
-    assume("\timpl_id:\tname='" not in bad or ",date='0,0'\n" in bad)
+    assume(not names_go_on(bad))
     text = "".join([*stanzas[:at], bad, *stanzas[at + 1 :]])
     good = [entry for part in (*stanzas[:at], *stanzas[at + 1 :]) for entry in parse_mountstats(part)]
     assert [entry for entry in parse_mountstats(text) if entry in good] == good

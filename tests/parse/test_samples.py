@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -99,6 +100,15 @@ def test_what_was_sent_to_the_journal_comes_back_as_it_was(sample: Sample) -> No
     assert parse_entry(decoded, "journal") == sample
 
 
+@given(SAMPLES)
+def test_an_entry_s_operations_and_kinds_are_the_json_of_the_file(sample: Sample) -> None:
+    op = OpRate(1.0, None, None, None, 0.0, None)
+    strange = replace(sample, ops=MappingProxyType({**sample.ops, 'a"\\\udcff None': op}))
+    fields = to_fields(strange)
+    for name in ("ops", "kinds", "mount_points"):
+        assert json.loads(str(fields[name])) == json.loads(json.dumps(to_json(strange)))[name]
+
+
 @given(SAMPLES, st.data())
 def test_a_line_cut_off_anywhere_is_a_problem_with_its_place(sample: Sample, data: st.DataObject) -> None:
     line = to_line(sample)[:-1]
@@ -138,6 +148,7 @@ def test_a_damaged_field_of_an_entry_never_raises(name: str, value: bytes) -> No
         (b'{"schema": "nfstuned.sample/2"}', "schema is 'nfstuned.sample/2', expected nfstuned.sample/1"),
         (b'{"a": "\xff"}', "not UTF-8: "),
         (b"[" * 100_000, "nested too deep: "),
+        (b'{"time": ' + b"1" * 5000 + b"}", "a number has too many digits"),
         (damaged(lambda d: d.pop("time")), "time is not a number: missing"),
         (damaged(lambda d: d.update(read_bytes_per_s="8")), "read_bytes_per_s is not a number: '8'"),
         (damaged(lambda d: d.update(interval_s=-1)), "interval_s is not a number from 0 to 1e+10: -1.0"),

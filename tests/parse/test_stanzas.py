@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import re
 import tracemalloc
+from dataclasses import replace
 
 import pytest
 
-from nfstuned.model.kernel import MountStats, Stanza
-from nfstuned.parse.proc.mountstats import parse_mountstats
+from nfstuned.model.kernel import MountStats, Nfsv4State, Stanza
+from nfstuned.parse.proc.mountstats import parse_mountstats, parse_nfsv4, parse_transports
 from nfstuned.parse.proc.stanzas import cut_mountstats, cut_parts
 from tests.parse.conftest import DATA, Captured
+from tests.parse.damage import LONGEST_NAMES
 
 REAL = (DATA / "6.12" / "mountstats").read_bytes()
 HEADER = "device s:/a mounted on /m with fstype nfs4 statvers=1.1"
@@ -24,6 +27,11 @@ def only(text: str) -> Stanza:
     return found
 
 
+def bare(stanzas: tuple[Stanza, ...]) -> list[Stanza]:
+    """Take the line breaks around the lines of connections away: they say nothing."""
+    return [one._replace(transports=one.transports.strip(b"\n")) for one in stanzas]
+
+
 def test_a_real_file_is_cut_into_the_mounts_that_its_parser_finds(captured: Captured) -> None:
     text = captured("mountstats")
     parsed = [entry for entry in parse_mountstats(text) if isinstance(entry, MountStats)]
@@ -32,6 +40,41 @@ def test_a_real_file_is_cut_into_the_mounts_that_its_parser_finds(captured: Capt
         (one.source, one.point, one.age_s, one.whole) for one in parsed
     ]
     assert all(one.whole and one.totals and one.transports and one.operations for one in cut)
+
+
+@pytest.mark.parametrize("blank", ["", " ", "        "])
+def test_a_file_without_tabs_is_cut_at_the_same_places(captured: Captured, blank: str) -> None:
+    text = captured("mountstats").encode("utf-8", "surrogateescape")
+    known, bare_ones = cut_mountstats(text), cut_mountstats(text.replace(b"\t", blank.encode()))
+    for usual, bare_one in zip(known, bare_ones, strict=True):
+        assert bare_one[:4] == usual[:4]
+        assert parse_transports(bare_one.transports) == parse_transports(usual.transports)
+        assert bare_one.operations == usual.operations.replace(b"\t", blank.encode())
+        assert bare_one.whole
+
+
+def test_the_lease_and_the_cache_are_the_same_from_a_usual_stanza_and_from_any_other(
+    captured: Captured,
+) -> None:
+    text = captured("mountstats").encode("utf-8", "surrogateescape").replace(b",vers=3", b",fsc,vers=3")
+    usual, bare_ones = cut_mountstats(text), cut_mountstats(text.replace(b"\t", b""))
+    assert [(one.nfsv4, one.cached) for one in usual] == [(one.nfsv4, one.cached) for one in bare_ones]
+    leases = [parse_nfsv4(one.nfsv4) for one in usual if one.nfsv4 is not None]
+    assert set(leases) == {Nfsv4State(90, 0, None)}
+    assert {one.nfsv4 is None for one in usual} == {one.cached for one in usual} == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        (b"pnfs=LAYOUT_FLEX_FILES,lease_time=60,lease_expired=7", Nfsv4State(60, 7, "LAYOUT_FLEX_FILES")),
+        (b"pnfs=,lease_time=,lease_expired=-1", Nfsv4State(None, None, None)),
+        (b"", Nfsv4State(None, None, None)),
+        (b"lease_time=" + b"9" * 5000, Nfsv4State(None, None, None)),
+    ],
+)
+def test_what_a_line_does_not_say_of_the_lease_is_not_known(text: bytes, state: Nfsv4State) -> None:
+    assert parse_nfsv4(text) == state
 
 
 def test_the_sections_are_the_files_own_text() -> None:
@@ -111,6 +154,61 @@ def test_a_mount_in_a_servers_name_is_none_where_the_name_ends_in_another_part()
     assert [found.age_s for found in whole] == [7, 8, 8]
     for end in range(len(text)):
         assert cut_parts([text[:end], text[end:]]) == whole
+
+
+FORGED = (
+    b"\tcaps:\tcaps=0x1\n\tbytes:\t9 9 9 9 9 9 9 9 \n\tRPC iostats version: 1.1  p/v: 100003/4 (nfs)\n"
+    b"\tper-op statistics\n\t        READ: 9 9 9 9 9 9 9 9 9\n\n"
+    b"device 10.10.10.10:/ mounted on /mnt/4 with fstype nfs4 statvers=1.1\n\topts:\trw\n\tage:\t9\n"
+    b"\timpl_id:\tname='NetApp Release 9.13.1',domain='netapp.com',date='0,0'\n"
+    b"\tcaps:\tcaps=0x1\n\tbytes:\t9 9 9 9 9 9 9 9 \n"
+)
+"""The rest of a mount, and another mount that the host really has."""
+END = b"',domain='d',date='0,0'\n"
+HOSTILE = {
+    "an end": (b"n',domain='d',date='0,0'", b"d"),
+    "a stanza in the name": (b"n" + END + FORGED, b"d"),
+    "a stanza in the domain": (b"n", b"d',date='0,0'\n" + FORGED),
+    "a stanza in either": (b"n" + END + FORGED, b"d',date='0,0'\n" + FORGED),
+    "a stanza that is whole": (b"n" + END + FORGED + b"\tper-op statistics\n\n", b""),
+    "a header behind the end": (
+        b"n" + END + b"\ndevice 10.10.10.10:/ mounted on /mnt/4 with fstype nfs4\n",
+        b"",
+    ),
+    "the longest": ((b"n" + END + FORGED).ljust(1024, b"n"), b"d".rjust(1024, b"'")),
+    "the longest of ends": ((END * 50)[:1024], (END * 50)[:1024]),
+    "bytes that are no UTF-8": (b"\xff\xc3\n" + END + b"\xfe", b"\x80"),
+    "lines and quotes": (b"'\n'\n\n'\tage:\t9\n", b"''\n"),
+}
+
+
+@pytest.mark.parametrize("names", HOSTILE.values(), ids=HOSTILE)
+def test_no_name_of_a_server_says_anything_of_another_mount(names: tuple[bytes, bytes]) -> None:
+    name, domain = names
+    assert max(map(len, names)) <= 1024
+    real = b"name='',domain='',date='0,0'"
+    where = REAL.index(b"\timpl_id:\t", REAL.index(b" on /mnt/2 ")) + len(b"\timpl_id:\t")
+    assert REAL.startswith(real, where)
+    text = REAL[:where] + b"name='%b',domain='%b',date='%d,999999999'" % (name, domain, 2**64 - 1)
+    text += REAL[where + len(real) :]
+    honest = cut_mountstats(REAL)
+    assert bare(cut_mountstats(text)) == bare(cut_mountstats(text, honest)) == bare(honest)
+    for end in range(where - 300, where + 3000, 7):
+        assert bare(cut_parts([text[:end], text[end:]])) == bare(honest)
+    parsed = [entry for entry in parse_mountstats(text) if isinstance(entry, MountStats)]
+    (named,) = (entry for entry in parsed if entry.implementation)
+    assert named.point == "/mnt/2"
+    assert [replace(entry, implementation=None) for entry in parsed] == list(parse_mountstats(REAL))
+
+
+def test_a_mount_as_kernels_print_it_is_longer_than_the_names_of_a_server_can_reach() -> None:
+    for folder in DATA.iterdir():
+        if (folder / "mountstats").exists():
+            text = (folder / "mountstats").read_bytes()
+            starts = [match.end() for match in re.finditer(rb"\n\timpl_id:\t", text)]
+            assert starts
+            ends = [text.find(b"\n\n", start) for start in starts]
+            assert min(end - start for start, end in zip(starts, ends, strict=True)) > LONGEST_NAMES
 
 
 def test_no_more_of_a_file_is_kept_than_the_mount_that_is_not_complete() -> None:

@@ -8,9 +8,12 @@ from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Switch
+from nfstuned.model.stalls import Request
 from nfstuned.parse.proc.sunrpc import (
     entry_device,
     parse_address,
+    parse_endpoint,
+    parse_requests,
     parse_switch_info,
     parse_transport_info,
     parse_transport_name,
@@ -104,3 +107,52 @@ def test_nothing_but_parse_errors_comes_out(text: str) -> None:
             parse(text, "f")
     parse_address(text)
     entry_device(text)
+
+
+TASKS_510 = (
+    "  154 5281      0 0x2 0x964d86ef      207 nfs41_sequence_ops [nfsv4] nfsv4 SEQUENCE a:call_bind "
+    "[sunrpc] q:delayq\n"
+    "  104 c881      0 0x7 0x660745a    12515 nfs4_close_ops [nfsv4] nfsv4 CLOSE a:call_status [sunrpc] "
+    "q:xprt_pending\n"
+)
+"""Of Linux 5.10 beside a server that was stopped."""
+TASKS_73 = (
+    "   37 c805      0 0x7 0xd90ecb7b    11260 nfs_pgio_common_ops [nfs] nfsv4 WRITE a:call_status [sunrpc] "
+    "q:xprt_pending\nclnt[10.10.10.10:2049] RPC tasks[1]\n"
+)
+"""Of Linux 7.3 beside a server whose packets were dropped."""
+
+
+def test_real_tasks_are_requests_with_their_identity() -> None:
+    assert list(parse_requests(TASKS_510, 2, "f")) == [
+        (Request(2, 154, 0x964D86EF, "SEQUENCE"), 4),
+        (Request(2, 104, 0x0660745A, "CLOSE"), 4),
+    ]
+    assert list(parse_requests(TASKS_73, 7, "f")) == [(Request(7, 37, 0xD90ECB7B, "WRITE"), 4)]
+
+
+def test_a_task_without_an_xid_waits_for_no_answer() -> None:
+    waits = (
+        "    9 c881      0 0x7 0x0      207 nfs4_open_ops [nfsv4] nfsv4 OPEN a:call_reserve [sunrpc] q:none\n"
+    )
+    assert list(parse_requests(waits, 2, "f")) == []
+
+
+@pytest.mark.parametrize("program", ["nlockmgrv4 LOCK", "nfs4_cbv1 CB_COMPOUND", "rpcbindv2 GETPORT"])
+def test_what_is_not_of_a_mount_is_left_out(program: str) -> None:
+    line = f"    9 c881      0 0x7 0x1      207 0xffffffffc0a01020 {program} a:call_status [sunrpc] q:none\n"
+    assert list(parse_requests(line, 2, "f")) == []
+    acl = line.replace(program, "nfsaclv3 GETACL")
+    assert list(parse_requests(acl, 2, "f")) == [(Request(2, 9, 1, "GETACL"), 3)]
+
+
+@given(damaged(TASKS_510 + TASKS_73) | any_text)
+def test_damaged_tasks_are_told_or_understood(text: str) -> None:
+    with suppress(ParseError):
+        assert all(request.xid and request.operation for request, _ in parse_requests(text, 1, "f"))
+
+
+def test_a_transport_says_which_server_it_leads_to() -> None:
+    assert parse_endpoint("netid: tcp\naddr:  10.10.10.10\nport:  2049\nstate: 0x12\n") == "10.10.10.10:2049"
+    assert parse_endpoint("netid: tcp6\naddr:  fe80::1\nport:  2049\n") == "[fe80::1]:2049"
+    assert not parse_endpoint("")

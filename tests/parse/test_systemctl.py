@@ -42,3 +42,11 @@ def test_what_a_unit_would_do_beside_is_said() -> None:
     states = parse_units(TEXT)
     assert states["srv-vol1.mount"].against == ""
     assert "LazyUnmount=yes" in states["mnt-a\\x20b.mount"].against
+
+
+def test_a_condition_counts_once_it_was_judged() -> None:
+    text = "Id=a.mount\nLoadState=loaded\nConditionResult=no\nConditionTimestampMonotonic={}\n"
+    assert parse_units(text.format(0))["a.mount"].condition
+    assert not parse_units(text.format(4711))["a.mount"].condition
+    assert not parse_units(text.format(0))["a.mount"].job
+    assert parse_units(text.format(0) + "Job=12 /org/freedesktop/systemd1/job/12\n")["a.mount"].job

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Tunnel
-from nfstuned.parse.etc.tunnel import parse_stunnel
+from nfstuned.parse.etc.tunnel import parse_mountmap, parse_stunnel
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
 REAL = """\
@@ -75,3 +76,25 @@ def test_any_text_is_a_list_of_tunnels(text: str) -> None:
         assert 0 < port <= 65535
         assert 0 < host_port <= 65535
         assert host
+
+
+def test_a_list_of_aznfs_has_a_name_and_two_addresses_on_each_line() -> None:
+    text = "sa1.blob.core.windows.net 10.161.100.100 52.1.2.3\n\nsa2 192.168.100.100 10.0.0.4 1a2b3c\n"
+    assert parse_mountmap(text, "/m", "azure-blob") == (
+        Tunnel(0, "sa1.blob.core.windows.net", 0, "azure-blob", "/m", "10.161.100.100", "52.1.2.3"),
+        Tunnel(0, "sa2", 0, "azure-blob", "/m", "192.168.100.100", "10.0.0.4"),
+    )
+
+
+@pytest.mark.parametrize("line", ["sa1", "sa1 10.161.100.100", "sa1 10.161.100 52.1.2.3", "sa1 a b"])
+def test_a_line_that_is_none_of_these_is_told_and_the_others_count(line: str) -> None:
+    wrong, right = parse_mountmap(f"{line}\nsa2 10.161.100.101 52.1.2.4\n", "/m", "azure-blob")
+    assert isinstance(wrong, ParseError)
+    assert (wrong.file, wrong.line) == ("/m", 1)
+    assert isinstance(right, Tunnel)
+
+
+@given(any_text)
+def test_any_list_of_aznfs_is_taken_or_told(text: str) -> None:
+    for row in parse_mountmap(text, "/m", "azure-blob"):
+        assert isinstance(row, (Tunnel, ParseError))

@@ -6,8 +6,9 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from nfstuned.core.mounts.options import is_v3
 from nfstuned.core.rules.nfs2_connections import SESSION_SLOTS, SLOT_TABLE, crowd
-from nfstuned.core.rules.parameters import lasting, new_file
+from nfstuned.core.rules.remedies import lasting, new_file
 from nfstuned.core.udev.mask import is_default, set_by_administrator
 from nfstuned.model.change import Change, ChangeKind, ImageService, Wanted
 from nfstuned.model.facts import Facts
@@ -15,6 +16,7 @@ from nfstuned.model.files import Content, Link, Placement, Step
 from nfstuned.model.masks import BAKED, NFS_RULES
 from nfstuned.model.mounts import Result
 from nfstuned.model.requests import UnitSetting
+from nfstuned.model.system import IDENTITY_UNIT
 from nfstuned.parse.etc.installed import encoded
 from nfstuned.parse.etc.nfsmount import PERSISTED
 from nfstuned.parse.etc.units import parse_unit
@@ -49,6 +51,13 @@ _KNOWN = (
 )
 _BY_HAND = "without the service, say nconnect={} in the options of its mounts where the endpoint is private"
 _PASSED = "nothing asks for it any more"
+_CLIENT, _OWN = "NFSv4 client", "an identity of its own"
+_FOLDER_OF_IDENTITY = "multi-user.target.wants"
+_AT_BOOT = "clones of one name are one client to a server; each gives itself an identifier at boot"
+_WITHOUT_PACKAGE = "the unit that does so"
+_ONE_MACHINE_ID = (
+    "the image has a machine id, which all of its clones would share: empty its /etc/machine-id, bake again"
+)
 _REMOVED, _RESTORED = "removed", "as before"
 
 
@@ -68,11 +77,13 @@ def wanted_service(service: ImageService) -> Wanted:
         return _refused(
             ChangeKind.SERVICE, SERVICE, _NO_TARGET.format("/" + service.path), "disabled", "enabled"
         )
-    changes = tuple(
-        Change(ChangeKind.SERVICE, SERVICE, "disabled", "enabled", Result.PLANNED, _by(path), "/" + path)
-        for path in links
-    )
-    return Wanted(changes, links)
+    changes = []
+    for path in links:
+        reason = f"as its [Install] section says: {path.split('/')[-2]}"
+        changes.append(
+            Change(ChangeKind.SERVICE, SERVICE, "disabled", "enabled", Result.PLANNED, reason, "/" + path)
+        )
+    return Wanted(tuple(changes), links)
 
 
 def wanted_rule(text: bytes, *, has_awk: bool, linked: bool, starts: bool) -> Wanted:
@@ -107,7 +118,7 @@ def wanted_parameters(facts: Facts) -> Wanted:
     """Return the files that give mounts of Azure NetApp Files the slots that it names.
 
     No profile has a key for them: the numbers are those of the rules NFS210 and NFS211, which count for what
-    has the profile azure-netapp-files or one that inherits from it.
+    has the profile azure-netapp-files or a profile that inherits from it.
     """
     changes: list[Change] = []
     contents: dict[str, Content] = {}
@@ -132,6 +143,29 @@ def wanted_parameters(facts: Facts) -> Wanted:
             change = replace(change, place=file, result=Result.PLANNED, reason=reason)
         changes.append(change)
     return Wanted(tuple(changes), contents)
+
+
+def wanted_identity(facts: Facts, unit: ImageService, text: bytes) -> Wanted:
+    """Return what gives the NFSv4 client of each clone an identity of its own: the unit, and its link.
+
+    Nothing where no NFSv4 is mounted, the clones get names of their own, or somebody has masked the unit.
+    """
+    client = facts.system.client
+    mounts_v4 = any(not is_v3(target.fstype, target.options) for target in facts.nfs)
+    if not mounts_v4 or not client.shared_by_clones or unit.unit.enabled or unit.unit.masked:
+        return Wanted()
+    if client.machine_id:
+        change = Change(ChangeKind.IDENTITY, _CLIENT, None, _OWN, Result.SKIPPED, _ONE_MACHINE_ID)
+        return Wanted((change,))
+    place = f"{UNITS}/{_FOLDER_OF_IDENTITY}/{IDENTITY_UNIT}"
+    change = Change(ChangeKind.IDENTITY, _CLIENT, None, _OWN, Result.PLANNED, _AT_BOOT, "/" + place)
+    if unit.path:
+        return Wanted((change,), {place: Link("/" + unit.path)})
+    file = f"{UNITS}/{IDENTITY_UNIT}"
+    return Wanted(
+        (change, replace(change, target=IDENTITY_UNIT, reason=_WITHOUT_PACKAGE, place="/" + file)),
+        {place: Link("/" + file), file: text},
+    )
 
 
 def wanted_sections(
@@ -182,8 +216,8 @@ def together(parts: Iterable[Wanted]) -> Wanted:
 def settled(wanted: Wanted, steps: Sequence[Placement], result: Result) -> tuple[Change, ...]:
     """Return what comes of each change, given what becomes of its file; `result` is that of what is done."""
     by_path = {f"/{step.path}": step for step in steps}
-    said = {change.place for change in wanted.changes if change.result is Result.FAILED}
-    others = [step for step in steps if step.path not in wanted.contents and f"/{step.path}" not in said]
+    failed = {change.place for change in wanted.changes if change.result is Result.FAILED}
+    others = [step for step in steps if step.path not in wanted.contents and f"/{step.path}" not in failed]
     return (
         *_of_wishes(wanted, by_path, result),
         *(_gone(other, _REMOVED, result, _PASSED) for other in others if other.step is Step.REMOVE),
@@ -230,19 +264,15 @@ def _gone(placement: Placement, new: str | None, result: Result, reason: str) ->
 
 def _install(service: ImageService) -> Iterator[str]:
     """Yield the folders in which a link starts the service; an empty value takes back those before it."""
-    found: dict[str, list[str]] = {name: [] for name in _FOLDERS}
+    known: dict[str, list[str]] = {name: [] for name in _FOLDERS}
     for item in parse_unit(service.text, "/" + service.path):
-        if isinstance(item, UnitSetting) and item.section == "Install" and item.name in found:
+        if isinstance(item, UnitSetting) and item.section == "Install" and item.name in known:
             names = item.value.split()
-            found[item.name] = [*found[item.name], *names] if names else []
-    for name, targets in found.items():
+            known[item.name] = [*known[item.name], *names] if names else []
+    for name, targets in known.items():
         yield from dict.fromkeys(
             f"{target}{_FOLDERS[name]}" for target in targets if _TARGET.fullmatch(target)
         )
-
-
-def _by(path: str) -> str:
-    return f"as its [Install] section says: {path.split('/')[-2]}"
 
 
 def _section(name: str, numbers: tuple[str | int | None, ...], result: Result, reason: str) -> Change:

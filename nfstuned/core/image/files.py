@@ -17,37 +17,35 @@ def plan_files(
 ) -> tuple[Placement, ...]:
     """Return what becomes of each wanted file, and of those that `command` wrote before and nobody wants now.
 
-    `found` has the digest of each file by its path; it is None where there is nothing, and "" for what is
-    neither a regular file nor a link.
+    `digests` has that of each file by its path; it is None where there is nothing, and "" for what is neither
+    a regular file nor a link.
     """
     steps = []
     for path, content in wanted.items():
-        placement = _wish(path, digest(content), digests.get(path), known)
-        steps.append(Placement(placement.path, placement.step, placement.reason.format(command)))
+        now, ours = digests.get(path), known.digests.get(path, ())
+        if now == digest(content):
+            steps.append(Placement(path, Step.SAME))
+        elif now is None or now in ours:
+            steps.append(Placement(path, Step.WRITE))
+        else:
+            reason = _EDITED if ours else _FOREIGN
+            steps.append(Placement(path, Step.REFUSE, reason.format(command)))
     return (
         *steps,
         *(placement for placement in plan_removal(digests, known, command) if placement.path not in wanted),
     )
 
 
-def plan_removal(found: Mapping[str, str | None], known: Installed, command: str) -> tuple[Placement, ...]:
-    """Return what becomes of each file that was written; of those that are gone there is nothing to say.
+def plan_removal(present: Mapping[str, str | None], known: Installed, command: str) -> tuple[Placement, ...]:
+    """Return what becomes of each file that was written; nothing is said of those that are gone.
 
-    Nor is there of one that a kill kept from being written: it is what it was before.
+    Nor is anything of a file that a kill kept from being written: it is what it was before. `present` has the
+    digest of each file by its path.
     """
     before = {path: digest(encoded(text)) for path, text in known.before.items()}
     left = _LEFT.format(command)
     return tuple(
-        Placement(path, Step.REMOVE) if found[path] in digests else Placement(path, Step.KEEP, left)
+        Placement(path, Step.REMOVE) if present[path] in digests else Placement(path, Step.KEEP, left)
         for path, digests in known.digests.items()
-        if found.get(path) not in {None, before.get(path)}
+        if present.get(path) not in {None, before.get(path)}
     )
-
-
-def _wish(path: str, wanted: str, now: str | None, known: Installed) -> Placement:
-    ours = known.digests.get(path, ())
-    if now == wanted:
-        return Placement(path, Step.SAME)
-    if now is None or now in ours:
-        return Placement(path, Step.WRITE)
-    return Placement(path, Step.REFUSE, _EDITED if ours else _FOREIGN)

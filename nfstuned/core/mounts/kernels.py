@@ -46,11 +46,8 @@ def knows_nconnect(release: KernelRelease, distribution: Distribution | None, ve
         return True
     if distribution.id in _SUSE and distribution.version_id in _SUSE_V3:
         return version is None or version == "3"
-    return distribution.id == "ubuntu" and _numbers(distribution.version_id) >= _UBUNTU
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"[0-9]{1,6}", text))
+    numbers = tuple(int(part) for part in re.findall(r"[0-9]{1,6}", distribution.version_id))
+    return distribution.id == "ubuntu" and numbers >= _UBUNTU
 
 
 _SMALL_READ_AHEAD = (5, 4, 0)

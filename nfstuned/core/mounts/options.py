@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from nfstuned.model.kernel import Options, decimal
+from nfstuned.model.kernel import MountStats, Options, decimal
 
 
 def _names(text: str) -> frozenset[str]:
@@ -71,6 +71,9 @@ SMB_FLAVOURS = frozenset(
         *("none", "krb5", "krb5i", "ntlm", "ntlmi", "ntlmv2", "ntlmv2i", "ntlmssp", "ntlmsspi", "nontlm"),
     }
 )
+WITHOUT_NTLM = (5, 15, 0)
+DROPPED_FLAVOURS = frozenset({"ntlm", "ntlmi"})
+"""What Linux 5.15 took out of cifs_secflavor_tokens ("bad security option", fs/smb/client/fs_context.c)."""
 
 
 Version = tuple[int, int | None]
@@ -138,6 +141,20 @@ def version_text(numbers: Version) -> str:
 def has_kerberos(options: Options) -> bool:
     """Whether options have Kerberos, or a list of flavours in which it is."""
     return "krb5" in (options.get("sec") or "")
+
+
+def carried(shown: Options, stats: MountStats | None) -> int:
+    """Return how many connections carry a live mount's requests: its nconnect, or more that were added.
+
+    `shown` are the options that the kernel shows, `stats` is what mountstats has of the mount, None for
+    nothing. A connection that was added counts once it carried requests. To a mount that was made without
+    nconnect the kernel gives it nothing to carry (rpc_clnt_add_xprt alone sets round-robin, and add_xprt of
+    sysfs does not call it). Those of max_connect lead to other addresses, and are not counted.
+    """
+    number = shown.number("nconnect") or 1
+    if number == 1 or stats is None or "max_connect" in shown:
+        return number
+    return max(number, sum(1 for transport in stats.transports if transport.receives))
 
 
 def cache_times(options: Options) -> dict[str, int]:

@@ -9,14 +9,14 @@ before try_mount, whose options store_mount_options writes down.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from nfstuned.core.mounts.options import aznfs_version
 from nfstuned.model.kernel import Mount, Options
-from nfstuned.model.mounts import Request
+from nfstuned.model.mounts import UTAB, Request, Tunnel
 from nfstuned.model.requests import Asked, Setting
-from nfstuned.parse.etc.fstab import FILE as UTAB
 from nfstuned.parse.etc.fstab import SMB
 from nfstuned.parse.fields import clean_path
 from nfstuned.parse.options import parse_options
@@ -41,8 +41,11 @@ _DEEPEST = 8
 class Intents:
     """All that is asked for on a host: what mounts were made with, and what their files say."""
 
-    def __init__(self, requests: Sequence[Request], settings: Sequence[Setting]) -> None:
-        self._settings = effective(settings)
+    def __init__(
+        self, requests: Sequence[Request], settings: Sequence[Setting], tunnels: Sequence[Tunnel] = ()
+    ) -> None:
+        self._names = {tunnel.stands_in: tunnel.host for tunnel in tunnels if tunnel.stands_in is not None}
+        self._settings = _Settings(effective(settings))
         self._places: dict[tuple[str, str], list[Request]] = {}
         self._wildcards = [request for request in requests if request.wildcard]
         for request in requests:
@@ -57,7 +60,7 @@ class Intents:
         does not know. Of several rows in utab the last counts: it is the mount on top. Where another file
         asks for the same, that file is named instead of utab.
         """
-        mine = self._places.get(_place(mount.source, mount.point), [])
+        mine = self._mine(mount)
         actual = next((request for request in reversed(mine) if request.file == UTAB), None)
         planned = self.planned(mount)
         if actual is None:
@@ -69,13 +72,24 @@ class Intents:
 
     def planned(self, mount: Mount) -> Request | None:
         """Return the line of fstab, a unit or a map that asks for a live mount; None when none does."""
-        mine = self._places.get(_place(mount.source, mount.point), [])
+        mine = self._mine(mount)
         return next((request for request in mine if request.file != UTAB), None) or self._wild(mount)
+
+    def _mine(self, mount: Mount) -> list[Request]:
+        """Return what asks for a live mount: by its source, or by the name for which AZNFS put an address."""
+        shown = self._places.get(_place(mount.source, mount.point), [])
+        host, _, export = mount.source.partition(":")
+        named = self._names.get(host)
+        return shown + self._places.get(_place(f"{named}:{export}", mount.point), []) if named else shown
 
     def coming(self, mount: Mount) -> tuple[Asked, ...]:
         """Return the options that a live mount asks for when it is made again, as far as files say that."""
         by_hand = Request(mount.source, mount.point, "", "", fstype=mount.fstype)
         return _merged(self.planned(mount) or by_hand, self._settings)
+
+    def asked(self, request: Request) -> tuple[Asked, ...]:
+        """Return the options with which a line asks for its mount, with what nfsmount.conf adds to them."""
+        return _merged(request, self._settings)
 
     def _wild(self, mount: Mount) -> Request | None:
         claims = (claim(request, mount.source, mount.point) for request in self._wildcards)
@@ -88,7 +102,7 @@ def requested(request: Request, settings: Sequence[Setting]) -> tuple[Asked, ...
     The request's own options come first; then the sections of its mount point, of its server and of all
     mounts each fill in what is absent.
     """
-    return _merged(request, effective(settings))
+    return _merged(request, _Settings(effective(settings)))
 
 
 def as_option(name: str, value: str) -> str:
@@ -109,6 +123,12 @@ def find(asked: Sequence[Asked], name: str) -> Asked | None:
     return next((option for option in reversed(asked) if option.name == name), None)
 
 
+def is_global(asked: Asked, settings: Iterable[Setting]) -> bool:
+    """Return whether nfsmount.conf asks for an option in all mounts, whosever the server is."""
+    place = (asked.file, asked.line)
+    return any(setting.section == GLOBAL and (setting.file, setting.line) == place for setting in settings)
+
+
 def mounted_source(request: Request) -> str:
     """Return the source that the kernel will show: mount.aznfs mounts its tunnel's end on this host.
 
@@ -126,14 +146,31 @@ def wants_tunnel(request: Request) -> bool:
 
 
 def effective(settings: Sequence[Setting]) -> tuple[Setting, ...]:
-    """Return the settings that later ones did not replace, the last first (conf_set_now)."""
-    kept: list[Setting] = []
-    for setting in settings:
-        replaced = next((known for known in kept if _replaces(setting, known)), None)
+    """Return the settings that later ones did not replace, the last first (conf_set_now).
+
+    conf_remove_now takes a single one away, the last: without an argument of any section of the name, and
+    before nfs-utils 2.8.3 with one, too.
+    """
+    kept: dict[int, Setting] = {}
+    alike: defaultdict[tuple[str, str], dict[int, None]] = defaultdict(dict)
+    """The places of settings of the same section and name."""
+    same: defaultdict[tuple[str, str, str | None], list[int]] = defaultdict(list)
+    """The places of those with the same argument, too, also of such as were replaced."""
+    for place, setting in enumerate(settings):
+        key = (setting.section, setting.name.lower())
+        rivals, own = alike[key], same[(*key, _lower(setting.argument))]
+        if setting.alone or setting.argument is None:
+            replaced = next(reversed(rivals), None)
+        else:
+            while own and own[-1] not in rivals:
+                own.pop()
+            replaced = own.pop() if own else None
         if replaced is not None:
-            kept.remove(replaced)
-        kept.insert(0, setting)
-    return tuple(kept)
+            del kept[replaced], rivals[replaced]
+        kept[place] = setting
+        rivals[place] = None
+        own.append(place)
+    return tuple(reversed(kept.values()))
 
 
 def claim(request: Request, source: str, point: str) -> Request | None:
@@ -153,40 +190,75 @@ def claim(request: Request, source: str, point: str) -> Request | None:
     return request if _place(mounted_source(request), request.point) == _place(source, point) else None
 
 
+class _Settings:
+    """Settings that count, the last first, by what mount.nfs looks them up by."""
+
+    def __init__(self, settings: Iterable[Setting]) -> None:
+        self._sections: defaultdict[tuple[str, str | None], list[Setting]] = defaultdict(list)
+        self._all: defaultdict[str, list[Setting]] = defaultdict(list)
+        self._first: dict[tuple[str, str | None, str], Setting] = {}
+        for setting in settings:
+            argument = _lower(setting.argument)
+            self._all[setting.section].append(setting)
+            self._sections[setting.section, argument].append(setting)
+            self._first.setdefault((setting.section, argument, setting.name.lower()), setting)
+
+    def of(self, section: str, argument: str | None) -> Sequence[Setting]:
+        """Return the settings of a section; without an argument those of all that have the name."""
+        if argument is None:
+            return self._all.get(section, ())
+        return self._sections.get((section, argument.lower()), ())
+
+    def find(self, section: str, argument: str | None, name: str) -> Setting | None:
+        """Return the setting that conf_get_section finds."""
+        return self._first.get((section, _lower(argument), name.lower()))
+
+    def value(self, setting: Setting) -> str | None:
+        """Return a setting's value; `$name` stands for one of [environment] with the same argument."""
+        for _ in range(_DEEPEST):
+            if not setting.value.startswith("$"):
+                return setting.value
+            environment = self.find("environment", setting.argument, setting.value[1:])
+            if environment is None:
+                return None
+            setting = environment
+        return None
+
+
 @dataclass
 class _Merge:
     """The options so far; `strict` after `Sloppy=False`, which no later section can take back."""
 
-    settings: tuple[Setting, ...]
+    settings: _Settings
     given: tuple[Asked, ...]
     options: list[Asked] = field(init=False)
+    names: set[str] = field(init=False)
     strict: bool = False
 
     def __post_init__(self) -> None:
         self.options = list(self.given)
+        self.names = {asked.name for asked in self.given}
 
     def fill(self, section: str, argument: str | None) -> None:
-        versioned = any(is_version(asked.name) for asked in self.options)
-        for setting in self.settings:
-            if setting.section != section or not (argument is None or _same(setting.argument, argument)):
-                continue
+        versioned = any(map(is_version, self.names))
+        for setting in self.settings.of(section, argument):
             name = _plain(setting.name)
             if self._has(name) or (versioned and is_version(name)):
                 continue
             versioned = versioned or is_version(name)
             # [NFSMount_Global_Options "x"] has no say, but its names are looked up without the "x".
-            decider = _setting(self.settings, section, argument, setting.name)
-            value = decider and _value(self.settings, decider)
+            decider = self.settings.find(section, argument, setting.name)
+            value = decider and self.settings.value(decider)
             text = self._option(setting.name, value) if value else ""
             if decider and text:
                 key, separator, rest = text.partition("=")
                 self.options.append(Asked(key, rest if separator else None, decider.file, decider.line))
+                self.names.add(key)
 
     def _has(self, name: str) -> bool:
         """Return whether the option, its negation or its opposite is there already."""
-        names = {asked.name for asked in self.options}
         negated = name.removeprefix("no")
-        return not names.isdisjoint({name, "no" + name, negated, _OPPOSITE.get(name, name)})
+        return not self.names.isdisjoint({name, "no" + name, negated, _OPPOSITE.get(name, name)})
 
     def _option(self, name: str, value: str) -> str:
         """Return a setting as an option, "" where it does not become one."""
@@ -196,7 +268,7 @@ class _Merge:
         return as_option(name, value)
 
 
-def _merged(request: Request, settings: tuple[Setting, ...]) -> tuple[Asked, ...]:
+def _merged(request: Request, settings: _Settings) -> tuple[Asked, ...]:
     if request.fstype in SMB:
         return _given(request)
     merge = _Merge(settings, _given(request))
@@ -221,41 +293,9 @@ def is_version(name: str) -> bool:
     return name in _VERSIONS or name.startswith("v4.")
 
 
-def _replaces(setting: Setting, known: Setting) -> bool:
-    """Return whether conf_remove_now removes `known`: without an argument it takes any section.
-
-    Before nfs-utils 2.8.3 it did so with one, too.
-    """
-    any_section = setting.alone or setting.argument is None
-    return (
-        setting.section == known.section
-        and (any_section or _same(setting.argument, known.argument))
-        and setting.name.lower() == known.name.lower()
-    )
-
-
-def _same(left: str | None, right: str | None) -> bool:
-    return left == right or (left is not None and right is not None and left.lower() == right.lower())
-
-
-def _setting(settings: Sequence[Setting], section: str, argument: str | None, name: str) -> Setting | None:
-    """Return the setting that conf_get_section finds."""
-    for setting in settings:
-        if setting.section == section and _same(setting.argument, argument) and _same(setting.name, name):
-            return setting
-    return None
-
-
-def _value(settings: Sequence[Setting], setting: Setting) -> str | None:
-    """Return a setting's value; `$name` stands for one of [environment] with the same argument."""
-    for _ in range(_DEEPEST):
-        if not setting.value.startswith("$"):
-            return setting.value
-        environment = _setting(settings, "environment", setting.argument, setting.value[1:])
-        if environment is None:
-            return None
-        setting = environment
-    return None
+def _lower(text: str | None) -> str | None:
+    """Return an argument as it compares: its case does not matter, but that there is none does."""
+    return None if text is None else text.lower()
 
 
 def _converted(value: str) -> str:
@@ -266,17 +306,12 @@ def _converted(value: str) -> str:
     factor = _FACTORS.get(value[-1:].lower())
     if factor is None:
         return value
-    number = _strtol(value[:-1]) * factor
-    return str((number + _LONG) % (2 * _LONG) - _LONG)
-
-
-def _strtol(text: str) -> int:
-    base = 10
-    if text.startswith("0"):
-        base = 16 if text.startswith("0x") else 8
-    match = _DIGITS[base].match(text)
+    # As strtol(3) with any base, which ends at the bounds of a long; the product wraps.
+    base = 16 if value.startswith("0x") else 8 if value.startswith("0") else 10
+    match = _DIGITS[base].match(value[:-1])
     number = int(match[1][:_MOST_DIGITS] or "0", base) if match else 0
-    return max(-_LONG, min(_LONG - 1, number))
+    number = max(-_LONG, min(_LONG - 1, number)) * factor
+    return str((number + _LONG) % (2 * _LONG) - _LONG)
 
 
 def _place(source: str, point: str) -> tuple[str, str]:

@@ -69,8 +69,8 @@ def sessions_of(target: Target, sessions: Iterable[SmbSession]) -> tuple[SmbSess
 
 def channels(target: Target, sessions: Iterable[SmbSession]) -> int:
     """Return how many channels a mount has, or would have."""
-    found = [session.channels for session in sessions_of(target, sessions)]
-    return max(found, default=asked_channels(target.options) or 1)
+    numbers = (session.channels for session in sessions_of(target, sessions))
+    return max(numbers, default=asked_channels(target.options) or 1)
 
 
 def old_dialect(target: Target, sessions: tuple[SmbSession, ...]) -> str:
@@ -151,24 +151,25 @@ def multichannel_support(snapshot: Snapshot) -> KernelSupport:
     """Return what the vendor's list says of this host's kernel.
 
     The list names five distributions. Of Ubuntu it means the azure kernels, whose last number counts on its
-    own: another flavour of the same series cannot be compared, one of an older series is below the list.
+    own: another flavour of the same series cannot be compared, an older series is below the list.
     """
     distribution, kernel = snapshot.distribution, snapshot.kernel
-    listed = distribution and next(
-        (
-            one
-            for one in _LISTED
-            if one.id == distribution.id
-            and one.release in {distribution.version_id, distribution.version_id.partition(".")[0]}
-        ),
-        None,
-    )
-    if not listed or kernel is None:
+    if distribution is None or kernel is None:
+        return KernelSupport()
+    releases = {distribution.version_id, distribution.version_id.partition(".")[0]}
+    listed = next((row for row in _LISTED if row.id == distribution.id and row.release in releases), None)
+    if listed is None:
         return KernelSupport()
     match = _NUMBERS.match(kernel.text)
     running = tuple(int(part) for part in re.split("[.-]", match[0])) if match else ()
     comparable = listed.id != "ubuntu" or "-azure" in kernel.text
-    return KernelSupport(_supported(running, listed.least, comparable=comparable), _text(listed.least))
+    texts = []
+    for first in listed.least:
+        # As their distributions write them: Azure Linux has four numbers before the hyphen.
+        joint = "." if first[2] else "-"
+        texts.append(".".join(map(str, first[:_SERIES])) + joint + ".".join(map(str, first[_SERIES:])))
+    supported = _supported(running, listed.least, comparable=comparable)
+    return KernelSupport(supported, " or ".join(texts))
 
 
 def _supported(
@@ -186,10 +187,12 @@ def _supported(
     return running > max(least)
 
 
-def _text(least: tuple[tuple[int, ...], ...]) -> str:
-    """Return versions as their distributions write them; Azure Linux has four numbers before the hyphen."""
-    texts = []
-    for first in least:
-        joint = "." if first[2] else "-"
-        texts.append(".".join(map(str, first[:_SERIES])) + joint + ".".join(map(str, first[_SERIES:])))
-    return " or ".join(texts)
+def credentials_file(target: Target) -> str:
+    """Return the whole path of the file with the login that a line names (mount.cifs(8)), or ""."""
+    path = target.wanted.get("credentials") or target.wanted.get("cred") or ""
+    return path if target.is_smb and path.startswith("/") else ""
+
+
+def credentials(targets: Iterable[Target]) -> tuple[str, ...]:
+    """Return the files with logins that lines name, each once."""
+    return tuple(dict.fromkeys(path for target in targets if (path := credentials_file(target))))

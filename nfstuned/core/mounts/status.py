@@ -5,27 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from nfstuned.core.mounts.options import carried
 from nfstuned.core.mounts.requests import Intents, find, options
-from nfstuned.core.nconnect.connections import carried
 from nfstuned.core.policy.decision import decide
 from nfstuned.core.udev.writers import file_writers, last_words
 from nfstuned.model.kernel import Mount, MountStats
 from nfstuned.model.masks import is_mask
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile
+from nfstuned.model.stalls import Stalled
 from nfstuned.model.status import StatusRow, StatusRules
 from nfstuned.model.udev import UdevFile
 
 _NO_POLICY = Policy(profiles=())
 
 
-def status(snapshot: Snapshot, policy: Policy | None) -> tuple[StatusRow, ...]:
+def status(
+    snapshot: Snapshot, policy: Policy | None, stalled: Stalled | None = None
+) -> tuple[StatusRow, ...]:
     """Return one row a mount, in the order of their mount points; without a policy no row has a target."""
     look = _Look(
         snapshot=snapshot,
         policy=policy,
-        stats={(stanza.source, stanza.point): stanza for stanza in snapshot.stats},
-        intents=Intents(snapshot.requests, snapshot.settings),
+        stalled=stalled,
+        intents=Intents(snapshot.requests, snapshot.settings, snapshot.tunnels),
     )
     rows = [
         _row(mount, superblock, look) for superblock in snapshot.superblocks for mount in superblock.mounts
@@ -51,7 +54,7 @@ class _Look:
 
     snapshot: Snapshot
     policy: Policy | None
-    stats: dict[tuple[str, str], MountStats]
+    stalled: Stalled | None
     intents: Intents
 
 
@@ -59,8 +62,10 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
     decision = decide(look.policy or _NO_POLICY, superblock, look.snapshot)
     profile = _profile(look.policy, decision.profile)
     asked = find(look.intents.of(mount), "nconnect")
-    stats = _stats(mount, superblock, look.stats)
+    stats = _stats(mount, superblock, look.snapshot)
     now = mount.options.number("nconnect") or 1
+    stalls = look.stalled.stalls if look.stalled is not None else {}
+    stall = stalls.get((superblock.device, superblock.bdi))
     return StatusRow(
         mount_point=mount.point,
         source=mount.source,
@@ -76,12 +81,15 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
         nconnect_requested_by=None if asked is None else asked.origin,
         nconnect=now,
         nconnect_target=profile.nconnect,
-        nconnect_carrying=carried(mount, stats),
-        connections=None if stats is None else len(stats.transports),
+        nconnect_carrying=carried(mount.options, stats),
+        connections=None if stats is None else len(stats.transports) or None,
         nconnect_max=profile.nconnect_max,
         lower=decision.lower,
         nconnect_coming=_coming(mount, look) if now < (profile.nconnect or 0) else None,
         undone=superblock.record is not None and superblock.record.undone,
+        stalled_s=None if look.stalled is None else look.stalled.now_s - stall.since_s if stall else 0.0,
+        recovering=stall.recovering if stall else False,
+        stalled_operations=stall.operations if stall else (),
     )
 
 
@@ -97,12 +105,10 @@ def _coming(mount: Mount, look: _Look) -> int | None:
     return None if asked is None else options([asked]).number("nconnect")
 
 
-def _stats(
-    mount: Mount, superblock: Superblock, stats: dict[tuple[str, str], MountStats]
-) -> MountStats | None:
+def _stats(mount: Mount, superblock: Superblock, snapshot: Snapshot) -> MountStats | None:
     """Return what has a mount's transports; another mount of its superblock has the same ones.
 
     mountstats has no device number, and only this namespace's mounts.
     """
-    stanzas = (stats.get((known.source, known.point)) for known in (mount, *superblock.mounts))
+    stanzas = (snapshot.stanzas.get((known.source, known.point)) for known in (mount, *superblock.mounts))
     return next((stanza for stanza in stanzas if stanza is not None), None)

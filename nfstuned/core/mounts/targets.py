@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from nfstuned.core.mounts.requests import Intents, options, requested
-from nfstuned.core.policy.decision import agree
-from nfstuned.core.policy.endpoint import as_address, asked_port, plain, resolve, split_source
+from nfstuned.core.mounts.requests import Intents, options
+from nfstuned.core.policy.decision import Place, agree, choose, place
+from nfstuned.core.policy.endpoint import (
+    as_address,
+    asked_port,
+    is_loopback,
+    plain,
+    resolve,
+    same,
+    split_source,
+)
 from nfstuned.core.policy.match import matcher
-from nfstuned.core.policy.place import Place, choose, place
 from nfstuned.model.facts import NFS_TYPES, Target
 from nfstuned.model.kernel import Mount
-from nfstuned.model.mounts import Request, Snapshot, Superblock
+from nfstuned.model.mounts import UTAB, Request, Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile
-from nfstuned.parse.etc.fstab import FILE as UTAB
 
 SMB_SUFFIX = "-smb"
 _OF_SMB = ("actimeo_min", "max_channels")
@@ -29,7 +35,7 @@ def targets(
     `others` are the live mounts that are not NFS. The lines of the file `proposal` stand for themselves, also
     where a mount exists that they are about: it does not have their options yet.
     """
-    intents = Intents(snapshot.requests, snapshot.settings)
+    intents = Intents(snapshot.requests, snapshot.settings, snapshot.tunnels)
     live = [
         *(
             target
@@ -46,7 +52,7 @@ def targets(
     )
     return (
         *sorted(live, key=lambda target: target.point),
-        *(_asked(snapshot, policy, request) for request in _first(planned)),
+        *(_asked(snapshot, policy, request, intents) for request in _first(planned)),
     )
 
 
@@ -59,6 +65,14 @@ def server_name(target: Target) -> str:
     if as_address(host) is None or target.request is None or target.request.wildcard:
         return host
     return plain(split_source(target.request.source)[0])
+
+
+def stood_in_for(target: Target) -> bool:
+    """Whether a live mount's address is one that AZNFS sends to the server, which has another."""
+    host, address = split_source(target.source)[0], target.endpoint.address
+    if target.live is None or address is None or as_address(host) is None or is_loopback(host):
+        return False
+    return not same(host, address)
 
 
 def with_proposal(snapshot: Snapshot, proposal: str) -> Snapshot:
@@ -111,8 +125,8 @@ def _live(mount: Mount, where: Place, policy: Policy, intents: Intents) -> Targe
     )
 
 
-def _asked(snapshot: Snapshot, policy: Policy, request: Request) -> Target:
-    asked = requested(request, snapshot.settings)
+def _asked(snapshot: Snapshot, policy: Policy, request: Request, intents: Intents) -> Target:
+    asked = intents.asked(request)
     wanted = options(asked)
     host, _ = split_source(request.source)
     address, port = wanted.get("addr") or wanted.get("ip"), asked_port(request.source, wanted)
@@ -135,10 +149,8 @@ def _profile(policy: Policy, chosen: Profile, fstype: str) -> Profile:
     if fstype in NFS_TYPES or chosen.base.endswith(SMB_SUFFIX):
         return chosen
     named, base = (matcher(policy).find(name + SMB_SUFFIX) for name in (chosen.name, chosen.base))
-    return named or (_over_smb(base, chosen) if base else chosen)
-
-
-def _over_smb(vendors: Profile, chosen: Profile) -> Profile:
-    """Return a vendor's profile for SMB with what the administrator's own one says about such mounts."""
+    if named or base is None:
+        return named or chosen
+    # The vendor's profile for SMB, with what the administrator's own one says about such mounts.
     own = {key: value for key in _OF_SMB if (value := getattr(chosen, key)) is not None}
-    return replace(vendors, name=chosen.name, inherits=vendors.name, **own)
+    return replace(base, name=chosen.name, inherits=base.name, **own)

@@ -1,21 +1,24 @@
-"""What is against a change of nconnect: why an entry stays as it is, and with it all others of its server."""
+"""What is against several connections: why a mount stays as it is, and with it all others of its server."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from nfstuned.core.mounts.kernels import V4_0_SINCE, knows_nconnect
 from nfstuned.core.mounts.options import has_kerberos
-from nfstuned.core.nconnect.fstab_members import FstabEntry
-from nfstuned.core.nconnect.fstab_text import is_cloud_inits, is_faithful, with_count
-from nfstuned.core.nconnect.groups import addresses, is_azure_files, is_private, protocol, requested, version
+from nfstuned.core.nconnect.groups import (
+    addresses,
+    is_azure_files,
+    is_private,
+    protocol,
+    requested_nconnect,
+    version,
+)
 from nfstuned.core.policy.endpoint import as_address
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.mounts import Result
 
 _ONLY_THERE = "Azure Files supports nconnect over private endpoints only"
-_Check = Callable[[Target, Facts], "Refusal | str"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +27,7 @@ class Refusal:
 
     reason: str
     result: Result = Result.SKIPPED
-    """FAILED where it could not be found out whether there should be one."""
-
-
-def refusal(entry: FstabEntry, count: int, facts: Facts) -> Refusal | None:
-    """Return why an entry stays as it is; None where nothing is against the change."""
-    reason = _elsewhere(entry) or _foreign(entry)
-    return Refusal(reason) if reason else against(entry.target, facts) or _unfaithful(entry, count)
+    """FAILED where nothing told whether there should be a change."""
 
 
 def contrary(target: Target, count: int, facts: Facts) -> Refusal | None:
@@ -38,7 +35,7 @@ def contrary(target: Target, count: int, facts: Facts) -> Refusal | None:
 
     What a mount asked for that was made by hand, and of which nothing tells, is no reason.
     """
-    reason, asked = against(target, facts), requested(target)
+    reason, asked = against(target, facts), requested_nconnect(target)
     if reason is not None or asked in {None, count}:
         return reason
     number = f"nconnect={asked}" if "nconnect" in target.wanted else "no nconnect"
@@ -47,56 +44,25 @@ def contrary(target: Target, count: int, facts: Facts) -> Refusal | None:
 
 def against(target: Target, facts: Facts) -> Refusal | None:
     """Return why a mount should not have several connections, or no other number; None where it may."""
-    reason = _no_opinion(target)
-    return Refusal(reason) if reason else unfit(target, facts)
+    profile = target.profile
+    if profile.nconnect is not None:
+        return unfit(target, facts)
+    return Refusal(
+        f"its profile {profile.name} names no nconnect, and another profile of the same server does"
+    )
 
 
 def unfit(target: Target, facts: Facts) -> Refusal | None:
     """Return why a mount should not have several connections, whoever asks for them; None where it may."""
-    reason = next((reason for check in _CHECKS if (reason := check(target, facts))), None)
-    return Refusal(reason) if isinstance(reason, str) else reason
-
-
-def _elsewhere(entry: FstabEntry) -> str:
-    return f"{entry.elsewhere} decides the options of this mount: change it there" if entry.elsewhere else ""
-
-
-def _foreign(entry: FstabEntry) -> str:
-    if entry.ansibles:
-        return "Ansible writes this block (blockinfile): change it in the playbook"
-    if entry.target.request is None or not is_cloud_inits(entry.target.request.options):
-        return ""
-    return (
-        "cloud-init wrote this line and writes it anew: change `mounts:` in the user data or in "
-        "/etc/cloud/cloud.cfg.d"
-    )
-
-
-def _unfaithful(entry: FstabEntry, count: int) -> Refusal | None:
-    if is_faithful(entry.text, with_count(entry.text, count), count):
-        return None
-    return Refusal("its options cannot be changed safely (a quote that does not close?): change it by hand")
-
-
-def _no_opinion(target: Target) -> str:
-    profile = target.profile
-    if profile.nconnect is not None:
-        return ""
-    return f"its profile {profile.name} names no nconnect, and another profile of the same server does"
-
-
-def _not_tcp(target: Target, facts: Facts) -> str:
-    del facts
     transport = protocol(target)
-    return "" if transport == "tcp" else f"proto={transport}: nconnect is for TCP"
-
-
-def _kerberos(target: Target, facts: Facts) -> str:
-    del facts
+    if transport != "tcp":
+        return Refusal(f"proto={transport}: nconnect is for TCP")
     options = target.wanted if target.wanted.get("sec") else target.options
-    if not has_kerberos(options):
-        return ""
-    return f"sec={options.get('sec')}: Kerberos and several connections do not go together"
+    if has_kerberos(options):
+        return Refusal(f"sec={options.get('sec')}: Kerberos and several connections do not go together")
+    if why := _old_kernel(target, facts):
+        return Refusal(why)
+    return _public(target, facts) if is_azure_files(target) else None
 
 
 def _old_kernel(target: Target, facts: Facts) -> str:
@@ -110,10 +76,8 @@ def _old_kernel(target: Target, facts: Facts) -> str:
     return ""
 
 
-def _public(target: Target, facts: Facts) -> Refusal | str:
-    """Return why the endpoint is none for nconnect: Azure supports it over private endpoints only."""
-    if not is_azure_files(target):
-        return ""
+def _public(target: Target, facts: Facts) -> Refusal | None:
+    """Return why an endpoint of Azure Files is none for nconnect; None for a private one."""
     host = target.endpoint.host
     private = is_private(target, facts)
     if private is None:
@@ -121,7 +85,7 @@ def _public(target: Target, facts: Facts) -> Refusal | str:
         private = next((answer for answer in seen if answer is not None), None)
     if private is None:
         return _open(target, facts)
-    return "" if private else f"{host} is a public endpoint; {_ONLY_THERE}"
+    return None if private else Refusal(f"{host} is a public endpoint; {_ONLY_THERE}")
 
 
 def _open(target: Target, facts: Facts) -> Refusal:
@@ -137,6 +101,3 @@ def _open(target: Target, facts: Facts) -> Refusal:
     return Refusal(
         f"{host} leads to {shown}, so that it is open whether it is a private endpoint; {_ONLY_THERE}"
     )
-
-
-_CHECKS: tuple[_Check, ...] = (_not_tcp, _kerberos, _old_kernel, _public)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from nfstuned.core.mounts.options import has_kerberos
 from nfstuned.core.nconnect.against import unfit
 from nfstuned.core.nconnect.case import Case
-from nfstuned.core.nconnect.first_mount import some
 from nfstuned.core.nconnect.groups import is_azure_files, was_recorded
 from nfstuned.core.policy.endpoint import NFS_PORT, as_address, is_loopback, split_source
-from nfstuned.model.connections import Space
 from nfstuned.model.facts import Network, Reachable, Target
 from nfstuned.model.kernel import MountNode
 from nfstuned.model.mounts import Maker
+from nfstuned.parse.fields import some
 from nfstuned.parse.proc.mountinfo import node_at
 
 _MOST = 5
@@ -29,10 +28,10 @@ def users(case: Case) -> str:
         if (node := node_at(use.path, case.sight.nodes)) is not None and node.device in case.devices
     )
     by_device = (use.what for use in case.sight.uses if use.device in case.devices)
-    found = list(dict.fromkeys((*by_device, *by_path)))
-    rest = len(found) - _MOST
+    texts = list(dict.fromkeys((*by_device, *by_path)))
+    rest = len(texts) - _MOST
     more = f"; and {rest} more" if rest > 0 else ""
-    return f"in use: {'; '.join(found[:_MOST])}{more}" if found else ""
+    return f"in use: {'; '.join(texts[:_MOST])}{more}" if texts else ""
 
 
 def hidden(case: Case) -> str:
@@ -60,11 +59,14 @@ def hidden(case: Case) -> str:
 def elsewhere(case: Case) -> str:
     """Return the mount namespaces that have a mount of the group which does not vanish with this one's."""
     groups = _receiving(case)
-    texts = [
-        f"{space.process} has {node.point} in a mount namespace of its own"
-        for space in case.sight.spaces
-        for node in _private(space, case.devices, groups)
-    ]
+    texts = []
+    for space in case.sight.spaces:
+        known = {node.mount_id: node for node in space.nodes}
+        texts += [
+            f"{space.process} has {node.point} in a mount namespace of its own"
+            for node in space.nodes
+            if node.device in case.devices and not _vanishes(node, known, case.devices, groups)
+        ]
     if not texts:
         return ""
     return f"in use: {texts[0]}" + (f", and {len(texts) - 1} more are like it" if len(texts) > 1 else "")
@@ -75,28 +77,19 @@ def _receiving(case: Case) -> frozenset[int]:
     known = {node.mount_id: node for node in case.sight.nodes}
     nodes = (node for target in case.parts if (node := case.node(target)) is not None)
     outer = (known.get(node.parent_id) for node in nodes)
-    peers = {node.shared for node in outer if node is not None and node.shared is not None}
+    new = {node.shared for node in outer if node is not None and node.shared is not None}
     everywhere = [node for space in case.sight.spaces for node in space.nodes]
-    return frozenset(_with_slaves(peers, (*everywhere, *case.sight.nodes)))
-
-
-def _with_slaves(peers: set[int], nodes: Iterable[MountNode]) -> set[int]:
-    """Return peer groups with those that receive from them, and from these in turn."""
+    # A slave of one of them receives from it, and a slave of the slave in turn.
     slaves = [
-        (node.master, node.shared) for node in nodes if node.master is not None and node.shared is not None
+        (node.master, node.shared)
+        for node in (*everywhere, *case.sight.nodes)
+        if node.master is not None and node.shared is not None
     ]
-    more = True
-    while more:
+    peers: set[int] = set()
+    while new:
+        peers |= new
         new = {shared for master, shared in slaves if master in peers} - peers
-        peers, more = peers | new, bool(new)
-    return peers
-
-
-def _private(space: Space, devices: frozenset[str], groups: frozenset[int]) -> Iterator[MountNode]:
-    known = {node.mount_id: node for node in space.nodes}
-    for node in space.nodes:
-        if node.device in devices and not _vanishes(node, known, devices, groups):
-            yield node
+    return frozenset(peers)
 
 
 def _vanishes(
@@ -108,7 +101,7 @@ def _vanishes(
         return False
     if parent.shared in groups or parent.master in groups:
         return True
-    # What the kernel mounted within one of them goes with that.
+    # What the kernel mounted within a mount of the group goes with that.
     return parent.device in devices and parent is not node and _vanishes(parent, known, devices, groups)
 
 
@@ -118,7 +111,20 @@ Server = tuple[str, int]
 
 def servers(case: Case) -> tuple[Server, ...]:
     """Return what must answer: the server, and where a tunnel leads there both of its ends."""
-    return tuple(dict.fromkeys(server for target in case.group for server in _servers(target)))
+    known: dict[Server, None] = {}
+    for target in case.group:
+        if target.live is None:
+            continue
+        volume = target.superblock.volume if target.superblock else None
+        # nfsfs has no scope of a link-local address, which the options have.
+        address = target.live.options.get("addr") or (volume.address if volume else target.endpoint.address)
+        port = (volume.port if volume else 0) or target.live.options.number("port") or NFS_PORT
+        if address:
+            known[address, port] = None
+        behind = target.endpoint.address or target.endpoint.host
+        if is_loopback(address) and not is_loopback(behind):
+            known[target.endpoint.host, target.endpoint.port] = None
+    return tuple(known)
 
 
 def names(case: Case) -> tuple[str, ...]:
@@ -155,20 +161,6 @@ def places(case: Case, network: Network) -> tuple[Server, ...]:
     )
 
 
-def _servers(target: Target) -> Iterator[Server]:
-    if target.live is None:
-        return
-    volume = target.superblock.volume if target.superblock else None
-    # nfsfs has no scope of a link-local address, which the options have.
-    address = target.live.options.get("addr") or (volume.address if volume else target.endpoint.address)
-    port = (volume.port if volume else 0) or target.live.options.number("port") or NFS_PORT
-    if address:
-        yield address, port
-    behind = target.endpoint.address or target.endpoint.host
-    if is_loopback(address) and not is_loopback(behind):
-        yield target.endpoint.host, target.endpoint.port
-
-
 def _tried(host: str, port: int, network: Network) -> Sequence[tuple[str, Reachable, str]]:
     """Return the attempts to reach a server, those first that came to something."""
     answer = network.by_name.get(host)
@@ -185,14 +177,18 @@ _SYSTEMD = "systemd-1"
 """The source of systemd's own autofs mounts (automount_enter_waiting in src/core/automount.c)."""
 
 
-def _autofs(case: Case) -> str:
-    points = [target.point for target in case.parts if _is_autofs(target, case)]
+def apart(case: Case) -> str:
+    """Return why a group is left alone on purpose; "" where nothing is of that kind."""
+    automounted = [target.point for target in case.parts if _is_autofs(target, case)]
+    if automounted:
+        return (
+            f"automount(8) makes {some(automounted)} whenever somebody goes there: it is left alone, and "
+            "with it all mounts of its server; it gets another number after all of them have expired"
+        )
+    points = [target.point for target in case.group if has_kerberos(target.options)]
     if not points:
         return ""
-    return (
-        f"automount(8) makes {some(points)} whenever somebody goes there: it is left alone, and with it all "
-        "mounts of its server; it gets another number after all of them have expired"
-    )
+    return f"{some(points)} has Kerberos: only the mount itself would tell whether its credentials are there"
 
 
 def _is_autofs(target: Target, case: Case) -> bool:
@@ -203,44 +199,54 @@ def _is_autofs(target: Target, case: Case) -> bool:
     return parent is not None and parent.fstype == "autofs" and parent.source != _SYSTEMD
 
 
-def _kerberos(case: Case) -> str:
-    points = [target.point for target in case.group if has_kerberos(target.options)]
-    if not points:
-        return ""
-    return f"{some(points)} has Kerberos: only the mount itself would tell whether its credentials are there"
+def obstacle(case: Case) -> str:
+    """Return why a group cannot be unmounted and mounted again as it was; "" where it can."""
+    checks = (_out_of_reach, unfit_part, _not_made_again, _nested, _units, users, elsewhere, hidden)
+    return next((why for check in checks if (why := check(case))), "")
 
 
-def _invisible(case: Case) -> str:
+def _out_of_reach(case: Case) -> str:
+    """Return which mounts of a group this process cannot unmount."""
+    if any(part.point == "/" for part in case.parts):
+        return "the root file system cannot be unmounted"
     here = {target.identity for target in (*case.parts, *case.own)}
     points = [target.point for target in case.group if target.identity not in here]
-    return f"another mount namespace has a mount of the same connections at {some(points)}" if points else ""
-
-
-def _foreign(case: Case) -> str:
+    if points:
+        return f"another mount namespace has a mount of the same connections at {some(points)}"
     points = [part.point for part in case.parts if part.live and part.live.device not in case.sight.volumes]
     return f"{some(points)} was mounted over another network namespace than this one" if points else ""
 
 
-def _root(case: Case) -> str:
-    return "the root file system cannot be unmounted" if any(part.point == "/" for part in case.parts) else ""
-
-
 def unfit_part(case: Case) -> str:
-    """Return why one of them should not have several connections; fewer are always possible."""
+    """Return why a mount should not have several connections; fewer are always possible."""
     if case.goal.new < case.goal.old:
         return ""
     targets = ((target, unfit(target, case.facts)) for target in case.parts)
     return next((f"{target.point}: {why.reason}" for target, why in targets if why is not None), "")
 
 
-def _stacked(case: Case) -> str:
+def _not_made_again(case: Case) -> str:
+    """Return which mounts would not come back as they are: nfstuned cannot make them, or not all of them."""
+    by_hand = [part for part in case.parts if part.request is None]
+    points = [part.point for part in by_hand if is_tunnel(part)]
+    if points:
+        # The helper makes and watches the tunnel.
+        return f"{some(points)} goes through a tunnel of a mount helper: use that to mount it again"
     counts = Counter(target.point for target in case.parts)
     points = [point for point, number in counts.items() if number > 1]
-    return f"several mounts lie on top of each other at {some(points)}" if points else ""
+    if points:
+        return f"several mounts lie on top of each other at {some(points)}"
+    points = [part.point for part in by_hand if not was_recorded(part, case.facts)]
+    if not points:
+        return ""
+    return (
+        f"nothing tells with which options {some(points)} was mounted (neither fstab, a unit nor "
+        "/run/mount/utab): a bind mount, or one that mount(8) did not make; unmount it first"
+    )
 
 
 def _nested(case: Case) -> str:
-    """Return what else is mounted in one of them, or on top of it."""
+    """Return what else is mounted in a mount of the group, or on top of it."""
     known = {node.mount_id: node for node in case.sight.nodes}
     mine = {node.mount_id for target in (*case.parts, *case.own) if (node := case.node(target)) is not None}
     nodes = [node for node in case.sight.nodes if node.mount_id not in mine and _outer(node, mine, known)]
@@ -260,25 +266,6 @@ def _outer(node: MountNode, mine: set[int], known: Mapping[int, MountNode]) -> b
     return False
 
 
-def _unknown(case: Case) -> str:
-    unknown = (part for part in case.parts if part.request is None and not was_recorded(part, case.facts))
-    points = [target.point for target in unknown]
-    if not points:
-        return ""
-    return (
-        f"nothing tells with which options {some(points)} was mounted (neither fstab, a unit nor "
-        "/run/mount/utab): a bind mount, or one that mount(8) did not make; unmount it first"
-    )
-
-
-def _tunnelled(case: Case) -> str:
-    """Return what only a helper can mount again: it makes and watches the tunnel."""
-    points = [part.point for part in case.parts if part.request is None and is_tunnel(part)]
-    if not points:
-        return ""
-    return f"{some(points)} goes through a tunnel of a mount helper: use that to mount it again"
-
-
 def is_tunnel(target: Target) -> bool:
     """Whether a mount goes to this machine's end of a tunnel."""
     host, _ = split_source(target.source)
@@ -287,24 +274,10 @@ def is_tunnel(target: Target) -> bool:
 
 def _units(case: Case) -> str:
     """Return what in a mount unit makes systemd do more than to unmount and to mount."""
-    if not case.sight.systemd:
-        return ""
-    reasons = (_unit(name, case) for name in case.units)
-    return next((why for why in reasons if why), "")
-
-
-def _unit(name: str, case: Case) -> str:
-    state = case.sight.units.get(name)
-    if state is None:
-        return f"systemd says nothing of {name}"
-    return f"{name} {state.against}" if state.against else ""
-
-
-_Check = Callable[[Case], str]
-
-APART: tuple[_Check, ...] = (_autofs, _kerberos)
-"""What is left alone on purpose."""
-AGAINST: tuple[_Check, ...] = (
-    *(_root, _invisible, _foreign, unfit_part, _tunnelled, _stacked, _unknown, _nested, _units),
-    *(users, elsewhere, hidden),
-)
+    for name in case.units if case.sight.systemd else ():
+        state = case.sight.units.get(name)
+        if state is None:
+            return f"systemd says nothing of {name}"
+        if state.against:
+            return f"{name} {state.against}"
+    return ""

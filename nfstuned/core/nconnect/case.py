@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nfstuned.core.mounts import requests as intent
-from nfstuned.core.nconnect.connections import carrying
 from nfstuned.core.nconnect.first_mount import bound
-from nfstuned.core.nconnect.groups import Groups, awaited
+from nfstuned.core.nconnect.groups import Groups, carrying, highest, pending_kerberos
 from nfstuned.model.connections import Sight
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.kernel import MountNode
@@ -31,23 +30,18 @@ def goal(group: Sequence[Target], facts: Facts, known: Groups) -> Goal | None:
     what every profile allows. More than was asked for is only taken away where a mount asked for a number.
     """
     old = max([carrying(target) or 1 for target in group])
-    waiting = [line for target in group for line in awaited(target, facts, known)]
+    waiting = [line for target in group for line in pending_kerberos(target, facts, known)]
     most = min(bound(target) for target in (*group, *waiting))
-    asked = [
-        (number, _asker(target)) for target in group if (number := wanted(target, facts)) and number <= most
-    ]
-    named = [
-        (target.profile.nconnect, target.profile.name)
-        for target in group
-        if target.profile.nconnect is not None
-    ]
-    number, who = max((*named, *asked), key=lambda count: count[0], default=(old, ""))
-    new = min(number, most)
-    if new == old or (new < old <= most and not asked):
+    named = [(target.profile.nconnect, target.profile.name) for target in group]
+    asked = [(wanted(target, facts), target.origin or f"the mount at {target.point}") for target in group]
+    number = highest((number for number, _ in named), (number for number, _ in asked), most)
+    new = min(number or old, most)
+    if new == old or (new < old <= most and not any(number and number <= most for number, _ in asked)):
         return None
-    reason = (
-        f"{who} asks for nconnect={number}" if new == number else f"no more than nconnect={most} is allowed"
-    )
+    reason = f"no more than nconnect={most} is allowed"
+    if new == number:
+        who = next(who for asked_number, who in (*named, *asked) if asked_number == number)
+        reason = f"{who} asks for nconnect={number}"
     return Goal(old, new, reason)
 
 
@@ -57,10 +51,6 @@ def wanted(target: Target, facts: Facts) -> int | None:
         return target.wanted.number("nconnect")
     asked = intent.requested(target.request, facts.snapshot.settings)
     return intent.options(asked).number("nconnect")
-
-
-def _asker(target: Target) -> str:
-    return target.origin or f"the mount at {target.point}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,15 +7,196 @@ of fstab changes count like shares that stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from nfstuned.core.nconnect.against import Refusal, contrary, refusal
-from nfstuned.core.nconnect.fstab_members import FstabEntry, Mounts, ServerUsers, servers
-from nfstuned.core.nconnect.groups import allowed
+from nfstuned.core.mounts.requests import mounted_source
+from nfstuned.core.mounts.targets import targets
+from nfstuned.core.nconnect.against import Refusal, against, contrary
+from nfstuned.core.nconnect.fstab_text import ansible_lines, is_cloud_inits, is_faithful, with_count
+from nfstuned.core.nconnect.groups import Id, addresses, common, protocol, united
+from nfstuned.core.policy.decision import choose
+from nfstuned.core.policy.endpoint import GENERIC, as_address
 from nfstuned.model.change import Change, ChangeKind
-from nfstuned.model.facts import Facts, Network, Target
-from nfstuned.model.mounts import FSTAB, Result
+from nfstuned.model.facts import NFS_TYPES, Facts, Network, Target
+from nfstuned.model.mounts import FSTAB, UTAB, Maker, Request, Result, Snapshot, Superblock
+from nfstuned.model.policy import Policy
+from nfstuned.parse.etc.fstab import parse_fstab
+from nfstuned.parse.etc.units import unit_name
+from nfstuned.parse.fields import clean_path
+
+
+@dataclass(frozen=True, slots=True)
+class FstabEntry:
+    """An NFS line of an fstab: its text, and the mount that comes of it."""
+
+    target: Target
+    text: str
+    line: int
+    """Its number, from 1 on."""
+    ansibles: bool = False
+    """It stands in a block of Ansible's."""
+    elsewhere: str = ""
+    """`file:line` of the unit or the drop-in that decides its options in its place."""
+
+    @property
+    def asked(self) -> int | None:
+        """The number that it asks for, with what nfsmount.conf adds; None where nothing says one."""
+        return self.target.wanted.number("nconnect")
+
+    @property
+    def host(self) -> str:
+        """The server, behind tunnels."""
+        return self.target.endpoint.host
+
+
+@dataclass(frozen=True, slots=True)
+class Mounts:
+    """The mounts that a text of fstab asks for, and beside them all others of the host."""
+
+    entries: tuple[FstabEntry, ...]
+    others: tuple[Target, ...]
+    """Live ones, and those that mount units and autofs maps ask for."""
+    facts: Facts
+
+
+@dataclass(frozen=True, slots=True)
+class ServerUsers:
+    """What shares connections, whatever its version, and who uses it."""
+
+    entries: tuple[FstabEntry, ...]
+    others: tuple[Target, ...]
+
+
+def mounts(text: str, snapshot: Snapshot, policy: Policy) -> Mounts:
+    """Return what an fstab asks for, and what else there is; what is no entry is not among them.
+
+    A server that says by a live mount what it is (Azure NetApp Files) is that for all its mounts.
+    """
+    facts = Facts(frozenset(), snapshot, policy, targets(snapshot, policy))
+    providers = shown_providers(facts)
+    entries = tuple(
+        replace(entry, target=with_provider(entry.target, providers, policy))
+        for entry in _entries(text, snapshot, policy)
+    )
+    return Mounts(
+        entries, tuple(with_provider(other, providers, policy) for other in _others(entries, facts)), facts
+    )
+
+
+def shown_providers(facts: Facts) -> Mapping[str, str]:
+    """Return the providers that live mounts show, by host."""
+    return {
+        target.endpoint.host: target.endpoint.provider
+        for target in facts.nfs
+        if target.live is not None and target.endpoint.provider != GENERIC
+    }
+
+
+def unsettled(known: Mounts) -> tuple[str, ...]:
+    """Return the names whose addresses tell which mounts have one server, and whether it is private."""
+    if all(entry.target.profile.nconnect is None for entry in known.entries):
+        return ()
+    unknown = (target.endpoint.host for target in known.others if target.endpoint.address is None)
+    names = (*(entry.host for entry in known.entries), *unknown)
+    # Of a wildcard of autofs the key stands for a server that nobody knows before.
+    asked = (name for name in names if name and "&" not in name and as_address(name) is None)
+    return tuple(dict.fromkeys(asked))
+
+
+def servers(known: Mounts, facts: Facts) -> Sequence[ServerUsers]:
+    """Return the servers of the entries, with all who use them; `facts` have the resolver's answers.
+
+    Two entries that have a name or an address in common have the same server.
+    """
+    users: list[tuple[frozenset[Id], FstabEntry | Target]] = [
+        *((ids(entry.target, facts), entry) for entry in known.entries),
+        *((ids(target, facts), target) for target in known.others),
+    ]
+    groups = (
+        ServerUsers(
+            tuple(user for user in group if isinstance(user, FstabEntry)),
+            tuple(user for user in group if isinstance(user, Target)),
+        )
+        for group in united(users)
+    )
+    return [server for server in groups if server.entries]
+
+
+def ids(target: Target, facts: Facts) -> frozenset[Id]:
+    """Return the names and addresses of a mount's server, each with the port and the protocol."""
+    names = {target.endpoint.host, *addresses(target, facts)} - {""}
+    return frozenset((name, target.endpoint.port, protocol(target)) for name in names)
+
+
+def _entries(text: str, snapshot: Snapshot, policy: Policy) -> Iterator[FstabEntry]:
+    lines, blocks = text.split("\n"), ansible_lines(text)
+    # Of each unit's requests systemd mounts the first: a drop-in's comes before its entry.
+    decides: dict[str, Request] = {}
+    for systemds in filter(_is_systemds, snapshot.requests):
+        decides.setdefault(unit_name(systemds.point), systemds)
+    for request in parse_fstab(text):
+        if not isinstance(request, Request) or request.fstype not in NFS_TYPES:
+            continue
+        decider = decides.get(unit_name(request.point), request)
+        elsewhere = "" if decider.file == request.file else f"{decider.file}:{decider.line}"
+        target = as_target(decider if elsewhere else request, snapshot, policy)
+        yield FstabEntry(target, lines[request.line - 1], request.line, request.line in blocks, elsewhere)
+
+
+def _is_systemds(request: Request) -> bool:
+    return request.file != UTAB and request.maker is not Maker.AUTOFS
+
+
+def _others(entries: Sequence[FstabEntry], facts: Facts) -> Iterator[Target]:
+    """Yield the mounts that no entry makes; one that an entry's unit has hidden or decided is the entry's."""
+    requests = [entry.target.request for entry in entries if entry.target.request is not None]
+    own = {_place(mounted_source(request), request.point) for request in requests}
+    units = {unit_name(request.point) for request in requests}
+    mounted = [mount for mount in facts.nfs if mount.live and _place(mount.source, mount.point) in own]
+    blocks = [mount.superblock for mount in mounted if mount.superblock is not None]
+    for target in facts.nfs:
+        request = target.request
+        if target.live is not None:
+            other = _place(target.source, target.point) not in own and not _is_apart(target, blocks)
+        else:
+            entrys = request is None or request.file == FSTAB or unit_name(request.point) in units
+            other = request is not None and not (entrys and _is_systemds(request))
+        if other:
+            yield target
+
+
+def _is_apart(target: Target, blocks: Sequence[Superblock]) -> bool:
+    """Return whether a live mount beside those of entries is none that counts.
+
+    It is an entry's mount, seen at another place (mount --bind), or a mount in another network namespace, as
+    of a container; which namespace is the host's is only known where an entry is mounted.
+    """
+    block = target.superblock
+    if block is None or not blocks:
+        return False
+    again = not target.asked and any(block.device == superblock.device for superblock in blocks)
+    return again or all(block.servers != superblock.servers for superblock in blocks)
+
+
+def _place(source: str, point: str) -> tuple[str, str]:
+    return source.rstrip("/"), clean_path(point)
+
+
+def as_target(request: Request, snapshot: Snapshot, policy: Policy) -> Target:
+    """Return the mount that a request makes where it is the only one."""
+    alone = replace(snapshot, superblocks=(), requests=(request,))
+    return targets(alone, policy, (), request.file)[0]
+
+
+def with_provider(target: Target, providers: Mapping[str, str], policy: Policy) -> Target:
+    """Return a mount with the provider and the profile that a live mount of its server shows."""
+    place = target.endpoint
+    if place.provider != GENERIC or place.host not in providers:
+        return target
+    place = replace(place, provider=providers[place.host])
+    chosen = choose(policy, target.source, target.point, target.wanted, place)
+    return replace(target, endpoint=place, profile=chosen.profile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +225,14 @@ def _of_server(server: ServerUsers, facts: Facts) -> Iterator[tuple[int, Change]
     """Yield a change by its line for each entry that asks for another number."""
     if all(entry.target.profile.nconnect is None for entry in server.entries):
         return
-    count = _count(server)
+    every = [*(entry.target for entry in server.entries), *server.others]
+    named = (entry.target.profile.nconnect for entry in server.entries)
+    count = common(every, named, (target.wanted.number("nconnect") for target in every))
     wrong = [entry for entry in server.entries if entry.asked != count]
-    refused = {entry.line: refusal(entry, count, facts) for entry in wrong}
+    refused = {entry.line: _refusal(entry, count, facts) for entry in wrong}
     stuck = _stuck(server, refused, count, facts)
     for entry in wrong:
-        against = refused[entry.line] or stuck
+        refusal = refused[entry.line] or stuck
         yield (
             entry.line,
             Change(
@@ -57,11 +240,31 @@ def _of_server(server: ServerUsers, facts: Facts) -> Iterator[tuple[int, Change]
                 target=f"{FSTAB}:{entry.line}",
                 old=entry.asked,
                 new=count,
-                result=against.result if against else Result.PLANNED,
-                reason=against.reason if against else _why(entry, server, count),
+                result=refusal.result if refusal else Result.PLANNED,
+                reason=refusal.reason if refusal else _why(entry, server, count),
                 place=entry.target.point,
             ),
         )
+
+
+def _refusal(entry: FstabEntry, count: int, facts: Facts) -> Refusal | None:
+    """Return why an entry stays as it is; None where nothing is against the change."""
+    request = entry.target.request
+    if entry.elsewhere:
+        return Refusal(f"{entry.elsewhere} decides the options of this mount: change it there")
+    if entry.ansibles:
+        return Refusal("Ansible writes this block (blockinfile): change it in the playbook")
+    if request is not None and is_cloud_inits(request.options):
+        return Refusal(
+            "cloud-init wrote this line and writes it anew: change `mounts:` in the user data or in "
+            "/etc/cloud/cloud.cfg.d"
+        )
+    refusal = against(entry.target, facts)
+    if refusal is None and not is_faithful(entry.text, with_count(entry.text, count), count):
+        return Refusal(
+            "its options cannot be changed safely (a quote that does not close?): change it by hand"
+        )
+    return refusal
 
 
 def _stuck(
@@ -69,35 +272,17 @@ def _stuck(
 ) -> Refusal | None:
     """Return what keeps all entries of a server as they are: the first that stays, or another mount."""
     named = (
-        *((f"{FSTAB}:{line}", against) for line, against in refused.items()),
+        *((f"{FSTAB}:{line}", refusal) for line, refusal in refused.items()),
         *((_name(target), contrary(target, count, facts)) for target in server.others),
     )
-    name, against = next(((name, against) for name, against in named if against is not None), ("", None))
-    if against is None:
+    name, refusal = next(((name, refusal) for name, refusal in named if refusal is not None), ("", None))
+    if refusal is None:
         return None
-    return replace(against, reason=f"{name} is of the same server and stays as it is: {against.reason}")
+    return replace(refusal, reason=f"{name} is of the same server and stays as it is: {refusal.reason}")
 
 
 def _name(target: Target) -> str:
     return f"the mount at {target.point}" if target.live is not None else target.subject
-
-
-def _count(server: ServerUsers) -> int:
-    """Return the number for all shares of a server."""
-    targets = [*(entry.target for entry in server.entries), *server.others]
-    wanted = (entry.target.profile.nconnect for entry in server.entries)
-    return common(targets, wanted, (target.wanted.number("nconnect") for target in targets))
-
-
-def common(targets: Iterable[Target], wanted: Iterable[int | None], asked: Iterable[int | None]) -> int:
-    """Return the number for all mounts of a server; one of `wanted` must be there.
-
-    It is the most that a profile recommends or that a mount asks for of itself, within what every profile
-    allows: more than that is lowered, as NFS202 asks.
-    """
-    most = min(allowed(target) for target in targets)
-    own = (number for number in asked if number is not None and number <= most)
-    return min(most, max((*(number for number in wanted if number is not None), *own)))
 
 
 def _why(entry: FstabEntry, server: ServerUsers, count: int) -> str:

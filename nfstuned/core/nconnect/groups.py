@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeVar
@@ -22,26 +22,39 @@ from nfstuned.core.policy.endpoint import (
 )
 from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.kernel import Options, Server
-from nfstuned.parse.etc.fstab import FILE as UTAB
+from nfstuned.model.mounts import UTAB
 
 Id = tuple[str, int, str]
-"""A name or an address of a server, with what else tells it from another server."""
+"""A server's name or address, its port, and its protocol, or "section" for a section of nfsmount.conf."""
 T = TypeVar("T")
 
 
-def united(things: Iterable[tuple[frozenset[Id], T]]) -> list[tuple[T, ...]]:
-    """Return the things in groups: two that have an id in common are in one, also through a third."""
-    known: list[tuple[frozenset[Id], tuple[T, ...]]] = []
-    for ids, thing in things:
-        same = [group for group in known if group[0] & ids]
-        known = [group for group in known if not group[0] & ids]
-        members = (*(member for _, members in same for member in members), thing)
-        known.append((ids.union(*(others for others, _ in same)), members))
-    return [members for _, members in known]
+def united(things: Iterable[tuple[frozenset[Hashable], T]]) -> list[tuple[T, ...]]:
+    """Return the things in groups: two that have an id in common are in one, also through a third.
+
+    The group that got a thing last comes last.
+    """
+    members: dict[int, list[T]] = {}
+    ids: dict[int, set[Hashable]] = {}
+    owner: dict[Hashable, int] = {}
+    for number, (mine, thing) in enumerate(things):
+        same = {owner[id_] for id_ in mine if id_ in owner}
+        roots = list(same) if len(same) < 2 else [root for root in members if root in same]  # noqa: PLR2004 - most have one
+        root, *others = roots or [number]
+        group = members.pop(root, [])
+        known = ids.setdefault(root, set())
+        for other in others:
+            group += members.pop(other)
+            known |= ids.pop(other)
+        known |= mine
+        owner.update(dict.fromkeys(mine if not others else known, root))
+        group.append(thing)
+        members[root] = group
+    return [tuple(group) for group in members.values()]
 
 
 _PROTOCOLS = ("tcp", "udp", "rdma")
-_MOST = 16
+MOST = 16
 """NFS_MAX_CONNECTIONS."""
 
 
@@ -68,7 +81,7 @@ class _Namespaces:
         self._known: dict[tuple[Server, ...], int] = {}
 
     def number(self, servers: tuple[Server, ...]) -> int:
-        """Return a namespace's number; superblocks of one mostly share one tuple, which is not read again."""
+        """Return the number of the namespace with these nfs_clients; they must live as long as this."""
         number = self._seen.get(id(servers))
         if number is None:
             number = self._seen[id(servers)] = self._known.setdefault(servers, len(self._known) + 1)
@@ -140,12 +153,17 @@ def members(target: Target, facts: Facts, known: Groups) -> tuple[Target, ...]:
 
     Nothing for a mount that is only asked for unless the files and the resolver leave one group possible.
     """
+    group = live_group(target, facts, known)
+    return known.live[group] if group is not None else ()
+
+
+def live_group(target: Target, facts: Facts, known: Groups) -> Group | None:
+    """Return the live group of a mount, or the one that a line will join; None where that is open."""
     if target.live is not None:
-        group = known.mine.get(target.identity)
-        return known.live[group] if group is not None else ()
+        return known.mine.get(target.identity)
     asked = _asked(target, facts)
     alike = known.bare.get(asked, ()) if asked is not None else ()
-    return known.live[alike[0]] if len(alike) == 1 else ()
+    return alike[0] if len(alike) == 1 else None
 
 
 def rivals(target: Target, facts: Facts, known: Groups) -> tuple[Target, ...]:
@@ -154,8 +172,11 @@ def rivals(target: Target, facts: Facts, known: Groups) -> tuple[Target, ...]:
     return tuple(other for other in others if target.live is not None or other.identity not in known.after)
 
 
-def awaited(target: Target, facts: Facts, known: Groups) -> tuple[Target, ...]:
-    """Return a line with Kerberos that is not mounted yet and can only join a mount's group."""
+def pending_kerberos(target: Target, facts: Facts, known: Groups) -> tuple[Target, ...]:
+    """Return the request with Kerberos, if any, that is not mounted yet and will join the mount's group.
+
+    It limits the whole group to the connections that Kerberos has (NFS207).
+    """
     group = known.mine.get(target.identity) if target.live is not None else _asked(target, facts)
     if group is None:
         return ()
@@ -177,7 +198,7 @@ def by_namespace(targets: Sequence[Target]) -> Sequence[Sequence[Target]]:
     return list(target_groups.values()) if len(target_groups) > 1 else [targets]
 
 
-def requested(target: Target) -> int | None:
+def requested_nconnect(target: Target) -> int | None:
     """Return the nconnect that was or will be asked for, 1 where the option is absent; None if unknown."""
     if "nconnect" in target.wanted:
         return target.wanted.number("nconnect")
@@ -186,7 +207,7 @@ def requested(target: Target) -> int | None:
     return None
 
 
-def effective(target: Target, facts: Facts, known: Groups) -> int | None:
+def effective_nconnect(target: Target, facts: Facts, known: Groups) -> int | None:
     """Return the nconnect of a live mount, or the one that a mount will get; None if that is unknown.
 
     A mount whose group is live gets the group's, whatever it asks for.
@@ -194,12 +215,35 @@ def effective(target: Target, facts: Facts, known: Groups) -> int | None:
     alike = (target,) if target.live is not None else rivals(target, facts, known)
     if alike:
         return alike[0].options.number("nconnect") or 1
-    return requested(target)
+    return requested_nconnect(target)
 
 
 def allowed(target: Target) -> int:
     """Return the most connections that a mount's profile and the kernel allow."""
-    return target.profile.nconnect_max or _MOST
+    return target.profile.nconnect_max or MOST
+
+
+def highest(named: Iterable[int | None], asked: Iterable[int | None], most: int) -> int | None:
+    """Return the highest nconnect that a profile recommends or a mount requests; None where there is none.
+
+    Requests above `most` do not count. Whoever calls limits what a profile recommends to `most`.
+    """
+    own = (number for number in asked if number is not None and number <= most)
+    return max((*(number for number in named if number is not None), *own), default=None)
+
+
+def common(targets: Iterable[Target], named: Iterable[int | None], asked: Iterable[int | None]) -> int:
+    """Return the nconnect for all mounts of a server, within what every profile allows.
+
+    `named` are their profiles' numbers and `asked` their own; without any of these it is what is allowed.
+    """
+    most = min(allowed(target) for target in targets)
+    return min(most, highest(named, asked, most) or most)
+
+
+def carrying(target: Target) -> int | None:
+    """Return how many connections carry a live mount's requests; None where nothing is mounted."""
+    return None if target.live is None else nfsoptions.carried(target.live.options, target.stats)
 
 
 def version(target: Target) -> str | None:

@@ -3,18 +3,17 @@
 It is only done where it was proven to be safe; what nobody tried is refused, too.
 
 First the connections that are there must carry requests, and the server must answer on as many more: nothing
-has been written then. They are added one by one, and each must carry requests of our own before the next one
+has been written then. They are added singly, and each must carry requests of our own before the next
 comes. What fails takes all of them back: the mount is then as it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nfstuned.core.nconnect.busy import is_tunnel, servers, unfit_part
-from nfstuned.core.nconnect.case import Case, goal
-from nfstuned.core.nconnect.first_mount import some
+from nfstuned.core.nconnect.case import Case, Goal, goal
 from nfstuned.core.nconnect.groups import Groups, members
 from nfstuned.core.policy.endpoint import NFS_PORT
 from nfstuned.errors import ParseError
@@ -23,7 +22,7 @@ from nfstuned.model.connections import ConnectionHands, Left, LivePlan, Sight, S
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.kernel import Transport
 from nfstuned.model.mounts import Result
-from nfstuned.parse.fields import count
+from nfstuned.parse.fields import count, some
 
 SINCE, SINCE_TEXT = (7, 1, 13), "7.1.13"
 """The first kernel that was read in which add_xprt passes on no uninitialised memory: "sunrpc: fix
@@ -32,118 +31,84 @@ _SEVERAL = 2
 RESERVED = 1023
 """The last port that only root may use; a server whose export is `secure` takes requests from no other."""
 _PROVEN = ("3", "4.1", "4.2")
+_UNPROVEN = "nobody showed it to be safe"
+_UNFIT: tuple[tuple[Callable[[Target], bool], str], ...] = (
+    (
+        lambda target: (target.options.number("nconnect") or 1) < _SEVERAL,
+        "was made without nconnect: a connection that is added to such a mount carries nothing",
+    ),
+    (
+        lambda target: "noresvport" not in target.options,
+        (
+            "was made without noresvport: a connection that is added comes from a port above "
+            f"{RESERVED} all the same, and where the server refuses that, reading and writing begin to fail "
+            "(EPERM)"
+        ),
+    ),
+    (
+        lambda target: target.options.get("vers") not in _PROVEN,
+        f"is not NFS {', '.join(_PROVEN[:-1])} or {_PROVEN[-1]}: {_UNPROVEN} there",
+    ),
+    (
+        lambda target: target.options.get("xprtsec") not in {None, "none"} or is_tunnel(target),
+        f"is encrypted on its way: {_UNPROVEN} there",
+    ),
+    (
+        lambda target: (target.options.number("max_connect") or 1) > 1,
+        f"has max_connect: {_UNPROVEN} with several addresses",
+    ),
+)
+"""Which mounts get no further connections, and what is told of them behind their mount points."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sought:
-    """A group, and the connections that its superblocks lead to."""
-
-    case: Case
-    switches: tuple[SwitchSeen | ParseError | None, ...]
-
-    @property
-    def switch(self) -> SwitchSeen:
-        """The connections, once _unseen found nothing. Raises LookupError where there are none."""
-        switch = next((switch for switch in self.switches if isinstance(switch, SwitchSeen)), None)
-        if switch is None:
-            raise LookupError("no switch")
-        return switch
-
-
-def _fewer(sought: Sought) -> str:
-    goal = sought.case.goal
-    if goal.new > goal.old:
-        return ""
-    return f"it has more connections than it should ({goal.reason}): only mounting again takes them away"
+def _against_options(case: Case) -> Iterator[str]:
+    """Yield what is against it as far as that is known without a look at the connections."""
+    release, wanted = case.facts.snapshot.kernel, case.goal
+    if wanted.new <= wanted.old:
+        yield f"it has more connections than it should ({wanted.reason}): only mounting again takes them away"
+    if release is None or release.version < SINCE:
+        name = f"Linux {release.text}" if release is not None else "this kernel"
+        yield (
+            f"{name} cannot do it safely: before Linux 6.15 it is not possible, and before {SINCE_TEXT} it "
+            "uses memory that the kernel did not initialise"
+        )
+    for is_unfit, why in _UNFIT:
+        points = [target.point for target in case.group if is_unfit(target)]
+        if points:
+            yield f"{some(points)} {why}"
+    if why := unfit_part(case):
+        yield why
 
 
-def _kernel(sought: Sought) -> str:
-    release = sought.case.facts.snapshot.kernel
-    if release is not None and release.version >= SINCE:
-        return ""
-    name = f"Linux {release.text}" if release is not None else "this kernel"
-    return (
-        f"{name} cannot do it safely: before Linux 6.15 it is not possible, and before {SINCE_TEXT} it uses "
-        "memory that the kernel did not initialise"
-    )
-
-
-def _single(sought: Sought) -> str:
-    points = _those(sought, lambda target: (target.options.number("nconnect") or 1) < _SEVERAL)
-    if not points:
-        return ""
-    return f"{points} was made without nconnect: a connection that is added to such a mount carries nothing"
-
-
-def _resvport(sought: Sought) -> str:
-    points = _those(sought, lambda target: "noresvport" not in target.options)
-    if not points:
-        return ""
-    return (
-        f"{points} was made without noresvport: a connection that is added comes from a port above "
-        f"{RESERVED} all the same, and where the server refuses that, reading and writing begin to fail "
-        "(EPERM)"
-    )
-
-
-def _version(sought: Sought) -> str:
-    points = _those(sought, lambda target: target.options.get("vers") not in _PROVEN)
-    known = f"NFS {', '.join(_PROVEN[:-1])} or {_PROVEN[-1]}"
-    return f"{points} is not {known}: nobody showed it to be safe there" if points else ""
-
-
-def _tls(sought: Sought) -> str:
-    points = _those(
-        sought, lambda target: target.options.get("xprtsec") not in {None, "none"} or is_tunnel(target)
-    )
-    return f"{points} is encrypted on its way: nobody showed it to be safe there" if points else ""
-
-
-def _unseen(sought: Sought) -> str:
-    error = next((seen for seen in sought.switches if isinstance(seen, ParseError)), None)
+def _common_switch(switches: Sequence[SwitchSeen | ParseError | None]) -> SwitchSeen | str:
+    """Return the connections that all superblocks of a group use, or why these are not known."""
+    error = next((seen for seen in switches if isinstance(seen, ParseError)), None)
     if error is not None:
         return f"its connections are not understood: {error}"
-    names = {switch.name for switch in sought.switches if isinstance(switch, SwitchSeen)}
-    if None in sought.switches or not names:
+    by_name = {switch.name: switch for switch in reversed(switches) if isinstance(switch, SwitchSeen)}
+    if None in switches or not by_name:
         return "the kernel does not tell which connections it uses (/sys/fs/nfs)"
-    return f"its superblocks use different connections ({', '.join(sorted(names))})" if len(names) > 1 else ""
+    if len(by_name) > 1:
+        return f"its superblocks use different connections ({', '.join(sorted(by_name))})"
+    return next(iter(by_name.values()))
 
 
-def _trunkable(sought: Sought) -> str:
-    points = _those(sought, lambda target: (target.options.number("max_connect") or 1) > 1)
-    return f"{points} has max_connect: nobody showed it to be safe with several addresses" if points else ""
-
-
-def _trunked(sought: Sought) -> str:
-    addresses = sought.switch.info.unique_addresses
-    if addresses == 1:
-        return ""
-    return f"its connections lead to {addresses} addresses: nobody showed it to be safe there"
-
-
-def _other(sought: Sought) -> str:
-    protocols = sorted({xprt.protocol for xprt in sought.switch.xprts} - {"tcp"})
-    if not protocols:
-        return ""
-    return f"its connections are {some(protocols)}, and not plain TCP: nobody showed it to be safe there"
-
-
-def _fixed(sought: Sought) -> str:
-    return "" if sought.switch.grows else f"the kernel has no add_xprt for {sought.switch.name}"
-
-
-def _few(sought: Sought) -> str:
-    there, shown = sought.switch.info.active, sought.case.goal.old
-    if there >= _SEVERAL:
-        return ""
-    return f"nconnect={shown} is shown and {there} connection exists: what is added may carry nothing"
-
-
-def _many(sought: Sought) -> str:
-    there, new = sought.switch.info.active, sought.case.goal.new
-    if there < new:
-        return ""
-    return f"it has {there} connections already, though not all of them carried requests"
+def _against_connections(switch: SwitchSeen, wanted: Goal) -> Iterator[str]:
+    """Yield what is against it in the connections that are there."""
+    there, addresses = switch.info.active, switch.info.unique_addresses
+    if addresses != 1:
+        yield f"its connections lead to {addresses} addresses: {_UNPROVEN} there"
+    protocols = sorted({xprt.protocol for xprt in switch.xprts} - {"tcp"})
+    if protocols:
+        yield f"its connections are {some(protocols)}, and not plain TCP: {_UNPROVEN} there"
+    if not switch.grows:
+        yield f"the kernel has no add_xprt for {switch.name}"
+    if there < _SEVERAL:
+        yield f"nconnect={wanted.old} is shown and {there} connection exists: what is added may carry nothing"
+    if there >= wanted.new:
+        yield f"it has {there} connections already, though not all of them carried requests"
+    if why := reserved(switch):
+        yield why
 
 
 def reserved(switch: SwitchSeen) -> str:
@@ -157,48 +122,30 @@ def reserved(switch: SwitchSeen) -> str:
     )
 
 
-def _reserved(sought: Sought) -> str:
-    return reserved(sought.switch)
-
-
-def _unfit(sought: Sought) -> str:
-    return unfit_part(sought.case)
-
-
-def _those(sought: Sought, wrong: Callable[[Target], bool]) -> str:
-    return some([target.point for target in sought.case.group if wrong(target)])
-
-
-_Check = Callable[[Sought], str]
-
-BY_OPTIONS: tuple[_Check, ...] = (*(_fewer, _kernel, _single, _resvport, _version, _tls, _trunkable, _unfit),)
-"""These need not see the connections."""
-AGAINST: tuple[_Check, ...] = (
-    *BY_OPTIONS,
-    *(_unseen, _trunked, _other, _fixed, _few, _many, _reserved),
-)
-
-
 Switches = Mapping[str, SwitchSeen | ParseError | None]
 """By the device number of a superblock."""
 
 
 def plan_live(case: Case, switches: Switches, silent: str = "") -> LivePlan | Left:
     """Return what is added to a group, or why nothing is; `silent` is why its server does not answer."""
-    sought = Sought(case, tuple(switches.get(device) for device in sorted(case.devices)))
-    against = next((why for check in AGAINST if (why := check(sought))), "") or silent
+    points = tuple(sorted(target.point for target in case.group))
+    why = next(_against_options(case), "")
+    switch = _common_switch([switches.get(device) for device in sorted(case.devices)])
+    if isinstance(switch, str):
+        return Left(points, case.goal.old, case.goal.new, why or switch)
+    why = why or next(_against_connections(switch, case.goal), "") or silent
     spot = _spot(case)
-    if against or spot is None:
+    if why or spot is None:
         unknown = "the mount has no superblock or no counters that could be read"
-        return Left(_points(case), case.goal.old, case.goal.new, against or unknown)
+        return Left(points, case.goal.old, case.goal.new, why or unknown)
     return LivePlan(
-        points=_points(case),
-        old=sought.switch.info.active,
+        points=points,
+        old=switch.info.active,
         new=case.goal.new,
         shown=case.group[0].options.number("nconnect") or 1,
         reason=case.goal.reason,
         spot=spot,
-        switch=sought.switch,
+        switch=switch,
         place=next(iter(servers(case)), ("", NFS_PORT)),
     )
 
@@ -209,24 +156,16 @@ def promising(target: Target, facts: Facts, known: Groups) -> bool:
     wanted = goal(group, facts, known) if group else None
     if wanted is None:
         return False
-    sought = Sought(Case(facts, Sight(), group, group, (), wanted), ())
-    return not any(check(sought) for check in BY_OPTIONS)
-
-
-def _points(case: Case) -> tuple[str, ...]:
-    return tuple(sorted(target.point for target in case.group))
+    return next(_against_options(Case(facts, Sight(), group, group, (), wanted)), None) is None
 
 
 def _spot(case: Case) -> Spot | None:
     """Return the mount over which its connections are tried; one that a file or somebody asked for."""
-    return next((spot for target in (*case.parts, *case.own) if (spot := _of(target)) is not None), None)
-
-
-def _of(target: Target) -> Spot | None:
-    block, live = target.superblock, target.live
-    if block is None or block.bdi is None or live is None or target.stats is None:
-        return None
-    return Spot(target.point, live.mount_id, target.source, block.device, block.bdi)
+    for target in (*case.parts, *case.own):
+        block, live = target.superblock, target.live
+        if block is not None and block.bdi is not None and live is not None and target.stats is not None:
+            return Spot(target.point, live.mount_id, target.source, block.device, block.bdi)
+    return None
 
 
 ROUNDS = 8
@@ -267,7 +206,7 @@ def carry_out(plan: LivePlan, hands: ConnectionHands) -> tuple[Change, ...]:
 def silent(before: Sequence[Transport], after: Sequence[Transport]) -> tuple[int, ...]:
     """Return which connections, in the kernel's order, carried nothing in between: no request, or no reply.
 
-    `after` may have more of them: the kernel puts a new one behind all others.
+    `after` may have more of them: the kernel puts a new connection behind all others.
     """
     return tuple(
         number
@@ -298,7 +237,7 @@ def _refused(run: _Run) -> str:
 
 
 def _add_all(run: _Run) -> str:
-    """Add one after the other; return what went wrong with which."""
+    """Add the connections singly; return what went wrong with which."""
     for number in range(run.plan.old + 1, run.plan.new + 1):
         why = run.hands.interrupted() or _add(run, number)
         if why:
@@ -310,22 +249,22 @@ def _add(run: _Run, number: int) -> str:
     before, counted = run.hands.switch(), run.hands.counters()
     if before is None or len(counted) != number - 1:
         return "the mount or its connections have changed meanwhile"
-    said = run.hands.add()
+    error = run.hands.add()
     seen = run.hands.switch()
     fresh = sorted(seen.names - before.names) if seen is not None else []
     if len(fresh) == 1:
         run.added.extend(fresh)
-    if said or len(fresh) != 1:
-        return said or f"{len(fresh)} connections appeared where one was added"
+    if error or len(fresh) != 1:
+        return error or f"{len(fresh)} connections appeared where one was added"
     return _carry(run, number, counted)
 
 
 def _carry(run: _Run, number: int, before: Sequence[Transport]) -> str:
     """Send requests; return why they do not prove that each of so many connections carries some."""
     sent = ROUNDS * number
-    said = run.hands.ask(sent)
-    if said:
-        return f"requests over {run.plan.spot.point} come to nothing ({said})"
+    error = run.hands.ask(sent)
+    if error:
+        return f"requests over {run.plan.spot.point} come to nothing ({error})"
     after = run.hands.counters()
     if len(after) != number:
         return f"mountstats shows {count(len(after), 'connection')}, and {number} should be in use"
@@ -335,13 +274,13 @@ def _carry(run: _Run, number: int, before: Sequence[Transport]) -> str:
 
 def _take_back(run: _Run) -> str:
     """Take away what was added, the last first; return what is there now."""
-    said = [why for name in reversed(run.added) if (why := _back(name, run.hands))]
+    errors = [why for name in reversed(run.added) if (why := _back(name, run.hands))]
     seen = run.hands.switch()
     if seen is None:
         return "the mount is gone, and its connections with it"
     active, still = len(_active(seen)), seen.names & set(run.added)
-    if said or active != run.plan.old:
-        why = "; ".join(said) or "another program changes them"
+    if errors or active != run.plan.old:
+        why = "; ".join(errors) or "another program changes them"
         return (
             f"it has {count(active, 'connection')} now, which could not all be taken back ({why}): "
             f"unmount all mounts of the server, then mount again"

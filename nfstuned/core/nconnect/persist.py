@@ -18,7 +18,7 @@ from enum import Enum
 
 from nfstuned.core.mounts.requests import options
 from nfstuned.core.nconnect.against import Refusal, against
-from nfstuned.core.nconnect.fstab import common
+from nfstuned.core.nconnect.groups import common
 from nfstuned.core.nconnect.persist_members import SectionUse, Uses, by_conf, servers, unmatched, unnamed
 from nfstuned.model.change import Change, ChangeKind
 from nfstuned.model.facts import Facts, Network
@@ -106,15 +106,15 @@ def _of_server(server: tuple[SectionUse, ...], facts: Facts) -> Iterator[Section
         return
     targets = [use.target for use in server]
     count = common(targets, (target.profile.nconnect for target in targets), (use.number for use in server))
-    said = {name: by_conf(name, facts.snapshot.settings) for name in names}
-    refused = _refused(server, count, said, facts)
+    deciders = {name: by_conf(name, facts.snapshot.settings) for name in names}
+    refused = _refused(server, count, deciders, facts)
     if refused is not None:
         for name in names or [server[0].target.endpoint.host]:
-            yield _as_others_decide(replace(refused, name=name), said.get(name))
+            yield _as_others_decide(replace(refused, name=name), deciders.get(name))
         return
-    missing = sum(1 for option in said.values() if option is None)
+    missing = sum(1 for option in deciders.values() if option is None)
     needed = any(use.asked is None for use in server)
-    for name, asked in said.items():
+    for name, asked in deciders.items():
         if asked is None:
             yield SectionVerdict(name, count, Fate.WRITE, _why(server, count), names=missing, needed=needed)
         else:
@@ -122,7 +122,7 @@ def _of_server(server: tuple[SectionUse, ...], facts: Facts) -> Iterator[Section
 
 
 def _refused(
-    server: tuple[SectionUse, ...], count: int, said: Mapping[str, Asked | None], facts: Facts
+    server: tuple[SectionUse, ...], count: int, deciders: Mapping[str, Asked | None], facts: Facts
 ) -> SectionVerdict | None:
     """Return why no name of a server gets a section, as a verdict about any of them; None where each may."""
     for use in server:
@@ -130,11 +130,11 @@ def _refused(
         if refusal is not None:
             fate = Fate.DROP if refusal.result is Result.SKIPPED else Fate.KEEP
             return SectionVerdict("", count, fate, _of_one(use, refusal.reason, server), refusal.result)
-    for asked in said.values():
+    for asked in deciders.values():
         if asked is not None and options([asked]).number("nconnect") != count:
             return SectionVerdict("", count, Fate.DROP, f"{asked.origin} says {asked.text}: that counts")
     for use in server:
-        reason = _contrary(use, count) if use.asked is not None else unmatched(use, facts)
+        reason = unmatched(use, facts) if use.asked is None else _contrary(use.asked, use.number, count)
         if reason:
             return SectionVerdict("", count, Fate.KEEP, _of_one(use, reason, server))
     return None
@@ -156,10 +156,11 @@ def _against(use: SectionUse, facts: Facts) -> Refusal | None:
     return refusal
 
 
-def _contrary(use: SectionUse, count: int) -> str:
-    if use.asked is None or use.number == count:
+def _contrary(asked: Asked, number: int | None, count: int) -> str:
+    """Return that a mount asks for another number than all of its server should; "" where it does not."""
+    if number == count:
         return ""
-    asks = f"{use.asked.origin} asks for {use.asked.text}"
+    asks = f"{asked.origin} asks for {asked.text}"
     return f"{asks}, and all mounts of a server should ask for one number, here {count}"
 
 
@@ -295,14 +296,10 @@ def plan_persist(uses: Uses, network: Network, utils: NfsUtils | None, held: Hel
     kept = [name for name in held.sections if not (held.prune and name in unused)]
     settled = limited(known, kept, utils, facts.snapshot.settings)
     pruned = (SectionVerdict(name, None, Fate.DROP, _UNUSED) for name in unused if held.prune)
-    changes = _changes((*settled, *pruned), held.sections)
+    all_changes = (_change(verdict, held.sections.get(verdict.name)) for verdict in (*settled, *pruned))
+    changes = tuple(sorted((change for change in all_changes if change), key=lambda change: change.target))
     gone = {change.target for change in changes if change.result is Result.PLANNED and change.new is None}
     return PersistPlan(changes, tuple(name for name in unused if name not in gone))
-
-
-def _changes(settled: Sequence[SectionVerdict], held: Mapping[str, int]) -> tuple[Change, ...]:
-    changes = (_change(verdict, held.get(verdict.name)) for verdict in settled)
-    return tuple(sorted((change for change in changes if change), key=lambda change: change.target))
 
 
 def _change(verdict: SectionVerdict, old: int | None) -> Change | None:

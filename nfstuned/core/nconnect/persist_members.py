@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from nfstuned.core.mounts.requests import find, mounted_source, options, requested
 from nfstuned.core.mounts.targets import targets
-from nfstuned.core.nconnect.fstab_members import as_target, ids, what_servers_say, with_provider
+from nfstuned.core.nconnect.fstab import as_target, ids, shown_providers, with_provider
 from nfstuned.core.nconnect.groups import Id, addresses, is_azure_files, is_private, united
 from nfstuned.core.policy.endpoint import as_address, is_loopback, section_name
 from nfstuned.model.facts import Facts, Target
@@ -64,35 +64,32 @@ def uses(snapshot: Snapshot, policy: Policy) -> Uses:
     settings = tuple(setting for setting in snapshot.settings if setting.file != PERSISTED)
     known = replace(snapshot, settings=settings)
     facts = Facts(frozenset(), known, policy, targets(known, policy))
-    said = what_servers_say(facts)
+    providers = shown_providers(facts)
     mounts = (*facts.nfs, *_configured(known, policy))
-    return Uses(
-        tuple(
-            use
-            for target in mounts
-            if (use := _use(with_provider(target, said, policy), settings)) is not None
-        ),
-        facts,
-    )
+    known_uses = (_use(with_provider(target, providers, policy), settings) for target in mounts)
+    return Uses(tuple(use for use in known_uses if use is not None), facts)
 
 
 def unsettled(known: Uses) -> tuple[str, ...]:
     """Return the names whose addresses tell which mounts have one server, and whether it is private."""
     if all(use.target.profile.nconnect is None for use in known.all):
         return ()
-    names = (use.target.endpoint.host for use in known.all if _is_open(use.target, known.facts))
+    names = []
+    for target in (use.target for use in known.all):
+        # A live mount tells its server's address, but not always whether that is a private endpoint.
+        doubtful = is_azure_files(target) and not is_private(target, known.facts)
+        if target.endpoint.address is None or doubtful:
+            names.append(target.endpoint.host)
     return tuple(dict.fromkeys(name for name in names if name and as_address(name) is None))
 
 
-def _is_open(target: Target, facts: Facts) -> bool:
-    """Return whether a server's address, or what the name says about it, is not known from a live mount."""
-    unknown = target.endpoint.address is None
-    return unknown or (is_azure_files(target) and not is_private(target, facts))
-
-
 def servers(known: Uses, facts: Facts) -> Sequence[tuple[SectionUse, ...]]:
-    """Return the uses of each server; `facts` have the resolver's answers. One name is one server."""
-    return united((ids(use.target, facts) | _section(use), use) for use in known.all)
+    """Return the uses of each server, whose sections it shares; `facts` have the resolver's answers."""
+    users: list[tuple[frozenset[Id], SectionUse]] = []
+    for use in known.all:
+        section: set[Id] = set() if unnamed(use.name) else {(use.name, 0, "section")}
+        users.append((ids(use.target, facts) | section, use))
+    return united(users)
 
 
 def by_conf(name: str, settings: Sequence[Setting]) -> Asked | None:
@@ -119,10 +116,6 @@ def unnamed(name: str) -> str:
     if _NAME.fullmatch(name) is None:
         return f"{name} is no single name that a section could have"
     return ""
-
-
-def _section(use: SectionUse) -> frozenset[Id]:
-    return frozenset() if unnamed(use.name) else frozenset({(use.name, 0, "section")})
 
 
 def _use(target: Target, settings: Sequence[Setting]) -> SectionUse | None:

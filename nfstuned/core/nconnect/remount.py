@@ -9,23 +9,33 @@ is gone comes back as it was; when something fails after that, everything else c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from nfstuned.core.nconnect import busy as remountchecks
+from nfstuned.core.nconnect.busy import apart, obstacle
 from nfstuned.core.nconnect.case import Case, automatic, goal, in_sight, makes
-from nfstuned.core.nconnect.first_mount import depth, lies_in, making, options_again, some
-from nfstuned.core.nconnect.groups import Groups, groups, was_recorded
+from nfstuned.core.nconnect.first_mount import depth, lies_in, making, options_again
+from nfstuned.core.nconnect.groups import groups, was_recorded
 from nfstuned.model.change import Change, ChangeKind, ShellCommand
 from nfstuned.model.connections import Connections, Hands, Left, Part, RemountPlan, Sight
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.mounts import Maker, Result
 from nfstuned.parse.etc.units import unit_name
+from nfstuned.parse.fields import some
 
 
 def cases(facts: Facts, sight: Sight, point: str | None = None) -> tuple[Case, ...]:
     """Return the groups that should have another number; only the one of the mount at `point` if given."""
-    return tuple(_cases(facts, sight, groups(facts), point))
+    known, wrong = groups(facts), []
+    for group in known.live.values():
+        seen = tuple(target for target in group if in_sight(target, sight))
+        wanted = goal(group, facts, known)
+        if not seen or wanted is None or not (point is None or _is_at(point, group, sight)):
+            continue
+        own = tuple(target for target in seen if automatic(target, seen, sight))
+        parts = tuple(sorted((target for target in seen if target not in own), key=depth))
+        wrong.append(Case(facts, sight, group, parts, own, wanted))
+    return tuple(wrong)
 
 
 def members(facts: Facts, sight: Sight, point: str) -> tuple[Target, ...]:
@@ -36,25 +46,21 @@ def members(facts: Facts, sight: Sight, point: str) -> tuple[Target, ...]:
 
 def plan_remount(case: Case, silent: str = "") -> RemountPlan | Left:
     """Return what is done to a group, or why it is left alone; `silent` is why its server does not answer."""
-    apart = next((why for check in remountchecks.APART if (why := check(case))), "")
-    if apart:
-        return _left(case, apart, Result.SKIPPED)
-    against = silent or next((why for check in remountchecks.AGAINST if (why := check(case))), "")
-    if against:
-        return _left(case, against, Result.FAILED)
+    if why := apart(case):
+        return _left(case, why, Result.SKIPPED)
+    if why := silent or obstacle(case):
+        return _left(case, why, Result.FAILED)
     chief = _chief(case)
-    return _left(case, _nobody(case), Result.FAILED) if chief is None else _plan(case, chief)
-
-
-def _cases(facts: Facts, sight: Sight, known: Groups, point: str | None) -> Iterator[Case]:
-    for group in known.live.values():
-        seen = tuple(target for target in group if in_sight(target, sight))
-        wanted = goal(group, facts, known)
-        if not seen or wanted is None or not (point is None or _is_at(point, group, sight)):
-            continue
-        own = tuple(target for target in seen if automatic(target, seen, sight))
-        parts = tuple(sorted((target for target in seen if target not in own), key=depth))
-        yield Case(facts, sight, group, parts, own, wanted)
+    lines = [part.origin for part in case.parts if part.request and not makes(case, part)]
+    disagreeing = some(list(dict.fromkeys(lines)))
+    if chief is not None:
+        return _plan(case, chief, disagreeing)
+    fstab = any(part.request and part.request.maker is Maker.MOUNT for part in case.parts)
+    how = " (sudo nfstuned apply --fstab)" if fstab else ""
+    why = (
+        f"no mount of the server would be made with nconnect={case.goal.new}: put it into {disagreeing}{how}"
+    )
+    return _left(case, why, Result.FAILED)
 
 
 def _is_at(point: str, group: Sequence[Target], sight: Sight) -> bool:
@@ -66,16 +72,17 @@ def _left(case: Case, reason: str, result: Result) -> Left:
     return Left(points, case.goal.old, case.goal.new, reason, result)
 
 
-def _plan(case: Case, chief: Target) -> RemountPlan:
-    outermost = list(case.parts)
-    others = [target for target in outermost if target is not chief]
-    parts = {target.identity: _part(case, target) for target in outermost}
+def _plan(case: Case, chief: Target, disagreeing: str) -> RemountPlan:
+    """Return the steps; `chief` comes first, which makes up this time for the lines that say otherwise."""
+    others = [target for target in case.parts if target is not chief]
+    parts = {target.identity: _part(case, target) for target in case.parts}
     units = (case.sight.units.get(part.unit) for part in parts.values() if part.unit)
+    advice = f"; put it also into {disagreeing}, or the next boot decides anew" if disagreeing else ""
     return RemountPlan(
         old=case.goal.old,
         new=case.goal.new,
-        reason=case.goal.reason + _disagreeing(case),
-        going=tuple(parts[target.identity] for target in reversed(outermost)),
+        reason=case.goal.reason + advice,
+        going=tuple(parts[target.identity] for target in reversed(case.parts)),
         coming=tuple(parts[target.identity] for target in making(chief, others)),
         connections=_connections(case),
         reload=any(unit is not None and (unit.stale or not unit.fragment) for unit in units),
@@ -91,23 +98,22 @@ def _part(case: Case, target: Target) -> Part:
     if case.sight.systemd:
         unit = unit_name(target.point)
         # Without its dependencies: systemd would also stop what requires the mount, and not start it again.
-        leave = ShellCommand(("systemctl", "stop", "--job-mode=ignore-dependencies", unit))
-        return Part(
-            target.point, mount_id, leave, ShellCommand(("systemctl", "start", unit)), before, unit, True
-        )
-    make = ShellCommand(("mount", target.point))
+        leave = ShellCommand(("systemctl", "stop", "--job-mode=ignore-dependencies", "--", unit))
+        make = ShellCommand(("systemctl", "start", "--", unit))
+        return Part(target.point, mount_id, leave, make, before, unit, True)
+    make = ShellCommand(("mount", "--", target.point))
     return Part(target.point, mount_id, _umount(target.point), make, before, from_file=True)
 
 
 def _umount(point: str) -> ShellCommand:
     """Return umount(8) as systemd calls it: it is not to look the path up on the mount itself."""
-    return ShellCommand(("umount", "-c", point))
+    return ShellCommand(("umount", "-c", "--", point))
 
 
 def _by_hand(target: Target, count: int | None) -> ShellCommand:
     options = options_again(target, count)
     words = ("-o", options) if options else ()
-    return ShellCommand(("mount", "-t", target.fstype, *words, target.source, target.point))
+    return ShellCommand(("mount", "-t", target.fstype, *words, "--", target.source, target.point))
 
 
 def _chief(case: Case) -> Target | None:
@@ -115,25 +121,9 @@ def _chief(case: Case) -> Target | None:
 
     One that a file makes shows that the next boot does the same.
     """
-    outer = [part for part in case.parts if not any(lies_in(part, other) for other in case.parts)]
+    outer = [part for part in case.parts if not any(lies_in(part.point, other.point) for other in case.parts)]
     able = [target for target in outer if makes(case, target)]
     return next((target for target in able if target.request is not None), able[0] if able else None)
-
-
-def _nobody(case: Case) -> str:
-    places = list(dict.fromkeys(part.origin for part in case.parts if part.request and not makes(case, part)))
-    fstab = any(part.request and part.request.maker is Maker.MOUNT for part in case.parts)
-    how = " (sudo nfstuned apply --fstab)" if fstab else ""
-    return (
-        f"no mount of the server would be made with nconnect={case.goal.new}: put it into {some(places)}{how}"
-    )
-
-
-def _disagreeing(case: Case) -> str:
-    """Name the lines that say otherwise: it is the order of mounting that makes up for them, this time."""
-    lines = [part.origin for part in case.parts if part.request and not makes(case, part)]
-    where = some(list(dict.fromkeys(lines)))
-    return f"; put it also into {where}, or the next boot decides anew" if lines else ""
 
 
 def _connections(case: Case) -> Connections:
@@ -181,14 +171,14 @@ def _unmount_all(run: _RemountRun) -> None:
     for part in run.plan.going:
         if run.problem:
             return
-        said = run.hands.unmount(part)
+        error = run.hands.unmount(part)
         if run.hands.mounted(part.point):
-            why = said or "it is still mounted, or somebody mounted it again at once"
+            why = error or "it is still mounted, or somebody mounted it again at once"
             run.problem = f"{part.point} could not be unmounted: {why}"
-    said = "" if run.problem else run.hands.held(run.plan)
-    # An automount may have brought one back already, with the number that all are to have.
-    right = said and any(run.hands.nconnect(part.point) == run.plan.new for part in run.plan.coming)
-    run.problem = run.problem or ("" if right else said)
+    held = "" if run.problem else run.hands.held(run.plan)
+    # An automount may have brought a mount back already, with the number that all are to have.
+    right = held and any(run.hands.nconnect(part.point) == run.plan.new for part in run.plan.coming)
+    run.problem = run.problem or ("" if right else held)
 
 
 def _mount_all(run: _RemountRun) -> None:
@@ -196,21 +186,17 @@ def _mount_all(run: _RemountRun) -> None:
     for part in run.plan.coming:
         if run.hands.mounted(part.point):
             continue
-        if outer := _missing(part, run):
-            # It would be hidden, or end up in the folder below the outer one.
-            run.failures[part.point] = f"it lies in {outer}"
+        outer = (other.point for other in run.plan.coming if lies_in(part.point, other.point))
+        missing = next((point for point in outer if not run.hands.mounted(point)), "")
+        if missing:
+            # It would be hidden, or end up in the folder below the outer mount.
+            run.failures[part.point] = f"it lies in {missing}"
             continue
         commands = part.back if run.problem else (part.make, *([part.before] if part.before else []))
         why = _mount(part, commands, run.hands)
         if why:
             run.failures[part.point] = why
             run.problem = run.problem or f"{part.point} could not be mounted: {why}"
-
-
-def _missing(part: Part, run: _RemountRun) -> str:
-    """Return which mount that a mount lies in is not there; "" for none."""
-    outer = (other.point for other in run.plan.coming if _lies_in(part, other))
-    return next((point for point in outer if not run.hands.mounted(point)), "")
 
 
 def _mount(part: Part, commands: Sequence[ShellCommand], hands: Hands) -> str:
@@ -222,10 +208,6 @@ def _mount(part: Part, commands: Sequence[ShellCommand], hands: Hands) -> str:
             break
         problem = problem or f"{command}: {why or 'it ended well, and nothing is mounted'}"
     return problem
-
-
-def _lies_in(inner: Part, outer: Part) -> bool:
-    return inner.point.startswith(outer.point.rstrip("/") + "/")
 
 
 def _ended(part: Part, run: _RemountRun) -> Change:

@@ -1,25 +1,49 @@
-"""Which read-ahead a superblock should have: the policy's answer, with its reason."""
+"""Where a mount leads, which profile it has, and which read-ahead its superblock should have, and why."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from nfstuned.core.policy.endpoint import (
     GENERIC,
     NETAPP,
     TUNNEL_PORTS,
+    endpoint,
     is_loopback,
     resolve,
+    split_source,
 )
 from nfstuned.core.policy.match import Choice, Matcher, Subject, matcher, subject
-from nfstuned.core.policy.place import Place, place
-from nfstuned.model.kernel import Mount, Server, Volume
+from nfstuned.model.kernel import Mount, Options, Server, Volume
 from nfstuned.model.mounts import Decision, Endpoint, Snapshot, Superblock, Tunnel
 from nfstuned.model.policy import LEAST_KB, MOST_KB, Policy, ReadAhead
 
 V4 = 4
 UNSEEN = "no mount of it is visible here"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The server that a live mount really leads to, and the profile that applies."""
+
+    endpoint: Endpoint
+    choice: Choice
+
+
+def place(policy: Policy, mount: Mount, superblock: Superblock | None, snapshot: Snapshot) -> Place:
+    """Return the place of a live mount; `superblock` is None for what is not NFS."""
+    stanza = snapshot.stanzas.get((mount.source, mount.point)) if snapshot.azure else None
+    implementation = stanza.implementation if stanza else None
+    server = endpoint(mount, superblock, snapshot.tunnels, snapshot.azure, implementation)
+    return Place(server, choose(policy, mount.source, mount.point, mount.options, server))
+
+
+def choose(policy: Policy, source: str, point: str, options: Options, server: Endpoint) -> Choice:
+    """Return the profile of a mount of which everything is known, by the first [[policy]] entry for it."""
+    host, export = split_source(source)
+    known = subject(host, options.get("addr"), server, export=export, point=point)
+    return matcher(policy).choices(known, server)[0]
 
 
 def read_ahead_kb(wanted: ReadAhead | None, rsize: int | None) -> int | None:
@@ -38,10 +62,12 @@ def decide(policy: Policy, superblock: Superblock, snapshot: Snapshot) -> Decisi
     """Return what `superblock` should have.
 
     The first [[policy]] entry that means a mount wins, else the profile named as the mount's provider. Mounts
-    of one superblock share its read-ahead: where they disagree, the largest wins.
+    of one superblock share its read-ahead: where they disagree, the largest wins. What is mounted in other
+    namespaces alone decides for itself; beside a mount of the host's own it has no say.
     """
-    if superblock.mounts:
-        return agree([(mount, place(policy, mount, superblock, snapshot)) for mount in superblock.mounts])
+    deciding = [mount for mount in superblock.mounts if not mount.foreign] or superblock.mounts
+    if deciding:
+        return agree([(mount, place(policy, mount, superblock, snapshot)) for mount in deciding])
     if superblock.volume is None:
         return Decision(None, GENERIC, GENERIC, lower=False, why=UNSEEN)
     return _least(_of_volume(matcher(policy), superblock.volume, superblock.servers, snapshot.tunnels))
@@ -71,61 +97,25 @@ def decide_early(
         choice.profile.read_ahead and not choice.profile.read_ahead.kb for choice, _ in choices
     ):
         return None
-    decisions = [_decision(choice, place, None) for choice, place in choices]
+    decisions = [_decision(choice, server, None) for choice, server in choices]
     if len({(decision.kb, decision.lower) for decision in decisions}) > 1:
         return None
     first = decisions[0]
-    may_be_netapp = azure and volume.version >= V4 and GENERIC in {place.provider for _, place in choices}
-    if may_be_netapp and first.profile == GENERIC and not _asks_as_much(compiled, first.kb):
-        return None
+    may_be_netapp = azure and volume.version >= V4 and GENERIC in {server.provider for _, server in choices}
+    if may_be_netapp and first.profile == GENERIC and first.kb is not None:
+        netapps = compiled.profile(NETAPP).read_ahead
+        return first if netapps is not None and (netapps.kb or 0) >= first.kb else None
     return first
 
 
-def _asks_as_much(compiled: Matcher, kb: int | None) -> bool:
-    wanted = compiled.profile(NETAPP).read_ahead
-    return kb is None or (wanted is not None and (wanted.kb or 0) >= kb)
-
-
 def agree(placed: Sequence[tuple[Mount, Place]]) -> Decision:
-    """Return what a superblock should have, given the places of its mounts; there must be a mount."""
-    return _largest(
-        [_decision(where.choice, where.endpoint, mount.options.number("rsize")) for mount, where in placed]
-    )
+    """Return what a superblock should have, given the places of its mounts; there must be a mount.
 
-
-def _of_volume(
-    compiled: Matcher, volume: Volume, servers: tuple[Server, ...], tunnels: tuple[Tunnel, ...]
-) -> list[tuple[Choice, Endpoint]]:
-    """Return every profile that a superblock may turn out to have, for each name it may be mounted by."""
-    at = (volume.version, volume.address, volume.port)
-    rows = tuple(row for row in servers if (row.version, row.address, row.port) == at)
-    shared = any(row.users > _first_mount(row) for row in rows)
-    choices: list[tuple[Choice, Endpoint]] = []
-    for host in dict.fromkeys([*(row.hostname for row in rows), volume.address]):
-        place = resolve(host, volume.address, volume.port, rows, tunnels)
-        known: Subject = subject(host, volume.address, place)
-        if shared:
-            known = replace(known, unnamed=True)
-        choices.extend((choice, place) for choice in compiled.choices(known, place))
-    return choices if rows else []
-
-
-def _first_mount(row: Server) -> int:
-    """Return how many users a client may have while it is sure that its first mount is being made.
-
-    NFSv4 also holds the pseudo-root. With more, another mount may have come first, or the export lies deeper;
-    a client only keeps the first mount's name (fs/nfs/client.c, nfs_get_client).
+    Where they disagree the largest value counts.
     """
-    return 2 if row.version >= V4 else 1
-
-
-def _decision(choice: Choice, place: Endpoint, rsize: int | None) -> Decision:
-    profile = choice.profile
-    kb = read_ahead_kb(profile.read_ahead, rsize)
-    return Decision(kb, profile.name, place.provider, profile.lower, choice.why)
-
-
-def _largest(decisions: list[Decision]) -> Decision:
+    decisions = [
+        _decision(where.choice, where.endpoint, mount.options.number("rsize")) for mount, where in placed
+    ]
     best = max(decisions, key=lambda decision: (decision.kb or 0, not decision.lower))
     values = sorted({decision.kb for decision in decisions if decision.kb is not None})
     if len(values) <= 1:
@@ -135,11 +125,37 @@ def _largest(decisions: list[Decision]) -> Decision:
     return replace(best, why=why, conflict=True)
 
 
+def _of_volume(
+    compiled: Matcher, volume: Volume, servers: tuple[Server, ...], tunnels: tuple[Tunnel, ...]
+) -> list[tuple[Choice, Endpoint]]:
+    """Return every profile that a superblock may turn out to have, for each name it may be mounted by."""
+    at = (volume.version, volume.address, volume.port)
+    rows = tuple(row for row in servers if (row.version, row.address, row.port) == at)
+    # While the first mount of a client is being made it has a single user; NFSv4 also holds the pseudo-root.
+    # With more, another mount may have come first, or the export lies deeper; a client only keeps the first
+    # mount's name (fs/nfs/client.c, nfs_get_client).
+    shared = any(row.users > (2 if row.version >= V4 else 1) for row in rows)
+    choices: list[tuple[Choice, Endpoint]] = []
+    for host in dict.fromkeys([*(row.hostname for row in rows), volume.address]):
+        server = resolve(host, volume.address, volume.port, rows, tunnels)
+        known: Subject = subject(host, volume.address, server)
+        if shared:
+            known = replace(known, unnamed=True)
+        choices.extend((choice, server) for choice in compiled.choices(known, server))
+    return choices if rows else []
+
+
+def _decision(choice: Choice, server: Endpoint, rsize: int | None) -> Decision:
+    profile = choice.profile
+    kb = read_ahead_kb(profile.read_ahead, rsize)
+    return Decision(kb, profile.name, server.provider, profile.lower, choice.why)
+
+
 def _least(choices: list[tuple[Choice, Endpoint]]) -> Decision:
     """Return the least that any possible profile asks for: never too much, for nfstuned only raises."""
     if not choices:
         return Decision(None, GENERIC, GENERIC, lower=False, why=UNSEEN)
-    decisions = [_decision(choice, place, None) for choice, place in choices]
+    decisions = [_decision(choice, server, None) for choice, server in choices]
     best = min(decisions, key=lambda decision: decision.kb or 0)
     if len({(decision.kb, decision.lower) for decision in decisions}) == 1:
         return best

@@ -75,7 +75,8 @@ def same(left: str, right: str) -> bool:
     return parsed is not None and parsed == as_address(right)
 
 
-AZURE_FILES, NETAPP, EFS, GENERIC = "azure-files", "azure-netapp-files", "aws-efs", "generic"
+AZURE_FILES, AZURE_BLOB, NETAPP = "azure-files", "azure-blob", "azure-netapp-files"
+EFS, GENERIC = "aws-efs", "generic"
 NFS_PORT, SMB_PORT = 2049, 445
 _HIGHEST_PORT = 65535
 TUNNEL_PORTS = range(20049, 21050)
@@ -83,9 +84,9 @@ TUNNEL_PORTS = range(20049, 21050)
 
 # The prefix is AZNFS's own (https://github.com/Azure/AZNFS-mount). The first three clouds and the DNS zones
 # are in https://learn.microsoft.com/azure/storage/files/storage-files-networking-endpoints; the others are
-# known from source code only. Blob storage (`.blob.`) speaks NFSv3 and has advice of its own: generic here.
-_AZURE_FILES = re.compile(
-    r"(?:[a-z0-9]{3,24}(?:-secondary)?|fs-[a-z0-9]{1,21})(?:\.z[0-9]+)?(?:\.privatelink)?\.file"
+# known from source code only. Blob storage (`.blob.`) speaks NFSv3.
+_AZURE = re.compile(
+    r"(?:[a-z0-9]{3,24}(?:-secondary)?|fs-[a-z0-9]{1,21})(?:\.z[0-9]+)?(?:\.privatelink)?\.(file|blob)"
     r"(?:(?:\.preprod)?\.core\.(?:windows\.net|usgovcloudapi\.net|chinacloudapi\.cn|cloudapi\.de"
     r"|microsoft\.scloud|eaglex\.ic\.gov|sovcloud-api\.(?:fr|de|sg))"
     r"|\.storage\.azure\.net)"
@@ -149,8 +150,8 @@ def plain(host: str) -> str:
 def provider_by_name(host: str) -> str:
     """Return the provider whose naming scheme `host` follows; "generic" when none does."""
     name = plain(host)
-    if _AZURE_FILES.fullmatch(name):
-        return AZURE_FILES
+    if azure := _AZURE.fullmatch(name):
+        return AZURE_FILES if azure[1] == "file" else AZURE_BLOB
     return EFS if _EFS.fullmatch(name) else GENERIC
 
 
@@ -193,8 +194,12 @@ def resolve(
     """
     if is_loopback(address) or is_loopback(host):
         for tunnel in tunnels:
-            if tunnel.port == port:
+            if tunnel.port == port and tunnel.stands_in is None:
                 return _behind(tunnel)
+    shown = str(as_address(address or host))
+    for tunnel in tunnels:
+        if tunnel.stands_in == shown:
+            return replace(_behind(tunnel), address=tunnel.address, port=port)
     provider = provider_by_name(host)
     if provider == GENERIC and as_address(host):
         for server in servers:

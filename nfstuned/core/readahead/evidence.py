@@ -7,7 +7,6 @@ given only where one reading of the numbers is by far the likeliest, and nothing
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -144,12 +143,9 @@ class _Sums:
         use = judge(reads)
         if use is not None:
             sums = self.uses.setdefault(use, [0.0, 0.0, 0.0, 0.0])
-            for index, value in enumerate(_added(reads)):
+            added = (reads.read_bytes, reads.direct_bytes, reads.fetched_bytes, reads.requests)
+            for index, value in enumerate(added):
                 sums[index] += value
-
-
-def _added(reads: Reads) -> tuple[float, ...]:
-    return reads.read_bytes, reads.direct_bytes, reads.fetched_bytes, reads.requests
 
 
 class Tally:
@@ -170,11 +166,10 @@ class Tally:
 
     def verdicts(self) -> tuple[Verdict, ...]:
         """Return what more than half of the bytes sent under each read-ahead say, the smallest first."""
-        return tuple(_verdicts(sorted(self._sums.items(), key=lambda item: (item[0][0], item[0][1] or 0))))
-
-
-def _verdicts(found: Iterable[tuple[tuple[int, int | None], _Sums]]) -> Iterator[Verdict]:
-    for (kb, rsize), sums in found:
-        for use, (read, direct, fetched, requests) in sums.uses.items():
-            if fetched > sums.fetched_bytes / 2:
-                yield Verdict(use, Reads(read, direct, fetched, requests, kb, rsize))
+        verdicts = []
+        ordered = sorted(self._sums.items(), key=lambda item: (item[0][0], item[0][1] or 0))
+        for (kb, rsize), sums in ordered:
+            for use, (read, direct, fetched, requests) in sums.uses.items():
+                if fetched > sums.fetched_bytes / 2:
+                    verdicts.append(Verdict(use, Reads(read, direct, fetched, requests, kb, rsize)))
+        return tuple(verdicts)

@@ -10,6 +10,7 @@ from nfstuned.model.policy import Policy
 
 TRIES = 3
 WINDOW_S = 60.0
+UNREAD = "what its value depends on could not be read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +21,14 @@ class Contest:
     times: tuple[float, ...] = ()
     left: bool = False
     count: int = 0
-    """How often another writer's value was found."""
+    """How often another writer's value stood there."""
 
     def again(self, now: float, late: int = 0) -> Contest:
         """Return the contest after another change at `now` (monotonic seconds).
 
         A fourth change within 60 s ends it; `left` then stays for as long as the superblock lives. `late`
         changes more are borne: so many earlier superblocks had the same device number a moment ago, and where
-        udev is behind, the rule that it runs for each of them writes to this one.
+        udev is behind, the rule that it runs for each of them writes to this superblock.
         """
         recent = tuple(time for time in self.times if now - time < WINDOW_S)
         if self.left or len(recent) >= TRIES + late:
@@ -36,12 +37,18 @@ class Contest:
 
 
 def plan(snapshot: Snapshot, policy: Policy) -> tuple[Outcome, ...]:
-    """Return what is to be done (planned) or is left alone on purpose (skipped), not what is right."""
-    outcomes = (
+    """Return what is to be done (planned) or is left alone on purpose (skipped), not what is right.
+
+    Where something that values depend on could not be read, nothing is to be done: each change has failed.
+    """
+    planned = (
         plan_superblock(superblock, decide(policy, superblock, snapshot), snapshot.page_kb)
         for superblock in snapshot.superblocks
     )
-    return tuple(outcome for outcome in outcomes if outcome is not None)
+    outcomes = tuple(outcome for outcome in planned if outcome is not None)
+    if snapshot.unread:
+        return tuple(replace(outcome, result=Result.FAILED, reason=UNREAD) for outcome in outcomes)
+    return outcomes
 
 
 def plan_superblock(superblock: Superblock, decision: Decision, page_kb: int) -> Outcome | None:
@@ -60,7 +67,13 @@ def plan_superblock(superblock: Superblock, decision: Decision, page_kb: int) ->
 
 def insist(snapshot: Snapshot) -> Snapshot:
     """Return the snapshot as if nothing in it had been undone: the administrator asks for it again."""
-    return replace(snapshot, superblocks=tuple(_anew(superblock) for superblock in snapshot.superblocks))
+    superblocks = tuple(
+        replace(superblock, record=replace(superblock.record, undone=False))
+        if superblock.record is not None and superblock.record.undone
+        else superblock
+        for superblock in snapshot.superblocks
+    )
+    return replace(snapshot, superblocks=superblocks)
 
 
 def changed_by_another(superblock: Superblock) -> bool:
@@ -72,28 +85,16 @@ def changed_by_another(superblock: Superblock) -> bool:
 def named(outcomes: tuple[Outcome, ...], snapshot: Snapshot) -> tuple[Outcome, ...]:
     """Return the outcomes with their targets as people know them, where the superblock is still the same."""
     names = {(superblock.device, superblock.bdi): name(superblock) for superblock in snapshot.superblocks}
-    return tuple(
-        replace(
-            outcome, action=replace(outcome.action, target=names.get(_key(outcome), outcome.action.target))
-        )
-        for outcome in outcomes
+    actions = (outcome.action for outcome in outcomes)
+    renamed = (
+        replace(action, target=names.get((action.device, action.bdi), action.target)) for action in actions
     )
+    return tuple(replace(outcome, action=action) for outcome, action in zip(outcomes, renamed, strict=True))
 
 
 def name(superblock: Superblock) -> str:
     """Return what to call a superblock before people: its first mount point, else its device number."""
     return superblock.mounts[0].point if superblock.mounts else superblock.device
-
-
-def _anew(superblock: Superblock) -> Superblock:
-    record = superblock.record
-    if record is None or not record.undone:
-        return superblock
-    return replace(superblock, record=replace(record, undone=False))
-
-
-def _key(outcome: Outcome) -> tuple[str, int | None]:
-    return outcome.action.device, outcome.action.bdi
 
 
 def _wanted(superblock: Superblock, decision: Decision, current: int, page_kb: int) -> int:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from nfstuned.core.mounts.options import version
+from nfstuned.core.mounts.targets import stood_in_for
 from nfstuned.core.policy.decision import read_ahead_kb
 from nfstuned.core.policy.endpoint import AZURE_FILES, EFS, is_loopback, split_source
+from nfstuned.core.udev.mask import is_default
 from nfstuned.core.udev.writers import in_force, is_nfsrahead, reaches_all
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.policy import Profile
@@ -41,6 +43,10 @@ class Rival:
     source: str = ""
     raises_only: bool = False
     """It leaves a larger value alone."""
+    rule: tuple[str, int] | None = None
+    """The file and the line of the udev rule that writes it; None for what is no udev rule."""
+    stock: bool = False
+    """It is a default of the distribution, which nobody chose and nfstuned.service masks."""
 
 
 def rivals(facts: Facts) -> tuple[Rival, ...]:
@@ -91,7 +97,7 @@ def nfsrahead_kb(facts: Facts, kind: str) -> tuple[int, Setting | None]:
     return NFSRAHEAD_KB, None
 
 
-def kind_of(target: Target) -> str:
+def fstype_of(target: Target) -> str:
     """Return the filesystem type that a mount has, or will have, in mountinfo: "nfs" is version 3."""
     if target.live is not None:
         return target.live.fstype
@@ -104,18 +110,21 @@ def _rules(facts: Facts) -> Iterator[Rival]:
         place = f"{writer.file}:{writer.line}"
         if not reaches_all(facts.udev, writer):
             continue
+        rule = (writer.file, writer.line)
+        stock = any(file.path == writer.file and is_default(file) for file in facts.udev)
         if is_nfsrahead(writer):
-            yield from _nfsrahead(facts, place)
+            for rival in _nfsrahead(facts, place):
+                yield replace(rival, rule=rule, stock=stock and rival.subject == place)
         elif writer.kb is not None:
             remedy = f"change the value in {writer.file}, or remove the rule; then udevadm control --reload"
-            yield Rival(place, "this udev rule", writer.kb, facts.nfs, remedy, _UDEV)
+            yield Rival(place, "this udev rule", writer.kb, facts.nfs, remedy, _UDEV, rule=rule, stock=stock)
 
 
 def _nfsrahead(facts: Facts, rule: str) -> Iterator[Rival]:
     """Yield nfsrahead's values: one line of nfs.conf may count for version 3, another for version 4."""
     target_groups: dict[tuple[int, Setting | None], list[Target]] = {}
     for target in facts.nfs:
-        target_groups.setdefault(nfsrahead_kb(facts, kind_of(target)), []).append(target)
+        target_groups.setdefault(nfsrahead_kb(facts, fstype_of(target)), []).append(target)
     for (kb, setting), targets in target_groups.items():
         place = f"{setting.file}:{setting.line}" if setting else rule
         yield Rival(place, "nfs-utils' nfsrahead", kb, tuple(targets), _configure(setting, targets))
@@ -127,7 +136,7 @@ def _configure(setting: Setting | None, targets: Sequence[Target]) -> str:
     A later file may have the last word, so that only the line that decides is worth a change; below /usr it
     is the vendor's, and a drop-in overrules it.
     """
-    wanted = {(kind_of(target), kb) for target in targets if (kb := wanted_kb(target)) is not None}
+    wanted = {(fstype_of(target), kb) for target in targets if (kb := wanted_kb(target)) is not None}
     if len(wanted) > len({kind for kind, _ in wanted}):
         mask = "sudo ln -s /dev/null /etc/udev/rules.d/99-nfs.rules"
         return f"{mask}, and let nfstuned.service set each mount's own value"
@@ -148,7 +157,9 @@ def _aznfs(facts: Facts) -> Iterator[Rival]:
 
 
 def is_aznfs(target: Target) -> bool:
-    """Whether mount.aznfs makes the mount: a file says so, or it goes through one of its tunnels."""
+    """Whether mount.aznfs makes the mount: a file says so, or it goes through what the helper set up."""
+    if stood_in_for(target):
+        return True
     tunnelled = is_loopback(split_source(target.source)[0]) and target.endpoint.provider == AZURE_FILES
     return tunnelled or "aznfs" in {target.fstype, target.request.fstype if target.request else ""}
 
@@ -170,24 +181,16 @@ def _efs(facts: Facts) -> Iterator[Rival]:
 
 def _tuned(facts: Facts) -> Iterator[Rival]:
     for setting in _of(facts, TUNED):
-        reached = tuple(target for target in facts.nfs if fnmatchcase(_bdi(setting, target), setting.name))
+        reached = []
+        for target in facts.nfs:
+            device = target.superblock.device if target.superblock else _PROBE
+            if fnmatchcase(f"{setting.name.rsplit('/', 2)[0]}/{device}/read_ahead_kb", setting.name):
+                reached.append(target)
         if _WHOLE.fullmatch(setting.value):
             remedy = f"take {setting.name} out of {setting.file}, then tuned-adm profile again"
             place = f"{setting.file}:{setting.line}"
-            yield Rival(place, "TuneD", int(setting.value), reached, remedy, _TUNED)
-
-
-def _bdi(setting: Setting, target: Target) -> str:
-    device = target.superblock.device if target.superblock else _PROBE
-    return f"{setting.name.rsplit('/', 2)[0]}/{device}/read_ahead_kb"
+            yield Rival(place, "TuneD", int(setting.value), tuple(reached), remedy, _TUNED)
 
 
 def _of(facts: Facts, program: str) -> Sequence[Setting]:
     return [setting for setting in facts.writers if setting.section == program]
-
-
-def names(targets: Iterable[Target]) -> str:
-    """Return mounts for a message: three of them by name."""
-    subjects = [target.subject for target in targets]
-    more = f" and {len(subjects) - 3} more" if len(subjects) > 3 else ""  # noqa: PLR2004 - three fit a line
-    return ", ".join(subjects[:3]) + more

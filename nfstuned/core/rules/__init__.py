@@ -13,9 +13,9 @@ from nfstuned.core.rules import nfs2_nconnect as nconnect
 from nfstuned.core.rules import nfs3_entries as entries
 from nfstuned.core.rules import nfs3_options as options
 from nfstuned.core.rules import nfs4_endpoint as endpoint
+from nfstuned.core.rules import nfs4_identity as identity
 from nfstuned.core.rules import nfs4_tls as tls
-from nfstuned.core.rules import nfs5_interfaces as interfaces
-from nfstuned.core.rules import nfs5_system as system
+from nfstuned.core.rules import nfs5_host as host
 from nfstuned.core.rules import nfs7_image as image
 from nfstuned.core.rules import smb6 as smb
 from nfstuned.model.finding import Need, Rule, Severity
@@ -52,10 +52,12 @@ _THROUGHPUT = f"{_VNET}/virtual-machine-network-throughput"
 _QUEUES = "https://docs.kernel.org/networking/scaling.html"
 _UDEV = f"{_SYSTEMD}/udev.html"
 _SYSTEMCTL = f"{_SYSTEMD}/systemctl.html"
+_FSTAB_GENERATOR = f"{_SYSTEMD}/systemd-fstab-generator.html"
 _NFS = f"{_MAN5}/nfs.5.html"
 _NFSMOUNT_CONF = f"{_MAN5}/nfsmount.conf.5.html"
 _NFSRAHEAD = "https://manpages.debian.org/bookworm/nfs-common/nfsrahead.5.en.html"
 _BDI = "https://www.kernel.org/doc/Documentation/ABI/testing/sysfs-class-bdi"
+_CLIENT_ID = "https://docs.kernel.org/filesystems/nfs/client-identifier.html"
 _CLNT = "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/net/sunrpc/clnt.c"
 
 RULES: tuple[Rule, ...] = (
@@ -78,6 +80,8 @@ RULES: tuple[Rule, ...] = (
         _LIVE | _SAMPLE,
     ),
     Rule("NFS110", "read-ahead-not-persistent", _INFO, read_ahead.not_persistent, _BDI, _LIVE),
+    Rule("NFS111", "udev-rule-tolerated", _WARNING, read_ahead.tolerated, _UDEV),
+    Rule("NFS112", "udev-file-unread", _WARNING, read_ahead.unread, _UDEV),
     Rule("NFS201", "nconnect-below-policy", _ADVICE, nconnect.below_policy, _PERFORMANCE),
     Rule("NFS202", "nconnect-above-policy", _WARNING, nconnect.above_policy, _PERFORMANCE),
     Rule("NFS203", "nconnect-unsupported-kernel", _ERROR, nconnect.unsupported_kernel, _NETAPP),
@@ -94,6 +98,13 @@ RULES: tuple[Rule, ...] = (
     Rule("NFS212", "nconnect-latency-bound", _ADVICE, connections.latency_bound, _PERFORMANCE, _SAMPLE),
     Rule("NFS213", "remount-cannot-change", _INFO, lines.remount, _NFS),
     Rule("NFS214", "nfsmount-conf-ineffective", _ERROR, lines.ineffective, _NFSMOUNT_CONF),
+    Rule(
+        "NFS215",
+        "nconnect-lines-differ",
+        _WARNING,
+        nconnect.lines_differ,
+        "fs/nfs/client.c, nfs_match_client",
+    ),
     Rule("NFS301", "version-not-supported", _ERROR, options.wrong_version, _MOUNTING),
     Rule("NFS302", "security-not-supported", _ERROR, options.wrong_security, _MOUNTING),
     Rule("NFS303", "transfer-size-low", _WARNING, options.small_transfers, _MOUNTING),
@@ -110,6 +121,11 @@ RULES: tuple[Rule, ...] = (
         "fs/nfs/fs_context.c, nfs(5), mount.cifs(8)",
     ),
     Rule("NFS310", "autofs-map", _INFO, entries.unexpanded_maps, "autofs(5)"),
+    Rule("NFS311", "source-refused", _ERROR, entries.refused_source, _MOUNTING),
+    Rule("NFS312", "over-udp", _WARNING, options.over_udp, _NFS),
+    Rule("NFS313", "mount-point-twice", _WARNING, entries.point_twice, _FSTAB_GENERATOR),
+    Rule("NFS314", "locks-local", _INFO, options.local_locks, _NFS),
+    Rule("NFS315", "unit-misnamed", _ERROR, entries.misnamed_unit, "systemd.mount(5)"),
     Rule("NFS401", "public-endpoint", _WARNING, endpoint.public, _NETWORKING, _NETWORK),
     Rule("NFS402", "privatelink-not-linked", _ERROR, endpoint.not_linked, _NETWORKING, _NETWORK),
     Rule("NFS403", "mounted-by-address", _ADVICE, endpoint.by_address, _ENDPOINTS),
@@ -119,19 +135,22 @@ RULES: tuple[Rule, ...] = (
     Rule("NFS407", "tls-mixed", _ERROR, tls.mixed, _TLS),
     Rule("NFS408", "name-unresolved", _ERROR, endpoint.unresolved, _NFS, _NETWORK),
     Rule("NFS409", "tls-wrong-cloud", _WARNING, tls.wrong_cloud, _TLS),
-    Rule("NFS501", "kernel-readdir-hang", _ERROR, system.readdir_hang, _TROUBLE),
-    Rule("NFS502", "helper-missing", _ERROR, system.missing_helper, _TROUBLE),
-    Rule("NFS503", "idmapping-enabled", _WARNING, system.id_mapping, _TROUBLE),
-    Rule("NFS504", "inode-hash-default", _INFO, system.inode_hash, _DIRECTORIES, _LIVE),
-    Rule("NFS505", "kernel-old-for-depth", _WARNING, system.shallow_queue, _SLOW),
-    Rule("NFS506", "accelerated-networking-off", _WARNING, interfaces.not_accelerated, _ACCELERATED, _LIVE),
-    Rule("NFS507", "vf-not-carrying", _WARNING, interfaces.not_carrying, _ACCELERATED, _LIVE | _SAMPLE),
-    Rule("NFS508", "mtu-not-1500", _WARNING, interfaces.other_mtu, _MTU, _LIVE),
-    Rule("NFS509", "single-queue-nic", _WARNING, interfaces.single_queue, _QUEUES, _LIVE),
-    Rule(
-        "NFS510", "egress-near-limit", _INFO, interfaces.near_egress, _THROUGHPUT, _LIVE | _NETWORK | _SAMPLE
-    ),
-    Rule("NFS511", "vm-size-old", _INFO, interfaces.old_size, _SIZES, _LIVE | _NETWORK),
+    Rule("NFS410", "clear-in-public", _ADVICE, endpoint.clear_in_public, _NFS, _NETWORK),
+    Rule("NFS411", "mount-stalled", _ERROR, endpoint.stalled, _NFS, _LIVE),
+    Rule("NFS412", "mount-missing", _ERROR, endpoint.missing, _SYSTEMCTL, _LIVE),
+    Rule("NFS413", "client-identity-generic", _WARNING, identity.generic, _CLIENT_ID),
+    Rule("NFS414", "client-identity-shared", _ERROR, identity.shared, _CLIENT_ID, _LIVE | _SAMPLE),
+    Rule("NFS501", "kernel-readdir-hang", _ERROR, host.readdir_hang, _TROUBLE),
+    Rule("NFS502", "helper-missing", _ERROR, host.missing_helper, _TROUBLE),
+    Rule("NFS503", "idmapping-enabled", _WARNING, host.id_mapping, _TROUBLE),
+    Rule("NFS504", "inode-hash-default", _INFO, host.inode_hash, _DIRECTORIES, _LIVE),
+    Rule("NFS505", "kernel-old-for-depth", _WARNING, host.kernel_without_io_depth, _SLOW),
+    Rule("NFS506", "accelerated-networking-off", _WARNING, host.without_vf, _ACCELERATED, _LIVE),
+    Rule("NFS507", "vf-not-carrying", _WARNING, host.idle_vf, _ACCELERATED, _LIVE | _SAMPLE),
+    Rule("NFS508", "mtu-not-1500", _WARNING, host.other_mtu, _MTU, _LIVE),
+    Rule("NFS509", "single-queue-nic", _WARNING, host.single_queue, _QUEUES, _LIVE),
+    Rule("NFS510", "egress-near-limit", _INFO, host.near_egress, _THROUGHPUT, _LIVE | _NETWORK | _SAMPLE),
+    Rule("NFS511", "vm-size-old", _INFO, host.old_size, _SIZES, _LIVE | _NETWORK),
     Rule("NFS701", "daemon-not-enabled", _WARNING, image.not_enabled, _SYSTEMCTL, _IMAGE),
     Rule("NFS702", "module-missing", _ERROR, image.module_missing, "fs/nfs/Makefile", _IMAGE),
     Rule("NFS703", "kernel-config", _INFO, image.kernel_defaults, "fs/nfs/client.c", _IMAGE),
@@ -147,4 +166,6 @@ RULES: tuple[Rule, ...] = (
     Rule("SMB609", "encryption-cost", _INFO, smb.encryption_cost, _NETAPP_SMB),
     Rule("SMB610", "fips-with-ntlm", _ERROR, smb.ntlm_under_fips, _SMB_TROUBLE),
     Rule("SMB611", "metadata-cache", _INFO, smb.metadata_heavy, _SMB, _LIVE | _SAMPLE),
+    Rule("SMB612", "secret-in-file", _WARNING, smb.secret_in_file, "mount.cifs(8)"),
+    Rule("SMB613", "credentials-readable", _WARNING, smb.readable_credentials, _SMB_MOUNTING),
 )

@@ -110,5 +110,5 @@ def unknown(chosen: Sequence[str]) -> str:
 def correction(word: str) -> str:
     """Return what to tell of a word that means no rule."""
     names = {rule.id: rule.name for rule in CATALOGUE}
-    told = ", ".join(f"{near} ({names[near]})" for near in nearest(word))
-    return f"no rule is called {word!r}; {f'did you mean {told}?' if told else 'nfstuned rules lists them'}"
+    near = ", ".join(f"{id_} ({names[id_]})" for id_ in nearest(word))
+    return f"no rule is called {word!r}; {f'did you mean {near}?' if near else 'nfstuned rules lists them'}"

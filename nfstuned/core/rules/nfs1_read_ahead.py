@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from shlex import quote
 
 from nfstuned.core.readahead.evidence import KERNEL_KB, WASTE_RATIO, Use, judge, reads_of
 from nfstuned.core.readahead.writers import (
+    Rival,
     agrees,
     fits,
-    kind_of,
-    names,
+    fstype_of,
     nfsrahead_kb,
     profile_of,
     rivals,
     wanted_kb,
 )
-from nfstuned.core.rules.remedies import unmask
-from nfstuned.core.udev.faults import find_broken, is_about_read_ahead
+from nfstuned.core.rules.remedies import also, source_of, unmask
+from nfstuned.core.udev.faults import BrokenRule, find_broken, is_about_read_ahead
 from nfstuned.core.udev.mask import set_by_administrator
-from nfstuned.core.udev.writers import in_force, is_nfsrahead, reaches_all, rule_writers, unsure
+from nfstuned.core.udev.writers import file_writers, in_force, is_nfsrahead, reaches_all, rule_writers, unsure
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.masks import is_mask
-from nfstuned.model.policy import MOST_KB
+from nfstuned.model.policy import MOST_KB, Profile
 from nfstuned.model.requests import NFSRAHEAD
 from nfstuned.model.udev import RuleWriter, UdevEvent, UdevFile
+from nfstuned.parse.fields import some
 from nfstuned.parse.udev.rules import parse_udev_rules
 
 _DISK = UdevEvent(kernel="8:0", read_ahead_kb="128")
 """A disk as most are, with the kernel's own default (VM_READAHEAD_PAGES)."""
+_CHANGED = UdevEvent(action="change")
 _PACKAGED = ("/usr/lib/", "/lib/")
 _ADMINISTRATORS = "/etc/udev/rules.d"
 _NFS_RULES = "99-nfs.rules"
@@ -36,54 +40,140 @@ _SERVICE = "nfstuned.service"
 
 
 def contested(facts: Facts) -> Iterator[Fault]:
-    """Yield what else writes a value that the policy does not want for mounts of this host."""
-    for rival in rivals(facts):
-        against = [target for target in rival.targets if not agrees(facts, target, rival)]
-        if not against:
-            continue
-        wanted = sorted({kb for target in against if (kb := wanted_kb(target)) is not None})
+    """Yield what else writes a value that the policy does not want for mounts of this host.
+
+    Silent where NFS105 or NFS107 tells of the same rule, and where NFS101 tells of a distribution's default.
+    """
+    for contest in _contests(facts):
+        rival = contest.rival
+        wanted = sorted({kb for target in contest.against if (kb := wanted_kb(target)) is not None})
         values = " or ".join(f"{kb} KiB" for kb in wanted)
         yield Fault(
             rival.subject,
             f"{rival.program} writes a read-ahead of {rival.kb} KiB where the policy wants {values} "
-            f"({names(against)}): whoever writes last wins",
+            f"({some([target.subject for target in contest.against])}): whoever writes last wins",
             observed=f"{rival.kb} KiB",
             expected=values,
-            remedy=rival.remedy,
+            remedy=f"{rival.remedy}{'; then sudo nfstuned apply' if contest.lost else ''}",
             source=rival.source,
         )
 
 
-def broken(facts: Facts) -> Iterator[Fault]:
-    """Yield rules that udev reads as something else than what they mean."""
-    everywhere = _everywhere(facts)
-    for file in facts.udev:
-        if not is_about_read_ahead(file.text):
+@dataclass(frozen=True, slots=True)
+class _Contest:
+    """A value that another program writes, and the mounts for which the policy wants another one."""
+
+    rival: Rival
+    against: tuple[Target, ...]
+    lost: tuple[Target, ...]
+    """Live mounts among them that have just this value, which is less than the policy wants."""
+
+
+def _contests(facts: Facts) -> Iterator[_Contest]:
+    """Yield the contests that NFS104 tells of."""
+    outran, broken_rules = _outrun(facts), _broken(facts)
+    for rival in rivals(facts):
+        against = tuple(target for target in rival.targets if not agrees(facts, target, rival))
+        lost = tuple(target for target in against if _has_too_little(target, rival.kb))
+        if not against or (rival.rule and _is_broken(rival.rule, broken_rules)):
             continue
-        mine = {writer.line: writer.value for writer in everywhere if writer.file == file.path}
-        for rule in find_broken(file.text, mine):
-            yield Fault(
-                f"{file.path}:{rule.line}",
-                rule.message,
-                observed=rule.defect,
-                expected="one line, $$ for a program's own $, and a condition that only NFS meets",
-                remedy=f"remove the rule from {file.path} and enable nfstuned.service, or write it as in "
-                "nfstuned's 99-nfstuned.rules; then sudo udevadm control --reload",
-            )
+        renamed = [early.kb for early, late, _ in outran if (late.file, late.line) == rival.rule]
+        mended = all(any(kb and fits(facts, target, kb) for kb in renamed) for target in against)
+        if not mended and not (lost and rival.stock and _masks_stock_rules(facts)):
+            yield _Contest(rival, against, lost)
 
 
-def _everywhere(facts: Facts) -> list[RuleWriter]:
-    """Return the rules that write to a disk's bdi as they do to that of an NFS mount, whatever it is."""
+def _has_too_little(target: Target, kb: int) -> bool:
+    """Whether a live mount has this value, and the policy wants a larger one."""
+    return target.superblock is not None and target.superblock.read_ahead_kb == kb < (wanted_kb(target) or 0)
+
+
+def _masks_stock_rules(facts: Facts) -> bool:
+    """Whether nfstuned.service, once it is enabled, masks what the distribution brings."""
+    daemon = facts.system.daemon
+    return not (daemon.enabled or daemon.active) and (daemon.masks_rules or not daemon.installed)
+
+
+def broken(facts: Facts) -> Iterator[Fault]:
+    """Yield rules that do not do what they mean, with all else that is wrong there.
+
+    A file that hides a packaged one, or whose rule another one outruns, has one finding and one remedy.
+    """
+    return _told_of_rules(facts, works=False)
+
+
+def tolerated(facts: Facts) -> Iterator[Fault]:
+    """Yield rules that work although udev complains of them, with all else that is wrong there."""
+    return _told_of_rules(facts, works=True)
+
+
+def _told_of_rules(facts: Facts, *, works: bool) -> Iterator[Fault]:
+    outran, hidden = _outrun(facts), {file.path: hidden for file, hidden in _masked(facts)}
+    for path, rule in _broken(facts):
+        if rule.works is not works:
+            continue
+        late = next((late for early, late, _ in outran if _covers(rule, path, early)), None)
+        more = ""
+        if path in hidden:
+            more += f"; the file also hides {' and '.join(hidden[path])} of the same name"
+        if late is not None:
+            more += f"; {late.file}, which sorts after it, overwrites its value as well"
+        elsewhere = f"remove {path}" if path in hidden else f"remove the rule from {path}"
+        name = ", under a name of its own that sorts after 99-nfs.rules" if more else ""
+        lost = any(_lost_to(facts, target, rule.kb) for target in facts.nfs)
+        yield Fault(
+            f"{path}:{rule.line}",
+            rule.message + more,
+            observed=rule.defect,
+            expected="one line, $$ for a program's own $, and a condition that only NFS meets",
+            remedy=f"{elsewhere} and enable nfstuned.service, or write it as in "
+            f"nfstuned's 99-nfstuned.rules{name}; then sudo udevadm control --reload"
+            f"{', and sudo nfstuned apply' if lost else ''}",
+        )
+
+
+def _lost_to(facts: Facts, target: Target, meant_kb: int | None) -> bool:
+    """Whether a live mount has too little only because a rule does not write what it was meant to."""
+    superblock = target.superblock
+    if meant_kb is None or superblock is None or superblock.read_ahead_kb is None:
+        return False
+    return _has_too_little(target, superblock.read_ahead_kb) and fits(facts, target, meant_kb)
+
+
+def _broken(facts: Facts) -> list[tuple[str, BrokenRule]]:
+    """Return the broken rules and their files."""
+    # A rule for NFS that writes to a disk's bdi as well writes to that of everything.
     nfs = {(writer.file, writer.line) for writer in rule_writers(facts)}
     disks = [writer for writer in rule_writers(facts, _DISK) if (writer.file, writer.line) in nfs]
-    return [writer for writer in disks if writer.kb is not None and not unsure(facts.udev, writer)]
+    everywhere = [writer for writer in disks if writer.kb is not None and not unsure(facts.udev, writer)]
+    # A rule for other events is no mistake beside one for a new mount's own; nfs-utils' brings no such pair.
+    paired = any(not is_nfsrahead(writer) for writer in rule_writers(facts))
+    changing = {(writer.file, writer.line) for writer in rule_writers(facts, _CHANGED)} - nfs
+    return [
+        (file.path, rule)
+        for file in facts.udev
+        if is_about_read_ahead(file.text)
+        for rule in find_broken(
+            file.text,
+            {writer.line: writer.value for writer in everywhere if writer.file == file.path},
+            None if paired else frozenset(line for path, line in changing if path == file.path),
+        )
+    ]
+
+
+def _covers(rule: BrokenRule, path: str, writer: RuleWriter) -> bool:
+    return writer.file == path and rule.line <= writer.line <= rule.last
+
+
+def _is_broken(place: tuple[str, int], broken_rules: Sequence[tuple[str, BrokenRule]]) -> bool:
+    return any(path == place[0] and rule.line <= place[1] <= rule.last for path, rule in broken_rules)
 
 
 def masked(facts: Facts) -> Iterator[Fault]:
-    """Yield files that hide a packaged one of the same name."""
-    for file in facts.udev:
-        hidden = [path for path in file.hides if _is_packaged(path)]
-        if hidden and _matters(facts, file):
+    """Yield files that hide a packaged one of the same name; not where NFS105 tells of their rules."""
+    broken_files = {path for path, _ in _broken(facts)}
+    for file, hidden in _masked(facts):
+        if file.path not in broken_files:
             yield Fault(
                 file.path,
                 f"this file hides {' and '.join(hidden)} of the same name, which udev never reads: "
@@ -91,15 +181,24 @@ def masked(facts: Facts) -> Iterator[Fault]:
                 + (", and neither has [nfsrahead] of /etc/nfs.conf" if _is_nfs_rules(file) else ""),
                 observed=f"{hidden[0]} is hidden",
                 expected="a name of its own",
-                remedy=_unhide(file, hidden[0]),
+                remedy=_unhide_remedy(file, hidden[0]),
             )
 
 
-def _matters(facts: Facts, file: UdevFile) -> bool:
-    """Whether a hidden file is missed.
+def _masked(facts: Facts) -> Iterator[tuple[UdevFile, Sequence[str]]]:
+    """Yield files that do harm by what they hide, and the packaged files of the same name."""
+    for file in facts.udev:
+        hidden = [path for path in file.hides if _is_packaged(path)]
+        if hidden and _hiding_does_harm(facts, file):
+            yield file, hidden
 
-    One without a rule was made to hide. It does harm where nfs.conf still counts on what is hidden, and
-    nfstuned does not do the work instead, or masked it before nfs.conf said so.
+
+def _hiding_does_harm(facts: Facts, file: UdevFile) -> bool:
+    """Whether hiding the packaged file loses something.
+
+    A file with rules does, where it is 99-nfs.rules or about read-aheads. nfstuned's own mask does where it
+    hides 99-nfs.rules and an administrator has set [nfsrahead]. Any other file without a rule does where
+    nfs.conf has [nfsrahead] and no nfstuned.service does the work instead.
     """
     if parse_udev_rules(file.text).rules:
         return _is_nfs_rules(file) or is_about_read_ahead(file.text)
@@ -110,12 +209,12 @@ def _matters(facts: Facts, file: UdevFile) -> bool:
     return counted_on and not (daemon.enabled or daemon.active)
 
 
-def _unhide(file: UdevFile, hidden: str) -> str:
+def _unhide_remedy(file: UdevFile, hidden: str) -> str:
     if is_mask(file.text):
         return f"sudo systemctl reload {_SERVICE}, which masks the rule only where nfs.conf says nothing"
     if not parse_udev_rules(file.text).rules:
         return f"sudo rm {file.path}, then sudo udevadm control --reload"
-    return _rename(hidden if _is_packaged(file.path) else file.path)
+    return _rename_remedy(hidden if _is_packaged(file.path) else file.path)
 
 
 def _is_packaged(path: str) -> bool:
@@ -126,112 +225,197 @@ def _is_nfs_rules(file: UdevFile) -> bool:
     return file.path.endswith("/" + _NFS_RULES)
 
 
+_LEFT_ASIDE = (
+    *(
+        "~",
+        ".bak",
+        ".orig",
+        ".old",
+        ".save",
+        ".disabled",
+        ".off",
+        ".swp",
+        ".txt",
+        ".md",
+        ".example",
+        ".sample",
+    ),
+    *(".dist", ".rpmsave", ".rpmnew", ".rpmorig", ".dpkg-old", ".dpkg-dist", ".dpkg-new", ".dpkg-bak"),
+)
+"""How names end that people and packages give to files which are not to count."""
+
+
+def unread(facts: Facts) -> Iterator[Fault]:
+    """Yield files with a rule about the read-ahead that udev does not read, because of their names."""
+    for writer in _unread_writers(facts):
+        folder, _, name = writer.file.rpartition("/")
+        wanted = f"{name.partition('.')[0]}.rules"
+        lost = any(_lost_to(facts, target, writer.kb) for target in facts.nfs)
+        yield Fault(
+            writer.file,
+            f"udev reads only files whose names end in .rules, and so never the rule in {name}, which would "
+            f"give NFS mounts {writer.value} KiB",
+            observed=name,
+            expected=wanted,
+            remedy=f"sudo mv -n {quote(writer.file)} {quote(f'{folder}/{wanted}')}, then sudo udevadm "
+            f"control --reload{', and sudo nfstuned apply' if lost else ''}; or remove it, and enable "
+            f"{_SERVICE}",
+        )
+
+
+def _unread_writers(facts: Facts) -> list[RuleWriter]:
+    """Return the last rule of each file that was meant to be read and would write a value."""
+    read = {file.path.rpartition("/")[2].partition(".")[0] for file in facts.udev}
+    found = []
+    for file in facts.udev_unread:
+        name = file.path.rpartition("/")[2]
+        kept = name.startswith((".", "README")) or name.endswith(_LEFT_ASIDE) or ".ucf-" in name
+        if kept or name.partition(".")[0] in read or not is_about_read_ahead(file.text):
+            continue
+        found += [writer for writer in file_writers([file]) if writer.kb is not None][-1:]
+    return found
+
+
 def outrun(facts: Facts) -> Iterator[Fault]:
-    """Yield rules whose value nfs-utils' rule overwrites, because its file comes later."""
+    """Yield rules whose value nfs-utils' rule overwrites, because its file comes later.
+
+    Where the rule itself is broken NFS105 tells both.
+    """
+    broken_rules = _broken(facts)
+    for writer, winner, values in _outrun(facts):
+        if _is_broken((writer.file, writer.line), broken_rules):
+            continue
+        kbs = " or ".join(str(kb) for kb in values)
+        others = [str(rule.line) for path, rule in broken_rules if path == writer.file]
+        first = f"mend line {', '.join(others)} of {writer.file}, then " if others else ""
+        lost = any(_has_too_little(target, kb) for target in facts.nfs for kb in values)
+        yield Fault(
+            f"{writer.file}:{writer.line}",
+            f"this rule writes {writer.kb} KiB, and {winner.file}, which sorts after it, then {kbs} KiB",
+            observed=f"{kbs} KiB",
+            expected=f"{writer.kb} KiB",
+            remedy=f"{first}{_rename_remedy(writer.file)}{', and sudo nfstuned apply' if lost else ''}",
+        )
+
+
+def _outrun(facts: Facts) -> list[tuple[RuleWriter, RuleWriter, list[int]]]:
+    """Return the rules that nfs-utils' rule overwrites, each with that rule and what it writes, in KiB."""
     sure = [writer for writer in rule_writers(facts) if reaches_all(facts.udev, writer)]
     if not sure or not (is_nfsrahead(sure[-1]) or sure[-1].file.endswith("/" + _NFS_RULES)):
-        return
+        return []
     *earlier, winner = sure
-    for writer in earlier:
-        values = sorted(kb for kb in _writes(facts, winner) if kb != writer.kb)
-        if writer.kb is not None and values and writer.file != winner.file:
-            said = " or ".join(str(kb) for kb in values)
-            yield Fault(
-                f"{writer.file}:{writer.line}",
-                f"this rule writes {writer.kb} KiB, and {winner.file}, which sorts after it, then {said} KiB",
-                observed=f"{said} KiB",
-                expected=f"{writer.kb} KiB",
-                remedy=_rename(writer.file),
-            )
+    wins = set() if winner.kb is None else {winner.kb}
+    if is_nfsrahead(winner):
+        # Where nothing is mounted yet, either version may come.
+        kinds = {fstype_of(target) for target in facts.nfs} or {"nfs", "nfs4"}
+        wins = {nfsrahead_kb(facts, kind)[0] for kind in kinds}
+    return [
+        (writer, winner, values)
+        for writer in earlier
+        if writer.kb is not None and (values := sorted(wins - {writer.kb})) and writer.file != winner.file
+    ]
 
 
-def _rename(path: str) -> str:
-    """Return the remedy for a file's name: one that sorts after nfs-utils' own; a package's file stays.
+def _rename_remedy(path: str) -> str:
+    """Return the command for a name that sorts after 99-nfs.rules; a package's file is copied to /etc.
 
-    The name is the file's alone, and sorts among such names as the old one did.
+    The old name is its end, so that several keep their order.
     """
     folder, _, name = path.rpartition("/")
     verb, folder = ("cp", _ADMINISTRATORS) if _is_packaged(path) else ("mv", folder)
     return f"sudo {verb} -n {path} {folder}/99-read-ahead-{name}, then sudo udevadm control --reload"
 
 
-def _writes(facts: Facts, writer: RuleWriter) -> set[int]:
-    """Return what a rule writes for the mounts of this host, or for either version where none is known."""
-    if not is_nfsrahead(writer):
-        return {writer.kb} if writer.kb is not None else set()
-    kinds = {kind_of(target) for target in facts.nfs} or {"nfs", "nfs4"}
-    return {nfsrahead_kb(facts, kind)[0] for kind in kinds}
-
-
-_OPTIMISED = (5, 4, 0)
+_FIXED_DEFAULT_SINCE = (5, 4, 0)
+"""From this kernel on a mount starts with 128 KiB; before, with what its rsize came to."""
 
 
 def below_policy(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts whose read-ahead is below their profile's; the value counts, never the version."""
-    page, later = facts.snapshot.page_kb, f"{unmask(facts.system.daemon, _SERVICE, 'systemctl')}systemctl"
-    for target, kb in _values(facts):
+    """Yield superblocks whose read-ahead is below their profile's, but for less than a page (`below_page`).
+
+    Where another program's value is what they have, NFS104 or NFS107 tells of it, and where a broken rule is
+    why they have no more, NFS105 does, or NFS112 of a file that is not read; a distribution's default that
+    writes what the kernel gives as well is told here.
+    """
+    page, first = facts.snapshot.page_kb, unmask(facts.system.daemon, _SERVICE)
+    told = {target.identity for contest in _contests(facts) for target in contest.lost}
+    renamed = [(early.kb, values) for early, _, values in _outrun(facts)]
+    silent = [rule.kb for _, rule in _broken(facts)] + [writer.kb for writer in _unread_writers(facts)]
+    for target, kb, others in _by_superblock(facts):
         wanted = (wanted_kb(target) or 0) // page * page
-        if page <= kb < wanted:
-            profile = profile_of(facts, target).name
-            yield Fault(
-                target.subject,
-                f"read-ahead is {kb} KiB and the profile {profile} asks for {wanted} KiB: "
-                f"sequential reads wait for the server again and again{_why_128(facts, kb)}",
-                observed=f"{kb} KiB",
-                expected=f"{wanted} KiB",
-                remedy=f"sudo nfstuned apply, and {later} enable --now {_SERVICE} for later mounts",
-                source=_said_by(facts, profile, "read_ahead_kb"),
-            )
+        if not page <= kb < wanted or target.identity in told:
+            continue
+        if any(early and fits(facts, target, early) and kb in values for early, values in renamed):
+            continue
+        if any(_lost_to(facts, target, meant_kb) for meant_kb in silent):
+            continue
+        profile = profile_of(facts, target)
+        yield Fault(
+            target.subject,
+            f"read-ahead is {kb} KiB and the profile {profile.name} asks for {wanted} KiB: "
+            f"sequential reads wait for the server again and again{_why_128(facts, kb)}{_everywhere(others)}",
+            observed=f"{kb} KiB",
+            expected=f"{wanted} KiB",
+            remedy=f"sudo nfstuned apply, and {first}sudo systemctl enable --now {_SERVICE} for later mounts",
+            source=source_of(profile, "read_ahead_kb"),
+        )
 
 
 def excessive(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts whose read-ahead is above what their profile allows, or above every sensible value."""
-    for target, kb in _values(facts):
+    """Yield superblocks with more read-ahead than their profile allows, or than every sensible value."""
+    for target, kb, others in _by_superblock(facts):
         profile = profile_of(facts, target)
-        most = profile.read_ahead_max_kb or MOST_KB
+        most = _most_kb(profile)
         if kb > most:
             wanted = wanted_kb(target) or most
             bound = (
                 f"the profile {profile.name} allows" if profile.read_ahead_max_kb else "make sense anywhere"
             )
+            in_bytes = wanted <= kb // 1024 <= most
+            why = f"; {kb} is {kb // 1024} KiB written in bytes, but the attribute counts in KiB"
             yield Fault(
                 target.subject,
                 f"read-ahead is {kb} KiB, more than the {most} KiB that {bound}: memory and "
-                f"bandwidth go to data that nobody asked for{_why_bytes(kb, wanted, most)}",
+                f"bandwidth go to data that nobody asked for{why if in_bytes else ''}{_everywhere(others)}",
                 observed=f"{kb} KiB",
                 expected=f"at most {most} KiB",
-                remedy=_write(target, wanted),
-                source=_said_by(facts, profile.name, "read_ahead_max_kb"),
+                remedy=_write_remedy(target, wanted),
+                source=source_of(profile, "read_ahead_max_kb"),
             )
 
 
+def _most_kb(profile: Profile) -> int:
+    return profile.read_ahead_max_kb or MOST_KB
+
+
 def below_page(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts without any read-ahead."""
+    """Yield superblocks without any read-ahead."""
     page = facts.snapshot.page_kb
-    for target, kb in _values(facts):
+    for target, kb, others in _by_superblock(facts):
         if kb < page:
             wanted = wanted_kb(target)
             yield Fault(
                 target.subject,
                 f"read-ahead is {kb} KiB, less than one page of {page} KiB: each READ fetches a single page, "
-                "however large rsize is",
+                f"however large rsize is{_everywhere(others)}",
                 observed=f"{kb} KiB",
                 expected=f"{wanted} KiB" if wanted else f"at least {KERNEL_KB} KiB",
-                remedy=_write(target, wanted or KERNEL_KB),
+                remedy=_write_remedy(target, wanted or KERNEL_KB),
             )
 
 
 def shared_conflict(facts: Facts) -> Iterator[Fault]:
     """Yield superblocks whose mounts ask for different values, once each."""
     sharing: dict[tuple[str, int | None], list[Target]] = {}
-    for target, _ in _values(facts):
+    for target, _ in _known_read_aheads(facts):
         if target.superblock is not None and target.decision is not None and target.decision.conflict:
             sharing.setdefault((target.superblock.device, target.superblock.bdi), []).append(target)
     for (device, _), targets in sharing.items():
+        mounts = some([target.subject for target in targets])
         profiles = " and ".join(sorted({target.profile.name for target in targets}))
         yield Fault(
             targets[0].subject,
-            f"{names(targets)} share one superblock ({device}) and so one read-ahead, but their profiles "
+            f"{mounts} share one superblock ({device}) and so one read-ahead, but their profiles "
             f"{profiles} ask for different values: the largest counts for all",
             observed=profiles,
             expected="one profile",
@@ -242,7 +426,11 @@ def shared_conflict(facts: Facts) -> Iterator[Fault]:
 def wasted(facts: Facts) -> Iterator[Fault]:
     """Yield superblocks of which far more was fetched than programs read."""
     samples = facts.measured.samples if facts.measured else ()
-    first = {target.superblock.device: target for target, _ in reversed(_values(facts)) if target.superblock}
+    first = {
+        target.superblock.device: target
+        for target, _ in reversed(_known_read_aheads(facts))
+        if target.superblock
+    }
     for sample in samples:
         reads = reads_of(sample)
         target = first.get(sample.device)
@@ -262,33 +450,50 @@ def wasted(facts: Facts) -> Iterator[Fault]:
 
 
 def not_persistent(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts that are right now, while nothing on this host would make them so at the next mount."""
-    if facts.system.daemon.enabled or facts.system.daemon.active or _may_be_set(facts):
+    """Yield the mounts that are right now, while nothing on this host would make them so at the next mount.
+
+    One finding for all of them: what is missing is the host's. Where a broken rule would have done it, NFS105
+    tells, and NFS112 of a file that is not read.
+    """
+    if facts.system.daemon.enabled or facts.system.daemon.active or _persistence_is_unclear(facts):
         return
+    meant = [rule.kb for _, rule in _broken(facts)] + [writer.kb for writer in _unread_writers(facts)]
+    silent = [kb for kb in meant if kb is not None]
     set_kb: dict[str, int] = {}
     for rival in rivals(facts):
         for target in rival.targets:
             set_kb[target.subject] = max(rival.kb, set_kb.get(target.subject, 0))
-    for target, kb in _values(facts):
-        wanted = wanted_kb(target)
-        if wanted is None or wanted <= KERNEL_KB or not fits(facts, target, kb):
-            continue
-        if set_kb.get(target.subject, 0) >= wanted:
-            continue
+    unset = [
+        (target, kb)
+        for target, kb in _known_read_aheads(facts)
+        if (wanted := wanted_kb(target)) is not None
+        and wanted > KERNEL_KB
+        and fits(facts, target, kb)
+        and kb <= _most_kb(profile_of(facts, target))
+        and set_kb.get(target.subject, 0) < wanted
+        and not any(fits(facts, target, lost) for lost in silent)
+    ]
+    if unset:
+        chief, kb = unset[0]
         yield Fault(
-            target.subject,
+            chief.subject,
             f"read-ahead is right at {kb} KiB, but nothing on this host sets it at the next mount: "
-            "nfstuned.service is not enabled, and no udev rule or other program writes this value",
+            "nfstuned.service is not enabled, and no udev rule or other program writes this value"
+            f"{also([target for target, _ in unset[1:]])}",
             observed="set by hand",
             expected="set at every mount",
             remedy=unmask(facts.system.daemon, _SERVICE) + f"sudo systemctl enable --now {_SERVICE}",
         )
 
 
-def _may_be_set(facts: Facts) -> bool:
-    """Whether the files leave open who sets it: a rule hangs on an unknown program, or the kernel is old."""
+def _persistence_is_unclear(facts: Facts) -> bool:
+    """Whether it cannot be told who sets the next mount's value.
+
+    The kernel is unknown, or too old for one default; or a rule in force may not reach every mount, or writes
+    what its text does not tell.
+    """
     kernel = facts.snapshot.kernel
-    if kernel is None or kernel.version < _OPTIMISED:
+    if kernel is None or kernel.version < _FIXED_DEFAULT_SINCE:
         return True
     unknown = (
         w for w in in_force(facts) if not reaches_all(facts.udev, w) or (w.kb is None and not is_nfsrahead(w))
@@ -296,7 +501,7 @@ def _may_be_set(facts: Facts) -> bool:
     return any(unknown)
 
 
-def _values(facts: Facts) -> list[tuple[Target, int]]:
+def _known_read_aheads(facts: Facts) -> list[tuple[Target, int]]:
     """Return the live NFS mounts whose read-ahead is known, in KiB."""
     return [
         (target, target.superblock.read_ahead_kb)
@@ -305,7 +510,28 @@ def _values(facts: Facts) -> list[tuple[Target, int]]:
     ]
 
 
-def _write(target: Target, kb: int) -> str:
+def _by_superblock(facts: Facts) -> list[tuple[Target, int, list[Target]]]:
+    """Return a mount of each superblock, its read-ahead in KiB, and the superblock's other mounts.
+
+    The mount is the first that a file asks for: binds of it have none.
+    """
+    sharing: dict[tuple[str, int | None], list[tuple[Target, int]]] = {}
+    for target, kb in _known_read_aheads(facts):
+        if target.superblock is not None:
+            sharing.setdefault((target.superblock.device, target.superblock.bdi), []).append((target, kb))
+    result = []
+    for mounts in sharing.values():
+        chief, kb = next((pair for pair in mounts if pair[0].request is not None), mounts[0])
+        result.append((chief, kb, [target for target, _ in mounts if target is not chief]))
+    return result
+
+
+def _everywhere(others: Sequence[Target]) -> str:
+    """Name the other mount points of a superblock."""
+    return f"; it is mounted at {some([target.point for target in others])} as well" if others else ""
+
+
+def _write_remedy(target: Target, kb: int) -> str:
     device = target.superblock.device if target.superblock else ""
     return f"echo {kb} | sudo tee /sys/class/bdi/{device}/read_ahead_kb, and mend what sets it"
 
@@ -314,16 +540,5 @@ def _why_128(facts: Facts, kb: int) -> str:
     kernel = facts.snapshot.kernel
     if kb != KERNEL_KB or kernel is None:
         return ""
-    before = ", as some vendors' older ones do" if kernel.version < _OPTIMISED else ""
+    before = ", as some vendors' older ones do" if kernel.version < _FIXED_DEFAULT_SINCE else ""
     return f"; {kb} is what kernels since 5.4 give every NFS mount{before} (this is {kernel.text})"
-
-
-def _why_bytes(kb: int, wanted: int, most: int) -> str:
-    if not wanted <= kb // 1024 <= most:
-        return ""
-    return f"; {kb} is {kb // 1024} KiB written in bytes, but the attribute counts in KiB"
-
-
-def _said_by(facts: Facts, profile: str, key: str) -> str:
-    sources = facts.policy.profile(profile).sources
-    return next((source.url for source in sources if key in source.keys), "")

@@ -6,28 +6,29 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nfstuned.core.nconnect.groups import groups, is_azure_files, is_netapp, version
-from nfstuned.core.rules.parameters import ParameterWish, lasting, parameter
+from nfstuned.core.rules.remedies import ParameterWish, lasting, parameter
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.kernel import decimal
 from nfstuned.model.samples import Sample
+from nfstuned.parse.fields import count
 
 _MOST = 128
 _LEAST = 180
 
 
-def _at_most(value: str) -> bool:
-    number = decimal(value)
-    return number is not None and number <= _MOST
-
-
-def _at_least(value: str) -> bool:
-    number = decimal(value)
-    return number is not None and number >= _LEAST
-
-
-SLOT_TABLE = ParameterWish("sunrpc.tcp_max_slot_table_entries", str(_MOST), _at_most, "sunrpc-slots.conf")
-SESSION_SLOTS = ParameterWish("nfs.max_session_slots", str(_LEAST), _at_least, "nfs-slots.conf")
+SLOT_TABLE = ParameterWish(
+    "sunrpc.tcp_max_slot_table_entries",
+    str(_MOST),
+    lambda value: (number := decimal(value)) is not None and number <= _MOST,
+    "sunrpc-slots.conf",
+)
+SESSION_SLOTS = ParameterWish(
+    "nfs.max_session_slots",
+    str(_LEAST),
+    lambda value: (number := decimal(value)) is not None and number >= _LEAST,
+    "nfs-slots.conf",
+)
 _VERSIONS = {SLOT_TABLE.name: "3", SESSION_SLOTS.name: "4.1"}
 """The version of NFS that each is about."""
 _DEFAULTS = {SLOT_TABLE.name: 65536, SESSION_SLOTS.name: 64}
@@ -46,16 +47,11 @@ def crowd(facts: Facts, wish: ParameterWish) -> Crowd | None:
     """Return the mounts of Azure NetApp Files that want another value; None for none, or if nothing tells."""
     wanted = _VERSIONS[wish.name]
     users = tuple(target for target in facts.nfs if is_netapp(target) and version(target) == wanted)
-    value = _value(facts, wish.name)
-    return Crowd(users, value) if users and value is not None and not wish.fits(str(value)) else None
-
-
-def _value(facts: Facts, name: str) -> int | None:
-    """Return what a module's parameter is, or will be; None where it is loaded and does not tell."""
-    known = parameter(facts, name)
+    # A module that is loaded and does not tell has no value that anybody knows.
     loaded = any(target.live is not None for target in facts.nfs)
-    text = known[0] if known else "" if loaded else str(_DEFAULTS[name])
-    return decimal(text)
+    default = "" if loaded else str(_DEFAULTS[wish.name])
+    value = decimal((parameter(facts, wish.name) or (default, ""))[0])
+    return Crowd(users, value) if users and value is not None and not wish.fits(str(value)) else None
 
 
 _BUSY_SENDS = 64
@@ -72,20 +68,20 @@ def connections_missing(facts: Facts) -> Iterator[Fault]:
             continue
         wanted, there = shown.options.number("nconnect") or 1, len(shown.stats.transports)
         sent = _sent(facts, shown)
-        silent = sent.count(0)
+        silent, exist = sent.count(0), count(there, "connection")
         if there < wanted:
             yield Fault(
                 shown.subject,
-                f"nconnect={wanted} is shown and {_count(there)} exist: the kernel gives up quietly when a "
+                f"nconnect={wanted} is shown and {exist} exist: the kernel gives up quietly when a "
                 f"further one cannot be made{_others(members)}",
-                observed=_count(there),
-                expected=_count(wanted),
+                observed=exist,
+                expected=count(wanted, "connection"),
                 remedy="umount every mount of this server and mount again; see the kernel's log for why",
             )
         elif silent and max(sent) >= _BUSY_SENDS:
             yield Fault(
                 shown.subject,
-                f"{silent} of {_count(there)} sent nothing while another sent {max(sent)} requests: they are "
+                f"{silent} of {exist} sent nothing while another sent {max(sent)} requests: they are "
                 f"blocked on their way, or were added to a mount that was made without nconnect"
                 f"{_others(members)}",
                 observed=f"requests sent: {', '.join(map(str, sent))}",
@@ -113,11 +109,11 @@ def queue_deep(facts: Facts) -> Iterator[Fault]:
 def latency_bound(facts: Facts) -> Iterator[Fault]:
     """Yield one mount of each group with nconnect that has one request at a time."""
     for busy in _measured(facts):
-        count = busy.target.options.number("nconnect") or 1
-        if count > 1 and busy.alone:
+        shown = busy.target.options.number("nconnect") or 1
+        if shown > 1 and busy.alone:
             yield Fault(
                 busy.target.subject,
-                f"nconnect={count} and about one request at a time: a single thread waits for each answer, "
+                f"nconnect={shown} and about one request at a time: a single thread waits for each answer, "
                 "and further connections cannot make that faster",
                 observed=f"{busy.under_way:.1f} requests under way",
                 expected="more than one",
@@ -195,17 +191,13 @@ def _measured(facts: Facts) -> Iterator[_Busy]:
         mine = tuple(samples[device] for device in devices if device in samples)
         if mine:
             sent = next((sent for member in members if (sent := _sent(facts, member))), ())
-            yield _Busy(members[0], mine, sum(1 for count in sent if count) or 1)
+            yield _Busy(members[0], mine, sum(map(bool, sent)) or 1)
 
 
 def _sent(facts: Facts, target: Target) -> tuple[int, ...]:
     if facts.measured is None or target.superblock is None:
         return ()
     return facts.measured.sends.get(target.superblock.device, ())
-
-
-def _count(connections: int) -> str:
-    return "1 connection" if connections == 1 else f"{connections} connections"
 
 
 def _others(members: tuple[Target, ...] | list[Target]) -> str:

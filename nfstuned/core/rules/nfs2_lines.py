@@ -8,11 +8,10 @@ from shlex import quote
 
 from nfstuned.core.mounts.options import COMMON, NFS, NO_VALUE, RARE_NFS, wanted, wanted_though_sloppy
 from nfstuned.core.mounts.requests import GLOBAL, as_option, effective, is_version
-from nfstuned.errors import ParseError
 from nfstuned.model.facts import NFS_TYPES, Facts
 from nfstuned.model.finding import Fault
+from nfstuned.model.mounts import UTAB
 from nfstuned.model.requests import Setting
-from nfstuned.parse.etc.fstab import FILE as UTAB
 from nfstuned.parse.etc.nfsmount import FILE, VENDOR_FILE
 from nfstuned.parse.fields import clean_path
 from nfstuned.parse.options import parse_options
@@ -48,23 +47,24 @@ def ineffective(facts: Facts) -> Iterator[Fault]:
 
     A section that no mount can be in is told once, at its first line.
     """
+    places = (FILE + ".d/", VENDOR_FILE + ".d/")
     for problem in facts.snapshot.problems:
-        if _is_ours(problem):
+        if problem.file in {FILE, VENDOR_FILE} or problem.file.startswith(places):
             yield _fault(
                 problem.file, problem.line, problem.message, "see nfsmount.conf(5) for what is meant"
             )
     settings = facts.snapshot.settings
     sloppy = any(as_option(setting.name, setting.value) == "sloppy" for setting in settings)
     counting = set(effective(settings))
-    told: set[tuple[str, str, str | None]] = set()
+    reported: set[tuple[str, str, str | None]] = set()
     for setting in settings:
         section = (setting.file, setting.section, setting.argument)
         unmatched = _unmatched(setting)
         why = unmatched or (_refused(setting, sloppy=sloppy) if setting in counting else None)
-        if why is not None and section not in told:
+        if why is not None and section not in reported:
             yield _fault(setting.file, setting.line, *why)
         if unmatched is not None:
-            told.add(section)
+            reported.add(section)
     yield from _overtaken(facts)
 
 
@@ -87,10 +87,6 @@ def _overtaken(facts: Facts) -> Iterator[Fault]:
                 f"{winner.file}:{winner.line}",
                 "put it into the options of the mounts, or update nfs-utils to 2.8.3 or later",
             )
-
-
-def _is_ours(problem: ParseError) -> bool:
-    return problem.file in {FILE, VENDOR_FILE} or problem.file.startswith((FILE + ".d/", VENDOR_FILE + ".d/"))
 
 
 def _unmatched(setting: Setting) -> tuple[str, str] | None:
@@ -127,7 +123,8 @@ def _refused(setting: Setting, *, sloppy: bool) -> tuple[str, str] | None:
     shown = f"{setting.name}={setting.value}"
     if name.startswith(_DEFAULT):
         return _no_default(setting, name.removeprefix(_DEFAULT), text)
-    if not sloppy and name and not _is_known(name):
+    known = name.startswith("x-") or name in COMMON or name in NFS or name in RARE_NFS
+    if not sloppy and name and not known:
         what = f"{name}, which {shown} becomes" if name == f"no{setting.name.lower()}" else setting.name
         return (
             f"neither the kernel nor mount(8) knows {what}: every mount that gets it is refused",
@@ -166,11 +163,6 @@ def _no_default(setting: Setting, name: str, value: str) -> tuple[str, str] | No
     if not takes:
         return None
     return f"{setting.name}={setting.value} sets nothing: it takes {takes}", f"set {setting.name} to {takes}"
-
-
-def _is_known(name: str) -> bool:
-    """Return whether there is an option of that name."""
-    return name.startswith("x-") or name in COMMON or name in NFS or name in RARE_NFS
 
 
 def _fault(file: str, line: int, message: str, remedy: str) -> Fault:

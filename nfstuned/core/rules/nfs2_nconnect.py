@@ -2,143 +2,213 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from shlex import quote
 
 from nfstuned.core.mounts.kernels import knows_nconnect
 from nfstuned.core.mounts.options import has_kerberos
-from nfstuned.core.mounts.requests import find
+from nfstuned.core.mounts.requests import find, is_global
 from nfstuned.core.nconnect.against import against
-from nfstuned.core.nconnect.connections import carrying
-from nfstuned.core.nconnect.first_mount import bound, contradicted, decider, mend, planned, some, strictest
+from nfstuned.core.nconnect.first_mount import bound, contradicted, decider, mend, planned
 from nfstuned.core.nconnect.groups import (
     Groups,
     address,
     allowed,
     by_namespace,
-    effective,
+    carrying,
+    effective_nconnect,
     groups,
     is_private,
     protocol,
     replaced,
-    requested,
+    requested_nconnect,
     rivals,
     share,
     version,
 )
 from nfstuned.core.nconnect.live import promising
 from nfstuned.core.nconnect.persist_members import unnamed
+from nfstuned.core.nconnect.servers import Disagreement, disagreements, lines, servers, strictest
 from nfstuned.core.policy.endpoint import AZURE_FILES, section_name
-from nfstuned.model.facts import Facts, Target
+from nfstuned.core.rules.remedies import also, source_of
+from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.finding import Fault
-from nfstuned.parse.etc.fstab import FILE as UTAB
+from nfstuned.model.mounts import UTAB
+from nfstuned.parse.fields import some
 
 
 def below_policy(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts with fewer connections than their profile asks for.
+    """Yield servers of which mounts have fewer connections than their profile asks for.
 
     Silent where the advice would be wrong or said already: where a mount of its group has Kerberos (NFS207)
-    or a profile that allows no more, where the kernel cannot (NFS203), and where the mount asks for enough
-    and another mount decided (NFS204).
+    or a profile that allows no more, where the kernel cannot (NFS203), and where another finding's remedy
+    brings as many (NFS204 to NFS206, NFS215).
+    """
+    known, told = groups(facts), _told(facts)
+    for sharing in servers(facts):
+        limit = bound(strictest(sharing, facts))
+        low = [
+            (possible, target)
+            for target in sharing
+            if (possible := _possible(target, limit, facts)) is not None
+            and told.get(target.identity, 0) < possible
+        ]
+        if not low:
+            continue
+        most, chief = max(low, key=lambda pair: pair[0])
+        got, others = _got(chief, facts, known), [target for _, target in low if target is not chief]
+        yield Fault(
+            chief.subject,
+            f"{'one connection carries' if got == 1 else f'{got} connections carry'} everything and the "
+            f"profile {chief.profile.name} asks for nconnect={chief.profile.nconnect}: one connection is one "
+            f"network flow, with the speed of one{also(others)}",
+            observed=f"nconnect={got}" if "nconnect" in chief.options else "no nconnect",
+            expected=f"nconnect={most}",
+            remedy=_raise([chief, *others], most, sharing, facts) + _staying(chief, facts, known),
+            source=source_of(chief.profile, "nconnect"),
+        )
+
+
+def _possible(target: Target, limit: int, facts: Facts) -> int | None:
+    """Return how many connections a mount should have where it has fewer; None where it has enough.
+
+    `limit` is what all mounts of its server are good for.
     """
     known = groups(facts)
-    for target in facts.nfs:
-        wanted, got = target.profile.nconnect, carrying(target) or effective(target, facts, known)
-        if wanted is None or got is None or got >= wanted or not _may_have_more(target, facts):
-            continue
-        if contradicted(target, facts, known) and (requested(target) or 0) >= wanted:
-            continue
-        possible = min(wanted, bound(strictest(target, facts, known)))
-        if got >= possible:
-            continue
-        yield Fault(
-            target.subject,
-            f"{'one connection carries' if got == 1 else f'{got} connections carry'} everything and the "
-            f"profile {target.profile.name} asks for nconnect={wanted}: one connection is one network flow, "
-            "with the speed of one",
-            observed=_text(target, got),
-            expected=f"nconnect={possible}",
-            remedy=_raise(target, possible, facts, known) + _staying(target, facts, known),
-            source=_said_by(target),
-        )
+    wanted, got = target.profile.nconnect, _got(target, facts, known)
+    if wanted is None or got is None or got >= wanted or not _may_have_more(target, facts):
+        return None
+    if contradicted(target, facts, known) and (requested_nconnect(target) or 0) >= wanted:
+        return None
+    possible = min(wanted, limit)
+    return possible if got < possible else None
+
+
+def _got(target: Target, facts: Facts, known: Groups) -> int | None:
+    return carrying(target) or effective_nconnect(target, facts, known)
 
 
 def above_policy(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts with more connections than their profile allows; not where NFS204 tells who decided."""
+    """Yield servers of which mounts have more connections than their profile allows.
+
+    Not where NFS204 tells who decided.
+    """
     known = groups(facts)
-    for target in facts.nfs:
-        most, got = target.profile.nconnect_max, effective(target, facts, known)
-        if most is None or got is None or got <= most:
+    for sharing in servers(facts):
+        high = [target for target in sharing if _is_above(target, facts, known)]
+        # A line that is proposed for a mount stands for both.
+        ids = {target.identity for target in high}
+        high = [
+            target
+            for target in high
+            if (after := known.after.get(target.identity)) is None or after.identity not in ids
+        ]
+        if not high:
             continue
-        if contradicted(target, facts, known) and (requested(target) or 0) <= most:
-            continue
-        wanted = min(target.profile.nconnect or most, bound(strictest(target, facts, known)))
-        change = "" if planned(target, facts) == wanted else f"set nconnect={wanted}{_in_file(target)}"
+        chief, *others = high
+        most, got = allowed(chief), effective_nconnect(chief, facts, known)
+        wanted = min(chief.profile.nconnect or most, bound(strictest(sharing, facts)))
         yield Fault(
-            target.subject,
-            f"nconnect={got} is more than the {most} that {target.profile.name} allows: nothing is gained "
-            "beyond that, and the server's own queues may suffer",
+            chief.subject,
+            f"nconnect={got} is more than the {most} that {chief.profile.name} allows: nothing is gained "
+            f"beyond that, and the server's own queues may suffer{also(others)}",
             observed=f"nconnect={got}",
             expected=f"at most {most}",
-            remedy=_then(change, mend(target, facts, known, wanted)),
-            source=_said_by(target),
+            remedy=_then(_written(wanted, sharing, facts), mend(high, facts, known, wanted)),
+            source=source_of(chief.profile, "nconnect"),
         )
 
 
+def _is_above(target: Target, facts: Facts, known: Groups) -> bool:
+    most, got = target.profile.nconnect_max, effective_nconnect(target, facts, known)
+    if most is None or got is None or got <= most:
+        return False
+    return not (contradicted(target, facts, known) and (requested_nconnect(target) or 0) <= most)
+
+
 def unsupported_kernel(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts that ask for nconnect where the kernel does not know it."""
+    """Yield the mounts that ask for nconnect where the kernel does not know it: the cause is one."""
     release = facts.snapshot.kernel
     shown = any(target.live and "nconnect" in target.live.options for target in facts.nfs)
     if release is None or shown:
         return
-    for target in facts.nfs:
-        asked = find(target.asked, "nconnect")
-        if asked is None or knows_nconnect(release, facts.snapshot.distribution, version(target)):
-            continue
+    asking = [
+        (target, asked)
+        for target in facts.nfs
+        if (asked := find(target.asked, "nconnect")) is not None
+        and not knows_nconnect(release, facts.snapshot.distribution, version(target))
+    ]
+    if asking:
+        chief, asked = asking[0]
+        places = dict.fromkeys(place for target, _ in asking if (place := _in_file(target)))
         yield Fault(
-            target.subject,
-            f"nconnect={asked.value} is asked for{_in_file(target)} and Linux {release.text} does not know "
-            "it: the mount fails, or has one connection",
+            chief.subject,
+            f"nconnect={asked.value} is asked for{_in(_in_file(chief))} and Linux {release.text} does not "
+            f"know it: the mount fails, or has one connection{also([target for target, _ in asking[1:]])}",
             observed=f"Linux {release.text}",
             expected="Linux 5.3, or a distribution's kernel with nconnect",
-            remedy=f"update the kernel, or take nconnect out of the options{_in_file(target)}",
+            remedy=f"update the kernel, or take nconnect out of the options{_in(', '.join(places))}",
         )
 
 
 def inherited(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts that do not get the nconnect that they ask for, since another mount came first."""
+    """Yield servers of which mounts do not get the nconnect that they ask for, since another came first."""
     known = groups(facts)
-    for target in facts.nfs:
-        asked, wanted = contradicted(target, facts, known), requested(target)
-        if asked is None or wanted is None:
+    for sharing in servers(facts):
+        lost = [target for target in sharing if contradicted(target, facts, known)]
+        if not lost:
             continue
-        got = effective(target, facts, known)
-        gets = "has" if target.live is not None else "would get"
-        who = "mount(8) was asked" if asked.file == UTAB else f"{asked.origin} asks"
+        chief = max(lost, key=lambda target: requested_nconnect(target) or 1)
+        others = [target for target in lost if target is not chief]
+        asked, wanted = find(chief.asked, "nconnect"), requested_nconnect(chief)
+        got = effective_nconnect(chief, facts, known)
+        gets = "has" if chief.live is not None else "would get"
+        by_hand = asked is None or asked.file == UTAB
+        who = "mount(8) was asked" if asked is None or by_hand else f"{asked.origin} asks"
         yield Fault(
-            target.subject,
+            chief.subject,
             f"{who} for nconnect={wanted} and the mount {gets} {got}: "
-            f"{decider(target, facts, known)}, because all mounts of one server "
-            f"({target.endpoint.address or target.endpoint.host}) share its connections",
+            f"{decider(chief, facts, known)}, because all mounts of one server "
+            f"({chief.endpoint.address or chief.endpoint.host}) share its connections"
+            f"{also(others)}",
             observed=f"nconnect={got}" if got != 1 else "no nconnect",
-            expected=f"nconnect={asked.value}",
-            remedy=_granted(target, facts, known) + _staying(target, facts, known),
+            expected=f"nconnect={wanted}",
+            remedy=_granted([chief, *others], sharing, facts) + _staying(chief, facts, known),
         )
 
 
-def _granted(target: Target, facts: Facts, known: Groups) -> str:
-    """Return how a mount gets what it asks for, or as much of it as its group is good for."""
-    wanted, strict = requested(target) or 1, strictest(target, facts, known)
-    count = min(wanted, bound(strict))
-    if planned(target, facts) == count:
-        change = ""
-    elif count < wanted:
+def _granted(lost: Sequence[Target], sharing: Sequence[Target], facts: Facts) -> str:
+    """Return how mounts get what the first of them asks for, or as much of it as their server is good for."""
+    wanted, count = requested_nconnect(lost[0]) or 1, _grantable(lost[0], sharing, facts)
+    strict = strictest(sharing, facts)
+    change = _written(count, sharing, facts)
+    if change and count < wanted:
         profile = f"the profile of {strict.point} allows no more"
-        why = f"{strict.point} asks for Kerberos" if has_kerberos(strict.options) else profile
-        change = f"set nconnect={count}{_in_file(target)}, as {why}"
-    else:
-        change = f"put nconnect={count} into {target.origin}"
-    return _then(change, mend(target, facts, known, count))
+        change += f", as {f'{strict.point} asks for Kerberos' if has_kerberos(strict.options) else profile}"
+    return _then(change, mend(lost, facts, groups(facts), count))
+
+
+def _grantable(target: Target, sharing: Sequence[Target], facts: Facts) -> int:
+    return min(requested_nconnect(target) or 1, bound(strictest(sharing, facts)))
+
+
+def _told(facts: Facts) -> dict[Identity, int]:
+    """Return how many connections mounts come to have by the remedies of NFS204 to NFS206 and NFS215."""
+    known, told = groups(facts), dict[Identity, int]()
+    for sharing in servers(facts):
+        lost = [target for target in sharing if contradicted(target, facts, known)]
+        if lost:
+            chief = max(lost, key=lambda target: requested_nconnect(target) or 1)
+            told.update(dict.fromkeys(_identities(sharing), _grantable(chief, sharing, facts)))
+    for alike in _unsupported(facts):
+        told.update(dict.fromkeys(_identities(alike), _common_count(alike)))
+    for differing in disagreements(facts):
+        told.update(dict.fromkeys((line.mount.identity for line in differing.lines), differing.count))
+    return told
+
+
+def _identities(targets: Iterable[Target]) -> list[Identity]:
+    return [target.identity for target in targets]
 
 
 def _staying(target: Target, facts: Facts, known: Groups) -> str:
@@ -155,40 +225,66 @@ def _may_have_more(target: Target, facts: Facts) -> bool:
     return possible and protocol(target) == "tcp"
 
 
-def _raise(target: Target, wanted: int, facts: Facts, known: Groups) -> str:
-    """Return how a mount gets more connections: a new line in its file where that does not ask for enough.
+def _raise(low: Sequence[Target], possible: int, sharing: Sequence[Target], facts: Facts) -> str:
+    """Return how mounts of a server get more connections: with new lines where files ask for too few.
 
-    One that was made by hand has no file; nfstuned's own can let the next one ask for it.
+    A mount that was made by hand has no file; nfstuned's own can let the next mount ask for it.
     """
-    line = planned(target, facts)
-    if target.live is None:
-        return f"put nconnect={wanted} into the options{_in_file(target)}"
-    if line is not None and wanted <= line <= bound(strictest(target, facts, known)):
-        return mend(target, facts, known, line)
-    by_hand = not target.origin and wanted == target.profile.nconnect
-    if by_hand and not against(target, facts) and not unnamed(section_name(target.source)):
-        change = "sudo nfstuned apply --persist"
-    else:
-        change = f"put nconnect={wanted} into the options{_in_file(target)}"
-    return _then(change, mend(target, facts, known, wanted))
+    most = bound(strictest(sharing, facts))
+    # A line may be newer than its mount.
+    lines = (line for target in low if (line := planned(target, facts)) is not None)
+    count = max([possible, *(line for line in lines if line <= most)])
+    by_hand = next((target for target in low if not target.origin and planned(target, facts) != count), None)
+    change = ""
+    if by_hand is not None:
+        profiles = count == by_hand.profile.nconnect and not against(by_hand, facts)
+        may = profiles and not unnamed(section_name(by_hand.source))
+        change = "sudo nfstuned apply --persist" if may else f"put nconnect={count} into the options"
+    return _then(change, _written(count, sharing, facts), mend(low, facts, groups(facts), count))
 
 
 def _then(*steps: str) -> str:
     return ", then ".join(step for step in steps if step)
 
 
-def _in_file(target: Target) -> str:
+def _written(count: int, sharing: Iterable[Target], facts: Facts) -> str:
+    """Return which files are to be changed so that all mounts of a server ask for a number, "" for none.
+
+    Lines that say otherwise would decide anew at the next boot.
+    """
+    asking, places = lines(facts), dict[str, None]()
+    for target in sharing:
+        line = asking.get(target.identity)
+        made = line.target if line is not None else target
+        if requested_nconnect(made) not in {None, count}:
+            places[_place_of(made, facts)] = None
+    places.pop("", None)
+    return f"set nconnect={count} in {', '.join(places)}" if places else ""
+
+
+def _place_of(target: Target, facts: Facts) -> str:
+    """Return where the number of a mount is to be changed, "" where no file has it.
+
+    What nfsmount.conf has for all servers is left to the others.
+    """
     asked = find(target.asked, "nconnect")
-    place = asked.origin if asked and asked.file != UTAB else target.origin
+    if asked is None or asked.file == UTAB:
+        return target.origin
+    if not is_global(asked, facts.snapshot.settings):
+        return asked.origin
+    name = section_name(target.source)
+    own = "" if unnamed(name) else f'[ Server "{name}" ] of {asked.file}'
+    return target.origin or own
+
+
+def _in_file(target: Target) -> str:
+    """Return where a mount's nconnect stands, "" where no file has it."""
+    asked = find(target.asked, "nconnect")
+    return asked.origin if asked and asked.file != UTAB else target.origin
+
+
+def _in(place: str) -> str:
     return f" in {place}" if place else ""
-
-
-def _text(target: Target, got: int) -> str:
-    return f"nconnect={got}" if "nconnect" in target.options else "no nconnect"
-
-
-def _said_by(target: Target) -> str:
-    return next((source.url for source in target.profile.sources if "nconnect" in source.keys), "")
 
 
 def shared_private_endpoint(facts: Facts) -> Iterator[Fault]:
@@ -196,6 +292,19 @@ def shared_private_endpoint(facts: Facts) -> Iterator[Fault]:
 
     One finding an endpoint, at the first mount that asks for the most.
     """
+    for place, alike in _unlike_shares(facts):
+        hosts = " and ".join(sorted({target.endpoint.host for target in alike}))
+        yield _fault(
+            alike,
+            f"shares of {hosts} ask for different nconnect over one private "
+            f"endpoint ({place}): {_list(alike)}; the first mount decides for all, and Azure "
+            "supports nconnect of one mount only with a single share in the account",
+            "the same nconnect for every share, or an account for each",
+        )
+
+
+def _unlike_shares(facts: Facts) -> Iterator[tuple[str, Sequence[Target]]]:
+    """Yield the addresses of private endpoints and their mounts, where these ask for different numbers."""
     endpoints: dict[tuple[str, int], list[Target]] = {}
     for target in _azure_files(facts, private=True):
         place = address(target, facts) or target.endpoint.host
@@ -203,13 +312,7 @@ def shared_private_endpoint(facts: Facts) -> Iterator[Fault]:
     for (place, _), members in endpoints.items():
         for alike in by_namespace(members):
             if len({share(target) for target in alike}) > 1 and _differ(alike):
-                yield _fault(
-                    alike,
-                    f"shares of {_hosts(alike)} ask for different nconnect over one private "
-                    f"endpoint ({place}): {_list(alike)}; the first mount decides for all, and Azure "
-                    "supports nconnect of one mount only with a single share in the account",
-                    "the same nconnect for every share, or an account for each",
-                )
+                yield place, alike
 
 
 def public_endpoint(facts: Facts) -> Iterator[Fault]:
@@ -217,52 +320,145 @@ def public_endpoint(facts: Facts) -> Iterator[Fault]:
 
     The addresses of public endpoints change and are shared by accounts, so that all count as one.
     """
-    for alike in by_namespace(_azure_files(facts, private=False)):
-        if _differ(alike):
-            yield _fault(
-                alike,
-                f"mounts over public endpoints ask for different nconnect: {_list(alike)}; accounts share "
-                "public addresses, so that Azure does not support nconnect of one mount there",
-                "the same nconnect for every mount, or private endpoints",
-            )
+    for alike in _unlike_public(facts):
+        yield _fault(
+            alike,
+            f"mounts over public endpoints ask for different nconnect: {_list(alike)}; accounts share "
+            "public addresses, so that Azure does not support nconnect of one mount there",
+            "the same nconnect for every mount, or private endpoints",
+        )
+
+
+def _unlike_public(facts: Facts) -> Iterator[Sequence[Target]]:
+    return filter(_differ, by_namespace(_azure_files(facts, private=False)))
+
+
+def _unsupported(facts: Facts) -> Iterator[Sequence[Target]]:
+    """Yield the mounts of each finding of NFS205 and NFS206."""
+    yield from (alike for _, alike in _unlike_shares(facts))
+    yield from _unlike_public(facts)
+
+
+def lines_differ(facts: Facts) -> Iterator[Fault]:
+    """Yield servers whose lines ask for different nconnect: who is mounted first decides for all of them.
+
+    Silent where NFS204 to NFS206 say so of the same lines.
+    """
+    known = groups(facts)
+    for differing in _differing(facts):
+        numbers: dict[int, list[str]] = {}
+        for line in differing.lines:
+            numbers.setdefault(line.count or 1, []).append(line.place)
+        ordered = sorted(numbers, reverse=True)
+        listed = "; ".join(f"{_number(number)} in {some(numbers[number])}" for number in ordered)
+        strict, count = differing.strictest, differing.count
+        change = _written(count, [line.mount for line in differing.lines], facts)
+        live = [
+            line.mount
+            for line in differing.lines
+            if line.mount.live is not None and effective_nconnect(line.mount, facts, known) != count
+        ]
+        yield Fault(
+            numbers[ordered[0]][0],
+            f"lines for {differing.host} ask for different nconnect ({listed}): mounts of one server share "
+            "its connections, so that whichever is mounted first decides for all of them, which at boot is "
+            "chance",
+            observed=", ".join(map(_number, ordered)),
+            expected="the same nconnect in all lines of a server",
+            remedy=_then(
+                change + (f", as {strict.origin} asks for Kerberos" if has_kerberos(strict.options) else ""),
+                mend(live, facts, known, count) if live else "",
+            ),
+        )
+
+
+def _number(count: int) -> str:
+    return "no nconnect" if count == 1 else f"nconnect={count}"
+
+
+def _differing(facts: Facts) -> Iterator[Disagreement]:
+    """Yield the servers whose lines differ, without those that NFS204 to NFS206 tell of."""
+    known = groups(facts)
+    told = [set(_identities(alike)) for alike in _unsupported(facts)]
+    for sharing in servers(facts):
+        lost = [target for target in sharing if contradicted(target, facts, known)]
+        if lost:
+            told.append(set(_identities(sharing)))
+    for differing in disagreements(facts):
+        mine = {line.mount.identity for line in differing.lines}
+        if not any(mine <= members for members in told):
+            yield differing
 
 
 def with_kerberos(facts: Facts) -> Iterator[Fault]:
-    """Yield Kerberos mounts with several connections; not of Azure Files, which has no Kerberos (NFS302)."""
+    """Yield servers with Kerberos mounts that have several connections.
+
+    Not of Azure Files, which has no Kerberos (NFS302).
+    """
     known = groups(facts)
-    for target in facts.nfs:
-        security, count = target.options.get("sec") or "", effective(target, facts, known) or 1
-        certain = all(flavor.startswith("krb5") for flavor in security.split(":"))
-        if certain and count > 1 and target.endpoint.provider != AZURE_FILES:
-            asking = _asking(target, facts, known)
-            yield Fault(
-                target.subject,
-                f"sec={security} and nconnect={count}{f' ({asking})' if asking else ''}: "
-                "connections that share one Kerberos context run ahead of its replay window, which the "
-                "server answers by dropping requests",
-                observed=f"sec={security}, nconnect={count}",
-                expected="nconnect=1, or sec=sys",
-                remedy=(f"take nconnect out of {asking}, then " if asking else "")
-                + "umount every mount of this server and mount them again without nconnect",
-            )
+    for sharing in servers(facts):
+        mounts = [target for target in sharing if _is_certain_of_kerberos(target, facts, known)]
+        if not mounts:
+            continue
+        chief, *others = mounts
+        security, count = chief.options.get("sec") or "", effective_nconnect(chief, facts, known)
+        asking = some(list(dict.fromkeys(_asking(mounts, facts, known))))
+        unset = _without(mounts, facts, known)
+        yield Fault(
+            chief.subject,
+            f"sec={security} and nconnect={count}{f' ({asking})' if asking else ''}: "
+            "connections that share one Kerberos context run ahead of its replay window, which the "
+            f"server answers by dropping requests{also(others)}",
+            observed=f"sec={security}, nconnect={count}",
+            expected="nconnect=1, or sec=sys",
+            remedy=_then(unset, "umount every mount of this server and mount them again without nconnect"),
+        )
 
 
-def _asking(target: Target, facts: Facts, known: Groups) -> str:
-    """Name the lines that ask for several connections: the mount's, and those of others in its group."""
-    mounts = [mount for mount in (target, *rivals(target, facts, known)) if (requested(mount) or 1) > 1]
-    return some(list(dict.fromkeys(_asked_by(mount) for mount in mounts)))
+def _is_certain_of_kerberos(target: Target, facts: Facts, known: Groups) -> bool:
+    """Whether a mount has Kerberos, whatever is negotiated, and several connections."""
+    security, count = target.options.get("sec") or "", effective_nconnect(target, facts, known) or 1
+    certain = all(flavor.startswith("krb5") for flavor in security.split(":"))
+    return certain and count > 1 and target.endpoint.provider != AZURE_FILES
 
 
-def _asked_by(target: Target) -> str:
-    """Name the line that gives a mount its nconnect; utab is no file to change."""
-    asked = find(target.asked, "nconnect")
-    return asked.origin if asked and asked.file != UTAB else f"the options of {target.point}"
+def _asking(mounts: Iterable[Target], facts: Facts, known: Groups) -> Iterator[str]:
+    """Name the lines that ask for several connections: the mounts', and those of others in their group."""
+    for mount in _of_groups(mounts, facts, known):
+        asked = find(mount.asked, "nconnect")
+        # utab is no file to change.
+        yield asked.origin if asked and asked.file != UTAB else f"the options of {mount.point}"
+
+
+def _without(mounts: Iterable[Target], facts: Facts, known: Groups) -> str:
+    """Return how lines that ask for several connections ask for one; other servers keep what is for all."""
+    taken, written = dict[str, None](), dict[str, None]()
+    for mount in _of_groups(mounts, facts, known):
+        asked, place = find(mount.asked, "nconnect"), _place_of(mount, facts)
+        if asked is not None and asked.file != UTAB and is_global(asked, facts.snapshot.settings):
+            written[place or f"the options of {mount.point}"] = None
+        else:
+            taken[asked.origin if asked and asked.file != UTAB else f"the options of {mount.point}"] = None
+    return _then(
+        f"take nconnect out of {', '.join(taken)}" if taken else "",
+        f"set nconnect=1 in {', '.join(written)}" if written else "",
+    )
+
+
+def _of_groups(mounts: Iterable[Target], facts: Facts, known: Groups) -> list[Target]:
+    """Return mounts and all others of their groups that ask for several connections, each once."""
+    every = (mount for target in mounts for mount in (target, *rivals(target, facts, known)))
+    return [
+        mount
+        for mount in {mount.identity: mount for mount in every}.values()
+        if (requested_nconnect(mount) or 1) > 1
+    ]
 
 
 def _azure_files(facts: Facts, *, private: bool) -> list[Target]:
     """Return the mounts of Azure Files of which the endpoint's kind and the request are known.
 
-    A live mount and the proposed line for it are one, and what another line replaces is none.
+    A live mount and the proposed line for it count once, and what another line replaces not at all.
     """
     after, mounted = replaced(facts), {target.request for target in facts.nfs if target.live is not None}
     return [
@@ -271,24 +467,20 @@ def _azure_files(facts: Facts, *, private: bool) -> list[Target]:
         if target.endpoint.provider == AZURE_FILES
         and (target.live is not None or target.request not in mounted)
         and after.get(target.identity, target).request == target.request
-        and requested(target) is not None
+        and requested_nconnect(target) is not None
         and is_private(target, facts) is private
     ]
 
 
-def _hosts(members: Sequence[Target]) -> str:
-    return " and ".join(sorted({target.endpoint.host for target in members}))
-
-
 def _differ(members: Sequence[Target]) -> bool:
-    return len({requested(target) for target in members}) > 1
+    return len({requested_nconnect(target) for target in members}) > 1
 
 
 def _list(members: Sequence[Target]) -> str:
     """Name the mounts by what they ask for, the most first: "4 on /mnt/a, none on /mnt/b"."""
     asked: dict[int, list[str]] = {}
     for target in members:
-        asked.setdefault(requested(target) or 1, []).append(target.point)
+        asked.setdefault(requested_nconnect(target) or 1, []).append(target.point)
     parts = []
     for count in sorted(asked, reverse=True):
         first, *others = asked[count]
@@ -301,12 +493,17 @@ def _place(target: Target) -> tuple[str, int]:
     return (target.request.file, target.request.line) if target.request else (target.point, 0)
 
 
+def _common_count(members: Sequence[Target]) -> int:
+    """Return the number that mounts of Azure Files should all ask for: the most that any does, if allowed."""
+    return min(max(requested_nconnect(target) or 1 for target in members), *map(allowed, members))
+
+
 def _fault(members: Sequence[Target], message: str, expected: str) -> Fault:
-    most = max(requested(target) or 1 for target in members)
-    count = min(most, *map(allowed, members))
-    chief = next(target for target in members if requested(target) == most)
+    most = max(requested_nconnect(target) or 1 for target in members)
+    count = _common_count(members)
+    chief = next(target for target in members if requested_nconnect(target) == most)
     live = sorted({member.options.number("nconnect") or 1 for member in members if member.live is not None})
-    others = sorted((member for member in members if requested(member) != count), key=_place)
+    others = sorted((member for member in members if requested_nconnect(member) != count), key=_place)
     lines = dict.fromkeys(target.origin or f"the options of {target.point}" for target in others)
     also = "also " if count == most else ""
     return Fault(

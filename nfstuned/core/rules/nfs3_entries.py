@@ -1,9 +1,11 @@
-"""Rules NFS308 to NFS310: the lines of files that ask for mounts."""
+"""Rules NFS308 to NFS311, NFS313 and NFS315: the lines of files that ask for mounts."""
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from shlex import quote
 
 from nfstuned.core.mounts import options as names
 from nfstuned.core.mounts.options import (
@@ -15,17 +17,22 @@ from nfstuned.core.mounts.options import (
     wanted_though_sloppy,
 )
 from nfstuned.core.nconnect.groups import is_azure_files
+from nfstuned.core.policy.endpoint import AZURE_FILES, as_address, plain, provider_by_name, split_source
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault
-from nfstuned.model.kernel import Options, decimal
-from nfstuned.model.mounts import Maker, Request
+from nfstuned.model.kernel import KernelRelease, Options, decimal
+from nfstuned.model.mounts import UTAB, Maker, Request
+from nfstuned.model.requests import Unread, UnreadMap
 from nfstuned.parse.etc.fstab import SMB
 from nfstuned.parse.fields import quoted
 from nfstuned.parse.options import parse_options
+from nfstuned.parse.secrets import MASK, holds_secret
 
 NFS_MANUAL = "nfs(5)"
-_KNOWN_NETWORK = ("nfs", "nfs4")
-"""The types of NFS that systemd takes for a network's without _netdev (fstype_is_network)."""
+_BACKGROUND = ("nfs", "nfs4")
+"""The types for which systemd reads bg as nofail."""
+_KNOWN_NETWORK = (*_BACKGROUND, *SMB)
+"""The types that systemd takes for a network's without _netdev (fstype_is_network)."""
 _EARLY = ("/", "/usr")
 """The initrd mounts these; nofail means nothing there."""
 _FREE = ("x-", "X-", "smackfs", "verity.")
@@ -33,11 +40,11 @@ _FREE = ("x-", "X-", "smackfs", "verity.")
 
 def network_unaware(facts: Facts) -> Iterator[Fault]:
     """Yield lines of fstab that hold up the boot, or that systemd takes for a local file system."""
-    for target, request in _requests(facts.nfs):
+    for target, request in _requests(facts.targets):
         options = parse_options(request.options)
         if not _at_boot(request, options):
             continue
-        named = "auto" if request.guessed else request.fstype
+        named = request.fstype if request.named is None else request.named or "auto"
         if named not in _KNOWN_NETWORK and "_netdev" not in options:
             why = (
                 f"systemd does not know that {named} needs a network: without _netdev it is mounted "
@@ -53,7 +60,7 @@ def network_unaware(facts: Facts) -> Iterator[Fault]:
             observed=",".join(name for name in ("_netdev", "nofail") if name in options) or "neither",
             expected="_netdev,nofail",
             remedy=f"add _netdev,nofail to the options in {request.file}:{request.line}, "
-            "then systemctl daemon-reload",
+            "then sudo systemctl daemon-reload",
         )
 
 
@@ -74,7 +81,7 @@ def _waited_for(target: Target, named: str, options: Options) -> bool:
     only Azure Files has a vendor who asks for nofail as well. systemd reads bg as nofail where the line names
     a type of NFS that it knows.
     """
-    background = named in _KNOWN_NETWORK and last_of(options, "bg", "fg") == "bg"
+    background = named in _BACKGROUND and last_of(options, "bg", "fg") == "bg"
     if "nofail" in options or background:
         return False
     return "_netdev" not in options or is_azure_files(target)
@@ -87,17 +94,40 @@ def foreign_options(facts: Facts) -> Iterator[Fault]:
     no harm then.
     """
     for _, request in _requests(facts.targets):
-        options = parse_options(request.options)
-        sloppy = request.maker is Maker.AUTOFS or "sloppy" in options
-        strange = () if sloppy else tuple(dict.fromkeys(_strange(options, request.fstype)))
-        misused = tuple(dict.fromkeys(_misused(options, request, sloppy=sloppy)))
+        strange, misused = _wrong(request, facts.snapshot.kernel)
         if strange or misused:
             yield _refused(request, strange, misused)
 
 
+def is_refused(request: Request, kernel: KernelRelease | None) -> bool:
+    """Return whether a line cannot be mounted for one of its options."""
+    return any(_wrong(request, kernel))
+
+
+def _wrong(request: Request, kernel: KernelRelease | None) -> tuple[tuple[str, ...], tuple[_Misused, ...]]:
+    """Return the options that nobody knows, and those with values that are refused."""
+    options = parse_options(request.options)
+    sloppy = request.maker is Maker.AUTOFS or "sloppy" in options
+    strange = () if sloppy else tuple(dict.fromkeys(_strange(options, request.fstype)))
+    misused = [*_misused(options, request, sloppy=sloppy)]
+    if request.fstype in SMB and kernel is not None and kernel.version >= names.WITHOUT_NTLM:
+        wanted_flavour = "a login that Linux 5.15 and later still have, such as ntlmssp or krb5"
+        misused += [
+            _Misused(name, value, wanted_flavour)
+            for name, value in options.pairs
+            if name == "sec" and value in names.DROPPED_FLAVOURS
+        ]
+    return strange, tuple(dict.fromkeys(misused))
+
+
 def _refused(request: Request, strange: tuple[str, ...], misused: tuple[_Misused, ...]) -> Fault:
     place = f"{request.file}:{request.line}"
-    why = [f"{who} {_listed(ones)}" for who, ones in _who_knows(request, strange).items() if ones]
+    smb = request.fstype in SMB
+    own, other = (names.SMB, names.NFS) if smb else (names.NFS | names.RARE_NFS, names.SMB)
+    foreign = [name for name in strange if name.lower() in other - own]
+    unknown = [name for name in strange if name not in foreign]
+    why = [f"only {'NFS' if smb else 'SMB'} knows {_listed(foreign)}"] if foreign else []
+    why += [f"neither the kernel nor mount(8) knows {_listed(unknown)}"] if unknown else []
     why += [
         f"{option.name} takes {option.wanted}" + (f", not {option.shown}" if option.shown else "")
         for option in misused
@@ -108,19 +138,9 @@ def _refused(request: Request, strange: tuple[str, ...], misused: tuple[_Misused
         place,
         f"{', and '.join(why)}: a mount of type {request.fstype} is refused as a whole for it",
         observed=",".join((*strange, *(option.text for option in misused))),
-        expected=f"options of {'mount.cifs(8)' if request.fstype in SMB else NFS_MANUAL}",
+        expected=f"options of {'mount.cifs(8)' if smb else NFS_MANUAL}",
         remedy=", and ".join(mend),
     )
-
-
-def _who_knows(request: Request, strange: tuple[str, ...]) -> dict[str, list[str]]:
-    smb = request.fstype in SMB
-    own, other = (names.SMB, names.NFS) if smb else (names.NFS | names.RARE_NFS, names.SMB)
-    foreign = [name for name in strange if name.lower() in other - own]
-    return {
-        f"only {'NFS' if smb else 'SMB'} knows": foreign,
-        "neither the kernel nor mount(8) knows": [name for name in strange if name not in foreign],
-    }
 
 
 def _listed(options: Iterable[str]) -> str:
@@ -132,9 +152,13 @@ def _strange(options: Options, fstype: str) -> Iterator[str]:
     known = names.COMMON | (names.SMB if smb else names.NFS | names.RARE_NFS)
     if fstype == "aznfs":
         known |= names.AZNFS
-    for name, _ in options.pairs:
+    in_secret = False  # mount(8) splits at a comma within a password, whose rest then looks like options
+    for name, value in options.pairs:
         if not name.startswith(_FREE) and (name.lower() if smb else name) not in known:
-            yield name
+            yield MASK if in_secret else name
+            in_secret = in_secret or holds_secret(f"{name}={value}")
+        else:
+            in_secret = holds_secret(f"{name}={value}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +183,7 @@ def _misused(options: Options, request: Request, *, sloppy: bool) -> Iterator[_M
     judge = wanted_by_smb if request.fstype in SMB else wanted_though_sloppy if sloppy else wanted
     named = version(request.fstype, options)
     for name, value in options.pairs:
-        # mount.nfs takes the minor version of vers=4.1 and drops this one.
+        # mount.nfs takes the minor version of vers=4.1 and drops the option's.
         if name == "minorversion" and named not in {None, (4, decimal(value))}:
             continue
         # What an automounter's entry for any key comes to is not known here, nor who takes quotes away.
@@ -168,16 +192,109 @@ def _misused(options: Options, request: Request, *, sloppy: bool) -> Iterator[_M
             yield _Misused(name, value, takes)
 
 
+def refused_source(facts: Facts) -> Iterator[Fault]:
+    """Yield lines whose source their type cannot mount, or Azure Files refuses."""
+    for target, request in _requests(facts.targets):
+        refusal = None if target.live is not None else _mismatch(request) or _not_a_share(request)
+        if refusal is not None:
+            why, expected, remedy = refusal
+            yield Fault(
+                f"{request.file}:{request.line}",
+                f"the source {quoted(request.source)} {why}",
+                observed=request.source,
+                expected=expected,
+                remedy=f"{remedy} in {request.file}:{request.line}",
+            )
+
+
+def misnamed_unit(facts: Facts) -> Iterator[Fault]:
+    """Yield mount units that systemd refuses, because their name is not that of their mount point."""
+    for refused in facts.snapshot.misnamed:
+        request = refused.request
+        folder, _, own = request.file.rpartition("/")
+        yield Fault(
+            request.file,
+            f"systemd refuses the unit {quoted(own)}: a mount at {quoted(request.point)} is {refused.name}",
+            observed=own,
+            expected=refused.name,
+            remedy=f"sudo mv {quote(request.file)} {quote(f'{folder}/{refused.name}')}, change what "
+            "names the unit, such as an .automount unit, then sudo systemctl daemon-reload",
+        )
+
+
+def _mismatch(request: Request) -> tuple[str, str, str] | None:
+    """Return why the type of a line cannot mount its source, what it can, and a remedy.
+
+    mount.cifs wants //HOST/SHARE (parse_unc in mount.cifs.c), mount.nfs HOST:/PATH, or the URL of a new one
+    (nfs_parse_devname in utils/mount/parse_dev.c). automount(8) makes sources of what its maps say.
+    """
+    source, fstype = request.source, request.fstype
+    of_smb = source.startswith(("//", "\\\\"))
+    if fstype in SMB:
+        if of_smb and any(source[2:].strip("/\\").partition(mark)[2] for mark in "/\\"):
+            return None
+        form, other = "//HOST/SHARE", "nfs for an export of NFS"
+    elif (server := source.partition(":/")[0]) and ":" in server and as_address(server) is not None:
+        path = source.removeprefix(server + ":")
+        why = (
+            "has an IPv6 address without brackets: mount.nfs takes what is before its first colon for a name"
+        )
+        return why, f"[{server}]:{path}", "write the address in brackets"
+    elif of_smb or (":" not in source and request.maker is not Maker.AUTOFS):
+        form, other = "HOST:/PATH", "cifs for a share of SMB"
+    else:
+        return None
+    return f"is none of type {fstype}: mount(8) refuses it", form, f"write {form}, or the type {other},"
+
+
+def _not_a_share(request: Request) -> tuple[str, str, str] | None:
+    """Return why Azure Files refuses the path of a line, what it takes, and a remedy."""
+    host, path = split_source(request.source)
+    if request.fstype in SMB or provider_by_name(host) != AZURE_FILES or "&" in request.source:
+        return None
+    account = plain(host).partition(".")[0].removesuffix("-secondary")
+    first, _, share = path.strip("/").partition("/")
+    if first.lower() == account and share:
+        return None
+    named = first if not share and first.lower() not in {"", account} else "SHARE"
+    why = "names no share of the account: Azure Files exports each as /ACCOUNT/SHARE, and denies all else"
+    return why, f"/{account}/{named}", f"write {host}:/{account}/{named}"
+
+
+def point_twice(facts: Facts) -> Iterator[Fault]:
+    """Yield lines of an fstab whose mount point has a line already; noauto leaves the choice to people."""
+    first: dict[tuple[str, str], Request] = {}
+    for request in facts.snapshot.requests:
+        if request.maker is not Maker.MOUNT or not _is_automatic(request) or request.file == UTAB:
+            continue
+        place = request.file, posixpath.normpath(request.point)
+        known = first.setdefault(place, request)
+        if known is not request:
+            yield Fault(
+                f"{request.file}:{request.line}",
+                f"{request.point} has a line already ({known.file}:{known.line}): systemd mounts the first "
+                "and passes this one over, and mount -a puts one over the other",
+                observed=request.source,
+                expected="one line a mount point",
+                remedy=f"take {known.file}:{known.line} or {request.file}:{request.line} out, "
+                "then sudo systemctl daemon-reload",
+            )
+
+
+def _is_automatic(request: Request) -> bool:
+    return last_of(parse_options(request.options), "auto", "noauto") != "noauto"
+
+
 def unexpanded_maps(facts: Facts) -> Iterator[Fault]:
     """Yield the automounter's entries for any key, and its maps that are no files."""
-    wildcards = {
-        f"{request.file}:{request.line}": request
-        for _, request in _requests(facts.targets)
-        if request.wildcard
-    }
-    for place, request in wildcards.items():
+    # Not by line, as _requests: the mount of a key that is in use has the same line, and is no wildcard.
+    wildcards: dict[tuple[str, int, str], Request] = {}
+    for request in facts.snapshot.requests:
+        if request.wildcard:
+            wildcards.setdefault((request.file, request.line, request.point), request)
+    for request in wildcards.values():
         yield Fault(
-            place,
+            f"{request.file}:{request.line}",
             f"this entry mounts {quoted(request.source)} for any key: its options were checked, and what the "
             "keys come to cannot be known before somebody uses them",
             observed=request.point,
@@ -185,10 +302,29 @@ def unexpanded_maps(facts: Facts) -> Iterator[Fault]:
     for item in facts.snapshot.maps:
         yield Fault(
             f"{item.file}:{item.line}",
-            f"the entries of the map {quoted(item.name)} for {item.point} are in no file: nothing of what it "
-            "mounts was checked",
-            observed=f"{item.kind or 'program'} {item.name}",
+            _unread(item),
+            observed=f"{item.kind} {item.name}".lstrip(),
         )
+
+
+def _unread(item: UnreadMap) -> str:
+    """Return what is known of a map that was not read, and what follows from that."""
+    name = quoted(item.name)
+    what = f"the map {name} for {item.point}" if item.point else f"the master map {name}"
+    if item.why is Unread.SOURCE:
+        line = "(automount in /etc/nsswitch.conf)"
+        if item.local:
+            return (
+                f"{what} is asked of {item.kind} first {line}: what comes from there was not checked, nor "
+                f"was {item.local}, which counts only for what is missing there"
+            )
+        return f"{what} is also asked of {item.kind} {line}: what comes from there was not checked"
+    why = {
+        Unread.KEY: f"{what} is another for each key",
+        Unread.FORMAT: f"{what} is written for amd",
+        Unread.PLACE: f"{what} lies below a mount point, where a dead server would hold up who reads it",
+    }.get(item.why, f"the entries of {what} are in no file")
+    return f"{why}: nothing of what it mounts was checked"
 
 
 def _requests(targets: Iterable[Target]) -> Iterator[tuple[Target, Request]]:

@@ -7,28 +7,41 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from nfstuned.core.mounts.options import (
+    CACHE_DEFAULTS,
     FLAVOURS,
     Version,
     aznfs_version,
     cache_times,
+    is_v3,
     last_of,
     version,
     version_text,
 )
-from nfstuned.core.nconnect.groups import is_azure_files, is_netapp
-from nfstuned.core.rules.remedies import again, out_of_conf, where
+from nfstuned.core.nconnect.groups import groups, is_azure_files, is_netapp, members, protocol
+from nfstuned.core.policy.endpoint import AZURE_BLOB, AZURE_FILES, EFS
+from nfstuned.core.rules.remedies import again, also, out_of_conf, where
+from nfstuned.core.samples.sample import LEASE_OPS
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.kernel import Options
 from nfstuned.parse.options import parse_options
 
+_WITHOUT_UDP = (5, 6, 0)
+"""NFS_DISABLE_UDP_SUPPORT of fs/nfs/Kconfig, whose default is y."""
+_EFS_OPTIONS = "https://docs.aws.amazon.com/efs/latest/ug/mounting-fs-nfs-mount-settings.html"
 _NETAPP_FAQ = "https://learn.microsoft.com/en-us/azure/azure-netapp-files/faq-nfs"
 _AZNFS = "https://github.com/Azure/AZNFS-mount/blob/main/src/mountscript.sh"
 _AZURE_VERSION = "vers=4,minorversion=1"
 _NAMES_VERSION = re.compile(r"(?:nfs|mount)?vers|minorversion|v[234](?:\.[0-2])?")
 _AZURE_TRANSFER = 1 << 20
 """Bytes of rsize and wsize, as the page on mounting says (read 2026-06-17)."""
-_RESVPORT_MENDED = (5, 18, 0)
+_SIZES = ("rsize", "wsize")
+ATTRIBUTES_PERCENT, ATTRIBUTES_PER_S = 75, 50
+"""From here on asking for attributes is what a mount does: as for SMB (SMB611)."""
+_SETTLED_S = 60
+"""What a mount did in less time tells nothing of its work."""
+_RESVPORT_MENDED = {AZURE_FILES: (5, 18, 0), EFS: (5, 5, 0)}
+"""From which kernel on each vendor does without noresvport."""
 
 
 def wrong_version(facts: Facts) -> Iterator[Fault]:
@@ -43,17 +56,27 @@ def wrong_version(facts: Facts) -> Iterator[Fault]:
         elif is_netapp(target) and asked == (4, 2):
             fault = _version_fault(target, "Azure NetApp Files supports NFS 3 and 4.1", "vers=4.1", asked)
             yield replace(fault, source=_NETAPP_FAQ)
+        elif is_netapp(target) and target.live is None and asked in {None, (4, None)}:
+            yield Fault(
+                target.subject,
+                "the entry leaves the version open: mount.nfs asks for 4.2 first, which Azure NetApp Files "
+                "lets through and does not support",
+                observed="no version" if asked is None else "vers=4",
+                expected="vers=4.1, or vers=3 for a volume of NFSv3",
+                remedy=_versioned(target, "vers=4.1 (of an NFSv3 volume vers=3)"),
+                source=_NETAPP_FAQ,
+            )
 
 
 def _refused_by_helper(target: Target) -> Iterator[Fault]:
     """Yield an entry that mount.aznfs refuses: it wants to read 4.1 itself, nfsmount.conf is no help."""
     read = aznfs_version(_own(target))
-    said = f"version {read}" if read else "no version"
+    shown = f"version {read}" if read else "no version"
     if read != "4.1":
         yield Fault(
             target.subject,
-            f"mount.aznfs reads {said} in these options, wants 4.1 for Azure Files, and mounts nothing",
-            observed=said,
+            f"mount.aznfs reads {shown} in these options, wants 4.1 for Azure Files, and mounts nothing",
+            observed=shown,
             expected=_AZURE_VERSION,
             remedy=_versioned(target, _AZURE_VERSION),
             source=_AZNFS,
@@ -61,9 +84,10 @@ def _refused_by_helper(target: Target) -> Iterator[Fault]:
 
 
 def _version_fault(target: Target, why: str, wanted: str, asked: Version) -> Fault:
+    state = "mount has" if target.live is not None else "entry asks for"
     return Fault(
         target.subject,
-        f"{why}, and this {_state(target)} version {version_text(asked)}",
+        f"{why}, and this {state} version {version_text(asked)}",
         observed=f"vers={version_text(asked)}",
         expected=wanted,
         remedy=f"{_versioned(target, wanted)}{again(target)}",
@@ -99,15 +123,29 @@ def wrong_security(facts: Facts) -> Iterator[Fault]:
 
 
 def small_transfers(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts of Azure Files with an rsize or wsize below 1 MiB; one of 0 means the server's own."""
-    for target in filter(is_azure_files, facts.nfs):
-        sizes = _sizes(target)
-        low = {name: size for name, size in sizes.items() if 0 < size < _AZURE_TRANSFER}
+    """Yield mounts of Azure Files whose lines ask for an rsize or wsize below 1 MiB; 0 is the server's own.
+
+    A live mount that asked for nothing has what the server allows, which no line changes: it is told where
+    another mount of the server has more. So is one of which nobody knows what it asked for.
+    """
+    known = groups(facts)
+    for target, others in _once_a_superblock(facts):
+        if not is_azure_files(target):
+            continue
+        asked, beside = _sizes(target.wanted), members(target, facts, known)
+        given = {
+            name: max((_sizes(mount.options).get(name, 0) for mount in beside), default=0) for name in _SIZES
+        }
+        low = {
+            name: size
+            for name, size in _sizes(target.options).items()
+            if 0 < size < _AZURE_TRANSFER and (0 < asked.get(name, 0) < _AZURE_TRANSFER or given[name] > size)
+        }
         if low:
             yield Fault(
                 target.subject,
                 f"{_listed(low)}: a request carries less than the {_AZURE_TRANSFER} bytes that Azure Files "
-                "takes, so that the same data need more of them",
+                f"takes, so that the same data need more of them{also(others)}",
                 observed=_listed(low),
                 expected=f"{_AZURE_TRANSFER}",
                 remedy=f"write rsize={_AZURE_TRANSFER},wsize={_AZURE_TRANSFER} into the options in "
@@ -119,12 +157,14 @@ def large_transfers(facts: Facts) -> Iterator[Fault]:
     """Yield mounts with an rsize or wsize above what their profile allows (Azure NetApp Files: 262144)."""
     for target in facts.nfs:
         most = target.profile.rsize_max
-        high = {name: size for name, size in _sizes(target).items() if most is not None and size > most}
+        high = {
+            name: size for name, size in _sizes(target.options).items() if most is not None and size > most
+        }
         if high:
             yield Fault(
                 target.subject,
                 f"{_listed(high)} is above {most}, the most that the profile {target.profile.name} "
-                "allows, and the vendor measured with no larger requests",
+                "allows: larger requests can raise the latency and lower the throughput",
                 observed=_listed(high),
                 expected=f"at most {most}",
                 remedy=f"write rsize={most},wsize={most} into the options in {where(target)}" + again(target),
@@ -132,38 +172,92 @@ def large_transfers(facts: Facts) -> Iterator[Fault]:
 
 
 def reserved_port(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts of Azure Files without noresvport on kernels whose reconnect needs it."""
+    """Yield mounts of Azure Files and Amazon EFS without noresvport on kernels that their vendors name."""
     kernel = facts.snapshot.kernel
-    if kernel is None or kernel.version >= _RESVPORT_MENDED:
-        return
-    for target in filter(is_azure_files, facts.nfs):
+    for target, others in _once_a_superblock(facts):
+        place = AZURE_FILES if is_azure_files(target) else target.endpoint.provider
+        since = _RESVPORT_MENDED.get(place)
+        if since is None or kernel is None or kernel.version >= since:
+            continue
         if last_of(target.options, "resvport", "noresvport") != "noresvport":
             yield Fault(
                 target.subject,
-                f"noresvport is missing, and kernels before 5.18 (this is {kernel.text}) reconnect from the "
-                "same port after the network failed, which can keep the share away",
+                f"noresvport is missing, and kernels before {since[0]}.{since[1]} (this is {kernel.text}) "
+                "reconnect from the same port after the network failed, which can keep the share away"
+                f"{also(others)}",
                 observed="resvport",
                 expected="noresvport",
                 remedy=f"add noresvport to the options in {where(target)}{again(target)}",
+                source=_EFS_OPTIONS if place == EFS else "",
             )
 
 
 def short_cache(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts that keep attributes for less time than their profile asks for."""
-    for target in facts.nfs:
+    """Yield mounts that keep attributes for less time than their profile asks for, where that matters.
+
+    It does where an option asks for it, or where the server is asked for attributes again and again. The
+    kernel's own times alone are fine for most work.
+    """
+    for target, others in _once_a_superblock(facts):
         least = target.profile.actimeo_min
         times = cache_times(target.options)
         low = {name: seconds for name, seconds in times.items() if least is not None and seconds < least}
-        if low:
+        chosen = {name for name, seconds in low.items() if seconds != CACHE_DEFAULTS[name]}
+        asked_again = _asked_again(target, facts)
+        if low and (chosen or asked_again):
             mended = _cached(target, least, low)
             yield Fault(
                 target.subject,
                 f"attributes are cached for less than {least} s ({_listed(low)}): the server is asked for "
-                "them again while a directory is still being read",
+                f"them again while a directory is still being read{asked_again}{also(others)}",
                 observed=_noac(target) or _listed(low),
                 expected=f"actimeo={least} or more",
                 remedy=f"{mended}{again(target)}; keep it where other clients' changes must be seen sooner",
             )
+
+
+def _asked_again(target: Target, facts: Facts) -> str:
+    """Say how much of a mount's work is to ask for attributes, "" where that is little or not known.
+
+    Between two looks, where there were two; else since it was mounted.
+    """
+    device = target.superblock.device if target.superblock is not None else ""
+    sample = next(
+        (sample for sample in (facts.measured.samples if facts.measured else ()) if sample.device == device),
+        None,
+    )
+    if sample is not None:
+        seconds, counts = (
+            sample.interval_s,
+            {name: rate.per_s * sample.interval_s for name, rate in sample.ops.items()},
+        )
+    elif target.stats is not None and target.stats.age_s:
+        seconds, counts = (
+            max(target.stats.age_s, _SETTLED_S),
+            {name: float(op.ops) for name, op in target.stats.ops.items()},
+        )
+    else:
+        return ""
+    attributes = counts.get("GETATTR", 0.0)
+    every = sum(number for name, number in counts.items() if name not in LEASE_OPS)
+    if attributes < ATTRIBUTES_PER_S * seconds or attributes * 100 < ATTRIBUTES_PERCENT * every:
+        return ""
+    return f" ({attributes * 100 / every:.0f} % of its requests, {attributes / seconds:.0f} a second)"
+
+
+def _once_a_superblock(facts: Facts) -> Iterator[tuple[Target, list[Target]]]:
+    """Yield a mount of each superblock and the others: all of them have the superblock's options.
+
+    The mount is the first that a file asks for. What is only asked for stands for itself.
+    """
+    sharing: dict[tuple[object, ...], list[Target]] = {}
+    for target in facts.nfs:
+        shared = target.superblock
+        key = target.identity if shared is None else (shared.device, shared.bdi)
+        sharing.setdefault(key, []).append(target)
+    for mounts in sharing.values():
+        chief = next((target for target in mounts if target.request is not None), mounts[0])
+        yield chief, [target for target in mounts if target is not chief]
 
 
 def _cached(target: Target, least: int | None, low: Iterable[str]) -> str:
@@ -201,14 +295,52 @@ def soft_mount(facts: Facts) -> Iterator[Fault]:
             )
 
 
-def _sizes(target: Target) -> dict[str, int]:
-    sizes = {name: target.options.number(name) for name in ("rsize", "wsize")}
+def over_udp(facts: Facts) -> Iterator[Fault]:
+    """Yield mounts over UDP, which kernels of today refuse."""
+    kernel = facts.snapshot.kernel
+    for target in facts.nfs:
+        if protocol(target) != "udp":
+            continue
+        refused = target.live is None and (kernel is None or kernel.version >= _WITHOUT_UDP)
+        first = (
+            "from Linux 5.6 on the kernel has NFS over UDP switched off, unless it was built otherwise, and "
+            "refuses the mount; where it is on, "
+            if refused
+            else ""
+        )
+        yield Fault(
+            target.subject,
+            f"NFS over UDP: {first}a fragment that is lost or put together wrongly corrupts data (nfs(5))",
+            observed="udp",
+            expected="tcp",
+            remedy=f"write proto=tcp in the place of udp in the options in {where(target)}{again(target)}",
+        )
+
+
+def local_locks(facts: Facts) -> Iterator[Fault]:
+    """Yield what is mounted for writing over NFSv3 with locks that the server never hears of."""
+    for target in facts.nfs:
+        # Azure Files has no version 3 (NFS301), and Blob storage no lock service.
+        if is_azure_files(target) or target.endpoint.provider == AZURE_BLOB:
+            continue
+        options, own = target.options, target.live.flags if target.live is not None else ""
+        writes = last_of(options, "rw", "ro") != "ro" and "ro" not in own.split(",")
+        if last_of(options, "lock", "nolock") == "nolock" and writes and is_v3(target.fstype, options):
+            yield Fault(
+                target.subject,
+                "locks of programs stay on this host: another host that writes to the same files does not "
+                "see them, and both may write at once",
+                observed="nolock",
+                expected="lock, where several hosts write",
+                remedy=f"take nolock out of the options in {where(target)}{again(target)}; keep it where "
+                "this host alone writes, or the server has no lock service",
+            )
+
+
+def _sizes(options: Options) -> dict[str, int]:
+    sizes = {name: options.number(name) for name in _SIZES}
     return {name: size for name, size in sizes.items() if size is not None}
 
 
 def _listed(values: dict[str, int]) -> str:
     return ", ".join(f"{name}={value}" for name, value in values.items())
-
-
-def _state(target: Target) -> str:
-    return "mount has" if target.live is not None else "entry asks for"

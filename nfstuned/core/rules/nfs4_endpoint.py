@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from ipaddress import IPv4Address
 from shlex import quote
 
-from nfstuned.core.mounts.targets import server_name
+from nfstuned.core.mounts.targets import server_name, stood_in_for
 from nfstuned.core.nconnect.groups import is_azure_files
 from nfstuned.core.policy.endpoint import (
     AZURE_FILES,
+    GENERIC,
     Address,
     all_public,
     as_address,
@@ -18,11 +20,15 @@ from nfstuned.core.policy.endpoint import (
     same,
     split_source,
 )
+from nfstuned.core.rules.remedies import also
 from nfstuned.model.facts import Answer, Facts, Reach, Reachable, Target
 from nfstuned.model.finding import Fault
+from nfstuned.model.kernel import Mount
 from nfstuned.model.mounts import Maker
+from nfstuned.parse.fields import count, some
 
 _LINK = "privatelink"
+_NO_ANSWER = "not responding"
 _NOTHING = Answer("")
 _Reaches = dict[tuple[Address | None, int], Reach]
 _NOT_TCP = ("udp", "udp6", "rdma", "rdma6")
@@ -74,20 +80,23 @@ def not_linked(facts: Facts) -> Iterator[Fault]:
 
 
 def by_address(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts of Azure Files by an address, or by a name of the privatelink zone."""
+    """Yield the addresses, and names of the privatelink zone, by which Azure Files is mounted, each once."""
+    mounts: dict[tuple[str, str], list[Target]] = {}
     for target in facts.nfs:
         host = plain(split_source(target.source)[0])
         ordinary = _ordinary(target, host)
-        if not ordinary:
-            continue
+        if ordinary:
+            mounts.setdefault((host, ordinary), []).append(target)
+    for (host, ordinary), (chief, *others) in mounts.items():
         what = "an address" if as_address(host) is not None else "a name of the privatelink zone"
+        places = dict.fromkeys(target.origin or "the mount command" for target in (chief, *others))
         yield Fault(
-            target.subject,
+            chief.subject,
             f"the source {host} is {what}; the account's ordinary name leads to its private endpoint by "
-            "itself, and stays right when that is made anew",
+            f"itself, and stays right when that is made anew{also(others)}",
             observed=host,
             expected=ordinary,
-            remedy=f"use {ordinary} in {target.origin or 'the mount command'}, unmount and mount again",
+            remedy=f"use {ordinary} in {', '.join(places)}, unmount and mount again",
         )
 
 
@@ -106,8 +115,9 @@ def drifted(facts: Facts) -> Iterator[Fault]:
         answer = answers.get(host, _NOTHING)
         if address is None or is_loopback(address) or as_address(address) in current:
             continue
-        # IPv4 and IPv6 are asked for apart: one without an answer is no change.
-        if answer.error or not any(_alike(address, place) for place in answer.addresses):
+        # IPv4 and IPv6 are asked for apart: one of them without an answer is no change.
+        kinds = {type(as_address(place)) for place in answer.addresses}
+        if answer.error or type(as_address(address)) not in kinds:
             continue
         if not _is_azure(target, answer) and not _dead(_tried(reaches, (address,), target.endpoint.port)):
             continue
@@ -124,14 +134,15 @@ def drifted(facts: Facts) -> Iterator[Fault]:
 def unreachable(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of which no address that was tried opens the port; what is mounted has no replicas."""
     doors = _Doors(facts)
-    for target in facts.nfs:
+    for target in facts.targets:
         place, tried = target.endpoint, doors.tried(target)
         if _dead(tried) and (target.live is not None or doors.all_shut(target)):
+            shown = (f"{reach.address}: {reach.detail or reach.state.value}" for reach in tried)
             what = _WHY[tried[0].state] if len({reach.state for reach in tried}) == 1 else "does not open"
             yield Fault(
                 target.subject,
                 f"TCP port {place.port} of {place.host} {what}, so that the share cannot be used",
-                observed="; ".join(_said(reach) for reach in tried),
+                observed="; ".join(shown),
                 expected=f"TCP port {place.port} open",
                 remedy=f"nc -zv {tried[0].address} {place.port}; open the port in the firewalls and network "
                 "security groups between this machine and the server",
@@ -141,7 +152,7 @@ def unreachable(facts: Facts) -> Iterator[Fault]:
 def unresolved(facts: Facts) -> Iterator[Fault]:
     """Yield mounts whose server's name has no address, by the resolver's own verdict."""
     doors = _Doors(facts)
-    for target in facts.nfs:
+    for target in facts.targets:
         answer = doors.answer(target)
         if not _is_nameless(target, answer) or not doors.all_shut(target):
             continue
@@ -157,8 +168,37 @@ def unresolved(facts: Facts) -> Iterator[Fault]:
         )
 
 
+def clear_in_public(facts: Facts) -> Iterator[Fault]:
+    """Yield mounts of public addresses of no provider with neither Kerberos nor TLS.
+
+    Of IPv6 a public address tells nothing: networks of one's own have them.
+    """
+    answers = facts.network.by_name
+    for target in facts.nfs:
+        options, host = target.options, plain(split_source(target.source)[0])
+        own = (host,) if as_address(host) is not None else ()
+        answer = answers.get(server_name(target), _NOTHING)
+        used = _used(target, answer) or own
+        if target.endpoint.provider != GENERIC or _is_azure(target, answer):
+            continue
+        if (options.get("sec") or "sys").startswith("krb5") or (options.get("xprtsec") or "none") != "none":
+            continue
+        if all_public(used) and all(isinstance(as_address(address), IPv4Address) for address in used):
+            yield Fault(
+                target.subject,
+                f"the mount is of the public address {used[0]}, in the clear and with sec=sys: outside of a "
+                "network of your own whoever is on the way reads and changes what it carries",
+                observed=used[0],
+                expected="a private network, sec=krb5p or xprtsec=mtls",
+                remedy="let it go through a VPN, or ask for sec=krb5p or xprtsec=mtls (Linux 6.5) in "
+                f"{target.origin or 'the mount command'}",
+            )
+
+
 def _shown_address(target: Target) -> str | None:
     """Return the address that a live mount shows; None for what is only asked for."""
+    if stood_in_for(target):
+        return target.endpoint.address
     return target.live.options.get("addr") if target.live is not None else None
 
 
@@ -175,7 +215,7 @@ def _ordinary(target: Target, host: str) -> str:
     if as_address(host) is None:
         linked = provider_by_name(host) == AZURE_FILES and f".{_LINK}." in host
         return host.replace(f".{_LINK}.", ".", 1) if linked else ""
-    if is_loopback(host) or not is_azure_files(target):
+    if is_loopback(host) or stood_in_for(target) or not is_azure_files(target):
         return ""
     return place.host if as_address(place.host) is None else "ACCOUNT.file.core.windows.net"
 
@@ -183,14 +223,14 @@ def _ordinary(target: Target, host: str) -> str:
 class _Doors:
     """What names and ports say of each mount, and of the replicas that automount(8) may mount instead.
 
-    A map's entry may name several servers for one place. All are asked and one that answers is taken, so that
-    the others are no loss.
+    A map's entry may name several servers for one place. All are asked and a server that answers is taken,
+    so that the others are no loss.
     """
 
     def __init__(self, facts: Facts) -> None:
         self._answers, self._reaches = facts.network.by_name, _by_address(facts)
         self._replicas: dict[tuple[str, str], list[Target]] = {}
-        for target in facts.nfs:
+        for target in facts.targets:
             if _may_be_replica(target):
                 self._replicas.setdefault((target.origin, target.point), []).append(target)
 
@@ -219,14 +259,13 @@ def _may_be_replica(target: Target) -> bool:
 
 
 def _is_nameless(target: Target, answer: Answer) -> bool:
-    """Whether a mount needs a name that, by the resolver's verdict, has no address."""
-    return bool(answer.error) and answer.final and not _is_numeric(target)
+    """Whether a mount needs a name that, by the resolver's verdict, has no address.
 
-
-def _is_numeric(target: Target) -> bool:
-    """Whether it is mounted by an address, which needs no name; a tunnel's own does not count."""
+    A mount by an address needs none, unless that is a tunnel's end.
+    """
     host, _ = split_source(target.source)
-    return as_address(host) is not None and not is_loopback(host)
+    by_address = as_address(host) is not None and not is_loopback(host)
+    return bool(answer.error) and answer.final and not by_address
 
 
 def _is_azure(target: Target, answer: Answer) -> bool:
@@ -242,11 +281,6 @@ def _used(target: Target, answer: Answer) -> tuple[str, ...]:
     if own is not None and (not answer.addresses or any(same(own, address) for address in answer.addresses)):
         return (own,)
     return answer.addresses
-
-
-def _alike(left: str, right: str) -> bool:
-    """Whether both are IPv4 addresses, or both IPv6."""
-    return type(as_address(left)) is type(as_address(right))
 
 
 def _link(answer: Answer) -> str:
@@ -276,5 +310,60 @@ def _dead(tried: tuple[Reach, ...]) -> bool:
     return bool(tried) and all(reach.state is not Reachable.OPEN for reach in tried)
 
 
-def _said(reach: Reach) -> str:
-    return f"{reach.address}: {reach.detail or reach.state.value}"
+def stalled(facts: Facts) -> Iterator[Fault]:
+    """Yield superblocks whose requests wait for their server, as the service saw them."""
+    if facts.stalled is None:
+        return
+    for superblock in facts.snapshot.superblocks:
+        stall = facts.stalled.stalls.get((superblock.device, superblock.bdi))
+        if stall is None or not superblock.mounts:
+            continue
+        mount = superblock.mounts[0]
+        point, source = mount.point, mount.source
+        since_s = facts.stalled.now_s - stall.since_s
+        of_what = f" ({', '.join(stall.operations)})" if stall.operations else ""
+        waiters = facts.waiters.get(superblock.device, ())
+        who = f"; of those that have files of it wait {some(waiters)}" if waiters else ""
+        if _NO_ANSWER in facts.kernel_words and _names(mount) & set(facts.kernel_words.split()):
+            who += f'; the kernel says "{facts.kernel_words}"'
+        waited = f"requests to {source}{of_what} have waited for an answer for {since_s:.0f} s"
+        if stall.recovering:
+            waited = (
+                f"after {since_s:.0f} s {source} answers again, and has served nobody yet, as in its grace "
+                "after a reboot"
+            )
+        yield Fault(
+            point,
+            f"{waited}: programs that use the mount hang, and only kill -9 ends them{who}",
+            observed=f"stalled for {since_s:.0f} s",
+            expected="answers",
+            remedy=f"see whether the server runs, its disks answer and no firewall drops its packets: "
+            f"nfstuned check --select NFS405,NFS404; the journal tells the end: "
+            f"journalctl -u nfstuned NFSTUNED_MOUNT_POINT={quote(point)}",
+        )
+
+
+def _names(mount: Mount) -> set[str]:
+    """Return what a mount's server may be called in the kernel's log: as it was mounted, or its address."""
+    return {mount.source.partition(":/")[0], mount.options.get("addr") or ""}
+
+
+def missing(facts: Facts) -> Iterator[Fault]:
+    """Yield mounts that files ask for and that nobody has made, with what systemd knows of why."""
+    for target, unit, state, entries in facts.missing:
+        why = "nobody has mounted it"
+        if state.active == "failed":
+            said = f": {state.said}" if state.said else ""
+            why = f"its mount has failed ({state.result}){said}"
+        below = ""
+        if entries:
+            below = (
+                f"; the folder below it has {count(entries, 'name')}, which programs may have written there"
+            )
+        yield Fault(
+            target.origin,
+            f"{target.point} is not mounted: {why}{below}",
+            observed=state.active,
+            expected="mounted",
+            remedy=f"sudo systemctl start {quote(unit)}; what it says is in journalctl -u {quote(unit)}",
+        )

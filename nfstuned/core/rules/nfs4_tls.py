@@ -75,7 +75,7 @@ def mixed(facts: Facts) -> Iterator[Fault]:
     clear: list[Target] = []
     encrypted: dict[str, list[Target]] = {}
     for target in facts.nfs:
-        if _is_tls(facts, target):
+        if _tunnel_port(facts, target) is not None or _asks_tls(target):
             for place in _places(answers, target):
                 encrypted.setdefault(place, []).append(target)
         elif not _asked_for_tunnel(target) and not _is_refused(target) and _may_share(target):
@@ -159,7 +159,8 @@ def wrong_cloud(facts: Facts) -> Iterator[Fault]:
         if fits or special or as_address(host) is not None:
             continue
         wanted = suffix or _PUBLIC_CLOUD
-        unset = _unset(facts)
+        logins = any(known.scope == LOGINS for known in facts.system.tls.overrides)
+        unset = "not set outside of logins (/etc/environment)" if logins else "not set"
         yield Fault(
             target.subject,
             f"{host} is {'a name of the cloud ' + suffix if suffix else 'not a name of Azure Files'}, and "
@@ -172,16 +173,13 @@ def wrong_cloud(facts: Facts) -> Iterator[Fault]:
         )
 
 
-def _unset(facts: Facts) -> str:
-    logins = any(override.scope == LOGINS for override in facts.system.tls.overrides)
-    return "not set" + (" outside of logins (/etc/environment)" if logins else "")
-
-
 def _override(facts: Facts, request: Request) -> Override | None:
     """Return what counts for a mount: what it alone or few have before what all have."""
     name, overrides = unit_name(request.point), facts.system.tls.overrides
     special = {*_own(request), *(() if request.maker is Maker.AUTOFS else drop_in_folders(name))}
-    if _by_hand(request):
+    noauto = last_of(parse_options(request.options), "auto", "noauto") == "noauto"
+    if noauto and request.maker is Maker.MOUNT and not request.at_first_use:
+        # A line of fstab that waits for somebody to mount it.
         special.add(LOGINS)
     mine = [override for override in overrides if override.scope in special] or [
         override for override in overrides if not override.scope
@@ -195,37 +193,28 @@ def _own(request: Request) -> tuple[str, ...]:
     return (AUTOFS,) if request.maker is Maker.AUTOFS else (name, f"{name}.d")
 
 
-def _by_hand(request: Request) -> bool:
-    """Whether it is a line of fstab that waits for somebody to mount it."""
-    noauto = last_of(parse_options(request.options), "auto", "noauto") == "noauto"
-    return noauto and request.maker is Maker.MOUNT and not request.at_first_use
-
-
 def _corrected(override: Override | None, request: Request, wanted: str) -> str:
     """Return how a mount gets the override that it needs; other mounts may need what they have."""
-    autofs, reload = request.maker is Maker.AUTOFS, "systemctl daemon-reload"
-    restart = "systemctl restart autofs"
+    autofs, reload = request.maker is Maker.AUTOFS, "sudo systemctl daemon-reload"
+    restart = "sudo systemctl restart autofs"
     if override is not None and override.scope in _own(request):
         return f"set {wanted} in {override.file}, then {reload}{f' and {restart}' if autofs else ''}"
     if autofs:
         return f"write {wanted} to /etc/default/autofs (Debian) or /etc/sysconfig/autofs, then {restart}"
     file = later("aznfs.conf", posixpath.basename(override.file) if override and override.scope else "")
+    if override is None:
+        for_all = (
+            f"where all TLS mounts need it, write [Manager] and DefaultEnvironment={wanted} to "
+            "/etc/systemd/system.conf.d/aznfs.conf and run sudo systemctl daemon-reexec"
+        )
+    else:
+        place = "the kernel command line" if override.file == "/proc/cmdline" else override.file
+        for_all = f"where no mount needs what {place} has, set it there"
     return (
         f"write [Mount] and Environment={wanted} to /etc/systemd/system/"
         f"{quote(unit_name(request.point))}.d/{file} for this mount alone, then {reload}; or, "
-        f"{_for_all(override, wanted)}; export it before a mount by hand"
+        f"{for_all}; export it before a mount by hand"
     )
-
-
-def _for_all(override: Override | None, wanted: str) -> str:
-    """Return where all mounts may get an override, if none needs another."""
-    if override is None:
-        return (
-            f"where all TLS mounts need it, write [Manager] and DefaultEnvironment={wanted} to "
-            "/etc/systemd/system.conf.d/aznfs.conf and run systemctl daemon-reexec"
-        )
-    place = "the kernel command line" if override.file == "/proc/cmdline" else override.file
-    return f"where no mount needs what {place} has, set it there"
 
 
 def _tunnel_port(facts: Facts, target: Target) -> int | None:
@@ -242,10 +231,6 @@ def _tunnel_port(facts: Facts, target: Target) -> int | None:
         return None
     lost = is_loopback(place.address) and facts.system.tls.watchdog.installed
     return port if place.provider == AZURE_FILES or lost else None
-
-
-def _is_tls(facts: Facts, target: Target) -> bool:
-    return _tunnel_port(facts, target) is not None or _asks_tls(target)
 
 
 def _asks_tls(target: Target) -> bool:

@@ -12,8 +12,6 @@ from nfstuned.core.udev.writers import in_force, reaches_all
 from nfstuned.errors import ParseError
 from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Fault
-from nfstuned.model.kernel import KernelRelease
-from nfstuned.model.system import ImageKernel
 from nfstuned.parse.proc.machine import parse_release
 
 _NFS_HELPERS = frozenset({"mount.nfs", "mount.nfs4", "mount.aznfs"})
@@ -21,6 +19,14 @@ _CONFIG = "/etc/nfstuned"
 _PLACE = re.compile(r"(/[^:]+(?::[0-9]+)?): (.*)", re.DOTALL)
 _KERNEL_KB = 128
 """The read-ahead of NFS mounts since Linux 5.4."""
+_SMALL_READ_AHEAD: dict[bool | None, str] = {
+    True: "a read-ahead of 128 KiB",
+    False: "a read-ahead of 15 times rsize",
+}
+_HAS_NCONNECT: dict[bool | None, str] = {
+    True: "as many connections as nconnect asks for",
+    False: "one connection, as it has no nconnect",
+}
 _SYSTEMCTL_IN = "systemctl --root=DIR"
 _PACKAGES = {
     "debian": "install linux-image-{release} again",
@@ -35,7 +41,10 @@ _PACKAGES = {
 def not_enabled(facts: Facts) -> Iterator[Fault]:
     """Yield the service where it is installed and nothing will start it, nor a udev rule do its work."""
     daemon = facts.system.daemon
-    if daemon.installed and not daemon.enabled and not _ruled(facts):
+    # Where no daemon is wanted, a udev rule raises the read-ahead of every NFS mount.
+    written = [writer.kb for writer in in_force(facts) if reaches_all(facts.udev, writer)]
+    ruled = bool(written) and (written[-1] or 0) > _KERNEL_KB
+    if daemon.installed and not daemon.enabled and not ruled:
         yield Fault(
             "nfstuned.service",
             "nfstuned is installed and nothing starts it at boot: every mount keeps the kernel's read-ahead",
@@ -48,7 +57,10 @@ def not_enabled(facts: Facts) -> Iterator[Fault]:
 
 def module_missing(facts: Facts) -> Iterator[Fault]:
     """Yield kernels that lack a module which the image's mounts need; an image without any needs none."""
-    needed = _needed(facts)
+    needed, system = _needed(facts), facts.snapshot.distribution
+    names = (system.id, *system.like) if system else ()
+    everywhere = "install the package with all modules of this kernel"
+    package = next((_PACKAGES[name] for name in names if name in _PACKAGES), everywhere)
     for kernel in facts.system.kernels:
         missing = [name for name in needed if name not in kernel.modules]
         if missing:
@@ -58,7 +70,7 @@ def module_missing(facts: Facts) -> Iterator[Fault]:
                 f"{needed[missing[0]]} fails when it is the one that boots",
                 observed=", ".join(name for name in needed if name in kernel.modules) or "none of them",
                 expected=", ".join(needed),
-                remedy=_remedy(facts, kernel),
+                remedy=package.format(release=kernel.release),
             )
 
 
@@ -71,7 +83,9 @@ def kernel_defaults(facts: Facts) -> Iterator[Fault]:
         release = parse_release(kernels[-1].release)
     except ParseError:
         return
-    observed = "; ".join(filter(None, (_read_ahead(release), _nconnect(release))))
+    read_ahead = _SMALL_READ_AHEAD.get(read_ahead_is_small(release), "")
+    nconnect = _HAS_NCONNECT.get(has_nconnect(release), "")
+    observed = "; ".join(filter(None, (read_ahead, nconnect)))
     if observed:
         yield Fault(
             f"kernel {release.text}",
@@ -92,26 +106,6 @@ def config_invalid(facts: Facts) -> Iterator[Fault]:
         )
 
 
-def _ruled(facts: Facts) -> bool:
-    """Return whether a udev rule raises the read-ahead of every NFS mount, as where no daemon is wanted."""
-    written = [writer.kb for writer in in_force(facts) if reaches_all(facts.udev, writer)]
-    return bool(written) and (written[-1] or 0) > _KERNEL_KB
-
-
-def _read_ahead(release: KernelRelease) -> str:
-    small = read_ahead_is_small(release)
-    if small is None:
-        return ""
-    return "a read-ahead of 128 KiB" if small else "a read-ahead of 15 times rsize"
-
-
-def _nconnect(release: KernelRelease) -> str:
-    known = has_nconnect(release)
-    if known is None:
-        return ""
-    return "as many connections as nconnect asks for" if known else "one connection, as it has no nconnect"
-
-
 def _uses_nfs(facts: Facts) -> bool:
     return bool(facts.nfs) or bool(facts.system.helpers & _NFS_HELPERS)
 
@@ -127,10 +121,3 @@ def _needed(facts: Facts) -> dict[str, str]:
     for target in facts.smb_mounts:
         needed.setdefault("cifs", f"the mount of {target.subject}")
     return needed
-
-
-def _remedy(facts: Facts, kernel: ImageKernel) -> str:
-    system = facts.snapshot.distribution
-    names = (system.id, *system.like) if system else ()
-    text = next((_PACKAGES[name] for name in names if name in _PACKAGES), "")
-    return text.format(release=kernel.release) or "install the package with all modules of this kernel"

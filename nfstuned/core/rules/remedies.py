@@ -1,18 +1,33 @@
-"""What remedies have in common: where an option stands, and what makes its change count."""
+"""What remedies have in common: where an option or a parameter stands, and what makes a change count."""
 
 from __future__ import annotations
 
+import posixpath
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from shlex import quote
 
 from nfstuned.core.mounts.requests import find
-from nfstuned.model.facts import Target
-from nfstuned.model.system import Unit
-from nfstuned.parse.etc.fstab import FILE as UTAB
+from nfstuned.model.facts import Facts, Target
+from nfstuned.model.mounts import UTAB
+from nfstuned.model.policy import Profile
+from nfstuned.model.system import KernelSetting, System, Unit
+from nfstuned.parse.fields import some
 
 
 def where(target: Target) -> str:
     """Return what has to be changed, for people."""
     return target.origin or "the mount command"
+
+
+def source_of(profile: Profile, key: str) -> str:
+    """Return the address of the page that a key of a profile is from; "" where it has none."""
+    return next((source.url for source in profile.sources if key in source.keys), "")
+
+
+def also(others: Sequence[Target]) -> str:
+    """Name more mounts, or lines, of which a finding holds."""
+    return f"; the same holds for {some([other.subject for other in others])}" if others else ""
 
 
 def out_of_conf(target: Target, *names: str) -> str:
@@ -42,4 +57,89 @@ def later(file: str, known: str) -> str:
 
 def again(target: Target) -> str:
     """Return what makes a change count for a live mount: remounting changes none of these options."""
-    return f", then umount {quote(target.point)} and mount it again" if target.live is not None else ""
+    return f", then sudo umount {quote(target.point)} and mount it again" if target.live is not None else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterWish:
+    """What a parameter should be: the value to write, and which other values are right as well."""
+
+    name: str
+    """With the module's: "nfs.max_session_slots"."""
+    value: str
+    fits: Callable[[str], bool]
+    file: str
+    """The name of a file for it."""
+
+
+def parameter(facts: Facts, name: str) -> tuple[str, str] | None:
+    """Return a module parameter's value and who says so; None where nothing does and the default holds.
+
+    The running kernel is asked first.
+    """
+    system = facts.system
+    if name in system.parameters:
+        return system.parameters[name], f"/sys/module/{name.replace('.', '/parameters/')}"
+    word, setting = _decider(system, name)
+    if word:
+        return word.partition("=")[2], "/proc/cmdline"
+    return (setting.value, f"{setting.file}:{setting.line}") if setting else None
+
+
+def lasting(facts: Facts, wish: ParameterWish) -> str:
+    """Return how a parameter gets a value for good, "" where what it will have at the next boot fits.
+
+    What decides now is changed, for nothing that comes before it would count. What a package brought is left
+    alone: a new file, of the wish's name where that allows it, comes after it.
+    """
+    word, setting = _decider(facts.system, wish.name)
+    old = word.partition("=")[2] if word else setting.value if setting else ""
+    if old and wish.fits(old):
+        return ""
+    if word:
+        return f"write {wish.name}={wish.value} in the place of {word} on the kernel's command line"
+    if setting is not None and setting.file.startswith("/etc/"):
+        name = wish.name if _by_sysctl(setting) else wish.name.partition(".")[2]
+        return f"write {name}={wish.value} in the place of {name}={old} in {setting.file}:{setting.line}"
+    file, line = _new_file(wish, setting)
+    return f"write {line} into {file}"
+
+
+def new_file(facts: Facts, wish: ParameterWish) -> tuple[str, str] | None:
+    """Return the file that can be made so that a parameter gets its value for good, and its line.
+
+    None where something else has to be changed, which `lasting` tells.
+    """
+    word, setting = _decider(facts.system, wish.name)
+    if word or (setting is not None and setting.file.startswith("/etc/")):
+        return None
+    return _new_file(wish, setting)
+
+
+def _new_file(wish: ParameterWish, setting: KernelSetting | None) -> tuple[str, str]:
+    """Return the file and the line, after a package's own setting where there is one."""
+    module, _, key = wish.name.partition(".")
+    folder, line = "modprobe.d", f"options {module} {key}={wish.value}"
+    if setting is not None and _by_sysctl(setting):
+        folder, line = "sysctl.d", f"{wish.name}={wish.value}"
+    file = later(wish.file, posixpath.basename(setting.file) if setting else "")
+    return f"/etc/{folder}/{file}", line
+
+
+def _decider(system: System, name: str) -> tuple[str, KernelSetting | None]:
+    """Return the word of the kernel's command line that sets a parameter, or else the setting that does.
+
+    modprobe puts what its files say before the word. sysctl changes what sunrpc was loaded with; of nfs it
+    knows nothing.
+    """
+    known = (line for line in reversed(system.settings) if line.name == name)
+    setting = next((line for line in known if name.startswith("sunrpc.") or not _by_sysctl(line)), None)
+    words = (word for word in reversed(system.cmdline.split()) if "=" in word)
+    word = next((word for word in words if word.partition("=")[0].replace("-", "_") == name), "")
+    if setting is not None and _by_sysctl(setting):
+        word = ""
+    return word, None if word else setting
+
+
+def _by_sysctl(setting: KernelSetting) -> bool:
+    return "/modprobe.d/" not in setting.file

@@ -7,12 +7,16 @@ says. What SMB604, 607, 609 and 610 report is the kernel's doing, and true of ev
 
 from __future__ import annotations
 
+import stat
+from collections import defaultdict
 from collections.abc import Iterator
+from shlex import quote
 
 from nfstuned.core.mounts.smb import (
     asked_channels,
     attribute_cache_s,
     channels,
+    credentials_file,
     multichannel_support,
     ntlm,
     old_dialect,
@@ -21,13 +25,18 @@ from nfstuned.core.mounts.smb import (
     signs,
     wanted_channels,
 )
-from nfstuned.core.rules.remedies import again, where
-from nfstuned.model.facts import Facts, Target
+from nfstuned.core.rules.nfs3_entries import is_refused
+from nfstuned.core.rules.remedies import again, source_of, where
+from nfstuned.model.facts import SMB_TYPES, Facts
 from nfstuned.model.finding import Fault
+from nfstuned.parse.fields import count, some
+from nfstuned.parse.secrets import holds_secret
 
 AZURE, NETAPP = "azure-files-smb", "azure-netapp-files-smb"
 
+_SMB1 = "1.0"
 _DIRECT = ("directio", "forcedirectio")
+_READ_BY_OTHERS = stat.S_IRGRP | stat.S_IROTH
 METADATA_PERCENT, METADATA_PER_S = 75, 50
 
 
@@ -37,6 +46,10 @@ def multichannel_unused(facts: Facts) -> Iterator[Fault]:
     for target in facts.smb_mounts:
         most = target.profile.max_channels
         if not support.supported or target.profile.base != AZURE or most is None:
+            continue
+        if target.live is None and target.request and is_refused(target.request, facts.snapshot.kernel):
+            continue
+        if old_dialect(target, sessions_of(target, facts.smb)):
             continue
         if wanted_channels(target) is None and channels(target, facts.smb) == 1:
             yield Fault(
@@ -61,7 +74,7 @@ def too_many_channels(facts: Facts) -> Iterator[Fault]:
                 observed=f"max_channels={asked}",
                 expected=f"at most {most}",
                 remedy=f"set max_channels={most} in {where(target)}{again(target)}",
-                source=_said_by(target, "max_channels"),
+                source=source_of(target.profile, "max_channels"),
             )
 
 
@@ -96,18 +109,28 @@ def channels_missing(facts: Facts) -> Iterator[Fault]:
                 target.subject,
                 f"{asked} channels are asked for and the kernel has {most}: the server or its interfaces do "
                 "not offer more, or an earlier mount with the same login made the session that this one uses",
-                observed=_plural(most),
-                expected=_plural(asked),
+                observed=count(most, "channel"),
+                expected=count(asked, "channel"),
                 remedy="see 'Server interfaces' in /proc/fs/cifs/DebugData; switch multichannel on at the "
                 f"server, unmount every mount of {target.endpoint.host} and mount again",
             )
 
 
 def dialect_old(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts of Microsoft's servers, which speak 3.1.1, with a lower dialect."""
+    """Yield mounts of Microsoft's servers, which speak 3.1.1, with a lower dialect, and all with SMB 1."""
     for target in facts.smb_mounts:
         dialect = old_dialect(target, sessions_of(target, facts.smb))
-        if target.profile.base in (AZURE, NETAPP) and dialect:
+        if dialect == _SMB1 and target.profile.base not in (AZURE, NETAPP):
+            yield Fault(
+                target.subject,
+                "the dialect is SMB 1, which has no encryption and does not protect its negotiation: whoever "
+                "is on the way reads everything, and Windows no longer installs it",
+                observed=dialect,
+                expected="3.1.1, or the highest that the server speaks",
+                remedy=f"take vers=1.0 out of {where(target)}{again(target)}; keep it only for a device that "
+                "has nothing else, in a network of its own",
+            )
+        elif target.profile.base in (AZURE, NETAPP) and dialect:
             yield Fault(
                 target.subject,
                 f"the dialect is SMB {dialect}: multichannel with Azure Files, AES-GCM encryption and the "
@@ -131,7 +154,7 @@ def short_attribute_cache(facts: Facts) -> Iterator[Fault]:
                 expected=f"{least} s",
                 remedy=f"where no other client changes the files at once, write actimeo={least} at the end "
                 f"of the options in {where(target)}{again(target)}",
-                source=_said_by(target, "actimeo_min"),
+                source=source_of(target.profile, "actimeo_min"),
             )
 
 
@@ -191,6 +214,48 @@ def encryption_cost(facts: Facts) -> Iterator[Fault]:
             )
 
 
+def secret_in_file(facts: Facts) -> Iterator[Fault]:
+    """Yield lines that hold a password or an account key, which everybody who reads the file has then."""
+    places = dict.fromkeys(
+        target.origin
+        for target in facts.smb_mounts
+        if target.request is not None
+        and (holds_secret(target.request.options) or holds_secret(target.request.source))
+    )
+    # Whoever reads a unit that systemd refuses has its secret all the same.
+    refused = (unit.request for unit in facts.snapshot.misnamed if unit.request.fstype in SMB_TYPES)
+    places |= {f"{request.file}:{request.line}": None for request in refused if holds_secret(request.options)}
+    for place in places:
+        yield Fault(
+            place,
+            "the password or account key stands in the line itself: whoever may read the file has it",
+            observed="a secret in the options",
+            expected="credentials=/etc/smbcredentials/NAME.cred",
+            remedy="put the user's name and the password into such a file with mode 0600 (mount.cifs(8)), "
+            f"name it in their place in {place}, and change the password or rotate the key",
+        )
+
+
+def readable_credentials(facts: Facts) -> Iterator[Fault]:
+    """Yield files with a login that more than their owner may read, once a file."""
+    lines: defaultdict[str, list[str]] = defaultdict(list)
+    for target in facts.smb_mounts:
+        lines[credentials_file(target)].append(target.origin)
+    for path, places in lines.items():
+        mode = facts.modes.get(path)
+        if mode is None or not mode & _READ_BY_OTHERS:
+            continue
+        who = "every user" if mode & stat.S_IROTH else "its group"
+        yield Fault(
+            path,
+            f"{who} may read the password or account key in it, with which "
+            f"{some(list(dict.fromkeys(places)))} logs in",
+            observed=f"mode {mode:04o}",
+            expected="mode 0600",
+            remedy=f"sudo chmod 600 {quote(path)}, and change the password or rotate the key",
+        )
+
+
 def ntlm_under_fips(facts: Facts) -> Iterator[Fault]:
     """Yield mounts that log in with NTLM on a machine in FIPS mode."""
     for target in facts.smb_mounts:
@@ -232,11 +297,3 @@ def metadata_heavy(facts: Facts) -> Iterator[Fault]:
                 observed=f"{share} % metadata",
                 remedy="if it is a premium share, register its subscription for metadata caching",
             )
-
-
-def _plural(number: int) -> str:
-    return "1 channel" if number == 1 else f"{number} channels"
-
-
-def _said_by(target: Target, key: str) -> str:
-    return next((source.url for source in target.profile.sources if key in source.keys), "")

@@ -17,7 +17,7 @@ from statistics import median
 from typing import NamedTuple
 
 from nfstuned.core.readahead.evidence import Tally, Verdict
-from nfstuned.core.samples.sample import ALL_KINDS, KINDS, mean, place
+from nfstuned.core.samples.sample import ALL_KINDS, place, rtt_ms, stalled_percent
 from nfstuned.model.samples import OpRate, Sample
 
 BOUNDS_MS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
@@ -55,7 +55,7 @@ class MeanTimesCount:
 
 COLUMNS = 30
 """The most points of time that a row has."""
-METRICS = ("read", "write", "over-fetch", "read RTT", "write RTT")
+METRICS = ("read", "write", "over-fetch", "read RTT", "write RTT", "stalled")
 _LEAST_PART = 0.1
 """A sample counts for a column from this part of either on: intervals are not to the microsecond alike."""
 
@@ -123,8 +123,9 @@ class _Series:
             sample.read_bytes_per_s,
             sample.write_bytes_per_s,
             sample.over_fetch_ratio,
-            _rtt_ms(sample, "read"),
-            _rtt_ms(sample, "write"),
+            rtt_ms(sample, "read"),
+            rtt_ms(sample, "write"),
+            stalled_percent(sample),
         )
         for series, value in zip(self.metrics, values, strict=True):
             series.append(math.nan if value is None else value)
@@ -202,9 +203,3 @@ def _means(samples: Iterable[tuple[float, float, float]], axis: Axis) -> Iterato
                 weights[column] += overlap
     for total, weight in zip(sums, weights, strict=True):
         yield total / weight if weight else None
-
-
-def _rtt_ms(sample: Sample, kind: str) -> float | None:
-    """Return the mean round trip of the operations of a kind; None where none ended."""
-    ops = [op for name in KINDS[kind] if (op := sample.ops.get(name)) is not None]
-    return mean([op.per_s for op in ops], [op.rtt_ms for op in ops])

@@ -11,20 +11,38 @@ from operator import sub, truediv
 from types import MappingProxyType
 from typing import NamedTuple
 
-from nfstuned.core.samples.differences import (
+from nfstuned.core.samples.growth import (
+    BYTES_RECEIVED,
+    BYTES_SENT,
+    ERRORS,
+    EXECUTE,
+    GROUP_OPS,
+    NO_EVENTS,
     NOTHING_ELSEWHERE,
+    OPS,
+    QUEUE,
+    RTT,
+    SENT,
+    TIMEOUTS,
     Elsewhere,
+    OpGrowth,
+    ResetError,
+    Span,
+    bytes_grown,
+    continues,
     elsewhere,
+    events_grown,
+    grown,
+    op_grown,
     operations,
     plainly,
-    totals,
+    sum_grown,
 )
-from nfstuned.core.samples.growth import ResetError, Span, continues, grown
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Mount, Options, Stanza, Transport
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.samples import Counted, Look, OpRate, Sample, TransportRate
-from nfstuned.parse.proc.mountstats import Row, parse_transports
+from nfstuned.parse.proc.mountstats import parse_transports
 from nfstuned.parse.proc.stanzas import Operations
 
 
@@ -51,16 +69,12 @@ def join(snapshot: Snapshot, stats: Iterable[Stanza]) -> dict[int, Stanza]:
     if len(known) == len(shown) and len({(mount.source, mount.point) for mount in mounts}) == len(mounts):
         places = ((mount.mount_id, known.get((mount.source, mount.point))) for mount in mounts)
         return {mount_id: stanza for mount_id, stanza in places if stanza is not None}
-    return _join_alike(mounts, shown)
-
-
-def _join_alike(mounts: Sequence[Mount], stats: Sequence[Stanza]) -> dict[int, Stanza]:
-    """Join where several mounts or stanzas have one source and one mount point."""
+    # Several mounts or stanzas have the same source and mount point.
     alike: defaultdict[tuple[str, str], list[Mount]] = defaultdict(list)
     stanzas: defaultdict[tuple[str, str], list[Stanza]] = defaultdict(list)
     for mount in mounts:
         alike[mount.source, mount.point].append(mount)
-    for stanza in stats:
+    for stanza in shown:
         stanzas[stanza.source, stanza.point].append(stanza)
     joined: dict[int, Stanza] = {}
     for key, same in alike.items():
@@ -95,8 +109,6 @@ def _bottom_up(stacked: list[Mount]) -> list[Mount]:
     return ordered if len(ordered) == len(stacked) else []
 
 
-_OPS, _SENT, _TIMEOUTS, _QUEUE, _RTT, _EXECUTE, _ERRORS = 0, 1, 2, 5, 6, 7, 8
-"""The columns of an operation."""
 _LEAST_COLUMNS = 8
 _MOST_TIME = 1 << 63
 
@@ -111,14 +123,16 @@ def op_rates(before: Stanza, now: Stanza, span: Span, counted: Elsewhere) -> dic
     if together is not None:
         return together
     return {
-        name: _op(old, new, span) for name, old, new in operations(before, now, counted) if new[:2] != old[:2]
+        name: _op(op_grown(old, new, span.most_ops), span.seconds)
+        for name, old, new in operations(before, now, counted)
+        if new[:2] != old[:2]
     }
 
 
 def _together(changed: Operations, span: Span) -> dict[str, OpRate] | None:
     """Return the rates of operations that all ended some time, and of which no counter fell.
 
-    That is nearly always so, and takes a third of the time that `_op` needs for one after the other. None
+    That is nearly always so, and takes a third of the time that `_op` needs for them by turns. None
     where it is not.
     """
     names = changed.names
@@ -126,8 +140,8 @@ def _together(changed: Operations, span: Span) -> dict[str, OpRate] | None:
         return {}
     columns = len(changed.later) // len(names)
     more = list(map(sub, changed.later, changed.earlier))
-    ops, sent, timeouts = more[_OPS::columns], more[_SENT::columns], more[_TIMEOUTS::columns]
-    errors = more[_ERRORS::columns] if columns > _ERRORS else []
+    ops, sent, timeouts = more[OPS::columns], more[SENT::columns], more[TIMEOUTS::columns]
+    errors = more[ERRORS::columns] if columns > ERRORS else []
     likely = columns >= _LEAST_COLUMNS and min(more) >= 0 and max(more) < _MOST_TIME
     if not (likely and min(ops) > 0 and max([*ops, *sent, *timeouts, *errors]) <= span.most_ops):
         return None
@@ -135,62 +149,46 @@ def _together(changed: Operations, span: Span) -> dict[str, OpRate] | None:
     again = list(map(sub, sent, ops)) if sent != ops else []
     rates = zip(
         [growth / seconds for growth in ops],
-        map(truediv, more[_RTT::columns], ops),
-        map(truediv, more[_QUEUE::columns], ops),
-        map(truediv, more[_EXECUTE::columns], ops),
+        map(truediv, more[RTT::columns], ops),
+        map(truediv, more[QUEUE::columns], ops),
+        map(truediv, more[EXECUTE::columns], ops),
         [max(0, growth) / seconds for growth in again] if again else repeat(0.0),
         [growth / seconds for growth in errors] if errors else repeat(None),
         [growth / seconds for growth in timeouts] if any(timeouts) else repeat(0.0),
+        [growth / seconds for growth in more[BYTES_SENT::columns]],
+        [growth / seconds for growth in more[BYTES_RECEIVED::columns]],
         strict=False,
     )
     # OpRate(...) would be a call of Python for each.
     return dict(zip(names, map(tuple.__new__, repeat(OpRate), rates), strict=True))
 
 
-def _op(old: Row, new: Row, span: Span) -> OpRate:
-    """Return the rates of one operation (net/sunrpc/stats.c, rpc_count_iostats_metrics).
-
-    The kernel counts all of an operation when it ends: what it was sent for, more than once if need be, how
-    often it timed out, and its times. One that was given up before it was sent has no round trip.
-    """
-    seconds, most = span.seconds, span.most_ops
-    ops = grown(old[_OPS], new[_OPS], most)
-    known = len(old) > _ERRORS and len(new) > _ERRORS
+def _op(growth: OpGrowth, seconds: float) -> OpRate:
+    """Return the rates of an operation; a time is the mean of the operations that ended."""
     return OpRate(
-        per_s=ops / seconds,
-        queue_ms=mean(old[_QUEUE], new[_QUEUE], ops),
-        rtt_ms=mean(old[_RTT], new[_RTT], ops),
-        exe_ms=mean(old[_EXECUTE], new[_EXECUTE], ops),
-        retrans_per_s=max(0, grown(old[_SENT], new[_SENT], most) - ops) / seconds,
-        errors_per_s=grown(old[_ERRORS], new[_ERRORS], most) / seconds if known else None,
-        timeouts_per_s=grown(old[_TIMEOUTS], new[_TIMEOUTS], most) / seconds,
+        per_s=growth.ops / seconds,
+        queue_ms=_per_event(growth.queue_ms, growth.ops),
+        rtt_ms=_per_event(growth.rtt_ms, growth.ops),
+        exe_ms=_per_event(growth.execute_ms, growth.ops),
+        retrans_per_s=growth.retransmissions / seconds,
+        errors_per_s=None if growth.errors is None else growth.errors / seconds,
+        timeouts_per_s=growth.timeouts / seconds,
+        sent_bytes_per_s=growth.bytes_sent / seconds if growth.bytes_sent >= 0 else None,
+        received_bytes_per_s=growth.bytes_received / seconds if growth.bytes_received >= 0 else None,
     )
 
 
-def mean(before: int, now: int, count: int) -> float | None:
-    """Return the growth of a sum per event; None when nothing happened, or when the sum fell.
-
-    The kernel adds negative times now and then, and prints the 64-bit sum without its sign.
-    """
-    grown = (now - before) % (1 << 64)
-    return grown / count if count and grown < (1 << 63) else None
+def _per_event(growth: int, count: int) -> float | None:
+    """Return the growth of a sum for each event; None when nothing happened, or when the sum fell."""
+    return growth / count if count and growth >= 0 else None
 
 
-GROUP_OPS = frozenset({
-    "NULL", "RENEW", "SETCLIENTID", "SETCLIENTID_CONFIRM", "EXCHANGE_ID", "CREATE_SESSION", "DESTROY_SESSION",
-    "DESTROY_CLIENTID", "SEQUENCE", "GET_LEASE_TIME", "RECLAIM_COMPLETE", "BIND_CONN_TO_SESSION",
-})  # fmt: skip
-"""Sent by the nfs_client itself. Every mount of the server shows them, since net/sunrpc/stats.c adds the
-parent client's counters to each (rpc_clnt_show_stats)."""
-
-_BYTES = 6
-"""How many of the byte counters are of bytes, not of pages."""
-_STILL = (0.0,) * _BYTES
+_NO_EVENTS: Sequence[float | None] = (0.0,) * len(NO_EVENTS)
 _NO_OPS: Mapping[str, OpRate] = MappingProxyType({})
 
 
 class _Group(NamedTuple):
-    """What the first sample of a transport group found out about it."""
+    """The rates of a transport group, and which of its operations its first sample counted."""
 
     rate: TransportRate
     elsewhere: Elsewhere
@@ -264,7 +262,7 @@ def rates(earlier: Look, later: Look) -> tuple[Sample, ...]:
 
 def _sample(pair: tuple[Counted, Counted], span: Span, groups: dict[str, _Group], time: float) -> Sample:
     before, now = pair
-    moved = _bytes(before.stats, now.stats, span)
+    moved = [growth / span.seconds for growth in bytes_grown(before.stats, now.stats, span)]
     group = groups.get(now.group)
     ops = op_rates(before.stats, now.stats, span, group.elsewhere if group else NOTHING_ELSEWHERE)
     if group is None:
@@ -272,6 +270,8 @@ def _sample(pair: tuple[Counted, Counted], span: Span, groups: dict[str, _Group]
         group = groups[now.group] = _Group(_transport(before, now, span), shared)
     normal_read, normal_written, direct_read, direct_written, server_read, server_written = moved
     read = normal_read + direct_read
+    met = events_grown(before.stats, now.stats, span)
+    events = _NO_EVENTS if met is NO_EVENTS else [None if n is None else n / span.seconds for n in met]
     return Sample(
         time=time,
         interval_s=span.seconds,
@@ -289,18 +289,13 @@ def _sample(pair: tuple[Counted, Counted], span: Span, groups: dict[str, _Group]
         direct_write_bytes_per_s=direct_written,
         read_ahead_kb=now.read_ahead_kb if now.read_ahead_kb == before.read_ahead_kb else None,
         rsize_bytes=now.rsize_bytes,
+        silly_renames_per_s=events[0],
+        short_reads_per_s=events[1],
+        short_writes_per_s=events[2],
+        delays_per_s=events[3],
+        pnfs_reads_per_s=events[4],
+        pnfs_writes_per_s=events[5],
     )
-
-
-def _bytes(before: Stanza, now: Stanza, span: Span) -> tuple[float, ...]:
-    """Return the rates of the first six byte counters: programs' buffered and direct, then the server's."""
-    old, new = totals(before, now)
-    if old is new:
-        return _STILL
-    more = list(map(sub, new[:_BYTES], old[:_BYTES]))
-    if min(more) >= 0 and max(more) <= span.most_bytes:
-        return tuple([growth / span.seconds for growth in more])
-    return tuple(grown(old[n], new[n], span.most_bytes, (64,)) / span.seconds for n in range(_BYTES))
 
 
 def _transport(before: Counted, now: Counted, span: Span) -> TransportRate:
@@ -312,26 +307,25 @@ def _transport(before: Counted, now: Counted, span: Span) -> TransportRate:
         return unknown
     try:
         sends = sum(grown(a.sends, b.sends, span.most_ops) for a, b in zip(old, new, strict=True))
-        connects = [_connects(a, b, span) for a, b in zip(old, new, strict=True)]
+        # A connection that was made fewer times than before is another.
+        connects = [
+            grown(a.connects, b.connects, span.most_ops)
+            for a, b in zip(old, new, strict=True)
+            if a.connects is not None and b.connects is not None
+        ]
     except ResetError:
         return unknown
-    known = [count for count in connects if count is not None]
     return replace(
         unknown,
-        in_flight=mean(_sum(old, "in_flight_sum"), _sum(new, "in_flight_sum"), sends),
-        backlog=mean(_sum(old, "backlog_sum"), _sum(new, "backlog_sum"), sends),
-        sending=mean(_sum(old, "sending_sum"), _sum(new, "sending_sum"), sends) if high else None,
-        pending=mean(_sum(old, "pending_sum"), _sum(new, "pending_sum"), sends) if high else None,
-        connects_per_s=sum(known) / span.seconds if known else None,
+        in_flight=_per_event(_sum_grown(old, new, "in_flight_sum"), sends),
+        backlog=_per_event(_sum_grown(old, new, "backlog_sum"), sends),
+        sending=_per_event(_sum_grown(old, new, "sending_sum"), sends) if high else None,
+        pending=_per_event(_sum_grown(old, new, "pending_sum"), sends) if high else None,
+        connects_per_s=sum(connects) / span.seconds if connects else None,
     )
 
 
-def _connects(old: Transport, new: Transport, span: Span) -> int | None:
-    """Return how often a connection was made anew; a connection with fewer than before is another."""
-    if old.connects is None or new.connects is None:
-        return None
-    return grown(old.connects, new.connects, span.most_ops)
-
-
-def _sum(lines: Iterable[Transport], name: str) -> int:
-    return sum(getattr(line, name) or 0 for line in lines)
+def _sum_grown(old: Iterable[Transport], new: Iterable[Transport], name: str) -> int:
+    """Return how much a sum of all connections grew; what the kernel does not print counts as 0."""
+    before, now = (sum(getattr(line, name) or 0 for line in lines) for lines in (old, new))
+    return sum_grown(before, now)

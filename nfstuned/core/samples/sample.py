@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from operator import mul
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, lru_cache
+from json.encoder import encode_basestring_ascii
+from operator import attrgetter, mul
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
-from nfstuned.model.samples import SCHEMA, Counted, OpRate, Sample, fields_of
+from nfstuned.model.samples import SCHEMA, Counted, OpRate, Sample, TransportRate, fields_of
+from nfstuned.parse.secrets import Clear, masked
 
 LEASE_OPS = frozenset({"NULL", "RENEW", "SEQUENCE"})
 """What a client sends by itself, and for as long as the mount exists, whether anybody uses it or not."""
@@ -34,10 +37,13 @@ KINDS: Mapping[str, frozenset[str]] = MappingProxyType({
 NFSv4.2 reads with READ_PLUS where the kernel was built with it, and READ then stays at 0.
 """
 ALL_KINDS = (*KINDS, "other")
+_KIND_OF: Mapping[str, str] = {name: kind for kind, names in KINDS.items() for name in names}
 
 _TIMED = {"READ": "read", "WRITE": "write"}
 """The kinds whose round trips a person wants to know."""
 
+_MOST_NAMES = 256
+"""Of operations, whose text is kept: the kernel has some hundred."""
 _ROUNDS_TO_1000, _ROUNDS_TO_100, _ROUNDS_TO_TENTH = 999.5, 99.95, 0.095
 _ROUNDS_TO_100000 = 99999.5
 
@@ -46,11 +52,11 @@ def is_idle(sample: Sample) -> bool:
     """Tell whether nobody used the superblock: no bytes, and no more than its own upkeep and being watched.
 
     That is the renewal of the lease, at any rate, and looks at the mount point, fewer than one a second. What
-    was sent again, timed out or failed is never idle.
+    was sent again, timed out or failed is never idle, and whoever waits for a server uses it.
     """
     moved = sample.read_bytes_per_s + sample.write_bytes_per_s
     moved += sample.server_read_bytes_per_s + sample.server_write_bytes_per_s
-    if moved:
+    if moved or sample.stalled_s:
         return False
     watched = 0.0
     for name, op in sample.ops.items():
@@ -61,24 +67,45 @@ def is_idle(sample: Sample) -> bool:
     return sample.ops.keys() <= LEASE_OPS | WATCHING_OPS and watched < WATCHING_MOST_PER_S
 
 
+def stalled_percent(sample: Sample) -> float | None:
+    """Return in how much of the interval users waited for the server; None where they did not."""
+    if not (sample.stalled_s and sample.interval_s):
+        return None
+    return 100.0 * min(sample.stalled_s, sample.interval_s) / sample.interval_s
+
+
 def kind_of(name: str) -> str:
     """Return what an operation is about: read, write, metadata or other."""
-    return next((kind for kind, names in KINDS.items() if name in names), "other")
+    return _KIND_OF.get(name, "other")
 
 
 def kinds(sample: Sample) -> dict[str, OpRate]:
     """Return the operations of each kind as one: read, write, metadata, other; without kinds not used.
 
-    Rates are sums, times are means over all operations of the kind that have one.
+    Rates are sums, times are means over all operations of the kind whose time is known.
     """
-    rate_groups: dict[str, list[OpRate]] = {}
-    for name, op in sample.ops.items():
-        rate_groups.setdefault(kind_of(name), []).append(op)
-    return {kind: together(rate_groups[kind]) for kind in ALL_KINDS if kind in rate_groups}
+    ops = sample.ops
+    return {kind: together([ops[name] for name in names]) for kind, names in _by_kind(ops).items()}
+
+
+def _by_kind(ops: Iterable[str]) -> dict[str, list[str]]:
+    """Return the names of operations by their kind, in the order of ALL_KINDS."""
+    names: dict[str, list[str]] = {kind: [] for kind in ALL_KINDS}
+    for name in ops:
+        names[_KIND_OF.get(name, "other")].append(name)
+    return {kind: of_kind for kind, of_kind in names.items() if of_kind}
+
+
+def rtt_ms(sample: Sample, kind: str) -> float | None:
+    """Return the mean round trip of the operations of a kind; None where none ended."""
+    ops = [op for name in KINDS[kind] if (op := sample.ops.get(name)) is not None]
+    return together(ops).rtt_ms if ops else None
 
 
 def together(ops: list[OpRate]) -> OpRate:
     """Return several operations as one: rates are sums, times are means over all that have one."""
+    if len(ops) == 1:
+        return ops[0]
     columns = list(zip(*ops, strict=False)) or [()] * len(_TOGETHER)
     often = columns[0]
     return OpRate._make([of(often, column) for of, column in zip(_TOGETHER, columns, strict=False)])
@@ -98,8 +125,8 @@ def _sum(_: Sequence[float], rates: Sequence[float]) -> float:
 
 
 def _sum_of_known(_: Sequence[float], rates: Sequence[float | None]) -> float | None:
-    known = [rate for rate in rates if rate is not None]
-    return sum(known) if known else None
+    known = rates if None not in rates else [rate for rate in rates if rate is not None]
+    return sum(cast("Sequence[float]", known)) if known else None
 
 
 _TOGETHER: tuple[Callable[[Sequence[float], Any], float | None], ...] = tuple(
@@ -108,10 +135,23 @@ _TOGETHER: tuple[Callable[[Sequence[float], Any], float | None], ...] = tuple(
 )
 
 
-def _object(value: object) -> dict[str, object]:
-    """Return the fields of a sample or of its transport by their keys."""
+def _fields(value: Sample | TransportRate) -> dict[str, object]:
+    """Return the fields of a sample or of its transport by their keys, with secrets."""
     table: type = type(value)
-    return {field.key: getattr(value, field.key) for field in fields_of(table)}
+    keys, values_of = _columns(table)
+    return dict(zip(keys, values_of(value), strict=True))
+
+
+@cache
+def _columns(table: type) -> tuple[tuple[str, ...], attrgetter[tuple[object, ...]]]:
+    keys = tuple(field.key for field in fields_of(table))
+    return keys, attrgetter(*keys)
+
+
+def _object(value: Sample | TransportRate) -> dict[str, object]:
+    """Return the fields of a sample or of its transport by their keys."""
+    shown = _fields(value)
+    return {key: masked(each) if isinstance(each, str) else each for key, each in shown.items()}
 
 
 def to_json(sample: Sample) -> dict[str, object]:
@@ -119,7 +159,7 @@ def to_json(sample: Sample) -> dict[str, object]:
     return {
         "schema": SCHEMA,
         **_object(sample),
-        "mount_points": list(sample.mount_points),
+        "mount_points": list(map(masked, sample.mount_points)),
         "kinds": {kind: op._asdict() for kind, op in kinds(sample).items()},
         "ops": {name: op._asdict() for name, op in sample.ops.items()},
         "transport": _object(sample.transport),
@@ -135,13 +175,41 @@ def to_fields(sample: Sample) -> dict[str, object]:
     """Return every number of the sample by the name of its journal field, in lower case.
 
     The transport's keys are fields of their own, `kinds`, `ops` and `mount_points` are JSON. `mount_point` is
-    the first of them, for `journalctl NFSTUNED_MOUNT_POINT=`. `parse/samples.py` reads it back.
+    the first of them, for `journalctl NFSTUNED_MOUNT_POINT=`. `parse/samples.py` reads it back. What is not
+    JSON is as it is: the journal masks all that it is given.
     """
-    document = to_json(sample)
-    nested = {name: json.dumps(document.pop(name)) for name in ("mount_points", "kinds", "ops")}
-    del document["schema"], document["transport"]
-    first = sample.mount_points[0] if sample.mount_points else None
-    return {"mount_point": first, **document, **_object(sample.transport), **nested}
+    points, ops = sample.mount_points, sample.ops
+    # For json.dumps each operation would have to be a dictionary; it takes twice the time.
+    texts = {name: _as_json(op) for name, op in ops.items()}
+    of_kind = {
+        kind: texts[names[0]] if len(names) == 1 else _as_json(together([ops[name] for name in names]))
+        for kind, names in _by_kind(ops).items()
+    }
+    return {
+        "mount_point": points[0] if points else None,
+        **_fields(sample),
+        **_fields(sample.transport),
+        "mount_points": json.dumps(list(map(masked, points))),
+        "kinds": _joined(of_kind),
+        "ops": _joined(texts),
+    }
+
+
+def _as_json(op: OpRate) -> str:
+    return (_OPERATION % op).replace("None", "null")
+
+
+def _joined(texts: Mapping[str, str]) -> Clear:
+    """Return a JSON object of figures that are JSON already."""
+    return Clear(f"{{{', '.join([_key(name) + text for name, text in texts.items()])}}}")
+
+
+@lru_cache(_MOST_NAMES)
+def _key(name: str) -> str:
+    return f"{encode_basestring_ascii(masked(name))}: "
+
+
+_OPERATION = f"{{{', '.join([json.dumps(field.key) + ': %r' for field in fields_of(OpRate)])}}}"
 
 
 def one_line(sample: Sample) -> str:
@@ -154,7 +222,7 @@ def one_line(sample: Sample) -> str:
         "write " + both(sample.write_bytes_per_s, sample.server_write_bytes_per_s),
         *_latencies(sample),
     ]
-    retrans = sum(op.retrans_per_s for op in sample.ops.values())
+    retrans = sum([op.retrans_per_s for op in sample.ops.values()])
     if retrans:
         parts.append(f"{figure(retrans)} retransmissions/s")
     connections = sample.transport.connections
@@ -166,19 +234,20 @@ def place(shown: Sample | Counted) -> str:
     """Name the superblock by its first mount point, with the octal escapes of the kernel's own files."""
     first = shown.mount_points[0] if shown.mount_points else shown.device
     others = len(shown.mount_points) - 1
-    name = "".join(
-        char
-        if char.isprintable()
-        else "".join(f"\\{byte:03o}" for byte in char.encode("utf-8", "surrogateescape"))
-        for char in first
-    )
+    name = masked(first)
+    if not name.isprintable():
+        name = "".join(
+            char
+            if char.isprintable()
+            else "".join(f"\\{byte:03o}" for byte in char.encode("utf-8", "surrogateescape"))
+            for char in name
+        )
     return f"{name} and {others} more" if others > 0 else name
 
 
 def _latencies(sample: Sample) -> list[str]:
     """Name the mean round trips of READ (with READ_PLUS) and WRITE, or else the most frequent operation."""
-    of_kind = kinds(sample)
-    timed = ((label, of_kind[kind].rtt_ms) for label, kind in _TIMED.items() if kind in of_kind)
+    timed = ((label, rtt_ms(sample, kind)) for label, kind in _TIMED.items())
     parts = [f"{label} {figure(rtt)} ms" for label, rtt in timed if rtt is not None]
     if parts or not sample.ops:
         return parts
@@ -189,7 +258,8 @@ def _latencies(sample: Sample) -> list[str]:
 
 def both(programs: float, server: float) -> str:
     """Return a throughput as programs saw it, with the server's part where that differs."""
-    asked, moved = speed(programs), speed(server)
+    asked = speed(programs)
+    moved = asked if server == programs else speed(server)
     return asked if asked == moved else f"{asked} (server {moved})"
 
 

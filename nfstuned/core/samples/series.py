@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from nfstuned.core.readahead.evidence import Tally, Verdict
 from nfstuned.core.samples.history import Axis, MeanTimes, MeanTimesCount, identity, parts
-from nfstuned.core.samples.sample import ALL_KINDS, kinds, place, together
+from nfstuned.core.samples.sample import ALL_KINDS, kinds, place, stalled_percent, together
 from nfstuned.model.samples import OpRate, Sample
 
 MOST_POINTS = 400
@@ -30,7 +30,13 @@ _PLAIN = {
 }
 _TOGETHER = {"retrans": "retrans_per_s", "errors": "errors_per_s", "timeouts": "timeouts_per_s"}
 _TRANSPORT = {"connections": "connections", "in-flight": "in_flight", "backlog": "backlog"}
-NAMES = (*_PLAIN, *_TOGETHER, *_TRANSPORT, *(f"{kind}-{name}" for kind in ALL_KINDS for name in _OF_KIND))
+NAMES = (
+    *_PLAIN,
+    "stalled",
+    *_TOGETHER,
+    *_TRANSPORT,
+    *(f"{kind}-{name}" for kind in ALL_KINDS for name in _OF_KIND),
+)
 _NEARLY = 0.9
 """An interval of 60.01 s is one of 60 s."""
 
@@ -67,6 +73,7 @@ def _values(sample: Sample, of_kind: Mapping[str, OpRate]) -> list[tuple[int, fl
     every = together(list(of_kind.values()))
     values = [
         *(getattr(sample, name) for name in _PLAIN.values()),
+        stalled_percent(sample),
         *(getattr(every, name) for name in _TOGETHER.values()),
         *(getattr(sample.transport, name) for name in _TRANSPORT.values()),
     ]
@@ -124,7 +131,11 @@ class _Sums:
     def finished(self, source: str, first: int, columns: int) -> MountSeries:
         """Return the means of the columns from `first` on."""
         rows = [self.bins.get(column) for column in range(first, first + columns)]
-        lines = {name: _line(rows, index) for index, name in enumerate(NAMES)}
+        lines: dict[str, tuple[float | None, ...]] = {}
+        for index, name in enumerate(NAMES):
+            line = tuple(None if row is None else _mean(row, index) for row in rows)
+            if any(value is not None for value in line):
+                lines[name] = line
         return MountSeries(
             place=self.place,
             source=source,
@@ -135,7 +146,7 @@ class _Sums:
             read_bytes=self.every[2 * NAMES.index("read")],
             written_bytes=self.every[2 * NAMES.index("write")],
             server_read_bytes=self.every[2 * NAMES.index("server-read")],
-            lines=MappingProxyType({name: line for name, line in lines.items() if any(map(_known, line))}),
+            lines=MappingProxyType(lines),
             most=MappingProxyType(dict(zip(NAMES, self.most, strict=True))),
             means=MappingProxyType(
                 {
@@ -155,17 +166,9 @@ def _add(row: array[float], values: list[tuple[int, float]], seconds: float) -> 
         row[2 * index + 1] += seconds
 
 
-def _line(rows: list[array[float] | None], index: int) -> tuple[float | None, ...]:
-    return tuple(None if row is None else _mean(row, index) for row in rows)
-
-
 def _mean(row: array[float], index: int) -> float | None:
     weight = row[2 * index + 1]
     return row[2 * index] / weight if weight else None
-
-
-def _known(value: float | None) -> bool:
-    return value is not None
 
 
 class Series:

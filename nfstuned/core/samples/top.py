@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from nfstuned.core.samples.differences import sends_between
+from nfstuned.core.samples.growth import sends_between
 from nfstuned.core.samples.rates import rates
 from nfstuned.core.samples.sample import is_idle, kinds, place, together
+from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.samples import Counted, Look, OpRate, Sample
+from nfstuned.model.stalls import Stalled
+from nfstuned.parse.proc.mountstats import parse_transports
 
 Identity = tuple[str, int | None]
 """Of a superblock: its device number and its bdi."""
@@ -47,16 +52,20 @@ class Entry:
     read_ahead_kb: int | None = None
     figures: Mapping[str, float] = field(default_factory=lambda: _NOTHING)
     """By the words of SORTS; without those not known."""
+    stalled_s: float = 0.0
+    """For how long its server has left requests unanswered, as the service knows; 0 also without it."""
+    stalled_operations: tuple[str, ...] = ()
+    """Which those are, the most frequent first."""
 
     @property
     def identity(self) -> Identity:
-        """What it can be found by in the next frame."""
+        """What names the same superblock in the next frame."""
         return self.counted.device, self.counted.bdi
 
     @property
     def used(self) -> bool:
-        """Whether anybody used it, as the service judges that."""
-        return self.sample is not None and not is_idle(self.sample)
+        """Whether anybody used it, as the service judges that, or waits to."""
+        return self.stalled_s > 0 or (self.sample is not None and not is_idle(self.sample))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +79,30 @@ class Frame:
     entries: tuple[Entry, ...]
     silent: int = 0
     """Superblocks that are mounted and of which mountstats says nothing, or nothing clear."""
+    origin: str = ""
+    """The saved files that it is made of; then it has no time. Empty for what is mounted now."""
+    since_mounted: bool = False
+    """The rates are means since each superblock was mounted; `seconds` is None."""
 
 
-def frame(before: Look | None, now: Look, snapshot: Snapshot) -> Frame:
+def frame(before: Look | None, now: Look, snapshot: Snapshot, stalled: Stalled | None = None) -> Frame:
     """Return what two looks say, each superblock once; `snapshot` is the later look's."""
     seconds = now.monotonic_s - before.monotonic_s if before is not None else None
     samples = {sample.device: sample for sample in rates(before, now)} if before is not None else {}
     sends = sends_between(before, now) if before is not None else {}
     read_ahead = {superblock.device: superblock.read_ahead_kb for superblock in snapshot.superblocks}
+    stalls = stalled.stalls if stalled is not None else {}
     entries = tuple(
         Entry(
             counted,
             sample := samples.get(counted.device),
             sends.get(counted.device, ()),
             read_ahead.get(counted.device),
-            _NOTHING if sample is None else _figures(sample),
+            _NOTHING if sample is None else figures_of(sample),
+            max(0.0, now.monotonic_s - stall.since_s)
+            if (stall := stalls.get((counted.device, counted.bdi)))
+            else 0.0,
+            stall.operations if stall else (),
         )
         for counted in now.superblocks
     )
@@ -92,7 +110,17 @@ def frame(before: Look | None, now: Look, snapshot: Snapshot) -> Frame:
     return Frame(now.time, seconds, entries, max(0, mounted - len(entries)))
 
 
-def _figures(sample: Sample) -> Mapping[str, float]:
+def rdma_of(counted: Counted) -> Mapping[str, int]:
+    """Return what the group's connections counted of RDMA since they were made, all together."""
+    together: Counter[str] = Counter()
+    with suppress(ParseError):
+        for transport in parse_transports(counted.stats.transports):
+            together.update(transport.rdma)
+    return together
+
+
+def figures_of(sample: Sample) -> Mapping[str, float]:
+    """Return what rows are sorted by, and show."""
     every = together(list(sample.ops.values()))
     of_kind = kinds(sample)
     known = {
@@ -140,7 +168,7 @@ def arranged(entries: Iterable[Entry], state: State) -> tuple[Entry, ...]:
     Of equal ones the busier comes first, then names decide: a row does not jump without a reason.
     """
     chosen = [entry for entry in entries if entry.used or not state.used_only]
-    chosen.sort(key=_calm)
+    chosen.sort(key=lambda entry: (place(entry.counted), entry.counted.device))
     if state.sort == NAME:
         return tuple(chosen[::-1] if state.reverse else chosen)
     chosen.sort(key=lambda entry: (-entry.figures.get(TOTAL, 0.0), -entry.figures.get("ops", 0.0)))
@@ -148,10 +176,6 @@ def arranged(entries: Iterable[Entry], state: State) -> tuple[Entry, ...]:
     known = [entry for entry in chosen if state.sort in entry.figures]
     known.sort(key=lambda entry: sign * entry.figures[state.sort])
     return (*known, *(entry for entry in chosen if state.sort not in entry.figures))
-
-
-def _calm(entry: Entry) -> tuple[str, str]:
-    return place(entry.counted), entry.counted.device
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,22 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
-from nfstuned.core.samples.differences import (
+from nfstuned.core.samples.growth import (
+    ERRORS,
+    GROUP_OPS,
     NOTHING_ELSEWHERE,
+    STILL,
     Elsewhere,
+    ResetError,
+    Span,
+    bytes_grown,
+    continues,
     elsewhere,
+    grown,
+    op_grown,
     operations,
-    totals,
     unused,
 )
-from nfstuned.core.samples.growth import ResetError, Span, continues, grown
-from nfstuned.core.samples.rates import GROUP_OPS
 from nfstuned.core.samples.sample import kind_of
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Stanza, Transport
@@ -26,17 +32,14 @@ from nfstuned.model.totals import GroupTotals, OpTotals, Place, SuperblockTotals
 from nfstuned.parse.proc.mountstats import Row, parse_transports
 
 UNBOUNDED = Span(0.0, 2.0**64, 2.0**64)
-"""That of counters from their own zero on, whenever that was."""
-_BYTES = 6
-_STILL = (0,) * _BYTES
-_ERRORS = 8
+"""The span of a counter that is taken from its own zero on, however long ago it began."""
 _MOST_SUM = 2.0**63
 
 
 class Growth(NamedTuple):
     """What one superblock's counters grew by; the operations of its whole group are apart."""
 
-    bytes: tuple[int, ...] = _STILL
+    bytes: tuple[int, ...] = STILL
     kinds: Mapping[str, OpTotals] = MappingProxyType({})
     upkeep: int = 0
 
@@ -47,28 +50,11 @@ def superblock_growth(old: Stanza, now: Stanza, span: Span, without: Elsewhere) 
     Where a counter fell that did not wrap, or grew beyond reason, its growth is none: the next look goes on
     from what it is now. Raises ParseError for damage.
     """
-    kinds, upkeep = _kinds(old, now, span, without)
-    return Growth(_bytes(old, now, span), kinds, upkeep)
-
-
-def _bytes(old: Stanza, now: Stanza, span: Span) -> tuple[int, ...]:
-    try:
-        before, after = totals(old, now)
-        if before is after:
-            return _STILL
-        return tuple(grown(before[n], after[n], span.most_bytes, (64,)) for n in range(_BYTES))
-    except ResetError:
-        return _STILL
-
-
-def _kinds(old: Stanza, now: Stanza, span: Span, without: Elsewhere) -> tuple[dict[str, OpTotals], int]:
-    """Return the growth of each kind, and how many operations were the group's own."""
     kinds: dict[str, OpTotals] = {}
     upkeep = 0
-    try:
+    changed: list[tuple[str, Row, Row]] = []
+    with suppress(ResetError):
         changed = list(operations(old, now, without))
-    except ResetError:
-        return kinds, upkeep
     for name, before, after in changed:
         growth = _op(before, after, span)
         if name in GROUP_OPS:
@@ -76,28 +62,20 @@ def _kinds(old: Stanza, now: Stanza, span: Span, without: Elsewhere) -> tuple[di
         else:
             kind = kind_of(name)
             kinds[kind] = add(kinds.get(kind, OpTotals()), growth)
-    return kinds, upkeep
+    moved = STILL
+    with suppress(ResetError):
+        moved = bytes_grown(old, now, span)
+    return Growth(moved, kinds, upkeep)
 
 
 def _op(before: Row, after: Row, span: Span) -> OpTotals:
     """Return the growth of one operation; none where a counter of it fell that did not wrap."""
-    most = span.most_ops
-    has_errors = len(before) > _ERRORS and len(after) > _ERRORS
     try:
-        ops = grown(before[0], after[0], most)
-        sent = grown(before[1], after[1], most)
-        timeouts = grown(before[2], after[2], most)
-        errors = grown(before[_ERRORS], after[_ERRORS], most) if has_errors else None
+        growth = op_grown(before, after, span.most_ops)
     except ResetError:
-        return OpTotals(errors=0 if has_errors else None)
-    times = [_milliseconds(before[n], after[n]) for n in (5, 6, 7)]
-    return OpTotals(ops, max(0, sent - ops), timeouts, errors, *times)
-
-
-def _milliseconds(before: int, after: int) -> int:
-    """Return the growth of a sum of times: the kernel adds negative ones now and then, without their sign."""
-    growth = (after - before) % (1 << 64)
-    return growth if growth < (1 << 63) else 0
+        return OpTotals(errors=0 if min(len(before), len(after)) > ERRORS else None)
+    times = (max(0, time) for time in (growth.queue_ms, growth.rtt_ms, growth.execute_ms))
+    return OpTotals(growth.ops, growth.retransmissions, growth.timeouts, growth.errors, *times)
 
 
 def add(first: OpTotals, other: OpTotals) -> OpTotals:
@@ -119,9 +97,9 @@ def add(first: OpTotals, other: OpTotals) -> OpTotals:
 def connected(had: GroupTotals, lines: tuple[Transport, ...], now_s: float) -> GroupTotals:
     """Return the group with what its connections did since its last look, by their order.
 
-    A connection with smaller numbers than before is another, and counted from its own zero, as one more
-    than ever before is. When there are fewer, nobody can say which went: nothing is counted in this look,
-    and of those that come back nothing of before.
+    A connection with smaller numbers than before is another, and counted from its own zero, as is a
+    connection more than there ever were. When there are fewer, nobody can say which went: nothing is counted
+    in this look, and of those that come back nothing of before.
     """
     span = Span.of(now_s - had.looked_s) if had.lines else UNBOUNDED
     back = lines[len(had.lines) : had.most_lines]
@@ -201,7 +179,9 @@ def count(
     were stay, new ones wait for room. No number falls as long as its superblock or group is kept. `between`
     is called after each superblock, for what cannot wait until the end.
     """
-    places = {Place(counted.device, _first(counted)): counted for counted in look.superblocks}
+    places = {
+        Place(counted.device, next(iter(counted.mount_points), "")): counted for counted in look.superblocks
+    }
     counted = dict.fromkeys(place for place in before.present if place in places)
     ordered = list(counted | dict.fromkeys(places))[:most]
     left_out = frozenset(places.keys() - set(ordered))
@@ -224,16 +204,13 @@ def _known(before: Totals) -> dict[tuple[str, int | None], SuperblockTotals]:
     """Return what was seen of each superblock last; where its bdi is not known, of those that are there."""
     known: dict[tuple[str, int | None], SuperblockTotals] = {}
     present = set(before.present)
-    for place, one in before.superblocks.items():
-        key = one.counted.device, one.counted.bdi
+    for place, block in before.superblocks.items():
+        key = block.counted.device, block.counted.bdi
         had = known.get(key)
-        if (one.counted.bdi is not None or place in present) and (had is None or had.looked_s < one.looked_s):
-            known[key] = one
+        newer = had is None or had.looked_s < block.looked_s
+        if newer and (block.counted.bdi is not None or place in present):
+            known[key] = block
     return known
-
-
-def _first(counted: Counted) -> str:
-    return counted.mount_points[0] if counted.mount_points else ""
 
 
 def _add(counting: _Counting, place: Place, now: Counted, contests: int) -> None:
@@ -259,14 +236,20 @@ def _added(
     last_s = counting.before.looked_s if last is None else last.looked_s
     span = UNBOUNDED if last_s is None else Span.of(counting.look.monotonic_s - last_s)
     fresh = last is None or _anew(last.counted, now)
-    born = fresh and last_s is not None and _born_within(now, span.seconds)
+    # Ages are whole seconds of jiffies.
+    age_s = now.stats.age_s
+    born = fresh and last_s is not None and age_s is not None and age_s <= 1.1 * span.seconds + 2
     growth = Growth()
     if born:
         growth = _grow(counting, now, unused(now.stats), UNBOUNDED, fresh=True)
     elif last is not None and not fresh and continues(last.counted.stats, now.stats, span.seconds):
         growth = _grow(counting, now, last.counted.stats, span, fresh=False)
     new = GroupTotals(0.0, () if born and not _is_old(counting, now.group) else lines)
-    _grow_group(counting, now.group, new, (lines, growth.upkeep))
+    group = counting.groups.get(now.group, new)
+    if now.group not in counting.connected:
+        counting.connected.add(now.group)
+        group = connected(group, lines, counting.look.monotonic_s)
+    counting.groups[now.group] = replace(group, upkeep=group.upkeep + growth.upkeep)
     return _grown((had, last), now, growth, counting.look, contests)
 
 
@@ -278,15 +261,10 @@ def _anew(before: Counted, now: Counted) -> bool:
     return ages[0] is not None and ages[1] is not None and ages[1] < ages[0]
 
 
-def _born_within(now: Counted, seconds: float) -> bool:
-    """Tell whether the superblock is no older than that, by its age in whole seconds of jiffies."""
-    return now.stats.age_s is not None and now.stats.age_s <= 1.1 * seconds + 2
-
-
 def _grow(counting: _Counting, now: Counted, old: Stanza, span: Span, *, fresh: bool) -> Growth:
     """Return the growth; the first superblock of a group that can has the group's own operations in it.
 
-    A new one cannot where the group is known: its kernel text has what the group did before it came.
+    A new superblock cannot where the group is known: its kernel text has what the group did before it came.
     """
     counted = counting.taken.get(now.group)
     leads = counted is None and not (fresh and _is_old(counting, now.group))
@@ -301,18 +279,6 @@ def _grow(counting: _Counting, now: Counted, old: Stanza, span: Span, *, fresh: 
 def _is_old(counting: _Counting, group: str) -> bool:
     """Tell whether a group was there before; for all that is known, it was if any superblock was left out."""
     return group in counting.before.groups_present or bool(counting.before.left_out)
-
-
-def _grow_group(
-    counting: _Counting, name: str, new: GroupTotals, seen: tuple[tuple[Transport, ...], int]
-) -> None:
-    """Add the group's own operations, and once in a look what its connections did; `new` begins one."""
-    lines, upkeep = seen
-    had = counting.groups.get(name, new)
-    if name not in counting.connected:
-        counting.connected.add(name)
-        had = connected(had, lines, counting.look.monotonic_s)
-    counting.groups[name] = replace(had, upkeep=had.upkeep + upkeep)
 
 
 def _grown(

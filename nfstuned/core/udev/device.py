@@ -37,27 +37,40 @@ def matches(token: UdevToken, text: str) -> bool:
 
     An alternative that is empty, as in "|x", is the empty text.
     """
-    return _is_one_of(token, text) is (token.operator == "==")
-
-
-def _is_one_of(token: UdevToken, text: str) -> bool:
     if token.key in {"SUBSYSTEM", "SUBSYSTEMS"} and token.value in _SUBSYSTEMS:
-        return text in _SUBSYSTEMS
-    write = _glob if any(sign in token.value for sign in "*?[") else re.escape
-    flags = re.IGNORECASE if token.ignore_case else 0
-    return any(re.fullmatch(write(each), text, flags) for each in token.value.split("|"))
+        alike = text in _SUBSYSTEMS
+    else:
+        write = _glob if any(sign in token.value for sign in "*?[") else re.escape
+        flags = re.IGNORECASE if token.ignore_case else 0
+        alike = any(re.fullmatch(write(each), text, flags) for each in token.value.split("|"))
+    return alike is (token.operator == "==")
 
 
 @lru_cache(maxsize=64)
 def _glob(pattern: str) -> str:
-    """Return a shell pattern as a regular expression; a bracket that does not end stands for itself."""
-    return "".join(_piece(piece) for piece in _PIECE.finditer(pattern))
+    """Return a shell pattern as a regular expression; a bracket that does not end stands for itself.
+
+    What stands between two stars is looked for once, and never again further on (as in fnmatch.translate of
+    Python): many stars would otherwise take longer than anybody waits.
+    """
+    segments = [""]
+    for piece in _PIECE.finditer(pattern):
+        if piece[4] == "*":
+            segments.append("")
+        else:
+            segments[-1] += _piece(piece)
+    first, *middle = segments
+    if not middle:
+        return first
+    last = middle.pop()
+    found = (f"(?=(?P<s{n}>(?s:.)*?{part}))(?P=s{n})" for n, part in enumerate(filter(None, middle)))
+    return f"{first}{''.join(found)}(?s:.)*{last}"
 
 
 def _piece(piece: re.Match[str]) -> str:
     quoted, negated, inside, wild, plain = piece.groups()
     if wild:
-        return "(?s:.)" + ("*" if wild == "*" else "")
+        return "(?s:.)"
     if inside:
         members = "".join(_members(each) for each in _MEMBER.finditer(inside))
         nothing, anything = "(?!)", "(?s:.)"
@@ -81,6 +94,43 @@ _ATTRIBUTES = {"uevent", "power", "min_bytes", "max_bytes", "strict_limit", "sta
 }
 """The others that some kernel gives a bdi; what is none of a device's matches neither == nor !=."""
 _OWN = ("ACTION", "DEVPATH", "SUBSYSTEM")
+_NUMBER = re.compile(r"\+?[0-9]{1,20}\n*")
+_PLACEHOLDER = re.compile(r"[^\s'\"]*<[^<>]*>|/path/to/|/(?:path_to|absolute[_-]path)/")
+_ELSEWHERE = {
+    *("awk", "gawk", "mawk", "nawk", "sh", "bash", "dash", "ksh", "zsh", "busybox", "env", "test", "grep"),
+    *("egrep", "sed", "cut", "tr", "head", "tail", "cat", "echo", "printf", "expr", "stat", "findmnt"),
+    *("mountpoint", "logger", "sleep", "timeout", "sudo", "blockdev", "python", "python3", "perl"),
+    "nfsrahead",
+}
+"""Programs that packages put into /usr/bin, /usr/sbin or /usr/libexec, never into /usr/lib/udev."""
+
+
+def is_refused(value: str) -> bool:
+    """Whether the kernel takes no such read_ahead_kb.
+
+    It wants a decimal number (kstrtoul() in read_ahead_kb_store() of mm/backing-dev.c). udev takes
+    newlines off the end of what it writes. What a substitution becomes is not known.
+    """
+    return is_literal(value) and _NUMBER.fullmatch(value) is None
+
+
+def start_mistake(command: str) -> str | None:
+    """Return why udev cannot start a command, "a placeholder" or "no path"; None where it may.
+
+    udev starts programs without a shell, and looks in /usr/lib/udev alone for one without a path
+    (udev_event_spawn() of src/udev/udev-spawn.c).
+    """
+    if _PLACEHOLDER.match(command):
+        return "a placeholder"
+    return "no path" if command.split(" ", 1)[0] in _ELSEWHERE else None
+
+
+def redirects_nothing(command: str) -> bool:
+    """Whether a command's > is an argument of a program that only prints: no shell is there to read it."""
+    program = command.split(" ", 1)[0].rpartition("/")[2]
+    return program in {"echo", "printf"} and ">" in command
+
+
 _KERNELS = {"SEQNUM", "SYNTH_UUID", "USEC_INITIALIZED", "TAGS", "CURRENT_TAGS"}
 """Properties whose values only the event itself knows."""
 
@@ -191,8 +241,11 @@ class Device:
     def _test(self, token: UdevToken) -> bool | None:
         return token.operator == "==" if token.value == ATTRIBUTE and not token.attribute else None
 
-    def _run_program(self, token: UdevToken) -> None:
+    def _run_program(self, token: UdevToken) -> bool | None:
+        if start_mistake(token.value):
+            return token.operator == "!="
         self._program = token.value
+        return None
 
     def _result(self, token: UdevToken) -> bool | None:
         return matches(token, "") if self._program is None else None

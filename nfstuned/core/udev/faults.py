@@ -1,26 +1,38 @@
 """Rules about a bdi's read-ahead that do not do what they mean, as udev reads them.
 
 The vendor's rule stands on four lines, and is copied from a web page: most of what can go wrong is about the
-ends of its lines. What udev does with each form was held against udevadm of systemd 252.
+ends of its lines. What udev does with each form was held against udevadm of systemd 252. A rule that is
+whole may still never act on an NFS mount, because it asks for what no new mount is, or writes what the kernel
+refuses.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from nfstuned.model.udev import UdevDefect, UdevRule
+from nfstuned.core.udev.device import ATTRIBUTE, Device, is_refused, matches, redirects_nothing, start_mistake
+from nfstuned.core.udev.writers import NFS_ADDED, NFSRAHEAD, aims_at_attribute, finds_nfs, reached
+from nfstuned.model.kernel import decimal
+from nfstuned.model.udev import UdevDefect, UdevRule, UdevToken
+from nfstuned.parse.udev.keys import check_token
 from nfstuned.parse.udev.rules import JoinedLine, join_lines, parse_udev_rules
+from nfstuned.parse.udev.tokens import split_tokens, uses_result
 
 _ABOUT = re.compile(r"\bbdi\b|\bread_ahead_kb\b")
-_FLATTENED = re.compile(r"\\\s*,?\s*[A-Z]+(?:\{[^}]*\})?\s*[-+:=!]=?")
+_FLATTENED = re.compile(r"\\\s*(?:,\s*)?[A-Z]+(?:\{[^}]*\})?\s*[-+:=!]=?")
 _EATEN = re.compile(r"""-v\s*(?!O?[FR]S=)\w+=(?:''|\\"\\"|)(?:\s|$)|\(\s*==""")
 """What was a variable is empty; awk's own separators may be that on purpose."""
 _FIELD = re.compile(r"(?<!\$)\$[0-9]")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
-_ATTRIBUTE = "read_ahead_kb"
-_ASKED = re.compile(rf"\{{{_ATTRIBUTE}\}}\s*[=!]=")
+_ASKED = re.compile(rf"\{{{ATTRIBUTE}\}}\s*[=!]=")
+_WRITTEN = re.compile(rf'\{{(?:bdi/|queue/)?{ATTRIBUTE}\}}\s*=\s*"([0-9]+)"')
+_AMOUNT = re.compile(r"\s*([0-9]{1,9})\s*([kKmM]?)(?:[iI]?[bB])?\s*")
+_ACTIONS = ("add", "remove", "change", "move", "online", "offline", "bind", "unbind")
+"""The events of the kernel (kobject_actions in lib/kobject_uevent.c)."""
+_DISK_FOLDERS = ("bdi", "queue")
+"""Where a disk has its read_ahead_kb; a bdi has it beside its own uevent."""
 _LOOKS_BACK = re.compile(r"\b(?:RESULT|ENV)\b|%c|\$result")
 _NO_EFFECT = "The line has no effect"
 
@@ -33,6 +45,20 @@ class BrokenRule:
     defect: str
     """A few words: "space after the backslash"."""
     message: str
+    last: int = 0
+    """The last line of what its author meant as one rule."""
+    kb: int | None = None
+    """What it would write to an NFS mount, in KiB, were it not broken; None where that is not known."""
+    works: bool = False
+    """Whether it acts as its author meant it all the same, and udev only complains."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reason:
+    """Why a rule that udev reads never acts."""
+
+    defect: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +68,19 @@ class _Piece:
     first: int
     last: int
     text: str
-    said: tuple[UdevDefect, ...]
+    defects: tuple[UdevDefect, ...]
     asks_only: bool
     """Nothing in it assigns anything: no rule is written for that, only a part of one."""
     everywhere: str | None
     """The value that it writes to every bdi."""
+    tokens: tuple[UdevToken, ...] = ()
+    """What it is made of, also where udev passes it over because it has no effect."""
+    reasons: tuple[_Reason, ...] = ()
+    """Why it never acts on an NFS mount for which it was meant."""
 
     @property
     def dropped(self) -> UdevDefect | None:
-        return next((defect for defect in self.said if defect.dropped), None)
+        return next((defect for defect in self.defects if defect.dropped), None)
 
 
 def is_about_read_ahead(text: str) -> bool:
@@ -58,10 +88,16 @@ def is_about_read_ahead(text: str) -> bool:
     return _ABOUT.search(text) is not None
 
 
-def find_broken(text: str, everywhere: Mapping[int, str]) -> Iterator[BrokenRule]:
-    """Yield the broken rules of a file; `everywhere` has what its rules write to every bdi, by line."""
+def find_broken(
+    text: str, everywhere: Mapping[int, str], late: frozenset[int] | None = frozenset()
+) -> Iterator[BrokenRule]:
+    """Yield the broken rules of a file; `everywhere` has what its rules write to every bdi, by line.
+
+    `late` has the lines that are reached at another event than that of a new mount only; it is None where
+    some rule of the host writes at that of a new mount, so that those for other events go with it.
+    """
     meant: list[_Piece] = []
-    for piece in _pieces(text, everywhere):
+    for piece in _explained(list(_pieces(text, everywhere)), late):
         if meant and not _continues(meant[-1], piece):
             yield from _judge(meant)
             meant = []
@@ -71,18 +107,167 @@ def find_broken(text: str, everywhere: Mapping[int, str]) -> Iterator[BrokenRule
 
 def _pieces(text: str, everywhere: Mapping[int, str]) -> Iterator[_Piece]:
     parsed = parse_udev_rules(text)
-    asking = {rule.line for rule in parsed.rules if _asks_only(rule)}
+    asking = {
+        rule.line
+        for rule in parsed.rules
+        if rule.goto is None and rule.label is None and all(token.is_match for token in rule.tokens)
+    }
     lines = text.splitlines()
     for item in join_lines(text):
         first, last = (item.first, item.last) if isinstance(item, JoinedLine) else (item.line, item.last)
         source = item.text if isinstance(item, JoinedLine) else "".join(lines[first - 1 : last])
-        said = tuple(defect for defect in parsed.defects if (defect.line, defect.last) == (first, last))
-        useless = any(defect.dropped and defect.message.startswith(_NO_EFFECT) for defect in said)
-        yield _Piece(first, last, source, said, useless or first in asking, everywhere.get(first))
+        defects = tuple(defect for defect in parsed.defects if (defect.line, defect.last) == (first, last))
+        useless = any(defect.dropped and defect.message.startswith(_NO_EFFECT) for defect in defects)
+        tokens = tuple(_tokens(source)) if useless or not any(defect.dropped for defect in defects) else ()
+        yield _Piece(first, last, source, defects, useless or first in asking, everywhere.get(first), tokens)
 
 
-def _asks_only(rule: UdevRule) -> bool:
-    return rule.goto is None and rule.label is None and all(token.is_match for token in rule.tokens)
+def _tokens(text: str) -> Iterator[UdevToken]:
+    """Yield the tokens of a rule that udev can read, as it takes them."""
+    for written in split_tokens(text):
+        token, _ = check_token(written)
+        if token is not None:
+            yield token
+
+
+def _explained(pieces: list[_Piece], late: frozenset[int] | None) -> Iterator[_Piece]:
+    """Yield the pieces, and why they never act where they were meant for NFS.
+
+    Each rule is put as its author meant it, and asked whether a new NFS mount would get so far: a rule for
+    disks has mistakes that are not our business.
+    """
+    reasons = {piece.first: tuple(_reasons(piece, late)) for piece in pieces}
+    if not any(reasons.values()):
+        yield from pieces
+        return
+    rules = [_as_meant(piece, asked=bool(reasons[piece.first])) for piece in pieces if piece.tokens]
+    for_nfs = {rule.line for rule, *_ in reached(Device(NFS_ADDED), tuple(rules))}
+    yield from (
+        replace(piece, reasons=reasons[piece.first]) if piece.first in for_nfs else piece for piece in pieces
+    )
+
+
+def _as_meant(piece: _Piece, *, asked: bool) -> UdevRule:
+    """Return a rule as its author meant it: without what keeps it from acting, where something does."""
+    label = next((token.value for token in piece.tokens if token.key == "LABEL"), None)
+    goto = next((token.value for token in piece.tokens if token.key == "GOTO"), None)
+    events = goto is not None and all(token.key in {"ACTION", "GOTO", "LABEL"} for token in piece.tokens)
+    tokens = tuple(
+        token
+        for token in piece.tokens
+        if token.is_match
+        and not (asked and (token.key in {"ACTION", "PROGRAM"} or _is_value(token)))
+        and not (events and token.key == "ACTION")
+    )
+    # A jump that hangs on the event alone leaves both ways open.
+    doubt = (UdevToken("TEST", None, "==", "/"),) if events else ()
+    return UdevRule(piece.first, piece.last, tokens + doubt, label, goto)
+
+
+def _reasons(piece: _Piece, late: frozenset[int] | None) -> Iterator[_Reason]:
+    """Yield why a rule that is about a read-ahead never acts on an NFS mount."""
+    assigned = [token for token in piece.tokens if not token.is_match and _is_value(token)]
+    commands = [token for token in piece.tokens if token.key == "RUN" and aims_at_attribute(token.value)]
+    asked = [token for token in piece.tokens if _should_assign(token)]
+    if not assigned and not commands and asked and _does_nothing_else(piece):
+        written = f'ATTR{{{asked[0].attribute}}}=="{asked[0].value}"'
+        yield _Reason("== for =", f"{written} asks for the value, and only = writes it")
+        assigned = asked
+    if not assigned and not commands:
+        return
+    yield from _of_values(piece, assigned)
+    yield from _of_programs(piece, commands if not assigned else [])
+    actions = [token for token in piece.tokens if token.key == "ACTION"]
+    reachable = [action for action in _ACTIONS if all(matches(token, action) for token in actions)]
+    if not reachable:
+        names = " and ".join(f'"{token.value}"' for token in actions)
+        yield _Reason("unknown action", f"no event of the kernel is called {names}")
+    elif late is not None and ("add" not in reachable or piece.first in late):
+        yield _Reason("no rule for add", "it waits for another event than add, the only one of a new mount")
+
+
+def _of_values(piece: _Piece, assigned: list[UdevToken]) -> Iterator[_Reason]:
+    """Yield why what a rule writes arrives nowhere: all its values are refused, or none has a file."""
+    if assigned and all(is_refused(token.value) for token in assigned):
+        value = assigned[-1].value
+        why = f'the kernel takes a plain number of KiB, and refuses "{value}"'
+        yield _Reason("value with a unit" if _AMOUNT.fullmatch(value) else "value that is no number", why)
+    lost = [token.attribute or "" for token in assigned if not _is_on_bdi(token)]
+    if lost and len(lost) == len(assigned) and _is_for_bdis(piece):
+        yield _Reason("attribute that no bdi has", f"a bdi has no {lost[-1]}, but {ATTRIBUTE}")
+
+
+def _of_programs(piece: _Piece, commands: list[UdevToken]) -> Iterator[_Reason]:
+    """Yield why a program that a rule counts on cannot start, or writes nothing."""
+    asked = [token for token in piece.tokens if token.key == "PROGRAM" and token.operator == "=="]
+    needed = [token.value for token in asked] or [token.value for token in commands]
+    if not needed or (not asked and any(_may_write(command) for command in needed)):
+        return
+    for command in needed:
+        program = command.split(" ", 1)[0]
+        mistake = start_mistake(command)
+        if mistake == "a placeholder":
+            place = command.partition(">")[0] + ">" if "<" in program else program
+            yield _Reason("placeholder for a path", f"{place} stands for a path: udev cannot start that")
+        elif mistake:
+            why = f"udev looks for a program without a path in /usr/lib/udev alone: {program} is not there"
+            yield _Reason("program without a path", why)
+        elif not asked and redirects_nothing(command):
+            yield _Reason("redirection without a shell", "udev uses no shell, and so > redirects nothing")
+
+
+def _may_write(command: str) -> bool:
+    return not (start_mistake(command) or redirects_nothing(command))
+
+
+def _is_value(token: UdevToken) -> bool:
+    """Whether a token is about a device's read-ahead, under the name that its author gave it."""
+    name = (token.attribute or "").lower()
+    return token.key == "ATTR" and "ahead" in name and ".." not in name and not name.startswith("[")
+
+
+def _is_on_bdi(token: UdevToken) -> bool:
+    """Whether a bdi may have the attribute."""
+    parts = [part for part in (token.attribute or "").split("/") if part not in {"", "."}]
+    return parts == [ATTRIBUTE] or not (len(parts) == 1 or parts[0] in _DISK_FOLDERS)
+
+
+def _is_for_bdis(piece: _Piece) -> bool:
+    """Whether a rule asks for bdis, which have no bdi or queue of their own as disks have."""
+    asks = [token for token in piece.tokens if token.operator == "=="]
+    return any(token.key == "SUBSYSTEM" and matches(token, "bdi") for token in asks) and not any(
+        token.key == "SUBSYSTEM" and matches(token, "block") for token in asks
+    )
+
+
+def _should_assign(token: UdevToken) -> bool:
+    """Whether a question about the read-ahead has what is written there, not what is asked."""
+    amount = _AMOUNT.fullmatch(token.value) is not None or uses_result(token.value)
+    return _is_value(token) and token.operator == "==" and amount
+
+
+def _does_nothing_else(piece: _Piece) -> bool:
+    """Whether a rule without an assignment is no guard of anything: it jumps nowhere and runs nothing.
+
+    A program may write by itself, or answer a later rule; one that only looks whether a bdi is NFS, or what
+    nfs.conf says, does not.
+    """
+    return all(
+        token.is_match
+        and token.key != "IMPORT"
+        and (token.key != "PROGRAM" or finds_nfs(token) or NFSRAHEAD in token.value)
+        for token in piece.tokens
+    )
+
+
+def _meant_kb(meant: list[_Piece]) -> int | None:
+    """Return the KiB that a rule was meant to write, "15M" as 15360; None where its text does not tell."""
+    values = [token.value for piece in meant for token in piece.tokens if _is_value(token)]
+    amount = _AMOUNT.fullmatch(values[-1]) if values else None
+    if amount is None:
+        written = _WRITTEN.findall(" ".join(piece.text for piece in meant))
+        return decimal(written[-1]) if written else None
+    return int(amount[1]) * (1024 if amount[2] in {"m", "M"} else 1)
 
 
 def _continues(piece: _Piece, following: _Piece) -> bool:
@@ -91,7 +276,13 @@ def _continues(piece: _Piece, following: _Piece) -> bool:
         return False
     if piece.text.rstrip().endswith((",", "\\")) or following.text.startswith(","):
         return True
-    # One that runs a program is a whole rule where the next one asks what the program said.
+    # A rule that is whole but for its mistake ends where the next says for itself what it is about.
+    if piece.reasons and (
+        any(token.key == "SUBSYSTEM" for token in following.tokens)
+        or not any(_is_value(token) for token in following.tokens)
+    ):
+        return False
+    # A rule that runs a program is whole where the next rule asks what the program said.
     asked = piece.dropped is None and _LOOKS_BACK.search(following.text)
     return piece.asks_only and not asked
 
@@ -99,10 +290,14 @@ def _continues(piece: _Piece, following: _Piece) -> bool:
 def _judge(meant: list[_Piece]) -> Iterator[BrokenRule]:
     if not any(is_about_read_ahead(piece.text) for piece in meant):
         return
+    last = meant[-1].last
     if len(meant) == 1:
-        yield from _judge_one(meant[0])
+        silent = meant[0].dropped is not None or bool(meant[0].reasons)
+        kb = _meant_kb(meant) if silent else None
+        yield from (replace(rule, last=last, kb=kb) for rule in _judge_one(meant[0]))
     elif any(piece.dropped or piece.asks_only or piece.everywhere is not None for piece in meant):
-        yield _fallen_apart(meant)
+        writes = any(ATTRIBUTE in piece.text and not piece.dropped for piece in meant)
+        yield replace(_fallen_apart(meant), last=last, kb=None if writes else _meant_kb(meant))
 
 
 def _fallen_apart(meant: list[_Piece]) -> BrokenRule:
@@ -119,14 +314,17 @@ def _effect(meant: list[_Piece]) -> str:
     for piece in meant:
         if piece.everywhere is not None:
             return f"what is left in line {piece.first} writes {piece.everywhere} KiB to every bdi, disks too"
-    if any(_ATTRIBUTE in piece.text and not piece.dropped for piece in meant):
+    if any(ATTRIBUTE in piece.text and not piece.dropped for piece in meant):
         return "what is left of it is asked at the events of other devices, too"
     return "none of them writes a read-ahead"
 
 
 def _judge_one(piece: _Piece) -> Iterator[BrokenRule]:
     dropped = piece.dropped
-    if dropped is not None:
+    if piece.reasons:
+        message = f"this rule never acts on a new mount: {', and '.join(each.why for each in piece.reasons)}"
+        yield BrokenRule(piece.first, ", ".join(each.defect for each in piece.reasons), message)
+    elif dropped is not None:
         if "EOF" in dropped.message:
             message = "the file's last line ends with a backslash: udev waits for more, and drops the rule"
             yield BrokenRule(piece.first, "backslash at the end of the file", message)
@@ -146,11 +344,11 @@ def _judge_one(piece: _Piece) -> Iterator[BrokenRule]:
     elif _EATEN.search(piece.text):
         message = "the shell that wrote this file has eaten $kernel or $4: the program fails at every device"
         yield BrokenRule(piece.first, "variables eaten by a shell", message)
-    elif any("invalid substitution" in defect.message for defect in piece.said):
+    elif any("invalid substitution" in defect.message for defect in piece.defects):
         field = _FIELD.search(piece.text)
         sign = field[0] if field else "a single $"
         message = (
             f"{sign} is no substitution of udev, which complains whenever it reads the rule, and passes it "
             "on as it is for now: a dollar sign of the program is written $$"
         )
-        yield BrokenRule(piece.first, f"{sign} for ${sign}" if field else sign, message)
+        yield BrokenRule(piece.first, f"{sign} for ${sign}" if field else sign, message, works=True)

@@ -67,19 +67,14 @@ def is_default(file: UdevFile) -> bool:
     parsed = parse_udev_rules(file.text)
     if len(parsed.rules) != 1 or parsed.defects:
         return False
-    return _is_nfs_utils(parsed.rules[0]) if name == NFS_RULES else _is_ec2_utils(parsed.rules[0])
-
-
-def _is_nfs_utils(rule: UdevRule) -> bool:
-    return _is_writer(rule, "%c") and any(
-        token.key == "PROGRAM" and token.value.split(" ")[0].endswith("/nfsrahead") for token in rule.tokens
-    )
-
-
-def _is_ec2_utils(rule: UdevRule) -> bool:
-    return _is_writer(rule, "15360") and any(
-        token.key == "PROGRAM" and token.value.endswith(" /proc/fs/nfsfs/volumes") for token in rule.tokens
-    )
+    rule = parsed.rules[0]
+    programs = [token.value for token in rule.tokens if token.key == "PROGRAM"]
+    if name == NFS_RULES:
+        asks = any(program.split(" ")[0].endswith("/nfsrahead") for program in programs)
+        return asks and _is_writer(rule, "%c")
+    # That of amazon-ec2-utils.
+    asks = any(program.endswith(" /proc/fs/nfsfs/volumes") for program in programs)
+    return asks and _is_writer(rule, "15360")
 
 
 def _is_writer(rule: UdevRule, value: str) -> bool:

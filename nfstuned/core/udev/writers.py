@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from nfstuned.core.udev.device import ATTRIBUTE, Device
+from nfstuned.core.udev.device import ATTRIBUTE, Device, is_refused, redirects_nothing, start_mistake
 from nfstuned.core.udev.mask import is_default, set_by_administrator
 from nfstuned.model.masks import NFS_RULES
 from nfstuned.model.udev import RuleWriter, UdevEvent, UdevFile, UdevRule, UdevToken
@@ -26,17 +26,17 @@ NFSRAHEAD = "nfsrahead"
 _ECHO = re.compile(r"""\becho\s+(?:-n\s+)?["']?([0-9]+)\b""")
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def find_writers(files: tuple[tuple[str, str], ...], event: UdevEvent = NFS_ADDED) -> tuple[RuleWriter, ...]:
     """Return the rules that write read_ahead_kb at an event, the last writer last.
 
     `files` are paths and texts in udev's order, without what is masked. Commands of RUN come after all rules.
-    The last two results are kept: a contest asks again and again about the same files, at two events.
+    The last four results are kept: a contest asks again and again about the same files, at three events.
     """
     device = Device(event)
     written: list[RuleWriter] = []
     for file, text in files:
-        for rule, certain, passed in _reached(device, parse_udev_rules(text).rules):
+        for rule, certain, passed in reached(device, parse_udev_rules(text).rules):
             writer = RuleWriter(file, rule.line, "", None, certain=certain, passed=passed)
             written.extend(_writes(device, rule, writer))
     return (*written, *device.runs)
@@ -53,7 +53,7 @@ def describe(writer: RuleWriter) -> str:
     return f"{writer.file}, set by [nfsrahead] of /etc/nfs.conf" if program == NFSRAHEAD else writer.file
 
 
-def _reached(device: Device, rules: tuple[UdevRule, ...]) -> Iterator[tuple[UdevRule, bool, bool]]:
+def reached(device: Device, rules: tuple[UdevRule, ...]) -> Iterator[tuple[UdevRule, bool, bool]]:
     """Yield the rules that may apply, whether they do, and whether a jump may pass over them.
 
     After udev_rules_apply_to_event() and its jumps.
@@ -90,6 +90,8 @@ def _writes(device: Device, rule: UdevRule, base: RuleWriter) -> Iterator[RuleWr
             device.run(token, writer, certain=base.certain)
             continue
         if token.key == "ATTR" and device.is_attribute(token.attribute or ""):
+            if is_refused(token.value):
+                continue
             yield replace(base, value=token.value, program=device.program_of(token))
         device.assign(token, certain=base.certain)
 
@@ -101,6 +103,11 @@ def _command_writer(writer: RuleWriter, command: str) -> RuleWriter:
 
 def _writes_itself(command: str) -> bool:
     """Whether a command seems to write the attribute, as `sh -c 'echo 1024 > …/read_ahead_kb'` does."""
+    return aims_at_attribute(command) and not (start_mistake(command) or redirects_nothing(command))
+
+
+def aims_at_attribute(command: str) -> bool:
+    """Whether a command was meant to write the attribute."""
     return ATTRIBUTE in command and (">" in command or "tee " in command)
 
 
@@ -132,20 +139,6 @@ def _counting(facts: Facts) -> tuple[UdevFile, ...]:
     )
 
 
-def _that_matter(files: Iterable[UdevFile]) -> tuple[tuple[str, str], ...]:
-    """Return paths and texts of the files that decide it: to read all of a host's rules takes its time.
-
-    The others matter where a rule looks at what earlier ones left behind, or runs commands in the end.
-    """
-    everything = tuple((file.path, file.text) for file in files if file.text)
-    about = tuple((path, text) for path, text in everything if ATTRIBUTE in text)
-    return everything if any(_looks_back(text) for _, text in about) else about
-
-
-def _looks_back(text: str) -> bool:
-    return bool(_BEHIND.search(text)) or ("PROGRAM" not in text and bool(_SAID.search(text)))
-
-
 def in_force(facts: Facts) -> tuple[RuleWriter, ...]:
     """Return those of them that no later rule overrules for every NFS superblock."""
     return last_words(facts.udev, rule_writers(facts))
@@ -160,22 +153,30 @@ def last_words(files: Iterable[UdevFile], writers: Sequence[RuleWriter]) -> tupl
 
 def file_writers(files: Iterable[UdevFile], event: UdevEvent = NFS_ADDED) -> tuple[RuleWriter, ...]:
     """Return the rules of files that may write the read-ahead of a new superblock, in their order."""
-    return find_writers(_that_matter(files), event)
+    everything = tuple((file.path, file.text) for file in files if file.text)
+    about = tuple((path, text) for path, text in everything if ATTRIBUTE in text)
+    # To read all of a host's rules takes its time. Files that are not about a read-ahead matter where a rule
+    # that is looks at what earlier ones left behind, or runs commands in the end.
+    looks_back = any(
+        _BEHIND.search(text) or ("PROGRAM" not in text and _SAID.search(text)) for _, text in about
+    )
+    return find_writers(everything if looks_back else about, event)
 
 
 def reaches_all(files: Iterable[UdevFile], writer: RuleWriter) -> bool:
     """Whether a rule writes for every NFS superblock of the host's own namespaces.
 
-    So does one that asks the kernel's list of them, and nfs-utils' own. Whether another program's answer, or
-    a jump on one, lets a rule through is not known.
+    So does a rule that asks the kernel's list of them, and nfs-utils' own. Whether another program's answer,
+    or a jump on that, lets a rule through is not known.
     """
     known = tuple(files)
     programs = [token for token in _asked(known, writer) if token.key == "PROGRAM"]
-    asks = is_nfsrahead(writer) or (bool(programs) and all(_finds_nfs(token) for token in programs))
+    asks = is_nfsrahead(writer) or (bool(programs) and all(finds_nfs(token) for token in programs))
     return unsure(known, writer) <= ({"PROGRAM", "RESULT"} if asks else set())
 
 
-def _finds_nfs(program: UdevToken) -> bool:
+def finds_nfs(program: UdevToken) -> bool:
+    """Whether a program asks the kernel's list of NFS superblocks."""
     return _ROWS in program.value and program.operator == "=="
 
 

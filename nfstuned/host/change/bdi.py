@@ -27,19 +27,19 @@ def bdi_file(root: Root, device: str) -> str:
 
 
 def identity(root: Root, device: str) -> int | None:
-    """Return the inode of the device's read_ahead_kb, None when there is no such bdi.
+    """Return the inode of the device's read_ahead_kb; None where there is no such bdi, or in `root.faults`.
 
     Device numbers are given to the next mount at once; sysfs hands out inodes cyclically, so that the same
     number with the same inode is the same superblock. Looking it up never touches the mount.
     """
-    try:
-        return os.stat(bdi_file(root, device)).st_ino
-    except OSError:
-        return None
+    return root.inode(f"{FOLDER}/{device}/read_ahead_kb")
 
 
 def identities(root: Root) -> dict[str, int]:
-    """Return every bdi that is named by an anonymous device number (NFS, FUSE, …) with its identity."""
+    """Return every bdi that is named by an anonymous device number (NFS, FUSE, …) with its identity.
+
+    Those that could not be looked up are in `root.faults`.
+    """
     names = (name for name in root.names(FOLDER) if name.startswith("0:") and is_device_number(name))
     return {name: inode for name in names if (inode := identity(root, name)) is not None}
 

@@ -30,7 +30,7 @@ def write_persisted(path: str, original: Original | None, text: str, lock: str) 
     `lock` is as in host.replace. No backup stays: only a text that nfstuned wrote may be replaced, so that
     nobody's words are in it.
     """
-    data = text.encode()
+    data = text.encode("utf-8", "surrogateescape")
     if original is None:
         return create(path, data, lock)
     done = replace(original, data, lock)

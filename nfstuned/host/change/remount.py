@@ -15,6 +15,7 @@ from types import FrameType
 from nfstuned.host.change.bdi import identity
 from nfstuned.host.command import run
 from nfstuned.host.look.host import observe_servers, observe_volumes
+from nfstuned.host.look.systemd import SYSTEMCTL_S, observe_states
 from nfstuned.host.look.users import Holders, path_uses
 from nfstuned.host.network.ping import ping
 from nfstuned.host.network.reach import Place, reach
@@ -23,7 +24,6 @@ from nfstuned.model.change import ShellCommand
 from nfstuned.model.connections import RELOAD, Connections, Hands, Part, RemountPlan, Sight, UnitState
 from nfstuned.model.facts import Reachable
 from nfstuned.model.kernel import Mount, MountNode, Volume
-from nfstuned.parse.etc.units import PROPERTIES, parse_units
 from nfstuned.parse.proc.mountinfo import parse_mountinfo, parse_nodes
 from nfstuned.parse.proc.nfsfs import parse_volumes
 
@@ -32,7 +32,6 @@ UMOUNT_S = 60.0
 """It writes first what has not reached the server yet."""
 MOUNT_S = 120.0
 """As long as mount.nfs itself tries; systemd gives up after 90 s."""
-SYSTEMCTL_S = 30.0
 GONE_S = 10.0
 """Requests under way hold a superblock for a moment longer than its last mount."""
 PATIENCE_S = 10.0
@@ -70,7 +69,7 @@ class MountGround:
             paths=path_uses(self._root, nodes),
             volumes=_volumes(self._root),
             systemd=systemd,
-            units=_units(units) if systemd and units else {},
+            units=observe_states(units) if systemd and units else {},
         )
 
     def hands(self, places: Sequence[Place], signals: Sequence[int]) -> Hands:
@@ -97,11 +96,6 @@ def _number(root: Root, name: str) -> int:
 def _volumes(root: Root) -> frozenset[str]:
     rows = parse_volumes(observe_volumes(root))
     return frozenset(row.device for row in rows if isinstance(row, Volume))
-
-
-def _units(names: Sequence[str]) -> dict[str, UnitState]:
-    asked = run(["systemctl", "show", f"--property={','.join(PROPERTIES)}", "--", *names], SYSTEMCTL_S)
-    return dict(parse_units(asked.output))
 
 
 @contextmanager
@@ -145,7 +139,7 @@ class MountHands:
         """Let systemd read its files, and look at what the units are then."""
         if problem := run(RELOAD.argv, SYSTEMCTL_S).problem:
             return f"{RELOAD}: {problem}"
-        states = _units([part.unit for part in plan.going if part.unit])
+        states = observe_states([part.unit for part in plan.going if part.unit])
         reasons = (_unusable(part.unit, states) for part in plan.going if part.unit)
         return next((why for why in reasons if why), "")
 

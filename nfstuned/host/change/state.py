@@ -10,6 +10,7 @@ import json
 import os
 from contextlib import suppress
 
+from nfstuned.host.files.whole import FOR_ALL, make_folders
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import Record
 
@@ -26,22 +27,25 @@ class State:
         self._folder = root.path(FOLDER)
 
     def prepare(self) -> None:
-        """Make the folder. Raises OSError."""
-        os.makedirs(self._folder, mode=0o755, exist_ok=True)
+        """Make the folder, which everyone may read whatever the umask is. Raises OSError."""
+        make_folders(self._root.path, FOLDER)
 
     def get(self, device: str) -> Record | None:
-        """Return the record of a device number; None where no record is whole."""
+        """Return the record of a device number; None where no record is whole. Raises OSError."""
         try:
-            bdi, original, written, undone = json.loads(self._root.read_or_empty(f"{FOLDER}/{device}"))
-        except (TypeError, ValueError):
+            bdi, original, written, undone = json.loads(self._root.read(f"{FOLDER}/{device}"))
+        except (FileNotFoundError, RecursionError, TypeError, ValueError):
             return None
         if not all(type(value) is int for value in (bdi, original, written)):
             return None
         return Record(device, bdi, original, written, undone is True)
 
     def all(self) -> dict[str, Record]:
-        """Return every record by its device number."""
-        names = self._root.names(FOLDER)
+        """Return every record by its device number. Raises OSError."""
+        try:
+            names = self._root.listing(FOLDER)
+        except FileNotFoundError:
+            names = []
         return {name: record for name in names if (record := self.get(name)) is not None}
 
     def put(self, record: Record) -> None:
@@ -60,11 +64,13 @@ class State:
     def _open(self, device: str) -> int:
         name, flags = f"{self._folder}/{device}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
         try:
-            return os.open(name, flags, 0o644)
+            fd = os.open(name, flags, FOR_ALL)
         except FileNotFoundError:
             # Somebody has cleaned up. What was kept is lost, which is no reason to tune no more.
             self.prepare()
-            return os.open(name, flags, 0o644)
+            fd = os.open(name, flags, FOR_ALL)
+        os.fchmod(fd, FOR_ALL)
+        return fd
 
     def drop(self, device: str) -> None:
         """Forget a device number; it is no error when nothing is known of it."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 
-from nfstuned.host.files.whole import FOLDER_FOR_ALL, beside, link_name, opened_folder, write_new
+from nfstuned.host.files.whole import beside, link_name, make_folder, opened_folder, write_new
 from nfstuned.host.root import Root
 from nfstuned.model.masks import FOLDER_MADE, MASK, MASKED_NAMES, MASKS, is_mask
 
@@ -37,9 +37,7 @@ def make_masks(root: Root, names: Iterable[str]) -> None:
     """Mask the rules files of these names. Raises OSError."""
     folder, text = root.path(MASKS), MASK
     for name in names:
-        with suppress(FileExistsError):
-            os.mkdir(folder, FOLDER_FOR_ALL)
-            os.chmod(folder, FOLDER_FOR_ALL)
+        if make_folder(folder):
             text += FOLDER_MADE
         try:
             with opened_folder(folder) as place, beside(place, name) as new:

@@ -23,7 +23,7 @@ from nfstuned.host.files.whole import (
 )
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.root import UnusableError
-from nfstuned.model.files import FILES, RULE, SERVICES, Content, Link
+from nfstuned.model.files import FILES, IDENTITY, SERVICES, Content, Link
 from nfstuned.parse.etc.installed import digest
 
 _PACKAGE = os.path.dirname(os.path.abspath(nfstuned.__file__))
@@ -84,9 +84,9 @@ def own_command(root: ImageRoot) -> str:
     return inside
 
 
-def daemonless_rule() -> bytes:
-    """Return the text of the udev rule that does without the service. Raises OSError."""
-    name = os.path.basename(RULE) if os.path.isdir(_BAKED) else RULE
+def baked_text(source: str) -> bytes:
+    """Return the text of RULE or IDENTITY, which an image may have without the program. Raises OSError."""
+    name = os.path.basename(source) if os.path.isdir(_BAKED) else source
     with open(os.path.join(_BAKED if os.path.isdir(_BAKED) else _CHECKOUT, name), "rb") as file:
         return file.read()
 
@@ -185,8 +185,12 @@ def take_folders(root: ImageRoot, folders: Iterable[str]) -> None:
 
 def _source(name: str) -> bytes:
     """Return a file of this installation: in the package as it is installed, or in a checkout."""
-    installed = os.path.join(_INSTALLED, os.path.basename(name))
-    path = installed if os.path.isdir(_INSTALLED) else os.path.join(_CHECKOUT, name)
+    folder = _BAKED if name == IDENTITY else _INSTALLED
+    path = (
+        os.path.join(folder, os.path.basename(name))
+        if os.path.isdir(folder)
+        else os.path.join(_CHECKOUT, name)
+    )
     try:
         with open(path, "rb") as file:
             return file.read()

@@ -13,12 +13,13 @@ _REMOTE = frozenset(
 """File systems whose answer may not come, besides those of FUSE: a dead server must not hang the daemon."""
 
 
-def demand_local(root: Root, path: str) -> None:
+def demand_local(root: Root, path: str, view: str = "proc/self") -> None:
     """Raise OSError for a path below a network's file system, or through a link, which may lead there.
 
     Each part is looked at before it is entered: not even the question what it is may be asked of a server.
+    `view` is the folder of the process whose mounts count.
     """
-    mounts = parse_mount_types(root.read("proc/self/mountinfo"))
+    mounts = parse_mount_types(root.read(f"{view}/mountinfo"))
     parts = path.split("/")[1:]
     for depth in range(len(parts) + 1):
         part = "/" + "/".join(parts[:depth])

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 from nfstuned.host.files.whole import (
     CREATE,
-    FOLDER_FOR_ALL,
     beside,
     exchange,
     link_name,
+    make_folder,
     opened_folder,
     rename,
     write_all,
@@ -47,7 +47,9 @@ _HINTS = {
 @contextmanager
 def locked(path: str) -> Iterator[None]:
     """Hold a lock, which ends with the process. Raises BlockingIOError where it is held, and OSError."""
-    os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+    folder = os.path.dirname(path)
+    os.makedirs(os.path.dirname(folder), exist_ok=True)
+    make_folder(folder)
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -201,12 +203,7 @@ def create(path: str, data: bytes, lock: str) -> str:
     folder, name = os.path.split(path)
     try:
         with locked(lock):
-            try:
-                os.mkdir(folder, FOLDER_FOR_ALL)
-            except FileExistsError:
-                pass
-            else:
-                os.chmod(folder, FOLDER_FOR_ALL)
+            if make_folder(folder):
                 with opened_folder(os.path.dirname(folder)) as above:
                     os.fsync(above)
             with opened_folder(folder) as place:

@@ -4,16 +4,17 @@ A new file is written beside the place that it is for, and takes the name there 
 where the name must be free, rename(2) or an exchange where an old file has it. Nobody sees half a file.
 
 What differs between writers differs on purpose: `replace` keeps owner, attributes and a backup and looks at
-the old file again; `create` and `link_name` never take a name that is in use; `refresh` does not wait for a
-disk, because the next text follows in a minute; `output` keeps what a person's own programs would keep.
+the old file again; `create` and `link_name` never take a name that is in use; `destination` is for folders
+that others may write to, and waits for no disk; `output` keeps what a person's own programs would keep.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import accumulate
 
 NEW = ".nfstuned-new"
 """What a file's name ends with until it counts."""
@@ -23,6 +24,22 @@ CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _RENAME_EXCHANGE = 2
 _UNKNOWN = frozenset({errno.ENOSYS, errno.EINVAL})
 """A kernel without the call, and a file system (NFS is one) that cannot exchange."""
+
+
+def make_folder(path: str) -> bool:
+    """Make a folder that everyone may read; return whether there was none. Raises OSError."""
+    try:
+        os.mkdir(path)
+    except FileExistsError:
+        return False
+    os.chmod(path, FOLDER_FOR_ALL)
+    return True
+
+
+def make_folders(path_of: Callable[[str], str], name: str) -> None:
+    """Make a folder and those above it, of which `path_of` gives the paths. Raises OSError."""
+    for folder in accumulate(name.split("/"), "{}/{}".format):
+        make_folder(path_of(folder))
 
 
 @contextmanager
@@ -94,19 +111,3 @@ def exchange(place: int, new: str, name: str) -> bool:
     if code in _UNKNOWN:
         return False
     raise OSError(code, os.strerror(code), name)
-
-
-def refresh(path: str, data: bytes) -> None:
-    """Put a text in the place of an old text, for everyone to read. It waits for no disk. Raises OSError.
-
-    The file beside it is used again where it is there: each path has a single writer at a time. Its name ends
-    with NEW, because node_exporter reads all that ends with .prom.
-    """
-    new = path + NEW
-    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, FOR_ALL)
-    try:
-        write_all(fd, data)
-        os.fchmod(fd, FOR_ALL)
-    finally:
-        os.close(fd)
-    os.replace(new, path)

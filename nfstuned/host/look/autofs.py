@@ -1,23 +1,50 @@
-"""The automounter's maps, as far as they are files."""
+"""The automounter's maps: those in files are read, all others are named."""
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from nfstuned.errors import ParseError
 from nfstuned.host.look.nfsmount import Collected, below
 from nfstuned.host.root import Root
-from nfstuned.model.requests import AutoMap, MapEntry, MapInclude
-from nfstuned.parse.etc.autofs import DIRECT, MASTER, WILDCARD, mount_requests, parse_map, parse_master
+from nfstuned.model.requests import AutoMap, MapEntry, MapInclude, MapSource, Unread, UnreadMap
+from nfstuned.parse.etc.autofs import (
+    CONF,
+    DIRECT,
+    MASTER,
+    OLD_CONFS,
+    WILDCARD,
+    mount_requests,
+    parse_map,
+    parse_master,
+    parse_master_name,
+)
+from nfstuned.parse.etc.nsswitch import FILE as NSSWITCH
+from nfstuned.parse.etc.nsswitch import FILES, STATUSES, parse_automount, starts_autofs
 from nfstuned.parse.fields import clean_path
 
 _DEEPEST = 16
 """How deep maps may include each other (MAX_INCLUDE_DEPTH of autofs)."""
-_ASKED = ("program", "exec", "yp", "nis", "nisplus", "ldap", "ldaps", "sss", "hesiod")
-"""The kinds of maps whose entries are in no file. `-hosts` is left out: it is on by default with RHEL, and
-nobody wrote a server into it."""
+DEEPEST_MOUNTED = 16
+"""How deep a map may be mounted in another; automount(8) knows no bound, since it mounts what is used."""
+MOST_FILES = 1000
+"""How many files are read, an included file each time that another map includes it."""
+_FOLDERS = ("/etc", "/etc/autofs")
+"""Where maps without a path are (AUTOFS_MAP_DIR): mostly in the first, with Arch and Gentoo in the other."""
+_FOUND, _NOT_FOUND, _UNAVAILABLE, _AGAIN = "SUCCESS", "NOTFOUND", "UNAVAIL", "TRYAGAIN"
+_OLD_MASTER = "auto_master"
+_HOSTS, _NULL = "hosts", "null"
+"""The map of `-hosts` is not named: it is on by default with RHEL, and nobody wrote a server into it."""
+_PROGRAMS = ("usr/sbin/automount", "usr/bin/automount")
+_SSSD, _SSSD_FOLDER = "etc/sssd/sssd.conf", "etc/sssd/conf.d"
+_SSSD_SOCKET = "etc/systemd/system/sssd.service.wants/sssd-autofs.socket"
+"""Where this unit is enabled, SSSD need not be told to start what answers automount(8)."""
+_NIS_PLUS = "var/nis/NIS_COLD_START"
+"""The client's directory, which nisinit writes."""
+_NIS_DOMAIN, _NO_DOMAIN = "proc/sys/kernel/domainname", "(none)"
 _VARIABLES = {
     "ARCH": "arch",
     "HOST": "hostname",
@@ -35,82 +62,258 @@ class AutoMaps:
     mounted: Sequence[str]
     collected: Collected
     maps: list[AutoMap] = field(default_factory=list)
+    files: int = 0
+    _answering: dict[str, bool] = field(default_factory=dict)
 
     def read(self) -> None:
         """Add what the maps in files ask for; a point that comes twice is its first map's."""
-        self._master(MASTER, ())
+        self._read_default_master()
         points: set[str] = set()
         nulled: set[str] = set()
-        avoid = [*self.mounted, *(item.point for item in self.maps)]
-        variables = self._variables()
         for item in self.maps:
             if item.point in nulled:
                 nulled.remove(item.point)
-            elif item.kind == "null":
+            elif item.kind == _NULL:
                 nulled.add(item.point)
             elif item.point == DIRECT or item.point not in points:
                 points.add(item.point)
-                self._map(item, avoid, variables)
+                self._read_map(item)
 
-    def _map(self, item: AutoMap, avoid: Sequence[str], variables: Mapping[str, str]) -> None:
-        """Add what a map asks for, or the map itself where only the automounter can ask it."""
-        path = _file_of(item.kind, item.name)
-        if item.format == "amd":
-            return
-        if item.kind in _ASKED or (path and not below(path, avoid) and self.root.executable(path[1:])):
-            self.collected.maps.append(item)
-        entries: dict[str, MapEntry] = {}
-        for entry in self._entries(path, avoid, ()):
-            entries.setdefault(entry.key, entry)
-        for entry in sorted(entries.values(), key=lambda entry: entry.key == WILDCARD):
-            self.collected.add(mount_requests(entry, item, variables))
+    @cached_property
+    def _folder(self) -> str:
+        """The folder for which automount(8) was built, by the files that come with it."""
+        mine = (
+            folder
+            for folder in _FOLDERS
+            if any(self.root.exists(f"{folder[1:]}/{name}") for name in (MASTER, CONF, _OLD_MASTER))
+        )
+        return next(mine, _FOLDERS[0])
 
-    def _master(self, file: str, chain: tuple[str, ...]) -> None:
-        if file in chain or len(chain) > _DEEPEST or below(file, self.mounted):
-            return
-        for item in parse_master(self.root.read_or_empty(file[1:]), file):
-            if isinstance(item, ParseError):
-                self.collected.problems.append(item)
-            elif isinstance(item, AutoMap):
-                self.maps.append(item)
-            else:
-                for path in self._included(item):
-                    self._master(path, (*chain, file))
+    @cached_property
+    def _avoided(self) -> Sequence[str]:
+        return [*self.mounted, *(item.point for item in self.maps)]
 
-    def _included(self, include: MapInclude) -> list[str]:
-        if include.kind != "dir":
-            path = _file_of(include.kind, include.name)
-            return [path] if path else []
-        names = self.root.names(include.name[1:])
-        good = [name for name in names if name.endswith(".autofs") and not name.startswith(".")]
-        return [posixpath.join(include.name, name) for name in good]
+    def _read_map(self, item: AutoMap, depth: int = 0) -> None:
+        """Add what a map asks for, also what is mounted of it in the map itself."""
+        entries: dict[str, tuple[MapEntry, AutoMap]] = {}
+        for part in item.parts or (item,):
+            for entry in self._entries_of(part):
+                entries.setdefault(entry.key, (entry, part))
+            if WILDCARD in entries:
+                break
+        for entry, part in sorted(entries.values(), key=lambda pair: pair[0].key == WILDCARD):
+            if self.collected.full:
+                break
+            for request in mount_requests(entry, part, self._variables):
+                if not isinstance(request, AutoMap):
+                    self.collected.add([request])
+                elif depth < DEEPEST_MOUNTED:
+                    self._read_map(request, depth + 1)
+                else:
+                    message = f"more than {DEEPEST_MOUNTED} maps mounted in each other: this one was not read"
+                    self.collected.refuse(ParseError(entry.file, entry.line, message))
 
-    def _entries(self, path: str, avoid: Sequence[str], chain: tuple[str, ...]) -> list[MapEntry]:
-        """Return the entries of a map in a file; none where the map is a program or a server keeps it."""
-        if not path or path in chain or len(chain) > _DEEPEST or below(path, avoid):
+    def _entries_of(self, item: AutoMap) -> list[MapEntry]:
+        """Return the entries of a map; none of what is no file, which is named."""
+        wanted = MapInclude(item.kind, item.name, item.file, item.line)
+        if item.kind == _HOSTS:
             return []
-        if self.root.executable(path[1:]):
+        if item.format == "amd":
+            self._name(Unread.FORMAT, wanted, item.point)
+            return []
+        if WILDCARD in item.point.split("/"):
+            self._name(Unread.KEY, wanted, item.point)
+            return []
+        return self._entries(wanted, item.point, set())
+
+    def _entries(self, wanted: MapInclude, point: str, known: set[str], depth: int = 0) -> list[MapEntry]:
+        """Return the entries of a map and of those that it includes, as far as these are files.
+
+        Nor are there any of a map in `known`, which stands further up: the first entry of a key counts.
+        """
+        entries: list[MapEntry] = []
+
+        def read(path: str) -> str:
+            entries.extend(self._entries_in(path, wanted, point, known, depth))
+            return _FOUND if any(entry.key == WILDCARD for entry in entries) else _NOT_FOUND
+
+        if depth <= _DEEPEST:
+            self._find(wanted, point, known, read)
+        return entries
+
+    def _entries_in(
+        self, path: str, wanted: MapInclude, point: str, known: set[str], depth: int
+    ) -> list[MapEntry]:
+        known.add(path)
+        if wanted.kind != "file" and self.root.executable(path[1:]):
+            self._name(Unread.ASKED, wanted, point, "program")
             return []
         entries: list[MapEntry] = []
-        for item in parse_map(self.root.read_or_empty(path[1:]), path):
+        for item in parse_map(self._text(path), path):
             if isinstance(item, ParseError):
-                self.collected.problems.append(item)
+                self.collected.refuse(item)
             elif isinstance(item, MapEntry):
                 entries.append(item)
             else:
-                entries += self._entries(_file_of(item.kind, item.name), avoid, (*chain, path))
+                entries += self._entries(item, point, known, depth + 1)
         return entries
 
-    def _variables(self) -> dict[str, str]:
+    def _text(self, path: str) -> str:
+        """Return a file's text, "" where it cannot be read, and for all files beyond MOST_FILES."""
+        self.files += 1
+        if self.files == MOST_FILES + 1:
+            message = f"more than {MOST_FILES} maps to read: nothing of this and of later maps was checked"
+            self.collected.refuse(
+                ParseError(path, 0, f"{message}; take out what includes maps again and again")
+            )
+        return self.root.read_or_empty(path[1:]) if self.files <= MOST_FILES else ""
+
+    def _read_default_master(self) -> None:
+        """Read the master map that is configured, else auto.master, and auto_master where that is missing."""
+        files = (posixpath.join(self._folder, CONF), *OLD_CONFS)
+        settings = (parse_master_name(self.root.read_or_empty(file[1:]), file) for file in files)
+        configured = [setting for setting in settings if setting is not None]
+        if not configured:
+            # Without an automounter nobody is asked for maps.
+            if any(map(self._exists, (MASTER, _OLD_MASTER))) or any(map(self.root.exists, _PROGRAMS)):
+                line = self._sources[1]
+                self._master(MapInclude("", MASTER, NSSWITCH, line), set(), default=True)
+        elif isinstance(configured[-1], ParseError):
+            self.collected.refuse(configured[-1])
+        else:
+            self._master(configured[-1], set())
+
+    def _master(self, wanted: MapInclude, known: set[str], depth: int = 0, *, default: bool = False) -> None:
+        def read(path: str) -> str:
+            self._master_in(path, known, depth)
+            return _FOUND
+
+        if depth > _DEEPEST:
+            return
+        if wanted.kind == "dir":
+            if not self._may_be_read(posixpath.join(wanted.name, "*"), wanted, ""):
+                return
+            for name in self.root.names(wanted.name[1:]):
+                path = posixpath.join(wanted.name, name)
+                if name.endswith(".autofs") and not name.startswith(".") and path not in known:
+                    self._master_in(path, known, depth)
+            return
+        if default and not self._exists(MASTER) and self._exists(_OLD_MASTER):
+            wanted = MapInclude("", _OLD_MASTER, wanted.file, wanted.line)
+        self._find(wanted, "", known, read)
+
+    def _master_in(self, path: str, known: set[str], depth: int) -> None:
+        known.add(path)
+        for item in parse_master(self._text(path), path):
+            if isinstance(item, ParseError):
+                self.collected.refuse(item)
+            elif isinstance(item, AutoMap):
+                self.maps.append(item)
+            else:
+                self._master(item, known, depth + 1)
+
+    def _find(self, wanted: MapInclude, point: str, known: set[str], read: Callable[[str], str]) -> None:
+        """Have every file read that a map stands for, unless it is in `known`, and name the map otherwise.
+
+        `read` returns what automount(8) would say to nsswitch.conf of a key that the files read so far do not
+        have, or of a master map.
+        """
+        if wanted.kind not in ("", "file") or wanted.name.startswith("//"):
+            self._name(Unread.ASKED, wanted, point, wanted.kind or "ldap")
+        elif wanted.kind == "file" or wanted.name.startswith("/"):
+            path = clean_path(posixpath.join(self._folder, wanted.name))
+            if path not in known and self._may_be_read(path, wanted, point):
+                read(path)
+        else:
+            self._find_by_name(wanted, point, known, read)
+
+    def _find_by_name(
+        self, wanted: MapInclude, point: str, known: set[str], read: Callable[[str], str]
+    ) -> None:
+        """Go through the sources of nsswitch.conf (lookup_nss_mount, lookup_nss_read_master)."""
+        asked: list[str] = []
+        local = ""
+        path = posixpath.join(self._folder, wanted.name)
+        for source in self._sources[0]:
+            if source.name != FILES:
+                answer = "" if self._may_answer(source.name) else _UNAVAILABLE
+                asked += [] if answer else [source.name]
+            elif not self._exists(wanted.name):
+                answer = "" if point else _UNAVAILABLE
+            elif path in known:
+                answer = _AGAIN
+            elif asked:
+                answer, local = "", path
+            else:
+                answer = read(path) if self._may_be_read(path, wanted, point) else ""
+            if answer in source.ends or (asked and len(source.ends) == len(STATUSES)):
+                break
+        if asked:
+            self._name(Unread.SOURCE, wanted, point, ", ".join(asked), local)
+
+    def _exists(self, name: str) -> bool:
+        return "/" not in name and self.root.exists(posixpath.join(self._folder, name)[1:])
+
+    def _may_be_read(self, path: str, wanted: MapInclude, point: str) -> bool:
+        """Return whether a file is below no mount; one that is below any is named."""
+        if below(path, self._avoided if point else self.mounted):
+            self._name(Unread.PLACE, wanted, point)
+            return False
+        return True
+
+    @cached_property
+    def _sources(self) -> tuple[tuple[MapSource, ...], int]:
+        """The sources of a map that is known by its name, none after an error; and the line that has them."""
+        try:
+            return parse_automount(self.root.read_or_empty(NSSWITCH[1:]))
+        except ParseError as error:
+            self.collected.refuse(error)
+            return (), error.line
+
+    def _may_answer(self, source: str) -> bool:
+        """Return whether a source may have maps: not where its client has no configuration."""
+        if source not in self._answering:
+            self._answering[source] = self._is_configured(source)
+        return self._answering[source]
+
+    def _is_configured(self, source: str) -> bool:
+        if source == "sss":
+            return self._sssd_has_maps()
+        if source == "nisplus":
+            return self._may_exist(_NIS_PLUS)
+        if source in ("nis", "yp"):
+            return self.root.read_or_empty(_NIS_DOMAIN).strip() != _NO_DOMAIN
+        return True
+
+    def _sssd_has_maps(self) -> bool:
+        """Return whether SSSD may answer automount(8); where this user may not read its files it may."""
+        names = (name for name in self.root.names(_SSSD_FOLDER) if name.endswith(".conf"))
+        files = [
+            name for name in (_SSSD, *(f"{_SSSD_FOLDER}/{name}" for name in names)) if self._may_exist(name)
+        ]
+        try:
+            texts = [self.root.read(name) for name in files]
+        except OSError:
+            return True
+        return bool(files) and (self.root.exists(_SSSD_SOCKET) or any(map(starts_autofs, texts)))
+
+    def _may_exist(self, name: str) -> bool:
+        """Return whether a file is there, also where this user may not know."""
+        try:
+            return self.root.demand_existence(name)
+        except OSError:
+            return True
+
+    def _name(self, why: Unread, wanted: MapInclude, point: str, kind: str = "", local: str = "") -> None:
+        """Keep that a map was not read."""
+        self.collected.name(
+            UnreadMap(why, point, kind or wanted.kind, wanted.name, wanted.file, wanted.line, local)
+        )
+
+    @cached_property
+    def _variables(self) -> Mapping[str, str]:
         texts = {
             name: self.root.read_or_empty(f"proc/sys/kernel/{file}").strip()
             for name, file in _VARIABLES.items()
         }
         return {name: text for name, text in texts.items() if text}
-
-
-def _file_of(kind: str, name: str) -> str:
-    """Return the file of a map, "" where it is no file; without a path it is in /etc."""
-    if kind not in ("", "file"):
-        return ""
-    return clean_path(posixpath.join("/etc", name))

@@ -7,7 +7,6 @@ mountinfo names the mount namespace, and the inode of net/nfsfs names the networ
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,12 +16,13 @@ from typing import TypeVar
 from nfstuned.errors import ParseError
 from nfstuned.host.change import bdi
 from nfstuned.host.change.state import State
+from nfstuned.host.files.local import demand_local
 from nfstuned.host.look.requests import observe_intent
-from nfstuned.host.root import Root
+from nfstuned.host.root import Root, is_of_process
 from nfstuned.model.kernel import Mount, MountStats, Server, Stanza, Volume
 from nfstuned.model.mounts import Record, Request, Snapshot, Superblock, Tunnel
 from nfstuned.parse.etc.fstab import parse_utab
-from nfstuned.parse.etc.tunnel import parse_stunnel
+from nfstuned.parse.etc.tunnel import parse_mountmap, parse_stunnel
 from nfstuned.parse.proc.bdi import parse_read_ahead
 from nfstuned.parse.proc.machine import parse_os_release, parse_release
 from nfstuned.parse.proc.mountinfo import parse_mountinfo
@@ -32,8 +32,23 @@ from nfstuned.parse.proc.stanzas import cut_parts
 
 AZURE_TAG = "7783-7084-3265-9085-8269-3286-77"
 """The chassis asset tag of every Azure VM."""
-TUNNELS = (("etc/stunnel/microsoft/aznfs/nfsv4_fileShare", "azure-files"), ("run/efs", "aws-efs"))
-"""Where the mount helpers of AZNFS and efs-utils keep their stunnel configurations."""
+TUNNELS = (
+    ("etc/stunnel/microsoft/aznfs/nfsv4_fileShare", "azure-files"),
+    ("etc/stunnel/microsoft/azfiles-nfs/nfsv4_fileShare", "azure-files"),
+    ("run/efs", "aws-efs"),
+)
+"""Where the mount helpers of AZNFS and efs-utils keep their stunnel configurations.
+
+Newer releases of AZNFS have a package azfiles-nfs for Azure Files alone, with folders of its own.
+"""
+STAND_INS = (
+    ("opt/microsoft/aznfs/data/mountmap", "azure-blob"),
+    ("opt/microsoft/aznfs/data/mountmapv4notls", "azure-files"),
+    ("opt/microsoft/azfiles-nfs/data/mountmapv4notls", "azure-files"),
+)
+"""Where AZNFS lists the private addresses that it sends to a server by DNAT."""
+_PRIVATE = ("10.", "172.", "192.168.")
+"""How those addresses begin: the helper takes none that is not private."""
 
 _Stanzas = TypeVar("_Stanzas")
 
@@ -44,6 +59,8 @@ class _Known:
 
     identities: dict[str, int]
     mounts: dict[str, list[Mount]] = field(default_factory=dict)
+    places: set[tuple[str, str, str, str]] = field(default_factory=set)
+    """The mounts' devices, points, roots and sources: copies in other namespaces have the same."""
     volumes: dict[str, tuple[Volume, tuple[Server, ...]]] = field(default_factory=dict)
     problems: list[ParseError] = field(default_factory=list)
 
@@ -63,8 +80,10 @@ class _Known:
 
 def observe(root: Root) -> Snapshot:
     """Return all that is known of the NFS mounts of this host, in every namespace that can be seen."""
-    snapshot = _superblocks(root, deep=True)
-    stats, problems = observe_stats(root)
+    with root.watched() as faults:
+        snapshot = _superblocks(root, deep=True)
+        stats, problems = observe_stats(root)
+        unread = _deciding(faults())
     points = sorted({mount.point for superblock in snapshot.superblocks for mount in superblock.mounts})
     collected = observe_intent(root, points)
     rows = parse_utab(root.read_or_empty("run/mount/utab"))
@@ -73,12 +92,14 @@ def observe(root: Root) -> Snapshot:
     return replace(
         snapshot,
         stats=stats,
+        unread=unread,
         requests=(*actual, *collected.requests),
+        misnamed=tuple(collected.misnamed),
         settings=tuple(collected.settings),
         maps=tuple(collected.maps),
         kernel=parse_release(root.read_or_empty("proc/sys/kernel/osrelease").strip()),
         distribution=parse_os_release(root.read_or_empty("etc/os-release")),
-        problems=(*snapshot.problems, *problems, *errors, *collected.problems),
+        problems=(*snapshot.problems, *problems, *errors, *collected.problems, *root.untold()),
     )
 
 
@@ -93,8 +114,20 @@ def observe_superblocks(root: Root, *, deep: bool, between: Callable[[], None] =
     about another which the write will recognise. `between` is called again and again meanwhile, for what
     cannot wait until the end of a long look.
     """
-    snapshot = _superblocks(root, deep=deep, between=between)
-    return replace(snapshot, stats=observe_stats(root)[0]) if snapshot.azure else snapshot
+    with root.watched() as faults:
+        snapshot = _superblocks(root, deep=deep, between=between)
+        if snapshot.azure:
+            snapshot = replace(snapshot, stats=observe_stats(root)[0])
+        return replace(
+            snapshot,
+            unread=_deciding(faults()),
+            problems=tuple(dict.fromkeys((*snapshot.problems, *faults()))),
+        )
+
+
+def _deciding(faults: Iterable[ParseError]) -> tuple[ParseError, ...]:
+    """Return those without which nothing may be decided: what one process hides holds up no other's mount."""
+    return tuple(fault for fault in faults if not is_of_process(fault.file.removeprefix("/")))
 
 
 def _superblocks(root: Root, *, deep: bool, between: Callable[[], None] = do_nothing) -> Snapshot:
@@ -104,7 +137,10 @@ def _superblocks(root: Root, *, deep: bool, between: Callable[[], None] = do_not
     if deep:
         for view in other_views(root, between):
             _look(root, known, view.folder, between)
-    records = State(root).all()
+    try:
+        records = State(root).all()
+    except OSError:
+        records = {}  # the root knows why
     superblocks = []
     for device in known.devices:
         superblocks.append(_superblock(root, known, device, records.get(device)))
@@ -112,7 +148,7 @@ def _superblocks(root: Root, *, deep: bool, between: Callable[[], None] = do_not
     azure = root.read_or_empty("sys/class/dmi/id/chassis_asset_tag").strip() == AZURE_TAG
     return Snapshot(
         superblocks=tuple(superblocks),
-        tunnels=_tunnels(root, tuple(superblocks)),
+        tunnels=(*_tunnels(root, tuple(superblocks)), *_stand_ins(root, known, tuple(superblocks))),
         azure=azure,
         page_kb=bdi.PAGE_KB,
         problems=tuple(known.problems),
@@ -132,8 +168,19 @@ def observe_stats(root: Root) -> tuple[tuple[MountStats, ...], tuple[ParseError,
     return good, tuple(stanza for stanza in parsed if isinstance(stanza, ParseError))
 
 
-def observe_stanzas(root: Root, before: tuple[Stanza, ...] = ()) -> tuple[Stanza, ...]:
+def observe_entries(root: Root, folder: str) -> int | None:
+    """Return how many names a folder has; None where a server may have to be asked, or nobody may look."""
+    try:
+        demand_local(root, folder, root.view)
+        return len(root.listing(folder.lstrip("/")))
+    except OSError:
+        return None
+
+
+def observe_stanzas(root: Root, before: tuple[Stanza, ...] = ()) -> tuple[Stanza, ...] | None:
     """Return the NFS stanzas of mountstats as text, for two looks: only what differs is then read.
+
+    None where mountstats is there and could not be read (`root.faults`): no counter has begun anew then.
 
     `before` is what the look before returned. Of a thousand mounts the file has megabytes, and every look
     reads it: it is taken in parts.
@@ -144,7 +191,9 @@ def observe_stanzas(root: Root, before: tuple[Stanza, ...] = ()) -> tuple[Stanza
         first = next(parts, b"")
         return cut_parts(chain([first], parts), before) if first else None
 
-    return _read_mountstats(root, read) or ()
+    with root.watched() as faults:
+        stanzas = _read_mountstats(root, read)
+        return None if faults() else stanzas or ()
 
 
 def _read_mountstats(root: Root, read: Callable[[str], _Stanzas | None]) -> _Stanzas | None:
@@ -183,13 +232,16 @@ def _look(root: Root, known: _Known, view: str, between: Callable[[], None]) -> 
         if isinstance(volume, Volume) and volume.device in known.identities:
             known.volumes.setdefault(volume.device, (volume, names))
     between()
-    text = root.read_or_empty(f"{view}/mountinfo")
-    for mount in known.rows(parse_mountinfo(text, f"/{view}/mountinfo")):
-        if isinstance(mount, Mount):
-            mounts = known.mounts.setdefault(mount.device, [])
-            copied = (mount.point, mount.root, mount.source)
-            if view == root.view or all((m.point, m.root, m.source) != copied for m in mounts):
-                mounts.append(mount)
+    name = f"{view}/mountinfo"
+    with suppress(OSError):
+        for mount in known.rows(parse_mountinfo(root.read_parts(name), f"/{name}")):
+            if isinstance(mount, Mount):
+                place = mount.device, mount.point, mount.root, mount.source
+                if view == root.view:
+                    known.mounts.setdefault(mount.device, []).append(mount)
+                elif place not in known.places:
+                    known.mounts.setdefault(mount.device, []).append(replace(mount, foreign=True))
+                known.places.add(place)
     between()
 
 
@@ -233,6 +285,18 @@ def _tunnels(root: Root, superblocks: tuple[Superblock, ...]) -> tuple[Tunnel, .
     )
 
 
+def _stand_ins(root: Root, known: _Known, superblocks: tuple[Superblock, ...]) -> tuple[Tunnel, ...]:
+    """Return the addresses that stand in for servers; read where a mount goes to a private address."""
+    if not any(mount.source.startswith(_PRIVATE) for each in superblocks for mount in each.mounts):
+        return ()
+    parsed = known.rows(
+        chain.from_iterable(
+            parse_mountmap(root.read_or_empty(file), f"/{file}", provider) for file, provider in STAND_INS
+        )
+    )
+    return tuple(row for row in parsed if isinstance(row, Tunnel))
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """A process through which a namespace can be seen; `folder` is its place in proc ("proc/4711")."""
@@ -245,9 +309,12 @@ class View:
 def other_views(root: Root, between: Callable[[], None]) -> Iterator[View]:
     """Yield a view for each pair of namespaces that some process has and init's view has not.
 
-    `between` is called after each process.
+    Namespaces that belong to another user namespace are left alone: any user can make one with as many bind
+    mounts as he likes, and none of them can mount NFS (fs/nfs has no FS_USERNS_MOUNT). `between` is called
+    after each process.
     """
     first = _view(root, root.view)
+    users = root.read_or_empty(f"{root.view}/uid_map")
     seen = {(first.mount_namespace, first.network_namespace)} if first is not None else set()
     for name in root.names("proc"):
         if not name.isdigit():
@@ -257,22 +324,15 @@ def other_views(root: Root, between: Callable[[], None]) -> Iterator[View]:
         if view is None or (view.mount_namespace, view.network_namespace) in seen:
             continue
         seen.add((view.mount_namespace, view.network_namespace))
-        yield view
+        if root.read_or_empty(f"{view.folder}/uid_map") == users:
+            yield view
 
 
 def _view(root: Root, folder: str) -> View | None:
     """Return what a process sees; None when it ended meanwhile or is a zombie, which sees nothing."""
     try:
-        fd = os.open(root.path(f"{folder}/mountinfo"), os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            start = os.read(fd, 64)
-        finally:
-            os.close(fd)
+        mount_id = root.read_start(f"{folder}/mountinfo", 64).split(b" ", 1)[0]
     except OSError:
         return None
-    try:
-        network = os.stat(root.path(f"{folder}/net/nfsfs")).st_ino
-    except OSError:
-        network = 0
-    mount_id = start.split(b" ", 1)[0]
+    network = root.inode(f"{folder}/net/nfsfs") or 0
     return View(folder, mount_id.decode("ascii", "replace"), network) if mount_id else None

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from nfstuned.errors import ConfigError, ParseError
 from nfstuned.host.config import find_files
+from nfstuned.host.look.cloud import observe_cloud
 from nfstuned.host.look.requests import observe_intent
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import Snapshot
@@ -39,9 +40,11 @@ _PRESETS = (
 def observe_image(root: Root) -> Snapshot:
     """Return what an image's files ask for, and its newest kernel; no kernel runs that could have mounts."""
     collected = observe_intent(root, ())
+    observe_cloud(root, collected)
     releases = list(_installed(root))
     return Snapshot(
         requests=tuple(collected.requests),
+        misnamed=tuple(collected.misnamed),
         settings=tuple(collected.settings),
         maps=tuple(collected.maps),
         kernel=parse_release(releases[-1]) if releases else None,

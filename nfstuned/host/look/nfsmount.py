@@ -3,16 +3,58 @@
 from __future__ import annotations
 
 import errno
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
-from nfstuned.model.mounts import Request
-from nfstuned.model.requests import AutoMap, ConfInclude, Setting
+from nfstuned.model.mounts import Misnamed, Request
+from nfstuned.model.requests import ConfInclude, Setting, UnreadMap
 from nfstuned.model.system import NfsUtils
-from nfstuned.parse.etc.nfsmount import FILE, VENDOR_FILE, drop_ins, included, parse_mount_nfs, parse_nfsmount
+from nfstuned.parse.etc.nfsmount import (
+    FILE,
+    SECTIONS_WITH_NAMES,
+    VENDOR_FILE,
+    drop_ins,
+    included,
+    parse_mount_nfs,
+    parse_nfsmount,
+)
+
+MOST_REQUESTS = 10_000
+"""Mounts that the files of a host ask for: each is judged by every rule."""
+MOST_SETTINGS = 1000
+"""Assignments of nfsmount.conf, its drop-ins and includes: each may count for every mount."""
+MOST_IN_SECTION = 100
+"""Of these in a section, which count together; mount.nfs knows some sixty names."""
+MOST_MAPS = 1000
+"""Maps of the automounter's that are not read: each is named."""
+MOST_PROBLEMS = 1000
+"""Lines that could not be understood, of all files: each is shown."""
+MOST_OPTIONS = 4096
+"""Characters: mount(2) takes a page of options."""
+MOST_PATH = 4096
+"""Characters of a source or of a mount point: PATH_MAX."""
+_TOO_LONG = (
+    f"more than {MOST_OPTIONS} characters of options, or {MOST_PATH} of a source or a mount point, which "
+    "mount(2) does not take: shorten the line"
+)
+_TOO_MANY_REQUESTS = (
+    f"the files of this host ask for more than {MOST_REQUESTS} mounts: this one and what follows was not "
+    "checked; take out what nobody mounts"
+)
+_TOO_MANY_SETTINGS = (
+    f"more than {MOST_SETTINGS} assignments: this one and what follows was not read; take out what no mount "
+    "needs"
+)
+_TOO_MANY_IN_SECTION = (
+    f"more than {MOST_IN_SECTION} assignments in a section: this one and what follows there was not read; "
+    "take out what no mount needs"
+)
+_TOO_MANY_MAPS = f"more than {MOST_MAPS} maps cannot be read: what follows this one is not named"
+_TOO_MANY_PROBLEMS = f"more than {MOST_PROBLEMS} lines are not understood: mend those above first"
 
 
 @dataclass
@@ -20,20 +62,69 @@ class Collected:
     """What the files ask for, and what in them could not be understood."""
 
     requests: list[Request] = field(default_factory=list)
+    misnamed: list[Misnamed] = field(default_factory=list)
     settings: list[Setting] = field(default_factory=list)
     problems: list[ParseError] = field(default_factory=list)
-    maps: list[AutoMap] = field(default_factory=list)
-    """The automounter's maps whose entries no file has."""
+    maps: dict[UnreadMap, None] = field(default_factory=dict)
+    """The automounter's maps that are not read."""
     unread: list[str] = field(default_factory=list)
     """Files of nfs-utils' configuration that are there and could not be read, each with the reason."""
+    refused: bool = False
+    """There were more requests than are kept."""
+    overset: bool = False
+    """There were more settings than are kept."""
+    of_section: Counter[tuple[str, str]] = field(default_factory=Counter)
 
-    def add(self, items: Iterable[Request | ParseError]) -> None:
-        """Keep requests and errors, each in its place."""
+    @property
+    def full(self) -> bool:
+        """Whether no request is kept any more; what asks for one more is told once."""
+        return self.refused
+
+    def add(self, items: Iterable[Request | Misnamed | ParseError]) -> None:
+        """Keep requests, refused units and errors, each in its place."""
         for item in items:
             if isinstance(item, ParseError):
-                self.problems.append(item)
-            else:
+                self.refuse(item)
+            elif isinstance(item, Misnamed):
+                if len(self.misnamed) < MOST_REQUESTS:
+                    self.misnamed.append(item)
+            elif len(item.options) > MOST_OPTIONS or max(len(item.source), len(item.point)) > MOST_PATH:
+                self.refuse(ParseError(item.file, item.line, _TOO_LONG))
+            elif len(self.requests) < MOST_REQUESTS:
                 self.requests.append(item)
+            elif not self.refused:
+                self.refused = True
+                self.refuse(ParseError(item.file, item.line, _TOO_MANY_REQUESTS))
+
+    def refuse(self, problem: ParseError) -> None:
+        """Keep an error, and of very many say once that there are more."""
+        if len(self.problems) == MOST_PROBLEMS:
+            self.problems.append(ParseError(problem.file, problem.line, _TOO_MANY_PROBLEMS))
+        elif len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(problem)
+
+    def name(self, item: UnreadMap) -> None:
+        """Keep a map that is not read, each once, and of very many say once that there are more."""
+        if item in self.maps or len(self.maps) > MOST_MAPS:
+            return
+        self.maps[item] = None
+        if len(self.maps) > MOST_MAPS:
+            self.refuse(ParseError(item.file, item.line, _TOO_MANY_MAPS))
+
+    def set(self, setting: Setting) -> None:
+        """Keep a setting; that there are too many, in a section or of all, is said once."""
+        named = setting.section in SECTIONS_WITH_NAMES and setting.argument is not None
+        section = (setting.section, setting.argument.lower() if named and setting.argument else "")
+        self.of_section[section] += 1
+        if self.of_section[section] == MOST_IN_SECTION + 1:
+            self.refuse(ParseError(setting.file, setting.line, _TOO_MANY_IN_SECTION))
+        elif self.of_section[section] > MOST_IN_SECTION:
+            return
+        elif len(self.settings) < MOST_SETTINGS:
+            self.settings.append(setting)
+        elif not self.overset:
+            self.overset = True
+            self.refuse(ParseError(setting.file, setting.line, _TOO_MANY_SETTINGS))
 
 
 def below(path: str, points: Iterable[str]) -> bool:
@@ -45,6 +136,8 @@ NFS_CONF = "/etc/nfs.conf"
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 _DEEPEST = 16
 """How deep files may include each other here; mount.nfs knows no bound, and crashes."""
+MOST_INCLUDES = 100
+"""Files that are included, each as often as it is."""
 
 
 @dataclass
@@ -55,6 +148,7 @@ class MountConf:
     mounted: Sequence[str]
     collected: Collected
     file: str = FILE
+    includes: int = 0
 
     def read(self) -> None:
         """Read it as conf_init_file does: the vendor's own files count only where the file is absent."""
@@ -80,9 +174,9 @@ class MountConf:
     def _keep(self, items: Iterable[Setting | ConfInclude | ParseError], chain: tuple[str, ...]) -> None:
         for item in items:
             if isinstance(item, Setting):
-                self.collected.settings.append(item)
+                self.collected.set(item)
             elif isinstance(item, ParseError):
-                self.collected.problems.append(item)
+                self.collected.refuse(item)
             else:
                 self._include(item, chain)
 
@@ -90,7 +184,14 @@ class MountConf:
         path = included(include)
         if path in chain or len(chain) > _DEEPEST:
             message = f"{path} includes itself, which makes mount.nfs crash"
-            self.collected.problems.append(ParseError(include.file, include.line, message))
+            self.collected.refuse(ParseError(include.file, include.line, message))
+            return
+        self.includes += 1
+        if self.includes > MOST_INCLUDES:
+            if self.includes == MOST_INCLUDES + 1:
+                message = f"more than {MOST_INCLUDES} includes: nothing of this and of later files was read; "
+                message += "take out what includes files again and again"
+                self.collected.refuse(ParseError(include.file, include.line, message))
             return
         try:
             text = "" if below(path, self.mounted) else self.root.read(path[1:])
@@ -98,7 +199,7 @@ class MountConf:
             self._note_unread(path, error)
             if not include.optional:
                 message = f"the included file cannot be read: {path}"
-                self.collected.problems.append(ParseError(include.file, include.line, message))
+                self.collected.refuse(ParseError(include.file, include.line, message))
             return
         self._keep(parse_nfsmount(text, path, include.section, include.argument), (*chain, path))
 

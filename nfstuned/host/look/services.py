@@ -56,7 +56,10 @@ def _active(root: Root, name: str) -> bool | None:
 
 WATCHDOG = "aznfswatchdogv4.service"
 """The service for NFSv4.1. `aznfswatchdog.service`, which the vendor's page names, is for Blob storage."""
-STUNNELS = "etc/stunnel/microsoft/aznfs/nfsv4_fileShare"
+STUNNELS = (
+    "etc/stunnel/microsoft/aznfs/nfsv4_fileShare",
+    "etc/stunnel/microsoft/azfiles-nfs/nfsv4_fileShare",
+)
 OVERRIDE = "AZURE_ENDPOINT_OVERRIDE"
 _LOGIN_ENVIRONMENT = "etc/environment"
 _ENVIRONMENTS = ("etc/systemd/system.conf", "proc/cmdline")
@@ -75,7 +78,7 @@ def observe_tls(root: Root, *, image: bool) -> Tls:
     stunnel that lives listens on its port, which is what a mount needs of it.
     """
     watchdog = observe_unit(root, WATCHDOG, image=image)
-    helped = watchdog.installed or bool(root.names(STUNNELS))
+    helped = watchdog.installed or any(root.names(folder) for folder in STUNNELS)
     listening: frozenset[int] | None = None
     if helped and not image:
         # A busy server has a hundred thousand sockets: they are only read where a tunnel may be, and in the

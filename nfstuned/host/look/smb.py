@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from nfstuned.errors import ParseError
+from nfstuned.host.files.local import demand_local
 from nfstuned.host.root import Root
 from nfstuned.model.facts import SmbOps, SmbSession
 from nfstuned.model.kernel import Mount
@@ -11,11 +16,12 @@ from nfstuned.parse.proc.mountinfo import SMB, parse_mountinfo
 FOLDER = "proc/fs/cifs"
 
 
-def observe_others(root: Root) -> tuple[Mount, ...]:
-    """Return the live SMB mounts."""
+def observe_smb_mounts(root: Root) -> tuple[tuple[Mount, ...], tuple[ParseError, ...]]:
+    """Return the live SMB mounts, and what of them could not be understood."""
     name = f"{root.view}/mountinfo"
     rows = parse_mountinfo(root.read_or_empty(name), f"/{name}", SMB)
-    return tuple(row for row in rows if isinstance(row, Mount))
+    mounts = tuple(row for row in rows if isinstance(row, Mount))
+    return mounts, tuple(row for row in rows if isinstance(row, ParseError))
 
 
 def observe_smb(root: Root) -> tuple[SmbSession, ...]:
@@ -40,3 +46,21 @@ def operations_between(before: tuple[SmbOps, ...], after: tuple[SmbOps, ...]) ->
         if (then := earlier.get(now.share)) is not None
     )
     return tuple(growth for growth in growths if growth.metadata >= 0 and growth.data >= 0)
+
+
+def observe_modes(root: Root, paths: Iterable[str], *, image: bool) -> Mapping[str, int]:
+    """Return the permissions of files by their paths; without those of which a server may have to be asked.
+
+    Their text is not read.
+    """
+    found: dict[str, int] = {}
+    for path in paths:
+        if not image:
+            try:
+                demand_local(root, path, root.view)
+            except OSError:
+                continue
+        mode = root.mode(path.lstrip("/"))
+        if mode is not None:
+            found[path] = mode
+    return MappingProxyType(found)

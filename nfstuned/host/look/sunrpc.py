@@ -2,16 +2,23 @@
 
 /sys/fs/nfs has a folder a superblock since Linux 6.5; its link `nfs_client` leads to the RPC client, and that
 client's link `switch` to the connections, which all superblocks of a transport group share.
+
+debugfs has the requests that a client waits for, where the kernel is not locked down.
 """
 
 from __future__ import annotations
 
+import errno
 import posixpath
 import re
+from collections.abc import Iterable, Iterator, Mapping
 
 from nfstuned.host.root import Root
 from nfstuned.model.connections import SwitchSeen, Xprt
+from nfstuned.model.stalls import Request, Requests
 from nfstuned.parse.proc.sunrpc import (
+    parse_endpoint,
+    parse_requests,
     parse_switch_info,
     parse_transport_info,
     parse_transport_name,
@@ -22,6 +29,12 @@ SWITCHES = "sys/kernel/sunrpc/xprt-switches"
 _CLIENTS = "sys/kernel/sunrpc/rpc-clients"
 _CLIENT, _SWITCH = re.compile(r"clnt-[0-9]{1,10}"), re.compile(r"switch-[0-9]{1,10}")
 _FOLDER = "xprt-"
+_REQUESTS = "sys/kernel/debug/sunrpc/rpc_clnt"
+_SUPERBLOCKS = "sys/fs/nfs"
+_CLIENTS_OF = ("nfs_client", "nfsacl_client", "nfs_state_client")
+"""A superblock's own, and that of the lease, which it shares with others of its server (fs/nfs/sysfs.c)."""
+_PAGE = 65536
+"""In bytes, of a single read: the kernel gives a page of them at most, a client's oldest requests first."""
 
 
 def switch_name(root: Root, device: str) -> str | None:
@@ -62,3 +75,46 @@ def _xprt(root: Root, folder: str, name: str) -> Xprt:
         values.get("src_port"),
         values.get("tasks_queuelen"),
     )
+
+
+def observe_requests(root: Root, devices: Iterable[str]) -> Requests | None:
+    """Return the requests that are under way on this machine; None where debugfs does not show them.
+
+    It does not in a kernel that is locked down (Secure Boot), or without rights. No server is asked. Raises
+    ParseError for what is no list of tasks.
+    """
+    try:
+        with root.watched():
+            names = root.listing(_REQUESTS)
+            waiting = tuple(request for name in names for request in _requests(root, name))
+    except OSError:
+        return None
+    return Requests(waiting, _clients(root, devices) if waiting else None)
+
+
+def _requests(root: Root, name: str) -> Iterator[Request]:
+    """Yield a client's requests; a client that is gone has none. Raises OSError, ParseError."""
+    file = f"{_REQUESTS}/{name}/tasks"
+    try:
+        text = root.read_start(file, _PAGE)
+    except OSError as error:
+        if error.errno == errno.ENOENT:
+            return
+        raise
+    if not text:
+        return
+    endpoint = parse_endpoint(root.read_or_empty(f"{_REQUESTS}/{name}/xprt/info"))
+    for request, version in parse_requests(text.decode("ascii", "replace"), int(name, 16), root.shown(file)):
+        yield request._replace(peer=f"v{version} {endpoint}" if endpoint else "")
+
+
+def _clients(root: Root, devices: Iterable[str]) -> Mapping[str, frozenset[int]] | None:
+    """Return the RPC clients of superblocks; None where the kernel does not tell them."""
+    found: dict[str, frozenset[int]] = {}
+    for device in devices:
+        links = (root.link(f"{_SUPERBLOCKS}/{device}/{name}") for name in _CLIENTS_OF)
+        names = (posixpath.basename(link) for link in links if link)
+        found[device] = frozenset(
+            int(name.removeprefix("clnt-")) for name in names if _CLIENT.fullmatch(name)
+        )
+    return found if any(found.values()) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from nfstuned.host.look.identity import observe_identity
 from nfstuned.host.look.image import at_first_boot
 from nfstuned.host.look.nfsmount import observe_nfs_utils
 from nfstuned.host.look.services import observe_tls, observe_unit
@@ -15,7 +16,11 @@ from nfstuned.parse.proc.machine import parse_cpu_list, parse_slabinfo
 
 _FOLDERS = ("etc", "run", "usr/local/lib", "usr/lib", "lib")
 """Where configuration comes from, the strongest first: a file hides those of its name in later ones."""
-_PROGRAMS = ("sbin", "usr/sbin", "usr/bin", "bin")
+_PROGRAMS = (
+    *("sbin", "usr/sbin", "usr/bin", "bin"),
+    # mount(8) of NixOS looks there; an image of it has no /run yet.
+    *("run/wrappers/bin", "run/current-system/sw/bin", "nix/var/nix/profiles/system/sw/bin"),
+)
 _HELPERS = ("mount.nfs", "mount.nfs4", "mount.aznfs", "mount.cifs")
 _PARAMETERS = {
     "nfs": "sys/module/nfs/parameters",
@@ -41,6 +46,7 @@ def observe_system(root: Root, *, image: bool) -> System:
         ),
         helpers=frozenset(helpers),
         daemon=observe_unit(root, "nfstuned.service", image=image),
+        client=observe_identity(root, image=image),
         tls=observe_tls(root, image=image),
         nfs_utils=observe_nfs_utils(root),
     )

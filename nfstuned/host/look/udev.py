@@ -31,9 +31,20 @@ def rule_paths(root: Root) -> list[list[str]]:
     files: dict[str, list[str]] = {}
     for folder in FOLDERS:
         for name in root.names(folder):
-            if name.endswith(".rules") and not name.startswith("."):
+            if is_read(name):
                 files.setdefault(name, []).append(f"{folder}/{name}")
     return [files[name] for name in sorted(files, key=os.fsencode)]
+
+
+def observe_unread(root: Root) -> tuple[UdevFile, ...]:
+    """Return the files in udev's folders that udev does not read, because of their names."""
+    paths = (f"{folder}/{name}" for folder in FOLDERS for name in root.names(folder) if not is_read(name))
+    return tuple(UdevFile("/" + path, text) for path in paths if (text := root.read_or_empty(path)))
+
+
+def is_read(name: str) -> bool:
+    """Whether udev reads a file of this name."""
+    return name.endswith(".rules") and not name.startswith(".")
 
 
 _LIB, _USR_LIB = FOLDERS[-1], FOLDERS[-2]

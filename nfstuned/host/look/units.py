@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from nfstuned.errors import ParseError
 from nfstuned.host.look.nfsmount import Collected
 from nfstuned.host.root import FSTAB, Root
-from nfstuned.model.mounts import Maker, Request
+from nfstuned.model.mounts import Maker, Misnamed, Request
 from nfstuned.model.requests import UnitSetting
 from nfstuned.parse.etc.fstab import parse_fstab
 from nfstuned.parse.etc.units import SUFFIX, drop_in_folders, mount_request, parse_unit, unit_name
@@ -61,7 +61,7 @@ class MountUnits:
         """Add fstab's entries; drop-ins change the units that systemd makes of them."""
         for item in parse_fstab(self._fstab(), self.root.shown(FSTAB)):
             if isinstance(item, ParseError):
-                self.collected.problems.append(item)
+                self.collected.refuse(item)
                 continue
             name = unit_name(item.point)
             changes = self._drop_ins(name)
@@ -71,7 +71,7 @@ class MountUnits:
                     "What": item.source,
                     "Where": item.point,
                     "Options": item.options,
-                    "Type": "auto" if item.guessed else item.fstype,
+                    "Type": item.fstype if item.named is None else item.named,
                 }
                 unit = [
                     UnitSetting("Mount", key, value.replace("%", "%%"), item.file, item.line)
@@ -86,7 +86,7 @@ class MountUnits:
                     for request in requests
                 )
             else:
-                self.collected.requests.append(item)
+                self.collected.add([item])
 
     def _fstab(self) -> str:
         """Return fstab's text; that it is there and cannot be read is a problem that is told."""
@@ -95,16 +95,16 @@ class MountUnits:
         except (FileNotFoundError, NotADirectoryError):
             return ""
         except OSError as error:
-            self.collected.problems.append(
-                ParseError(self.root.shown(FSTAB), 0, error.strerror or str(error))
-            )
+            self.collected.refuse(ParseError(self.root.shown(FSTAB), 0, error.strerror or str(error)))
             return ""
 
-    def _with_maker(self, name: str, item: Request | ParseError) -> Request | ParseError:
+    def _with_maker(
+        self, name: str, item: Request | Misnamed | ParseError
+    ) -> Request | Misnamed | ParseError:
         """Say whether an .automount unit of the same name makes the mount, at its first use."""
         partner = name.removesuffix(SUFFIX) + AUTOMOUNT
         automounted = any(partner in names for names in self.automounts.values())
-        if isinstance(item, ParseError) or not automounted or not self._unmasked(partner):
+        if not isinstance(item, Request) or not automounted or not self._unmasked(partner):
             return item
         return replace(item, maker=Maker.AUTOMOUNT)
 

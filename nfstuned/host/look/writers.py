@@ -14,7 +14,8 @@ from nfstuned.parse.etc.writers import parse_aznfs, parse_ini
 
 _EFS_CONF = "etc/amazon/efs/efs-utils.conf"
 _AZNFS_HELPERS = ("sbin/mount.aznfs", "usr/sbin/mount.aznfs")
-_AZNFS_SCRIPT, _ENVIRONMENT = "opt/microsoft/aznfs/common.sh", "etc/environment"
+_AZNFS_SCRIPTS = ("opt/microsoft/aznfs/common.sh", "opt/microsoft/azfiles-nfs/common.sh")
+_ENVIRONMENT = "etc/environment"
 _TUNED_FOLDERS = ("etc/tuned/profiles", "etc/tuned", "usr/lib/tuned/profiles", "usr/lib/tuned")
 """The first that has a profile counts (tuned/profiles/locator.py)."""
 _TUNED_NAME = re.compile(r"[A-Za-z0-9_.-]+")
@@ -40,7 +41,8 @@ def _aznfs(root: Root) -> Iterator[Setting]:
     """Yield AZNFS's value; releases whose scripts have none write none (Azure/AZNFS-mount, lib/common.sh)."""
     if not any(root.executable(helper) for helper in _AZNFS_HELPERS):
         return
-    built_in = parse_aznfs(root.read_or_empty(_AZNFS_SCRIPT), "/" + _AZNFS_SCRIPT, AZNFS)
+    scripts = (parse_aznfs(root.read_or_empty(script), "/" + script, AZNFS) for script in _AZNFS_SCRIPTS)
+    built_in = next(filter(None, scripts), None)
     if built_in is not None:
         yield parse_aznfs(root.read_or_empty(_ENVIRONMENT), "/" + _ENVIRONMENT, AZNFS) or built_in
 

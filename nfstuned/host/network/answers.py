@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from nfstuned.host.network import azure
+from nfstuned.host.look.systemd import kernel_words, observe_states, with_last_words
 from nfstuned.host.network.ask import Questions
-from nfstuned.host.network.links import observe_links
-from nfstuned.host.network.names import DNS_PORT, resolve
-from nfstuned.host.network.reach import Place, reach
 from nfstuned.host.root import Root
+from nfstuned.model.connections import UnitState
 from nfstuned.model.facts import Answer, Network, Reach
 from nfstuned.parse.etc.resolver import is_address
+
+if TYPE_CHECKING:
+    from nfstuned.host.network.reach import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,19 +24,28 @@ class LiveOutside:
 
     root: Root
     """Where the resolver's files and the devices are."""
-    metadata: str = azure.URL
-    dns_port: int = DNS_PORT
+    metadata: str | None = None
+    """The address of Azure's metadata service; None for its own."""
+    dns_port: int | None = None
+    """None for that of DNS."""
 
     def ask(self, questions: Questions, *, offline: bool) -> tuple[Network, tuple[str, ...]]:
         """Return what was learned, and what could not be; `offline` asks the kernel only."""
+        # A check of an image asks nothing, one without a network asks the kernel: neither loads the others.
+        from nfstuned.host.network.links import observe_links  # noqa: PLC0415
+
         if offline:
             links = observe_links(self.root, _addresses(questions, ()))
             return Network(routes=links.routes, interfaces=links.interfaces), links.unknown
-        answers = resolve(self.root, questions.names, port=self.dns_port)
+        from nfstuned.host.network import azure  # noqa: PLC0415
+        from nfstuned.host.network.names import DNS_PORT, resolve  # noqa: PLC0415
+        from nfstuned.host.network.reach import reach  # noqa: PLC0415
+
+        answers = resolve(self.root, questions.names, port=self.dns_port or DNS_PORT)
         links = observe_links(self.root, _addresses(questions, answers))
         groups = _places(questions, answers)
         reaches = reach(tuple(groups.values()))
-        size, silent = azure.vm_size(self.metadata) if questions.azure else (None, "")
+        size, silent = azure.vm_size(self.metadata or azure.URL) if questions.azure else (None, "")
         unknown = (
             *_unresolved(answers),
             *_untried(groups, reaches),
@@ -46,6 +57,14 @@ class LiveOutside:
     def pause(self, seconds: float) -> None:
         """Let time pass between two looks."""
         time.sleep(seconds)
+
+    def units(self, names: Sequence[str]) -> Mapping[str, UnitState]:
+        """Return what systemd knows of units, with the last words of those that failed."""
+        return with_last_words(observe_states(names)) if self.root.prefix == "/" else {}
+
+    def kernel_words(self) -> str:
+        """Return what the kernel said last of a server's answers, from the journal."""
+        return kernel_words() if self.root.prefix == "/" else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +86,15 @@ class FixedOutside:
     def pause(self, seconds: float) -> None:
         """Let time pass between two looks."""
         time.sleep(seconds)
+
+    def units(self, names: Sequence[str]) -> Mapping[str, UnitState]:
+        """Return nothing: no unit is given."""
+        del names
+        return {}
+
+    def kernel_words(self) -> str:
+        """Return nothing: no journal is given."""
+        return ""
 
 
 def _unresolved(answers: Iterable[Answer]) -> Iterator[str]:

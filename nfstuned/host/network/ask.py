@@ -1,10 +1,12 @@
-"""The seam between a check and the world beyond files: names, ports, routes, Azure, the clock."""
+"""The seam between a check and the world beyond files: names, ports, routes, Azure, systemd, the clock."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from nfstuned.model.connections import UnitState
 from nfstuned.model.facts import Network
 
 
@@ -35,3 +37,9 @@ class Outside(Protocol):
 
     def pause(self, seconds: float) -> None:
         """Let time pass between two looks."""
+
+    def units(self, names: Sequence[str]) -> Mapping[str, UnitState]:
+        """Return what systemd knows of units; nothing where there is none to ask."""
+
+    def kernel_words(self) -> str:
+        """Return what the kernel said last of a server's answers; "" where that cannot be read."""

@@ -11,10 +11,11 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from nfstuned.model.totals import Family, Kind, Point
+from nfstuned.parse.secrets import masked
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 REMEDY = "install python3-prometheus-client, or pip install 'nfstuned[prometheus]'"
-FINDINGS = frozenset({"nfstuned_findings", "nfstuned_findings_timestamp_seconds"})
+FINDINGS = frozenset({"nfstuned_findings", "nfstuned_findings_timestamp_seconds", "nfstuned_mounts_missing"})
 _FINDINGS_MOST = 1 << 16
 """A line for each of a few dozen rules has a tenth of it."""
 _PIECE = 100
@@ -77,7 +78,7 @@ class _FamilyPiece:
         make = core.CounterMetricFamily if family.kind is Kind.COUNTER else core.GaugeMetricFamily
         self._metric = make(family.name, family.help, labels=family.labels)
         for point in points:
-            labels = (label.encode("utf-8", "surrogateescape") for label in point.labels)
+            labels = (masked(label).encode("utf-8", "surrogateescape") for label in point.labels)
             self._metric.add_metric(
                 [label.decode("utf-8", "backslashreplace") for label in labels], point.value
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import errno
 import gzip
 import lzma
@@ -10,16 +11,20 @@ import os
 import re
 import sys
 import zlib
+from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from datetime import datetime, timezone
+from io import BufferedReader
 from typing import BinaryIO, cast
 
 from nfstuned.errors import ParseError
-from nfstuned.host.root import Root
+from nfstuned.host.root import Root, UnusableError
 from nfstuned.host.telemetry.journal import Message
 from nfstuned.host.telemetry.journal_reader import Entry, entries, fields, moment
 from nfstuned.model.samples import Sample
+from nfstuned.parse.proc.mountstats import is_mountstats
 from nfstuned.parse.samples import parse_entry, parse_line
 
 STDIN = "-"
@@ -32,6 +37,7 @@ _OPENERS: Mapping[bytes, Callable[[BinaryIO], object]] = {
     b"\xfd7zXZ\0": lzma.open,
 }
 """What reads a file that begins with these bytes."""
+_START = 8192
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
 Samples = Iterator[Sample | ParseError]
@@ -48,6 +54,7 @@ def from_journal(root: Root, since_s: float | None) -> Samples:
 def from_files(path: str, since_s: float | None) -> Samples:
     """Return the samples of a file and, before them, of those that were put aside from it, oldest first.
 
+    Files overlap where they were copied while they grew: a sample that is in two of them comes once.
     `path.2` and `path.1` are older files, and `path-20260729` of logrotate, also compressed (gzip, bzip2,
     xz); "-" is stdin. Raises OSError, before the first, where a file cannot be read.
     """
@@ -59,7 +66,19 @@ def from_files(path: str, since_s: float | None) -> Samples:
         else:
             # All are opened before the first is read: their names change when the daemon puts a file aside.
             files = [(name, opened.enter_context(open(name, "rb"))) for name in _with_older(path)]
-        return _samples_of_files(files, opened.pop_all(), since_s)
+        for name, file in files:
+            _demand_samples(name, file)
+        return _once(_samples_of_files(files, opened.pop_all(), since_s))
+
+
+def _demand_samples(name: str, file: BinaryIO) -> None:
+    """Raise UnusableError for a saved mountstats; people have both."""
+    if not isinstance(file, BufferedReader):
+        return
+    start = file.peek(_START)[:_START].removeprefix(codecs.BOM_UTF8)
+    if is_mountstats(start):
+        remedy = f"nfstuned top --file {STDIN if file is getattr(sys.stdin, 'buffer', None) else name}"
+        raise UnusableError(errno.EINVAL, f"is a saved mountstats, not samples: {remedy}", name)
 
 
 def _sample_of_entry(entry: Entry) -> Sample | ParseError:
@@ -95,6 +114,32 @@ def _samples_of_files(files: list[tuple[str, BinaryIO]], opened: ExitStack, sinc
                     yield sample
 
 
+class _Times:
+    """The times of the samples of a mount; of those that come in order each takes eight bytes."""
+
+    def __init__(self) -> None:
+        self._in_order = array("d")
+        self._all: set[float] | None = None
+
+    def add(self, time: float) -> bool:
+        """Return whether there was no sample of this time."""
+        if self._all is None:
+            if not self._in_order or time > self._in_order[-1]:
+                self._in_order.append(time)
+                return True
+            self._all = set(self._in_order)
+        new = time not in self._all
+        self._all.add(time)
+        return new
+
+
+def _once(samples: Samples) -> Samples:
+    times: defaultdict[tuple[str, str], _Times] = defaultdict(_Times)
+    for sample in samples:
+        if isinstance(sample, ParseError) or times[sample.device, sample.source].add(sample.time):
+            yield sample
+
+
 def _samples_of_file(name: str, file: BinaryIO) -> Samples:
     try:
         for number, line in enumerate(_lines(file), 1):
@@ -120,6 +165,10 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
         file.seek(0)
         if beginning.startswith(_ZSTD):
             raise ValueError("zstd is not read here: zstd -dc FILE | nfstuned samples --file -")
+        if beginning.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise ValueError(
+                "UTF-16 is not read here: iconv -f UTF-16 -t UTF-8 FILE | nfstuned samples --file -"
+            )
         opener = next((opener for magic, opener in _OPENERS.items() if beginning.startswith(magic)), None)
         if opener is not None:
             reader = cast("BinaryIO", opener(file))

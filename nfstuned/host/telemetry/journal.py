@@ -14,6 +14,9 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import Enum, IntEnum
+from functools import lru_cache
+
+from nfstuned.parse.secrets import Clear, is_clear, masked
 
 try:
     # Not systemd.journal, which has it from here: that loads logging and uuid, and the boot waits for it.
@@ -26,6 +29,8 @@ _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_S
 UNKNOWN = "unknown"
 """What a field holds that a message promises and its sender does not know."""
 
+_MOST_FIELDS = 256
+"""Whose names are kept: there are fewer."""
 _MOUNT = ("device", "mount_point", "source")
 
 
@@ -36,7 +41,6 @@ class Priority(IntEnum):
     WARNING = 4
     NOTICE = 5
     INFO = 6
-    DEBUG = 7
 
 
 class Message(Enum):
@@ -82,6 +86,10 @@ class Message(Enum):
     """Writes of others to a read-ahead are not seen at once: the kernel gives no more watches."""
     SAMPLE = ("ac33837b60f6443f856960df8ada06eb", _MOUNT)
     """What a superblock delivered over an interval."""
+    STALLED = ("e73d8ee692a34640baae1bc80a5685b5", (*_MOUNT, "server", "since", "requests", "operations"))
+    """Requests of a superblock wait for their answers: since when (Unix seconds), and which."""
+    STALL_ENDED = ("4a84db6796e84adaad7dcb0ac1fd9a3f", (*_MOUNT, "server", "since", "stalled_s", "reason"))
+    """A superblock that was stalled waits no more; `reason` is answered, given up or unmounted."""
     SAMPLES_UNWRITTEN = ("7dc1fade2dd640f8ae04b08f85f964c2", ("file", "reason"))
     """Samples cannot be appended to their file; they are in the journal all the same."""
     SAMPLES_WRITTEN = ("af067868f67f42a19fb9421a792f92b2", ("file", "lost"))
@@ -104,7 +112,7 @@ class Message(Enum):
 
 
 class Journal:
-    """Sends messages to the journal, or to stderr where the journal does not listen.
+    """Sends messages to the journal where stderr leads there, else to stderr; there also what cannot be sent.
 
     `write` takes the entry's fields as `NAME=value` in bytes; by default it is chosen once, here.
     """
@@ -114,7 +122,7 @@ class Journal:
         """How many entries of each message were sent, by its name in lower case."""
         self.since = time.time()
         """Since when they are counted: the start of the service, in Unix seconds."""
-        self._write = write or ((sendv or send_by_socket) if connected(os.environ) else _to_stderr)
+        self._write = write or ((sendv or send_by_socket) if stderr_is_journal(os.environ) else _to_stderr)
 
     def send(self, message: Message, text: str, priority: int, **fields: object) -> None:
         """Write an entry; `fields` become NFSTUNED_ fields, without those that are None.
@@ -123,22 +131,52 @@ class Journal:
         the bytes that the kernel gave. Never raises: a full or absent journal must not stop the work.
         """
         self.counts[message.name.lower()] += 1
-        known = {name: value for name, value in fields.items() if value is not None}
-        promised = dict.fromkeys(message.fields, UNKNOWN)
-        entry: dict[str, object] = {
-            "MESSAGE": text,
-            "MESSAGE_ID": message.id,
-            "PRIORITY": int(priority),
-            "SYSLOG_IDENTIFIER": "nfstuned",
-        }
-        entry |= {f"NFSTUNED_{name.upper()}": value for name, value in (promised | known).items()}
+        entry = [
+            f"MESSAGE={text}",
+            f"MESSAGE_ID={message.id}",
+            f"PRIORITY={int(priority)}",
+            "SYSLOG_IDENTIFIER=nfstuned",
+        ]
+        entry += [f"{_field(name)}={UNKNOWN}" for name in message.fields if fields.get(name) is None]
         try:
-            self._write(*(os.fsencode(f"{name}={value}") for name, value in entry.items()))
-        except OSError as error:
-            _to_stderr(os.fsencode(f"MESSAGE={text} (not in the journal: {error})"))
+            clear: list[str] = []
+            for name, value in fields.items():
+                if value is not None:
+                    (clear if isinstance(value, Clear) else entry).append(f"{_field(name)}={value}")
+            # Nearly no entry has anything that looks like a secret: that is told of all its fields at once.
+            if not is_clear("\n".join(entry)):
+                entry = list(map(_masked, entry))
+            self._write(*_encoded(entry + clear))
+        except (OSError, ValueError) as error:
+            _to_stderr(*_encoded([f"MESSAGE={masked(text)} (not in the journal: {error})"]))
 
 
-def connected(environ: Mapping[str, str]) -> bool:
+@lru_cache(_MOST_FIELDS)
+def _field(name: str) -> str:
+    return f"NFSTUNED_{name.upper()}"
+
+
+def _masked(line: str) -> str:
+    name, is_, value = line.partition("=")
+    return f"{name}{is_}{masked(value)}"
+
+
+def _encoded(texts: list[str]) -> list[bytes]:
+    """Return texts in UTF-8, with the bytes that the kernel gave, whatever the locale is; never raises."""
+    try:
+        return [text.encode() for text in texts]  # nearly always, and in half the time
+    except UnicodeEncodeError:
+        return [_escaped(text) for text in texts]
+
+
+def _escaped(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # half of a character, which JSON can hold
+        return text.encode("utf-8", "backslashreplace")
+
+
+def stderr_is_journal(environ: Mapping[str, str]) -> bool:
     """Return whether stderr is the journal's: JOURNAL_STREAM of systemd.exec(5) names its device and inode.
 
     On a terminal it is not, and a person who runs the daemon there wants to read its messages.
@@ -151,7 +189,7 @@ def connected(environ: Mapping[str, str]) -> bool:
 
 
 def send_by_socket(*entry: bytes) -> None:
-    """Do the same as the library's `sendv` without it. Raises OSError.
+    """Send an entry over journald's own socket, where the library is not there. Raises OSError.
 
     A datagram, or a sealed memfd for what is too large: https://systemd.io/JOURNAL_NATIVE_PROTOCOL/
     """
@@ -182,9 +220,13 @@ def _native(field: bytes) -> bytes:
 def _to_stderr(*entry: bytes) -> None:
     r"""Print the text behind its `<N>`, which a service manager takes for the priority (sd-daemon(3)).
 
-    A line break would begin a message of its own, so it is written as `\n`.
+    A line break would begin a message of its own, so it is written as `\n`; so is all that a terminal obeys.
     """
     fields = dict(field.split(b"=", 1) for field in entry)
-    text = fields[b"MESSAGE"].replace(b"\n", b"\\n")
+    text = fields[b"MESSAGE"].decode("utf-8", "backslashreplace")
+    if not text.isprintable():
+        text = "".join(
+            char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+        )
     with suppress(OSError):
-        os.write(2, b"<%s>%s\n" % (fields.get(b"PRIORITY", b"4"), text))
+        os.write(2, b"<%s>%s\n" % (fields.get(b"PRIORITY", b"4"), text.encode()))

@@ -14,7 +14,9 @@ import stat
 from collections.abc import Sequence
 from contextlib import closing, suppress
 
+from nfstuned.host.files.destination import destination
 from nfstuned.host.files.local import demand_local
+from nfstuned.host.files.whole import rename
 from nfstuned.host.root import Root
 from nfstuned.model.samples import Appended, Target
 
@@ -32,7 +34,7 @@ def append(root: Root, target: Target, lines: Sequence[bytes]) -> Appended:
     try:
         demand_local(root, target.path)
         path = root.path(target.path.lstrip("/"))
-        with closing(_Tail(path)) as tail:
+        with destination(path) as place, closing(_Tail(*place)) as tail:
             for line in lines:
                 if tail.size and 0 < target.most_bytes < tail.size + len(line):
                     tail.put_aside(target.keep)
@@ -44,10 +46,11 @@ def append(root: Root, target: Target, lines: Sequence[bytes]) -> Appended:
 
 
 class _Tail:
-    """The end of an open file. Raises OSError where there can be none."""
+    """The end of an open file in a folder. Raises OSError where there can be none."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, folder: int, name: str) -> None:
+        self._folder = folder
+        self._name = name
         self._fd = -1
         self._break = b""
         """What the last line of the file lacks, where a crash cut it short."""
@@ -76,26 +79,29 @@ class _Tail:
         mode = stat.S_IMODE(os.fstat(self._fd).st_mode)
         self.close()
         for number in range(keep, 0, -1):
-            older = self._path if number == 1 else f"{self._path}.{number - 1}"
+            older = self._name if number == 1 else f"{self._name}.{number - 1}"
             with suppress(FileNotFoundError):
-                os.rename(older, f"{self._path}.{number}")
+                rename(self._folder, older, f"{self._name}.{number}")
         with suppress(FileNotFoundError):
             if keep == 0:
-                os.unlink(self._path)
+                os.unlink(self._name, dir_fd=self._folder)
         # More were kept before the configuration was changed.
         with suppress(FileNotFoundError):
             for number in range(keep + 1, 1000):
-                os.unlink(f"{self._path}.{number}")
+                os.unlink(f"{self._name}.{number}", dir_fd=self._folder)
         self._open(mode)
         with suppress(OSError):
             os.fchmod(self._fd, mode)  # the umask may have taken some of it away
 
     def _open(self, mode: int) -> None:
-        self._fd = os.open(self._path, _FLAGS, mode)
+        self._fd = os.open(self._name, _FLAGS, mode, dir_fd=self._folder)
         try:
             status = os.fstat(self._fd)
             if not stat.S_ISREG(status.st_mode):
                 raise OSError(errno.EINVAL, "it is not a regular file")  # noqa: TRY301 - what is opened is closed
+            if status.st_nlink > 1:
+                # In a folder of another user it may be anybody's file.
+                raise OSError(errno.EMLINK, "it has another name as well (a hard link)")  # noqa: TRY301 - as above
             self.size = status.st_size
             last = os.pread(self._fd, 1, self.size - 1) if self.size else b""
         except OSError:

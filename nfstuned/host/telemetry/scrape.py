@@ -62,6 +62,8 @@ def answer(request: bytes, body: Callable[[], bytes | None]) -> Answer:
 
 
 MOST_CONNECTIONS = 16
+"""A further connection takes the place of the connection that has been quiet for longest: whoever holds many
+without a word holds up nobody, and each has MOST_CONNECTIONS / BURST * PAUSE_S seconds at least."""
 TIMEOUT_S = 10.0
 """For all of a connection: as long as Prometheus waits for a scrape where it is not told otherwise."""
 REQUEST_MOST = 8192
@@ -79,9 +81,11 @@ _AT_ONCE = 8
 class _Connection:
     """A scraper: first its request, then the answer, then whatever it still sends until it hangs up."""
 
-    def __init__(self, sock: socket.socket, deadline: float) -> None:
+    def __init__(self, sock: socket.socket, now: float) -> None:
         self.sock = sock
-        self.deadline = deadline
+        self.deadline = now + TIMEOUT_S
+        self.moved = now
+        """When it began, or last took a part of its answer: a request that drips in is no sign of life."""
         self.request = b""
         self.head = memoryview(b"")
         self.body = memoryview(b"")
@@ -127,7 +131,7 @@ class ScrapeServer:
     def deadline(self) -> float:
         """When `serve` is due though nothing is readable; infinity where nothing is."""
         due = [connection.deadline for connection in self._connections.values()]
-        if not self._armed and len(self._connections) < MOST_CONNECTIONS:
+        if not self._armed:
             due.append(self._pause_ends)
         return min(due, default=float("inf"))
 
@@ -154,7 +158,7 @@ class ScrapeServer:
                 os.unlink(self._path)
 
     def _accept(self, now: float) -> None:
-        while self._taken < BURST and len(self._connections) < MOST_CONNECTIONS:
+        while self._taken < BURST:
             try:
                 sock, _ = self._listener.accept()
             except BlockingIOError:
@@ -163,13 +167,15 @@ class ScrapeServer:
                 break
             sock.setblocking(False)
             self._taken += 1
-            self._connections[sock.fileno()] = _Connection(sock, now + TIMEOUT_S)
+            if len(self._connections) >= MOST_CONNECTIONS:
+                self._drop(min(self._connections.values(), key=lambda connection: connection.moved))
+            self._connections[sock.fileno()] = _Connection(sock, now)
             self._poll.register(sock, select.EPOLLIN)
         self._disarm(now)
 
     def _arm(self, now: float) -> None:
-        """Listen again once the pause is over and there is room."""
-        if self._armed or now < self._pause_ends or len(self._connections) >= MOST_CONNECTIONS:
+        """Listen again once the pause is over."""
+        if self._armed or now < self._pause_ends:
             return
         self._armed = True
         self._taken = 0
@@ -211,6 +217,7 @@ class ScrapeServer:
             connection.head = connection.head[connection.sock.send(connection.head) :]
         else:
             connection.body = connection.body[connection.sock.send(connection.body[:PIECE]) :]
+        connection.moved = now
         if not connection.head and not connection.body:
             # What the other side still sends must be read, or the kernel would take back the answer.
             connection.answered = True

@@ -12,7 +12,7 @@ import signal
 import traceback
 from collections.abc import Callable
 
-from nfstuned.host.files.whole import refresh
+from nfstuned.host.files.destination import refresh
 
 _STDERR, _FIRST_FD = 2, 3
 _MOST_FDS = 4096

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from functools import cached_property
 
 from nfstuned.errors import ConfigError
+from nfstuned.parse.secrets import MASK, holds_secret, masked
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -26,6 +27,14 @@ _HEADER = rf"\s*(\[\[?)\s*({_KEYS})\s*\]"
 _PAIR = rf"\s*({_KEYS})\s*="
 _AT = r"(?s)(?P<what>.*) \(at (?:line (?P<line>\d+), column \d+|end of document)\)"
 _LONGEST = 80
+MOST_CHARACTERS = 262_144
+"""Of a file: thousands of [[policy]] entries."""
+MOST_PARTS = 16
+"""Names in a key with dots: what tomllib does with them takes the square of their number."""
+_DOTTED = rf"(?<![A-Za-z0-9_\-\"'])(?:{_KEY}[ \t]*\.[ \t]*){{{MOST_PARTS}}}"
+_DEEPEST = 32
+"""The configuration has six levels; who reads or prints a value goes through them by recursion."""
+_TOO_NESTED = f"nested too deep: more than {_DEEPEST} tables and lists in each other"
 
 
 @dataclass(frozen=True)
@@ -60,21 +69,44 @@ class Document:
         """Return the line that says what is wrong: file, line, key, value and what is allowed."""
         above = (self.lines.get(path[:end]) for end in range(len(path), 0, -1))
         line = next((f"{number}:" for number in above if number), "")
-        return f"{self.file}:{line} {key(path)}: {shown(value)}: {allowed}"
+        secret = holds_secret(json.dumps({key(path): value}, default=str))
+        return f"{self.file}:{line} {key(path)}: {MASK if secret else shown(value)}: {allowed}"
 
 
 def parse_toml(file: str, text: str) -> Document:
     """Return the document; raises ConfigError with the place where the text stops being TOML."""
+    if len(text) > MOST_CHARACTERS:
+        number = text.count("\n", 0, MOST_CHARACTERS) + 1
+        raise ConfigError((f"{file}:{number}: more than {MOST_CHARACTERS} characters: shorten the file",))
+    if dotted := re.search(_DOTTED, text):
+        number = text.count("\n", 0, dotted.start()) + 1
+        message = (
+            f"more than {MOST_PARTS} names with dots between them: no key of nfstuned.toml(5) is so long"
+        )
+        raise ConfigError((f"{file}:{number}: {message}",))
     try:
         values = tomllib.loads(text)
+    except RecursionError:
+        raise ConfigError((f"{file}: {_TOO_NESTED}",)) from None
     except ValueError as error:
         match = re.fullmatch(_AT, str(error))
-        what = match["what"] if match else str(error)
+        # Python reads no number that is longer than thousands of digits, and does not say where it was.
+        what = match["what"] if match else "a number has too many digits"
         rows = text.split("\n")
         number = int(match["line"]) if match and match["line"] else len(rows)
         row = rows[number - 1].strip()
-        raise ConfigError((f"{file}:{number}: {shown(row)}: not TOML: {what}",)) from None
+        raise ConfigError((f"{file}:{number}: {shown(masked(row))}: not TOML: {what}",)) from None
+    if _deeper(values, _DEEPEST):
+        raise ConfigError((f"{file}: {_TOO_NESTED}",))
     return Document(file, values, text)
+
+
+def _deeper(value: object, levels: int) -> bool:
+    """Return whether tables and lists lie in each other on more levels than these."""
+    if not isinstance(value, (dict, list)):
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_deeper(part, levels - 1) for part in inner)
 
 
 def key(path: Path) -> str:

@@ -1,15 +1,16 @@
 """The automounter's maps in files: auto.master(5), autofs(5); the grammar is what autofs 5.1.9 does.
 
 read_one of modules/lookup_file.c cuts a map into its entries; expandsunent, parse_mount, parse_mapent and
-sun_mount of modules/parse_sun.c take an entry apart. Maps that are programs, or that a server keeps, are only
-named.
+sun_mount of modules/parse_sun.c take an entry apart; lib/master_tok.l takes a line of a master map apart, and
+read_config of lib/defaults.c autofs.conf. Maps that are programs, or that a server keeps, are only named.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Maker, Request
@@ -18,14 +19,22 @@ from nfstuned.parse.etc.fstab import SMB, TYPES
 from nfstuned.parse.fields import quoted
 from nfstuned.parse.options import parse_options
 
-MASTER = "/etc/auto.master"
+MASTER = "auto.master"
+AUTOFS = "autofs"
+_HOSTS = "hosts"
 DIRECT = "/-"
 _BLANK = (" ", "\t")
 _KEY = r'(?:\\.|"[^"\n]*"|[^\s"\\])+'
-_MAP = (
-    r"(?:(?P<kind>file|program|exec|sss|yp|nis|nisplus|ldaps?|hesiod|userdir|multi|dir)"
-    r"(?:,(?P<format>sun|hesiod|amd))?:[ \t]*)?(?P<name>(?:\\.|[^\s\\])+)"
+_MULTI = r"multi(?:,(?:sun|hesiod))?(?::[ \t]*|[ \t]+)"
+_MULTI_SEPARATOR = r"(?:^|[ \t])--[ \t]+"
+_TYPE = (
+    r"(?P<kind>file|program|exec|sss|yp|nis|nisplus|ldaps?|hesiod|userdir|hosts|dir)"
+    r"(?:,(?P<format>sun|hesiod|amd))?"
 )
+_KIND = rf"{_TYPE} *: *"
+_MAP = rf"(?:{_TYPE}(?::[ \t]*|[ \t]+))?(?P<name>(?:\\.|[^\s\\])+)"
+_LDAP = r"(?i)//|(?:[^/\s]*:)?(?:cn|nismapname|automountmapname|ou|dc|o|c|l)="
+"""The name of a map that is asked of LDAP, without a word that says so."""
 _DEFINITION = r"-D[ \t]*([A-Za-z_][\w.-]*)=([\w.-]+)"
 _WITH_NUMBER = r"(?:-t|-n|--timeout|--negative-timeout|--mode)(?:[ \t]*=[ \t]*|[ \t]+|(?=[0-9]))[0-9]+"
 _DAEMONS = r"--\S*|-[gvdrws](?!\S)"
@@ -33,7 +42,7 @@ _PSEUDO = {"browse", "nobrowse", "nobind", "symlink", "strictexpire", "shared", 
 """What automount keeps for itself; it does not reach mount(8)."""
 
 
-def parse_master(text: str, file: str = MASTER) -> tuple[AutoMap | MapInclude | ParseError, ...]:
+def parse_master(text: str, file: str) -> tuple[AutoMap | MapInclude | ParseError, ...]:
     """Return the maps and the included masters in their order; the first for a mount point counts."""
     return tuple(_master_item(item) if isinstance(item, MapEntry) else item for item in _items(text, file))
 
@@ -60,7 +69,8 @@ def _items(text: str, file: str) -> Iterator[MapEntry | MapInclude | ParseError]
         swallowing = bool(content)
         if not content or content.startswith("#"):
             continue
-        item = _item(content, file, number)
+        # automount(8) takes a carriage return at a line's end for a part of it.
+        item = _item(content, "\r" if line.endswith("\r") else "", file, number)
         if isinstance(item, MapEntry):
             previous = item
         else:
@@ -71,39 +81,57 @@ def _items(text: str, file: str) -> Iterator[MapEntry | MapInclude | ParseError]
 
 def _joined_lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield each line and its number; a backslash at its end joins it with the next, and both ends vanish."""
-    start, held = 1, ""
+    start = 1
+    held: list[str] = []
     for number, line in enumerate(text.split("\n"), 1):
-        whole = held + line
-        if (len(whole) - len(whole.rstrip("\\"))) % 2:
-            held = whole[:-1]
+        if (len(line) - len(line.rstrip("\\"))) % 2:
+            held.append(line[:-1])
             continue
-        yield start, whole
-        start, held = number + 1, ""
-    yield start, held
+        yield start, "".join([*held, line])
+        start, held = number + 1, []
+    yield start, "".join(held)
 
 
-def _item(content: str, file: str, number: int) -> MapEntry | MapInclude | ParseError:
+def _item(content: str, end: str, file: str, number: int) -> MapEntry | MapInclude | ParseError:
     key = re.match(_KEY, content)
     if key is None or content[key.end() :][:1].strip():
         return ParseError(file, number, f"a quote that does not close: {quoted(content)}")
     rest = content[key.end() :].strip()
     if content.startswith("+"):
-        kind, separator, name = key[0][1:].partition(":")
-        return MapInclude(kind, name, file, number) if separator else MapInclude("", kind, file, number)
+        return map_named(key[0][1:], file, number)
     if not rest:
         return ParseError(file, number, f"nothing follows the key {quoted(key[0])}")
-    return MapEntry(unquote(key[0]), rest, file, number)
+    return MapEntry(unquote(key[0]), rest + end, file, number)
 
 
 def _master_item(entry: MapEntry) -> AutoMap | ParseError:
+    multi = re.match(_MULTI, entry.text)
+    if multi is None:
+        return _master_map(entry, entry.text)
+    parts: list[AutoMap] = []
+    for text in re.split(_MULTI_SEPARATOR, entry.text[multi.end() :]):
+        part = _master_map(entry, text)
+        if isinstance(part, ParseError):
+            return part
+        parts.append(part)
     point = entry.key.rstrip("/") or "/"
-    match = re.match(_MAP, entry.text)
+    return AutoMap(point, "multi", "", "", "", entry.file, entry.line, parts=tuple(parts))
+
+
+def _master_map(entry: MapEntry, text: str) -> AutoMap | ParseError:
+    """Return the map that a line of a master map, or a part of it, names."""
+    point = entry.key.rstrip("/") or "/"
+    match = re.match(_MAP, text)
     if match is None or not point.startswith("/"):
         return ParseError(entry.file, entry.line, f"no mount point and map: {quoted(entry.key)}")
     kind, name = match["kind"] or "", match["name"]
+    options = text[match.end() :]
     if name in ("-hosts", "-null"):
         kind = name[1:]
-    options = entry.text[match.end() :]
+    elif options == "\r":
+        return _with_end(name + options, entry.file, entry.line)
+    elif not kind and re.match(_LDAP, name):
+        kind = "ldap"
     variables = dict(re.findall(_DEFINITION, options))
     for pattern in (_DEFINITION, _WITH_NUMBER, _DAEMONS):
         options = re.sub(pattern, " ", options)
@@ -120,7 +148,44 @@ def unquote(text: str) -> str:
     )
 
 
+CONF = "autofs.conf"
+OLD_CONFS = ("/etc/conf.d/autofs", "/etc/sysconfig/autofs", "/etc/default/autofs")
+"""Where the settings were before autofs 5.1, one of them by distribution; they still count more."""
+_MASTER_SETTING = "master_map_name"
+
+
+def parse_master_name(text: str, file: str) -> MapInclude | ParseError | None:
+    """Return the master map that autofs.conf, or a file before it, names; the last line that does counts."""
+    named: MapInclude | ParseError | None = None
+    section = "autofs"
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.startswith("["):
+            section = line.lstrip("[ \t").partition("]")[0].strip(" \t").lower()
+        name, separator, rest = line.partition("=")
+        value = rest.lstrip('" \t').partition("#")[0].rstrip('" \t')
+        if section == "autofs" and separator and value and name.rstrip(" \t").lower() == _MASTER_SETTING:
+            named = _with_end(value, file, number) if value.endswith("\r") else map_named(value, file, number)
+    return named
+
+
+def _with_end(name: str, file: str, line: int) -> ParseError:
+    message = "the line ends with a carriage return, which automount(8) takes for a part of the map's name"
+    return ParseError(file, line, f"{message}: {quoted(name)}")
+
+
+def map_named(text: str, file: str, line: int) -> MapInclude:
+    """Return the map that a name stands for: a path, `kind:name`, or what nsswitch.conf(5) looks up."""
+    match = re.match(_KIND, text)
+    if match is not None:
+        return MapInclude(match["kind"], text[match.end() :], file, line)
+    return MapInclude("ldap" if re.match(_LDAP, text) else "", text, file, line)
+
+
 WILDCARD = "*"
+MOST_CHARACTERS = 16_384
+"""Of an entry (MAPENT_MAX_LEN in include/automount.h), here with all that is put into it."""
+MOST_REPLICAS = 32
+"""Servers of a location: each is a mount that may be made, with the whole path."""
 _KEY_MARK = "&"
 _PIECE = r'(?s)(?P<plain>\\.|"[^"]*"?)|(?P<key>&)|\$(?P<brace>\{[^}]*\}?|\w+)|(?P<colon>:)|(?P<space>\s)'
 _WORD = r'(?s)(?:\\.|"[^"]*"?|[^\s"\\]|\\)+'
@@ -149,29 +214,33 @@ class _Part:
                 return location
         return None
 
-    def sources(self, options: str) -> Iterator[tuple[str, str, str]]:
-        """Yield the sources of network mounts, the options that reach mount(8), and the type."""
+    def kept(self, options: str) -> tuple[str, str]:
+        """Return the type, and the options that reach mount(8) or the map that is mounted."""
         pairs = parse_options(options)
-        fstype = pairs.get("fstype") or "nfs"
-        if fstype not in TYPES:
-            return
         written = (name if value is None else f"{name}={value}" for name, value in pairs.pairs)
         words = ",".join(written).split(",")
-        mount_options = ",".join(word for word in words if not re.match(_OWN, word))
+        kept = ",".join(word for word in words if not re.match(_OWN, word))
+        return pairs.get("fstype") or "nfs", kept
+
+    def sources(self, fstype: str) -> Iterator[str]:
+        """Yield the sources of network mounts."""
+        if fstype not in TYPES:
+            return
         for location in self.locations:
             hosts, _, path = unquote(location).partition(":/")
             if not hosts and path.startswith("/") and fstype in SMB:
-                yield f"/{path}", mount_options, fstype
+                yield f"/{path}"
             for host in hosts.split(",") if hosts else ():
-                yield f"{re.sub(_WEIGHT, '', host)}:/{path}", mount_options, fstype
+                yield f"{re.sub(_WEIGHT, '', host)}:/{path}"
 
 
 def mount_requests(
     entry: MapEntry, auto: AutoMap, variables: Mapping[str, str]
-) -> tuple[Request | ParseError, ...]:
+) -> tuple[Request | AutoMap | ParseError, ...]:
     """Return the network mounts of an entry, a request for each server that may serve it.
 
-    `variables` are the host's, such as `$HOST`; a variable that is not known stays as it is written.
+    Of `-fstype=autofs` it is the map that is mounted there. `variables` are the host's, such as `$HOST`; a
+    variable that is not known stays as it is written.
     """
     direct = auto.point == DIRECT
     if direct != entry.key.startswith("/"):
@@ -179,21 +248,56 @@ def mount_requests(
         return (ParseError(entry.file, entry.line, f"not a key of {kind} map: {quoted(entry.key)}"),)
     wildcard = not direct and entry.key == WILDCARD
     key = _KEY_MARK if wildcard else re.sub(r"(\s)", r"\\\1", entry.key)
-    words = re.findall(_WORD, _expand(entry.text, key, {**variables, **auto.variables}))
+    values = {**variables, **auto.variables}
+    if _longest(entry.text, key, values) > MOST_CHARACTERS:
+        message = (
+            f"the entry of {quoted(entry.key)} may come to more than {MOST_CHARACTERS} characters, which "
+        )
+        return (ParseError(entry.file, entry.line, message + "automount(8) does not read: shorten it"),)
+    words = re.findall(_WORD, _expand(entry.text, key, values))
     base = entry.key if direct else f"{auto.point}/{entry.key}"
-    requests: list[Request | ParseError] = []
-    for part in _parts(words):
+    requests: list[Request | AutoMap | ParseError] = []
+    for part in _parts(list(takewhile(lambda word: not word.startswith("#"), words))):
+        fstype, options = part.kept(",".join(option for option in (auto.options, *part.options) if option))
+        point = (base + part.offset).rstrip("/")
+        if fstype == AUTOFS:
+            requests += _mounted_map(part, point, options, replace(auto, file=entry.file, line=entry.line))
+            continue
         bad = part.without_server
         if bad is not None or not part.locations:
-            what = "no location" if bad is None else f"a location without a server: {quoted(bad)}"
+            what = "no location" if bad is None else f"a location without a server: {quoted(bad, entry.text)}"
             return (ParseError(entry.file, entry.line, f"{what}, in the entry of {quoted(entry.key)}"),)
-        point = (base + part.offset).rstrip("/")
-        options = ",".join(option for option in (auto.options, *part.options) if option)
+        if any(location.count(",") >= MOST_REPLICAS for location in part.locations):
+            message = (
+                f"more than {MOST_REPLICAS} servers for a location of {quoted(entry.key)}: take some out"
+            )
+            return (ParseError(entry.file, entry.line, message),)
         requests += [
-            Request(source, point, mount_options, entry.file, entry.line, wildcard, fstype, Maker.AUTOFS)
-            for source, mount_options, fstype in part.sources(options)
+            Request(source, point, options, entry.file, entry.line, wildcard, fstype, Maker.AUTOFS)
+            for source in part.sources(fstype)
         ]
     return tuple(requests)
+
+
+def _mounted_map(part: _Part, point: str, options: str, parent: AutoMap) -> Iterator[AutoMap]:
+    """Yield the map that is mounted at a key (mount_autofs.c): its first location is the name.
+
+    The variables of the map that has the entry are also its own.
+    """
+    words = options.split(",")
+    if _HOSTS not in words and part.locations:
+        text = unquote(part.locations[0]).removeprefix(":")
+        match = re.match(_KIND, text)
+        kind, form, name = (
+            ("", "", text) if match is None else (match["kind"], match["format"] or "", text[match.end() :])
+        )
+        yield replace(parent, point=point, kind=kind, format=form, name=name, options=options)
+
+
+def _longest(text: str, key: str, variables: Mapping[str, str]) -> int:
+    """Return how many characters an entry has at most, with its key and its variables put in."""
+    value = max(map(len, variables.values()), default=0)
+    return len(text) + text.count(_KEY_MARK) * len(key) + text.count("$") * value
 
 
 def _expand(text: str, key: str, variables: Mapping[str, str]) -> str:
@@ -209,7 +313,7 @@ def _expand(text: str, key: str, variables: Mapping[str, str]) -> str:
         if match["space"]:
             in_path = False
         if match["colon"]:
-            slash, in_path = in_path, in_path or text[match.end() :].startswith("/")
+            slash, in_path = in_path, in_path or text.startswith("/", match.end())
             return "/" if slash else ":"
         return match[0]
 

@@ -9,8 +9,8 @@ import re
 from collections import Counter
 
 from nfstuned.errors import ParseError
-from nfstuned.model.mounts import FSTAB, Request
-from nfstuned.parse.fields import quoted, unescape
+from nfstuned.model.mounts import FSTAB, UTAB, Request
+from nfstuned.parse.fields import quoted, unmangle
 from nfstuned.parse.options import parse_options
 
 SMB = ("cifs", "smb3")
@@ -18,6 +18,8 @@ TYPES = frozenset({"nfs", "nfs4", "aznfs", *SMB})
 """NFS, NFS through the helper of Azure Files, and SMB."""
 _LEAST, _NUMBERS = 3, 4
 """How many fields an entry has at least, and where its numbers begin."""
+_OPTIONS = re.compile(r"(?:.*,)?(?:defaults|r[ow]|_netdev|nofail|noauto|hard|soft|[a-z0-9_.-]+=.*)(?:,.*)?")
+"""What nobody takes for a type: these stand behind it."""
 _NAMES = ("source", "mount point", "type", "options", "dump frequency", "fsck pass")
 
 
@@ -37,10 +39,18 @@ def parse_fstab(text: str, file: str = FSTAB) -> tuple[Request | ParseError, ...
         if problem:
             entries.append(ParseError(file, position, problem))
             continue
-        source, point, named, options = (unescape(token) for token in (*fields[:_NUMBERS], "")[:_NUMBERS])
+        source, point, named, options = (unmangle(token) for token in (*fields[:_NUMBERS], "")[:_NUMBERS])
         fstype = mounted_type(named, source)
         entries.append(
-            Request(source, point, options, file, position, fstype=fstype, guessed=named != fstype)
+            Request(
+                source,
+                point,
+                options,
+                file,
+                position,
+                fstype=fstype,
+                named=named if named != fstype else None,
+            )
         )
     return tuple(entries)
 
@@ -48,17 +58,21 @@ def parse_fstab(text: str, file: str = FSTAB) -> tuple[Request | ParseError, ...
 def _is_of_another_type(fields: list[str]) -> bool:
     if len(fields) < _LEAST or "\0" in "".join(fields):
         return False
-    return mounted_type(unescape(fields[2]), unescape(fields[0])) not in TYPES
+    source, named = unmangle(fields[0]), unmangle(fields[2])
+    if _OPTIONS.fullmatch(named) and mounted_type("", source):
+        return False
+    return mounted_type(named, source) not in TYPES
 
 
 def mounted_type(named: str, source: str) -> str:
     """Return the type that mount(8) mounts: without a type, or with `auto`, it looks at the source.
 
     So does mnt_context_guess_srcpath_fstype of libmount, where no such file exists: any colon means NFS, also
-    that of a device which is not there now. What may be a device has the type "" here.
+    that of a device which is not there now. What may be a device has the type "" here. Of a list it tries one
+    type after the other (mnt_context_do_mount): the first that is NFS' or SMB's counts.
     """
     if named not in {"", "auto"}:
-        return named
+        return next((name for name in named.split(",") if name in TYPES), named)
     if source.startswith("//"):
         return "" if ":" in source else "cifs"
     return "nfs" if ":/" in source and "://" not in source and not source.startswith("/") else ""
@@ -69,28 +83,29 @@ def _problem(fields: list[str]) -> str:
         return "a byte that is 0, which mount(8) takes for the line's end"
     if len(fields) < _LEAST:
         return f"no {_NAMES[len(fields)]} after {quoted(fields[-1])}"
+    if _OPTIONS.fullmatch(unmangle(fields[2])):
+        return f"options in the place of the type: {quoted(fields[2])}"
     for name, token in zip(_NAMES[_NUMBERS:], fields[_NUMBERS:], strict=False):
         if not re.fullmatch(r"[+-]?[0-9]+", token):
-            return f"{name} is not a number: {quoted(token)}"
+            return f"{name} is not a number: {quoted(token, ' '.join(fields[:_NUMBERS]))}"
     return ""
 
 
-FILE = "/run/mount/utab"
 _NFS = ("addr", "vers")
 """mount.nfs always records the address that it resolved, and mostly the version that it negotiated."""
 
 
-def parse_utab(text: str, file: str = FILE) -> tuple[Request | ParseError, ...]:
+def parse_utab(text: str, file: str = UTAB) -> tuple[Request | ParseError, ...]:
     """Return the NFS mounts' requests in the file's order, with the options that mount.nfs settled on."""
     requests: list[Request | ParseError] = []
     for position, line in enumerate(text.split("\n"), 1):
         values = dict(field.partition("=")[::2] for field in line.split(" "))
-        options = unescape(values.get("ATTRS", ""))
+        options = unmangle(values.get("ATTRS", ""))
         if not any(name in parse_options(options) for name in _NFS):
             continue
         source, point = values.get("SRC"), values.get("TARGET")
         if source and point:
-            requests.append(Request(unescape(source), unescape(point), options, file, position))
+            requests.append(Request(unmangle(source), unmangle(point), options, file, position))
         else:
             message = f"neither SRC nor TARGET may be missing: {quoted(line)}"
             requests.append(ParseError(file, position, message))

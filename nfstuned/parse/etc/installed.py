@@ -38,6 +38,8 @@ def parse_installed(text: str, file: str) -> Installed:
         digests = {str(path): _checked_digests(values) for path, values in document["files"].items()}
         folders = tuple(str(folder) for folder in document["folders"])
         before = {str(path): _checked_text(value) for path, value in document.get("before", {}).items()}
+    except RecursionError:
+        raise ParseError(file, 0, "is damaged (nested too deep): remove it, and the files") from None
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ParseError(
             file, 0, f"is damaged ({type(error).__name__}: {error}): remove it, and the files"

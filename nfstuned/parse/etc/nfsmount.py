@@ -27,7 +27,7 @@ PERSISTED = f"{FILE}.d/50-nfstuned.conf"
 """nfstuned's own drop-in (`nfstuned apply --persist`)."""
 _BLANK = " \t"
 _SPACE = " \t\n\v\f\r"
-_NAMED = ("server", "mountpoint")
+SECTIONS_WITH_NAMES = ("server", "mountpoint")
 """Sections that need a name: mount.nfs hands it to strcasecmp, which crashes without."""
 
 Item = Setting | ConfInclude | ParseError
@@ -57,7 +57,7 @@ class _Reader:
         if quote:
             argument, closing, _ = rest.partition('"')
             self.argument = argument if closing else None
-        if self.argument is None and self.section in _NAMED:
+        if self.argument is None and self.section in SECTIONS_WITH_NAMES:
             # The bracket that closes an IPv6 address ends the section, before the second quote.
             self.refuse(line, f"a section without a name makes mount.nfs crash: {quoted('[' + inside + ']')}")
         elif quote and self.argument is None:
@@ -119,15 +119,16 @@ def included(include: ConfInclude) -> str:
 
 def _joined_lines(text: str) -> Iterator[tuple[int, str, bool]]:
     """Yield each line's number, its text and whether it ends; a backslash joins a line with the next."""
-    start, held = 1, ""
+    start = 1
+    held: list[str] = []
     *lines, last = text.split("\n")
     for number, line in enumerate(lines, 1):
         if line.endswith("\\"):
-            held += line[:-1] + "  "
+            held.append(line[:-1] + "  ")
             continue
-        yield start, held + line, True
-        start, held = number + 1, ""
-    yield start, held + last, False
+        yield start, "".join([*held, line]), True
+        start, held = number + 1, []
+    yield start, "".join([*held, last]), False
 
 
 def _value(text: str) -> str | None:

@@ -1,6 +1,8 @@
 """stunnel(8) configurations, behind which TLS mounts reach their server, and their helper's environment.
 
-The helpers of Azure Files (mount.aznfs) and Amazon EFS (mount.efs) write such a file for each tunnel.
+The helpers of Azure Files (mount.aznfs) and Amazon EFS (mount.efs) write such a file for each tunnel. For
+Blob storage, and for Azure Files without TLS, mount.aznfs keeps a list of private addresses that it sends to
+the server by DNAT: MOUNTMAPv3 and MOUNTMAPv4NOTLS of lib/common.sh in https://github.com/Azure/AZNFS-mount.
 
 environment(5), systemd's Environment= and DefaultEnvironment=, the kernel command line's systemd.setenv=, and
 what /etc/default has: all write NAME=value, some with quotes around the value or around both.
@@ -9,10 +11,15 @@ what /etc/default has: all write NAME=value, some with quotes around the value o
 from __future__ import annotations
 
 import re
+from ipaddress import IPv4Address
 
+from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Tunnel
+from nfstuned.parse.fields import quoted
 
 _HIGHEST = 65535
+MOST_PROXIES = 1000
+"""Lines of a list of AZNFS: one for each account that is mounted."""
 
 
 def parse_stunnel(text: str, file: str, provider: str) -> tuple[Tunnel, ...]:
@@ -28,6 +35,31 @@ def parse_stunnel(text: str, file: str, provider: str) -> tuple[Tunnel, ...]:
         if port is not None and host_port is not None:
             tunnels.append(Tunnel(port, host or "localhost", host_port, provider, file))
     return tuple(tunnels)
+
+
+def parse_mountmap(text: str, file: str, provider: str) -> tuple[Tunnel | ParseError, ...]:
+    """Return the addresses that stand in for servers: a name, such an address and the server's on each line.
+
+    Newer releases put a checksum behind the three. Lines that are empty are left over from a deleted entry.
+    """
+    rows: list[Tunnel | ParseError] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        fields = line.split()
+        if not fields:
+            continue
+        if len(rows) == MOST_PROXIES:
+            message = f"more than {MOST_PROXIES} mounted accounts: this one and what follows was not read"
+            rows.append(ParseError(file, number, message))
+            break
+        try:
+            name, first, second, *_ = fields
+            stands_in, address = str(IPv4Address(first)), str(IPv4Address(second))
+        except ValueError:
+            message = f"not a name, an address that stands in and the server's: {quoted(line)}"
+            rows.append(ParseError(file, number, message))
+        else:
+            rows.append(Tunnel(0, name, 0, provider, file, stands_in, address))
+    return tuple(rows)
 
 
 def _services(text: str) -> list[dict[str, str]]:

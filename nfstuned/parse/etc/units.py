@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 
 from nfstuned.errors import ParseError
 from nfstuned.model.connections import UnitState
-from nfstuned.model.mounts import Maker, Request
+from nfstuned.model.mounts import Maker, Misnamed, Request
 from nfstuned.model.requests import UnitSetting
 from nfstuned.parse.etc.fstab import TYPES, mounted_type
 from nfstuned.parse.fields import clean_path, quoted
@@ -66,8 +66,8 @@ def parse_unit(text: str, file: str) -> tuple[UnitSetting | ParseError, ...]:
 
 def mount_request(
     name: str, settings: Iterable[UnitSetting], specifiers: Mapping[str, str]
-) -> tuple[Request | ParseError, ...]:
-    """Return what a mount unit asks for: nothing without NFS or SMB, an error when systemd refuses it.
+) -> tuple[Request | Misnamed | ParseError, ...]:
+    """Return what a mount unit asks for: nothing without NFS or SMB, a Misnamed where systemd refuses it.
 
     `settings` are the unit file's and then its drop-ins', `specifiers` the host's (`H` to its name). The
     values are not unquoted: systemd takes What=, Where= and Options= as they stand.
@@ -108,22 +108,23 @@ def drop_in_folders(name: str) -> tuple[str, ...]:
 
 def _joined_lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield each line and its number, comments left out; a backslash at its end joins it with the next."""
-    start, held = 1, ""
+    start = 1
+    held: list[str] = []
     for number, line in enumerate(text.split("\n"), 1):
         if line.lstrip(_SPACE).startswith(_COMMENTS):
             continue
         start = start if held else number
-        whole = held + line.removesuffix("\r")
-        if (len(whole) - len(whole.rstrip("\\"))) % 2:
-            held = whole[:-1] + " "
+        part = line.removesuffix("\r")
+        if (len(part) - len(part.rstrip("\\"))) % 2:
+            held.append(part[:-1] + " ")
             continue
-        yield start, whole
-        held = ""
-    yield start, held
+        yield start, "".join([*held, part])
+        held = []
+    yield start, "".join(held)
 
 
-def _request(name: str, values: dict[str, UnitSetting]) -> tuple[Request | ParseError, ...]:
-    """Return the request of a [Mount] section, its error if systemd refuses it, () for other types."""
+def _request(name: str, values: dict[str, UnitSetting]) -> tuple[Request | Misnamed, ...]:
+    """Return the request of a [Mount] section, () for other types."""
     what, where = values.get("What"), values.get("Where")
     kind = values["Type"].value if "Type" in values else ""
     if what is None:
@@ -132,16 +133,12 @@ def _request(name: str, values: dict[str, UnitSetting]) -> tuple[Request | Parse
     if fstype not in TYPES:
         return ()
     point = where.value if where is not None and where.value else unit_path(name)
-    if unit_name(point) != name:
-        line = what.line if where is None else where.line
-        message = (
-            f"systemd refuses Where={quoted(point)} in a unit whose name is not {quoted(unit_name(point))}"
-        )
-        return (ParseError(what.file, line, message),)
     options = values.get("Options", what)
     text = options.value if options is not what else ""
     request = Request(what.value, clean_path(point), text, options.file, options.line, fstype=fstype)
-    return (replace(request, maker=Maker.UNIT, guessed=fstype != kind),)
+    request = replace(request, maker=Maker.UNIT, named=kind if kind != fstype else None)
+    # systemd's mount_verify() in src/core/mount.c.
+    return (request if unit_name(point) == name else Misnamed(request, unit_name(point)),)
 
 
 def _expand(text: str, specifiers: Mapping[str, str]) -> tuple[str, str]:
@@ -198,7 +195,10 @@ def preset_enables(texts: Iterable[str], unit: str) -> bool:
     return True
 
 
-PROPERTIES = ("Id", "LoadState", "FragmentPath", "NeedDaemonReload", "LazyUnmount", "ForceUnmount", "BoundBy")
+PROPERTIES = (
+    *("Id", "LoadState", "FragmentPath", "NeedDaemonReload", "LazyUnmount", "ForceUnmount", "BoundBy"),
+    *("ActiveState", "Result", "ConditionResult", "ConditionTimestampMonotonic", "Job", "UnitFileState"),
+)
 
 
 def parse_units(text: str) -> Mapping[str, UnitState]:
@@ -214,5 +214,12 @@ def parse_units(text: str) -> Mapping[str, UnitState]:
                 lazy=values.get("LazyUnmount") == "yes",
                 force=values.get("ForceUnmount") == "yes",
                 bound_by=tuple(values.get("BoundBy", "").split()),
+                active=values.get("ActiveState", ""),
+                result=values.get("Result", ""),
+                # Of a unit that was never to be started it says no as well.
+                condition=values.get("ConditionResult") != "no"
+                or values.get("ConditionTimestampMonotonic", "0") == "0",
+                job=values.get("Job", "").strip("0 ") != "",
+                file_state=values.get("UnitFileState", ""),
             )
     return units

@@ -7,7 +7,11 @@ from collections.abc import Iterator
 
 from nfstuned.model.requests import Setting
 
-_AZNFS = r"""(?m)^\s*(?:export\s+)?AZNFS_READ_AHEAD_KB=["']?(?:\$\{AZNFS_READ_AHEAD_KB:-)?([0-9]{1,9})\b"""
+_BLANK = r"[^\S\n]"
+_AZNFS = (
+    rf"(?m)^{_BLANK}*(?:export{_BLANK}+)?AZNFS_READ_AHEAD_KB="
+    r"""["']?(?:\$\{AZNFS_READ_AHEAD_KB:-)?([0-9]{1,9})\b"""
+)
 
 
 def parse_ini(text: str, file: str) -> Iterator[Setting]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Mount, MountNode, decimal
@@ -31,21 +32,35 @@ NFS = Family(frozenset({"nfs", "nfs4"}), " - nfs")
 SMB = Family(frozenset({"cifs", "smb3"}), " - ")
 
 
-def parse_mountinfo(text: str, file: str = FILE, family: Family = NFS) -> tuple[Mount | ParseError, ...]:
-    """Return the mounts of a family in their order, with an error in the place of a damaged line."""
-    mark = family.mark
+def parse_mountinfo(
+    text: str | Iterable[bytes], file: str = FILE, family: Family = NFS
+) -> tuple[Mount | ParseError, ...]:
+    """Return the mounts of a family in their order, with an error in the place of a damaged line.
+
+    The text may come in parts, of which no more is kept than the lines of the family.
+    """
+    parts = [text.encode("utf-8", "surrogateescape")] if isinstance(text, str) else text
     mounts: list[Mount | ParseError] = []
-    for position, line in enumerate(text.split("\n"), 1):
-        if mark not in line:
-            continue
+    for position, line in _marked_lines(parts, family.mark.encode()):
+        mount: Mount | ParseError | None
         try:
             mount = _mount(line, family.types)
         except ValueError as error:
-            mounts.append(ParseError(file, position, str(error)))
-        else:
-            if mount is not None:
-                mounts.append(mount)
+            mount = ParseError(file, position, str(error))
+        if mount is not None:
+            mounts.append(mount)
     return tuple(mounts)
+
+
+def _marked_lines(parts: Iterable[bytes], mark: bytes) -> Iterator[tuple[int, str]]:
+    """Yield the lines in which the mark is, with their numbers."""
+    rest, first = b"", 1
+    for part in chain(parts, [b"\n"]):
+        *lines, rest = (rest + part).split(b"\n")
+        for position, line in enumerate(lines, first):
+            if mark in line:
+                yield position, line.decode("utf-8", "surrogateescape")
+        first += len(lines)
 
 
 def parse_mount_types(text: str) -> tuple[tuple[str, str], ...]:
@@ -68,7 +83,7 @@ def parse_nodes(text: str) -> tuple[MountNode, ...]:
     for line in text.split("\n"):
         before, _, after = line.partition(" - ")
         fields, rest = before.split(" "), after.split(" ")
-        if len(fields) < _LEAST_BEFORE or len(rest) != 1 + _AFTER:
+        if len(fields) < _LEAST_BEFORE or len(rest) < 1 + _AFTER:
             continue
         mount_id, parent_id = decimal(fields[0]), decimal(fields[1])
         if mount_id is None or parent_id is None:
@@ -81,7 +96,7 @@ def parse_nodes(text: str) -> tuple[MountNode, ...]:
             point=unescape(fields[4]),
             fstype=rest[0],
             source=unescape(rest[1]),
-            options=rest[2],
+            options=" ".join(rest[2:]),
             shared=decimal(groups.get("shared")),
             master=decimal(groups.get("master")),
         )
@@ -105,6 +120,9 @@ def _mount(line: str, types: frozenset[str]) -> Mount | None:
     if fstype not in types:
         return None
     fields = before.split(" ")
+    if fstype in SMB.types:
+        # Kernels before 4.3 do not escape a blank in `username`, and later ones not in every option.
+        rest = after.split(" ", _AFTER)[1:]
     if len(fields) < _LEAST_BEFORE or len(rest) != _AFTER:
         raise ValueError(f"{len(fields)} fields before and {1 + len(rest)} after the hyphen: {quoted(line)}")
     if not is_device_number(fields[2]):

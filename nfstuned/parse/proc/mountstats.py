@@ -7,16 +7,26 @@ xprt lines: net/sunrpc/xprtsock.c and xprtrdma/transport.c). Fields are told apa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from types import MappingProxyType
 
 from nfstuned.errors import ParseError
-from nfstuned.model.kernel import ByteCounters, MountStats, OpCounters, Options, Transport
-from nfstuned.parse.fields import counters, number, quoted
+from nfstuned.model.kernel import (
+    ByteCounters,
+    MountStats,
+    Nfsv4State,
+    OpCounters,
+    Options,
+    Transport,
+    decimal,
+)
+from nfstuned.parse.fields import count, counters, number, quoted
 from nfstuned.parse.options import parse_kernel_options
 from nfstuned.parse.proc.stanzas import Piece, header, pieces
 
 FILE = "/proc/self/mountstats"
+_BEGIN = rb"(?:device .+|no device) mounted on "
 _IDLE_OP = (": 0 0 0 0 0 0 0 0", ": 0 0 0 0 0 0 0 0 0")
 _IDLE_OP_BYTES = tuple(text.encode() for text in _IDLE_OP)
 _OP_COLUMNS, _BYTES_COLUMNS = 8, 8
@@ -24,6 +34,10 @@ _TIMES = (5, 6, 7)
 """Columns of an operation: queue, RTT, execute."""
 _BYTES, _EVENTS, _OP = range(_BYTES_COLUMNS), range(27), {*range(_OP_COLUMNS + 1)} - {*_TIMES}
 """Columns without a sign."""
+_INDENT = " \t"
+_NO_LAYOUT = "not configured"
+_MOST_TOLD = 8
+"""Damaged lines of a mount that are told."""
 Row = tuple[int, ...]
 """The numbers of a line, in its order."""
 _SIGN, _WRAP = 1 << 63, 1 << 64
@@ -42,10 +56,13 @@ _COLUMNS = {
 
 
 def parse_mountstats(text: str | bytes, file: str = FILE) -> tuple[MountStats | ParseError, ...]:
-    """Return the NFS mounts in the file's order; a damaged stanza is replaced by its error.
+    """Return the NFS mounts in the file's order, each with the errors of its damaged lines behind it.
 
-    `ops` leaves out operations whose counters are all 0. Times that the kernel's clock made negative, which
-    print as enormous numbers, are negative. Unknown lines, and transports of unknown protocols, do not count.
+    What a damaged line would say is not known, and where it is a connection's, none of them is; only a
+    damaged header costs the whole mount. Of many damaged lines the first are told. Tabs may have become
+    blanks, or got lost. `ops` leaves out operations whose counters are all 0. Times that the kernel's clock
+    made negative, which print as enormous numbers, are negative. Unknown lines, and transports of unknown
+    protocols, do not count.
     """
     mounts: list[MountStats | ParseError] = []
     # A str may hold surrogates of any kind: they come out as they went in. Bytes of no UTF-8 become escapes.
@@ -56,16 +73,29 @@ def parse_mountstats(text: str | bytes, file: str = FILE) -> tuple[MountStats | 
         line += data.count(b"\n", counted, piece.start)
         counted = piece.start
         try:
-            mounts.append(_mount(data, piece, errors, (file, line)))
+            mounts += _mount(data, piece, errors, (file, line))
         except ParseError as error:
             mounts.append(error)
     return tuple(mounts)
+
+
+def is_mountstats(start: bytes) -> bool:
+    """Return whether a file begins as mountstats does: with a mount, of whatever file system."""
+    return re.match(_BEGIN, start) is not None
 
 
 def total_row(text: bytes) -> Row:
     """Return the numbers of a `bytes:` line, in the order of ByteCounters; ParseError for any damage."""
     try:
         return tuple(_counters("bytes", text.decode("utf-8", "surrogateescape"), _BYTES_COLUMNS, _BYTES))
+    except ValueError as error:
+        raise ParseError(FILE, 0, str(error)) from None
+
+
+def event_row(text: bytes) -> Row:
+    """Return the numbers of an `events:` line, in their order; ParseError for any damage."""
+    try:
+        return tuple(_counters("events", text.decode("utf-8", "surrogateescape"), 1, _EVENTS))
     except ValueError as error:
         raise ParseError(FILE, 0, str(error)) from None
 
@@ -96,13 +126,25 @@ def parse_transports(text: bytes) -> tuple[Transport, ...]:
     return tuple(stanza.transports)
 
 
+def parse_nfsv4(text: bytes) -> Nfsv4State:
+    """Return what an `nfsv4:` line says of the lease and of pNFS; nothing is raised."""
+    fields = (field.partition("=") for field in text.decode("utf-8", "replace").split(","))
+    values = {name: value for name, _, value in fields}
+    layout = values.get("pnfs")
+    return Nfsv4State(
+        decimal(values.get("lease_time")),
+        decimal(values.get("lease_expired")),
+        None if layout in {_NO_LAYOUT, ""} else layout,
+    )
+
+
 def _operation(line: str) -> tuple[str, list[int]] | None:
     """Return the name and the known columns of an operation's line; ValueError for any damage."""
-    name, separator, columns = line.partition(": ")
+    name, separator, columns = line.partition(":")
     if not separator:
         return None
-    name = name.strip()
-    return name, _counters(name, columns, _OP_COLUMNS, _OP)[: _OP_COLUMNS + 1]
+    name = name.strip(_INDENT)
+    return name, _counters(name, columns.lstrip(_INDENT), _OP_COLUMNS, _OP)[: _OP_COLUMNS + 1]
 
 
 def _counters(what: str, text: str, least: int, unsigned: Iterable[int]) -> list[int]:
@@ -113,17 +155,22 @@ def _counters(what: str, text: str, least: int, unsigned: Iterable[int]) -> list
     return values
 
 
-def _mount(data: bytes, piece: Piece, errors: str, place: tuple[str, int]) -> MountStats:
-    """Return the mount of a stanza; `place` is the header's file and line. ParseError for any damage."""
+def _mount(
+    data: bytes, piece: Piece, errors: str, place: tuple[str, int]
+) -> tuple[MountStats | ParseError, ...]:
+    """Return the mount of a stanza and what in it is damaged; `place` is the header's file and line.
+
+    Raises ParseError for a damaged header.
+    """
     file, line = place
     stanza = _Stanza()
     if piece.names is None:
         head = data[piece.start : piece.head_end].decode("utf-8", errors)
     else:
-        name, domain = (part.decode("utf-8", errors) for part in piece.names.groups())
-        stanza.implementation = name or domain or None
-        before, after = data[piece.start : piece.names.start()], data[piece.names.end() : piece.head_end]
-        between = b"\n" * piece.names[0].count(b"\n")
+        names = piece.names
+        stanza.implementation = (names.name or names.domain).decode("utf-8", errors) or None
+        before, after = data[piece.start : names.start], data[names.end : piece.head_end]
+        between = b"\n" * data.count(b"\n", names.start, names.end)
         head = (before + between + after).decode("utf-8", errors)
     operations = data[piece.operations_start : piece.end].decode("utf-8", errors)
     first, *lines = head.split("\n")
@@ -133,21 +180,31 @@ def _mount(data: bytes, piece: Piece, errors: str, place: tuple[str, int]) -> Mo
         for position, content in enumerate(operations.split("\n"), first_op)
         if not content.endswith(_IDLE_OP)
     ]
-    _take_lines([(line, first)], stanza.header, file)
-    _take_lines(enumerate(lines, line + 1), stanza.line, file)
-    _take_lines(busy, stanza.operation, file)
-    return stanza.mount(whole=piece.whole)
-
-
-def _take_lines(lines: Iterable[tuple[int, str]], take: Callable[[str], None], file: str) -> None:
-    """Give each line to `take`, whose ValueError becomes a ParseError at the number of that line."""
-    reached = 0
     try:
-        for position, content in lines:
-            reached = position
-            take(content)
+        stanza.header(first)
     except ValueError as error:
-        raise ParseError(file, reached, str(error)) from None
+        raise ParseError(file, line, str(error)) from None
+    damaged = _take_lines(enumerate(lines, line + 1), stanza.line, file)
+    damaged += _take_lines(busy, stanza.operation, file)
+    if len(damaged) > _MOST_TOLD:
+        more = f"{count(len(damaged) - _MOST_TOLD, 'line')} more of this mount cannot be read"
+        damaged[_MOST_TOLD:] = [ParseError(file, damaged[_MOST_TOLD].line, more)]
+    return stanza.mount(whole=piece.whole), *damaged
+
+
+def _take_lines(lines: Iterable[tuple[int, str]], take: Callable[[str], None], file: str) -> list[ParseError]:
+    """Give each line to `take`; return each ValueError of it as a ParseError at the number of that line."""
+    damaged: list[ParseError] = []
+    coming, reached = iter(lines), 0
+    while True:
+        try:
+            for position, content in coming:
+                reached = position
+                take(content)
+        except ValueError as error:
+            damaged.append(ParseError(file, reached, str(error)))
+            continue
+        return damaged
 
 
 class _Stanza:
@@ -161,23 +218,30 @@ class _Stanza:
         self.bytes: ByteCounters | None = None
         self.events: tuple[int, ...] = ()
         self.transports: list[Transport] = []
+        self.connections_damaged = False
         self.operations: dict[str, OpCounters] = {}
 
     def header(self, line: str) -> None:
         self.names = header(line)
 
     def line(self, line: str) -> None:
-        name, _, rest = line.partition(":\t")
-        if name == "\topts":
+        name, _, rest = line.partition(":")
+        name = name.strip(_INDENT)
+        rest = rest.lstrip(_INDENT)
+        if name == "opts":
             self.options = parse_kernel_options(rest)
-        elif name == "\tage":
+        elif name == "age":
             self.age_s = number("age", rest)
-        elif name == "\tevents":
+        elif name == "events":
             self.events = tuple(_counters("events", rest, 0, _EVENTS))
-        elif name == "\tbytes":
+        elif name == "bytes":
             self.bytes = ByteCounters(*_counters("bytes", rest, _BYTES_COLUMNS, _BYTES)[:_BYTES_COLUMNS])
-        elif name == "\txprt":
-            self._transport(rest)
+        elif name == "xprt":
+            try:
+                self._transport(rest)
+            except ValueError:
+                self.connections_damaged = True
+                raise
 
     def _transport(self, text: str) -> None:
         protocol, _, columns = text.partition(" ")
@@ -228,7 +292,7 @@ class _Stanza:
             implementation=self.implementation,
             bytes=self.bytes,
             events=self.events,
-            transports=tuple(self.transports),
+            transports=() if self.connections_damaged else tuple(self.transports),
             ops=MappingProxyType(self.operations),
             whole=whole,
         )

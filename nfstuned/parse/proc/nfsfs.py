@@ -23,16 +23,18 @@ _Row = TypeVar("_Row")
 _V4_DIGITS, _V6_DIGITS = 8, 32
 _PORT_DIGITS = 4
 _SERVER_FIELDS = 5
+"""NV SERVER PORT USE HOSTNAME, which takes the rest of the row."""
 _VOLUME_FIELDS = 5
+"""NV SERVER PORT DEV FSID; FSC follows, and is not read."""
 
 
 def parse_servers(text: str, file: str = SERVERS) -> tuple[Server | ParseError, ...]:
-    """Return the servers in the file's order; a row that cannot be understood is replaced by its error."""
+    """Return the nfs_clients in the file's order; a row that cannot be understood gives way to its error."""
     return _rows(text, file, _server)
 
 
 def parse_volumes(text: str, file: str = VOLUMES) -> tuple[Volume | ParseError, ...]:
-    """Return the volumes in the file's order; a row that cannot be understood is replaced by its error.
+    """Return the superblocks in the file's order; a row that cannot be understood is replaced by its error.
 
     A superblock that is still being set up has the device "0:0". Kernels that print only seven characters
     of a device (the column was widened before Linux 5.10) cut a longer number off.
@@ -41,12 +43,12 @@ def parse_volumes(text: str, file: str = VOLUMES) -> tuple[Volume | ParseError, 
 
 
 def find_volume(text: str, device: str, file: str = VOLUMES) -> Volume | None:
-    """Return the newest volume of that device, None when there is none; only its own row is parsed.
+    """Return the newest superblock with that device, None where there is none; no other row is converted.
 
     Newer rows stand further down, so the search goes upwards: it ends at once for a mount just made.
     Raises ParseError when the row of that device cannot be understood.
     """
-    column = f" {device} "  # also the FSID can look like a device: the row decides
+    column = f" {device} "  # the FSID may be the same text: the column DEV decides
     at = len(text)
     while (at := text.rfind(column, 0, at)) >= 0:
         start = text.rfind("\n", 0, at) + 1

@@ -18,6 +18,15 @@ def parse_mount_id(text: str) -> int | None:
     return int(match[1]) if match else None
 
 
+def parse_state(text: str) -> tuple[str, str]:
+    """Return the name and the state of a task from `/proc/PID/task/TID/stat` (proc_pid_stat(5)), else "".
+
+    A name may hold blanks and brackets: the last bracket ends it.
+    """
+    name, ended, rest = text.rpartition(") ")
+    return (name.partition(" (")[2], rest[:1]) if ended else ("", "")
+
+
 def parse_mapped(text: str) -> dict[str, str]:
     """Return the devices of the files in `/proc/PID/maps`, each with a file's name (proc_pid_maps(5))."""
     devices: dict[str, str] = {}

@@ -24,17 +24,36 @@ _DEVICE = b"\ndevice "
 _NFS = re.compile(rb" with fstype nfs4?(?: |$)")
 _OPERATIONS = b"\n\tper-op statistics\n"
 _IMPLEMENTATION = b"\n\timpl_id:\t"
-_NAMES = rb"(?s)name='(.*?)',domain='(.*?)',date='[0-9]+,[0-9]+'(?=\n|\Z)"
-_NAMES_MOST = 2112
-"""The two names have at most 1024 bytes each (NFS4_OPAQUE_LIMIT); the next mount's are further away."""
+_NAME, _DOMAIN = b"name='", b"',domain='"
+_DATE = rb"',date='[0-9]{1,20},[0-9]{1,10}'(?=\n|\Z)"
+_NAME_MOST = 1024
+"""Bytes of either of a server's names (NFS4_OPAQUE_LIMIT, include/linux/nfs4.h)."""
+_NAMES_MOST = (
+    len(_NAME) + _NAME_MOST + len(_DOMAIN) + _NAME_MOST + len(b"',date='") + 20 + 1 + 10 + len(b"'\n")
+)
+"""The longest line of them. The next mount's is further away: 60 operations alone take as many bytes."""
 _AGE, _TOTALS, _TRANSPORT = b"\n\tage:\t", b"\n\tbytes:\t", b"\n\txprt:\t"
+_EVENTS, _NFSV4, _OPTIONS = b"\n\tevents:\t", b"\n\tnfsv4:\t", b"\n\topts:\t"
+_CACHED = re.compile(rb"(?:^|,)fsc(?:,|=|$)")
+
+
+def _untabbed(tag: bytes) -> re.Pattern[bytes]:
+    """Return how a line begins whose tabs became blanks, or got lost, as in what somebody copied by hand."""
+    return re.compile(tag.replace(b":\t", rb":[ \t]*").replace(b"\t", rb"[ \t]*"))
+
+
+_UNTABBED = {
+    tag: _untabbed(tag)
+    for tag in (_OPERATIONS, _IMPLEMENTATION, _AGE, _EVENTS, _TOTALS, _TRANSPORT, _NFSV4, _OPTIONS)
+}
 _LONGEST = len(str(LARGEST))
 _USUAL = (
     rb"device ([^ \n]+) mounted on ([^ \n]+) with fstype nfs4?(?: statvers=[^ \n]*)?\n"
-    rb"\topts:\t[^\n]*\n"
+    rb"\topts:\t([^\n]*)\n"
     rb"\tage:\t([0-9]{1,19})\n"
-    rb"(?:\timpl_id:\tname='[^'\n]*',domain='[^'\n]*',date='[0-9]+,[0-9]+'\n)?"
-    rb"(?:\t(?:caps|nfsv4|sec|events):\t[^\n]*\n)*"
+    rb"(?:\timpl_id:\t(name='[^'\n]*',domain='[^'\n]*',date='[0-9]{1,20},[0-9]{1,10})'\n)?"
+    rb"(?:\tcaps:\t[^\n]*\n)?(?:\tnfsv4:\t([^\n]*)\n)?(?:\tsec:\t[^\n]*\n)?"
+    rb"(?:\tevents:\t([^\n]*)\n)?"
     rb"\tbytes:\t([^\n]*)\n"
     rb"(?:\tfsc:\t[^\n]*\n)?"
     rb"\tRPC iostats version: [^\n]*\n"
@@ -42,6 +61,17 @@ _USUAL = (
     rb"\tper-op statistics\n"
 )
 """A head as kernels print it (fs/nfs/super.c, nfs_show_stats), in a single match."""
+_USUAL_NAMES = 5
+"""The group of the server's names."""
+
+
+class Names(NamedTuple):
+    """What the server calls itself: any bytes, also lines that look like another mount's."""
+
+    start: int
+    end: int
+    name: bytes
+    domain: bytes
 
 
 class Piece(NamedTuple):
@@ -49,8 +79,7 @@ class Piece(NamedTuple):
 
     start: int
     end_of_header: int
-    names: re.Match[bytes] | None
-    """What the server calls itself: any bytes, also lines that look like another mount's."""
+    names: Names | None
     head_end: int
     """Where the lines before the per-op statistics end."""
     operations_start: int
@@ -59,18 +88,15 @@ class Piece(NamedTuple):
     """The stanza ends as the kernel ends it."""
 
     @classmethod
-    def cut(
-        cls, data: bytes, bounds: tuple[int, int], end_of_header: int, names: re.Match[bytes] | None
-    ) -> Piece:
+    def cut(cls, data: bytes, bounds: tuple[int, int], end_of_header: int, names: Names | None) -> Piece:
         """Return the stanza within these bounds; what follows an empty line is not its own."""
         start, end = bounds
-        after = end_of_header if names is None else names.end()
-        head_end = data.find(_OPERATIONS, after, end)
+        after = end_of_header if names is None else names.end
+        head_end, operations = _tag(data, _OPERATIONS, after, end)
         if head_end < 0:
             empty_line = data.find(b"\n\n", after, end)
             end = empty_line if empty_line >= 0 else end
             return cls(start, end_of_header, names, end, end, end, empty_line >= 0)
-        operations = head_end + len(_OPERATIONS)
         empty_line = data.find(b"\n\n", operations - 1, end)
         end = empty_line if empty_line >= 0 else end
         return cls(start, end_of_header, names, head_end, operations, max(end, operations), empty_line >= 0)
@@ -87,31 +113,42 @@ class Piece(NamedTuple):
             self._transports(data),
             data[self.operations_start : self.end],
             self.whole and readable,
+            self._last(data, _EVENTS),
+            self._last(data, _NFSV4),
+            _CACHED.search(self._last(data, _OPTIONS) or b"") is not None,
         )
 
     def _last(self, data: bytes, tag: bytes) -> bytes | None:
         """Return what follows the tag in the last line that begins with it, outside of the server's names."""
-        if self.names is None:
-            at = data.rfind(tag, self.end_of_header, self.head_end)
-        else:
-            at = data.rfind(tag, self.names.end(), self.head_end)
-            if at < 0:
-                at = data.rfind(tag, self.end_of_header, self.names.start())
-        if at < 0:
-            return None
-        at += len(tag)
-        end = data.find(b"\n", at, self.head_end)
-        return data[at : end if end >= 0 else self.head_end]
+        for start, end in reversed(self._head):
+            at = data.rfind(tag, start, end) + len(tag)
+            if at < len(tag):
+                at = max((match.end() for match in _UNTABBED[tag].finditer(data, start, end)), default=-1)
+            if at >= 0:
+                end_of_line = data.find(b"\n", at, end)
+                return data[at : end_of_line if end_of_line >= 0 else end]
+        return None
 
     def _transports(self, data: bytes) -> bytes:
         """Return the lines of connections, and what stands between them."""
+        places = ((_tag(data, _TRANSPORT, start, end)[0], end) for start, end in self._head)
+        return b"".join(data[at:end] for at, end in places if at >= 0)
+
+    @property
+    def _head(self) -> tuple[tuple[int, int], ...]:
+        """Where the lines before the per-op statistics are, outside of the server's names."""
         if self.names is None:
-            at = data.find(_TRANSPORT, self.end_of_header, self.head_end)
-            return data[at : self.head_end] if at >= 0 else b""
-        at = data.find(_TRANSPORT, self.names.end(), self.head_end)
-        shown = data[at : self.head_end] if at >= 0 else b""
-        at = data.find(_TRANSPORT, self.end_of_header, self.names.start())
-        return data[at : self.names.start()] + shown if at >= 0 else shown
+            return ((self.end_of_header, self.head_end),)
+        return ((self.end_of_header, self.names.start), (self.names.end, self.head_end))
+
+
+def _tag(data: bytes, tag: bytes, start: int, end: int) -> tuple[int, int]:
+    """Return where a line is that begins with the tag, and where what follows it begins; -1, -1 without."""
+    at = data.find(tag, start, end)
+    if at >= 0:
+        return at, at + len(tag)
+    match = _UNTABBED[tag].search(data, start, end)
+    return match.span() if match is not None else (-1, -1)
 
 
 def pieces(data: bytes) -> Iterator[Piece]:
@@ -141,7 +178,7 @@ def cut_parts(parts: Iterable[bytes], before: Sequence[Stanza] = ()) -> tuple[St
         data += part
         start = _cut_usual(data, stanzas, before)
         data = data[start:]
-        if _next(data, 1) >= 0:
+        if 0 <= _next(data, 1) <= len(data) - _NAMES_MOST:
             # A mount that is not as usual: whether a line is another mount's or in a server's name depends
             # on all that follows.
             data = b"".join([data, *coming])
@@ -152,12 +189,13 @@ def cut_parts(parts: Iterable[bytes], before: Sequence[Stanza] = ()) -> tuple[St
 def _cut_usual(data: bytes, stanzas: list[Stanza], before: Sequence[Stanza]) -> int:
     """Cut as far as nothing that may follow could change the stanzas; return where that ends."""
     usual = re.compile(_USUAL)
-    start = _first(data)
+    start, in_reach = _first(data), len(data) - _NAMES_MOST
     while start >= 0:
         head = usual.match(data, start)
-        if head is not None:
-            stanza, following = _usual(data, head, _known_operations(stanzas, before))
-            if following < 0:
+        cut = None if head is None else _usual(data, head, before, len(stanzas))
+        if cut is not None:
+            stanza, following = cut
+            if not 0 <= following <= in_reach:
                 break
             stanzas.append(stanza)
         elif _may_be_nfs(data, start) or (following := _next(data, start)) < 0:
@@ -172,8 +210,9 @@ def _cut_all(data: bytes, stanzas: list[Stanza], before: Sequence[Stanza]) -> No
     start = _first(data)
     while start >= 0:
         head = usual.match(data, start)
-        if head is not None:
-            stanza, start = _usual(data, head, _known_operations(stanzas, before))
+        cut = None if head is None else _usual(data, head, before, len(stanzas))
+        if cut is not None:
+            stanza, start = cut
             stanzas.append(stanza)
             continue
         piece, start = _unusual(data, start)
@@ -184,14 +223,20 @@ def _cut_all(data: bytes, stanzas: list[Stanza], before: Sequence[Stanza]) -> No
                 stanzas.append(piece.stanza(data, source, point))
 
 
-def _known_operations(stanzas: list[Stanza], before: Sequence[Stanza]) -> bytes:
-    """Return the operations that the stanza in the next place had at the look before, b"" without."""
-    return before[len(stanzas)].operations if len(stanzas) < len(before) else b""
+def _usual(
+    data: bytes, head: re.Match[bytes], before: Sequence[Stanza], place: int
+) -> tuple[Stanza, int] | None:
+    """Return the stanza of a head that kernels print, and where the next stanza starts; -1 without.
 
-
-def _usual(data: bytes, head: re.Match[bytes], known: bytes) -> tuple[Stanza, int]:
-    """Return the stanza of a head that kernels print, and where the next stanza starts; -1 without."""
-    source, point, age, totals, transports = head.groups()
+    `before` has at `place` the stanza that was there at an earlier look. None where the server's names may
+    end further on than it seems.
+    """
+    source, point, options, age, names, nfsv4, events, totals, transports = head.groups()
+    if names:
+        at, end = head.span(_USUAL_NAMES)
+        if data.find(b"'", end + 1, at + _NAMES_MOST) >= 0:
+            return None
+    known = before[place].operations if place < len(before) else b""
     start = head.end()
     end = start + len(known)
     if known and data.startswith(known, start) and data.startswith(b"\n\n", end):
@@ -201,7 +246,19 @@ def _usual(data: bytes, head: re.Match[bytes], known: bytes) -> tuple[Stanza, in
         operations = data[start : max(start, end)]
     at = end + 2
     following = at if whole and data.startswith(_DEVICE[1:], at) else _next(data, max(start, end) - 1)
-    return Stanza(_name(source), _name(point), int(age), totals, transports, operations, whole), following
+    stanza = Stanza(
+        _name(source),
+        _name(point),
+        int(age),
+        totals,
+        transports,
+        operations,
+        whole,
+        events,
+        nfsv4,
+        _CACHED.search(options) is not None,
+    )
+    return stanza, following
 
 
 def _end_of_operations(data: bytes, start: int) -> tuple[int, bool]:
@@ -235,7 +292,7 @@ def _unusual(data: bytes, start: int) -> tuple[Piece | None, int]:
         return None, following
     names = _names(data, end_of_header, following if following >= 0 else len(data))
     if names is not None:
-        following = _next(data, names.end())
+        following = _next(data, names.end)
     end = following if following >= 0 else len(data)
     return Piece.cut(data, (start, end), end_of_header, names), following
 
@@ -261,14 +318,25 @@ def _name(data: bytes) -> str:
     return unescape(text) if "\\" in text else text
 
 
-def _names(data: bytes, start: int, end: int) -> re.Match[bytes] | None:
-    """Match the server's names; they stand before the per-op statistics, which a lost header may precede."""
-    operations = data.find(_OPERATIONS, start, end)
-    at = data.find(_IMPLEMENTATION, start, operations if operations >= 0 else end)
+def _names(data: bytes, start: int, end: int) -> Names | None:
+    """Return the server's names; they stand before the per-op statistics, which a lost header may precede.
+
+    Whatever looks like their end may be part of them (fs/nfs/super.c, show_implementation_id, escapes
+    nothing): the last within their reach is the kernel's own.
+    """
+    operations, _ = _tag(data, _OPERATIONS, start, end)
+    _, at = _tag(data, _IMPLEMENTATION, start, operations if operations >= 0 else end)
     if at < 0:
         return None
-    at += len(_IMPLEMENTATION)
-    return re.compile(_NAMES).match(data, at, at + _NAMES_MOST)
+    reach = at + _NAMES_MOST
+    domain = data.find(_DOMAIN, at, reach)
+    if domain < 0 or not data.startswith(_NAME, at):
+        return None
+    ends = [*re.compile(_DATE).finditer(data, domain + len(_DOMAIN), reach)]
+    if not ends:
+        return None
+    last = ends[-1]
+    return Names(at, last.end(), data[at + len(_NAME) : domain], data[domain + len(_DOMAIN) : last.start()])
 
 
 _BETWEEN = b"|"

@@ -1,5 +1,7 @@
 """`/sys/kernel/sunrpc` (net/sunrpc/sysfs.c, Linux 5.14 and later), and the names in `/sys/fs/nfs` (6.5).
 
+And `/sys/kernel/debug/sunrpc` (net/sunrpc/debugfs.c), which has what an RPC client waits for.
+
 A connection that is down prints a word in angle brackets instead of its values, early kernels nothing or
 a NUL byte: then there is nothing to know, which is no error.
 """
@@ -7,13 +9,23 @@ a NUL byte: then there is nothing to know, which is no error.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Switch
+from nfstuned.model.stalls import Request
 from nfstuned.parse.fields import number, quoted
 from nfstuned.parse.proc.bdi import is_device_number
+
+_TASK = re.compile(
+    r" *(?P<task>\d{1,10}) [0-9a-f]+ +-?\d+ 0x[0-9a-f]+ 0x(?P<xid>[0-9a-f]{1,8}) +-?\d+ \S+(?: \[\S+\])? "
+    r"(?P<program>\S+)v(?P<version>\d+) (?P<operation>\S{1,64}) a:.*"
+)
+_TASKS = re.compile(r"clnt\[.*\] RPC tasks\[\d+\]")
+"""What newer kernels write behind a client's tasks."""
+_NFS = frozenset({"nfs", "nfsacl"})
+"""The programs of a mount. Others are locks, the port mapper, and calls of a server of this machine."""
 
 
 def parse_switch_info(text: str, file: str) -> Switch:
@@ -65,6 +77,30 @@ def entry_device(name: str) -> str | None:
     None for `net`, and for `server-3`: a superblock whose mount is not complete, which has no device yet.
     """
     return name if is_device_number(name) else None
+
+
+def parse_requests(text: str, client: int, file: str) -> Iterator[tuple[Request, int]]:
+    """Yield the requests of a client's `tasks` that are on their way, each with NFS' major version.
+
+    A task without an xid has not formed its request: it waits for a slot, or until it may ask again. Raises
+    ParseError for a line that is none of a task.
+    """
+    for place, line in enumerate(text.splitlines(), 1):
+        match = _TASK.fullmatch(line)
+        if match is None:
+            if _TASKS.fullmatch(line):
+                continue
+            raise ParseError(file, place, f"not a task: {quoted(line)}")
+        xid = int(match["xid"], 16)
+        if xid and match["program"] in _NFS:
+            yield Request(client, int(match["task"]), xid, match["operation"]), int(match["version"])
+
+
+def parse_endpoint(text: str) -> str:
+    """Return the server of a transport's `info`, "10.10.10.10:2049"; "" where there is none."""
+    values = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+    address, port = values.get("addr", "").strip(), values.get("port", "").strip()
+    return (f"[{address}]:{port}" if ":" in address else f"{address}:{port}") if address and port else ""
 
 
 def _content(text: str) -> str:

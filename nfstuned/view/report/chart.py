@@ -14,7 +14,7 @@ from nfstuned.view.words import printable
 
 _LEAST = 1e-6
 """A scale of less shows nothing that anybody could want to know."""
-_HOUR, _DAY = 3600, 86400
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _STEPS_S = (
     1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800,
     _HOUR, 2 * _HOUR, 3 * _HOUR, 6 * _HOUR, 12 * _HOUR,
@@ -26,15 +26,12 @@ _YEARS_S = 300 * _DAY
 
 def number_ticks(most: float, about: int = 4) -> tuple[float, ...]:
     """Return round numbers from 0 to `most` or a little above: 1, 2 or 5 times a power of ten apart."""
-    step = _round_up(max(most, _LEAST) / about)
+    least_step = max(most, _LEAST) / about
+    power = 10.0 ** math.floor(math.log10(least_step))
+    step = next(power * times for times in (1, 2, 5, 10) if power * times >= least_step * (1 - 1e-12))
     # A number is not to be above its axis because of the last bit of a quotient.
     count = max(1, math.ceil(max(most, _LEAST) / step * (1 - 1e-12)))
     return tuple(step * number for number in range(count + 1))
-
-
-def _round_up(step: float) -> float:
-    power = 10.0 ** math.floor(math.log10(step))
-    return next(power * times for times in (1, 2, 5, 10) if power * times >= step * (1 - 1e-12))
 
 
 def time_ticks(start: float, end: float, zone: tzinfo | None, most: int = 8) -> tuple[tuple[float, str], ...]:
@@ -45,13 +42,12 @@ def time_ticks(start: float, end: float, zone: tzinfo | None, most: int = 8) -> 
     step_s = next((step for step in _STEPS_S if (end - start) / step <= most), None)
     if step_s is None:
         step_s = _DAY * math.ceil((end - start) / most / _DAY)
-    form = _form(step_s, end - start)
     labels: list[tuple[float, str]] = []
     walls = _walls(datetime.fromtimestamp(start, zone).replace(tzinfo=None), step_s)
     moments = ((wall.replace(tzinfo=zone).timestamp(), wall) for wall in walls)
     for moment, wall in takewhile(lambda pair: pair[0] <= end, moments):
         if moment >= start and (not labels or moment > labels[-1][0]):
-            labels.append((moment, _label(wall, form, step_s)))
+            labels.append((moment, _label(wall, step_s, end - start)))
     return tuple(labels)
 
 
@@ -70,19 +66,13 @@ def _walls(start: datetime, step_s: int) -> Iterator[datetime]:
         wall += timedelta(seconds=step_s)
 
 
-def _form(step_s: int, span_s: float) -> str:
-    if step_s < 60:  # noqa: PLR2004 - a minute
-        return "%H:%M:%S"
-    if step_s < _DAY:
-        return "%H:%M"
-    return "%Y-%m-%d" if span_s >= _YEARS_S else "%d %b"
-
-
-def _label(wall: datetime, form: str, step_s: int) -> str:
-    """Return the time; at midnight the day that begins."""
-    if step_s < _DAY and (wall.hour, wall.minute, wall.second) == (0, 0, 0):
-        form = "%d %b"
-    return wall.strftime(form).lstrip("0") if form == "%d %b" else wall.strftime(form)
+def _label(wall: datetime, step_s: int, span_s: float) -> str:
+    """Return a time as exactly as its steps need it; at midnight the day that begins."""
+    if step_s < _DAY and (wall.hour or wall.minute or wall.second):
+        return wall.strftime("%H:%M:%S" if step_s < _MINUTE else "%H:%M")
+    if step_s >= _DAY and span_s >= _YEARS_S:
+        return wall.strftime("%Y-%m-%d")
+    return wall.strftime("%d %b").lstrip("0")
 
 
 HEIGHT = 200
@@ -165,16 +155,15 @@ def svg(chart: Chart, frame: PlotFrame) -> str:
     label = esc(f"{chart.title}: {', '.join(line.name for line in chart.lines)}")
     parts = [
         f'<svg viewBox="0 0 {chart.width} {HEIGHT}" role="img" aria-label="{label}">',
-        *_scale(chart, plot, ticks),
-        *_times(plot),
-        *_marks(chart, plot),
+        *_axes(chart, plot, ticks),
         *_paths(chart.lines, plot),
         "</svg>",
     ]
     return "\n".join(parts)
 
 
-def _scale(chart: Chart, plot: _Plot, ticks: Sequence[float]) -> Iterator[str]:
+def _axes(chart: Chart, plot: _Plot, ticks: Sequence[float]) -> Iterator[str]:
+    """Yield the numbers with their lines, the reference, the times, and the marks."""
     for tick in ticks:
         y = plot.y(tick)
         yield f'<line class="grid" x1="{plot.left}" x2="{plot.right}" y1="{y:.1f}" y2="{y:.1f}"/>'
@@ -182,22 +171,16 @@ def _scale(chart: Chart, plot: _Plot, ticks: Sequence[float]) -> Iterator[str]:
     if chart.reference is not None:
         y = plot.y(chart.reference)
         yield f'<line class="reference" x1="{plot.left}" x2="{plot.right}" y1="{y:.1f}" y2="{y:.1f}"/>'
-
-
-def _times(plot: _Plot) -> Iterator[str]:
+    frame, floor = plot.frame, plot.floor
     most = max(2, (plot.right - plot.left) // _LABEL_WIDTH)
-    bottom = plot.floor
-    for moment, label in time_ticks(plot.frame.start, plot.frame.end, plot.frame.zone, most):
+    for moment, label in time_ticks(frame.start, frame.end, frame.zone, most):
         x = plot.x(moment)
-        yield f'<line class="tick" x1="{x:.1f}" x2="{x:.1f}" y1="{bottom}" y2="{bottom + 4}"/>'
+        yield f'<line class="tick" x1="{x:.1f}" x2="{x:.1f}" y1="{floor}" y2="{floor + 4}"/>'
         yield f'<text class="x" x="{x:.1f}" y="{HEIGHT - 8}">{esc(label)}</text>'
-
-
-def _marks(chart: Chart, plot: _Plot) -> Iterator[str]:
     for moment, text in chart.marks:
-        if plot.frame.start <= moment <= plot.frame.end:
+        if frame.start <= moment <= frame.end:
             x = plot.x(moment)
-            place = f'x1="{x:.1f}" x2="{x:.1f}" y1="{plot.ceiling}" y2="{plot.floor}"'
+            place = f'x1="{x:.1f}" x2="{x:.1f}" y1="{plot.ceiling}" y2="{floor}"'
             yield f'<line class="mark" {place}><title>{esc(text)}</title></line>'
 
 

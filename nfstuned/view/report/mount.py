@@ -24,7 +24,9 @@ def mount_section(
 ) -> Iterator[str]:
     """Yield a mount's heading and charts; those of what was never known are left out."""
     yield f'<h2 id="m{number}">{esc(mount.place)}</h2>'
-    yield f'<p class="meta"><code>{esc(mount.source)}</code>, {esc(_told(mount))}</p>'
+    samples = f"{count(mount.samples, 'sample')}, in use for {duration(mount.used_s)}"
+    over = f"{samples}, over {printable(mount.group)}"
+    yield f'<p class="meta"><code>{esc(mount.source)}</code>, {esc(over)}</p>'
     for verdict in mount.read_ahead:
         text = str(verdict)
         yield f"<p>{esc(text[0].upper() + text[1:])}.</p>"
@@ -71,31 +73,25 @@ def _key(style: str, path: str, text: str) -> str:
     return f'<span class="key">{sample}{esc(text)}</span>'
 
 
-def _told(mount: MountSeries) -> str:
-    samples = f"{count(mount.samples, 'sample')}, in use for {duration(mount.used_s)}"
-    return f"{samples}, over {printable(mount.group)}"
-
-
 def charts(mount: MountSeries, events: Iterable[Event]) -> Iterator[Chart]:
-    """Yield what there is to be drawn of a mount."""
-    yield _throughput(mount, events)
-    drawn = [_over_fetch(mount), *(_latency(mount, kind) for kind in ALL_KINDS), _operations(mount)]
-    drawn += [_connections(mount), _requests(mount), _trouble(mount)]
-    yield from (chart for chart in drawn if chart.lines)
-
-
-def _throughput(mount: MountSeries, events: Iterable[Event]) -> Chart:
-    lines = _lines(
-        mount,
-        (
+    """Yield the throughput, and what else there is to be drawn of a mount."""
+    yield Chart(
+        "Throughput",
+        _lines(
+            mount,
             ("read", "read by programs", "s1"),
             ("server-read", "read from the server", "s1 dashed"),
             ("write", "written by programs", "s2"),
             ("server-write", "written to the server", "s2 dashed"),
         ),
+        lambda value: speed(value).replace(".0 ", " "),
+        WIDE,
+        marks=tuple((event.time, event.text) for event in events if about(event, mount))[-_MARKED_MOST:],
     )
-    marks = tuple((event.time, event.text) for event in events if about(event, mount))
-    return Chart("Throughput", lines, _speed, WIDE, marks=marks[-_MARKED_MOST:])
+    stalled = _lines(mount, ("stalled", "of the time, requests waited for the server's answer", "s3"))
+    if stalled:
+        yield Chart("Stalled", stalled, lambda value: f"{number(value)} %", WIDE)
+    yield from (chart for chart in _charts_where_known(mount) if chart.lines)
 
 
 def about(event: Event, mount: MountSeries) -> bool:
@@ -103,63 +99,44 @@ def about(event: Event, mount: MountSeries) -> bool:
     return (event.mount_point or event.device) in mount.keys
 
 
-def _over_fetch(mount: MountSeries) -> Chart:
-    named = (("over-fetch", "bytes sent for each that programs read", "s1"),)
-    return Chart("Over-fetch", _lines(mount, named), number, reference=1.0)
-
-
-def _latency(mount: MountSeries, kind: str) -> Chart:
-    named = (
-        (f"{kind}-exe", "execute, all of it", "s3"),
-        (f"{kind}-rtt", "round trip", "s1"),
-        (f"{kind}-queue", "queue, until sent", "s2"),
-    )
-    return Chart(f"{_TITLES[kind]}: mean time of each", _lines(mount, named), _milliseconds)
-
-
-def _operations(mount: MountSeries) -> Chart:
-    named = ((f"{kind}-ops", kind, style) for kind, style in zip(ALL_KINDS, _STYLES, strict=True))
-    return Chart("Operations by kind", _lines(mount, named), _per_second)
-
-
-def _connections(mount: MountSeries) -> Chart:
-    named = (("connections", "of all mounts of the server together", "s1"),)
-    return Chart("Connections", _lines(mount, named), number)
-
-
-def _requests(mount: MountSeries) -> Chart:
-    named = (("in-flight", "under way", "s1"), ("backlog", "waiting for a slot", "s2"))
-    return Chart("Requests that a new one found", _lines(mount, named), number)
-
-
-def _trouble(mount: MountSeries) -> Chart:
-    """Return what went wrong; nothing where nothing did."""
-    named = (
+def _charts_where_known(mount: MountSeries) -> Iterator[Chart]:
+    """Yield all charts but the throughput; those of what was never known have no lines."""
+    over_fetch = _lines(mount, ("over-fetch", "bytes sent for each that programs read", "s1"))
+    yield Chart("Over-fetch", over_fetch, number, reference=1.0)
+    for kind, title in _TITLES.items():
+        times = _lines(
+            mount,
+            (f"{kind}-exe", "execute, all of it", "s3"),
+            (f"{kind}-rtt", "round trip", "s1"),
+            (f"{kind}-queue", "queue, until sent", "s2"),
+        )
+        yield Chart(f"{title}: mean time of each", times, lambda value: f"{number(value)} ms")
+    styles = zip(ALL_KINDS, _STYLES, strict=True)
+    operations = _lines(mount, *((f"{kind}-ops", kind, style) for kind, style in styles))
+    yield Chart("Operations by kind", operations, _per_second)
+    connections = _lines(mount, ("connections", "of all mounts of the server together", "s1"))
+    yield Chart("Connections", connections, number)
+    requests = _lines(mount, ("in-flight", "under way", "s1"), ("backlog", "waiting for a slot", "s2"))
+    yield Chart("Requests that a new one found", requests, number)
+    trouble = (
         ("retrans", "sent again", "s1"),
         ("errors", "errors, a missing file among them", "s2"),
         ("timeouts", "timed out", "s3"),
     )
-    seen = tuple(series for series in named if mount.most.get(series[0]))
-    return Chart("Retransmissions, errors, timeouts", _lines(mount, seen), _per_second)
+    happened = _lines(mount, *(series for series in trouble if mount.most.get(series[0])))
+    yield Chart("Retransmissions, errors, timeouts", happened, _per_second)
 
 
-def _lines(mount: MountSeries, named: Iterable[tuple[str, str, str]]) -> tuple[PlotLine, ...]:
+def _lines(mount: MountSeries, *named: tuple[str, str, str]) -> tuple[PlotLine, ...]:
+    """Return the known lines among `named`, each a key of the series, what it is called, and its style."""
     return tuple(
         PlotLine(text, style, mount.lines[name]) for name, text, style in named if name in mount.lines
     )
 
 
-def _speed(value: float) -> str:
-    return speed(value).replace(".0 ", " ")
-
-
 def number(value: float) -> str:
     """Return a number of a scale, whose steps are 1, 2 or 5 times a power of ten."""
     return f"{value:.6g}"
-
-
-def _milliseconds(value: float) -> str:
-    return f"{number(value)} ms"
 
 
 def _per_second(value: float) -> str:

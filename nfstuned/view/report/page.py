@@ -118,8 +118,8 @@ _HEADINGS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What the page says beside the samples: a part, or why there is none."""
+class Account:
+    """What the page says beside the samples: the check's report and the service's events, or why not."""
 
     report: Report | None = None
     no_report: str = ""
@@ -141,7 +141,7 @@ class Page:
     end: float
     axis: Axis | None
     mounts: Sequence[MountSeries]
-    told: Told
+    account: Account
     zone: tzinfo | None = None
     """None for the host's."""
 
@@ -163,7 +163,8 @@ def page_lines(page: Page) -> Iterator[str]:
     yield f"<title>{esc(page.title)}</title>"
     yield f"<style>{STYLE}</style></head>"
     yield f"<body><header><h1>{esc(page.title)}</h1>"
-    yield f'<p class="meta">{esc(_span(page))}</p></header>'
+    span = f"{_moment(page, page.start)} to {_moment(page, page.end)}"
+    yield f'<p class="meta">{esc(f"{span}, {zone_name(page.start, page.end, page.zone)}")}</p></header>'
     yield from _samples(page)
     yield from _findings(page)
     yield from _events(page)
@@ -187,16 +188,11 @@ def _moment(page: Page, moment: float) -> str:
     return datetime.fromtimestamp(moment, page.zone).strftime(_FORM)
 
 
-def _span(page: Page) -> str:
-    zone = zone_name(page.start, page.end, page.zone)
-    return f"{_moment(page, page.start)} to {_moment(page, page.end)}, {zone}"
-
-
 def _samples(page: Page) -> Iterator[str]:
     """Yield the table of all mounts, and how to read it."""
     frame = page.frame
-    if page.told.damaged:
-        yield f'<p class="warning">{count(page.told.damaged, "damaged sample")} could not be read.</p>'
+    if page.account.damaged:
+        yield f'<p class="warning">{count(page.account.damaged, "damaged sample")} could not be read.</p>'
     if frame is None:
         yield "<p>There are no samples of this time: nothing was in use, or the service did not run.</p>"
         return
@@ -254,7 +250,7 @@ def _mounts(page: Page) -> Iterator[str]:
         return
     drawn = _drawn(page)
     for number, mount in enumerate(drawn, 1):
-        yield from mount_section(mount, frame, page.told.events, number)
+        yield from mount_section(mount, frame, page.account.events, number)
     left = len(page.mounts) - len(drawn)
     if left:
         yield f"<p>Charts are of the {len(drawn)} mounts that moved most; {left} more are in the table.</p>"
@@ -262,9 +258,9 @@ def _mounts(page: Page) -> Iterator[str]:
 
 def _findings(page: Page) -> Iterator[str]:
     yield '<h2 id="findings">What is wrong on this host now</h2>'
-    report = page.told.report
+    report = page.account.report
     if report is None:
-        yield f"<p>{esc(page.told.no_report)}</p>"
+        yield f"<p>{esc(page.account.no_report)}</p>"
         return
     yield "".join(f"<p>{esc(line)}</p>" for line in verdict(report))
     if report.diagnosis.findings:
@@ -276,27 +272,25 @@ def _findings(page: Page) -> Iterator[str]:
 
 def _finding(finding: Finding) -> str:
     remedy = f"<br/>Remedy: <code>{esc(finding.remedy)}</code>" if finding.remedy else ""
-    source = f"<br/>Source: {_source(finding.source)}" if finding.source else ""
+    source = esc(finding.source)
+    if finding.source.startswith("https://"):
+        source = f'<a href="{source}" rel="noreferrer">{source}</a>'
+    cited = f"<br/>Source: {source}" if source else ""
     severity = finding.severity.value
     return (
         f'<tr><td class="severity {severity}">{severity}</td>'
         f"<td>{esc(finding.rule)}<br/>{esc(finding.name)}</td><td>{esc(finding.subject)}</td>"
-        f"<td>{esc(finding.message)}{remedy}{source}</td></tr>"
+        f"<td>{esc(finding.message)}{remedy}{cited}</td></tr>"
     )
-
-
-def _source(source: str) -> str:
-    text = esc(source)
-    return f'<a href="{text}" rel="noreferrer">{text}</a>' if source.startswith("https://") else text
 
 
 def _events(page: Page) -> Iterator[str]:
     yield '<h2 id="changes">What the service did</h2>'
-    if page.told.no_events:
-        yield f"<p>{esc(page.told.no_events)}</p>"
+    if page.account.no_events:
+        yield f"<p>{esc(page.account.no_events)}</p>"
         return
-    events = page.told.events[-MOST_EVENTS:]
-    left = len(page.told.events) - len(events)
+    events = page.account.events[-MOST_EVENTS:]
+    left = len(page.account.events) - len(events)
     if left:
         yield f"<p>The last {len(events)} entries; {left} earlier ones are in the journal.</p>"
     if not events:

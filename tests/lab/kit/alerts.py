@@ -83,6 +83,22 @@ CASES: tuple[tuple[str, Series, Series], ...] = (
         {f'nfstuned_mount_info{{{MOUNT},source="nas:/a"}}': "1x120"},
     ),
     (
+        "NfstunedMountStalled",
+        {
+            f"nfstuned_mount_stalled_seconds{{{MOUNT}}}": "0 20+60x60",
+            f'nfstuned_mount_info{{{MOUNT},source="nas:/data"}}': "1x62",
+        },
+        {
+            f"nfstuned_mount_stalled_seconds{{{MOUNT}}}": "0x60",
+            f'nfstuned_mount_info{{{MOUNT},source="nas:/data"}}': "1x60",
+        },
+    ),
+    (
+        "NfstunedMountMissing",
+        {'nfstuned_mounts_missing{instance="a"}': "1x60"},
+        {'nfstuned_mounts_missing{instance="a"}': "0x60"},
+    ),
+    (
         "NfstunedRetransmissions",
         {
             f"nfstuned_mount_retransmissions_total{{{MOUNT}}}": "0+20x60",
@@ -186,9 +202,10 @@ def _test(series: Series, expected: list[str]) -> dict[str, Any]:
 def shortened(rules: str) -> str:
     """Return the rules for a test that cannot wait: seconds in the place of minutes, and the same conditions.
 
-    Each `for:` is 5 s, each range 20 s, and what a sample may be late for NfstunedStale 10 s.
+    Each `for:` is 5 s, each range 20 s, and what a sample may be late for NfstunedStale 10 s. The first,
+    NfstunedDown, has 30 s: a busy guest answers no scrape for longer than 5 s.
     """
-    rules = re.sub(r"(?m)^( +for:) \S+$", r"\1 5s", rules)
+    rules = re.sub(r"(?m)^( +for:) \S+$", r"\1 5s", rules).replace("for: 5s", "for: 30s", 1)
     rules = re.sub(r"\[\d+m\]", "[20s]", rules)
     return rules.replace("nfstuned_sample_interval_seconds + 60\n", "nfstuned_sample_interval_seconds + 10\n")
 

@@ -49,10 +49,13 @@ sh look /results/loaded
 say "it had its load"
 shown nfstuned.service ActiveState SubState ActiveEnterTimestampMonotonic
 shown systemd-user-sessions.service ActiveState ActiveEnterTimestampMonotonic
+shown nfstuned-identity.service ActiveState ActiveEnterTimestampMonotonic
 shown mnt-share.mount ActiveState InactiveExitTimestampMonotonic ActiveEnterTimestampMonotonic
 who >/results/who
 systemctl list-units --plain --no-legend 'getty@*' 'serial-getty@*' >/results/prompts
 systemctl list-units --plain --no-legend --failed >/results/failed
+cat /etc/machine-id >/results/machine-id
+cat /sys/fs/nfs/net/nfs_client/identifier >/results/identifier
 cat /sys/module/sunrpc/parameters/tcp_max_slot_table_entries >/results/slots
 cp -R /run/lab/. /results/
 if command -v nfstuned >/dev/null; then

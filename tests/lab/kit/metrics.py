@@ -108,7 +108,7 @@ _JOBS = {"nfstuned": ADDRESS, "node": _NODE_EXPORTER}
 
 def _configuration(rules: Path) -> Mapping[str, object]:
     # A guest that stands still for a moment must not look as if the service were down.
-    often = {"scrape_interval": "2s", "evaluation_interval": "1s"}
+    often = {"scrape_interval": "4s", "evaluation_interval": "1s"}
     jobs = [{"job_name": job, "static_configs": [{"targets": [address]}]} for job, address in _JOBS.items()]
     return {"global": often, "scrape_configs": jobs, "rule_files": [str(rules)]}
 

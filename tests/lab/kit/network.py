@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tests.lab.kit.shell import run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
 @contextlib.contextmanager
@@ -22,3 +22,24 @@ def silent(address: str) -> Iterator[None]:
     finally:
         for rule in rules:
             run("iptables", "-D", *rule, "-j", "DROP")
+
+
+@contextlib.contextmanager
+def cut(address: str, ports: Iterable[str]) -> Iterator[None]:
+    """Drop every packet of connections to an address from these ports of the client while the block runs."""
+    rules = [("OUTPUT", "-p", "tcp", "-d", address, "--sport", port) for port in ports] + [
+        ("OUTPUT", "-p", "tcp", "-s", address, "--dport", port) for port in ports
+    ]
+    for rule in rules:
+        run("iptables", "-I", *rule, "-j", "DROP")
+    try:
+        yield
+    finally:
+        for rule in rules:
+            run("iptables", "-D", *rule, "-j", "DROP")
+
+
+def client_ports(address: str) -> list[str]:
+    """Return the client's ports of its connections to a server."""
+    lines = run("ss", "-Htn", "state", "established", "dst", f"{address}:2049").splitlines()
+    return [line.split()[2].rpartition(":")[2] for line in lines]

@@ -26,6 +26,9 @@ GENERIC = "nas.lab.internal"
 SHARES = ("a", "b", "c", "d")
 _EXPORTS = Path("/etc/exports.d/lab.exports")
 _HOSTS = Path("/etc/hosts")
+_GRACE = Path("/proc/fs/nfsd/nfsv4gracetime")
+GRACE_S = 90
+"""The kernel's own."""
 _OPTIONS = "rw,no_root_squash,no_subtree_check,crossmnt"
 
 
@@ -53,9 +56,10 @@ class Server:
         threads = Path("/proc/fs/nfsd/threads")
         return threads.exists() and int(threads.read_text()) > 0
 
-    def stop(self) -> None:
-        """Stop the server; its clients wait for it."""
+    def stop(self, grace_s: int = GRACE_S) -> None:
+        """Stop the server; its clients wait for it, and for so long after its start only reclaim."""
         run("systemctl", "stop", "nfs-server")
+        _GRACE.write_text(f"{grace_s}\n")
 
     def path(self, share: str) -> Path:
         """Return the server's own folder of a share."""

@@ -34,7 +34,16 @@ def override(text: str) -> Iterator[None]:
 
 def process_status(pid: int) -> dict[str, str]:
     """Return the fields of /proc/PID/status."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return _fields(Path(f"/proc/{pid}/status"))
+
+
+def process_io(pid: int) -> dict[str, str]:
+    """Return the fields of /proc/PID/io."""
+    return _fields(Path(f"/proc/{pid}/io"))
+
+
+def _fields(file: Path) -> dict[str, str]:
+    lines = file.read_text().splitlines()
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.get_closest_marker("long") is None and item.get_closest_marker("race") is None:
+        if all(item.get_closest_marker(name) is None for name in ("long", "once", "race")):
             item.add_marker(pytest.mark.short)
 
 

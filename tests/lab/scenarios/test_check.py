@@ -179,7 +179,7 @@ def test_a_clear_mount_after_a_tls_one_goes_through_its_tunnel(mount: Mounts) ->
 
 @pytest.mark.usefixtures("running_daemon")
 def test_a_clear_line_beside_a_tls_mount(mount: Mounts, fstab: Callable[[str], None]) -> None:
-    fstab(f"{AZURE}:/srv/b /mnt/clear nfs {GOOD},_netdev,nofail 0 0\n")
+    fstab(f"{AZURE}:/sa1/b /mnt/clear nfs {GOOD},_netdev,nofail 0 0\n")
     with tls.tunnel():
         mounted = mount("a", f"{GOOD},port={tls.PORT}", host="127.0.0.1")
         tuned(15360, mounted)
@@ -210,7 +210,7 @@ def test_a_soft_mount_and_kerberos_in_fstab(mount: Mounts, fstab: Callable[[str]
     tuned(15360, mount("a", f"{GOOD},soft"))
     fstab(
         f"{GENERIC}:/srv/b /mnt/krb nfs vers=4.2,sec=krb5p,nconnect=4,_netdev,nofail 0 0\n"
-        f"{AZURE_2}:/srv/c /mnt/azure nfs {GOOD},sec=krb5,_netdev,nofail 0 0\n"
+        f"{AZURE_2}:/sa2/c /mnt/azure nfs {GOOD},sec=krb5,_netdev,nofail 0 0\n"
     )
     check_is("soft-and-kerberos")
 
@@ -259,7 +259,7 @@ def test_a_broken_rule_does_what_the_finding_says(defect: str, mount: Mounts) ->
             assert (mounted.read_ahead_kb == 15360) is tunes, f"{mounted.read_ahead_kb} KiB on NFS"
             others = {value.strip() for value in beside.values().values()}
             assert ("15360" in others) is spills, f"{others} KiB on what is not NFS"
-        check_is(f"udev-{defect}", "--select", "NFS105,NFS106,NFS107")
+        check_is(f"udev-{defect}", "--select", "NFS105,NFS106,NFS107,NFS111")
     finally:
         path.unlink()
         rivals.reload_rules()

@@ -30,9 +30,12 @@ KEYS = {
     "nconnect",
     "nconnect_target",
     "connections",
+    "stalled_s",
+    "recovering",
+    "stalled_operations",
 }
 OUTCOMES = ("kind", "target", "old", "new", "outcome", "reason")
-pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quiet_udev", "stopped_daemon")]
+pytestmark = [pytest.mark.once, pytest.mark.usefixtures("quiet_udev", "stopped_daemon")]
 
 
 def test_status_holds_what_the_kernel_has(mount: Mounts) -> None:
@@ -61,6 +64,9 @@ def test_status_holds_what_the_kernel_has(mount: Mounts) -> None:
             "nconnect": 4,
             "nconnect_target": 4,
             "connections": _transports(mounted),
+            "stalled_s": None,  # the service does not run
+            "recovering": False,
+            "stalled_operations": [],
         }
         assert row["connections"] == 4
     row = rows[str(generic.point)]

@@ -38,7 +38,7 @@ COMMANDS = (
     ("apply", "--dry-run"),
     ("top", "--interval", "0.1", "--count", "1"),
 )
-pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [pytest.mark.once, pytest.mark.usefixtures("quiet_udev")]
 
 
 @pytest.fixture

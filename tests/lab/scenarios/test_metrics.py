@@ -17,6 +17,7 @@ from tests.lab.kit import dns
 from tests.lab.kit.alerts import RULES, dashboard_queries, names, promtool_tests
 from tests.lab.kit.daemon import STATE, nfstuned
 from tests.lab.kit.expect import becomes, tuned
+from tests.lab.kit.fstab import lines
 from tests.lab.kit.load import Job, fio
 from tests.lab.kit.metrics import (
     ADDRESS,
@@ -37,6 +38,7 @@ from tests.lab.kit.server import ADDRESS as SERVER
 from tests.lab.kit.server import AZURE, OTHER_ADDRESS
 from tests.lab.kit.shell import attempt, run, wait_for
 from tests.lab.kit.unit import let_tick, override
+from tests.lab.kit.writers import writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.daemon import Daemon
     from tests.lab.kit.mounts import Mounted, Mounts
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(300), pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [pytest.mark.once, pytest.mark.timeout(300), pytest.mark.usefixtures("quiet_udev")]
 SIZE = 4 << 20
 UNIX = f"unix:{SOCKET}"
 DROP_IN = Path("/lab/systemd/nfstuned-metrics.conf")
@@ -138,7 +140,7 @@ def test_each_alert_fires_in_a_situation_of_its_own_and_the_dashboard_has_data(
         stopped_daemon.start()
         with prometheus():
             nconnect = fires("NfstunedNconnectBelowProfile"), fires("NfstunedNconnectInherited")
-            with nconnect[0], nconnect[1], fires("NfstunedEndpointDrift"):
+            with nconnect[0], nconnect[1], fires("NfstunedEndpointDrift"), fires("NfstunedMountMissing"):
                 used = _mounted_in_the_wrong_order(mount)
                 _checked_after_the_name_moved(stopped_daemon)
             say()
@@ -147,6 +149,8 @@ def test_each_alert_fires_in_a_situation_of_its_own_and_the_dashboard_has_data(
             with fires("NfstunedReadAheadReverted"), fires("NfstunedFindingsStale"):
                 _make_the_findings_old()
                 _revert_until_it_is_left(used)
+            with fires("NfstunedMountStalled"):
+                _wait_for_a_silent_server(used)
             with fires("NfstunedRetransmissions"), fires("NfstunedBacklog"):
                 _read_while_the_network_loses_everything(mount)
                 _read_over_two_slots(mount)
@@ -181,8 +185,11 @@ def _mounted_in_the_wrong_order(mount: Mounts) -> Mounted:
 
 
 def _checked_after_the_name_moved(daemon: Daemon) -> None:
-    """Let the timer's service check, and hold it to what the command finds outside of its sandbox."""
-    with dns.zone(_private(OTHER_ADDRESS)):
+    """Let the timer's service check, and hold it to what the command finds outside of its sandbox.
+
+    A line of fstab is not mounted, either.
+    """
+    with dns.zone(_private(OTHER_ADDRESS)), lines(("never", f"{AZURE}:/srv/d", "vers=4.1,nofail")):
         run("systemctl", "start", "nfstuned-check.service", timeout=180)
         said = json.loads(nfstuned("check", "--format", "json", timeout=120).stdout)
     let_tick(daemon)
@@ -215,6 +222,11 @@ def _read_the_heads_of_many_files(mounted: Mounted) -> None:
             with (mounted.point / f"head{number}").open("rb", buffering=0) as file:
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
                 assert len(file.read(HEAD)) == HEAD
+
+
+def _wait_for_a_silent_server(mounted: Mounted) -> None:
+    with writing([mounted]), silent(SERVER):
+        wait_for("the alert of the stall", lambda: "NfstunedMountStalled" in fired(), 150)
 
 
 def _read_while_the_network_loses_everything(mount: Mounts) -> None:

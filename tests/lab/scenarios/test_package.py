@@ -27,7 +27,7 @@ INSTALL_S = 600.0
 """An upgrade compiles the libraries, in emulation."""
 HOME = Path("/usr/lib/nfstuned")
 pytestmark = [
-    pytest.mark.long,
+    pytest.mark.once,
     pytest.mark.timeout(1200),
 ]
 

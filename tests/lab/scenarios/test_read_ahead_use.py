@@ -37,7 +37,7 @@ READPAGES = 9
 def seen() -> Look:
     root = Root()
     return look(
-        observe_superblocks(root, deep=False), observe_stanzas(root, ()), time.time(), time.monotonic()
+        observe_superblocks(root, deep=False), observe_stanzas(root) or (), time.time(), time.monotonic()
     )
 
 

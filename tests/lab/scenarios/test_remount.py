@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from tests.lab.kit.server import Server
 
 PATIENT = pytest.mark.timeout(600)
-pytestmark = [pytest.mark.long, PATIENT, pytest.mark.usefixtures("quiet_udev", "stopped_daemon")]
+pytestmark = [pytest.mark.once, PATIENT, pytest.mark.usefixtures("quiet_udev", "stopped_daemon")]
 
 FSTAB = Path("/etc/fstab")
 COMMAND_S = 300.0
 """A mount in emulation may wait for a server's lease (kit/mounts.py)."""
-STOP = "systemctl stop --job-mode=ignore-dependencies"
+STOP = "systemctl stop --job-mode=ignore-dependencies --"
 
 
 @dataclass(frozen=True)
@@ -137,8 +137,8 @@ def test_units_and_automounts_are_systemds_and_what_requires_them_runs_on(mount:
         assert [line.strip() for line in done.talk.splitlines()[-4:]] == [
             f"{STOP} {units[1]}",
             f"{STOP} {units[0]}",
-            f"systemctl start {units[1]}",
-            f"systemctl start {units[0]}",
+            f"systemctl start -- {units[1]}",
+            f"systemctl start -- {units[0]}",
         ]
         assert [_nconnect(point) for point in (plain, watched)] == [4, 4]
         active = attempt("systemctl", "is-active", *units, "lab-needs.service")

@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from tests.lab.kit.daemon import Daemon
     from tests.lab.kit.mounts import Mounts
 
+BDIS = "/sys/devices/virtual/bdi"
 READY_S = 30.0
 STOP_S = 5.0
 MOST_EXPOSED = 2.0
 HIDEABLE = (Path("/home/lab"), Path("/root/lab"), Path("/tmp/lab"))  # noqa: S108 - what sandboxes like to hide
 CAPABILITIES = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
-pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [pytest.mark.once, pytest.mark.usefixtures("quiet_udev")]
 
 
 def test_it_is_ready_in_time_without_a_capability(stopped_daemon: Daemon) -> None:
@@ -88,6 +89,16 @@ def test_a_restart_tunes_what_came_meanwhile(daemon: Daemon, mount: Mounts) -> N
     daemon.restart()
     assert daemon.pid not in {0, pid}
     assert (before.read_ahead_kb, after.read_ahead_kb) == (15360, 15360)
+
+
+def test_all_is_read_only_but_its_state_and_the_bdis(daemon: Daemon) -> None:
+    """As the kernel has it: ProtectControlGroups= once left /sys and /run writable, and nothing said so."""
+    found = {}
+    for line in Path(f"/proc/{daemon.pid}/mountinfo").read_text().splitlines():
+        _, _, _, _, point, options, *_ = line.split()
+        found[point] = "ro" if "ro" in options.split(",") else "rw"
+    wanted = {"/": "ro", "/proc": "ro", "/sys": "ro", "/run": "ro", "/run/nfstuned": "rw", BDIS: "rw"}
+    assert {point: found.get(point) for point in wanted} == wanted
 
 
 def test_it_orders_the_boot_without_a_cycle(fstab: Fstab) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import astuple
 from typing import TYPE_CHECKING
 
@@ -14,11 +13,9 @@ if TYPE_CHECKING:
     from tests.lab.kit.mounts import Mounts
 
 pytestmark = [
-    pytest.mark.long,
+    pytest.mark.once,
     pytest.mark.timeout(900),
     pytest.mark.usefixtures("quiet_udev"),
-    # It takes minutes, most of them PCP's, and test_samples.py holds nfstuned's part on every kernel.
-    pytest.mark.skipif(os.uname().release.startswith("5."), reason="one kernel shows what the tools say"),
 ]
 
 

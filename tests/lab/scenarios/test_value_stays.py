@@ -30,6 +30,7 @@ VERSIONS = ("vers=3,nolock", "vers=4.1,nconnect=4", "vers=4.2")
 AZURE_KB = 15360
 UNITS = Path("/run/systemd/system")
 FILE_MIB = 8
+MANY = 200
 POINT = Path("/mnt/unit")
 
 
@@ -38,7 +39,7 @@ def sources(mount: Mounts, server: Server, *, full: bool) -> list[tuple[str, Pat
     """Many mounts; as many as are watched at a time are superblocks of their own."""
     shares = [f"stays{number}" for number in range(16)]
     server.export(*shares)
-    chosen = itertools.islice(itertools.cycle(shares), 200 if full else 40)
+    chosen = itertools.islice(itertools.cycle(shares), MANY if full else 20)
     return [(f"{AZURE}:/srv/{share}", mount.new_point()) for share in chosen]
 
 
@@ -51,6 +52,8 @@ def test_no_mount_has_another_value_once_it_has_its_own(
     load: int,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    if not load and len(sources) < MANY:
+        pytest.skip("a busy machine is the harder case; before a release both are watched")
     assert rivals.SHIPPED_NFSRAHEAD.exists()
     with busy(load):
         seen = mount_and_watch(options, sources)

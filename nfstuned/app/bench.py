@@ -1,0 +1,325 @@
+"""A mount measured: files of its own on it, fio's jobs under each setting by turns, and all put back."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from nfstuned.core.bench import plan, search
+from nfstuned.core.bench.difference import figures, spread
+from nfstuned.core.bench.limits import beside, from_memory, limit
+from nfstuned.core.policy.decision import decide
+from nfstuned.core.readahead.evidence import KERNEL_KB
+from nfstuned.core.samples.rates import look, rates
+from nfstuned.errors import ParseError
+from nfstuned.host.bench import fio, guard
+from nfstuned.host.bench.machine import busy_between, observe_processors
+from nfstuned.host.change.bdi import Bdi
+from nfstuned.host.look.host import observe, observe_stanzas
+from nfstuned.host.root import Root
+from nfstuned.model.bench import Bench, Run, Setting, Step, Subject, Suite, Varies
+from nfstuned.model.kernel import Mount
+from nfstuned.model.mounts import Snapshot, Superblock
+from nfstuned.model.policy import Policy
+from nfstuned.model.samples import Look, Sample
+
+ANSWER_S = 20.0
+"""For a look at the mount before anything is done."""
+ROOM = 1.05
+"""Of what the files take: the room that has to be free."""
+AS_IT_IS = Setting("as it is")
+
+
+class CannotMeasureError(Exception):
+    """Why a mount is not measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class BenchOrder:
+    """What is to be measured, how, and where."""
+
+    folder: str
+    suite: Suite
+    compare: bool = False
+    rate: int | None = None
+    """The most bytes a second that the jobs may move, where others use the mount."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a measurement is."""
+
+    done_s: float
+    all_s: float
+    what: str
+
+
+Say = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """The mount that is measured, as it was found."""
+
+    root: Root
+    snapshot: Snapshot
+    superblock: Superblock
+    mount: Mount
+    target_kb: int | None
+    """What its profile asks for."""
+    profile: str
+
+    @classmethod
+    def find(cls, root: Root, policy: Policy, folder: str) -> Ground:
+        """Return the NFS mount that a folder is on, without touching it. Raises CannotMeasureError."""
+        snapshot = observe(root)
+        inside = [
+            (len(mount.point), superblock, mount)
+            for superblock in snapshot.superblocks
+            for mount in superblock.mounts
+            if folder == mount.point or folder.startswith(mount.point.rstrip("/") + "/")
+        ]
+        if not inside:
+            raise CannotMeasureError(f"{folder} is on no NFS mount: see nfstuned status")
+        _, superblock, mount = max(inside, key=lambda entry: entry[0])
+        decision = decide(policy, superblock, snapshot)
+        kb = None if decision.kb is None else decision.kb - decision.kb % snapshot.page_kb
+        return cls(root, snapshot, superblock, mount, kb, decision.profile)
+
+    def subject(self, program: str) -> Subject:
+        """Return what is known of the mount and the machine."""
+        stats = self.snapshot.stanzas.get((self.mount.source, self.mount.point))
+        return Subject(
+            mount_point=self.mount.point,
+            source=self.mount.source,
+            fstype=self.mount.fstype,
+            profile=self.profile,
+            options=",".join(
+                name if value is None else f"{name}={value}" for name, value in self.mount.options.pairs
+            ),
+            read_ahead_kb=self.superblock.read_ahead_kb,
+            connections=len(stats.transports) or None if stats else None,
+            kernel=self.snapshot.kernel.text if self.snapshot.kernel else "",
+            fio=program,
+            host=os.uname().nodename,
+        )
+
+
+def settings(ground: Ground, order: BenchOrder) -> tuple[Setting, ...]:
+    """Return the settings that a job is run under by turns; none where the suite looks for the best.
+
+    Raises CannotMeasureError.
+    """
+    if order.compare:
+        if order.suite.varies is not Varies.READ_AHEAD:
+            raise CannotMeasureError(
+                f"suite {order.suite.name} reads and writes past the page cache, so that no read-ahead can "
+                "change it: --compare is of the suites quick, model-loading and read-ahead"
+            )
+        target = ground.target_kb
+        if target is None or target == KERNEL_KB:
+            raise CannotMeasureError(
+                f"there is nothing to compare: profile {ground.profile} asks for no other read-ahead "
+                f"than the kernel's {KERNEL_KB} KiB; --suite read-ahead looks for a better one"
+            )
+        return (Setting("kernel's default", KERNEL_KB), Setting(f"profile {ground.profile}", target))
+    return () if order.suite.searches else (AS_IT_IS,)
+
+
+def room(folder: str, suite: Suite) -> int:
+    """Return the free bytes on the mount. Raises CannotMeasureError where a suite's files find no place."""
+    said, problem = guard.ask("look", folder, ANSWER_S)
+    if problem:
+        raise CannotMeasureError(f"{folder}: {problem}")
+    known = json.loads(said)
+    need, free = int(suite.bytes_on_disk * ROOM), known["free_bytes"]
+    if known["read_only"]:
+        raise CannotMeasureError(f"{folder} is mounted read-only: bench has to make files of its own")
+    if not known["writable"]:
+        raise CannotMeasureError(f"{folder}: this user may not make files there")
+    if free < need:
+        less = f"{need >> 20} MiB are needed and {free >> 20} MiB are free: --size makes the files smaller"
+        raise CannotMeasureError(f"{folder}: {less}")
+    return int(free)
+
+
+def measure(ground: Ground, order: BenchOrder, say: Say) -> Bench:
+    """Measure, and put everything back, however it ends. Raises CannotMeasureError before anything is done.
+
+    What was measured before something went wrong is in the result, with the reason.
+    """
+    compared = settings(ground, order)
+    program = fio.version()
+    records = guard.record_folder(ground.root)
+    problems = [line for record in guard.leftovers(records, order.folder) if (line := guard.sweep(record))]
+    if problems:
+        raise CannotMeasureError(f"an earlier measurement is not cleaned up: {problems[0]}")
+    began = time.time()
+    bench = Bench(began, ground.subject(program), order.suite, compared, ())
+    with _guarded(records, order.folder) as keeper, _read_ahead(ground, compared, order, keeper) as bdi:
+        work = _Work(ground, order, keeper, bdi, say)
+        try:
+            work.prepare()
+            runs = work.search() if not compared else work.carry_out(plan.steps(order.suite, compared))
+            bench = replace(bench, runs=runs, settings=compared or work.settings())
+        except _StopError as stop:
+            bench = replace(bench, runs=work.counted(), settings=compared or work.settings(), ended=str(stop))
+    left = "; ".join(keeper.end())
+    ended = "; ".join(part for part in (bench.ended, left and f"not put back: {left}") if part)
+    readings = {job.name: text for job in order.suite.jobs if (text := limit(job, bench.runs))}
+    return replace(bench, ended=ended, readings=readings)
+
+
+class _StopError(Exception):
+    """Why a measurement ends before its time."""
+
+
+@contextmanager
+def _guarded(records: str, folder: str) -> Iterator[guard.Guard]:
+    """Have a guard, which ends when the block does, also by ^C."""
+    keeper = guard.Guard(records, folder)
+    try:
+        yield keeper
+    except BaseException:
+        keeper.end()
+        raise
+
+
+@contextmanager
+def _read_ahead(
+    ground: Ground, compared: Sequence[Setting], order: BenchOrder, keeper: guard.Guard
+) -> Iterator[Bdi | None]:
+    """Have the superblock's read-ahead open, and its value kept by the guard; None where it stays."""
+    if compared and all(setting.read_ahead_kb is None for setting in compared):
+        yield None
+        return
+    try:
+        bdi = Bdi(ground.root, ground.superblock.device)
+    except PermissionError:
+        raise CannotMeasureError(
+            f"only root can set a read-ahead: sudo nfstuned bench {order.folder}"
+        ) from None
+    except OSError as error:
+        raise CannotMeasureError(f"{ground.mount.point}: {error.strerror}") from None
+    with bdi:
+        if bdi.inode != ground.superblock.bdi:
+            raise CannotMeasureError(f"{ground.mount.point} was unmounted")
+        keeper.read_ahead(bdi, bdi.read_kb())
+        yield bdi
+
+
+class _Work:
+    """The runs of a measurement, one after the other."""
+
+    def __init__(
+        self, ground: Ground, order: BenchOrder, keeper: guard.Guard, bdi: Bdi | None, say: Say
+    ) -> None:
+        self._ground = ground
+        self._order = order
+        self._keeper = keeper
+        self._bdi = bdi
+        self._say = say
+        self._runs: list[Run] = []
+        self._done_s = 0.0
+        self._all_s = 0.0
+
+    def counted(self) -> tuple[Run, ...]:
+        """Return the runs but for the warm-up."""
+        return tuple(run for run in self._runs if run.step.turn != plan.WARM_UP)
+
+    def settings(self) -> tuple[Setting, ...]:
+        """Return the settings that runs were made under, in the order of their values."""
+        seen = dict.fromkeys(run.step.setting for run in self._runs)
+        return tuple(sorted(seen, key=lambda setting: setting.read_ahead_kb or 0))
+
+    def prepare(self) -> None:
+        """Make the folder and the files. Raises _StopError."""
+        suite = self._order.suite
+        self._all_s = plan.seconds(suite, settings(self._ground, self._order) or (AS_IT_IS,) * 6)
+        self._keeper.folder()
+        _, problem = guard.ask("make", self._keeper.path, ANSWER_S)
+        if problem:
+            raise _StopError(problem)
+        shapes = {(job.threads, job.files, job.file_bytes): job for job in suite.jobs}
+        for job in shapes.values():
+            what = f"making {job.threads * job.files} files of {job.file_bytes >> 20} MiB"
+            waiting = self._waiting(what)
+            problem = fio.lay_out(job, self._keeper.path, self._keeper.program, waiting)
+            if problem:
+                raise _StopError(f"the files could not be made: {problem}")
+
+    def carry_out(self, steps: Sequence[Step]) -> tuple[Run, ...]:
+        """Do the steps and return the runs that count. Raises _StopError where a run cannot be made."""
+        for step in steps:
+            run = self._run(step)
+            self._runs.append(run)
+            if run.problem and run.delivered is None:
+                raise _StopError(f"{step.job.name}: {run.problem}")
+        return self.counted()
+
+    def search(self) -> tuple[Run, ...]:
+        """Look for the best read-ahead of each job."""
+        for job in self._order.suite.jobs:
+            values = search.candidates(self._ground.target_kb, self._ground.superblock.read_ahead_kb)
+            measured: dict[int, float] = {}
+            while (kb := search.next_value(values, measured)) is not None:
+                setting = Setting(f"{kb} KiB", kb)
+                first = plan.WARM_UP if not measured else 1
+                turns = range(first, self._order.suite.repeats + 1)
+                self.carry_out([Step(turn, job, setting) for turn in turns])
+                middle = spread(figures(self.counted(), job, setting))
+                if middle is None:
+                    raise _StopError(f"{job.name}: no run counts, see the problems")
+                measured[kb] = middle.median
+        return self.counted()
+
+    def _run(self, step: Step) -> Run:
+        self._set(step.setting)
+        root, job = self._ground.root, step.job
+        processors, before = observe_processors(root), self._look()
+        name = f"{job.name}, {step.setting.name}, " + (f"run {step.turn}" if step.turn else "warm-up")
+        delivered, problem = fio.measure(
+            job, self._keeper.path, self._order.rate, self._keeper.program, self._waiting(name)
+        )
+        sample = self._between(before, self._look())
+        busy = busy_between(processors, observe_processors(root))
+        self._done_s += job.ramp_s + job.runtime_s
+        run = Run(step, delivered, beside(job, sample, busy, delivered), problem)
+        return run if problem else replace(run, problem=self._doubt(run))
+
+    def _doubt(self, run: Run) -> str:
+        """Return why a run does not count though fio is content; "" where it does."""
+        wanted = run.step.setting.read_ahead_kb
+        if wanted is not None and self._bdi is not None and (value := self._bdi.read_kb()) != wanted:
+            return f"another program set the read-ahead to {value} KiB while it ran"
+        return from_memory(run)
+
+    def _set(self, setting: Setting) -> None:
+        if setting.read_ahead_kb is None or self._bdi is None:
+            return
+        try:
+            self._bdi.write_kb(setting.read_ahead_kb)
+            value = self._bdi.read_kb()
+        except (OSError, ParseError) as error:
+            raise _StopError(f"{self._bdi.name}: {error}") from None
+        if value != setting.read_ahead_kb:
+            raise _StopError(f"the kernel made {value} of a read-ahead of {setting.read_ahead_kb} KiB")
+
+    def _look(self) -> Look | None:
+        stanzas = observe_stanzas(self._ground.root)
+        if stanzas is None:
+            return None
+        return look(self._ground.snapshot, stanzas, time.time(), time.monotonic())
+
+    def _between(self, before: Look | None, after: Look | None) -> Sample | None:
+        if before is None or after is None:
+            return None
+        device = self._ground.superblock.device
+        return next((sample for sample in rates(before, after) if sample.device == device), None)
+
+    def _waiting(self, what: str) -> Callable[[float], None]:
+        return lambda passed_s: self._say(Progress(self._done_s + passed_s, self._all_s, what))

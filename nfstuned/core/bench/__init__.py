@@ -1,0 +1,1 @@
+"""What is to be measured, what figures mean, and what they advise."""

@@ -1,0 +1,56 @@
+"""Which jobs are run under which settings, in which order, and how long that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from nfstuned.model.bench import Job, Setting, Step, Suite
+
+WARM_UP = 0
+"""The turn whose runs are thrown away: the first of a job fills the server's caches."""
+_BETWEEN_S = 1.0
+"""About what fio takes to begin and to end a job."""
+_LAYOUT_BYTES_PER_S = 100e6
+"""A guess, to say beforehand how long the files take to be written; nothing depends on it."""
+
+
+def scaled(suite: Suite, runtime_s: float | None, file_bytes: int | None, repeats: int | None) -> Suite:
+    """Return the suite with other times, sizes and repeats, where they are given.
+
+    A file stays a whole number of blocks, and at least one for each of its job's requests under way. A ramp
+    is never longer than its run.
+    """
+    jobs = tuple(_scaled(job, runtime_s, file_bytes) for job in suite.jobs)
+    return replace(suite, jobs=jobs, repeats=repeats if repeats is not None else suite.repeats)
+
+
+def _scaled(job: Job, runtime_s: float | None, file_bytes: int | None) -> Job:
+    if runtime_s is not None:
+        ramp_s = min(job.ramp_s, runtime_s / 2)
+        job = replace(job, runtime_s=runtime_s, ramp_s=ramp_s)
+    if file_bytes is not None:
+        each = file_bytes // (job.threads * job.files)
+        least = job.block_bytes * job.depth
+        job = replace(job, file_bytes=max(each - each % job.block_bytes, least))
+    return job
+
+
+def steps(suite: Suite, settings: Sequence[Setting]) -> tuple[Step, ...]:
+    """Return all runs in their order: job by job, and each job under the settings by turns.
+
+    So what changes by itself, such as a server that others use, meets all settings alike (A B A B). Every
+    other turn begins with the last setting: none of them always comes after the same one.
+    """
+    planned: list[Step] = []
+    for job in suite.jobs:
+        for turn in range(WARM_UP, suite.repeats + 1):
+            ordered = settings if turn % 2 else tuple(reversed(settings))
+            planned.extend(Step(turn, job, setting) for setting in ordered)
+    return tuple(planned)
+
+
+def seconds(suite: Suite, settings: Sequence[Setting]) -> float:
+    """Return about how long the suite takes, its files' making among it."""
+    runs = sum(step.job.ramp_s + step.job.runtime_s + _BETWEEN_S for step in steps(suite, settings))
+    return runs + suite.bytes_on_disk / _LAYOUT_BYTES_PER_S

@@ -1,0 +1,98 @@
+"""Rules NFS413 and NFS414: what an NFSv4 client calls itself, and whether another client does the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nfstuned.core.mounts.options import is_v3
+from nfstuned.core.rules.remedies import also
+from nfstuned.model.facts import Facts
+from nfstuned.model.finding import Fault
+from nfstuned.model.system import IDENTITY_UNIT
+
+_NAMES_OF_IMAGES = frozenset({
+    *("localhost", "localhost.localdomain", "localhost-live", "(none)", "debian", "ubuntu", "fedora"),
+    *("centos", "rocky", "almalinux", "opensuse", "raspberrypi", "alpine", "archlinux"),
+})  # fmt: skip
+"""What distributions call a host that nobody has named."""
+_PARAMETER = "nfs.nfs4_unique_id"
+_OFTEN = 3
+"""Sessions that a client makes anew between two looks. A server that boots makes for a single one."""
+_ENABLE = f"sudo systemctl enable --now {IDENTITY_UNIT}"
+_AGAIN = "then unmount all NFSv4 mounts and mount them again"
+
+
+def generic(facts: Facts) -> Iterator[Fault]:
+    """Yield the name of an NFSv4 client that others are likely to have as well, or will have."""
+    v4 = [target for target in facts.nfs if not is_v3(target.fstype, target.options)]
+    client = facts.system.client
+    if not v4 or client.name is None:
+        return
+    if not facts.live:
+        yield from _clones(facts, v4[0].subject)
+    elif client.name.lower() in _NAMES_OF_IMAGES and not client.identifier and not _set(facts):
+        yield Fault(
+            client.name,
+            f"this host is {client.name} to every NFSv4 server, and so is each host that nobody has named: a "
+            f"server takes them for one client, and each takes the others' sessions, opens and locks away; "
+            f"{v4[0].subject} is of NFSv4{also(v4[1:])}",
+            observed=f"{client.name}, without an identifier",
+            expected="a name or an identifier of its own",
+            remedy=f"sudo hostnamectl hostname NAME, or {_ENABLE}; {_AGAIN}",
+        )
+
+
+def _clones(facts: Facts, mount: str) -> Iterator[Fault]:
+    """Yield the name that all clones of an image would share."""
+    client = facts.system.client
+    if not client.shared_by_clones:
+        return
+    if client.given:
+        yield Fault(
+            "/etc/machine-id",
+            "the image has a machine id, from which all of its clones make the same identity for their NFSv4 "
+            f"client: a server takes those that are called {client.name} for one client",
+            observed="a machine id",
+            expected="an empty file",
+            remedy="sudo truncate --size=0 DIR/etc/machine-id, with the image's folder for DIR: the first "
+            "boot makes one",
+        )
+        return
+    yield Fault(
+        "/etc/hostname",
+        f"every clone of this image is {client.name} to NFSv4 servers, unless something names it before the "
+        f"mounts: a server takes the clones for one client, and each takes the others' sessions, opens and "
+        f"locks away; {mount} is of NFSv4",
+        observed=client.name or "",
+        expected="a name or an identifier for each clone",
+        remedy="sudo nfstuned bake --root DIR, with the image's folder for DIR: each clone then gives itself "
+        "an identifier at boot, which is made of its machine id",
+    )
+
+
+def _set(facts: Facts) -> str:
+    return facts.system.parameters.get(_PARAMETER, "")
+
+
+def shared(facts: Facts) -> Iterator[Fault]:
+    """Yield servers with which the client made its session anew again and again between two looks."""
+    if facts.measured is None:
+        return
+    begun = {
+        target.source.partition(":/")[0]: facts.measured.sessions.get(target.superblock.device, 0)
+        for target in facts.nfs
+        if target.superblock is not None
+    }
+    for server, sessions in begun.items():
+        if sessions >= _OFTEN:
+            yield Fault(
+                server,
+                f"the client had to begin anew with this server {sessions} times in "
+                f"{facts.measured.seconds:g} s: as a rule another client has the same identity, "
+                f"{facts.system.client.name or 'its host name'}, and each takes the other's session, opens "
+                "and locks away",
+                observed=f"{sessions} new sessions",
+                expected="none",
+                remedy="find out who else is called so, give this host another name (sudo hostnamectl "
+                f"hostname NAME) or an identifier ({_ENABLE}), {_AGAIN}",
+            )

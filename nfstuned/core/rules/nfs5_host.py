@@ -1,0 +1,395 @@
+"""Rules NFS5xx: the kernel and its parameters, the mount helpers, the interface of a mount, the VM."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from shlex import quote
+
+from nfstuned.core.mounts.kernels import el8_build
+from nfstuned.core.nconnect.groups import is_azure_files
+from nfstuned.core.policy.endpoint import AZURE_FILES, NETAPP, as_address
+from nfstuned.core.rules.remedies import ParameterWish, lasting, parameter
+from nfstuned.model.facts import Facts, Interface, Route, Target
+from nfstuned.model.finding import Fault
+from nfstuned.parse.fields import some
+
+_KERNEL = "kernel"
+_READDIR_BROKEN, _READDIR_MENDED = (5, 11, 0), (5, 12, 5)
+_EL84, _EL86 = 305, 372
+"""The builds of RHEL 8.4's and 8.6's kernel 4.18.0."""
+_DEEP = (5, 0, 0)
+_MANY_INODES = 1_000_000
+"""The files of the one directory that the vendor's page measures."""
+_PACKAGES = {
+    "mount.nfs": "nfs-common (Debian, Ubuntu), nfs-utils (RHEL) or nfs-client (SUSE)",
+    "mount.aznfs": "aznfs from packages.microsoft.com",
+}
+_RUNNING = "/sys/module/nfs/parameters/nfs4_disable_idmapping"
+_FALSE = frozenset({"n", "no", "0", "f", "false", "off"})
+
+
+def readdir_hang(facts: Facts) -> Iterator[Fault]:
+    """Yield a kernel whose NFS client hangs while it lists large directories."""
+    kernel = facts.snapshot.kernel
+    if kernel is None or not facts.nfs:
+        return
+    if _READDIR_BROKEN <= kernel.version < _READDIR_MENDED or el8_build(kernel) == _EL84:
+        yield Fault(
+            _KERNEL,
+            f"{kernel.text} has an NFS client that hangs while it lists a large directory (Linux 5.11 to "
+            "5.12.4, and RHEL 8.4, which took over the change)",
+            observed=kernel.text,
+            expected="5.12.5 or later, not RHEL 8.4's",
+            remedy="install a later kernel and boot it",
+        )
+
+
+def missing_helper(facts: Facts) -> Iterator[Fault]:
+    """Yield the mount helpers that lines of files need and that the host does not have."""
+    needed: dict[str, str] = {}
+    for target in facts.nfs:
+        helper = "mount.aznfs" if target.request and target.request.fstype == "aznfs" else "mount.nfs"
+        for fromkey in dict.fromkeys((helper, "mount.nfs")):
+            needed.setdefault(fromkey, target.subject if target.live else target.origin)
+    for helper, place in needed.items():
+        if helper not in facts.system.helpers:
+            yield Fault(
+                helper,
+                f"there is no {helper}, and {place} cannot be mounted without it",
+                observed="missing",
+                expected=f"/sbin/{helper}",
+                remedy=f"install the package {_PACKAGES[helper]}",
+            )
+
+
+def id_mapping(facts: Facts) -> Iterator[Fault]:
+    """Yield an NFS module that maps ids to names, where an Azure file share is used."""
+    name = "nfs.nfs4_disable_idmapping"
+    known = parameter(facts, name)
+    if known is None or _maps_nothing(known[0]) or not any(map(is_azure_files, facts.nfs)):
+        return
+    value, place = known
+    wish = ParameterWish(name, "Y", _maps_nothing, "nfs-idmapping.conf")
+    live = f"for now: echo Y | sudo tee {_RUNNING}, then umount and mount again" if facts.live else ""
+    yield Fault(
+        name,
+        f"{place} says {value}: the client sends names instead of numbers as owners, and Azure Files, which "
+        'knows no names, answers chgrp and chown with "Invalid argument"',
+        observed=value,
+        expected="Y",
+        remedy="; ".join(filter(None, (lasting(facts, wish), live))),
+    )
+
+
+def _maps_nothing(value: str) -> bool:
+    return value.lower() not in _FALSE
+
+
+def inode_hash(facts: Facts) -> Iterator[Fault]:
+    """Yield a kernel with a million inodes of NFS in a table of the default size."""
+    held = facts.system.nfs_inodes
+    if held is None or held < _MANY_INODES or not any(map(is_azure_files, facts.nfs)):
+        return
+    if not any(word.startswith("ihash_entries=") for word in facts.system.cmdline.split()):
+        yield Fault(
+            "ihash_entries",
+            f"the kernel holds {held} inodes of NFS, as with very large directories, in an inode table whose "
+            "size only follows the memory; for such directories the vendor asks for a larger one",
+            observed="the kernel's default",
+            expected="ihash_entries=16777216",
+            remedy="add ihash_entries=16777216 (128 MiB) to the kernel's command line in /etc/default/grub, "
+            "write the boot configuration again, and reboot",
+        )
+
+
+def kernel_without_io_depth(facts: Facts) -> Iterator[Fault]:
+    """Yield a kernel that is older than those with which Azure Files is fast at depth."""
+    kernel = facts.snapshot.kernel
+    if kernel is None or kernel.version >= _DEEP or not any(map(is_azure_files, facts.nfs)):
+        return
+    build = el8_build(kernel)
+    if build is None or build < _EL86:
+        yield Fault(
+            _KERNEL,
+            f"{kernel.text} is older than Linux 5.0 and RHEL 8.6: the vendor supports no I/O depth above "
+            "one on Azure Files with it",
+            observed=kernel.text,
+            expected="5.0 or later, RHEL 8.6 or later",
+            remedy="install a later kernel and boot it",
+        )
+
+
+_SIZES = "https://learn.microsoft.com/azure/virtual-machines/sizes"
+
+
+@dataclass(frozen=True, slots=True)
+class VmSeries:
+    """The "Max Network Bandwidth" column of one page, read 2026-11-20; it counts what the VM sends."""
+
+    page: str
+    pattern: str
+    """The name of a size; {} stands for the number of CPUs."""
+    mbit_per_s: tuple[tuple[int, int], ...]
+    """CPUs, and millions of bits a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Egress:
+    """How much one VM may send, on all of its interfaces together."""
+
+    mbit_per_s: int
+    page: str
+
+
+_DV4_MBIT = ((2, 5000), (4, 10000), (8, 12500), (16, 12500), (32, 16000), (48, 24000), (64, 30000))
+_DV5_MBIT = (
+    (2, 12500),
+    (4, 12500),
+    (8, 12500),
+    (16, 12500),
+    (32, 16000),
+    (48, 24000),
+    (64, 30000),
+    (96, 35000),
+)
+_EV5_MBIT = (*_DV5_MBIT, (20, 12500))
+
+_SERIES = (
+    # The page gives 2000 for 8 and for 16 CPUs, as for 4: that does not fit the sizes above, and is left out.
+    VmSeries(
+        f"{_SIZES}/general-purpose/dsv3-series",
+        "Standard_D{}s_v3",
+        ((2, 1000), (4, 2000), (32, 16000), (48, 24000), (64, 30000)),
+    ),
+    VmSeries(f"{_SIZES}/general-purpose/dv4-series", "Standard_D{}_v4", _DV4_MBIT),
+    VmSeries(f"{_SIZES}/general-purpose/dsv5-series", "Standard_D{}s_v5", _DV5_MBIT),
+    VmSeries(f"{_SIZES}/general-purpose/ddsv5-series", "Standard_D{}ds_v5", _DV5_MBIT),
+    VmSeries(f"{_SIZES}/memory-optimized/esv5-series", "Standard_E{}s_v5", _EV5_MBIT),
+    VmSeries(f"{_SIZES}/memory-optimized/esv5-series", "Standard_E{}is_v5", ((104, 100000),)),
+    VmSeries(f"{_SIZES}/memory-optimized/edv5-series", "Standard_E{}d_v5", _EV5_MBIT),
+    VmSeries(f"{_SIZES}/memory-optimized/edv5-series", "Standard_E{}id_v5", ((104, 100000),)),
+    VmSeries(f"{_SIZES}/memory-optimized/edsv5-series", "Standard_E{}ds_v5", _EV5_MBIT),
+    VmSeries(f"{_SIZES}/memory-optimized/edsv5-series", "Standard_E{}ids_v5", ((104, 100000),)),
+)
+_EGRESS = {
+    series.pattern.format(cpus).lower(): Egress(mbit_per_s, series.page)
+    for series in _SERIES
+    for cpus, mbit_per_s in series.mbit_per_s
+}
+# D16s_v3, D2_v3, E64-16s_v3 (fewer CPUs), E64i_v3 (isolated), L8s_v2; not DC2s_v3, which is another family.
+_OLD = re.compile(r"standard_(?:[de]\d+(?:-\d+)?i?s?_v3|l\d+s_v2)", re.IGNORECASE)
+
+
+def egress(size: str) -> Egress | None:
+    """Return how much a VM of this size may send; None where that is not known."""
+    return _EGRESS.get(size.lower())
+
+
+def is_old(size: str) -> bool:
+    """Return whether a size is of the families E_v3, D_v3 or Lv2, whose chipsets need the right NUMA node."""
+    return _OLD.fullmatch(size) is not None
+
+
+NETVSC = "hv_netvsc"
+VF_DRIVERS = ("mlx4", "mlx5", "mana")
+"""How the drivers of an Azure VM's virtual functions begin: mlx4_core, mlx5_core, mana."""
+MTU = 1500
+TRAFFIC_BYTES = 1 << 20
+"""What an interface must carry before a VF that carried nothing counts. See docs/rules/NFS507.md."""
+NEAR, MAINLY = 0.9, 0.5
+"""Of a VM's limit, and of what it sends. See docs/rules/NFS510.md."""
+_RESIZE = "az vm resize --resource-group GROUP --name VM --size SIZE"
+
+
+@dataclass(frozen=True, slots=True)
+class _Uplink:
+    """An interface, and the mounts whose packets leave through it."""
+
+    interface: Interface
+    mounts: tuple[tuple[Target, Route], ...]
+
+    @property
+    def name(self) -> str:
+        return self.interface.name
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        return tuple(target.subject for target, _ in self.mounts)
+
+
+def without_vf(facts: Facts) -> Iterator[Fault]:
+    """Yield an Azure VM's interfaces that carry a mount without a virtual function."""
+    for way in _uplinks(facts):
+        if (
+            facts.snapshot.azure
+            and way.interface.driver == NETVSC
+            and not _virtual_functions(facts, way.name)
+        ):
+            yield Fault(
+                way.name,
+                f"{way.name} carries {some(way.subjects)} without Accelerated Networking: every packet "
+                "goes through the host's virtual switch, which costs latency, throughput and CPU time",
+                observed=f"{NETVSC} alone",
+                expected="an mlx4, mlx5 or mana interface under it",
+                remedy="az network nic update --resource-group GROUP --name NIC "
+                "--accelerated-networking true, with the VM deallocated; where Azure says that it is on, the "
+                "guest lacks the driver: sudo modprobe -a mlx5_core mana",
+            )
+
+
+def idle_vf(facts: Facts) -> Iterator[Fault]:
+    """Yield virtual functions that stood still while the interface above them carried traffic."""
+    measured = facts.measured
+    if measured is None or measured.seconds < 1:
+        return
+    carried = {traffic.interface: traffic.received + traffic.sent for traffic in measured.traffic}
+    for way in _uplinks(facts):
+        total = carried.get(way.name, 0)
+        for function in _virtual_functions(facts, way.name):
+            if total >= TRAFFIC_BYTES and carried.get(function.name) == 0:
+                yield Fault(
+                    function.name,
+                    f"{function.name} stood still for {measured.seconds:g} s while {way.name} carried "
+                    f"{total / 1e6:.1f} MB: Accelerated Networking is there and does not work",
+                    observed="0 bytes",
+                    expected=f"nearly all of what {way.name} carries",
+                    remedy=f"sudo ip link set {quote(function.name)} up; then look at dmesg, and at the VM's "
+                    "maintenance",
+                )
+
+
+def other_mtu(facts: Facts) -> Iterator[Fault]:
+    """Yield interfaces with an MTU that Azure's storage does not have."""
+    for way in _uplinks(facts):
+        mtu = way.interface.mtu
+        wrong = [
+            target.subject
+            for target, route in way.mounts
+            if _has_wrong_mtu(facts, way.interface, target, route)
+        ]
+        if wrong:
+            yield Fault(
+                way.name,
+                f"{way.name} has an MTU of {mtu} and carries {some(wrong)}: Azure's storage is reached "
+                f"with {MTU}, and what differs is lost, split or wasted on the way",
+                observed=str(mtu),
+                expected=str(MTU),
+                remedy=f"sudo ip link set {quote(way.name)} mtu {MTU}, and the same where the network is "
+                f"configured; or a route to the storage with mtu {MTU}",
+            )
+
+
+def _has_wrong_mtu(facts: Facts, interface: Interface, target: Target, route: Route) -> bool:
+    """Return whether the MTU is wrong for Azure's storage.
+
+    More than 1500 always is, also that of a bond, a bridge or a VLAN. Less is wrong only for a device of an
+    Azure VM whose route names no MTU: tunnels and other clouds have reasons. A route's MTU counts before the
+    interface's.
+    """
+    mtu = route.mtu or interface.mtu
+    if mtu is None or interface.mtu is None or target.endpoint.provider not in (AZURE_FILES, NETAPP):
+        return False
+    meant = route.mtu is not None or interface.driver is None or not facts.snapshot.azure
+    return mtu > MTU or (mtu < MTU and not meant)
+
+
+def single_queue(facts: Facts) -> Iterator[Fault]:
+    """Yield devices that receive for several CPUs on one queue."""
+    cpus = facts.system.cpus
+    if cpus is None or cpus < 2:  # noqa: PLR2004 - "more than one"
+        return
+    for way in _uplinks(facts):
+        for device in _virtual_functions(facts, way.name) or (way.interface,):
+            if device.driver is not None and device.rx_queues == 1 and not device.spread:
+                yield Fault(
+                    device.name,
+                    f"{device.name} receives for {some(way.subjects)} on one queue: one of {cpus} CPUs "
+                    "takes every packet, and is full before the network is",
+                    observed="1 RX queue",
+                    expected=f"one a CPU, up to {cpus}",
+                    remedy=f"sudo ethtool -L {quote(device.name)} combined {cpus}, or as many as ethtool -l "
+                    f"{quote(device.name)} shows; where the device has one queue only, give the VM more, or "
+                    "spread its packets: write a mask of CPUs to "
+                    f"/sys/class/net/{device.name}/queues/rx-0/rps_cpus",
+                )
+
+
+def near_egress(facts: Facts) -> Iterator[Fault]:
+    """Yield the interface that sends most where the VM, mainly by writes to NFS, sends all that it may."""
+    measured, size = facts.measured, facts.network.vm_size
+    limit = egress(size) if size else None
+    if measured is None or limit is None or measured.seconds <= 0:
+        return
+    # A VF's bytes are in those of the interface above it; the limit is one for all of the VM's interfaces.
+    uplinks = {interface.name for interface in facts.network.interfaces if interface.driver == NETVSC}
+    sent = {traffic.interface: traffic.sent for traffic in measured.traffic if traffic.interface in uplinks}
+    rate = _mbit(sum(sent.values()) / measured.seconds)
+    writes = _mbit(sum(sample.server_write_bytes_per_s for sample in measured.samples))
+    ways = [way.name for way in _uplinks(facts) if way.name in sent]
+    if ways and rate >= NEAR * limit.mbit_per_s and writes >= MAINLY * rate:
+        yield Fault(
+            max(ways, key=lambda name: sent[name]),
+            f"the VM sends {rate:,.0f} Mbit/s, {writes:,.0f} of them writes to NFS, and a {size} may send "
+            f"{limit.mbit_per_s:,}: writes wait for the VM, not for the storage",
+            observed=f"{rate:,.0f} Mbit/s",
+            expected=f"below {NEAR * limit.mbit_per_s:,.0f} Mbit/s",
+            remedy=f"{_RESIZE}, with a larger size; or the writers on several VMs; reads do not count",
+            source=limit.page,
+        )
+
+
+def _mbit(bytes_per_s: float) -> float:
+    return bytes_per_s * 8 / 1e6
+
+
+def old_size(facts: Facts) -> Iterator[Fault]:
+    """Yield a VM size on whose chipsets the NUMA node of the interface decides how fast NFS reads."""
+    size = facts.network.vm_size
+    if size and is_old(size) and facts.nfs:
+        where = "every host of its family has" if "_L" in size.upper() else "some hosts of its family have"
+        yield Fault(
+            size,
+            f"this VM is a {size}: {where} a chipset with which NFS is slow when the interface's interrupts "
+            "are on the wrong NUMA node",
+            observed=size,
+            expected="v4 or later (of L: Lsv3)",
+            remedy=f"{_RESIZE}, with the same size of a later version",
+        )
+
+
+def _uplinks(facts: Facts) -> Iterator[_Uplink]:
+    """Yield the interfaces that carry mounts, in the order of their names; never this host's own loopback."""
+    routes = {route.address: route for route in facts.network.routes if not route.local}
+    carried: dict[str, list[tuple[Target, Route]]] = {}
+    for target in facts.targets:
+        route = next((routes[address] for address in _addresses(facts, target) if address in routes), None)
+        if route is not None:
+            carried.setdefault(route.interface, []).append((target, route))
+    for name, pairs in sorted(carried.items()):
+        interface = facts.interface(name)
+        if interface is not None:
+            yield _Uplink(interface, tuple(pairs))
+
+
+def _addresses(facts: Facts, target: Target) -> tuple[str, ...]:
+    """Return where the mount's packets go, or would go."""
+    place = target.endpoint
+    if place.address:
+        return (place.address,)
+    if as_address(place.host):
+        return (place.host,)
+    answer = facts.answer(place.host)
+    return answer.addresses if answer else ()
+
+
+def _virtual_functions(facts: Facts, name: str) -> tuple[Interface, ...]:
+    """Return the virtual functions under an interface."""
+    return tuple(
+        interface
+        for interface in facts.network.interfaces
+        if interface.master == name
+        and interface.driver is not None
+        and interface.driver.startswith(VF_DRIVERS)
+    )

@@ -1,0 +1,310 @@
+"""Superblocks that stall: a request waits for its answer far longer than a server that works takes.
+
+The counters of operations tell nothing of it, because they grow when a request ends. The requests themselves
+do (Requests): whoever sees the same request again has seen it wait. Before Linux 6.5 it names its server and
+not its superblock. Then that superblock is taken whose users did something before the request was seen, and
+nothing since, and the only one on a connection that answers nothing. Where no request is to be seen, the
+connections' counters are left (net/sunrpc/xprt.c): a connection that sends and receives nothing, or is made
+anew again and again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import NamedTuple
+
+from nfstuned.core.samples.growth import GROUP_OPS, NOTHING_ELSEWHERE, ResetError, operations, well_ended
+from nfstuned.core.samples.sample import is_idle
+from nfstuned.errors import ParseError
+from nfstuned.model.kernel import Stanza, Transport
+from nfstuned.model.samples import Counted, Look, Sample
+from nfstuned.model.stalls import Request, Requests, Stall
+from nfstuned.parse.proc.mountstats import parse_transports
+
+Identity = tuple[str, int | None]
+"""A superblock's device number and its bdi."""
+
+STALLED_S = 15.0
+"""A server that works answers within this time, however slow it is; three times what is slow."""
+AGAIN_S = 5.0
+"""How soon to look again where a request waits."""
+LEASE_S = 75.0
+"""An NFSv4.1 connection also sends what has no answer: its replies to the server's own calls. There the lease
+tells, which is renewed after two thirds of it, of 90 s in Linux' own server."""
+_GIVEN_UP_S = 300.0
+"""Where nobody waits any more, nothing is sent and no connection is tried; TCP's own limit is 180 s."""
+_MOST_OPERATIONS = 5
+_CALLED_BACK = ("v4.1 ", "v4.2 ")
+"""Versions whose server calls the client on the connections that the client made."""
+
+
+class Wait(NamedTuple):
+    """A request that was seen again and again since a moment of CLOCK_MONOTONIC."""
+
+    since_s: float
+    superblocks: Mapping[Identity, Stanza]
+    """Those that wait for it, as they were when it was first seen."""
+
+
+class Connection(NamedTuple):
+    """A connection as the looks saw it; the times are of CLOCK_MONOTONIC."""
+
+    counters: Transport
+    answered_s: float
+    """When it was last seen to answer, or first seen."""
+    asked_s: float = math.inf
+    """When something was first seen to be asked of it that nothing answered; infinite where nothing was."""
+    moved_s: float = -math.inf
+    """When something was last seen to be asked of it."""
+
+    def silent_s(self, now_s: float) -> float:
+        """Return for how long it has been asked without an answer; 0 where it is not."""
+        return max(0.0, now_s - self.asked_s) if now_s - self.moved_s < _GIVEN_UP_S else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What is remembered from look to look."""
+
+    look: Look | None = None
+    waits: Mapping[Request, Wait] = field(default_factory=lambda: MappingProxyType({}))
+    connections: Mapping[str, tuple[Connection, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    """By transport group."""
+    quiet: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    """How each group's counters stood when none of its requests waited: as long as they do, none waits."""
+    blind: bool = False
+    """The requests are not to be seen."""
+
+
+def groups(look: Look) -> dict[str, tuple[Transport, ...]]:
+    """Return the connections of each transport group; a group whose lines are damaged is left out."""
+    found: dict[str, tuple[Transport, ...]] = {}
+    for counted in look.superblocks:
+        if counted.group not in found:
+            try:
+                found[counted.group] = parse_transports(counted.stats.transports)
+            except ParseError:
+                continue
+    return found
+
+
+def may_wait(watch: Watch, look: Look) -> bool:
+    """Tell whether a request may be under way: only then it is worth to look for requests."""
+    return bool(watch.waits) or any(
+        _marks(lines) != watch.quiet.get(group) for group, lines in groups(look).items()
+    )
+
+
+def _marks(lines: Sequence[Transport]) -> tuple[int, ...]:
+    """Return how often each connection was made, and how many of its requests had no answer."""
+    return tuple(
+        number
+        for line in lines
+        for number in (line.connects or 0, line.sends - line.receives - line.bad_xids)
+    )
+
+
+def follow(watch: Watch, look: Look, requests: Requests | None) -> Watch:
+    """Return the watch after a look; `requests` are those under way then, None where they are not to be seen.
+
+    They need not be looked for where `may_wait` says so: then there is none.
+    """
+    lines = groups(look)
+    connections = {
+        group: _connections(watch.connections.get(group, ()), now, look.monotonic_s)
+        for group, now in lines.items()
+    }
+    if requests is None:
+        return Watch(look, connections=connections, blind=True)
+    waiting = {request.peer for request in requests.waiting}
+    quiet = {group: _marks(now) for group, now in lines.items() if peer(group) not in waiting}
+    seen = _Seen(watch.look, look, requests, connections)
+    waits = {request: _wait(watch.waits.get(request), request, seen) for request in requests.waiting}
+    return Watch(look, waits, connections, quiet)
+
+
+class _Seen(NamedTuple):
+    """What a request is judged by."""
+
+    earlier: Look | None
+    look: Look
+    requests: Requests
+    connections: Mapping[str, tuple[Connection, ...]]
+
+
+def _wait(known: Wait | None, request: Request, seen: _Seen) -> Wait:
+    since_s = known.since_s if known else seen.look.monotonic_s
+    clients = seen.requests.clients
+    if clients is not None:
+        of_client = (one for one in seen.look.superblocks if request.client in clients.get(one.device, ()))
+        return Wait(since_s, {_identity(one): one.stats for one in of_client})
+    of_server = {_identity(one): one for one in seen.look.superblocks if peer(one.group) == request.peer}
+    if request.operation in GROUP_OPS:
+        asked = (one for one in of_server.values() if _is_asked(seen.connections.get(one.group, ())))
+        return Wait(since_s, {_identity(one): one.stats for one in asked})
+    if len(of_server) == 1:
+        return Wait(since_s, {key: one.stats for key, one in of_server.items()})
+    of_group = Counter(one.group for one in seen.look.superblocks)
+    alone = {
+        key: one.stats
+        for key, one in of_server.items()
+        if of_group[one.group] == 1 and _is_silent(seen.connections.get(one.group, ()), seen.look.monotonic_s)
+    }
+    if known is None:
+        return Wait(since_s, _active(seen.earlier, of_server) | alone)
+    still = {
+        key: stats
+        for key, stats in known.superblocks.items()
+        if key in of_server and not moved(stats, of_server[key].stats)
+    }
+    return Wait(since_s, still | alone)
+
+
+def _active(earlier: Look | None, now: Mapping[Identity, Counted]) -> dict[Identity, Stanza]:
+    """Return the superblocks in use since the look before: an operation ended, or a call began."""
+    before = {_identity(one): one.stats for one in earlier.superblocks} if earlier is not None else {}
+    return {
+        key: one.stats
+        for key, one in now.items()
+        if key in before
+        and (
+            (before[key].totals, before[key].events) != (one.stats.totals, one.stats.events)
+            or moved(before[key], one.stats)
+        )
+    }
+
+
+def moved(before: Stanza, now: Stanza) -> bool:
+    """Tell whether an operation of the superblock itself ended, well or not; what is damaged did."""
+    try:
+        return any(name not in GROUP_OPS for name, _, _ in operations(before, now, NOTHING_ELSEWHERE))
+    except (ParseError, ResetError):
+        return True
+
+
+def _is_asked(connections: Sequence[Connection]) -> bool:
+    return any(connection.asked_s < math.inf for connection in connections)
+
+
+def _is_silent(connections: Sequence[Connection], now_s: float) -> bool:
+    return any(connection.silent_s(now_s) >= STALLED_S for connection in connections)
+
+
+def _identity(counted: Counted) -> Identity:
+    return counted.device, counted.bdi
+
+
+def stalls(watch: Watch) -> dict[Identity, Stall]:
+    """Return the superblocks whose requests wait for longer than `STALLED_S`, and what is known of these."""
+    if watch.look is None:
+        return {}
+    now_s = watch.look.monotonic_s
+    if watch.blind:
+        return _silent(watch, now_s)
+    late: defaultdict[Identity, list[tuple[float, str]]] = defaultdict(list)
+    for request, wait in watch.waits.items():
+        if now_s - wait.since_s >= STALLED_S:
+            for superblock in wait.superblocks:
+                late[superblock].append((wait.since_s, request.operation))
+    return {superblock: _stall(waits) for superblock, waits in late.items()}
+
+
+def _stall(waits: Sequence[tuple[float, str]]) -> Stall:
+    operations_ = Counter(operation for _, operation in waits).most_common(_MOST_OPERATIONS)
+    return Stall(min(waits)[0], len(waits), tuple(operation for operation, _ in operations_))
+
+
+def _silent(watch: Watch, now_s: float) -> dict[Identity, Stall]:
+    """Return the superblocks whose connections are silent."""
+    since = {group: _silent_since(group, lines, now_s) for group, lines in watch.connections.items()}
+    superblocks = watch.look.superblocks if watch.look is not None else ()
+    found = ((_identity(one), since.get(one.group)) for one in superblocks)
+    return {superblock: Stall(since_s) for superblock, since_s in found if since_s is not None}
+
+
+def _silent_since(group: str, connections: Sequence[Connection], now_s: float) -> float | None:
+    """Return since when a group is asked in vain; None where it is not, or not for long enough."""
+    if group.startswith(_CALLED_BACK):
+        answered_s = max((connection.answered_s for connection in connections), default=now_s)
+        waited = _is_asked(connections) and now_s - answered_s >= LEASE_S
+        return answered_s if waited else None
+    asked = [one.asked_s for one in connections if one.silent_s(now_s) >= STALLED_S]
+    return min(asked, default=None)
+
+
+def _connections(
+    before: Sequence[Connection], lines: Sequence[Transport], now_s: float
+) -> tuple[Connection, ...]:
+    """Return a group's connections as of now; where their number changed, nothing is known of them."""
+    if len(before) != len(lines):
+        return tuple(Connection(line, now_s) for line in lines)
+    return tuple(_connection(known, line, now_s) for known, line in zip(before, lines, strict=True))
+
+
+def _connection(known: Connection, now: Transport, now_s: float) -> Connection:
+    was = known.counters
+    made = (now.connects or 0) - (was.connects or 0)
+    if now.sends < was.sends or now.receives < was.receives or made < 0:
+        return Connection(now, now_s)
+    # What comes too late for its request is an answer as well.
+    answers = now.receives + now.bad_xids - was.receives - was.bad_xids
+    if answers:
+        asked = now.sends - was.sends > answers
+        return Connection(now, now_s, now_s, now_s) if asked else Connection(now, now_s)
+    if now.sends == was.sends and not made:
+        return known._replace(counters=now)
+    return Connection(now, known.answered_s, min(known.asked_s, now_s), now_s)
+
+
+def again(watch: Watch) -> bool:
+    """Tell whether to look again in `AGAIN_S`: a request waits, or may, and it is not known for how long."""
+    if watch.look is None or not watch.blind:
+        return bool(watch.waits)
+    now_s = watch.look.monotonic_s
+    return any(
+        one.asked_s <= now_s < one.asked_s + STALLED_S + AGAIN_S
+        for group, connections in watch.connections.items()
+        if not group.startswith(_CALLED_BACK)
+        for one in connections
+    )
+
+
+def used_of(samples: Iterable[Sample], stalled_s: Mapping[str, float]) -> list[Sample]:
+    """Return the samples of superblocks that are in use, or whose users wait; by device, how long they do."""
+    return [
+        replace(sample, stalled_s=stalled_s.get(sample.device, 0.0))
+        for sample in samples
+        if sample.device in stalled_s or not is_idle(sample)
+    ]
+
+
+def answered(group: str, before: Watch, look: Look) -> bool:
+    """Tell whether a group's server has answered anything between the watch's look and this one."""
+    was, now = before.connections.get(group, ()), groups(look).get(group, ())
+    return sum(one.receives for one in now) > sum(one.counters.receives for one in was)
+
+
+def succeeded(before: Stanza, now: Stanza) -> bool:
+    """Tell whether an operation of the superblock itself ended well in between; what is damaged did."""
+    try:
+        return any(
+            name not in GROUP_OPS and well_ended(new) > well_ended(old)
+            for name, old, new in operations(before, now, NOTHING_ELSEWHERE)
+        )
+    except (ParseError, ResetError):
+        return True
+
+
+def peer(group: str) -> str:
+    """Return a transport group's version and server as a request has them: "v4 10.10.10.10:2049"."""
+    version, _, rest = group.partition(" ")
+    return f"{version.partition('.')[0]} {rest.partition(' ')[2].partition(' ')[0]}"
+
+
+def server(group: str) -> str:
+    """Return a transport group's server and port."""
+    return peer(group).partition(" ")[2]

@@ -1,0 +1,133 @@
+"""fio(1), which sends the requests: its command line, its process, and its figures."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+
+from nfstuned.errors import ParseError
+from nfstuned.model.bench import Delivered, Engine, Job
+from nfstuned.parse.fio import parse_fio
+
+PROGRAM = "fio"
+END_S = 30.0
+"""Beyond its run and its ramp: to begin, and to write its figures."""
+_SLOWEST_BYTES_PER_S = 1e6
+"""A server that takes the files more slowly is not measured."""
+_TICK_S = 0.2
+_WAIT_FOR_WORD = ("/bin/sh", "-c", 'read -r word && exec "$@" </dev/null', "sh")
+"""fio begins when the guard knows its process id: of a bench that is killed before that, none is left."""
+Started = Callable[[int], None]
+Waiting = Callable[[float], None]
+
+
+def version() -> str:
+    """Return what fio calls itself; "" where there is none."""
+    path = shutil.which(PROGRAM)
+    if path is None:
+        return ""
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False, timeout=END_S)  # noqa: S603 - found in PATH, as a shell would
+    return done.stdout.strip()
+
+
+def arguments(job: Job, folder: str, rate_bytes_per_s: int | None = None) -> list[str]:
+    """Return fio's arguments for a job; jobs of one shape find the same files.
+
+    A job that comes to the end of its files begins again at their start and has the page cache forget them
+    (fio's loop_cache_invalidate), so that nothing is read from the client's memory for having been read once.
+    """
+    pattern = job.pattern.value + (f":{job.skip_bytes}" if job.skip_bytes else "")
+    limit = [f"--rate={rate_bytes_per_s // job.threads}"] if rate_bytes_per_s else []
+    depth = [f"--iodepth={job.depth}"] if job.engine is Engine.ASYNCHRONOUS else []
+    return [
+        f"--name={job.name}",
+        f"--directory={folder}",
+        f"--filename_format={job.threads}-{job.files}-{job.file_bytes}.$jobnum.$filenum",
+        f"--rw={pattern}",
+        f"--bs={job.block_bytes}",
+        f"--ioengine={job.engine.value}",
+        f"--direct={int(job.direct)}",
+        *depth,
+        f"--numjobs={job.threads}",
+        f"--nrfiles={job.files}",
+        f"--filesize={job.file_bytes}",
+        "--time_based",
+        f"--runtime={job.runtime_s * 1000:.0f}ms",
+        f"--ramp_time={job.ramp_s * 1000:.0f}ms",
+        *limit,
+        "--fallocate=none",
+        "--invalidate=1",
+        "--group_reporting",
+        "--thread",
+    ]
+
+
+def lay_out(job: Job, folder: str, started: Started, waiting: Waiting) -> str:
+    """Make the files of a job, unless they are there; return what went wrong."""
+    seconds = END_S + job.bytes_on_disk / _SLOWEST_BYTES_PER_S
+    argv = [PROGRAM, *arguments(job, folder), "--create_only=1", "--output-format=json"]
+    output, problem = _run(argv, seconds, started, waiting)
+    if problem:
+        return problem
+    try:
+        error = parse_fio(output, job.pattern).error
+    except ParseError as unclear:
+        return unclear.message
+    return os.strerror(error) if error else ""
+
+
+def measure(
+    job: Job, folder: str, rate: int | None, started: Started, waiting: Waiting
+) -> tuple[Delivered | None, str]:
+    """Run a job; return what it delivered, and why that does not count, "" where it does."""
+    argv = [PROGRAM, *arguments(job, folder, rate), "--output-format=json"]
+    output, problem = _run(argv, job.ramp_s + job.runtime_s + END_S, started, waiting)
+    try:
+        delivered = parse_fio(output, job.pattern)
+    except ParseError as unclear:
+        return None, problem or unclear.message
+    if delivered.error:
+        return delivered, os.strerror(delivered.error)
+    return delivered, problem or ("" if delivered.seconds else "fio ended before it had measured anything")
+
+
+def _run(argv: list[str], seconds: float, started: Started, waiting: Waiting) -> tuple[str, str]:
+    """Run fio for so long at most; return what it printed, and what went wrong.
+
+    `started` gets its process id, `waiting` is called every now and then with the seconds that have passed.
+    """
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(  # noqa: S603 - no shell sees the words
+            [*_WAIT_FOR_WORD, *argv],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=errors,
+            start_new_session=True,  # ^C is bench's, which ends it through its guard
+            cwd="/",  # where fio leaves files of its own
+        )
+        started(process.pid)
+        if process.stdin is None:
+            raise AssertionError
+        process.stdin.write(b"go\n")
+        process.stdin.close()
+        began = time.monotonic()
+        problem = ""
+        while process.poll() is None:
+            passed = time.monotonic() - began
+            if passed > seconds:
+                process.send_signal(signal.SIGKILL)
+                problem = f"no end within {seconds:.0f} s: the server does not answer, or very slowly"
+                break
+            waiting(passed)
+            time.sleep(_TICK_S)
+        output.seek(0)
+        errors.seek(0)
+        said = [line.strip() for line in errors if line.strip()]
+        if not problem and process.returncode:
+            problem = said[-1] if said else f"fio ended with status {process.returncode}"
+        return output.read(), problem

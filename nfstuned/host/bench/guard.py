@@ -1,0 +1,113 @@
+"""A process that outlives bench for a moment, to put back what bench changed: also after kill -9."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+
+from nfstuned.host.bench import guard_child
+from nfstuned.host.change.bdi import Bdi
+from nfstuned.host.command import run
+from nfstuned.host.root import Root
+
+END_S = 60.0
+"""For removing the files, which a server may take its time for."""
+_PREFIX = ".nfstuned-bench-"
+
+
+def record_folder(root: Root) -> str:
+    """Return where a user's records are: they are for the next start, also after a boot."""
+    if os.geteuid() == 0:
+        return root.path("var/lib/nfstuned/bench")
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return f"{state}/nfstuned/bench"
+
+
+class Guard:
+    """The guard, and what it is told to put back. Whatever is to be changed is told first."""
+
+    def __init__(self, folder: str, target: str) -> None:
+        """Start it; `folder` is where records are and `target` the folder of the mount that is measured."""
+        os.makedirs(folder, 0o700, exist_ok=True)
+        name = f"{os.getpid()}-{secrets.token_hex(6)}"
+        self.path = f"{target.rstrip('/')}/{_PREFIX}{name}"
+        """The folder to measure in, which nobody has made yet."""
+        self.record = f"{folder}/{name}.jsonl"
+        self._process = subprocess.Popen(  # noqa: S603 - our own file
+            [*_child("guard"), self.record],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,  # ^C is not for it
+        )
+        own = os.getpid()
+        self._tell("owner", pid=own, began=guard_child.start_of(own), target=target)
+
+    def folder(self) -> None:
+        """Have the folder removed."""
+        self._tell("folder", path=self.path)
+
+    def read_ahead(self, bdi: Bdi, kb: int) -> None:
+        """Have a superblock's read-ahead set back."""
+        self._tell("read-ahead", file=bdi.name, inode=bdi.inode, kb=kb)
+
+    def program(self, pid: int) -> None:
+        """Have a program ended."""
+        self._tell("program", pid=pid, began=guard_child.start_of(pid))
+
+    def _tell(self, what: str, **item: object) -> None:
+        """Raise OSError where the guard is gone: then nothing may be changed any more."""
+        if self._process.stdin is None or self._process.stdout is None:
+            raise AssertionError
+        self._process.stdin.write(json.dumps({"what": what, **item}) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        if answer != "ok\n":
+            raise OSError(f"{self.record}: {answer.strip() or 'the guard has ended'}")
+
+    def end(self) -> tuple[str, ...]:
+        """Let everything be put back, and return what could not be, which the next start tries again."""
+        try:
+            said, _ = self._process.communicate(timeout=END_S)
+        except subprocess.TimeoutExpired:
+            return (f"the server has not answered for {END_S:g} s; {self.path} is removed when it does",)
+        return tuple(said.splitlines())
+
+
+def leftovers(folder: str, target: str) -> Iterator[str]:
+    """Yield the records of a folder's measurements whose bench and guard have both ended."""
+    with suppress(FileNotFoundError):
+        for name in sorted(os.listdir(folder)):
+            record = f"{folder}/{name}"
+            try:
+                with open(record, encoding="utf-8") as file:
+                    owner = json.loads(file.readline())
+                mine = owner["target"] == target
+                alive = guard_child.start_of(int(owner["pid"])) == owner["began"]
+            except (OSError, KeyError, TypeError, ValueError):
+                continue
+            if mine and not alive:
+                yield record
+
+
+def sweep(record: str) -> str:
+    """Put back what a record names; return what could not be."""
+    done = run([*_child("sweep"), record], END_S)
+    return done.problem or done.output.strip()
+
+
+def ask(word: str, folder: str, seconds: float) -> tuple[str, str]:
+    """Let a child look at a folder or make it; return what it says, and what went wrong."""
+    done = run([*_child(word), folder], seconds)
+    # The child's own words are enough.
+    return done.output, done.problem.partition("; ")[0] if done.problem else ""
+
+
+def _child(word: str) -> list[str]:
+    return [sys.executable, "-I", "-S", guard_child.__file__, word]

@@ -1,0 +1,44 @@
+"""What the daemon knows of superblocks that wait for their servers, in /run/nfstuned, for other commands.
+
+Times are of CLOCK_MONOTONIC, which every process of a machine shares and which no setting of the clock moves.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+
+from nfstuned.host.files.whole import beside, make_folders, opened_folder, rename, write_new
+from nfstuned.host.root import Root
+from nfstuned.model.stalls import Stall, Stalled
+
+_FOLDER, _NAME = "run/nfstuned", "stalled.json"
+LATE_S = 30.0
+"""A look that is due for longer does not come: the daemon was stopped."""
+
+
+def keep(root: Root, stalled: Stalled, next_s: float) -> None:
+    """Put a look in the place of the one before; `next_s` is when the next is due. Raises OSError."""
+    rows = [[*identity, *stall] for identity, stall in stalled.stalls.items()]
+    text = json.dumps({"looked_s": stalled.now_s, "next_s": next_s, "stalled": rows})
+    make_folders(root.path, _FOLDER)
+    with opened_folder(root.path(_FOLDER)) as place, beside(place, _NAME) as new:
+        write_new(place, new, text.encode())
+        rename(place, new, _NAME)
+
+
+def observe_stalls(root: Root) -> Stalled | None:
+    """Return the superblocks that wait; None where nobody knows: the daemon does not run, or not sample."""
+    now_s = time.monotonic()
+    try:
+        found = json.loads(root.read_or_empty(f"{_FOLDER}/{_NAME}"))
+        if not found["looked_s"] <= now_s <= found["next_s"] + LATE_S:
+            return None
+        stalls = {(device, bdi): _stall(*rest) for device, bdi, *rest in found["stalled"]}
+    except (KeyError, RecursionError, TypeError, ValueError):
+        return None
+    return Stalled(now_s, stalls)
+
+
+def _stall(since_s: float, requests: int | None, operations: list[str], *recovering: object) -> Stall:
+    return Stall(float(since_s), requests, tuple(map(str, operations)), recovering == (True,))

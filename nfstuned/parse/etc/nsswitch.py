@@ -1,0 +1,84 @@
+"""The line `automount:` of /etc/nsswitch.conf, as automount(8) itself reads it; and whether SSSD has maps.
+
+The grammar is that of lib/nss_tok.l and lib/nss_parse.y of autofs, which is not glibc's: a comment does not
+end the line, sources of other names are passed over, and an error in the line leaves no map that is known by
+its name.
+"""
+
+from __future__ import annotations
+
+import re
+
+from nfstuned.errors import ParseError
+from nfstuned.model.requests import MapSource
+from nfstuned.parse.fields import quoted
+
+FILE = "/etc/nsswitch.conf"
+FILES = "files"
+STATUSES = ("SUCCESS", "NOTFOUND", "UNAVAIL", "TRYAGAIN")
+_SOURCES = (FILES, "yp", "nis", "nisplus", "ldap", "hesiod", "sss")
+_LINE = r"(?i)automount:(.*)"
+_PIECE = r"\[(?P<actions>[^\]]*)(?P<end>\]?)|(?P<source>[\w@$%^&*()+\":;?,<>./'{}~`]+)"
+_ACTION = rf"(?i:\s*(!?)\s*({'|'.join(STATUSES)})\s*=\s*(continue|return))"
+
+
+def parse_automount(text: str, file: str = FILE) -> tuple[tuple[MapSource, ...], int]:
+    """Return the sources in their order, and the line that has them; 0 where no line does, and files count.
+
+    Raises ParseError where automount(8) takes no map by its name, for an error in the line.
+    """
+    matches = ((number, re.match(_LINE, line)) for number, line in enumerate(text.split("\n"), 1))
+    lines = [(number, match[1]) for number, match in matches if match]
+    if not lines:
+        return (MapSource(FILES),), 0
+    if len(lines) > 1:
+        raise ParseError(
+            file, lines[1][0], "a second line for automount, for which automount(8) reads neither"
+        )
+    number, content = lines[0]
+    sources: list[MapSource] = []
+    after_source = False
+    for piece in re.finditer(_PIECE, content, re.ASCII):
+        if piece["source"] is not None:
+            sources.append(MapSource(piece["source"]))
+        else:
+            ends = _ends(piece["actions"]) if after_source and piece["end"] else None
+            if ends is None:
+                raise ParseError(file, number, f"automount(8) does not understand {quoted(piece[0])}")
+            sources[-1] = MapSource(sources[-1].name, ends)
+        after_source = piece["source"] is not None
+    known = tuple(source for source in sources if source.name in _SOURCES)
+    if not known:
+        raise ParseError(file, number, "no source of which automount(8) takes a map")
+    return known, number
+
+
+def _ends(text: str) -> frozenset[str] | None:
+    """Return the answers that end the search (check_nss_result of daemon/lookup.c); None for no actions."""
+    if not re.fullmatch(rf"(?:{_ACTION})+\s*", text, re.ASCII):
+        return None
+    actions = {
+        match[2].upper(): (bool(match[1]), match[3].lower() == "return")
+        for match in re.finditer(_ACTION, text, re.ASCII)
+    }
+    others = {status for status, (negated, returns) in actions.items() if negated and returns}
+    return frozenset(
+        status
+        for status in STATUSES
+        if others - {status} or actions.get(status, (False, status == "SUCCESS"))[1]
+    )
+
+
+def starts_autofs(text: str) -> bool:
+    """Return whether a file of sssd.conf(5) has SSSD start the service that answers automount(8).
+
+    It is among the `services` of the section [sssd], a list that may go on over several lines.
+    """
+    section = ""
+    for line in text.split("\n"):
+        content = line.strip()
+        if content.startswith("["):
+            section = content.strip("[] \t").lower()
+        elif section == "sssd" and not content.startswith(("#", ";")) and re.search(r"\bautofs\b", content):
+            return True
+    return False

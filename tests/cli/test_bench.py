@@ -1,0 +1,187 @@
+"""`nfstuned bench` with the real fio, on a folder that a tree of kernel files calls a mount."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import REPOSITORY, Host, Run
+
+MakeHost = Callable[[str], Host]
+DEVICE = "0:46"
+QUICK = ("--yes", "--size", "1M", "--runtime", "0.2", "--repeats", "1")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed"),
+]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to measure, with the records beside it."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    folder = tmp_path / "mount"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def here(host: MakeHost, place: Path) -> Host:
+    """A host on which the folder is the mount of Azure Files."""
+    made = host("clean")
+    for name in ("proc/1/mountinfo", "proc/1/mountstats", "run/mount/utab"):
+        made.edit(name, "/mnt/share", str(place))
+    made.set_read_ahead(DEVICE, 4096)
+    return made
+
+
+def bench(here: Host, place: Path, *args: str) -> Run:
+    return here.run("bench", str(place), *QUICK, *args)
+
+
+def records(here: Host, place: Path) -> list[Path]:
+    """What a guard left: a user's records are below the home, root's below the root."""
+    folders = (here.tree / "var/lib/nfstuned/bench", place.parent / "state/nfstuned/bench")
+    return [file for folder in folders if folder.is_dir() for file in folder.iterdir()]
+
+
+def test_a_comparison_keeps_its_schema_and_leaves_nothing(here: Host, place: Path) -> None:
+    run = bench(here, place, "--compare", "--format", "json")
+    assert run.status == 0, run.err
+    document = run.document
+    assert [setting["read_ahead_kb"] for setting in document["settings"]] == [128, 15360]
+    assert {(one["job"], one["turn"]) for one in document["runs"]} == {
+        (job, 1) for job in ("sequential-read", "random-read-4k")
+    }
+    assert len(document["differences"]) == 2
+    assert all(one["bytes_per_s"]["count"] == 1 for one in document["results"])
+    assert list(place.iterdir()) == []
+    assert records(here, place) == []
+    assert here.read_ahead(DEVICE) == 4096
+
+
+def test_for_people_it_says_what_it_does_and_what_came_of_it(here: Host, place: Path) -> None:
+    run = bench(here, place, "--compare")
+    assert run.status == 0, run.err
+    assert "makes files of" in run.err
+    assert re.search(r"(?m)^sequential-read: ", run.out)
+    assert "profile azure-files" in run.out
+
+
+def test_a_search_proposes_a_value(here: Host, place: Path) -> None:
+    run = bench(here, place, "--suite", "read-ahead", "--format", "json")
+    assert run.status == 0, run.err
+    assert set(run.document["best_read_ahead_kb"]) == {"one-reader", "four-readers"}
+    assert here.read_ahead(DEVICE) == 4096
+
+
+def test_the_document_can_go_to_a_file(here: Host, place: Path, tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    run = bench(here, place, "--suite", "netapp", "--format", "json", "--output", str(file))
+    assert (run.status, run.out) == (0, "")
+    assert json.loads(file.read_text())["suite"]["name"] == "netapp"
+    # Past the page cache no read-ahead matters, and none is touched.
+    assert here.read_ahead(DEVICE) == 4096
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--suite", "netapp", "--compare"), "past the page cache"),
+        (("--size", "900T"), "MiB are needed"),
+        (("--size", "many"), "'many' is no size"),
+        (("--output", "x"), "add --format json"),
+    ],
+)
+def test_what_cannot_be_measured_is_said_before_anything_is_done(
+    here: Host, place: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    run = bench(here, place, *arguments)
+    assert run.status == 2
+    assert said in run.err
+    assert list(place.iterdir()) == []
+
+
+def test_what_is_no_mount_is_refused(here: Host, tmp_path: Path) -> None:
+    run = here.run("bench", str(tmp_path), *QUICK)
+    assert run.status == 2
+    assert "is on no NFS mount" in run.err
+
+
+def test_nobody_to_ask_needs_yes(here: Host, place: Path) -> None:
+    run = here.run("bench", str(place))
+    assert run.status == 2
+    assert "add --yes" in run.err
+    assert list(place.iterdir()) == []
+
+
+def test_without_fio_it_names_the_package(
+    here: Host, place: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    run = bench(here, place)
+    assert run.status == 2
+    assert "apt install fio" in run.err
+
+
+PROGRAM = """
+import signal, sys
+# A shell has what it runs in the background ignore ^C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from nfstuned.cli import main
+from nfstuned.host.root import WitnessRoot
+sys.exit(main(sys.argv[2:], WitnessRoot(sys.argv[1])))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_however_it_ends_all_is_put_back(here: Host, place: Path, number: signal.Signals) -> None:
+    argv = [sys.executable, "-c", PROGRAM, str(here.tree), "bench", str(place)]
+    argv += ["--yes", "--compare", "--size", "8M", "--runtime", "20"]
+    with subprocess.Popen(argv, cwd=REPOSITORY, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 60
+        try:
+            while here.read_ahead(DEVICE) == 4096 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert list(place.iterdir()) != []
+            process.send_signal(number)
+            process.wait(30)
+        finally:
+            process.kill()
+    # The guard outlives a killed bench for a moment.
+    while (list(place.iterdir()) or records(here, place)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert list(place.iterdir()) == []
+    assert records(here, place) == []
+    assert here.read_ahead(DEVICE) == 4096
+
+
+def test_what_bench_and_guard_left_goes_at_the_next_start(here: Host, place: Path) -> None:
+    left = place / ".nfstuned-bench-1-0123456789ab"
+    left.mkdir()
+    (left / "4-1-1.0.0").write_text("x")
+    root = os.geteuid() == 0
+    folder = here.tree / "var/lib/nfstuned/bench" if root else place.parent / "state/nfstuned/bench"
+    folder.mkdir(parents=True)
+    file = here.tree / f"sys/class/bdi/{DEVICE}/read_ahead_kb"
+    lines = [
+        {"what": "owner", "pid": 1, "began": "another", "target": str(place)},
+        {"what": "folder", "path": str(left)},
+        {"what": "read-ahead", "file": str(file), "inode": file.stat().st_ino, "kb": 8192},
+    ]
+    (folder / "1-0123456789ab.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run = bench(here, place, "--suite", "netapp")
+    assert run.status == 0, run.err
+    assert list(place.iterdir()) == []
+    assert here.read_ahead(DEVICE) == 8192
+    assert records(here, place) == []

@@ -1,0 +1,119 @@
+"""The commands where the locale is not UTF-8, and mounts have names that it cannot show."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nfstuned.core.samples.sample import to_line
+from tests.cli.conftest import REPOSITORY, Host
+from tests.parse.test_samples import SAMPLE
+
+MakeHost = Callable[[str], Host]
+ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+STREAMS = ASCII | {"PYTHONIOENCODING": "iso8859-1"}
+GERMAN = "de_DE.ISO-8859-1"
+MAIN = """
+import sys
+from nfstuned.__main__ import names_in_utf_8
+names_in_utf_8()
+assert sys.getfilesystemencoding() == "utf-8"
+from nfstuned.cli import main
+from nfstuned.host.root import WitnessRoot
+sys.exit(main(sys.argv[2:], WitnessRoot(sys.argv[1])))
+"""
+CHILD = """
+import select, sys
+from nfstuned.__main__ import names_in_utf_8
+names_in_utf_8()
+from nfstuned.errors import ConfigError
+from nfstuned.host.config_child import start_load
+from nfstuned.host.root import Root
+child = start_load(Root(sys.argv[1]), 60)
+select.select([child], [], [])
+try:
+    child.finish()
+except ConfigError as error:
+    print(ascii(error.problems[0].rpartition("/")[2]))
+"""
+
+
+@pytest.fixture
+def german(tmp_path: Path) -> dict[str, str]:
+    """A locale whose encoding has letters that are other bytes in UTF-8."""
+    command = ["localedef", "-c", "-i", "de_DE", "-f", "ISO-8859-1", str(tmp_path / GERMAN)]
+    if shutil.which("localedef") is None or subprocess.run(command, check=False).returncode != 0:
+        pytest.skip("localedef cannot make a locale here (Debian's package locales)")
+    return {"LOCPATH": str(tmp_path), "LC_ALL": GERMAN, "PYTHONUTF8": "0"}
+
+
+def run(host: Host, locale: dict[str, str], *args: str) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-c", MAIN, str(host.tree), *args]
+    return subprocess.run(
+        command, env=os.environ | locale, cwd=REPOSITORY, capture_output=True, check=False, timeout=60
+    )
+
+
+@pytest.fixture
+def named(host: MakeHost) -> Host:
+    """A host whose mount has a letter that is not ASCII in its name, and a byte that is no letter at all."""
+    made = host("clean")
+    for file in ("mountinfo", "mountstats"):
+        made.edit(f"proc/1/{file}", " /mnt/share ", " /mnt/\u00e9\udcff ")
+    return made
+
+
+@pytest.mark.parametrize(("locale", "letter"), [(ASCII, b"\\xe9"), (STREAMS, b"\xe9")])
+def test_names_are_shown_as_far_as_the_streams_can(
+    named: Host, locale: dict[str, str], letter: bytes, tmp_path: Path
+) -> None:
+    file = tmp_path / "s\u00e9.jsonl"
+    file.write_bytes(to_line(replace(SAMPLE, mount_points=("/mnt/\u00e9\udcff",))))
+    samples = ("--file", str(file), "--mount", "/mnt/\u00e9\udcff")
+    for args in (("status",), ("check", "--offline"), ("samples", *samples, "--format", "csv")):
+        done = run(named, locale, *args)
+        assert (done.returncode, done.stderr) == (0, b"") or args[0] == "check", done.stderr
+        assert b"Traceback" not in done.stderr
+        assert b"Error" not in done.stderr
+        assert b"/mnt/" + letter + b"\\xff" in done.stdout or args[0] == "check", done.stdout
+    page = tmp_path / "p\u00e9.html"
+    done = run(named, locale, "report", *samples, "--samples-only", "--output", str(page))
+    assert (done.returncode, done.stderr) == (
+        0,
+        bytes(str(tmp_path), "ascii") + b"/p" + letter + b".html: 1 mount\n",
+    )
+    assert "/mnt/\u00e9\\377" in page.read_text("utf-8")
+
+
+def test_in_a_locale_of_utf_8_the_letters_are_shown(named: Host) -> None:
+    done = run(named, {"LC_ALL": "C.UTF-8"}, "status")
+    assert done.returncode == 0
+    assert "/mnt/\u00e9\\xff".encode() in done.stdout
+
+
+def test_the_letters_of_another_encoding_are_shown_in_it(named: Host, german: dict[str, str]) -> None:
+    done = run(named, german, "status")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"/mnt/\xe9\\xff" in done.stdout
+
+
+def test_a_file_of_the_configuration_is_named_as_it_is_called(named: Host, german: dict[str, str]) -> None:
+    folder = named.tree / "etc/nfstuned/conf.d"
+    folder.mkdir(parents=True)
+    (folder / "\u00e9.toml").write_text("x =\n")
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, str(named.tree)],
+        env=os.environ | german,
+        cwd=REPOSITORY,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.stdout.decode().startswith("'\\xe9.toml:1: "), done

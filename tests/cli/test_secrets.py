@@ -1,0 +1,212 @@
+"""No output of any command shows a secret, wherever on the host it stands."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from nfstuned.core.samples.sample import to_json
+from nfstuned.host.telemetry.exposition import load
+from nfstuned.host.telemetry.journal import Journal, Message
+from nfstuned.model.totals import Family, Kind, Point
+from nfstuned.parse.secrets import MASK
+from tests.cli.conftest import Host
+from tests.parse.test_samples import SAMPLE
+
+MakeHost = Callable[[str], Host]
+CONFIGS = {
+    "none": "",
+    "right": '[[policy]]\nmatch = { server = "10.1.2.0/24", export = "/x?sig={}" }\nprofile = "generic"\n',
+    "a key that is unknown": '[x]\npassword = "{}"\n',
+    "no TOML": 'a = "password={}\n',
+    "a wrong value": '[daemon]\nsample_interval = "//u:{}@h"\n',
+}
+_WHOLE = {"check", "status", "apply", "samples", "report"}
+SHOWING = {
+    **{key: {"config", "check", "status", "apply"} for key in CONFIGS},
+    "none": _WHOLE,
+    "right": {*_WHOLE, "config"},
+}
+"""The commands that have a secret to mask."""
+
+
+class Secrets:
+    """Makes secrets, each of its own, and knows in which text they are."""
+
+    def __init__(self) -> None:
+        self._number = count(10)
+        self.made: list[str] = []
+
+    def fill(self, text: str) -> str:
+        """Put a new secret into the place of each {}."""
+        for _ in range(text.count("{}")):
+            self.made.append(f"hunter{next(self._number)}z")
+            text = text.replace("{}", self.made[-1], 1)
+        return text
+
+    def fill_named(self, text: str) -> str:
+        """Do the same with what is JSON."""
+        return re.sub(r"(?<=[:=])\{\}(?=[@\"])", lambda _: self.fill("{}"), text)
+
+    def shown(self, text: str) -> list[str]:
+        """Return the secrets that are in the text."""
+        return [secret for secret in self.made if secret in text]
+
+
+FSTAB = """\
+# password={}
+10.1.2.4:/vol1 /mnt/vol1 nfs vers=4.1,hard 0 0
+10.1.2.4:/vol2 /mnt/vol2 nfs vers=4.1,password={},sig={} 0 0
+//h/a /mnt/a cifs username=u,password={},vers=3.0 0 0
+//h/b /mnt/b cifs username=u%{},vers=9 0 0
+//u:{}@h/c /mnt/c cifs vers=3.0,pass={} 0 0
+//h/d /mnt/d cifs username=u,password={} {} 0 0
+//h/e /mnt/e cifs username=u,password="{} {}",vers=1 0 0
+//h/f /mnt/f cifs username=u,password={},{},{},vers=3.0 0 0
+//h/g /mnt/g cifs username=u,password={}\\040x,mfsymlink 0 0
+//u:{}@h/h
+//h/i /mnt/i cifs credentials=u:{},vers=3 x 0
+nas:/v?sig={}&x /mnt/j nfs secret={},nconnect=99 0 0
+"""
+MOUNTINFO = """\
+90 28 0:90 / /mnt/k rw shared:9 - cifs //u:{}@h/k rw,vers=3.1.1,username=u,password={},addr=10.0.0.9
+91 28 0:91 / /mnt/l rw shared:9 - nfs4 nas:/v?sig={} rw,vers=4.1,addr=10.0.0.9,password={}
+92 28 0:xx / /mnt/m rw shared:9 - nfs4 nas:/v rw,vers=4.1,password={}
+"""
+UNIT = """\
+[Mount]
+What=//u:{}@h/n
+Where=/mnt/n
+Type=cifs
+Options=username=u,password={},vers=9
+password {}={}
+[Mount password={}
+Environment=PASSWD={}
+"""
+AUTO_MASTER = "/auto /etc/auto.smb password={}\n/other program:/x password={}\nbad password={}\n"
+AUTO_MAP = """\
+a -fstype=cifs,username=u,password={} ://h/a
+b -fstype=cifs,password={} {} nowhere
+c -fstype=nfs4,sig={},nconnect=77 nas:/c?sig={}
+* -fstype=cifs,password={} ://u:{}@h/&
+d "password={}
+  password={}
+"""
+NFSMOUNT = "[ NFSMount_Global_Options ]\npassword={}\nnoequal password={}\n[ Server password={}\n"
+UTAB = (
+    "SRC=//u:{}@h/o TARGET= ATTRS=addr=1,password={}\n"
+    "SRC=nas:/p TARGET=/mnt/p ATTRS=vers=9,addr=1,password={}\n"
+)
+RULES = 'SUBSYSTEM=="bdi", ENV{{password}}="{}", ATTR{{read_ahead_kb}}="password={}"\nPASSWORD="{}"\n'
+PLACES = {
+    "etc/fstab": FSTAB,
+    "proposed": FSTAB,
+    "etc/systemd/system/mnt-n.mount": UNIT,
+    "etc/auto.master": AUTO_MASTER,
+    "etc/auto.smb": AUTO_MAP,
+    "etc/nfsmount.conf": NFSMOUNT,
+    "etc/udev/rules.d/50-x.rules": RULES.replace("{{", "{").replace("}}", "}"),
+    "etc/modprobe.d/nfs.conf": "options nfs password={}\n",
+    "etc/cloud/cloud.cfg.d/x.cfg": "mounts:\n - [ '//h/q', /mnt/q, cifs, 'password={}' ]\n",
+}
+COMMANDS = (
+    *(
+        ("check", "--offline", *what, "--format", form)
+        for what in ((), ("--fstab", "PROPOSED"), ("--root", "TREE"))
+        for form in ("text", "json", "junit", "sarif", "prometheus")
+    ),
+    *(("status", "--format", form) for form in ("text", "json")),
+    *(("apply", "--dry-run", *what, "--format", form)
+      for what in ((), ("--fstab",), ("--persist",), ("--remount", "--all"), ("--live",))
+      for form in ("text", "json")),
+    *(("config", "show", "--format", form) for form in ("text", "json")),
+    ("config", "check"),
+    *(("bake", "--root", "TREE", "--dry-run", "--format", form) for form in ("text", "json")),
+    *(
+        ("samples", "--file", "SAMPLES", "--since", "2020-01-01", "--format", form)
+        for form in ("text", "json", "csv")
+    ),
+    ("report", "--file", "SAMPLES", "--since", "2020-01-01", "--offline", "--output", "REPORT"),
+    ("top", "--count", "1", "--interval", "0.1"),
+    ("install-files", "--root", "TREE", "--dry-run"),
+    ("undo",),
+)  # fmt: skip
+
+
+@pytest.fixture
+def planted(host: MakeHost) -> tuple[Host, Secrets]:
+    """Return a host with a secret in every place that is read, and these secrets."""
+    made, secrets = host("clean"), Secrets()
+    for name, text in PLACES.items():
+        file = made.tree / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(secrets.fill(text))
+    for name, text in (("proc/1/mountinfo", MOUNTINFO), ("run/mount/utab", UTAB)):
+        with (made.tree / name).open("a") as opened:
+            opened.write(secrets.fill(text))
+    sample = to_json(replace(SAMPLE, time=time.time() - 60, source="SOURCE", mount_points=("/mnt/POINT",)))
+    line = json.dumps(sample).replace("SOURCE", "//u:{}@h/s").replace("/mnt/POINT", "/mnt?sig={}")
+    (made.tree / "samples").write_text(secrets.fill_named(line) + "\n")
+    return made, secrets
+
+
+def run_all(planted: tuple[Host, Secrets]) -> dict[str, str]:
+    """Return what each command shows, and which secrets of it there are."""
+    made, _ = planted
+    places = {"TREE": "", "PROPOSED": "proposed", "SAMPLES": "samples", "REPORT": "report.html"}
+    names = {name: str(made.tree / place) for name, place in places.items()}
+    outputs = {}
+    for command in COMMANDS:
+        run = made.run(*(names.get(word, word) for word in command))
+        report = made.tree / "report.html"
+        page = report.read_text() if report.exists() else ""
+        outputs[" ".join(command)] = run.out + run.err + page
+        report.unlink(missing_ok=True)
+    return outputs
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=CONFIGS)
+def test_no_output_shows_a_secret(planted: tuple[Host, Secrets], config: str) -> None:
+    made, secrets = planted
+    if config:
+        made.configure(secrets.fill(CONFIGS[config]))
+    outputs = run_all(planted)
+    assert {command: shown for command, text in outputs.items() if (shown := secrets.shown(text))} == {}
+    assert {command.split()[0] for command, text in outputs.items() if MASK in text} >= SHOWING[config]
+
+
+def test_only_what_is_shown_is_masked(planted: tuple[Host, Secrets]) -> None:
+    made, secrets = planted
+    made.configure('[[policy]]\nmatch.server = "10.1.2.0/24"\nprofile = "azure-netapp-files"\n')
+    file = made.tree / "etc/fstab"
+    file.write_text("".join(FSTAB.splitlines(keepends=True)[:6]).format(*secrets.made))
+    mine = file.read_text().splitlines()
+    run = made.run("apply", "--fstab", "--yes")
+    assert "+10.1.2.4:/vol1" in run.out
+    assert MASK in run.out
+    assert secrets.shown(run.out + run.err) == []
+    changed = file.read_text().splitlines()
+    assert secrets.shown("\n".join(changed)) == secrets.shown("\n".join(mine))
+    assert changed == [
+        line.replace(" 0 0", ",nconnect=8 0 0") if line.startswith("10.1.2.4:") else line for line in mine
+    ]
+
+
+def test_neither_journal_nor_metrics_show_a_secret() -> None:
+    secrets, written = Secrets(), list[bytes]()
+    journal = Journal(lambda *entry: written.extend(entry))
+    journal.send(
+        Message.METRICS_FAILED, secrets.fill("//u:{}@h"), 3, key="x", reason=secrets.fill("password={}")
+    )
+    point = Point((secrets.fill("//u:{}@h/s"), secrets.fill("nas:/v?sig={}")), 1.0)
+    family = Family("nfstuned_x", Kind.GAUGE, "x", ("source", "mount_point"), (point,))
+    text = load().render([family], lambda: None)
+    shown = (b"".join(written) + text).decode()
+    assert secrets.shown(shown) == []
+    assert shown.count(MASK) == len(secrets.made)

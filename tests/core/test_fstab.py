@@ -1,0 +1,340 @@
+"""Which entries get which number, and which are left, with the reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from nfstuned.core.nconnect.fstab import mounts, unsettled
+from nfstuned.model.facts import Answer, Network
+from nfstuned.model.kernel import Distribution, KernelRelease, Mount, MountStats, Server, Volume
+from nfstuned.model.mounts import UTAB, Maker, Request, Result, Snapshot, Superblock
+from nfstuned.model.policy import Assignment, Match, Policy, Profile
+from nfstuned.model.requests import Setting
+from nfstuned.parse.options import parse_options
+from tests.core.fstabs import BUILTIN, NETWORK, POLICY, SNAPSHOT, edited
+
+SA1 = "sa1.file.core.windows.net"
+
+
+def line(
+    source: str = f"{SA1}:/sa1/a", options: str = "vers=4.1", point: str = "/a", kind: str = "nfs"
+) -> str:
+    return f"{source} {point} {kind} {options} 0 0\n"
+
+
+def unit(source: str, options: str = "nconnect=8", point: str = "/u") -> Request:
+    return Request(source, point, options, "/etc/systemd/system/u.mount", 4, maker=Maker.UNIT)
+
+
+def numbers(text: str, policy: Policy = POLICY, **changes: object) -> list[tuple[object, object, Result]]:
+    snapshot = replace(SNAPSHOT, **changes)  # type: ignore[arg-type]  # keyword arguments of any field
+    return [(one.old, one.new, one.result) for one in edited(text, policy, snapshot).changes]
+
+
+def reason(text: str, policy: Policy = POLICY, **changes: object) -> str:
+    snapshot = replace(SNAPSHOT, **changes)  # type: ignore[arg-type]  # as above
+    return edited(text, policy, snapshot).changes[0].reason
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "old", "new"),
+    [
+        (f"{SA1}:/sa1/a", "vers=4.1", None, 4),
+        (f"{SA1}:/sa1/a", "nconnect=1", 1, 4),
+        (f"{SA1}:/sa1/a", "nconnect=x", None, 4),
+        (f"{SA1}:/sa1/a", "nconnect=5", 5, 4),
+        (f"{SA1}:/sa1/a", "nconnect=16,nconnect=2", 2, 4),
+        ("10.1.2.4:/v", "vers=3", None, 8),
+        ("10.1.2.4:/v", "nconnect=7", 7, 8),
+        ("10.1.2.4:/v", "nconnect=17", 17, 8),
+    ],
+)
+def test_an_entry_gets_the_number_of_its_profile(
+    source: str, options: str, old: int | None, new: int
+) -> None:
+    assert numbers(line(source, options)) == [(old, new, Result.PLANNED)]
+
+
+@pytest.mark.parametrize(
+    ("source", "options"),
+    [
+        (f"{SA1}:/sa1/a", "nconnect=4"),
+        (f"{SA1}:/sa1/a", "nconnect=8,nconnect=4"),
+        ("10.1.2.4:/v", "nconnect=8"),
+        ("10.1.2.4:/v", "nconnect=16"),
+        ("nas:/v", "rw"),
+        ("nas:/v", "nconnect=16"),
+        ("fs-0123456789abcdef0.efs.us-east-1.amazonaws.com:/", "rw"),
+    ],
+)
+def test_what_is_right_or_without_an_opinion_is_not_mentioned(source: str, options: str) -> None:
+    assert numbers(line(source, options)) == []
+
+
+def test_smb_and_local_entries_are_none_of_ours() -> None:
+    assert numbers(line(f"//{SA1}/s", "vers=3.1.1", kind="cifs") + "/dev/sda1 /b ext4 rw 0 1\n") == []
+
+
+def test_the_reason_names_the_profile_and_its_limit() -> None:
+    assert reason(line()) == "azure-files asks for nconnect=4"
+    assert reason(line(options="nconnect=8")) == "azure-files allows at most 4"
+
+
+def test_all_shares_of_a_server_get_what_one_asks_for_within_the_limit() -> None:
+    text = (
+        line("10.1.2.4:/a", "nconnect=12") + line("10.1.2.4:/b", "rw", "/b") + line("10.1.2.5:/c", "rw", "/c")
+    )
+    assert numbers(text) == [(None, 12, Result.PLANNED), (None, 8, Result.PLANNED)]
+    assert reason(text) == "as /etc/fstab:1, which is of the same server"
+
+
+def test_two_names_of_one_address_are_one_server() -> None:
+    text = line("10.1.2.4:/a", "nconnect=12") + line("nas:/b", "addr=10.1.2.4", "/b")
+    assert numbers(text) == [(None, 12, Result.PLANNED)]
+
+
+STRICT = Profile("strict", nconnect=2, nconnect_max=2)
+MIXED = replace(
+    BUILTIN,
+    profiles=(*BUILTIN.profiles, STRICT),
+    assignments=(
+        Assignment(Match(export=("/strict",)), "strict", "policy 1"),
+        Assignment(Match(export=("/none",)), "generic", "policy 2"),
+        Assignment(Match(server=("10.1.2.4",)), "azure-netapp-files", "policy 3"),
+    ),
+)
+
+
+def test_the_strictest_profile_of_a_server_binds_all() -> None:
+    text = line("10.1.2.4:/a", "nconnect=8") + line("10.1.2.4:/strict", "rw", "/b")
+    assert numbers(text, MIXED) == [(8, 2, Result.PLANNED), (None, 2, Result.PLANNED)]
+    assert reason(text, MIXED) == "the profiles of 10.1.2.4 allow nconnect=2"
+
+
+def test_a_share_without_an_opinion_keeps_its_whole_server_as_it_is() -> None:
+    text = line("10.1.2.4:/a") + line("10.1.2.4:/none", "rw", "/b")
+    assert numbers(text, MIXED) == [(None, 8, Result.SKIPPED), (None, 8, Result.SKIPPED)]
+    assert reason(text, MIXED).startswith(
+        "/etc/fstab:2 is of the same server and stays as it is: its profile"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("vers=3,proto=udp", "proto=udp"),
+        ("proto=rdma6", "proto=rdma"),
+        ("rdma", "proto=rdma"),
+        ("sec=krb5i", "Kerberos"),
+        ("sec=sys:krb5", "Kerberos"),
+        ("comment=cloudconfig", "cloud-init"),
+    ],
+)
+def test_what_cannot_or_must_not_have_it_is_left(options: str, words: str) -> None:
+    assert numbers(line("10.1.2.4:/a", options)) == [(None, 8, Result.SKIPPED)]
+    assert words in reason(line("10.1.2.4:/a", options))
+
+
+def test_a_line_of_another_protocol_does_not_hold_its_server_up() -> None:
+    text = line("10.1.2.4:/a", "vers=3,proto=udp") + line("10.1.2.4:/b", "vers=3", "/b")
+    assert [result for _, _, result in numbers(text)] == [Result.SKIPPED, Result.PLANNED]
+
+
+DEBIAN = Distribution("debian", "10", "Debian")
+
+
+@pytest.mark.parametrize(
+    ("release", "options", "words"),
+    [
+        (
+            KernelRelease((4, 19, 0), "4.19.0-27-amd64"),
+            "vers=4.1",
+            "Linux 4.19.0-27-amd64 does not know nconnect",
+        ),
+        (KernelRelease((5, 4, 0), "5.4.0"), "vers=4.0", "Linux 5.4.0 ignores nconnect with NFS 4.0"),
+        (KernelRelease((5, 4, 0), "5.4.0"), "vers=4.1", ""),
+        (KernelRelease((5, 8, 0), "5.8.0"), "vers=4.0", ""),
+        (KernelRelease((4, 18, 0), "4.18.0-553.el8.x86_64"), "vers=3", ""),
+        (None, "vers=4.0", "NFS 4.0 has nconnect only since Linux 5.8"),
+        (None, "vers=4.1", ""),
+    ],
+)
+def test_the_kernel_must_know_it(release: KernelRelease | None, options: str, words: str) -> None:
+    text = line("10.1.2.4:/a", options)
+    ((_, _, result),) = numbers(text, kernel=release, distribution=DEBIAN)
+    assert result is (Result.SKIPPED if words else Result.PLANNED)
+    assert not words or reason(text, kernel=release, distribution=DEBIAN) == words
+
+
+def test_a_block_of_ansible_s_is_left() -> None:
+    text = f"# BEGIN ANSIBLE MANAGED BLOCK\n{line()}# END ANSIBLE MANAGED BLOCK\n"
+    assert "blockinfile" in reason(text)
+
+
+def test_nfsmount_conf_counts_as_asking() -> None:
+    setting = Setting("server", SA1, "nconnect", "4", "/etc/nfsmount.conf", 2)
+    assert numbers(line(), settings=(setting,)) == []
+    assert numbers(line(), settings=(replace(setting, value="8"),)) == [(8, 4, Result.PLANNED)]
+
+
+def test_every_name_is_asked_for_where_an_entry_may_be_changed() -> None:
+    text = line(point="/b") + line("nas:/c", point="/c") + line("10.1.2.4:/d", point="/d")
+    assert unsettled(mounts(line() + text, SNAPSHOT, POLICY)) == (SA1, "nas")
+    assert unsettled(mounts(line("nas:/c"), SNAPSHOT, POLICY)) == ()
+    units = (unit("filer:/x"), replace(unit("&:/y"), maker=Maker.AUTOFS, wildcard=True))
+    assert unsettled(mounts(line(), replace(SNAPSHOT, requests=units), POLICY)) == (SA1, "filer")
+
+
+def live(source: str, address: str, point: str = "/live", **more: object) -> Snapshot:
+    options = parse_options(f"vers=4.1,proto=tcp,addr={address}")
+    mount = Mount(60, 27, "0:50", "/", point, "nfs4", source, options)
+    volume, servers = Volume(4, address, 2049, "0:50", "0:0"), (Server(4, address, 2049, 2, "x"),)
+    superblock = Superblock("0:50", 1, 128, (mount,), volume, servers)
+    return replace(SNAPSHOT, superblocks=(superblock,), **more)  # type: ignore[arg-type]  # as above
+
+
+@pytest.mark.parametrize(
+    ("address", "result"), [("10.0.0.9", Result.PLANNED), ("52.239.238.8", Result.SKIPPED)]
+)
+def test_where_no_name_server_answers_a_live_mount_tells_the_endpoint(address: str, result: Result) -> None:
+    snapshot = live(f"{SA1}:/sa1/live", address)
+    (change,) = edited(line(), POLICY, snapshot, Network()).changes
+    assert change.result is result
+
+
+def test_a_public_answer_counts_before_a_live_mount() -> None:
+    snapshot = live("sapublic.file.core.windows.net:/s", "10.0.0.9")
+    (change,) = edited(line("sapublic.file.core.windows.net:/s"), POLICY, snapshot, NETWORK).changes
+    assert (change.result, "public endpoint" in change.reason) == (Result.SKIPPED, True)
+
+
+def test_a_server_that_says_netapp_by_a_live_mount_is_that_for_its_other_volumes() -> None:
+    stats = MountStats("10.7.7.7:/v1", "/live", "nfs4", "1.1", 9, implementation="NetApp Release 9.13.1")
+    snapshot = live("10.7.7.7:/v1", "10.7.7.7", stats=(stats,), azure=True)
+    assert [one.new for one in edited(line("10.7.7.7:/v2", "noauto"), POLICY, snapshot).changes] == [8]
+    assert edited(line("10.7.7.7:/v2", "noauto"), POLICY).changes == ()
+
+
+NETAPP = line("10.1.2.4:/a", "rw")
+
+
+@pytest.mark.parametrize(
+    ("options", "result", "new", "words"),
+    [
+        ("nconnect=8", Result.PLANNED, 8, "azure-netapp-files asks for nconnect=8"),
+        ("nconnect=12", Result.PLANNED, 12, "as /etc/systemd/system/u.mount:4, which is of the same server"),
+        ("nconnect=2", Result.SKIPPED, 8, "it asks for nconnect=2"),
+        ("rw", Result.SKIPPED, 8, "it asks for no nconnect"),
+        ("nconnect=8,sec=krb5", Result.SKIPPED, 8, "Kerberos"),
+    ],
+)
+@pytest.mark.parametrize("maker", [Maker.UNIT, Maker.AUTOFS])
+def test_a_unit_or_an_autofs_entry_of_the_server_counts_and_cannot_be_changed(
+    options: str, result: Result, new: int, words: str, maker: Maker
+) -> None:
+    other = replace(unit("10.1.2.4:/b", options), maker=maker)
+    assert numbers(NETAPP, requests=(other,)) == [(None, new, result)]
+    assert words in reason(NETAPP, requests=(other,))
+    if result is Result.SKIPPED:
+        assert "/etc/systemd/system/u.mount:4 is of the same" in reason(NETAPP, requests=(other,))
+
+
+def test_a_unit_of_another_server_is_no_matter() -> None:
+    assert numbers(NETAPP, requests=(unit("10.1.2.5:/b", "rw"),)) == [(None, 8, Result.PLANNED)]
+
+
+def test_a_profile_that_allows_fewer_for_a_unit_binds_the_entries() -> None:
+    other = unit("10.1.2.4:/strict", "nconnect=2")
+    assert numbers(NETAPP, MIXED, requests=(other,)) == [(None, 2, Result.PLANNED)]
+
+
+@pytest.mark.parametrize(
+    ("point", "asked", "result"),
+    [
+        ("/live", "nconnect=8", Result.PLANNED),
+        ("/live", "rw", Result.SKIPPED),
+        ("/a", "rw", Result.PLANNED),
+    ],
+    ids=["alike", "differs", "its own"],
+)
+def test_a_live_mount_of_the_server_counts_unless_it_is_the_entry_s(
+    point: str, asked: str, result: Result
+) -> None:
+    row = Request("10.1.2.4:/a", point, asked, UTAB)
+    (change,) = edited(NETAPP, POLICY, live("10.1.2.4:/a", "10.1.2.4", point, requests=(row,))).changes
+    assert change.result is result
+    if result is Result.SKIPPED:
+        assert change.reason == (
+            "the mount at /live is of the same server and stays as it is: it asks for no nconnect"
+        )
+
+
+def test_a_live_mount_by_another_name_is_known_by_its_address() -> None:
+    row = Request("filer:/b", "/live", "rw", UTAB)
+    (change,) = edited(NETAPP, POLICY, live("filer:/b", "10.1.2.4", requests=(row,))).changes
+    assert change.result is Result.SKIPPED
+
+
+def test_a_second_place_of_an_entry_s_mount_is_no_other_one() -> None:
+    snapshot = live("10.1.2.4:/none", "10.1.2.4", "/a", requests=())
+    (superblock,) = snapshot.superblocks
+    again = replace(superblock.mounts[0], point="/bound")
+    twice = replace(superblock, mounts=(*superblock.mounts, again))
+    by_point = replace(
+        BUILTIN, assignments=(Assignment(Match(mount_point=("/a",)), "azure-netapp-files", "policy 1"),)
+    )
+    snapshot = replace(snapshot, superblocks=(twice,))
+    (change,) = edited(line("10.1.2.4:/none", "rw"), by_point, snapshot).changes
+    assert change.result is Result.PLANNED
+
+
+def test_a_mount_of_another_network_namespace_is_no_other_one() -> None:
+    row = Request("10.1.2.4:/b", "/pod", "rw", UTAB)
+    (mine,) = live("10.1.2.4:/a", "10.1.2.4", "/a").superblocks
+    (pods,) = live("10.1.2.4:/b", "10.1.2.4", "/pod").superblocks
+    for servers, result in ((mine.servers, Result.SKIPPED), ((), Result.PLANNED)):
+        other = replace(pods, device="0:51", servers=servers)
+        snapshot = replace(SNAPSHOT, superblocks=(mine, other), requests=(row,))
+        (change,) = edited(NETAPP, POLICY, snapshot).changes
+        assert change.result is result
+
+
+def test_what_a_unit_decides_is_changed_there() -> None:
+    other = unit("10.1.2.4:/a", "rw", "/a")
+    assert numbers(NETAPP, requests=(other,)) == [(None, 8, Result.SKIPPED)]
+    assert reason(NETAPP, requests=(other,)) == (
+        "/etc/systemd/system/u.mount:4 decides the options of this mount: change it there"
+    )
+    right = replace(other, options="nconnect=8")
+    assert numbers(NETAPP, requests=(right,)) == []
+
+
+def test_a_unit_that_fstab_stands_before_decides_nothing() -> None:
+    entry = Request("10.1.2.4:/a", "/a", "rw", "/etc/fstab", 1)
+    assert numbers(NETAPP, requests=(entry, unit("10.1.2.4:/z", "rw", "/a"))) == [(None, 8, Result.PLANNED)]
+
+
+def test_names_that_lead_to_one_address_are_one_server() -> None:
+    network = Network(answers=(Answer("filer", ("10.1.2.4", "10.1.2.9")),))
+    text = NETAPP + line("filer:/b", "nconnect=2", "/b")
+    first, second = edited(text, POLICY, SNAPSHOT, network).changes
+    assert (first.result, second.result) == (Result.SKIPPED, Result.SKIPPED)
+    assert "names no nconnect" in second.reason
+
+
+@pytest.mark.parametrize(
+    ("answer", "result", "words"),
+    [
+        (Answer(SA1, ("10.0.0.4", "10.0.0.5")), Result.PLANNED, ""),
+        (Answer(SA1, ("52.1.1.1", "52.1.1.2"), (f"sa1.privatelink.{SA1[4:]}",)), Result.PLANNED, ""),
+        (Answer(SA1, ("52.1.1.1", "52.1.1.2")), Result.SKIPPED, "is a public endpoint"),
+        (Answer(SA1, ("10.0.0.4", "52.1.1.1")), Result.SKIPPED, "several addresses"),
+        (Answer(SA1, error="NXDOMAIN"), Result.SKIPPED, "leads to no address here"),
+        (Answer(SA1, error="no answer within 3 s", final=False), Result.FAILED, "no answer within 3 s"),
+    ],
+)
+def test_the_answer_tells_whether_the_endpoint_is_private(answer: Answer, result: Result, words: str) -> None:
+    (change,) = edited(line(), POLICY, SNAPSHOT, Network(answers=(answer,))).changes
+    assert (change.result, words in change.reason) == (result, True)

@@ -1,0 +1,350 @@
+"""Random kernel files through the cutter, the parser and the rates: both ways of reading say the same."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import astuple, replace
+from itertools import accumulate, pairwise, zip_longest
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nfstuned.core.samples.growth import ResetError, operations, totals
+from nfstuned.core.samples.rates import look, rates
+from nfstuned.core.samples.sample import to_json
+from nfstuned.errors import ParseError
+from nfstuned.model.kernel import Mount, MountStats, OpCounters, Options, Stanza
+from nfstuned.model.mounts import Snapshot, Superblock
+from nfstuned.model.samples import Look, Sample
+from nfstuned.parse.proc.mountinfo import parse_mountinfo
+from nfstuned.parse.proc.mountstats import Row, parse_mountstats, parse_transports
+from nfstuned.parse.proc.stanzas import cut_mountstats, cut_parts
+from tests.check.hosts import HOSTS as FOLDER
+from tests.core.test_rates import figures
+from tests.core.written import cut
+from tests.parse.conftest import DATA
+from tests.parse.damage import damaged, names_go_on, tokens_damaged
+
+unhurried = settings(deadline=None)
+"""What is promised here is no time, and a busy machine takes its own."""
+NFS = re.compile(r"device .* with fstype nfs4? ")
+
+
+def _parts(text: str) -> list[str]:
+    """The stanzas of a file."""
+    return re.split(r"(?<=\n)(?=device )", text)
+
+
+def _few(file: Path) -> str:
+    """A real file without most of its mounts: NFSv3, 4.1 and 4.2, and the end of what stands before them."""
+    parts = _parts(file.read_text())
+    first = next((n for n, part in enumerate(parts) if NFS.match(part)), None)
+    return "" if first is None else "".join(parts[first - 2 : first + 3])
+
+
+REAL = {kernel: _few(DATA / kernel / "mountstats") for kernel in ("5.10", "6.12")}
+HOSTS = sorted(
+    {text for file in sorted(FOLDER.rglob("mountstats")) if (text := _few(file))} - {*REAL.values()}
+)
+"""What else kernels printed: one mount of TLS, of Kerberos, of 16 connections, in use and not."""
+OPTIONS = Options((("vers", "4.1"), ("proto", "tcp"), ("addr", "10.10.10.10")))
+NUMBERS = re.compile(r"(?<= )[0-9]+(?= )")
+
+
+def host(text: str) -> Snapshot:
+    """The mounts of that file, each a superblock of its own."""
+    stanzas = [stanza for stanza in parse_mountstats(text) if isinstance(stanza, MountStats)]
+    return Snapshot(
+        tuple(
+            Superblock(
+                f"0:{n}",
+                n,
+                128,
+                (Mount(n, 1, f"0:{n}", "/", stanza.point, stanza.fstype, stanza.source, OPTIONS),),
+            )
+            for n, stanza in enumerate(stanzas)
+        )
+    )
+
+
+def data(text: str) -> bytes:
+    """The bytes of a damaged file; those of surrogates are no UTF-8."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def undamaged(file: bytes) -> list[MountStats]:
+    """The mounts of which the full parser understands every line: errors stand behind the mount."""
+    parsed = parse_mountstats(file)
+    errors = (isinstance(item, ParseError) and "not the header" not in item.message for item in parsed[1:])
+    pairs = zip_longest(parsed, errors, fillvalue=False)
+    return [item for item, is_damaged in pairs if isinstance(item, MountStats) and not is_damaged]
+
+
+def understood(file: bytes) -> tuple[Stanza, ...]:
+    """What the full parser understands of a file, written anew: each number once, and nothing else."""
+    return cut(*undamaged(file))
+
+
+def wholly_different(stanza: Stanza) -> Stanza:
+    """The same numbers in a text of which nothing is as before: one column and one line more."""
+    totals = stanza.totals + b"0" if stanza.totals is not None else None
+    return stanza._replace(totals=totals, operations=stanza.operations + b"\n")
+
+
+def looks(
+    snapshot: Snapshot, texts: tuple[str, str], seconds: float, *, whole: bool = False
+) -> tuple[Look, Look]:
+    """Two looks: `whole` reads all of both files, else only what differs is read."""
+    files = data(texts[0]), data(texts[1])
+    if whole:
+        first, second = map(understood, files)
+        read = tuple(map(wholly_different, second))
+        return look(snapshot, first, 0.0, 0.0), look(snapshot, read, seconds, seconds)
+    before = cut_mountstats(files[0])
+    now = cut_mountstats(files[1], before)
+    return look(snapshot, before, 0.0, 0.0), look(snapshot, now, seconds, seconds)
+
+
+def alone(earlier: Look, later: Look) -> dict[str, Sample]:
+    """The sample of each superblock as if it were the only one: nothing is counted at another."""
+    found: dict[str, Sample] = {}
+    for now in later.superblocks:
+        for sample in rates(earlier, replace(later, superblocks=(now,))):
+            found[sample.device] = sample
+    return found
+
+
+@st.composite
+def grown(draw: st.DrawFn, text: str) -> str:
+    """The same file some seconds on: the ages that belong to it, and some numbers that did anything."""
+    seconds = draw(st.sampled_from([1, 10, 60]))
+    text = re.sub(r"\tage:\t([0-9]+)", lambda age: f"\tage:\t{int(age[1]) + seconds}", text)
+    places = [match.span() for match in NUMBERS.finditer(text)]
+    numbers = st.integers(0, 10_000) | st.sampled_from([2**32 - 1, 2**63, 2**64 - 1, 2**64, 10**30])
+    for start, end in sorted(draw(st.sets(st.sampled_from(places), max_size=40)), reverse=True):
+        more = draw(numbers)
+        text = text[:start] + str(int(text[start:end]) + more) + text[end:]
+    return text
+
+
+@st.composite
+def extended(draw: st.DrawFn, text: str) -> str:
+    """The file of a later kernel: more columns, and lines that are not known yet."""
+    lines = text.split("\n")
+    for at in draw(st.sets(st.integers(0, len(lines) - 1), max_size=5)):
+        column, line = f"{lines[at]} 7", f"{lines[at]}\n\tnew:\t1 2 3"
+        lines[at] = draw(st.sampled_from([column, line])) if lines[at].startswith("\t") else lines[at]
+    return "\n".join(lines)
+
+
+@st.composite
+def any_damage(draw: st.DrawFn, text: str) -> str:
+    """Let up to three things happen to the file, one after the other."""
+    for _ in range(draw(st.integers(0, 3))):
+        text = draw(st.one_of(damaged(text), tokens_damaged(text), extended(text)))
+    return text
+
+
+@st.composite
+def files(draw: st.DrawFn) -> tuple[str, tuple[str, str]]:
+    """A real kernel's file, and two looks at it with anything happening to either."""
+    real = draw(st.sampled_from([*REAL.values(), *HOSTS]))
+    return real, (draw(any_damage(real)), draw(grown(real).flatmap(any_damage)))
+
+
+Told = tuple[tuple[int, ...], dict[str, tuple[Row, Row]]]
+
+
+def row(counters: OpCounters | None) -> Row:
+    """The columns of an operation; sums of times without their sign, as the kernel prints them."""
+    columns = astuple(counters) if counters is not None else (0,) * 9
+    return tuple(column % 2**64 for column in columns if column is not None)
+
+
+def by_all(before: MountStats, now: MountStats) -> Told | None:
+    """By how much the bytes grew, and each operation that was used; None where it cannot be told."""
+    if before.bytes is None or now.bytes is None or not before.ops.keys() <= now.ops.keys():
+        return None
+    grown = tuple(b - a for a, b in zip(astuple(before.bytes), astuple(now.bytes), strict=True))
+    rows = {name: (row(before.ops.get(name)), row(new)) for name, new in now.ops.items()}
+    return grown, {name: pair for name, pair in rows.items() if pair[0][:2] != pair[1][:2]}
+
+
+def by_differences(before: Stanza, now: Stanza) -> Told | None:
+    """The same, of the text that differs."""
+    try:
+        old, new = totals(before, now)
+        rows = {name: pair for name, *pair in operations(before, now)}
+    except ResetError:
+        return None
+    unsigned = {name: [tuple(n % 2**64 for n in one) for one in pair] for name, pair in rows.items()}
+    used = {name: (a, b) for name, (a, b) in unsigned.items() if a[:2] != b[:2]}
+    return tuple(b - a for a, b in zip(old[:8], new[:8], strict=True)), used
+
+
+def readable(file: bytes) -> dict[str, MountStats]:
+    """The mounts that the full parser understands, by mount point."""
+    return {stats.point: stats for stats in undamaged(file)}
+
+
+@unhurried
+@given(files())
+def test_the_text_that_differs_says_what_the_full_parser_understands(
+    written: tuple[str, tuple[str, str]],
+) -> None:
+    """Each mount is where and as old as the parser says, and its numbers differ as the parser's do."""
+    before, now = map(data, written[1])
+    first = {stanza.point: stanza for stanza in cut_mountstats(before)}
+    second = {stanza.point: stanza for stanza in cut_mountstats(now)}
+    understood_before, understood_now = readable(before), readable(now)
+    for point in understood_before.keys() & understood_now.keys():
+        pair, full = (first[point], second[point]), (understood_before[point], understood_now[point])
+        assert by_differences(*pair) == by_all(*full)
+        for stanza, stats in zip(pair, full, strict=True):
+            assert (stanza.age_s, stanza.whole) == (stats.age_s, stats.whole)
+            assert parse_transports(stanza.transports) == stats.transports
+
+
+@unhurried
+@given(files(), st.sampled_from([1.0, 10.0, 60.0]))
+def test_what_differs_says_what_all_of_it_says(written: tuple[str, tuple[str, str]], seconds: float) -> None:
+    real, texts = written
+    snapshot = host(real)
+    full = looks(snapshot, texts, seconds, whole=True)
+    readable = {c.device for c in full[0].superblocks} & {c.device for c in full[1].superblocks}
+    short = alone(*looks(snapshot, texts, seconds))
+    assert {device: sample for device, sample in short.items() if device in readable} == alone(*full)
+
+
+@unhurried
+@given(grown(REAL["6.12"]) | grown(REAL["6.12"]).flatmap(extended))
+def test_what_a_group_shares_is_counted_once_either_way(after: str) -> None:
+    """All mounts of the file are of one group here, and show its operations."""
+    real = REAL["6.12"]
+    for sequence in (0, 5):
+        line = f" SEQUENCE: {sequence} {sequence} 0 7 7 0 7 7 0"
+        texts = real, re.sub(r" SEQUENCE: .*", line, after)
+        short, full = (looks(host(real), texts, 10.0, whole=whole) for whole in (False, True))
+        if len(full[1].superblocks) == len(short[1].superblocks):
+            assert rates(*short) == rates(*full)
+
+
+@unhurried
+@given(grown(REAL["6.12"]), st.sampled_from(["", " ", "        "]))
+def test_a_file_without_tabs_has_the_same_rates(after: str, blank: str) -> None:
+    snapshot, texts = host(REAL["6.12"]), (REAL["6.12"], after)
+    bare = texts[0].replace("\t", blank), texts[1].replace("\t", blank)
+    assert rates(*looks(snapshot, bare, 10.0)) == rates(*looks(snapshot, texts, 10.0))
+
+
+@unhurried
+@given(files(), st.sampled_from([5e-324, 1e-9, 1.0, 10.0, 60.0, 1e300]))
+def test_no_rate_of_any_file_is_negative_or_infinite(
+    written: tuple[str, tuple[str, str]], seconds: float
+) -> None:
+    real, texts = written
+    for sample in rates(*looks(host(real), texts, seconds)):
+        assert all(math.isfinite(figure) and figure >= 0 for figure in figures(to_json(sample)))
+
+
+def shown(mountinfo: str) -> Snapshot:
+    """The superblocks of that file, each with all of its mounts."""
+    mounts = [mount for mount in parse_mountinfo(mountinfo) if isinstance(mount, Mount)]
+    devices = dict.fromkeys(mount.device for mount in mounts)
+    of = {device: tuple(mount for mount in mounts if mount.device == device) for device in devices}
+    return Snapshot(tuple(Superblock(device, None, 128, of[device]) for device in devices))
+
+
+@unhurried
+@given(st.data(), st.sampled_from(sorted(REAL)))
+def test_nor_where_mountinfo_is_damaged_as_well(draw: st.DataObject, kernel: str) -> None:
+    """Lines that came apart can make one mount two, or two of one place."""
+    mountinfo = (DATA / kernel / "mountinfo").read_text()
+    texts = draw.draw(any_damage(REAL[kernel])), draw.draw(grown(REAL[kernel]).flatmap(any_damage))
+    assert look(shown(mountinfo), cut_mountstats(data(REAL[kernel])), 0.0, 0.0).superblocks
+    before, now = (
+        look(shown(draw.draw(any_damage(mountinfo))), cut_mountstats(data(text)), at, at)
+        for at, text in zip((0.0, 10.0), texts, strict=True)
+    )
+    for sample in rates(before, now):
+        assert all(math.isfinite(figure) and figure >= 0 for figure in figures(to_json(sample)))
+
+
+@unhurried
+@given(st.data(), st.booleans())
+def test_no_other_mount_is_lost(draw: st.DataObject, later: bool) -> None:  # noqa: FBT001 - hypothesis draws it
+    real = REAL["6.12"]
+    after = draw.draw(grown(real))
+    snapshot = host(real)
+    expected = alone(*looks(snapshot, (real, after), 10.0))
+    parts = _parts(after if later else real)
+    at = draw.draw(st.sampled_from([n for n, part in enumerate(parts) if NFS.match(part)]))
+    bad = draw.draw(st.one_of(damaged(parts[at]), tokens_damaged(parts[at]))).rstrip("\n") + "\n\n"
+    text = "".join([*parts[:at], bad, *parts[at + 1 :]])
+    found = alone(*looks(snapshot, (real, text) if later else (text, after), 10.0))
+    mine = f"0:{sum(1 for part in parts[:at] if NFS.match(part))}"
+    if names_go_on(bad):
+        return
+    assert {device: sample for device, sample in found.items() if device != mine} == {
+        device: sample for device, sample in expected.items() if device != mine
+    }
+
+
+@unhurried
+@given(st.data())
+def test_a_file_that_ends_anywhere_gives_no_burst(draw: st.DataObject) -> None:
+    """A counter that lost digits, or an operation that is not there, is not one that began at 0."""
+    real = REAL["6.12"]
+    cut = real[: draw.draw(st.integers(0, len(real)))]
+    snapshot = host(real)
+    for texts in ((cut, _aged(real)), (real, _aged(cut))):
+        for sample in rates(*looks(snapshot, texts, 10.0)):
+            assert (sample.read_bytes_per_s, sample.server_write_bytes_per_s, sample.ops) == (0, 0, {})
+            assert not sample.transport.in_flight
+
+
+def _aged(text: str) -> str:
+    return re.sub(r"\tage:\t([0-9]+)\n", lambda age: f"\tage:\t{int(age[1]) + 10}\n", text)
+
+
+@pytest.mark.parametrize("kernel", sorted(REAL))
+def test_a_stanza_that_did_not_change_is_the_same_object(kernel: str) -> None:
+    """Its text takes no memory twice, and comparing it no time."""
+    before = cut_mountstats(data(REAL[kernel]))
+    after = cut_mountstats(data(_aged(REAL[kernel])), before)
+    assert len(before) == len(host(REAL[kernel]).superblocks)
+    assert all(a.operations is b.operations for a, b in zip(before, after, strict=True))
+    assert [b.age_s for b in after] == [(a.age_s or 0) + 10 for a in before]
+
+
+@unhurried
+@given(files())
+def test_what_an_earlier_look_knew_does_not_change_what_is_found(
+    written: tuple[str, tuple[str, str]],
+) -> None:
+    before, now = map(data, written[1])
+    assert cut_mountstats(now, cut_mountstats(before)) == cut_mountstats(now)
+
+
+@unhurried
+@given(files(), st.lists(st.integers(1, 5000), max_size=8))
+def test_a_file_in_parts_is_cut_as_the_whole_file(
+    written: tuple[str, tuple[str, str]], sizes: list[int]
+) -> None:
+    """Wherever a part ends: in a header, in a server's name that looks like a mount, within a character."""
+    before, now = map(data, written[1])
+    known = cut_mountstats(before)
+    ends = [0, *accumulate(sizes)]
+    parts = [now[start:end] for start, end in pairwise([*ends, max(ends[-1], len(now))])]
+    assert cut_parts(parts, known) == cut_mountstats(now)
+    assert cut_parts(_bytewise(now)) == cut_mountstats(now)
+
+
+def _bytewise(file: bytes) -> Iterator[bytes]:
+    """The end of a file byte by byte."""
+    yield file[:-3000]
+    yield from (file[-3000:][at : at + 1] for at in range(len(file[-3000:])))

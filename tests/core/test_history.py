@@ -1,0 +1,238 @@
+"""Many samples as a few numbers, and those as lines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import timezone
+from types import MappingProxyType
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfstuned.core.samples.history import COLUMNS, Axis, History, MountHistory
+from nfstuned.core.samples.sample import ratio
+from nfstuned.model.samples import OpRate, Sample
+from nfstuned.view.history import (
+    ASCII,
+    BLOCKS,
+    CSV_HEADER,
+    WIDTH,
+    csv_row,
+    duration,
+    history_lines,
+    sparkline,
+)
+from nfstuned.view.words import printable
+from tests.core.test_read_ahead_evidence import sample as reading
+from tests.parse.test_samples import SAMPLE, SAMPLES
+
+START = 1_785_000_000.0
+QUIET = replace(SAMPLE, ops=MappingProxyType({}), over_fetch_ratio=None)
+
+
+def at(step: int, read: float, interval_s: float = 60.0) -> Sample:
+    return replace(QUIET, time=START + 60 * (step + 1), interval_s=interval_s, read_bytes_per_s=read)
+
+
+def history(samples: Sequence[Sample]) -> tuple[Axis, list[MountHistory]]:
+    found = History()
+    for sample in samples:
+        found.add(sample)
+    axis = found.axis()
+    assert axis is not None
+    return axis, list(found.mounts(axis))
+
+
+def lines(samples: Sequence[Sample], bars: str = BLOCKS) -> list[str]:
+    axis, mounts = history(samples)
+    return list(history_lines(axis, iter(mounts), bars, timezone.utc))
+
+
+def test_each_end_has_its_zone_where_summer_time_ends_between_them() -> None:
+    summer, winter = 1_792_843_200.0, 1_792_929_600.0  # the afternoons of 24 and 25 October 2026
+    axis, mounts = history([replace(QUIET, time=time) for time in (summer, winter)])
+    first, *_ = history_lines(axis, iter(mounts), BLOCKS, ZoneInfo("Europe/Berlin"))
+    assert first == "2026-10-24 13:59:00 CEST to 2026-10-25 13:00:00 CET"
+
+
+def test_without_samples_there_is_no_time() -> None:
+    assert History().axis() is None
+
+
+def test_a_column_is_not_narrower_than_a_sample() -> None:
+    axis, (mount,) = history([at(step, float(step)) for step in range(4)])
+    assert axis == Axis(START, START + 240, 4)
+    assert mount.rows[0].means == (0.0, 1.0, 2.0, 3.0)
+
+
+def test_a_column_is_the_mean_of_its_samples() -> None:
+    axis, (mount,) = history([at(step, 10.0 * (step % 2)) for step in range(2 * COLUMNS)])
+    assert axis.columns == COLUMNS
+    assert mount.rows[0].means == (5.0,) * COLUMNS
+
+
+def test_a_sample_over_several_columns_fills_them_and_weighs_by_its_time() -> None:
+    _, (mount,) = history([at(0, 8.0), at(4, 2.0, 240.0), at(5, 4.0)])
+    assert mount.rows[0].means == (8.0, 2.0, 2.0, 2.0, 2.0, 4.0)
+
+
+def test_a_mount_that_was_idle_has_a_gap_and_not_a_zero() -> None:
+    _, (mount,) = history([at(0, 8.0), at(1, 0.0), at(4, 4.0)])
+    assert mount.rows[0].means == (8.0, 0.0, None, None, 4.0)
+    assert (mount.samples, mount.used_s) == (3, 180.0)
+    assert sparkline(mount.rows[0].means, BLOCKS) == "█▁  ▅"
+    assert sparkline(mount.rows[0].means, ASCII) == "#_  ="
+
+
+def test_a_clock_that_is_not_to_the_second_makes_no_ghost_of_the_next_column() -> None:
+    late = [replace(at(step, 1.0), time=START + 60 * (step + 1) + 0.4 * step) for step in (0, 2, 4)]
+    _, (mount,) = history(late)
+    assert mount.rows[0].means == (1.0, None, 1.0, None, 1.0)
+
+
+def test_least_median_and_most_are_of_single_samples() -> None:
+    _, (mount,) = history([at(step, float(value)) for step, value in enumerate((9, 1, 2, 100, 3))])
+    row = mount.rows[0]
+    assert (row.name, row.least, row.median, row.most) == ("read", 1.0, 3.0, 100.0)
+
+
+def test_what_is_never_known_has_no_row() -> None:
+    _, (mount,) = history([at(0, 1.0)])
+    assert [row.name for row in mount.rows] == ["read", "write"]
+    _, (mount,) = history([SAMPLE])
+    assert [row.name for row in mount.rows] == ["read", "write", "over-fetch", "read RTT"]
+
+
+def test_round_trips_are_the_mean_of_read_and_read_plus_as_often_as_they_came() -> None:
+    ops = {"READ": OpRate(1.0, 10.0, 0, 10.0, 0, 0), "READ_PLUS": OpRate(3.0, 2.0, 0, 2.0, 0, 0)}
+    _, (mount,) = history([replace(SAMPLE, ops=MappingProxyType(ops))])
+    assert mount.rows[3].median == 4.0
+
+
+def test_mounts_are_apart_by_place_and_source_and_share_the_time() -> None:
+    other = replace(at(9, 1.0), mount_points=("/a",))
+    axis, mounts = history([at(0, 1.0), other, replace(other, source="other:/a")])
+    assert [(mount.place, mount.source) for mount in mounts] == [
+        ("/a", "other:/a"),
+        ("/a", "server:/a"),
+        ("/mnt/a and 1 more", "server:/a"),
+    ]
+    assert axis == Axis(START, START + 600, 10)
+
+
+def test_a_bind_mount_that_comes_makes_no_other_mount_of_it() -> None:
+    _, (mount,) = history([at(0, 1.0), replace(at(1, 1.0), mount_points=("/mnt/a", "/b", "/c"))])
+    assert (mount.place, mount.samples) == ("/mnt/a and 2 more", 2)
+
+
+def test_the_text_says_what_it_shows() -> None:
+    ops = MappingProxyType({"READ": OpRate(8.0, 1.5, 0.1, 1.7, 0.0, 0.0)})
+    samples = [replace(at(step, 1e6 * (step + 1)), ops=ops, over_fetch_ratio=1.25) for step in range(8)]
+    assert lines(samples) == [
+        "2026-07-25 17:20:00 to 2026-07-25 17:28:00 UTC",
+        "a column is 60 s; blank: not in use, or the service did not run",
+        "",
+        "/mnt/a and 1 more  server:/a",
+        "  8 samples, in use for 8 min                         min     median        max",
+        "  read        ▂▃▄▅▆▇██                           1.0 MB/s   4.5 MB/s   8.0 MB/s",
+        "  write       ▁▁▁▁▁▁▁▁                                  0          0          0",
+        "  over-fetch  ████████                               1.25       1.25       1.25",
+        "  read RTT    ████████                             1.5 ms     1.5 ms     1.5 ms",
+    ]
+
+
+def test_the_text_says_what_the_reads_tell_of_the_read_ahead() -> None:
+    found = lines([reading(3.0, 512, 1024), reading(3.0, 512, 1024)])
+    assert found[-2:] == [
+        "  a read-ahead of 15360 KiB is wasted: the server sent 1.1 GB, 3.00 times what",
+        "    programs read, unless they map files, which is not counted",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0.00"), (1.25, "1.25"), (99.94, "99.94"), (99.96, "100"), (12345.6, "12346"), (1e8, "1e+08")],
+)
+def test_a_ratio_has_five_characters_at_most(value: float, text: str) -> None:
+    assert ratio(value) == text
+
+
+@given(st.lists(SAMPLES, min_size=1, max_size=5))
+def test_no_line_is_too_wide_or_moves_the_cursor_and_no_bar_is_lost(samples: list[Sample]) -> None:
+    axis, mounts = history(samples)
+    for mount in mounts:
+        assert all(len(row.means) == axis.columns <= COLUMNS for row in mount.rows)
+        assert all(row.least <= row.median <= row.most for row in mount.rows)
+    for line in lines(samples, ASCII):
+        assert line.isprintable()
+        assert len(line) <= WIDTH or any(figure > 1e15 for figure in _figures(samples))
+
+
+def _figures(samples: list[Sample]) -> Iterator[float]:
+    """What no mount delivers makes a wide cell."""
+    for sample in samples:
+        yield from (sample.read_bytes_per_s, sample.write_bytes_per_s, sample.over_fetch_ratio or 0.0)
+        yield from (op.rtt_ms or 0.0 for op in sample.ops.values())
+
+
+@given(st.lists(st.none() | st.floats(0, 1e100), max_size=40))
+def test_every_value_has_a_bar_and_the_greatest_the_highest(values: list[float | None]) -> None:
+    bars = sparkline(values, ASCII)
+    assert [bar == " " for bar in bars] == [value is None for value in values]
+    known = [value for value in values if value is not None]
+    if known and max(known) > 0:
+        assert bars[values.index(max(known))] == "#"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (1.5, "1.5 s"),
+        (90, "90 s"),
+        (120, "2 min"),
+        (5400, "90 min"),
+        (12600, "3.5 h"),
+        (2e6, "23.1 d"),
+    ],
+)
+def test_a_duration_has_the_unit_of_its_size(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+@given(SAMPLES)
+def test_a_row_of_csv_has_a_cell_for_each_column(sample: Sample) -> None:
+    row = csv_row(sample)
+    assert len(row) == len(CSV_HEADER)
+    cells = dict(zip(CSV_HEADER, row, strict=True))
+    assert cells["read_bytes_per_s"] == sample.read_bytes_per_s
+    assert (cells["write_per_s"] is None) == ("WRITE" not in sample.ops)
+    assert str(cells["group"]).removeprefix("'") == printable(sample.transport.group)
+    assert all(cell is None or cell != math.inf for cell in row)
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        ("=HYPERLINK(1)", "'=HYPERLINK(1)"),
+        ("+1", "'+1"),
+        ("-1", "'-1"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("'=1", "''=1"),
+        ("\t=1", "\\t=1"),
+        ("\r=1", "\\r=1"),
+        ("\x1b]0;x\x07\udc9b", "\\x1b]0;x\\x07\\x9b"),
+        ("fs:/é", "fs:/é"),
+    ],
+)
+def test_no_cell_of_csv_is_obeyed_by_a_terminal_or_a_spreadsheet(text: str, cell: str) -> None:
+    transport = replace(SAMPLE.transport, group=text)
+    sample = replace(SAMPLE, source=text, mount_points=(text,), device=text, transport=transport)
+    row = dict(zip(CSV_HEADER, csv_row(sample), strict=True))
+    assert [row[key] for key in ("source", "mount_point", "device", "group")] == [cell] * 4
+    # A reader that takes one apostrophe away has the text again.
+    assert cell.removeprefix("'") == printable(text)

@@ -1,0 +1,582 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from types import MappingProxyType
+
+import pytest
+
+from nfstuned.core.mounts.targets import targets
+from nfstuned.core.rules import nfs1_read_ahead as readahead
+from nfstuned.core.rules import nfs1_read_ahead as udev
+from nfstuned.model.facts import Facts, Measured
+from nfstuned.model.finding import Fault, Need
+from nfstuned.model.kernel import KernelRelease, Mount, Options
+from nfstuned.model.mounts import Request, Snapshot, Superblock
+from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
+from nfstuned.model.requests import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Setting
+from nfstuned.model.samples import Sample, TransportRate
+from nfstuned.model.system import System, Unit
+from nfstuned.model.udev import UdevFile
+from tests.core.test_udev_faults import ONE_LINE
+from tests.core.test_udev_writers import NFS_UTILS, VENDOR
+
+POLICY = Policy(
+    (
+        Profile("azure-files", ReadAhead(kb=15360), read_ahead_max_kb=16384),
+        Profile("azure-netapp-files", ReadAhead(kb=15360), read_ahead_max_kb=16384),
+        Profile("aws-efs", ReadAhead(times_rsize=15)),
+        Profile("generic", ReadAhead(kb=1024)),
+        Profile("small", ReadAhead(kb=512), lower=True),
+        Profile("silent"),
+    )
+)
+AZURE = "sa1.file.core.windows.net:/sa1/share"
+NFS = "server.example.org:/srv"
+EFS = "fs-0123456789abcdef0.efs.eu-west-1.amazonaws.com:/"
+PACKAGED = UdevFile("/usr/lib/udev/rules.d/99-nfs.rules", NFS_UTILS)
+RULE_1 = f"{PACKAGED.path}:1"
+EARLY = UdevFile("/etc/udev/rules.d/90-a.rules", ONE_LINE)
+RELOAD = "then sudo udevadm control --reload"
+LATE = UdevFile("/etc/udev/rules.d/99-z.rules", ONE_LINE)
+
+
+def superblock(kb: int | None, *mounts: str, rsize: int = 1048576, fstype: str = "nfs4") -> Superblock:
+    """Return one with mounts of these sources at /0, /1 and so on."""
+    options = Options((("rsize", str(rsize)), ("addr", "10.0.0.5")))
+    return Superblock(
+        "0:46",
+        7,
+        kb,
+        tuple(
+            Mount(number, 1, "0:46", "/", f"/{number}", fstype, source, options)
+            for number, source in enumerate(mounts)
+        ),
+    )
+
+
+def facts(*superblocks: Superblock, policy: Policy = POLICY, requests: Iterable[Request] = ()) -> Facts:
+    kernel = KernelRelease((6, 12, 0), "6.12.0")
+    snapshot = Snapshot(superblocks, requests=tuple(requests), kernel=kernel)
+    return Facts(frozenset({Need.LIVE}), snapshot, policy, targets(snapshot, policy))
+
+
+def small(entries: str) -> Policy:
+    """Return the policy with a profile for /1."""
+    return replace(POLICY, assignments=(Assignment(Match(mount_point=("/1",)), entries, ""),))
+
+
+def setting(section: str, name: str, value: str, line: int = 1) -> Setting:
+    return Setting(section, None, name, value, "/f", line)
+
+
+def subjects(faults: Iterable[Fault]) -> list[str]:
+    return [fault.subject for fault in faults]
+
+
+@pytest.mark.parametrize(("kb", "below"), [(15356, ["/0"]), (15360, []), (0, []), (4, ["/0"]), (None, [])])
+def test_below_policy_is_judged_in_whole_pages_and_not_where_there_is_no_page(
+    kb: int | None, below: list[str]
+) -> None:
+    assert subjects(readahead.below_policy(facts(superblock(kb, AZURE)))) == below
+
+
+def test_a_value_that_is_no_multiple_of_the_page_is_reached_by_whole_pages() -> None:
+    host = facts(superblock(15360, AZURE))
+    assert not list(readahead.below_policy(replace(host, snapshot=replace(host.snapshot, page_kb=64))))
+
+
+def test_128_is_explained_by_the_kernel() -> None:
+    (fault,) = readahead.below_policy(facts(superblock(128, AZURE)))
+    assert "128 is what kernels since 5.4 give every NFS mount (this is 6.12.0)" in fault.message
+
+
+@pytest.mark.parametrize(
+    ("source", "kb", "found"),
+    [(AZURE, 16384, []), (AZURE, 16388, ["/0"]), (NFS, 65536, []), (NFS, 65540, ["/0"]), (NFS, 15360, [])],
+)
+def test_excessive_is_what_is_above_the_profile_or_all_reason(source: str, kb: int, found: list[str]) -> None:
+    assert subjects(readahead.excessive(facts(superblock(kb, source)))) == found
+
+
+BINDS = tuple(AZURE for _ in range(11))
+
+
+@pytest.mark.parametrize(
+    ("kb", "judge"),
+    [(128, readahead.below_policy), (20000, readahead.excessive), (0, readahead.below_page)],
+)
+def test_a_superblock_with_many_mount_points_is_one_finding(
+    kb: int, judge: Callable[[Facts], Iterable[Fault]]
+) -> None:
+    (fault,) = judge(facts(superblock(kb, *BINDS)))
+    assert fault.subject == "/0"
+    assert fault.message.endswith("; it is mounted at /1, /10, /2 and 7 more as well")
+    line = Request(AZURE, "/7", "vers=4.1", "/etc/fstab", 1)
+    (fault,) = judge(facts(superblock(kb, *BINDS), requests=[line]))
+    assert fault.subject == "/7"
+    others = replace(superblock(kb, *BINDS[:2]), device="0:47")
+    assert len(list(judge(facts(superblock(kb, *BINDS), others)))) == 2
+
+
+def test_values_that_nothing_keeps_are_one_finding_a_host() -> None:
+    others = replace(superblock(1024, NFS), device="0:47")
+    moved = replace(others.mounts[0], point="/x")
+    (fault,) = readahead.not_persistent(
+        facts(superblock(15360, AZURE, AZURE), replace(others, mounts=(moved,)))
+    )
+    assert fault.subject == "/0"
+    assert fault.message.endswith("; the same holds for /1, /x")
+
+
+STOCK = System(daemon=Unit(installed=True, masks_rules=True))
+
+
+@pytest.mark.parametrize(
+    ("kb", "system", "rules"),
+    [
+        (128, System(), ["below_policy"]),
+        (128, STOCK, ["below_policy"]),
+        (15360, STOCK, ["contested"]),
+        (64, STOCK, ["contested", "below_policy"]),
+        # What the service does not mask has to be changed by hand.
+        (128, System(daemon=Unit(installed=True)), ["contested"]),
+        (128, System(daemon=Unit(installed=True, active=True)), ["contested"]),
+    ],
+)
+def test_a_stock_128_is_one_finding(kb: int, system: System, rules: list[str]) -> None:
+    host = replace(facts(superblock(kb, AZURE)), udev=(PACKAGED,), system=system)
+    assert [judge.__name__ for judge in (udev.contested, udev.below_policy) if list(judge(host))] == rules
+
+
+@pytest.mark.parametrize(
+    ("writers", "files", "subject"),
+    [
+        ((setting(NFSRAHEAD, "nfs4", "256"),), (PACKAGED,), "/f:1"),
+        ((setting(TUNED, "/sys/class/bdi/*/read_ahead_kb", "256"),), (), "/f:1"),
+        ((), (UdevFile(LATE.path, ONE_LINE.replace("15360", "256")),), f"{LATE.path}:1"),
+    ],
+)
+def test_a_value_that_somebody_chose_is_told_where_it_is_set_and_nowhere_else(
+    writers: tuple[Setting, ...], files: tuple[UdevFile, ...], subject: str
+) -> None:
+    host = replace(facts(superblock(256, AZURE)), udev=files, writers=writers)
+    (fault,) = (*udev.contested(host), *udev.below_policy(host))
+    assert (fault.subject, fault.remedy.endswith("; then sudo nfstuned apply")) == (subject, True)
+
+
+def test_a_rule_that_is_outrun_is_the_one_finding_about_both_rules_and_the_mount() -> None:
+    host = replace(facts(superblock(128, AZURE)), udev=(EARLY, PACKAGED))
+    (fault,) = (*udev.outrun(host), *udev.contested(host), *udev.below_policy(host))
+    assert (fault.subject, fault.remedy.endswith(", and sudo nfstuned apply")) == (f"{EARLY.path}:1", True)
+    wrong = UdevFile(EARLY.path, ONE_LINE.replace("15360", "1024"))
+    host = replace(facts(superblock(128, AZURE)), udev=(wrong, PACKAGED))
+    assert [len(list(judge(host))) for judge in (udev.outrun, udev.contested, udev.below_policy)] == [1, 0, 1]
+
+
+def test_a_rule_that_is_wrong_in_two_ways_is_one_finding_with_one_remedy() -> None:
+    everywhere = 'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}="15360"\n'
+    all_of_udev = (udev.broken, udev.tolerated, udev.outrun, udev.masked, udev.contested)
+    for name, text, hides, said in (
+        ("90-a.rules", everywhere, (), "sorts after it, overwrites its value"),
+        ("90-a.rules", ONE_LINE.replace("$$", "$"), (), "sorts after it, overwrites its value"),
+        (
+            "99-nfs.rules",
+            ONE_LINE.replace("$$", "$"),
+            (PACKAGED.path,),
+            f"the file also hides {PACKAGED.path}",
+        ),
+        ("99-z.rules", everywhere.replace("15360", "1024"), (), "writes 1024 KiB to every device's bdi"),
+    ):
+        file = UdevFile(f"/etc/udev/rules.d/{name}", text, hides)
+        files = (
+            (file,) if hides else tuple(sorted((file, PACKAGED), key=lambda one: one.path.rpartition("/")[2]))
+        )
+        host = replace(facts(superblock(15360, AZURE)), udev=files)
+        (fault,) = (fault for judge in all_of_udev for fault in judge(host))
+        assert fault.subject == f"{file.path}:1"
+        assert said in fault.message
+        assert "/etc/udev/rules.d/99-read-ahead-" not in fault.remedy
+        assert ("under a name of its own" in fault.remedy) is (name != "99-z.rules")
+
+
+def test_another_rule_of_a_broken_rules_file_keeps_its_own_finding() -> None:
+    file = UdevFile(EARLY.path, ONE_LINE.replace("$$", "$") + "\n" + ONE_LINE)
+    host = replace(facts(superblock(15360, AZURE)), udev=(file, PACKAGED))
+    assert subjects(udev.tolerated(host)) == [f"{file.path}:1"]
+    (fault,) = udev.outrun(host)
+    assert fault.subject == f"{file.path}:3"
+    assert fault.remedy.startswith(f"mend line 1 of {file.path}, then sudo mv -n ")
+
+
+def test_bytes_for_kib_are_named() -> None:
+    (fault,) = readahead.excessive(facts(superblock(15728640, AZURE)))
+    assert "15728640 is 15360 KiB written in bytes" in fault.message
+    (other,) = readahead.excessive(facts(superblock(20000, AZURE)))
+    assert "bytes" not in other.message
+
+
+@pytest.mark.parametrize(
+    ("kb", "page", "found"), [(0, 4, ["/0"]), (4, 4, []), (60, 64, ["/0"]), (64, 64, [])]
+)
+def test_below_a_page_is_nothing(kb: int, page: int, found: list[str]) -> None:
+    host = facts(superblock(kb, AZURE))
+    host = replace(host, snapshot=replace(host.snapshot, page_kb=page))
+    assert subjects(readahead.below_page(host)) == found
+
+
+def test_a_shared_superblock_is_named_once() -> None:
+    shared = superblock(15360, AZURE, AZURE, AZURE)
+    assert subjects(readahead.shared_conflict(facts(shared, policy=small("small")))) == ["/0"]
+    assert not list(readahead.shared_conflict(facts(shared, policy=small("azure-netapp-files"))))
+
+
+def test_nfsrahead_without_settings_says_128_wherever_its_rule_is_in_force() -> None:
+    host = facts(superblock(15360, AZURE))
+    (fault,) = udev.contested(replace(host, udev=(PACKAGED,)))
+    assert (fault.subject, fault.observed, fault.expected) == (RULE_1, "128 KiB", "15360 KiB")
+    assert not list(udev.contested(replace(host, udev=(PACKAGED, LATE))))
+    assert not list(udev.contested(replace(host, writers=(setting(NFSRAHEAD, "nfs4", "1"),))))
+
+
+OLD = replace(superblock(1024, NFS, fstype="nfs"), device="0:47")
+DROP_IN = "below [nfsrahead] in /etc/nfs.conf.d/99-nfstuned.conf"
+
+
+@pytest.mark.parametrize(
+    ("settings", "file", "remedy"),
+    [
+        ([], "", f"write nfs=1024 and nfs4=15360 {DROP_IN}"),
+        ([("nfs", "1024")], "/etc/nfs.conf", f"write nfs4=15360 {DROP_IN}"),
+        ([("nfs", "1024"), ("NFS4", "1")], "/etc/nfs.conf.d/a.conf", "change {}:1 to NFS4=15360"),
+        ([("nfs", "1024"), ("default", "1")], "/etc/nfs.conf", "change {}:1 to default=15360"),
+        ([("default", "1")], "/etc/nfs.conf", "change {}:0 to nfs=1024 and nfs4=15360"),
+        ([("default", "1")], "/usr/etc/nfs.conf", f"write nfs=1024 and nfs4=15360 {DROP_IN}"),
+    ],
+)
+def test_nfsrahead_is_told_one_value_a_version_where_the_last_word_is(
+    settings: list[tuple[str, str]], file: str, remedy: str
+) -> None:
+    writers = (setting(NFSRAHEAD, *pair, line) for line, pair in enumerate(settings))
+    host = facts(superblock(15360, AZURE), OLD)
+    host = replace(host, udev=(PACKAGED,), writers=tuple(replace(one, file=file) for one in writers))
+    assert [fault.remedy for fault in udev.contested(host)] == [remedy.format(file)]
+
+
+def test_nfsrahead_cannot_be_told_two_values_for_one_version() -> None:
+    host = facts(superblock(15360, AZURE), replace(superblock(1024, NFS), device="0:47"))
+    (fault,) = udev.contested(replace(host, udev=(PACKAGED,)))
+    assert "/dev/null" in fault.remedy
+
+
+def test_without_a_mount_nothing_is_contested() -> None:
+    assert not list(udev.contested(replace(facts(), udev=(PACKAGED,))))
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        ([("nfs4", "15360")], []),
+        ([("NFS4", "16384 KiB")], []),
+        ([("nfs4", "16388")], ["/f:0"]),
+        ([("nfs", "15360")], [RULE_1]),
+        ([("default", "15360")], []),
+        ([("nfs4", "128"), ("nfs4", "15360")], []),
+        ([("nfs4", "15360"), ("default", "1"), ("nfs4", "x")], ["/f:2"]),
+    ],
+)
+def test_of_nfs_conf_the_last_line_for_the_version_counts(
+    settings: list[tuple[str, str]], found: list[str]
+) -> None:
+    writers = tuple(setting(NFSRAHEAD, *pair, line) for line, pair in enumerate(settings))
+    host = replace(facts(superblock(15360, AZURE)), udev=(PACKAGED,), writers=writers)
+    assert subjects(udev.contested(host)) == found
+
+
+def test_what_is_only_asked_for_is_contested_by_its_version() -> None:
+    requests = [
+        Request(AZURE, "/a", "vers=4.1", "/etc/fstab", 1),
+        Request(NFS, "/b", "nfsvers=3", "/etc/fstab", 2),
+        Request(NFS, "/c", "v3", "/etc/fstab", 3),
+    ]
+    host = replace(facts(requests=requests), udev=(PACKAGED,), writers=(setting(NFSRAHEAD, "nfs4", "15360"),))
+    (fault,) = udev.contested(host)
+    assert fault.subject == RULE_1
+    assert "(/etc/fstab:2, /etc/fstab:3)" in fault.message
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("", []),  # NFS105 tells of it
+        ('PROGRAM="/bin/grep -q %k /proc/fs/nfsfs/volumes", ', ["/r:1"]),
+        ('PROGRAM="/usr/local/bin/ask %k", ', []),
+        ('ENV{X}=="1", ', []),
+    ],
+)
+def test_a_foreign_rule_counts_where_it_surely_reaches_nfs(condition: str, found: list[str]) -> None:
+    text = f'SUBSYSTEM=="bdi", {condition}ATTR{{read_ahead_kb}}="1024"\n'
+    host = replace(facts(superblock(15360, AZURE)), udev=(UdevFile("/r", text),))
+    assert subjects(udev.contested(host)) == found
+
+
+def guarded(jump: str, text: str, path: str = "/r") -> UdevFile:
+    """Return a file that passes over its rules where a jump is taken."""
+    return UdevFile(path, f'{jump}, GOTO="end"\n{text}LABEL="end"\n')
+
+
+CLOSED, OPEN = 'SUBSYSTEM!="bdi"', 'TEST=="/run/nowhere"'
+LOW = ONE_LINE.replace("15360", "1024")
+FINDS = 'PROGRAM="/bin/grep -q %k /proc/fs/nfsfs/volumes", '
+RUN = f"{FINDS}RUN+=\"/bin/sh -c 'echo 1024 > /sys/class/bdi/%k/read_ahead_kb'\"\n"
+
+
+@pytest.mark.parametrize("text", [LOW, NFS_UTILS, RUN, FINDS + 'ATTR{read_ahead_kb}="1024"\n'])
+def test_a_jump_leaves_open_what_it_may_pass_over_and_nothing_else(text: str) -> None:
+    host = facts(superblock(15360, AZURE))
+    assert subjects(udev.contested(replace(host, udev=(guarded(CLOSED, text),)))) == ["/r:2"]
+    assert not list(udev.contested(replace(host, udev=(guarded(OPEN, text),))))
+    beside = UdevFile("/r", f'{OPEN}, GOTO="end"\nLABEL="end"\n{text}')
+    assert subjects(udev.contested(replace(host, udev=(beside,)))) == ["/r:3"]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        'TEST=="/run/x", PROGRAM="/usr/libexec/nfsrahead %k", ATTR{read_ahead_kb}="%c"\n',
+        'PROGRAM!="/bin/grep -q %k /proc/fs/nfsfs/volumes", ATTR{read_ahead_kb}="1024"\n',
+        'PROGRAM="/opt/a", PROGRAM="/bin/cat /proc/fs/nfsfs/volumes", ATTR{read_ahead_kb}="1024"\n',
+    ],
+)
+def test_a_program_that_finds_nfs_does_not_decide_alone(condition: str) -> None:
+    host = replace(facts(superblock(15360, AZURE)), udev=(UdevFile("/r", condition),))
+    assert not list(udev.contested(host))
+
+
+def test_more_than_is_wanted_is_no_contest_where_the_policy_only_raises() -> None:
+    rule = UdevFile("/r", f'SUBSYSTEM=="bdi", {FINDS}ATTR{{read_ahead_kb}}="15360"\n')
+    assert not list(udev.contested(replace(facts(superblock(15360, NFS)), udev=(rule,))))
+    lowering = facts(superblock(15360, NFS, NFS), policy=small("small"))
+    silent = facts(superblock(15360, NFS), policy=replace(POLICY, assignments=(_all("silent"),)))
+    only = facts(superblock(15360, NFS), policy=replace(POLICY, assignments=(_all("small"),)))
+    assert not list(udev.contested(replace(silent, udev=(rule,))))
+    assert subjects(udev.contested(replace(only, udev=(rule,)))) == ["/r:1"]
+    assert not list(udev.contested(replace(lowering, udev=(rule,))))
+
+
+def _all(profile: str) -> Assignment:
+    return Assignment(Match(), profile, "")
+
+
+@pytest.mark.parametrize(("value", "found"), [("1024", []), ("16384", []), ("20480", ["/f:1"])])
+def test_aznfs_only_raises(value: str, found: list[str]) -> None:
+    requests = [Request(AZURE, "/0", "", "/etc/fstab", 1, fstype="aznfs")]
+    writers = (setting(AZNFS, "AZNFS_READ_AHEAD_KB", value),)
+    host = replace(facts(superblock(15360, AZURE), requests=requests), writers=writers)
+    assert subjects(udev.contested(host)) == found
+    assert not list(udev.contested(replace(facts(superblock(15360, AZURE)), writers=writers)))
+
+
+@pytest.mark.parametrize(("value", "found"), [("true", ["/f:1"]), ("false", [])])
+def test_efs_utils_writes_15_times_the_rsize_of_its_own_mounts(value: str, found: list[str]) -> None:
+    writers = (setting(EFS_UTILS, "optimize_readahead", value),)
+    assert not list(udev.contested(replace(facts(superblock(15360, EFS)), writers=writers)))
+    host = facts(superblock(15360, EFS), policy=replace(POLICY, assignments=(_all("small"),)))
+    assert subjects(udev.contested(replace(host, writers=writers))) == found
+    assert not list(udev.contested(replace(facts(superblock(15360, NFS)), writers=writers)))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "found"),
+    [
+        ("/sys/class/bdi/*/read_ahead_kb", "128", ["/f:1"]),
+        ("/sys/devices/virtual/bdi/0:4[0-9]/read_ahead_kb", "128", ["/f:1"]),
+        ("/sys/class/bdi/8:*/read_ahead_kb", "128", []),
+        ("/sys/class/bdi/*/read_ahead_kb", "15360", []),
+        ("/sys/class/bdi/*/read_ahead_kb", "${mine}", []),
+        ("/sys/class/bdi/*/read_ahead_kb", "9" * 5000, []),
+    ],
+)
+def test_tuned_counts_where_its_pattern_meets_the_mount(path: str, value: str, found: list[str]) -> None:
+    host = replace(facts(superblock(15360, AZURE)), writers=(setting(TUNED, path, value),))
+    assert subjects(udev.contested(host)) == found
+
+
+def test_a_rule_is_outrun_by_a_later_one_with_another_value() -> None:
+    assert subjects(udev.outrun(replace(facts(), udev=(EARLY, PACKAGED)))) == [f"{EARLY.path}:1"]
+    assert not list(udev.outrun(replace(facts(), udev=(EARLY, PACKAGED, LATE))))
+    assert not list(udev.outrun(replace(facts(), udev=(EARLY, LATE))))
+    both = (setting(NFSRAHEAD, "default", "15360"),)
+    assert not list(udev.outrun(replace(facts(), udev=(EARLY, PACKAGED), writers=both)))
+    one = (setting(NFSRAHEAD, "nfs4", "15360"),)
+    assert subjects(udev.outrun(replace(facts(), udev=(EARLY, PACKAGED), writers=one))) == [f"{EARLY.path}:1"]
+    host = replace(facts(superblock(15360, AZURE)), udev=(EARLY, PACKAGED), writers=one)
+    assert not list(udev.outrun(host))
+
+
+@pytest.mark.parametrize(("jump", "found"), [(CLOSED, True), (OPEN, False)])
+def test_a_rule_is_outrun_where_no_open_jump_passes_over_it_or_over_the_later_one(
+    jump: str, *, found: bool
+) -> None:
+    early, late = guarded(jump, ONE_LINE, EARLY.path), guarded(jump, NFS_UTILS, PACKAGED.path)
+    assert bool(list(udev.outrun(replace(facts(), udev=(early, PACKAGED))))) is found
+    assert bool(list(udev.outrun(replace(facts(), udev=(EARLY, late))))) is found
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "hides", "found"),
+    [
+        ("99-nfs.rules", ONE_LINE, "/usr/lib/x", True),
+        ("99-nfs.rules", "# nothing\n", "/lib/x", False),
+        ("99-nfs.rules", ONE_LINE, "/run/x", False),
+        ("60-a.rules", ONE_LINE, "/usr/lib/x", True),
+        ("60-a.rules", 'SUBSYSTEM=="block"\n', "/usr/lib/x", False),
+        ("99-nfs.rules", "", "/usr/lib/x", False),
+    ],
+)
+def test_a_masked_file_is_missed_where_it_is_ours(name: str, text: str, hides: str, *, found: bool) -> None:
+    file = UdevFile(f"/etc/udev/rules.d/{name}", text, (hides,))
+    assert subjects(udev.masked(replace(facts(), udev=(file,)))) == ([file.path] if found else [])
+
+
+def test_a_mask_is_missed_where_nfs_conf_counts_on_what_it_hides() -> None:
+    file = UdevFile("/etc/udev/rules.d/99-nfs.rules", "", (PACKAGED.path,))
+    host = replace(facts(), udev=(file,), writers=(setting(NFSRAHEAD, "nfs4", "15360"),))
+    (fault,) = udev.masked(host)
+    assert (fault.subject, fault.remedy) == (file.path, f"sudo rm {file.path}, {RELOAD}")
+    assert subjects(udev.masked(replace(host, system=System(daemon=Unit(installed=True))))) == [file.path]
+    for daemon in (Unit(enabled=True), Unit(active=True)):
+        assert not list(udev.masked(replace(host, system=System(daemon=daemon))))
+
+
+@pytest.mark.parametrize(
+    ("folder", "command"),
+    [
+        ("/etc", "mv -n /etc/udev/rules.d/99-nfs.rules /etc/udev/rules.d/"),
+        ("/run", "mv -n /run/udev/rules.d/99-nfs.rules /run/udev/rules.d/"),
+        ("/usr/local/lib", "mv -n /usr/local/lib/udev/rules.d/99-nfs.rules /usr/local/lib/udev/rules.d/"),
+        ("/usr/lib", "cp -n /lib/udev/rules.d/99-nfs.rules /etc/udev/rules.d/"),
+    ],
+)
+def test_a_file_that_hides_moves_within_its_folder_unless_a_package_brought_it(
+    folder: str, command: str
+) -> None:
+    file = UdevFile(f"{folder}/udev/rules.d/99-nfs.rules", ONE_LINE, ("/lib/udev/rules.d/99-nfs.rules",))
+    (fault,) = udev.masked(replace(facts(), udev=(file,)))
+    assert fault.remedy == f"sudo {command}99-read-ahead-99-nfs.rules, {RELOAD}"
+
+
+def test_each_outrun_file_gets_a_name_of_its_own_that_sorts_last() -> None:
+    paths = ("/usr/lib/udev/rules.d/80-b.rules", EARLY.path)
+    files = tuple(UdevFile(path, ONE_LINE) for path in paths)
+    assert [fault.remedy for fault in udev.outrun(replace(facts(), udev=(*files, PACKAGED)))] == [
+        f"sudo cp -n {paths[0]} /etc/udev/rules.d/99-read-ahead-80-b.rules, {RELOAD}",
+        f"sudo mv -n {paths[1]} /etc/udev/rules.d/99-read-ahead-90-a.rules, {RELOAD}",
+    ]
+
+
+def sample(ratio: float | None, mib: int, kb: int) -> Sample:
+    transport = TransportRate("g", 1, None, None)
+    sent = mib * 2.0**20 / 8
+    rates = (sent / ratio if ratio else 0.0, 0.0, sent, 0.0)
+    return Sample(
+        *(0.0, 8.0, "0:46", ("/0",), AZURE, *rates),
+        over_fetch_ratio=ratio,
+        ops=MappingProxyType({}),
+        transport=transport,
+        read_ahead_kb=kb,
+    )
+
+
+@pytest.mark.parametrize(
+    ("ratio", "mib", "kb", "found"),
+    [
+        (2.0, 256, 15360, ["/0"]),
+        (1.99, 256, 15360, []),
+        (2.0, 255, 15360, []),
+        (9.0, 999, 128, []),
+        (None, 999, 15360, []),
+    ],
+)
+def test_waste_needs_a_ratio_and_an_amount(ratio: float | None, mib: int, kb: int, found: list[str]) -> None:
+    host = replace(facts(superblock(kb, AZURE, AZURE)), measured=Measured(8.0, (sample(ratio, mib, kb),)))
+    assert subjects(readahead.wasted(host)) == found
+
+
+def test_a_right_value_that_nothing_sets_is_named() -> None:
+    host = facts(superblock(15360, AZURE))
+    (fault,) = readahead.not_persistent(host)
+    assert (fault.subject, fault.remedy) == ("/0", "sudo systemctl enable --now nfstuned.service")
+    masked = System(daemon=Unit(installed=True, masked=True))
+    (fault,) = readahead.not_persistent(replace(host, system=masked))
+    assert fault.remedy.startswith("sudo systemctl unmask nfstuned.service && sudo systemctl enable --now ")
+    (fault,) = readahead.below_policy(replace(facts(superblock(128, AZURE)), system=masked))
+    assert (
+        ", and sudo systemctl unmask nfstuned.service && sudo systemctl enable --now nfstuned" in fault.remedy
+    )
+    assert not list(readahead.not_persistent(facts(superblock(128, AZURE))))
+    low = replace(POLICY, assignments=(_all("low"),), profiles=(Profile("low", ReadAhead(kb=128)),))
+    assert not list(readahead.not_persistent(facts(superblock(128, AZURE), policy=low)))
+
+
+@pytest.mark.parametrize("daemon", [Unit(installed=True, enabled=True), Unit(installed=True, active=True)])
+def test_a_value_that_the_daemon_sets_is_persistent(daemon: Unit) -> None:
+    host = replace(facts(superblock(15360, AZURE)), system=System(daemon=daemon))
+    assert not list(readahead.not_persistent(host))
+
+
+@pytest.mark.parametrize(
+    ("rule", "found"),
+    [
+        (ONE_LINE, []),
+        (ONE_LINE.replace("15360", "1024"), ["/0"]),
+        ('SUBSYSTEM=="bdi", PROGRAM="/usr/local/bin/ask %k", ATTR{read_ahead_kb}="%c"\n', []),
+        ('SUBSYSTEM=="bdi", PROGRAM="/usr/local/bin/ask %k", ATTR{read_ahead_kb}="1024"\n', []),
+    ],
+)
+def test_a_value_that_a_rule_sets_or_may_set_is_persistent(rule: str, found: list[str]) -> None:
+    host = replace(facts(superblock(15360, AZURE)), udev=(UdevFile("/r", rule),))
+    assert subjects(readahead.not_persistent(host)) == found
+
+
+def test_old_kernels_may_give_the_value_themselves() -> None:
+    host = facts(superblock(15360, AZURE))
+    old = replace(host.snapshot, kernel=KernelRelease((4, 18, 0), "4.18.0"))
+    assert not list(readahead.not_persistent(replace(host, snapshot=old)))
+
+
+def test_what_earlier_files_leave_behind_counts() -> None:
+    marks = UdevFile("/etc/udev/rules.d/10-a.rules", 'SUBSYSTEM=="bdi", KERNEL=="0:*", ENV{MINE}="1"\n')
+    rule = UdevFile("/etc/udev/rules.d/20-b.rules", 'ENV{MINE}=="1", ATTR{read_ahead_kb}="1024"\n')
+    host = facts(superblock(15360, AZURE))
+    assert subjects(udev.contested(replace(host, udev=(marks, rule)))) == [f"{rule.path}:1"]
+    assert not list(udev.contested(replace(host, udev=(rule,))))
+
+
+def test_a_value_in_the_answer_of_an_earlier_program_counts() -> None:
+    asks = UdevFile("/etc/udev/rules.d/10-a.rules", 'SUBSYSTEM=="bdi", PROGRAM="/usr/libexec/nfsrahead %k"\n')
+    takes = UdevFile("/etc/udev/rules.d/20-b.rules", 'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}="%c"\n')
+    host = facts(superblock(15360, AZURE))
+    assert subjects(udev.contested(replace(host, udev=(asks, takes)))) == [f"{takes.path}:1"]
+
+
+def test_a_rule_that_never_acts_is_told_of_instead_of_what_it_left_as_it_was() -> None:
+    for rule in (
+        ONE_LINE.replace("/usr/bin/awk", "<absolute_path>/awk"),
+        ONE_LINE.replace("15360", "15M"),
+        ONE_LINE.replace("}=", "}=="),
+        ONE_LINE.replace("add", "change"),
+        VENDOR.replace("\\\n", "\\ "),
+    ):
+        file = UdevFile("/etc/udev/rules.d/99-z.rules", rule)
+        host = replace(facts(superblock(128, AZURE)), udev=(file,))
+        (fault,) = (f for judge in (udev.broken, udev.below_policy, udev.contested) for f in judge(host))
+        assert fault.subject == f"{file.path}:1"
+        assert fault.remedy.endswith("sudo nfstuned apply")
+        # The same by hand: the rule is the reason why nothing keeps it.
+        right = replace(facts(superblock(15360, AZURE)), udev=(file,))
+        assert len([f for judge in (udev.broken, udev.not_persistent) for f in judge(right)]) == 1
+        # Another value than the policy's would not mend the mount.
+        less = replace(file, text=rule.replace("15360", "64").replace("15M", "64K"))
+        host = replace(host, udev=(less,))
+        assert subjects(udev.below_policy(host)) != []

@@ -1,0 +1,319 @@
+"""A superblock is called stalled when a request of it waits for 15 s, and only then."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timezone
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfstuned.core.samples.history import History
+from nfstuned.core.samples.rates import rates
+from nfstuned.core.samples.sample import stalled_percent
+from nfstuned.core.samples.series import Series
+from nfstuned.core.samples.stalls import (
+    Watch,
+    again,
+    answered,
+    follow,
+    may_wait,
+    peer,
+    server,
+    stalls,
+    used_of,
+)
+from nfstuned.model.kernel import Stanza
+from nfstuned.model.samples import Counted, Look, Sample
+from nfstuned.model.stalls import NOTHING_UNDER_WAY, Request, Requests, Stall
+from nfstuned.view.history import history_lines
+from nfstuned.view.report.mount import charts
+
+OPS = b"\tREAD: 10 10 0 1 2 3 4 5 0\n\tSEQUENCE: %d 1 0 1 2 3 4 5 0"
+V3, V41, V40 = "v3 tcp 10.0.0.5:2049", "v4.1 tcp 10.0.0.5:2049", "v4.0 tcp 10.0.0.5:2049"
+WRITE = Request(7, 104, 0x660745A, "WRITE", "v4 10.0.0.5:2049")
+
+
+def xprt(sends: int = 20, receives: int = 20, connects: int = 1, idle_s: int = 0, bad_xids: int = 0) -> bytes:
+    return f"\txprt:\ttcp 868 1 {connects} 0 {idle_s} {sends} {receives} {bad_xids} 20 0 2 0 0".encode()
+
+
+def superblock(  # noqa: PLR0913 - what a test varies, each by its name
+    device: str = "0:43",
+    group: str = V41,
+    *,
+    transports: bytes | None = None,
+    reads: int = 10,
+    renewals: int = 1,
+    refused: int = 0,
+) -> Counted:
+    operations = b"\tREAD: %d 10 0 1 2 3 4 5 %d\n\tSEQUENCE: %d 1 0 1 2 3 4 5 0" % (reads, refused, renewals)
+    lines = xprt() if transports is None else transports
+    stats = Stanza("nas:/a", f"/mnt/{device}", 100, b"0 0 0 0 0 0 0 0", lines, operations, True, b" 0" * 27)
+    return Counted(device, int(device[2:]), (f"/mnt/{device}",), "nas:/a", group, stats)
+
+
+def at(seconds: float, *superblocks: Counted) -> Look:
+    return Look(1e9 + seconds, seconds, superblocks or (superblock(),))
+
+
+def clients(**numbers: set[int]) -> dict[str, frozenset[int]]:
+    return {name.replace("d", "0:"): frozenset(of) for name, of in numbers.items()}
+
+
+def under_way(*requests: Request, known: dict[str, frozenset[int]] | None = None) -> Requests:
+    return Requests(requests, known)
+
+
+def after(*steps: tuple[Look, Requests | None]) -> Watch:
+    watch = Watch()
+    for look, requests in steps:
+        watch = follow(watch, look, requests)
+    return watch
+
+
+class TestByRequests:
+    def test_a_request_that_is_seen_again_after_15_s_stalls_its_superblock(self) -> None:
+        requests = under_way(WRITE, known=clients(d43={7, 5}, d44={8, 5}))
+        both = superblock("0:43"), superblock("0:44")
+        assert stalls(after((at(0, *both), requests), (at(14.9, *both), requests))) == {}
+        watch = after((at(0, *both), requests), (at(15, *both), requests))
+        assert stalls(watch) == {("0:43", 43): Stall(0, 1, ("WRITE",))}
+
+    def test_another_xid_is_another_request_as_after_nfs4err_delay(self) -> None:
+        known = clients(d43={7})
+        later = under_way(WRITE._replace(xid=8), known=known)
+        assert stalls(after((at(0), under_way(WRITE, known=known)), (at(20), later))) == {}
+
+    def test_a_request_that_went_and_one_that_came_are_two(self) -> None:
+        one = under_way(WRITE, known=clients(d43={7}))
+        assert stalls(after((at(0), one), (at(10), under_way()), (at(20), one))) == {}
+
+    def test_a_lease_that_is_not_renewed_stalls_all_of_its_client(self) -> None:
+        renewal = WRITE._replace(client=5, operation="SEQUENCE")
+        requests = under_way(renewal, known=clients(d43={7, 5}, d44={8, 5}, d45={9, 6}))
+        look = [superblock(device) for device in ("0:43", "0:44", "0:45")]
+        watch = after((at(0, *look), requests), (at(20, *look), requests))
+        assert stalls(watch).keys() == {("0:43", 43), ("0:44", 44)}
+
+    def test_the_oldest_request_says_since_when_and_the_most_frequent_comes_first(self) -> None:
+        known = clients(d43={7})
+        more = [WRITE._replace(task=number, operation="GETATTR") for number in range(3)]
+        watch = after(
+            (at(0), under_way(WRITE, known=known)),
+            (at(5), under_way(WRITE, *more, known=known)),
+            (at(20), under_way(WRITE, *more, known=known)),
+        )
+        assert stalls(watch) == {("0:43", 43): Stall(0, 4, ("GETATTR", "WRITE"))}
+
+
+class TestBeforeLinux65:
+    def test_the_only_mount_of_a_server_waits(self) -> None:
+        look = superblock(), superblock("0:44", "v4.1 tcp 10.0.0.6:2049")
+        watch = after((at(0, *look), under_way(WRITE)), (at(20, *look), under_way(WRITE)))
+        assert stalls(watch) == {("0:43", 43): Stall(0, 1, ("WRITE",))}
+
+    def test_of_several_it_is_the_one_that_was_in_use_and_stands_still(self) -> None:
+        idle = superblock("0:44")
+        steps = (
+            (at(0, superblock(reads=10), idle), NOTHING_UNDER_WAY),
+            (at(20, superblock(reads=11), idle), under_way(WRITE)),
+            (at(40, superblock(reads=11, renewals=2), idle), under_way(WRITE)),
+        )
+        assert stalls(after(*steps)).keys() == {("0:43", 43)}
+
+    def test_a_mount_whose_operations_end_does_not_wait(self) -> None:
+        idle = superblock("0:44")
+        steps = (
+            (at(0, superblock(reads=10), idle), NOTHING_UNDER_WAY),
+            (at(20, superblock(reads=11), idle), under_way(WRITE)),
+            (at(40, superblock(reads=12), idle), under_way(WRITE)),
+        )
+        assert stalls(after(*steps)) == {}
+
+    def test_of_one_silent_connection_it_is_the_only_mount_though_others_answer(self) -> None:
+        two, silent = xprt() + b"\n" + xprt(), xprt(sends=21) + b"\n" + xprt(sends=25, receives=25)
+        other = superblock("0:44", "v4.2 tcp 10.0.0.5:2049", reads=11)
+        steps = (
+            (at(0, superblock(transports=two), superblock("0:44", other.group)), NOTHING_UNDER_WAY),
+            (at(20, superblock(transports=silent, reads=11), other), under_way(WRITE)),
+            (
+                at(40, superblock(transports=silent, reads=12), superblock("0:44", other.group, reads=12)),
+                under_way(WRITE),
+            ),
+        )
+        assert stalls(after(*steps)).keys() == {("0:43", 43)}
+
+    def test_a_call_that_only_began_is_use(self) -> None:
+        begun = superblock()
+        begun = replace(begun, stats=begun.stats._replace(events=b" 1" * 27))
+        steps = (
+            (at(0, superblock(), superblock("0:44")), NOTHING_UNDER_WAY),
+            (at(20, begun, superblock("0:44")), under_way(WRITE)),
+            (at(40, begun, superblock("0:44")), under_way(WRITE)),
+        )
+        assert stalls(after(*steps)).keys() == {("0:43", 43)}
+
+    def test_a_lease_that_is_not_renewed_stalls_those_whose_connection_is_asked(self) -> None:
+        renewal = WRITE._replace(operation="SEQUENCE")
+        other = superblock("0:44", V40)
+        steps = (
+            (at(0, superblock(), other), NOTHING_UNDER_WAY),
+            (at(20, superblock(transports=xprt(sends=21)), other), under_way(renewal)),
+            (at(40, superblock(transports=xprt(sends=21)), other), under_way(renewal)),
+        )
+        assert stalls(after(*steps)).keys() == {("0:43", 43)}
+
+
+class TestByConnections:
+    """Where debugfs is locked: no request is to be seen."""
+
+    def test_a_connection_that_sends_and_receives_nothing_is_silent_after_15_s(self) -> None:
+        for group in (V3, V40):
+            asked = superblock(group=group, transports=xprt(sends=21))
+            steps = [(at(0, superblock(group=group)), None), (at(5, asked), None)]
+            assert stalls(after(*steps, (at(19.9, asked), None))) == {}
+            assert stalls(after(*steps, (at(20, asked), None))) == {("0:43", 43): Stall(5)}
+
+    def test_what_was_asked_last_may_be_what_is_not_answered(self) -> None:
+        asked = superblock(group=V3, transports=xprt(sends=30, receives=29))
+        steps = [(at(0, superblock(group=V3)), None), (at(5, asked), None)]
+        assert stalls(after(*steps, (at(20, asked), None))) == {("0:43", 43): Stall(5)}
+
+    def test_so_is_one_that_is_made_again_and_again(self) -> None:
+        made = [at(5.0 * n, superblock(group=V3, transports=xprt(connects=1 + n))) for n in range(5)]
+        assert stalls(after(*((look, None) for look in made))) == {("0:43", 43): Stall(5)}
+
+    def test_one_that_answers_late_is_not(self) -> None:
+        looks = [
+            at(5.0 * n, superblock(group=V3, transports=xprt(sends=20 + n, receives=19 + n)))
+            for n in range(9)
+        ]
+        assert stalls(after(*((look, None) for look in looks))) == {}
+
+    def test_an_answer_that_comes_too_late_for_its_request_is_one(self) -> None:
+        looks = [
+            at(5.0 * n, superblock(group=V3, transports=xprt(sends=20 + n, bad_xids=n))) for n in range(9)
+        ]
+        assert stalls(after(*((look, None) for look in looks))) == {}
+
+    def test_with_nfsv41_the_lease_must_be_over_for_a_reply_to_the_server_is_sent_too(self) -> None:
+        replied = superblock(transports=xprt(sends=21))
+        steps = [(at(0), None), (at(5, replied), None)]
+        assert stalls(after(*steps, (at(70, replied), None))) == {}
+        assert stalls(after(*steps, (at(75, replied), None))) == {("0:43", 43): Stall(0)}
+
+    def test_whoever_gave_up_waits_no_more(self) -> None:
+        asked = superblock(group=V3, transports=xprt(sends=21))
+        steps = ((at(0, superblock(group=V3)), None), (at(5, asked), None), (at(400, asked), None))
+        assert stalls(after(*steps)) == {}
+
+    def test_another_number_of_connections_begins_anew(self) -> None:
+        asked = superblock(group=V3, transports=xprt(sends=21))
+        two = superblock(group=V3, transports=xprt(sends=21) + b"\n" + xprt())
+        steps = ((at(0, superblock(group=V3)), None), (at(5, asked), None), (at(30, two), None))
+        assert stalls(after(*steps)) == {}
+
+
+class TestWhenToLook:
+    def test_an_idle_mount_gives_no_reason(self) -> None:
+        watch = after((at(0), NOTHING_UNDER_WAY))
+        assert not may_wait(watch, at(60, superblock(transports=xprt(idle_s=60))))
+        assert not again(watch)
+
+    def test_a_request_without_an_answer_does_and_so_does_a_new_connection(self) -> None:
+        watch = after((at(0), NOTHING_UNDER_WAY))
+        assert may_wait(watch, at(60, superblock(transports=xprt(sends=21))))
+        assert may_wait(watch, at(60, superblock(transports=xprt(connects=2))))
+        assert may_wait(Watch(), at(0))
+
+    def test_requests_that_a_broken_connection_lost_give_none_for_ever(self) -> None:
+        lost = superblock(transports=xprt(sends=25))
+        watch = after((at(0, lost), NOTHING_UNDER_WAY))
+        assert not may_wait(watch, at(60, lost))
+
+    def test_as_long_as_a_request_waits_it_is_looked_at(self) -> None:
+        watch = after((at(0), under_way(WRITE)))
+        assert again(watch)
+        assert may_wait(watch, at(5))
+
+    def test_damaged_lines_are_no_reason_and_no_stall(self) -> None:
+        damaged = superblock(transports=b"\txprt:\ttcp x")
+        watch = after((at(0, damaged), None), (at(60, damaged), None))
+        assert stalls(watch) == {}
+        assert not may_wait(watch, at(120, damaged))
+
+
+def test_a_server_answered_when_its_connections_received() -> None:
+    watch = after((at(0), NOTHING_UNDER_WAY))
+    assert not answered(V41, watch, at(5, superblock(transports=xprt(sends=30))))
+    assert answered(V41, watch, at(5, superblock(transports=xprt(receives=21))))
+
+
+def test_a_group_names_its_version_and_server() -> None:
+    assert peer("v4.1 tcp6 [fe80::1]:2049 mtls") == "v4 [fe80::1]:2049"
+    assert server("v3 tcp 10.0.0.5:20049") == "10.0.0.5:20049"
+
+
+_counts = st.integers(0, 40)
+_looks = st.lists(
+    st.tuples(
+        st.floats(0.1, 90), _counts, _counts, _counts, st.sampled_from([None, (), (WRITE,)]), st.booleans()
+    ),
+    max_size=8,
+)
+
+
+@given(_looks, st.sampled_from([V3, V40, V41]))
+def test_no_stall_is_older_than_the_first_look_or_younger_than_15_s(
+    looks: list[tuple[float, int, int, int, tuple[Request, ...] | None, bool]], group: str
+) -> None:
+    watch, now = Watch(), 0.0
+    for passed, sends, receives, connects, waiting, known in looks:
+        now += passed
+        look = at(now, superblock(group=group, transports=xprt(sends, receives, connects)))
+        requests = None if waiting is None else Requests(waiting, clients(d43={7}) if known else None)
+        watch = follow(watch, look, requests)
+        for stall in stalls(watch).values():
+            assert 15 <= now - stall.since_s <= now
+
+
+def sample(device: str, *, reads: int = 0, interval_s: float = 60.0) -> Sample:
+    before, later = superblock(device), superblock(device, reads=10 + reads)
+    totals = f"{reads << 20} 0 0 0 0 0 0 0".encode()
+    later = replace(later, stats=later.stats._replace(totals=totals, age_s=100 + int(interval_s)))
+    (found,) = rates(at(0, before), at(interval_s, later))
+    return found
+
+
+class TestSamples:
+    def test_who_waits_has_a_sample_though_nothing_ended(self) -> None:
+        samples = [sample("0:43"), sample("0:44"), sample("0:45", reads=600)]
+        used = used_of(samples, {"0:43": 75.0})
+        assert [(one.device, one.stalled_s) for one in used] == [("0:43", 75.0), ("0:45", 0.0)]
+
+    def test_it_says_how_much_of_the_interval_that_is(self) -> None:
+        (waits,) = used_of([sample("0:43")], {"0:43": 15.0})
+        assert stalled_percent(waits) == 25.0
+        assert stalled_percent(replace(waits, stalled_s=600.0)) == 100.0
+        assert stalled_percent(sample("0:43")) is None
+
+    def test_it_is_drawn_as_a_stall(self) -> None:
+        history = History()
+        for number in range(4):
+            (waits,) = used_of([sample("0:43", reads=600)], {"0:43": 60.0} if number == 2 else {})
+            history.add(replace(waits, time=60.0 * (1 + number)))
+        axis = history.axis()
+        assert axis is not None
+        lines = list(history_lines(axis, history.mounts(axis), ".#", timezone.utc))
+        (drawn,) = [line for line in lines if line.startswith("  stalled")]
+        assert drawn.split() == ["stalled", "#", *["100", "%"] * 3]
+
+    def test_a_report_has_a_chart_of_it(self) -> None:
+        (waits,) = used_of([sample("0:43")], {"0:43": 60.0})
+        for samples, titles in (([waits], ["Stalled"]), ([sample("0:43", reads=600)], [])):
+            series = Series()
+            for one in samples:
+                series.add(one)
+            (mount,) = series.mounts()
+            assert [chart.title for chart in charts(mount, ()) if chart.title == "Stalled"] == titles

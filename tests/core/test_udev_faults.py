@@ -1,0 +1,252 @@
+"""What is promised of udev was held against udevadm test of systemd 252."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from nfstuned.core.rules.nfs1_read_ahead import broken, tolerated
+from nfstuned.core.udev.faults import find_broken
+from nfstuned.model.facts import Facts
+from nfstuned.model.mounts import Snapshot
+from nfstuned.model.policy import Policy
+from nfstuned.model.udev import UdevFile
+from tests.core.test_udev_writers import AWK, NFS_UTILS, VENDOR
+from tests.parse.damage import any_text, damaged
+
+GOOD = VENDOR.replace("$4", "$$4")
+ONE_LINE = GOOD.replace(" \\\n", "")
+
+
+def found(text: str) -> list[tuple[int, str]]:
+    """Return line and defect of each broken rule, as NFS105 sees the file."""
+    facts = Facts(frozenset(), Snapshot(), Policy(()), udev=(UdevFile("/r", text),))
+    return [(int(fault.subject.removeprefix("/r:")), fault.observed) for fault in broken(facts)]
+
+
+def message(text: str) -> str:
+    facts = Facts(frozenset(), Snapshot(), Policy(()), udev=(UdevFile("/r", text),))
+    return next(iter(broken(facts))).message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GOOD,
+        ONE_LINE,
+        NFS_UTILS,
+        GOOD.replace("\n", "\r\n"),
+        GOOD.replace('"add" \\\n', '"add" \\\n# all of them\n'),
+        ONE_LINE.replace("\n", ",\n") + ONE_LINE,
+        "#" + VENDOR.replace("\n,", "\n#,"),
+        'PROGRAM="/opt/kb %k"\nSUBSYSTEM=="bdi", RESULT!="", ATTR{read_ahead_kb}="%c"\n',
+        'SUBSYSTEM=="bdi", IMPORT{program}="/opt/kind %k"\nENV{KIND}=="nfs", ATTR{read_ahead_kb}="15360"\n',
+        ONE_LINE.replace("$kernel", "'$kernel'"),
+        ONE_LINE.replace("-v bdi", "-v FS='\t' -v OFS= -v ORS='' -v bdi"),
+        'SUBSYSTEM=="bdi", KERNEL=="0:*", ATTR{read_ahead_kb}="1024"\n',
+        'SUBSYSTEM=="bdi", KERNEL=="0:*", ATTR{read_ahead_kb}=="128", ATTR{read_ahead_kb}="1024"\n',
+        'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}=="15360", ATTR{read_ahead_kb}="1024"\n',
+        ONE_LINE.replace("ATTR", 'ATTR{read_ahead_kb}=="128", ATTR'),
+        'SUBSYSTEM=="bdi", KERNEL=="lustre-*", ATTR{read_ahead_kb}="1024"\n',
+        'SUBSYSTEM=="block", KERNEL=="sd[a-z]", ATTR{bdi/read_ahead_kb}="4096"\n',
+        'SUBSYSTEM=="bdi", ACTION=="add", RUN+="/usr/local/bin/bdi_add_script %k"\n',
+    ],
+)
+def test_what_works_is_not_broken(text: str) -> None:
+    assert found(text) == []
+
+
+def test_a_broken_rule_about_something_else_is_not_our_business() -> None:
+    assert found('SUBSYSTEM=="block" \\ , ATTR{queue/scheduler}="none"\n' + ONE_LINE) == []
+
+
+@pytest.mark.parametrize("end", [" \\ \n", "\t\\\t\n"])
+def test_a_space_after_each_backslash_is_one_defect_at_the_first_line(end: str) -> None:
+    text = GOOD.replace(" \\\n", end)
+    assert found("\n" + text) == [(2, "space after the backslash")]
+    assert "line 4 writes 15360 KiB to every bdi, disks too" in message(text)
+
+
+def test_lines_without_their_backslashes_are_one_defect() -> None:
+    for text in (GOOD.replace(" \\\n", "\n"), GOOD.replace(" \\\n, ", ",\n"), GOOD.replace(" \\\n, ", "\n")):
+        assert found(text) == [(1, "missing backslash")]
+        assert "line 4 writes 15360 KiB to every bdi, disks too" in message(text)
+
+
+def test_a_program_without_its_backslash_is_a_part_though_its_answer_is_taken() -> None:
+    assert found(NFS_UTILS.replace(", ", "\n, ")) == [(1, "missing backslash")]
+    assert found(NFS_UTILS.replace(", ", "\n")) == [(1, "missing backslash")]
+
+
+def test_where_the_condition_stays_with_the_value_only_the_event_is_lost() -> None:
+    text = GOOD.replace('"bdi" \\\n', '"bdi" \\ \n')
+    assert found(text) == [(1, "space after the backslash")]
+    assert "at the events of other devices" in message(text)
+
+
+def test_backslashes_within_a_line_are_named() -> None:
+    assert found(GOOD.replace("\\\n", "\\ ")) == [(1, "flattened continuation")]
+
+
+def test_a_backslash_at_the_end_of_the_file_is_named() -> None:
+    assert found(GOOD.rstrip("\n") + " \\\n") == [(1, "backslash at the end of the file")]
+
+
+def test_a_dollar_sign_of_awk_works_and_is_named_with_the_rules_first_line() -> None:
+    text = "# azure\n\n" + VENDOR
+    facts = Facts(frozenset(), Snapshot(), Policy(()), udev=(UdevFile("/r", text),))
+    assert [(fault.subject, fault.observed) for fault in tolerated(facts)] == [("/r:3", "$4 for $$4")]
+    assert found(text) == []
+
+
+NFS = 'SUBSYSTEM=="bdi", ACTION=="add", KERNEL=="0:*"'
+
+
+@pytest.mark.parametrize(
+    ("rule", "defect"),
+    [
+        (f'{NFS}, ATTR{{read_ahead_kb}}=="15360"', "== for ="),
+        (ONE_LINE.strip().replace("}=", "}=="), "== for ="),
+        (NFS_UTILS.strip().replace("}=", "}==").replace("ACTION", 'KERNEL=="0:*", ACTION'), "== for ="),
+        (f'{NFS}, ATTR{{read_ahead_kb}}=="15M"', "== for =, value with a unit"),
+        (f'{NFS}, ATTR{{read_ahead_kb}}="15M"', "value with a unit"),
+        (f'{NFS}, ATTR{{read_ahead_kb}}="15360 KiB"', "value with a unit"),
+        (f'{NFS}, ATTR{{read_ahead_kb}}="15360 "', "value with a unit"),
+        (f'{NFS}, ATTR{{read_ahead_kb}}="<kb>"', "value that is no number"),
+        (f'{NFS}, ATTR{{read_ahead_kb}}="0x3c00"', "value that is no number"),
+        (f'{NFS}, ATTR{{read_ahead_kb}}="-1"', "value that is no number"),
+        (f'{NFS}, ATTR{{read_ahead_kb}}=""', "value that is no number"),
+        (f'{NFS}, ATTR{{bdi/read_ahead_kb}}="15M"', "value with a unit, attribute that no bdi has"),
+        (f'{NFS}, ATTR{{bdi/read_ahead_kb}}="15360"', "attribute that no bdi has"),
+        (f'{NFS}, ATTR{{queue/read_ahead_kb}}="15360"', "attribute that no bdi has"),
+        (f'{NFS}, ATTR{{readahead_kb}}="15360"', "attribute that no bdi has"),
+        (ONE_LINE.strip().replace("/usr/bin/awk", "<absolute_path>/awk"), "placeholder for a path"),
+        (ONE_LINE.strip().replace("/usr/bin/awk", "/path/to/awk"), "placeholder for a path"),
+        (VENDOR.strip().replace("/usr/bin/awk", "<absolute path>/awk"), "placeholder for a path"),
+        (ONE_LINE.strip().replace("/usr/bin/awk", "awk"), "program without a path"),
+        (f"{NFS}, RUN+=\"sh -c 'echo 1024 > /sys/class/bdi/%k/read_ahead_kb'\"", "program without a path"),
+        (f'{NFS}, RUN+="/bin/echo 1024 > /sys/class/bdi/%k/read_ahead_kb"', "redirection without a shell"),
+        (f'{NFS}, ATTR{{read_ahead_kb}}="15360"'.replace("add", "change"), "no rule for add"),
+        (f'{NFS}, ATTR{{read_ahead_kb}}="15360"'.replace("add", "remove|bind"), "no rule for add"),
+        (f'{NFS}, ATTR{{read_ahead_kb}}="15360"'.replace('=="add', '!="add'), "no rule for add"),
+        (f'{NFS}, ATTR{{read_ahead_kb}}="15360"'.replace("add", "ADD"), "unknown action"),
+        (
+            f'{NFS}, ATTR{{read_ahead_kb}}="15M"'.replace("add", "change"),
+            "value with a unit, no rule for add",
+        ),
+    ],
+)
+def test_a_rule_that_never_acts_has_one_finding_that_says_why(rule: str, defect: str) -> None:
+    assert found(rule + "\n") == [(1, defect)]
+    assert "this rule never acts on a new mount: " in message(rule + "\n")
+    # The next line is a rule of its own: no backslash is missing.
+    second = rule.count("\n") + 2
+    assert found(f"{rule}\n{rule}\n") == [(1, defect), (second, defect)]
+    assert found(rule + '\nSUBSYSTEM=="net", ACTION=="add", NAME="lan"\n') == [(1, defect)]
+
+
+def test_a_guard_that_lets_only_other_events_through_is_the_reason_for_its_rules() -> None:
+    guarded = 'ACTION!="change", GOTO="end"\nSUBSYSTEM=="bdi", KERNEL=="0:*", ATTR{read_ahead_kb}="15360"\n'
+    assert found(guarded + 'LABEL="end"\n') == [(2, "no rule for add")]
+    assert len(found(guarded.replace("15360", "15M") + 'LABEL="end"\n')) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # One rule for the mount, another for those that want to be asked again.
+        ONE_LINE + ONE_LINE.replace("add", "change"),
+        ONE_LINE.replace('"add"', '"add|change"'),
+        # Disks, whose mistakes are others' business, and which have these folders.
+        'SUBSYSTEM=="block", KERNEL=="sd*", ATTR{bdi/read_ahead_kb}="15M"\n',
+        'ACTION=="change", KERNEL=="nvme*", ATTR{bdi/read_ahead_kb}="256"\n',
+        'ACTION=="add|change", ATTR{bdi/read_ahead_kb}="4096"\n',
+        'SUBSYSTEM=="bdi", KERNEL=="8:*", ATTR{read_ahead_kb}="15M"\n',
+        'SUBSYSTEM!="block", GOTO="end"\nATTR{queue/read_ahead_kb}="15M"\nLABEL="end"\n',
+        'KERNEL!="sd*", GOTO="end"\nACTION=="change", ATTR{bdi/read_ahead_kb}="15M"\nLABEL="end"\n',
+        # Questions that something hangs on.
+        'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}=="15360", GOTO="end"\n' + ONE_LINE + 'LABEL="end"\n',
+        'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}=="128", PROGRAM="/opt/tune %k"\n',
+        'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}=="128", RUN+="/opt/tune %k"\n',
+        'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}=="128", ENV{SYSTEMD_WANTS}="tune.service", TAG+="systemd"\n',
+        # What the kernel takes, and what nobody knows before.
+        f'{NFS}, ATTR{{read_ahead_kb}}="+1024"\n',
+        f'{NFS}, ATTR{{read_ahead_kb}}=e"1024\\n"\n',
+        f'{NFS}, PROGRAM="mykb", ATTR{{read_ahead_kb}}="%c"\n',
+        f'{NFS}, ATTR{{read_ahead_kb}}="15M", ATTR{{read_ahead_kb}}="15360"\n',
+        f'{NFS}, PROGRAM!="awk", ATTR{{read_ahead_kb}}="15360"\n',
+    ],
+)
+def test_rules_that_act_or_are_not_for_nfs_are_left_alone(text: str) -> None:
+    assert found(text) == []
+
+
+def test_a_rule_that_a_shell_has_eaten_into_is_named() -> None:
+    assert found(ONE_LINE.replace("$$4", "").replace("$kernel", "")) == [(1, "variables eaten by a shell")]
+    assert found(ONE_LINE.replace("$$4", "")) == [(1, "variables eaten by a shell")]
+    for empty in ("''", '\\"\\"'):
+        assert found(ONE_LINE.replace("$kernel", empty)) == [(1, "variables eaten by a shell")]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        'SUBSYSTEM=="bdi", ACTION=="add", ATTR{read_ahead_kb}="15360"',
+        'ATTR{read_ahead_kb}="15360"',
+        'SUBSYSTEM=="bdi", RUN+="/bin/sh -c \'echo 15360 > /sys/class/bdi/%k/read_ahead_kb\'"',
+    ],
+)
+def test_a_rule_for_every_bdi_is_named(rule: str) -> None:
+    assert found(ONE_LINE + rule + "\n") == [(2, "unconditional bdi write")]
+
+
+@pytest.mark.parametrize("asks", ['=="128"', '=="128|256"', '!="15360"'])
+def test_a_rule_for_every_bdi_of_the_kernels_own_value_is_named(asks: str) -> None:
+    rule = f'SUBSYSTEM=="bdi", ATTR{{read_ahead_kb}}{asks}, ATTR{{./read_ahead_kb}}="15360"\n'
+    assert found(rule) == [(1, "unconditional bdi write")]
+    assert "to every device's bdi that has the value it asks for: nothing in it asks for NFS" in message(rule)
+    guard = f'ATTR{{[bdi/%k]read_ahead_kb}}!="1", GOTO="end"\n{rule}LABEL="end"\n'
+    assert found(guard) == []
+
+
+def test_what_a_device_has_after_another_rule_is_not_known() -> None:
+    rule = 'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}=="128", ATTR{read_ahead_kb}="15360"\n'
+    assert found('SUBSYSTEM=="bdi", KERNEL=="8:*", ATTR{read_ahead_kb}="512"\n' + rule) == []
+    assert found('SUBSYSTEM=="bdi", KERNEL=="7:*", ATTR{read_ahead_kb}="512"\n' + rule) == [
+        (2, "unconditional bdi write")
+    ]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        'ACTION=="add", ATTR{read_ahead_kb}="15360"',
+        'ACTION=="add", RUN+="/bin/sh -c \'echo 15360 > /sys/class/bdi/%k/read_ahead_kb\'"',
+    ],
+)
+@pytest.mark.parametrize(
+    ("jump", "defects"),
+    [
+        ('SUBSYSTEM!="bdi"', [(2, "unconditional bdi write")]),
+        ('KERNEL!="0:*"', []),
+        ('TEST=="/run/nowhere"', []),
+        ('PROGRAM!="/bin/grep -q %k /proc/fs/nfsfs/volumes"', []),
+    ],
+)
+def test_a_jump_is_a_condition_of_what_it_passes_over(
+    jump: str, defects: list[tuple[int, str]], rule: str
+) -> None:
+    assert found(f'{jump}, GOTO="end"\n{rule}\nLABEL="end"\n') == defects
+
+
+def test_a_typing_error_is_named_in_the_words_of_udev() -> None:
+    text = 'SUBSYSTEM=="bdi", ATR{read_ahead_kb}="1"\n'
+    assert found(text) == [(1, "rule ignored by udev")]
+    assert "Invalid key 'ATR'" in message(text)
+
+
+@given(damaged(VENDOR + NFS_UTILS) | any_text)
+def test_any_text_is_judged(text: str) -> None:
+    for rule in find_broken(text, {1: "15360", 4: "15360"}):
+        assert rule.line >= 1
+    assert AWK

@@ -1,0 +1,321 @@
+"""What is promised of udev was held against udevadm test of systemd 252, for a bdi that was there."""
+
+from __future__ import annotations
+
+import time
+from fnmatch import fnmatchcase
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfstuned.core.udev.device import matches
+from nfstuned.core.udev.writers import describe, find_culprit, find_writers
+from nfstuned.model.udev import RuleWriter, UdevToken
+from tests.parse.damage import any_text, damaged, tokens_damaged
+
+NFS_UTILS = 'SUBSYSTEM=="bdi", ACTION=="add", PROGRAM="/usr/libexec/nfsrahead %k", ATTR{read_ahead_kb}="%c"\n'
+AWK = (
+    "/usr/bin/awk -v bdi=$kernel 'BEGIN{ret=1} {if ($4 == bdi) {ret=0}} END{exit ret}' /proc/fs/nfsfs/volumes"
+)
+VENDOR = f"""\
+SUBSYSTEM=="bdi" \\
+, ACTION=="add" \\
+, PROGRAM="{AWK}" \\
+, ATTR{{read_ahead_kb}}="15360"
+"""
+PACKAGED = ("/usr/lib/udev/rules.d/99-nfs.rules", NFS_UTILS)
+NFSRAHEAD = RuleWriter(PACKAGED[0], 1, "%c", "/usr/libexec/nfsrahead %k", certain=False)
+SECOND = 'ATTR{read_ahead_kb}="2"'
+
+
+def writers(text: str) -> tuple[RuleWriter, ...]:
+    return find_writers((("r", text),))
+
+
+def certainty(condition: str) -> bool | None:
+    """Tell whether a rule under a condition writes; None: it may."""
+    found = writers(f'{condition}, ATTR{{read_ahead_kb}}="1"')
+    return found[0].certain or None if found else False
+
+
+def test_nfs_utils_writes_what_its_program_says_where_it_finds_an_nfs_mount() -> None:
+    assert find_writers((PACKAGED,)) == (NFSRAHEAD,)
+
+
+def test_the_vendors_rule_writes_one_value_where_awk_finds_the_bdi() -> None:
+    assert writers(VENDOR) == (RuleWriter("r", 1, "15360", None, certain=False),)
+
+
+@pytest.mark.parametrize("end", ["\\ \n", "\n"])
+def test_a_broken_vendors_rule_writes_for_every_device(end: str) -> None:
+    assert writers(VENDOR.replace(" \\\n", end)) == (RuleWriter("r", 4, "15360", None, certain=True),)
+
+
+def test_a_flattened_vendors_rule_writes_nothing() -> None:
+    assert writers(VENDOR.replace("\\\n", "\\ ")) == ()
+
+
+def test_the_last_writer_of_all_files_comes_last() -> None:
+    found = find_writers((("/etc/udev/rules.d/90-azure.rules", VENDOR), PACKAGED))
+    assert [each.file for each in found] == ["/etc/udev/rules.d/90-azure.rules", PACKAGED[0]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# " + NFS_UTILS,
+        'SUBSYSTEM=="block", ACTION=="add", ATTR{bdi/read_ahead_kb}="1024"\n',
+        'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}=="128", RUN+="/bin/true"\n',
+        'SUBSYSTEM=="bdi", ACTION=="change", ATTR{read_ahead_kb}="1"',
+        'ATTR{bdi/read_ahead_kb}="1", ATTR{[bdi/0:44]read_ahead_kb}="1", ATTR{[bdi/%k]read_ahead_kb}="1"',
+        'RUN+="/bin/cat /sys%p/read_ahead_kb", PROGRAM="/bin/cat /sys%p/read_ahead_kb"',
+        'ENV{read_ahead_kb}="1", TAG+="read_ahead_kb", IMPORT{program}="read_ahead_kb"',
+    ],
+)
+def test_rules_about_something_else_are_no_writers(text: str) -> None:
+    assert writers(text) == ()
+
+
+@pytest.mark.parametrize(
+    "name", ["./read_ahead_kb", "//read_ahead_kb", "[bdi/0:43]read_ahead_kb", "[bdi/0:43]/read_ahead_kb"]
+)
+def test_the_attribute_has_more_than_one_name(name: str) -> None:
+    assert writers(f'ATTR{{{name}}}="1"') == (RuleWriter("r", 1, "1", None, certain=True),)
+
+
+HOLDS = [
+    'SUBSYSTEM=="bdi"',
+    'SUBSYSTEM!="class"',
+    'KERNEL=="0:*"',
+    'KERNEL=="[[:digit:]]:[3-5][!a-c]"',
+    'KERNEL=="[^a-z]:??|x"',
+    'KERNEL=="x|0\\:4[\\3]*"',
+    'KERNEL=="[]0]:*"',
+    'KERNEL=="0[[:punct:]]43"',
+    'KERNEL=="[!z-a]:43"',
+    'KERNEL!="[z-a]:43"',
+    'KERNEL!="0:[[:none:]]3"',
+    'KERNEL!="0:43["',
+    'KERNEL!="0\\:43"',
+    'KERNEL=="0:[4-]3"',
+    'ACTION=="change|add"',
+    'ACTION==i"ADD"',
+    'DEVPATH=="/devices/virtual/bdi/*"',
+    'KERNELS=="0:43", SUBSYSTEMS=="bdi", DRIVERS=="", TAGS!="x", ATTRS{subsystem}=="bdi"',
+    'SYMLINK!="x", TAG!="x", NAME=="", DRIVER==""',
+    'DRIVER=="|foo"',
+    'DRIVER=="foo*|"',
+    'DRIVER=="*"',
+    'DRIVER!="?*"',
+    'TAG=="?*"',
+    'SYMLINK=="?*"',
+    'ENV{NOPE}==""',
+    'ENV{SUBSYSTEM}=="b?i", ENV{DEVPATH}=="*/0:43", ENV{ACTION}=="add"',
+    'ATTR{subsystem}=="bdi"',
+    'TEST=="read_ahead_kb"',
+    'RESULT==""',
+    'IMPORT{parent}!="X*"',
+]
+
+
+@pytest.mark.parametrize("condition", HOLDS)
+def test_what_holds_for_every_nfs_bdi_is_known(condition: str) -> None:
+    assert certainty(condition) is True
+
+
+FAILS = [
+    'SUBSYSTEM=="block"',
+    'SUBSYSTEM=="class"',
+    'KERNEL=="[!0]:*"',
+    'DRIVER=="?*"',
+    'SYMLINK=="x"',
+    'SYMLINK==""',
+    'TAG==""',
+    'TAG!="?*"',
+    'ENV{NOPE}=="1"',
+    'ATTR{size}!="1"',
+    'ATTR{queue/rotational}=="1"',
+    'TEST!="read_ahead_kb"',
+    'RESULT=="x"',
+    'IMPORT{parent}=="X*"',
+]
+
+
+@pytest.mark.parametrize("condition", FAILS)
+def test_what_fails_for_every_nfs_bdi_is_known(condition: str) -> None:
+    assert certainty(condition) is False
+
+
+UNKNOWN = [
+    'PROGRAM=="/bin/true"',
+    'PROGRAM!="/bin/true"',
+    'PROGRAM="/bin/echo 1", RESULT=="1"',
+    'IMPORT{program}="/bin/true"',
+    'IMPORT{db}="X"',
+    'TEST=="/etc/nfs.conf"',
+    'TEST{0200}=="read_ahead_kb"',
+    'CONST{virt}=="kvm"',
+    'SYSCTL{vm.swappiness}=="60"',
+    'ENV{SEQNUM}=="1"',
+    'ATTR{read_ahead_kb}=="128"',
+    'ATTR{max_ratio}=="100"',
+    'ATTR{power/control}=="auto"',
+    'ATTR{[dmi/id]sys_vendor}=="Microsoft*"',
+    'ATTR{$kernel}=="1"',
+    'ATTR{../0:44/max_ratio}=="1"',
+]
+
+
+@pytest.mark.parametrize("condition", UNKNOWN)
+def test_what_only_the_host_knows_stays_unknown(condition: str) -> None:
+    assert certainty(condition) is None
+
+
+def second(first: str, condition: str) -> bool | None:
+    """Tell whether a rule under a condition writes after another rule."""
+    found = writers(f"{first}\n{condition}, {SECOND}")
+    return found[0].certain or None if found else False
+
+
+@pytest.mark.parametrize(
+    ("first", "condition", "expected"),
+    [
+        ('ENV{A}="x"', 'ENV{A}=="x"', True),
+        ('ENV{A}=""', 'ENV{A}=="x"', False),
+        ('ENV{A}+="x"', 'ENV{A}=="x"', None),
+        ('ENV{A}="$kernel"', 'ENV{A}=="x"', None),
+        ('PROGRAM="/bin/true", ENV{A}="x"', 'ENV{A}=="x"', None),
+        ('ACTION=="remove", ENV{A}="x"', 'ENV{A}=="x"', False),
+        ('IMPORT{db}="A"', 'ENV{A}=="x"', None),
+        ('IMPORT{cmdline}="A"', 'ENV{B}=="x"', False),
+        ('IMPORT{program}="/bin/echo A=y"', 'ENV{A}=="x"', None),
+        ('IMPORT{program}="/bin/echo A=y"', 'ENV{SUBSYSTEM}=="bdi", ENV{SEQNUM}!="0"', None),
+        ('ENV{A}="x"\nIMPORT{program}="/bin/echo A=y"', 'ENV{A}=="x"', None),
+        ('TAG+="a"', 'TAG=="a"', None),
+        ('TAG+="a"', 'SYMLINK!="a"', True),
+        ('ACTION=="remove", PROGRAM="/bin/true"', 'RESULT==""', True),
+        ('PROGRAM="/bin/true"', 'RESULT=="x"', None),
+        ('OPTIONS="watch", OWNER="root"', 'ACTION=="add"', True),
+    ],
+)
+def test_what_a_rule_leaves_behind_counts_for_the_next(
+    first: str, condition: str, *, expected: bool | None
+) -> None:
+    assert second(first, condition) is expected
+
+
+def lines(text: str) -> list[tuple[int, bool]]:
+    return [(each.line, each.certain) for each in writers(text)]
+
+
+def test_a_jump_passes_over_what_lies_between() -> None:
+    assert lines(f'ACTION=="add", GOTO="end"\n{SECOND}\nLABEL="mid", {SECOND}\nLABEL="end", {SECOND}') == [
+        (4, True)
+    ]
+    assert lines(f'ACTION=="remove", GOTO="end"\n{SECOND}\nLABEL="end"') == [(2, True)]
+
+
+def test_a_jump_that_may_be_taken_leaves_open_what_lies_between() -> None:
+    text = f'PROGRAM="/bin/true", GOTO="end"\n{SECOND}\nACTION=="add", GOTO="far"\n{SECOND}\n'
+    text += f'LABEL="end", {SECOND}\nLABEL="far", {SECOND}'
+    assert lines(text) == [(2, False), (5, False), (6, True)]
+    assert [each.passed for each in writers(text)] == [True, True, False]
+    assert [each.passed for each in writers(f'TEST=="/x", GOTO="end"\nRUN+="{SHELL}"\nLABEL="end"')] == [True]
+
+
+@pytest.mark.parametrize("guard", ['SUBSYSTEM!="bdi"', 'ACTION!="add|change"', 'KERNEL!="0:*"', 'TAG=="x"'])
+def test_a_guard_that_lets_every_nfs_bdi_through_leaves_nothing_open(guard: str) -> None:
+    (found,) = writers(f'{guard}, GOTO="end"\nPROGRAM="/bin/true", {SECOND}\nLABEL="end"')
+    assert (found.certain, found.passed) == (False, False)
+
+
+def test_the_values_program_is_the_last_one_of_whichever_rule() -> None:
+    text = (
+        'ATTR{read_ahead_kb}="%c", PROGRAM="/bin/one", PROGRAM="/bin/two"\nATTR{read_ahead_kb}="$result{1}"\n'
+    )
+    text += 'ATTR{read_ahead_kb}="$attr{max_ratio}"'
+    assert [(each.program, each.certain) for each in writers(text)] == [
+        ("/bin/two", False),
+        ("/bin/two", True),
+        (None, True),
+    ]
+
+
+SHELL = "/bin/sh -c 'echo 512 > /sys$devpath/read_ahead_kb'"
+TEE = "/bin/sh -c '/opt/value | tee /sys%p/read_ahead_kb'"
+
+
+def test_commands_run_after_all_rules() -> None:
+    assert writers(f'RUN+="{SHELL}", RUN+="{TEE}"\n{SECOND}') == (
+        RuleWriter("r", 2, "2", None, certain=True),
+        RuleWriter("r", 1, "512", SHELL, certain=False),
+        RuleWriter("r", 1, "", TEE, certain=False),
+    )
+
+
+@pytest.mark.parametrize(
+    ("after", "left"),
+    [
+        ('RUN="/bin/true"', []),
+        ('PROGRAM="/bin/true", RUN="/bin/true"', [1]),
+        ('RUN+="/bin/true"', [1]),
+        (f'RUN:="/bin/true"\nRUN+="{SHELL}"', []),
+        (f'RUN:="{TEE}"\nRUN="/bin/true"', [2]),
+    ],
+)
+def test_a_later_run_may_drop_the_earlier_ones(after: str, left: list[int]) -> None:
+    assert [each.line for each in writers(f'RUN+="{SHELL}"\n{after}')] == left
+
+
+def test_a_program_that_writes_for_itself_is_a_writer() -> None:
+    assert writers(f'PROGRAM="{SHELL}"') == (RuleWriter("r", 1, "512", SHELL, certain=False),)
+
+
+AZURE = RuleWriter("/etc/udev/rules.d/90-azure.rules", 1, "15381", None, certain=False)
+
+
+@pytest.mark.parametrize(("kb", "culprit"), [(128, NFSRAHEAD), (15380, NFSRAHEAD), (15381, NFSRAHEAD)])
+def test_the_last_rule_that_may_have_written_a_value_is_the_culprit(kb: int, culprit: RuleWriter) -> None:
+    assert find_culprit((AZURE, NFSRAHEAD), kb, 4) is culprit
+
+
+@pytest.mark.parametrize(("kb", "culprit"), [(15380, AZURE), (15381, None), (128, None)])
+def test_a_rule_with_another_value_is_not_accused(kb: int, culprit: RuleWriter | None) -> None:
+    assert find_culprit((AZURE,), kb, 4) is culprit
+
+
+def test_what_is_no_number_is_never_written() -> None:
+    refused = [RuleWriter("r", 1, value, None, certain=True) for value in ("15M", "", "9" * 5000, "²")]
+    assert find_culprit(tuple(refused), 15, 4) is None
+
+
+def test_nfsraheads_value_is_changed_in_its_own_configuration() -> None:
+    assert describe(NFSRAHEAD) == f"{PACKAGED[0]}, set by [nfsrahead] of /etc/nfs.conf"
+    assert describe(AZURE) == AZURE.file
+
+
+@given(damaged(VENDOR) | tokens_damaged(NFS_UTILS) | any_text | damaged("\n".join(HOLDS + FAILS + UNKNOWN)))
+def test_any_text_is_judged(text: str) -> None:
+    for writer in find_writers((("r", text + f"\n{SECOND}\n"), ("s", f'KERNEL=="{text}", {SECOND}'))):
+        assert writer.file in {"r", "s"}
+        find_culprit((writer,), 2, 4)
+        describe(writer)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["*" * 40 + "x", "*?" * 20 + "x", "*i*" * 30, "a*" * 30, "*[0-9]" * 20 + "x"]
+)
+def test_a_pattern_of_many_stars_is_matched_at_once(pattern: str) -> None:
+    device = "/devices/virtual/bdi/0:46"
+    start = time.process_time()
+    assert matches(UdevToken("DEVPATH", None, "==", pattern), device) is fnmatchcase(device, pattern)
+    assert time.process_time() - start < 1
+
+
+@given(
+    st.text(st.sampled_from("*?ab]!"), max_size=8),
+    st.text(st.sampled_from("ab]!"), max_size=8),
+)
+def test_stars_match_as_everywhere(pattern: str, text: str) -> None:
+    assert matches(UdevToken("KERNEL", None, "==", pattern), text) is fnmatchcase(text, pattern)

@@ -1,0 +1,179 @@
+"""What is told of stalls, how often, and what other commands learn of them."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from nfstuned.daemon.reporter import Reporter
+from nfstuned.daemon.stall_watch import StallWatch
+from nfstuned.host.root import Root
+from nfstuned.host.telemetry.journal import Journal, Message
+from nfstuned.host.telemetry.stalls import LATE_S, observe_stalls
+from nfstuned.model.samples import Counted
+from nfstuned.model.stalls import Stall
+from tests.core.test_stalls import at, superblock, xprt
+from tests.host.test_sunrpc import WAITS, asked
+
+V41 = "v4.1 tcp 10.10.10.10:2049"
+TASKS = "sys/kernel/debug/sunrpc/rpc_clnt/a/tasks"
+
+
+@dataclass
+class Host:
+    """A host with one mount, whose requests wait while `waits` is true."""
+
+    tree: Path
+    sent: list[dict[str, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        asked(self.tree, "a", "")
+        self.root = Root(str(self.tree))
+        self.watch = StallWatch(self.root, Reporter(Journal(self._write)))
+
+    def _write(self, *fields: bytes) -> None:
+        self.sent.append(dict(line.decode().split("=", 1) for line in fields))
+
+    def look(
+        self, seconds: float, *, waits: bool, mounted: Counted | None = None, gone: bool = False
+    ) -> None:
+        (self.tree / TASKS).write_text(WAITS if waits else "")
+        shown = mounted or superblock(
+            "0:43", "v4.1 tcp 10.10.10.10:2049", transports=xprt(sends=21 if waits else 20)
+        )
+        look = at(seconds, shown)
+        if gone:
+            look = type(look)(look.time, seconds)
+        self.watch.see(look, seconds + 60)
+
+    def told(self) -> list[tuple[str, str]]:
+        names = {message.id: message.name for message in Message}
+        return [(names[entry["MESSAGE_ID"]], entry["MESSAGE"]) for entry in self.sent]
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    return Host(tmp_path)
+
+
+def test_a_stall_is_told_once_and_so_is_its_end(host: Host) -> None:
+    for seconds in (0, 5, 10, 15, 20, 80):
+        host.look(seconds, waits=True)
+    answers = superblock("0:43", V41, transports=xprt(sends=22, receives=22), reads=11)
+    host.look(85, waits=False, mounted=answers)
+    host.look(145, waits=False, mounted=answers)
+    assert host.told() == [
+        (
+            "STALLED",
+            "/mnt/0:43: stalled: a request waits for an answer (WRITE), since 15 s, server 10.10.10.10:2049",
+        ),
+        ("STALL_ENDED", "/mnt/0:43: answers again after 85 s, server 10.10.10.10:2049"),
+    ]
+    begin, end = host.sent
+    assert (begin["NFSTUNED_SINCE"], end["NFSTUNED_SINCE"]) == ("1000000000.0", "1000000000.0")
+    assert (begin["NFSTUNED_REQUESTS"], begin["NFSTUNED_OPERATIONS"]) == ("1", "WRITE")
+    assert (end["NFSTUNED_STALLED_S"], end["NFSTUNED_REASON"]) == ("85", "answered")
+
+
+def test_a_server_in_its_grace_answers_and_nobody_is_served_before_its_end(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seconds in (0, 15):
+        host.look(seconds, waits=True)
+    for turn, seconds in enumerate((20, 35, 50, 65, 80), 1):
+        lines = xprt(sends=21 + turn, receives=21 + turn)
+        host.look(
+            seconds,
+            waits=False,
+            mounted=superblock("0:43", V41, transports=lines, reads=10 + turn, refused=turn),
+        )
+        assert host.watch.due_s == seconds + 5
+    monkeypatch.setattr(time, "monotonic", lambda: 81.0)
+    seen = observe_stalls(host.root)
+    assert seen is not None
+    assert [stall.recovering for stall in seen.stalls.values()] == [True]
+    assert [name for name, _ in host.told()] == ["STALLED"]
+    served = superblock("0:43", V41, transports=xprt(sends=30, receives=30), reads=16, refused=5)
+    host.look(85, waits=False, mounted=served)
+    assert host.told()[1:] == [
+        ("STALL_ENDED", "/mnt/0:43: answers again after 85 s, server 10.10.10.10:2049")
+    ]
+    assert host.watch.due_s == float("inf")
+
+
+def test_where_nobody_asks_any_more_the_recovery_ends(host: Host) -> None:
+    for seconds in (0, 15):
+        host.look(seconds, waits=True)
+    answers = superblock("0:43", V41, transports=xprt(sends=22, receives=22), renewals=2)
+    for seconds in (20, 40, 45):
+        host.look(seconds, waits=False, mounted=answers)
+    assert [name for name, _ in host.told()] == ["STALLED", "STALL_ENDED"]
+
+
+def test_a_server_that_is_silent_again_while_it_recovers_is_the_same_stall(host: Host) -> None:
+    for seconds in (0, 15):
+        host.look(seconds, waits=True)
+    answers = superblock("0:43", V41, transports=xprt(sends=22, receives=22), reads=11, refused=1)
+    host.look(20, waits=False, mounted=answers)
+    silent = superblock("0:43", V41, transports=xprt(sends=23, receives=22), reads=11, refused=1)
+    for seconds in (25, 40, 60):
+        host.look(seconds, waits=True, mounted=silent)
+    assert [stall.since_s for stall in host.watch.stalled(60).stalls.values()] == [0.0]
+    assert [name for name, _ in host.told()] == ["STALLED"]
+
+
+def test_who_gave_up_and_what_was_unmounted_is_not_called_answered(host: Host) -> None:
+    for seconds in (0, 15):
+        host.look(seconds, waits=True)
+    host.look(
+        20, waits=False, mounted=superblock("0:43", "v4.1 tcp 10.10.10.10:2049", transports=xprt(sends=21))
+    )
+    later = superblock("0:43", "v4.1 tcp 10.10.10.10:2049", transports=xprt(sends=22))
+    for seconds in (30, 45):
+        host.look(seconds, waits=True, mounted=later)
+    host.look(50, waits=False, gone=True)
+    assert [entry["NFSTUNED_REASON"] for entry in host.sent if "NFSTUNED_REASON" in entry] == [
+        "given up",
+        "unmounted",
+    ]
+
+
+def test_it_looks_again_soon_only_while_a_request_waits(host: Host) -> None:
+    host.look(0, waits=False)
+    assert host.watch.due_s == float("inf")
+    host.look(60, waits=True)
+    assert host.watch.due_s == 65
+    host.look(65, waits=False)
+    assert host.watch.due_s == float("inf")
+
+
+def test_tasks_that_are_not_understood_are_told_once_and_the_connections_are_followed(host: Host) -> None:
+    for seconds in (0, 15, 30):
+        (host.tree / TASKS).write_text(f"new format {seconds}\n")
+        silent = superblock("0:43", "v3 tcp 10.10.10.10:2049", transports=xprt(sends=20 + (seconds > 0)))
+        host.watch.see(at(seconds, silent), seconds + 60)
+    assert [name for name, _ in host.told()] == ["UNREADABLE", "STALLED"]
+    assert host.sent[1]["NFSTUNED_REQUESTS"] == "unknown"
+
+
+def test_other_commands_learn_it_as_long_as_the_service_looks(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seconds in (0, 15):
+        host.look(seconds, waits=True)
+    for now, stalls in ((16.0, {("0:43", 43): Stall(0, 1, ("WRITE",))}), (20.1 + LATE_S, None), (14.0, None)):
+        monkeypatch.setattr(time, "monotonic", lambda now=now: now)
+        found = observe_stalls(host.root)
+        assert (found.stalls if found is not None else None) == stalls
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"looked_s": 0, "next_s": 1e9, "stalled": [[1]]}', "[" * 10_000]
+)
+def test_a_damaged_file_says_nothing(host: Host, text: str) -> None:
+    host.look(0, waits=False)
+    (host.tree / "run/nfstuned/stalled.json").write_text(text)
+    assert observe_stalls(host.root) is None

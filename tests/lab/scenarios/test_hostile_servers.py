@@ -1,0 +1,102 @@
+"""What a server calls itself stands as it is in mountstats; nothing of it is another mount's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nfstuned.model.kernel import MountStats
+from nfstuned.parse.proc.mountstats import parse_mountstats
+from tests.lab.kit.daemon import nfstuned_json
+from tests.lab.kit.expect import tuned
+from tests.lab.kit.hostile_server import HOST, PORT, named
+from tests.lab.kit.metrics import SOCKET, scrape, series, total
+from tests.lab.kit.server import AZURE
+from tests.lab.kit.unit import let_tick
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.lab.kit.daemon import Daemon
+    from tests.lab.kit.mounts import Mounted, Mounts
+
+pytestmark = [pytest.mark.once, pytest.mark.timeout(300), pytest.mark.usefixtures("quiet_udev")]
+CONFIGURATION = f"""[daemon]
+sample_interval = "1s"
+
+[prometheus]
+listen = "unix:{SOCKET}"
+"""
+END = b"',domain='d',date='0,0'\n"
+NINES = b"9 9 9 9 9 9 9 9 "
+MOST = 1024
+"""Bytes that a client takes of each name (NFS4_OPAQUE_LIMIT)."""
+
+
+def forged(victim: Mounted) -> bytes:
+    """Return the rest of a mount, and the victim's as the server would have it."""
+    return (
+        b"\tcaps:\tcaps=0x1\n\tbytes:\t" + NINES + b"\n\tRPC iostats version: 1.1  p/v: 100003/4 (nfs)\n"
+        b"\tper-op statistics\n\t        READ: 9 9 9 9 9 9 9 9 9\n\n"
+        + f"device {AZURE}:/srv/a mounted on {victim.point} with fstype nfs4 statvers=1.1\n".encode()
+        + b"\topts:\trw\n\tage:\t9\n\timpl_id:\tname='n"
+        + END
+        + b"\tbytes:\t"
+        + NINES
+        + b"\n"
+    )
+
+
+def test_no_name_of_a_server_says_anything_of_another_mount(stopped_daemon: Daemon, mount: Mounts) -> None:
+    stopped_daemon.configure(CONFIGURATION)
+    stopped_daemon.start()
+    victim = mount("a", "vers=4.1")
+    (victim.point / "file").write_bytes(b"x" * 5000)
+    tuned(15360, victim)
+    let_tick(stopped_daemon)
+    lie = forged(victim)
+    hostile_names = (
+        (b"n" + END + lie, b"d"),
+        (b"n", b"d',date='0,0'\n" + lie),
+        (b"n" + END + lie + b"\tper-op statistics\n\n", b""),
+    )
+    for name, domain in hostile_names:
+        assert max(len(name), len(domain)) <= MOST
+        with named(name, domain):
+            hostile = mount("b", f"vers=4.1,port={PORT}", host=HOST)
+            assert name in Path("/proc/self/mountstats").read_bytes(), "the kernel has changed it"
+            let_tick(stopped_daemon)
+            _is_honest(victim, hostile)
+            mount.umount(hostile)
+
+
+def _is_honest(victim: Mounted, hostile: Mounted) -> None:
+    """Nothing of the forged numbers, and no mount that there is not, is in what nfstuned says."""
+    counters = of(victim).bytes
+    assert counters is not None
+    assert (counters.normal_written, counters.server_written, counters.server_read) == (5000, 5000, 0)
+    assert of(hostile).point == str(hostile.point)
+    rows = _rows()
+    assert set(rows) == {str(victim.point), str(hostile.point)}
+    assert rows[str(victim.point)]["profile"] == "azure-files"
+    assert victim.read_ahead_kb == 15360
+    found = series(scrape(f"unix:{SOCKET}"))
+    written = total(found, "nfstuned_mount_server_written_bytes_total", mount_point=str(victim.point))
+    assert written == 5000
+
+
+def of(mounted: Mounted) -> MountStats:
+    """Return the counters of a mount as nfstuned reads them."""
+    text = Path("/proc/self/mountstats").read_bytes()
+    stats = [entry for entry in parse_mountstats(text) if isinstance(entry, MountStats)]
+    (found,) = [entry for entry in stats if entry.point == str(mounted.point)]
+    return found
+
+
+def _rows() -> dict[str, Mapping[str, object]]:
+    """Return what `status` says of each mount."""
+    mounts = nfstuned_json("status")["mounts"]
+    assert isinstance(mounts, list)
+    return {row["mount_point"]: row for row in mounts}

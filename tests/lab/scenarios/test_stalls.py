@@ -1,0 +1,162 @@
+"""Whoever waits for a server is told of, within two samples, and so is the end."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from nfstuned.host.telemetry.journal import Message
+from tests.lab.kit import disks
+from tests.lab.kit.daemon import nfstuned_json
+from tests.lab.kit.network import client_ports, cut, silent
+from tests.lab.kit.server import ADDRESS
+from tests.lab.kit.shell import run
+from tests.lab.kit.writers import writing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tests.lab.kit.daemon import Daemon
+    from tests.lab.kit.mounts import Mounted, Mounts
+    from tests.lab.kit.server import Server
+
+INTERVAL_S = 20
+CONFIGURATION = f'[daemon]\nsample_interval = "{INTERVAL_S}s"\n'
+VERSIONS = ("vers=3,nolock", "vers=4.1", "vers=4.2")
+MANY = 20
+END_S = 300.0
+"""TCP sends again after twice as long each time, and NFSv4 reclaims what it held within the grace."""
+_SHORT_GRACE_S = 10
+DEBUGFS = Path("/sys/kernel/debug")
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900), pytest.mark.usefixtures("quiet_udev")]
+
+
+class Lab(NamedTuple):
+    """What a fault is made with, and how many mounts of each version see it."""
+
+    server: Server
+    mount: Mounts
+    many: int
+
+
+@pytest.fixture
+def lab(server: Server, mount: Mounts, *, full: bool) -> Lab:
+    return Lab(server, mount, MANY if full else 1)
+
+
+@pytest.fixture
+def sampling(stopped_daemon: Daemon) -> Iterator[Daemon]:
+    stopped_daemon.configure(CONFIGURATION)
+    stopped_daemon.start()
+    yield stopped_daemon
+    stopped_daemon.clean()
+
+
+@pytest.fixture
+def _locked_down() -> Iterator[None]:
+    """No debugfs, as in a kernel that is locked down: only the connections' counters are left."""
+    run("umount", str(DEBUGFS))
+    yield
+    run("mount", "-t", "debugfs", "debugfs", str(DEBUGFS))
+
+
+def told(daemon: Daemon, message: Message) -> dict[str, list[float]]:
+    """Return when a message was told of each superblock, in Unix seconds."""
+    found: dict[str, list[float]] = {}
+    for entry in daemon.entries(MESSAGE_ID=message.id):
+        found.setdefault(entry["NFSTUNED_DEVICE"], []).append(int(entry["__REALTIME_TIMESTAMP"]) / 1e6)
+    return found
+
+
+def all_told(daemon: Daemon, message: Message, devices: set[str], seconds: float) -> dict[str, list[float]]:
+    """Wait until a message was told of each superblock, or the time is over; return what was."""
+    deadline = time.monotonic() + seconds
+    while not (found := told(daemon, message)).keys() >= devices and time.monotonic() < deadline:
+        time.sleep(1)
+    return found
+
+
+def under_way() -> str:
+    """Return the requests of all clients and the connections, as the kernel shows them."""
+    tasks = (DEBUGFS / "sunrpc/rpc_clnt").glob("*/tasks")
+    shown = "".join(f"{file.parent.name}: {file.read_text()}" for file in tasks if file.read_text())
+    return shown + "".join(re.findall(r"(?m)^\txprt:.*\n", Path("/proc/self/mountstats").read_text()))
+
+
+@contextlib.contextmanager
+def stopped(server: Server) -> Iterator[None]:
+    server.stop(grace_s=_SHORT_GRACE_S)
+    try:
+        yield
+    finally:
+        server.start()
+
+
+def judge(daemon: Daemon, mounts: Sequence[Mounted], fault: contextlib.AbstractContextManager[None]) -> None:
+    """Each mount is told to stall within two samples, once, and to be well again."""
+    devices = {mounted.device for mounted in mounts}
+    time.sleep(INTERVAL_S)  # A sample before the fault, as anywhere.
+    daemon.journal.mark()
+    began = time.time()
+    with fault:
+        found = all_told(daemon, Message.STALLED, devices, 2 * INTERVAL_S + 10)
+        missing = [str(mounted) for mounted in mounts if mounted.device not in found]
+        assert missing == [], f"{len(missing)} of {len(mounts)} not told\n{under_way()}"
+        waits = nfstuned_json("check", "--offline", "--select", "NFS411", timeout=180)["findings"]
+        assert isinstance(waits, list)
+        named = {one["subject"] for one in waits if "wait python3 (" in one["message"]}
+        assert named & {str(mounted.point) for mounted in mounts}, waits
+    assert all_told(daemon, Message.STALL_ENDED, devices, END_S).keys() == devices
+    found = told(daemon, Message.STALLED)
+    late = {device: round(times[0] - began, 1) for device, times in found.items()}
+    print(f"\n  told after {min(late.values())} to {max(late.values())} s")
+    assert found.keys() == devices
+    assert {device: after for device, after in late.items() if after > 2 * INTERVAL_S} == {}
+    assert {device: len(times) for device, times in found.items() if len(times) > 1} == {}
+
+
+@pytest.mark.parametrize("nconnect", [1, 4])
+@pytest.mark.parametrize("fault", ["stopped", "dropped", "hung disk"])
+def test_each_mount_that_waits_is_told_of_and_so_is_its_end(
+    sampling: Daemon, lab: Lab, nconnect: int, fault: str
+) -> None:
+    server, mount, many = lab
+    if nconnect == 1 and many < MANY:
+        pytest.skip("four connections show as much; before a release one does, too")
+    with contextlib.ExitStack() as stack:
+        if fault == "hung disk":
+            shares: Sequence[str] = stack.enter_context(disks.exported(server, many))
+        else:
+            shares = [f"stall{number}" for number in range(many)]
+            server.export(*shares)
+        mounts = [mount(share, f"{version},nconnect={nconnect}") for version in VERSIONS for share in shares]
+        stack.callback(mount.clean)
+        stack.enter_context(writing(mounts))
+        faults = {"stopped": stopped(server), "dropped": silent(ADDRESS), "hung disk": disks.hanging()}
+        judge(sampling, mounts, faults[fault])
+
+
+@pytest.mark.usefixtures("_locked_down")
+def test_where_requests_are_not_to_be_seen_a_silent_server_is_told_of(sampling: Daemon, lab: Lab) -> None:
+    """With NFSv3: a connection of 4.1 is known by its lease alone, after 75 s."""
+    mounts = [lab.mount("a", f"{VERSIONS[0]},nconnect=4"), lab.mount("b", f"{VERSIONS[0]},nconnect=4")]
+    with writing(mounts):
+        judge(sampling, mounts, silent(ADDRESS))
+
+
+def test_of_four_connections_one_is_enough(sampling: Daemon, mount: Mounts) -> None:
+    """The client avoids a connection whose queue is longer: a request here and there waits."""
+    mounts, made = [], []
+    for version in VERSIONS:
+        known = set(client_ports(ADDRESS))
+        mounts.append(mount("a", f"{version},nconnect=4"))
+        made.append(set(client_ports(ADDRESS)) - known)
+    with writing(mounts * 4):
+        # Of those that a mount made on the way some are gone by now.
+        ports = [min(group & set(client_ports(ADDRESS))) for group in made]
+        judge(sampling, mounts, cut(ADDRESS, ports))

@@ -1,0 +1,84 @@
+"""fio's JSON: what it delivered, and what is no document of fio's."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfstuned.errors import ParseError
+from nfstuned.model.bench import Delivered, Pattern
+from nfstuned.parse.fio import parse_fio
+
+REAL = (Path(__file__).parents[1] / "data/fio/randread-3.33.json").read_text()
+
+
+def changed(**side: Any) -> str:  # noqa: ANN401 - JSON holds anything
+    document = json.loads(REAL)
+    document["jobs"][0]["read"].update(side)
+    return json.dumps(document)
+
+
+def test_a_real_document_has_its_figures() -> None:
+    side = json.loads(REAL)["jobs"][0]["read"]
+    found = parse_fio(REAL, Pattern.RANDOM_READ)
+    assert found.bytes_per_s == side["bw_bytes"]
+    assert found.operations_per_s == side["iops"]
+    assert found.latency_ms == pytest.approx(side["lat_ns"]["mean"] / 1e6)
+    assert found.latency_p99_ms == pytest.approx(side["clat_ns"]["percentile"]["99.000000"] / 1e6)
+    assert found.seconds == pytest.approx(side["runtime"] / 1000)
+    assert found.error == 0
+
+
+def test_words_before_the_document_are_no_matter() -> None:
+    said = "fio: ENOSPC on laying out file, stopping\n"
+    assert parse_fio(said + REAL, Pattern.READ) == parse_fio(REAL, Pattern.READ)
+
+
+def test_the_side_is_that_of_the_pattern() -> None:
+    assert parse_fio(REAL, Pattern.RANDOM_WRITE).bytes_per_s == 0.0
+
+
+def test_an_error_is_its_number() -> None:
+    document = json.loads(REAL)
+    document["jobs"][0]["error"] = 28
+    assert parse_fio(json.dumps(document), Pattern.READ).error == 28
+
+
+def test_without_percentiles_there_is_none() -> None:
+    assert parse_fio(changed(clat_ns={}), Pattern.READ).latency_p99_ms is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "fio: failed",
+        "{",
+        "{}",
+        '{"jobs": []}',
+        '{"jobs": [1]}',
+        '{"jobs": {}}',
+        '{"jobs": [{"read": 1}]}',
+    ],
+)
+def test_what_is_no_document_says_so(text: str) -> None:
+    with pytest.raises(ParseError, match=r"^fio: its output"):
+        parse_fio(text, Pattern.READ)
+
+
+@pytest.mark.parametrize("value", [None, "7", True, -1.0, [], float("nan")])
+def test_a_figure_that_is_no_number_is_named(value: object) -> None:
+    with pytest.raises(ParseError, match="bw_bytes is no number"):
+        parse_fio(changed(bw_bytes=value), Pattern.READ)
+
+
+@given(st.text(max_size=200), st.integers(0, len(REAL)))
+def test_nothing_but_parse_errors_comes_out(inserted: str, place: int) -> None:
+    with contextlib.suppress(ParseError):
+        assert isinstance(parse_fio(REAL[:place] + inserted + REAL[place:], Pattern.READ), Delivered)

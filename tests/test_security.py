@@ -1,0 +1,263 @@
+"""Every bound on what others control is in docs/security.md, is the code's, and says what it says there."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from nfstuned.errors import ConfigError
+from nfstuned.host.config_child import start_load
+from nfstuned.host.image_root import ImageRoot
+from nfstuned.host.look.requests import observe_intent
+from nfstuned.host.network.azure import vm_size
+from nfstuned.host.network.names import resolve
+from nfstuned.host.network.reach import reach
+from nfstuned.host.root import LARGEST, LARGEST_MADE, Root, parts_of, read_proposal, read_saved
+from nfstuned.host.telemetry.exposition import load
+from nfstuned.host.telemetry.history import LONGEST, from_files
+from nfstuned.host.telemetry.scrape import TOO_LONG
+from nfstuned.parse.config.toml import parse_toml
+from nfstuned.parse.etc.tunnel import parse_mountmap
+from nfstuned.parse.fields import number, quoted
+from nfstuned.parse.proc.mountstats import parse_mountstats
+from nfstuned.parse.udev.rules import parse_udev_rules
+from tests.host.servers import silent_port
+
+PAGE = Path(__file__).parents[1] / "docs/security.md"
+NOTHING = "nothing: "
+Reached = Callable[[Path], str]
+
+
+class Row:
+    """A row of the table."""
+
+    def __init__(self, cells: list[str]) -> None:
+        self.input, self.who, self.bound, said, constant = cells
+        self.said = said.strip("`")
+        self.constant = constant.strip("`")
+
+    def __str__(self) -> str:
+        return self.input
+
+    @property
+    def value(self) -> int:
+        """The bound as a number."""
+        return int(self.bound.split()[0].replace(",", ""))
+
+
+def table() -> Iterator[Row]:
+    """Yield the rows of the section about bounds."""
+    section = PAGE.read_text().partition("\n## Bounds\n")[2].partition("\n## ")[0]
+    for line in re.findall(r"^\| (.*) \|$", section, re.MULTILINE)[1:]:
+        if not line.startswith("-"):
+            yield Row(line.split(" | "))
+
+
+ROWS = [row for row in table() if row.constant != "Constant"]
+
+
+def told(folder: Path, **files: str) -> str:
+    """Return what the look at files says that the host's administrators wrote."""
+    for name, text in files.items():
+        file = folder / "etc" / name.replace("__", "/").replace("_", ".")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return "\n".join(map(str, observe_intent(Root(str(folder)), ()).problems))
+
+
+def assignments(number: int) -> str:
+    """Return lines of nfsmount.conf."""
+    return "".join(f"a{step}=1\n" for step in range(number))
+
+
+def sections(number: int) -> str:
+    """Return a section with an assignment for each of so many servers."""
+    return "".join(f'[ Server "s{step}" ]\nrsize=4096\n' for step in range(number))
+
+
+def refused(run: Callable[[], object]) -> str:
+    """Return why something is refused."""
+    with pytest.raises((OSError, ValueError, ConfigError)) as error:
+        run()
+    return str(error.value)
+
+
+def large_file(folder: Path) -> str:
+    (folder / "large").write_bytes(b"x" * (LARGEST + 1))
+    return refused(lambda: Root(str(folder)).read("large"))
+
+
+def large_table(folder: Path) -> str:
+    with (folder / "large").open("wb") as file:
+        file.truncate(LARGEST_MADE + 1)
+    with (folder / "large").open("rb") as file:
+        return refused(lambda: list(parts_of(file.fileno(), "large")))
+
+
+def large_copy(folder: Path) -> str:
+    with (folder / "large").open("wb") as file:
+        file.truncate(LARGEST_MADE + 1)
+    return refused(lambda: read_saved(str(folder / "large")))
+
+
+def large_proposal(folder: Path) -> str:
+    (folder / "large").write_bytes(b"x" * (LARGEST + 1))
+    return refused(lambda: read_proposal(str(folder / "large")))
+
+
+def links(folder: Path) -> str:
+    for step in range(50):
+        (folder / str(step)).symlink_to(str(step + 1))
+    return refused(lambda: ImageRoot(str(folder)).read("0"))
+
+
+def includes(folder: Path) -> str:
+    (folder / "etc").mkdir()
+    (folder / "etc/n").write_text("a=1\n")
+    return told(folder, nfsmount_conf='[ Server "s" ]\n' + "include=/etc/n\n" * 101)
+
+
+def deep_includes(folder: Path) -> str:
+    return told(
+        folder,
+        nfsmount_conf='[ Server "s" ]\ninclude=/etc/n0\n',
+        **{f"n{step}": f"include=/etc/n{step + 1}\n" for step in range(20)},
+    )
+
+
+def maps(folder: Path) -> str:
+    return told(folder, auto_master="".join(f"/a{step} auto.x\n" for step in range(1001)), auto_x="k s:/x\n")
+
+
+def names(folder: Path) -> str:
+    (folder / "etc").mkdir()
+    (folder / "etc/resolv.conf").write_text("nameserver 127.0.0.1\n")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as dead:
+        dead.bind(("127.0.0.1", 0))
+        (answer,) = resolve(Root(str(folder)), ["a.example.com"], port=dead.getsockname()[1])
+    return str(answer.error)
+
+
+def port(_: Path) -> str:
+    with silent_port() as silent:
+        (answer,) = reach([[("127.0.0.1", silent)]])
+    return str(answer)
+
+
+def metadata(_: Path) -> str:
+    with silent_port() as silent:
+        return vm_size(f"http://127.0.0.1:{silent}/")[1]
+
+
+def samples(folder: Path) -> str:
+    (folder / "samples").write_bytes(b"x" * (LONGEST + 1))
+    return "\n".join(map(str, from_files(str(folder / "samples"), None)))
+
+
+def late_child(folder: Path) -> str:
+    child = start_load(Root(str(folder)), 0.0)
+    assert child.overdue()
+    return refused(child.finish)
+
+
+REACHED: dict[str, Reached] = {
+    "a file that the kernel makes, such as mountinfo": large_table,
+    "a saved copy of mountstats, `top --file FILE` or `-`": large_copy,
+    "a text file of the host or of an image": large_file,
+    "a proposed file, `check --fstab FILE` or `-`": large_proposal,
+    "the links on a path in an image": links,
+    "a number in a kernel's file": lambda _: refused(lambda: number("x", str(2**64))),
+    "damaged lines of a mount in mountstats": lambda _: str(
+        parse_mountstats("device s:/ mounted on /m with fstype nfs\n" + "\tbytes:\tx\n" * 9)
+    ),
+    "what a message quotes of a text": lambda _: quoted("x" * 81),
+    "mounts that fstab, units and maps ask for": lambda folder: told(
+        folder, fstab="".join(f"s:/{step} /mnt/{step} nfs rw 0 0\n" for step in range(10_001))
+    ),
+    "the options of such a mount": lambda folder: told(folder, fstab=f"s:/ /m nfs {'a' * 4097} 0 0\n"),
+    "its source and its mount point": lambda folder: told(folder, fstab=f"s:/{'a' * 4095} /m nfs rw 0 0\n"),
+    "lines of these files that are not understood": lambda folder: told(folder, fstab="x\n" * 1001),
+    "assignments of nfsmount.conf": lambda folder: told(folder, nfsmount_conf=sections(1001)),
+    "those of a section": lambda folder: told(
+        folder, nfsmount_conf="[ NFSMount_Global_Options ]\n" + assignments(101)
+    ),
+    "files that nfsmount.conf includes": includes,
+    "how deep they include each other": deep_includes,
+    "files of the automounter's maps": maps,
+    "how deep maps are mounted in each other": lambda folder: told(
+        folder, auto_master="/a auto.x\n", auto_x="k -fstype=autofs auto.x\n"
+    ),
+    "maps that are no files, and are named": lambda folder: told(
+        folder, auto_master="".join(f"/a{step} yp:x\n" for step in range(1001))
+    ),
+    "an entry of a map, with its key and variables put in": lambda folder: told(
+        folder, auto_master="/a auto.x\n", auto_x=f"{'k' * 200} s:/{'&' * 82}\n"
+    ),
+    "servers of a location in a map": lambda folder: told(
+        folder, auto_master="/a auto.x\n", auto_x=f"k {','.join(['s'] * 33)}:/x\n"
+    ),
+    "accounts that AZNFS lists as mounted": lambda _: str(
+        parse_mountmap("sa1.blob.core.windows.net 10.161.100.100 52.1.2.3\n" * 1001, "f", "azure-blob")[-1]
+    ),
+    "a line of a udev rules file": lambda _: str(parse_udev_rules("#" + "x" * 16_383).defects),
+    "a file of nfstuned's configuration": lambda _: refused(lambda: parse_toml("f", "#" * 262_145)),
+    "a key with dots in it": lambda _: refused(lambda: parse_toml("f", ".".join("a" * 17) + " = 1\n")),
+    "the time that it takes to validate it": late_child,
+    "a line of a file of samples": samples,
+    "the findings that `nfstuned-check.timer` leaves": lambda _: refused(
+        lambda: load().findings("x" * 65_537)
+    ),
+    "a request for metrics": lambda _: TOO_LONG.decode(),
+    "the time that the name servers take": names,
+    "the time that a server's port takes to open": port,
+    "the time of the VM's metadata service": metadata,
+}
+"""By input: what makes nfstuned say that its bound is reached."""
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_a_bound_is_the_codes_and_is_told_where_it_is_reached(row: Row, tmp_path: Path) -> None:
+    module, _, name = row.constant.rpartition(".")
+    assert getattr(import_module(f"nfstuned.{module}"), name) == row.value
+    if row.said.startswith(NOTHING):
+        assert row.input not in REACHED
+    else:
+        assert row.said in REACHED[row.input](tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("files", "below"),
+    [
+        ({"fstab": "".join(f"s:/{step} /mnt/{step} nfs rw 0 0\n" for step in range(10_000))}, "10000"),
+        ({"fstab": f"s:/ /m nfs {'a' * 4096} 0 0\n"}, "4096"),
+        ({"auto_master": "/a auto.x\n", "auto_x": f"k {','.join(['s'] * 32)}:/x\n"}, "32"),
+        ({"nfsmount_conf": sections(1000)}, "1000"),
+        ({"nfsmount_conf": "[ NFSMount_Global_Options ]\n" + assignments(100)}, "100"),
+    ],
+)
+def test_what_stays_within_a_bound_is_read_whole(files: dict[str, str], below: str, tmp_path: Path) -> None:
+    assert below not in told(tmp_path, **files)
+
+
+def test_maps_that_include_each_other_end(tmp_path: Path) -> None:
+    """As sixteen files that include all others once did not."""
+    files = {
+        f"auto_x{step}": "".join(f"+auto.x{other}\n" for other in range(16)) + f"k{step} s:/x\n"
+        for step in range(16)
+    }
+    assert told(tmp_path, auto_master="/a auto.x0\n", **files) == ""
+    points = {request.point for request in observe_intent(Root(str(tmp_path)), ()).requests}
+    assert points == {f"/a/k{step}" for step in range(16)}
+
+
+def test_each_test_that_the_page_names_is_there() -> None:
+    page = PAGE.read_text()
+    named = set(re.findall(r"`((?:tests/[a-z/]+/)?test_[a-z_]+\.py)`", page))
+    project = PAGE.parents[1]
+    assert named
+    assert [name for name in sorted(named) if not list((project / "tests").rglob(Path(name).name))] == []
