@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Request(NamedTuple):
-    """A line of `rpc_clnt/*/tasks` (net/sunrpc/debugfs.c): a request that was formed and has not ended.
+    """A line of `rpc_clnt/*/tasks` (net/sunrpc/debugfs.c): a request that has not ended.
 
     Client, task and xid are its identity: what the server asks to be asked again gets another xid.
     """
@@ -16,6 +16,7 @@ class Request(NamedTuple):
     client: int
     task: int
     xid: int
+    """0 as long as the request is not formed: it waits for a slot, or until it may ask again."""
     operation: str
     peer: str = ""
     """The protocol's major version and the server, "v4 10.10.10.10:2049"; "" where that is not known."""
@@ -26,8 +27,11 @@ class Requests:
     """The requests that are under way, of all RPC clients of NFS on this machine."""
 
     waiting: tuple[Request, ...]
+    """The formed requests."""
     clients: Mapping[str, frozenset[int]] | None
     """By device: the clients of a superblock, with that of the lease; None before Linux 6.5."""
+    queued: tuple[Request, ...] = ()
+    """The requests that are not formed yet."""
 
 
 NOTHING_UNDER_WAY = Requests((), None)

@@ -144,6 +144,34 @@ class TestBeforeLinux65:
         )
         assert stalls(after(*steps)).keys() == {("0:43", 43)}
 
+    def test_where_as_many_clients_wait_as_there_are_mounts_each_of_them_waits(self) -> None:
+        """Also the mount that did nothing before, and the one whose request has no slot."""
+        silent = tuple(superblock(device, transports=xprt(sends=21)) for device in ("0:43", "0:44", "0:45"))
+        for other, expected in (
+            ("GETATTR", {("0:43", 43), ("0:44", 44), ("0:45", 45)}),
+            ("SERVER_CAPS", set()),  # of a mount that is not complete
+        ):
+            waits = (WRITE, WRITE._replace(client=8, operation=other))
+            requests = Requests(waits, None, (WRITE._replace(client=9, xid=0, operation="OPEN"),))
+            idle = tuple(superblock(device) for device in ("0:43", "0:44", "0:45"))
+            steps = (
+                (at(0, *idle), NOTHING_UNDER_WAY),
+                *((at(20.0 + 5 * n, *silent), requests) for n in range(4)),
+            )
+            assert stalls(after(*steps)).keys() == expected
+
+    def test_where_others_are_answered_it_is_not_taken_from_their_number(self) -> None:
+        looks = [
+            at(
+                5.0 * n,
+                superblock(transports=xprt(20 + n, 19 + n)),
+                superblock("0:44", transports=xprt(20 + n, 19 + n)),
+            )
+            for n in range(9)
+        ]
+        requests = under_way(WRITE, WRITE._replace(client=8))
+        assert stalls(after(*((look, requests) for look in looks))) == {}
+
     def test_a_call_that_only_began_is_use(self) -> None:
         begun = superblock()
         begun = replace(begun, stats=begun.stats._replace(events=b" 1" * 27))

@@ -111,6 +111,14 @@ def test_before_linux_6_5_the_kernel_does_not_say_whose_clients_they_are(tmp_pat
     assert (len(found.waiting), found.clients) == (1, None)
 
 
+def test_a_request_that_waits_for_a_slot_is_no_request_on_its_way(tmp_path: Path) -> None:
+    slot = WAITS.replace("0xd90ecb7b", "0x0").replace("a:call_status", "a:rpc_prepare_task")
+    asked(tmp_path, "a", WAITS + slot.replace("37 c805", "38 c805"))
+    found = observe_requests(Root(str(tmp_path)), [])
+    assert found is not None
+    assert [[request.task for request in them] for them in (found.waiting, found.queued)] == [[37], [38]]
+
+
 def test_without_debugfs_nothing_is_known_and_that_is_no_fault(tmp_path: Path) -> None:
     root = Root(str(tmp_path))
     assert observe_requests(root, ["0:48"]) is None

@@ -3,9 +3,9 @@
 The counters of operations tell nothing of it, because they grow when a request ends. The requests themselves
 do (Requests): whoever sees the same request again has seen it wait. Before Linux 6.5 it names its server and
 not its superblock. Then that superblock is taken whose users did something before the request was seen, and
-nothing since, and the only one on a connection that answers nothing. Where no request is to be seen, the
-connections' counters are left (net/sunrpc/xprt.c): a connection that sends and receives nothing, or is made
-anew again and again.
+nothing since, and the only one on a connection that answers nothing, and every one where as many clients
+wait as there are superblocks. Where no request is to be seen, the connections' counters are left
+(net/sunrpc/xprt.c): a connection that sends and receives nothing, or is made anew again and again.
 """
 
 from __future__ import annotations
@@ -38,6 +38,12 @@ tells, which is renewed after two thirds of it, of 90 s in Linux' own server."""
 _GIVEN_UP_S = 300.0
 """Where nobody waits any more, nothing is sent and no connection is tried; TCP's own limit is 180 s."""
 _MOST_OPERATIONS = 5
+_NOT_OF_A_USER = GROUP_OPS | {
+    "LOOKUP_ROOT", "SERVER_CAPS", "FSINFO", "PATHCONF", "FS_LOCATIONS", "SECINFO", "SECINFO_NO_NAME",
+    "GETACL", "SETACL",
+}  # fmt: skip
+"""Also sent for a mount that is not complete, which has a client and no superblock yet (fs/nfs/nfs4proc.c),
+and by the client that an NFSv3 superblock has for ACLs beside its own (fs/nfs/nfs3acl.c)."""
 _CALLED_BACK = ("v4.1 ", "v4.2 ")
 """Versions whose server calls the client on the connections that the client made."""
 
@@ -122,7 +128,7 @@ def follow(watch: Watch, look: Look, requests: Requests | None) -> Watch:
         return Watch(look, connections=connections, blind=True)
     waiting = {request.peer for request in requests.waiting}
     quiet = {group: _marks(now) for group, now in lines.items() if peer(group) not in waiting}
-    seen = _Seen(watch.look, look, requests, connections)
+    seen = _Seen(watch.look, look, requests, connections, _overfull(look, requests))
     waits = {request: _wait(watch.waits.get(request), request, seen) for request in requests.waiting}
     return Watch(look, waits, connections, quiet)
 
@@ -134,6 +140,18 @@ class _Seen(NamedTuple):
     look: Look
     requests: Requests
     connections: Mapping[str, tuple[Connection, ...]]
+    overfull: frozenset[str]
+    """The servers of which as many clients wait as there are superblocks."""
+
+
+def _overfull(look: Look, requests: Requests) -> frozenset[str]:
+    """Return the servers for which each superblock waits: every superblock has a client of its own."""
+    clients: defaultdict[str, set[int]] = defaultdict(set)
+    for request in (*requests.waiting, *requests.queued):
+        if request.operation not in _NOT_OF_A_USER:
+            clients[request.peer].add(request.client)
+    superblocks = Counter(peer(counted.group) for counted in look.superblocks)
+    return frozenset(name for name, number in superblocks.items() if len(clients[name]) >= number)
 
 
 def _wait(known: Wait | None, request: Request, seen: _Seen) -> Wait:
@@ -152,7 +170,8 @@ def _wait(known: Wait | None, request: Request, seen: _Seen) -> Wait:
     alone = {
         key: one.stats
         for key, one in of_server.items()
-        if of_group[one.group] == 1 and _is_silent(seen.connections.get(one.group, ()), seen.look.monotonic_s)
+        if (of_group[one.group] == 1 or request.peer in seen.overfull)
+        and _is_silent(seen.connections.get(one.group, ()), seen.look.monotonic_s)
     }
     if known is None:
         return Wait(since_s, _active(seen.earlier, of_server) | alone)

@@ -86,10 +86,12 @@ def observe_requests(root: Root, devices: Iterable[str]) -> Requests | None:
     try:
         with root.watched():
             names = root.listing(_REQUESTS)
-            waiting = tuple(request for name in names for request in _requests(root, name))
+            requests = [request for name in names for request in _requests(root, name)]
     except OSError:
         return None
-    return Requests(waiting, _clients(root, devices) if waiting else None)
+    waiting = tuple(request for request in requests if request.xid)
+    queued = tuple(request for request in requests if not request.xid)
+    return Requests(waiting, _clients(root, devices) if waiting else None, queued)
 
 
 def _requests(root: Root, name: str) -> Iterator[Request]:

@@ -80,10 +80,9 @@ def entry_device(name: str) -> str | None:
 
 
 def parse_requests(text: str, client: int, file: str) -> Iterator[tuple[Request, int]]:
-    """Yield the requests of a client's `tasks` that are on their way, each with NFS' major version.
+    """Yield the requests of a client's `tasks`, each with NFS' major version.
 
-    A task without an xid has not formed its request: it waits for a slot, or until it may ask again. Raises
-    ParseError for a line that is none of a task.
+    Raises ParseError for a line that is none of a task.
     """
     for place, line in enumerate(text.splitlines(), 1):
         match = _TASK.fullmatch(line)
@@ -91,9 +90,9 @@ def parse_requests(text: str, client: int, file: str) -> Iterator[tuple[Request,
             if _TASKS.fullmatch(line):
                 continue
             raise ParseError(file, place, f"not a task: {quoted(line)}")
-        xid = int(match["xid"], 16)
-        if xid and match["program"] in _NFS:
-            yield Request(client, int(match["task"]), xid, match["operation"]), int(match["version"])
+        if match["program"] in _NFS:
+            request = Request(client, int(match["task"]), int(match["xid"], 16), match["operation"])
+            yield request, int(match["version"])
 
 
 def parse_endpoint(text: str) -> str:
