@@ -27,7 +27,7 @@ from nfstuned.core.mounts.smb import (
 )
 from nfstuned.core.rules.nfs3_entries import is_refused
 from nfstuned.core.rules.remedies import again, source_of, where
-from nfstuned.model.facts import SMB_TYPES, Facts
+from nfstuned.model.facts import SMB_TYPES, Facts, Target
 from nfstuned.model.finding import Fault
 from nfstuned.parse.fields import count, some
 from nfstuned.parse.secrets import holds_secret
@@ -40,14 +40,22 @@ _READ_BY_OTHERS = stat.S_IRGRP | stat.S_IROTH
 METADATA_PERCENT, METADATA_PER_S = 75, 50
 
 
+def _mountable(facts: Facts) -> Iterator[Target]:
+    """Yield the SMB mounts that are there, and the lines that can be mounted: NFS309 has the others.
+
+    How fast a line could be is no question as long as it is refused.
+    """
+    for target in facts.smb_mounts:
+        if target.live or not target.request or not is_refused(target.request, facts.snapshot.kernel):
+            yield target
+
+
 def multichannel_unused(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure Files that use one channel on a kernel that the vendor lists for more."""
     support = multichannel_support(facts.snapshot)
-    for target in facts.smb_mounts:
+    for target in _mountable(facts):
         most = target.profile.max_channels
         if not support.supported or target.profile.base != AZURE or most is None:
-            continue
-        if target.live is None and target.request and is_refused(target.request, facts.snapshot.kernel):
             continue
         if old_dialect(target, sessions_of(target, facts.smb)):
             continue
@@ -143,7 +151,7 @@ def dialect_old(facts: Facts) -> Iterator[Fault]:
 
 def short_attribute_cache(facts: Facts) -> Iterator[Fault]:
     """Yield mounts that keep attributes for less time than their profile recommends."""
-    for target in facts.smb_mounts:
+    for target in _mountable(facts):
         seconds, least = attribute_cache_s(target), target.profile.actimeo_min
         if seconds is not None and least is not None and seconds < least:
             yield Fault(
@@ -187,7 +195,7 @@ def no_cache(facts: Facts) -> Iterator[Fault]:
 
 def signing_cost(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure NetApp Files that sign all packets on a single channel."""
-    for target in facts.smb_mounts:
+    for target in _mountable(facts):
         if target.profile.base != NETAPP or channels(target, facts.smb) > 1:
             continue
         if signs(target, sessions_of(target, facts.smb)):
@@ -203,7 +211,7 @@ def signing_cost(facts: Facts) -> Iterator[Fault]:
 
 def encryption_cost(facts: Facts) -> Iterator[Fault]:
     """Yield mounts that ask for encryption themselves."""
-    for target in facts.smb_mounts:
+    for target in _mountable(facts):
         if "seal" in target.options:
             yield Fault(
                 target.subject,
