@@ -27,6 +27,15 @@ class KernelSetting:
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedModule:
+    """A line of modprobe.d that has a program run in the place of a module, and the program does nothing."""
+
+    name: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
 class Unit:
     """A service as far as the files tell, and where it runs also what the host tells."""
 
@@ -136,6 +145,7 @@ class System:
     """What the running kernel has: "nfs.max_session_slots" -> "64"."""
     settings: tuple[KernelSetting, ...] = ()
     """What modprobe.d and sysctl.d will set, in the order in which they count: the last wins."""
+    refused_modules: tuple[RefusedModule, ...] = ()
     cmdline: str = ""
     cpus: int | None = None
     nfs_inodes: int | None = None

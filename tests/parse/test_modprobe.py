@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from nfstuned.model.system import KernelSetting
-from nfstuned.parse.etc.parameters import parse_modprobe
+from nfstuned.model.system import KernelSetting, RefusedModule
+from nfstuned.parse.etc.parameters import parse_modprobe, parse_refused_modules
 from tests.parse.damage import any_text
 
 REAL = """\
@@ -26,6 +26,14 @@ def test_each_parameter_has_its_module_and_its_line() -> None:
         KernelSetting("sunrpc.tcp_slot_table_entries", "16", "f", 4),
         KernelSetting("some_module.text", '"a b"', "f", 6),
         KernelSetting("some_module.flag", "", "f", 6),
+    )
+
+
+def test_a_module_whose_place_a_program_takes_that_does_nothing_is_refused() -> None:
+    text = "install cifs /bin/false\n#install nfs /bin/true\ninstall nfs-layout true\n" + REAL
+    assert parse_refused_modules(text, "f") == (
+        RefusedModule("cifs", "f", 1),
+        RefusedModule("nfs_layout", "f", 3),
     )
 
 

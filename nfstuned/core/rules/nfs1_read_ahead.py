@@ -178,11 +178,19 @@ def masked(facts: Facts) -> Iterator[Fault]:
                 file.path,
                 f"this file hides {' and '.join(hidden)} of the same name, which udev never reads: "
                 "what a package brings and updates there has no effect"
-                + (", and neither has [nfsrahead] of /etc/nfs.conf" if _is_nfs_rules(file) else ""),
+                + (
+                    f", and neither has [nfsrahead] of {_configured_in(facts)}" if _is_nfs_rules(file) else ""
+                ),
                 observed=f"{hidden[0]} is hidden",
                 expected="a name of its own",
                 remedy=_unhide_remedy(file, hidden[0]),
             )
+
+
+def _configured_in(facts: Facts) -> str:
+    """Name the files that set [nfsrahead], or the file that would."""
+    files = dict.fromkeys(writer.file for writer in facts.writers if writer.section == NFSRAHEAD)
+    return some(list(files)) or "/etc/nfs.conf"
 
 
 def _masked(facts: Facts) -> Iterator[tuple[UdevFile, Sequence[str]]]:

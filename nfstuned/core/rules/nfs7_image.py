@@ -56,7 +56,10 @@ def not_enabled(facts: Facts) -> Iterator[Fault]:
 
 
 def module_missing(facts: Facts) -> Iterator[Fault]:
-    """Yield kernels that lack a module which the image's mounts need; an image without any needs none."""
+    """Yield kernels that lack a module which the image's mounts need; an image without any needs none.
+
+    And lines of modprobe.d that keep such a module from being loaded.
+    """
     needed, system = _needed(facts), facts.snapshot.distribution
     names = (system.id, *system.like) if system else ()
     everywhere = "install the package with all modules of this kernel"
@@ -71,6 +74,19 @@ def module_missing(facts: Facts) -> Iterator[Fault]:
                 observed=", ".join(name for name in needed if name in kernel.modules) or "none of them",
                 expected=", ".join(needed),
                 remedy=package.format(release=kernel.release),
+            )
+    # Who takes modules away on purpose mounts nothing with them.
+    asked = _needed_by_mounts(facts)
+    for refused in facts.system.refused_modules:
+        if refused.name in asked:
+            place = f"{refused.file}:{refused.line}"
+            yield Fault(
+                place,
+                f"modprobe runs a program that does nothing in the place of {refused.name}: "
+                f"{asked[refused.name]} fails, unless the kernel has it built in",
+                observed=f"install {refused.name}",
+                expected="no such line",
+                remedy=f"take {place} out, and leave the module to the kernel",
             )
 
 
@@ -112,12 +128,17 @@ def _uses_nfs(facts: Facts) -> bool:
 
 def _needed(facts: Facts) -> dict[str, str]:
     """Return the modules that the image's mounts need, each with what fails without it."""
+    needed = _needed_by_mounts(facts)
+    if "nfs" not in needed and _uses_nfs(facts):
+        return {**dict.fromkeys(("nfs", "nfsv4"), "every NFS mount"), **needed}
+    return needed
+
+
+def _needed_by_mounts(facts: Facts) -> dict[str, str]:
     needed: dict[str, str] = {}
     for target in facts.nfs:
         for name in ("nfs", "nfsv3" if is_v3(target.fstype, target.wanted) else "nfsv4"):
             needed.setdefault(name, f"the mount of {target.subject}")
-    if not needed and _uses_nfs(facts):
-        needed = dict.fromkeys(("nfs", "nfsv4"), "every NFS mount")
     for target in facts.smb_mounts:
         needed.setdefault("cifs", f"the mount of {target.subject}")
     return needed

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from nfstuned.host.look.identity import observe_identity
 from nfstuned.host.look.image import at_first_boot
 from nfstuned.host.look.nfsmount import observe_nfs_utils
 from nfstuned.host.look.services import observe_tls, observe_unit
 from nfstuned.host.root import Root
-from nfstuned.model.system import KernelSetting, System
-from nfstuned.parse.etc.parameters import parse_modprobe, parse_sysctl
+from nfstuned.model.system import System
+from nfstuned.parse.etc.parameters import parse_modprobe, parse_refused_modules, parse_sysctl
 from nfstuned.parse.proc.machine import parse_cpu_list, parse_slabinfo
 
+T = TypeVar("T")
 _FOLDERS = ("etc", "run", "usr/local/lib", "usr/lib", "lib")
 """Where configuration comes from, the strongest first: a file hides those of its name in later ones."""
 _PROGRAMS = (
@@ -44,6 +46,7 @@ def observe_system(root: Root, *, image: bool) -> System:
             *_parsed(root, "sysctl.d", parse_sysctl),
             *parse_sysctl(last, "/" + _SYSCTL_CONF),
         ),
+        refused_modules=tuple(_parsed(root, "modprobe.d", parse_refused_modules)),
         helpers=frozenset(helpers),
         daemon=observe_unit(root, "nfstuned.service", image=image),
         client=observe_identity(root, image=image),
@@ -75,9 +78,7 @@ def _parameters(root: Root) -> dict[str, str]:
     return {name: value for name, value in values.items() if value}
 
 
-def _parsed(
-    root: Root, name: str, parse: Callable[[str, str], Sequence[KernelSetting]]
-) -> Iterator[KernelSetting]:
+def _parsed(root: Root, name: str, parse: Callable[[str, str], Sequence[T]]) -> Iterator[T]:
     files: dict[str, str] = {}
     for folder in (f"{place}/{name}" for place in _FOLDERS):
         for file in root.names(folder):

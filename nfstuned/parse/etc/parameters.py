@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nfstuned.model.system import KernelSetting
+from nfstuned.model.system import KernelSetting, RefusedModule
 
+_NOTHING = ("true", "false")
+"""Programs that load no module."""
 _PARAMETER = r"""(?:[^\s"]|"[^"]*"?)+"""
 
 
@@ -26,6 +28,16 @@ def parse_modprobe(text: str, file: str) -> tuple[KernelSetting, ...]:
             name, _, value = token.partition("=")
             settings.append(KernelSetting(f"{module}.{name.replace('-', '_')}", value, file, number))
     return tuple(settings)
+
+
+def parse_refused_modules(text: str, file: str) -> tuple[RefusedModule, ...]:
+    """Return the `install` lines of modprobe.d that let a module never be loaded, as hardening guides do."""
+    refused = []
+    for number, line in _joined_lines(text):
+        words = line.split()
+        if len(words) == 3 and words[0] == "install" and words[2].rpartition("/")[2] in _NOTHING:  # noqa: PLR2004 - the word, a module, its program
+            refused.append(RefusedModule(words[1].replace("-", "_"), file, number))
+    return tuple(refused)
 
 
 def _joined_lines(text: str) -> Iterator[tuple[int, str]]:
