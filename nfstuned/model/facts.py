@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -30,7 +31,7 @@ Identity = tuple[str, int, str, str]
 """What tells a mount from every other mount of its Facts."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Target:
     """A network mount: live, asked for by a file, or both (a live mount and its fstab line are joined)."""
 
@@ -73,7 +74,7 @@ class Target:
         """The options in effect where it is mounted, else those that are asked for."""
         return self.wanted if self.live is None else self.live.options
 
-    @property
+    @cached_property
     def wanted(self) -> Options:
         """What is asked for."""
         return Options(tuple((option.name, option.value) for option in self.asked))
@@ -225,7 +226,7 @@ class Measured:
     smb: tuple[SmbOps, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Facts:
     """A host or an image at one moment, as the rules see it; equal to itself alone.
 
@@ -271,12 +272,12 @@ class Facts:
         """Whether this is the running host, and not an image."""
         return Need.LIVE in self.has
 
-    @property
+    @cached_property
     def nfs(self) -> tuple[Target, ...]:
         """The NFS mounts."""
         return tuple(target for target in self.targets if target.is_nfs)
 
-    @property
+    @cached_property
     def smb_mounts(self) -> tuple[Target, ...]:
         """The SMB mounts."""
         return tuple(target for target in self.targets if target.is_smb)
