@@ -40,6 +40,8 @@ def arguments(job: Job, folder: str, rate_bytes_per_s: int | None = None) -> lis
 
     A job that comes to the end of its files begins again at their start and has the page cache forget them
     (fio's loop_cache_invalidate), so that nothing is read from the client's memory for having been read once.
+    The kernel gets no advice: by itself fio gives POSIX_FADV_SEQUENTIAL, which doubles the read-ahead of a
+    file, and POSIX_FADV_RANDOM, which ends it (mm/fadvise.c), and programs do neither.
     """
     pattern = job.pattern.value + (f":{job.skip_bytes}" if job.skip_bytes else "")
     limit = [f"--rate={rate_bytes_per_s // job.threads}"] if rate_bytes_per_s else []
@@ -62,6 +64,7 @@ def arguments(job: Job, folder: str, rate_bytes_per_s: int | None = None) -> lis
         *limit,
         "--fallocate=none",
         "--invalidate=1",
+        "--fadvise_hint=0",
         "--group_reporting",
         "--thread",
     ]
