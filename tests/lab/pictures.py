@@ -6,11 +6,9 @@ What the guest left stays in the results' folder; `python -m tests.bench.picture
 from __future__ import annotations
 
 import sys
-import tempfile
-from pathlib import Path
 
 from tests.bench import pictures
-from tests.lab import guest, image, payload, results
+from tests.lab import errand, guest, image, payload
 
 USAGE = "usage: python -m tests.lab.pictures [KERNEL]   (5.10, 6.1, 6.12, last-6 or newest, the default)"
 MODULE = "tests.lab.kit.pictures"
@@ -23,26 +21,16 @@ def main(arguments: list[str]) -> int:
     if len(arguments) > 1 or arguments in (["-h"], ["--help"]):
         print(USAGE)
         return 0 if len(arguments) == 1 else 2
-    image.ensure(_progress)
     try:
-        release = image.release(arguments[0] if arguments else "newest")
+        files = errand.run(arguments[0] if arguments else "newest", MODULE, LIMITS)
     except image.NoKernelError as error:
-        _progress(str(error))
+        errand.say("pictures", str(error))
         return 2
-    target = results.folder() / f"pictures-{release}"
-    with tempfile.TemporaryDirectory() as folder:
-        packed = payload.assemble(Path(folder), payload.Order(module=MODULE))
-        boot = guest.boot(release, packed, target, guest.stdout_line, LIMITS)
-    if not boot.passed or boot.files is None:
-        _progress(boot.explain())
+    if files is None:
         return 1
-    for picture in pictures.draw(boot.files, TARGET):
-        _progress(f"{picture}: {picture.stat().st_size // 1000} kB")
+    for picture in pictures.draw(files, TARGET):
+        errand.say("pictures", f"{picture}: {picture.stat().st_size // 1000} kB")
     return 0
-
-
-def _progress(line: str) -> None:
-    print(f"pictures: {line}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
