@@ -26,6 +26,23 @@ class KernelSetting:
     line: int
 
 
+RUNNING = "/proc/cmdline"
+"""The file with the running kernel's command line."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """What a kernel is booted with, "" where nothing tells, and the file that has it."""
+
+    text: str = ""
+    file: str = RUNNING
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words in their order; of a parameter the last counts."""
+        return tuple(self.text.split())
+
+
 @dataclass(frozen=True, slots=True)
 class RefusedModule:
     """A line of modprobe.d that has a program run in the place of a module, and the program does nothing."""
@@ -146,7 +163,8 @@ class System:
     settings: tuple[KernelSetting, ...] = ()
     """What modprobe.d and sysctl.d will set, in the order in which they count: the last wins."""
     refused_modules: tuple[RefusedModule, ...] = ()
-    cmdline: str = ""
+    cmdline: CommandLine = CommandLine()
+    """The running kernel's, and of an image that of its newest kernel."""
     cpus: int | None = None
     nfs_inodes: int | None = None
     """How many inodes of NFS the running kernel holds; None where it does not say, or only root may ask."""

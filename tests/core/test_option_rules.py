@@ -18,7 +18,7 @@ from nfstuned.model.mounts import UTAB, Maker, Request, Snapshot, Superblock
 from nfstuned.model.policy import Assignment, Match
 from nfstuned.model.requests import Setting, Unread, UnreadMap
 from nfstuned.model.samples import OpRate, Sample, TransportRate
-from nfstuned.model.system import KernelSetting, System
+from nfstuned.model.system import CommandLine, KernelSetting, System
 from nfstuned.parse.etc.fstab import parse_fstab
 from nfstuned.parse.options import parse_options
 from nfstuned.parse.proc.machine import parse_release
@@ -563,7 +563,7 @@ def test_the_running_module_has_the_last_word_on_idmapping(
     system = System(
         parameters={name: running} if running else {},
         settings=(KernelSetting(name, file, "/etc/modprobe.d/nfs.conf", 1),),
-        cmdline=cmdline,
+        cmdline=CommandLine(cmdline),
         helpers=HELPERS,
     )
     assert found(facts(f"{AZURE} nfs {GOOD}", system=system)) == ([f"NFS503 {name}"] if mapped else [])
@@ -602,7 +602,7 @@ def test_a_parameter_is_mended_where_it_is_decided(cmdline: str, file: str, reme
     system = System(
         parameters={name: "N"},
         settings=(KernelSetting(name, "N", file, 3),) if file else (),
-        cmdline=cmdline,
+        cmdline=CommandLine(cmdline),
         helpers=HELPERS,
     )
     (live,) = diagnose(facts(f"{AZURE} nfs {GOOD}", system=system), MACHINE).findings
@@ -626,7 +626,7 @@ def test_the_inode_table_matters_to_a_kernel_that_holds_a_million_inodes(
     cmdline: str,
     small: bool,  # noqa: FBT001 - a table
 ) -> None:
-    system = System(nfs_inodes=inodes, cmdline=cmdline, helpers=HELPERS)
+    system = System(nfs_inodes=inodes, cmdline=CommandLine(cmdline), helpers=HELPERS)
     assert found(facts(f"{AZURE} nfs {GOOD}", system=system)) == (["NFS504 ihash_entries"] if small else [])
 
 

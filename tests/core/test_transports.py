@@ -10,7 +10,7 @@ from nfstuned.model.facts import Facts, Measured
 from nfstuned.model.finding import Need
 from nfstuned.model.requests import Setting
 from nfstuned.model.samples import OpRate, Sample, TransportRate
-from nfstuned.model.system import KernelSetting, NfsUtils, System
+from nfstuned.model.system import CommandLine, KernelSetting, NfsUtils, System
 from tests.core.nconnect_hosts import AZURE, NAS, Made, facts, faults, subjects
 
 
@@ -99,7 +99,7 @@ NOW = f"for now: sudo sysctl {SLOTS}=128, then umount and mount again"
 )
 def test_slots_are_set_where_they_are_decided(cmdline: str, file: str, value: str, remedy: str) -> None:
     settings = (KernelSetting(SLOTS, value, file, 7),) if file else ()
-    system = System(settings=settings, cmdline=cmdline)
+    system = System(settings=settings, cmdline=CommandLine(cmdline))
     image = facts(lines=("10.9.0.4:/v /v vers=3",), has=frozenset({Need.IMAGE}), system=system)
     assert [fault.remedy for fault in faults("NFS210", image)] == ([remedy] if remedy else [])
     running = replace(system, parameters={SLOTS: "65536"})

@@ -150,6 +150,7 @@ def test_nsswitch_says_who_is_asked_for_a_map_that_has_no_path(
 ) -> None:
     write("etc/nsswitch.conf", f"automount: {sources}\n")
     write("etc/sssd/sssd.conf", "[sssd]\nservices = nss, autofs\n")
+    write("proc/sys/kernel/domainname", "example\n")
     write("etc/auto.master", MASTER_OF_FILES)
     write("etc/auto.home", "kim nas:/kim\n")
     assert unread(tmp_path) == named
@@ -176,6 +177,22 @@ def test_a_source_whose_client_is_not_configured_has_no_maps(
     assert (len(requests(tmp_path)), unread(tmp_path)) == (1, [])
     write(file, text)
     assert (len(requests(tmp_path)), len(unread(tmp_path))) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [("etc/defaultdomain", "example\n"), ("etc/sysconfig/network", "NETWORKING=yes\nNISDOMAIN='example'\n")],
+)
+def test_an_image_has_the_nis_domain_that_its_boot_will_set(
+    tmp_path: Path, write: Write, file: str, text: str
+) -> None:
+    write("etc/nsswitch.conf", "automount: files nis\n")
+    write("etc/auto.master", "/home /etc/auto.home\n+auto.master\n")
+    write("etc/auto.home", "kim nas:/kim\n")
+    write(file, "\n")
+    assert unread(tmp_path) == []
+    write(file, text)
+    assert {kind for _, kind, _, _, _ in unread(tmp_path)} == {"nis"}
 
 
 def test_without_an_automounter_nobody_is_asked_for_maps(tmp_path: Path, write: Write) -> None:

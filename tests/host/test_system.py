@@ -8,7 +8,7 @@ import pytest
 from nfstuned.host.look.services import observe_unit
 from nfstuned.host.look.system import observe_system
 from nfstuned.host.root import Root
-from nfstuned.model.system import System, Unit
+from nfstuned.model.system import CommandLine, System, Unit
 
 Write = Callable[[str, str], Path]
 UNIT = "[Service]\nExecStart=/usr/sbin/nfstuned daemon\n"
@@ -64,9 +64,39 @@ def test_an_image_has_nothing_of_a_running_kernel(tmp_path: Path, write: Write) 
         "nfs.nfs4_disable_idmapping": "Y",
         "sunrpc.tcp_max_slot_table_entries": "65536",
     }
-    assert (live.cmdline, live.cpus, live.fips) == ("quiet ihash_entries=16777216", 4, True)
+    assert (live.cmdline.text, live.cpus, live.fips) == ("quiet ihash_entries=16777216", 4, True)
     assert live.nfs_inodes == 12
-    assert seen(tmp_path, image=True) == System()
+    assert seen(tmp_path, image=True) == System(cmdline=CommandLine("", "/etc/default/grub"))
+
+
+@pytest.mark.parametrize(
+    ("files", "line"),
+    [
+        ({"etc/default/grub": "GRUB_CMDLINE_LINUX=a=1\n"}, ("a=1", "/etc/default/grub")),
+        (
+            {
+                "etc/default/grub": 'GRUB_CMDLINE_LINUX="quiet"\n',
+                "etc/default/grub.d/50-x.cfg": 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX a=1"\n',
+            },
+            ("quiet a=1", "/etc/default/grub"),
+        ),
+        (
+            {"etc/default/grub": "GRUB_CMDLINE_LINUX=a=1\n", "etc/kernel/cmdline": "b=2\n"},
+            ("b=2", "/etc/kernel/cmdline"),
+        ),
+        (
+            {"etc/kernel/cmdline": "b=2\n", "boot/grub/grub.cfg": "\tlinux /vmlinuz-6.1.0-40-amd64 c=3\n"},
+            ("c=3", "/boot/grub/grub.cfg"),
+        ),
+    ],
+)
+def test_what_the_boot_loader_reads_counts_before_what_it_is_made_of(
+    tmp_path: Path, write: Write, files: dict[str, str], line: tuple[str, str]
+) -> None:
+    write("usr/lib/modules/6.1.0-40-amd64/modules.builtin", "")
+    for name, text in files.items():
+        write(name, text)
+    assert seen(tmp_path, image=True).cmdline == CommandLine(*line)
 
 
 def test_a_helper_is_a_program_that_can_be_run(tmp_path: Path, write: Write) -> None:

@@ -33,6 +33,7 @@ _BACKGROUND = ("nfs", "nfs4")
 """The types for which systemd reads bg as nofail."""
 _KNOWN_NETWORK = (*_BACKGROUND, *SMB)
 """The types that systemd takes for a network's without _netdev (fstype_is_network)."""
+_OF_NETWORK = ("_netdev", "nofail")
 _EARLY = ("/", "/usr")
 """The initrd mounts these; nofail means nothing there."""
 _FREE = ("x-", "X-", "smackfs", "verity.")
@@ -57,10 +58,10 @@ def network_unaware(facts: Facts) -> Iterator[Fault]:
         yield Fault(
             f"{request.file}:{request.line}",
             why,
-            observed=",".join(name for name in ("_netdev", "nofail") if name in options) or "neither",
-            expected="_netdev,nofail",
-            remedy=f"add _netdev,nofail to the options in {request.file}:{request.line}, "
-            "then sudo systemctl daemon-reload",
+            observed=",".join(name for name in _OF_NETWORK if name in options) or "neither",
+            expected=",".join(_OF_NETWORK),
+            remedy=f"add {','.join(name for name in _OF_NETWORK if name not in options)} to the options in "
+            f"{request.file}:{request.line}, then sudo systemctl daemon-reload",
         )
 
 
@@ -127,7 +128,8 @@ def _refused(request: Request, strange: tuple[str, ...], misused: tuple[_Misused
     foreign = [name for name in strange if name.lower() in other - own]
     unknown = [name for name in strange if name not in foreign]
     why = [f"only {'NFS' if smb else 'SMB'} knows {_listed(foreign)}"] if foreign else []
-    why += [f"neither the kernel nor mount(8) knows {_listed(unknown)}"] if unknown else []
+    blank = ", whose blank is a part of it" if any(name != name.strip() for name in unknown) else ""
+    why += [f"neither the kernel nor mount(8) knows {_listed(unknown)}{blank}"] if unknown else []
     why += [
         f"{option.name} takes {option.wanted}" + (f", not {option.shown}" if option.shown else "")
         for option in misused
@@ -137,7 +139,7 @@ def _refused(request: Request, strange: tuple[str, ...], misused: tuple[_Misused
     return Fault(
         place,
         f"{', and '.join(why)}: a mount of type {request.fstype} is refused as a whole for it",
-        observed=",".join((*strange, *(option.text for option in misused))),
+        observed=",".join((*strange, *(option.text for option in misused))).strip(),
         expected=f"options of {'mount.cifs(8)' if smb else NFS_MANUAL}",
         remedy=", and ".join(mend),
     )

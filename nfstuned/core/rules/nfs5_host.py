@@ -92,7 +92,7 @@ def inode_hash(facts: Facts) -> Iterator[Fault]:
     held = facts.system.nfs_inodes
     if held is None or held < _MANY_INODES or not any(map(is_azure_files, facts.nfs)):
         return
-    if not any(word.startswith("ihash_entries=") for word in facts.system.cmdline.split()):
+    if not any(word.startswith("ihash_entries=") for word in facts.system.cmdline.words):
         yield Fault(
             "ihash_entries",
             f"the kernel holds {held} inodes of NFS, as with very large directories, in an inode table whose "

@@ -11,7 +11,7 @@ from nfstuned.core.mounts.requests import find
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.mounts import UTAB
 from nfstuned.model.policy import Profile
-from nfstuned.model.system import KernelSetting, System, Unit
+from nfstuned.model.system import RUNNING, KernelSetting, System, Unit
 from nfstuned.parse.fields import some
 
 
@@ -82,7 +82,7 @@ def parameter(facts: Facts, name: str) -> tuple[str, str] | None:
         return system.parameters[name], f"/sys/module/{name.replace('.', '/parameters/')}"
     word, setting = _decider(system, name)
     if word:
-        return word.partition("=")[2], "/proc/cmdline"
+        return word.partition("=")[2], system.cmdline.file
     return (setting.value, f"{setting.file}:{setting.line}") if setting else None
 
 
@@ -97,7 +97,9 @@ def lasting(facts: Facts, wish: ParameterWish) -> str:
     if old and wish.fits(old):
         return ""
     if word:
-        return f"write {wish.name}={wish.value} in the place of {word} on the kernel's command line"
+        file = facts.system.cmdline.file
+        place = "on the kernel's command line" + ("" if file == RUNNING else f" ({file})")
+        return f"write {wish.name}={wish.value} in the place of {word} {place}"
     if setting is not None and setting.file.startswith("/etc/"):
         name = wish.name if _by_sysctl(setting) else wish.name.partition(".")[2]
         return f"write {name}={wish.value} in the place of {name}={old} in {setting.file}:{setting.line}"
@@ -134,7 +136,7 @@ def _decider(system: System, name: str) -> tuple[str, KernelSetting | None]:
     """
     known = (line for line in reversed(system.settings) if line.name == name)
     setting = next((line for line in known if name.startswith("sunrpc.") or not _by_sysctl(line)), None)
-    words = (word for word in reversed(system.cmdline.split()) if "=" in word)
+    words = (word for word in reversed(system.cmdline.words) if "=" in word)
     word = next((word for word in words if word.partition("=")[0].replace("-", "_") == name), "")
     if setting is not None and _by_sysctl(setting):
         word = ""

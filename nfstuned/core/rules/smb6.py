@@ -141,12 +141,16 @@ def dialect_old(facts: Facts) -> Iterator[Fault]:
         elif target.profile.base in (AZURE, NETAPP) and dialect:
             yield Fault(
                 target.subject,
-                f"the dialect is SMB {dialect}: multichannel with Azure Files, AES-GCM encryption and the "
-                "protection of the negotiation need 3.1.1, which this server speaks",
+                f"the dialect is SMB {dialect}: {_needs_311(target)}AES-GCM encryption and the protection of "
+                "the negotiation need 3.1.1, which this server speaks",
                 observed=dialect,
                 expected="3.1.1",
                 remedy=f"set vers=3.1.1 in {where(target)}{again(target)}",
             )
+
+
+def _needs_311(target: Target) -> str:
+    return "multichannel with Azure Files, " if target.profile.base == AZURE else ""
 
 
 def short_attribute_cache(facts: Facts) -> Iterator[Fault]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -45,6 +46,9 @@ _SSSD_SOCKET = "etc/systemd/system/sssd.service.wants/sssd-autofs.socket"
 _NIS_PLUS = "var/nis/NIS_COLD_START"
 """The client's directory, which nisinit writes."""
 _NIS_DOMAIN, _NO_DOMAIN = "proc/sys/kernel/domainname", "(none)"
+_DEFAULT_DOMAIN, _SYSCONFIG_NETWORK = "etc/defaultdomain", "etc/sysconfig/network"
+"""Debian and SUSE set it by the first of them, RHEL by the second."""
+_NIS_OF_NETWORK = re.compile(r"(?m)^\s*NISDOMAIN=[\"']?[^\s\"']")
 _VARIABLES = {
     "ARCH": "arch",
     "HOST": "hostname",
@@ -282,8 +286,16 @@ class AutoMaps:
         if source == "nisplus":
             return self._may_exist(_NIS_PLUS)
         if source in ("nis", "yp"):
-            return self.root.read_or_empty(_NIS_DOMAIN).strip() != _NO_DOMAIN
+            return self._has_nis_domain()
         return True
+
+    def _has_nis_domain(self) -> bool:
+        """Return whether this machine has a NIS domain, or an image will have it at its boot."""
+        running = self.root.read_or_empty(_NIS_DOMAIN).strip()
+        if running:
+            return running != _NO_DOMAIN
+        network = self.root.read_or_empty(_SYSCONFIG_NETWORK)
+        return bool(self.root.read_or_empty(_DEFAULT_DOMAIN).strip() or _NIS_OF_NETWORK.search(network))
 
     def _sssd_has_maps(self) -> bool:
         """Return whether SSSD may answer automount(8); where this user may not read its files it may."""

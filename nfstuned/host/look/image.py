@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from nfstuned.errors import ConfigError, ParseError
 from nfstuned.host.config import find_files
+from nfstuned.host.look.boot import observe_command_line
 from nfstuned.host.look.cloud import observe_cloud
 from nfstuned.host.look.requests import observe_intent
 from nfstuned.host.root import Root
@@ -68,11 +69,13 @@ def at_first_boot(root: Root, system: System) -> System:
             load(root)
     except ConfigError as error:
         problems = error.problems
+    kernels = observe_kernels(root)
     return replace(
         system,
         daemon=replace(daemon, enabled=enabled),
         config_problems=problems,
-        kernels=observe_kernels(root),
+        kernels=kernels,
+        cmdline=observe_command_line(root, kernels[-1].release if kernels else ""),
     )
 
 

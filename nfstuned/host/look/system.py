@@ -11,7 +11,7 @@ from nfstuned.host.look.image import at_first_boot
 from nfstuned.host.look.nfsmount import observe_nfs_utils
 from nfstuned.host.look.services import observe_tls, observe_unit
 from nfstuned.host.root import Root
-from nfstuned.model.system import System
+from nfstuned.model.system import CommandLine, System
 from nfstuned.parse.etc.parameters import parse_modprobe, parse_refused_modules, parse_sysctl
 from nfstuned.parse.proc.machine import parse_cpu_list, parse_slabinfo
 
@@ -58,7 +58,7 @@ def observe_system(root: Root, *, image: bool) -> System:
     return replace(
         written,
         parameters=_parameters(root),
-        cmdline=root.read_or_empty("proc/cmdline").strip(),
+        cmdline=CommandLine(root.read_or_empty("proc/cmdline").strip()),
         cpus=parse_cpu_list(root.read_or_empty("sys/devices/system/cpu/online")),
         nfs_inodes=parse_slabinfo(root.read_or_empty("proc/slabinfo")).get(_INODES),
         fips=root.read_or_empty("proc/sys/crypto/fips_enabled").strip() == "1",
