@@ -16,7 +16,7 @@ import click
 from nfstuned.cli.talk import note, terminal_width
 from nfstuned.core.samples.rates import look
 from nfstuned.core.samples.saved import Saved, between, since_mounted
-from nfstuned.core.samples.top import SORTS, Frame, List, State, arranged, frame, press
+from nfstuned.core.samples.top import SORTS, Frame, List, TopState, arranged, frame, press
 from nfstuned.errors import ParseError
 from nfstuned.host.look.host import observe_stanzas, observe_superblocks
 from nfstuned.host.root import STDIN, Root, read_saved
@@ -117,7 +117,7 @@ def show_saved(order: TopOrder) -> int:
     for problem in problems[:MOST_PROBLEMS]:
         note(problem)
     width = terminal_width() if sys.stdout.isatty() else None
-    for line in plain_lines(shown, State(sort=order.sort), width):
+    for line in plain_lines(shown, TopState(sort=order.sort), width):
         sys.stdout.write(f"{line}\n")
     return DAMAGED if problems else DONE
 
@@ -142,7 +142,7 @@ def _saved(name: str) -> tuple[Saved, list[str]]:
 
 def _print_blocks(root: Root, order: TopOrder, clock: Clock) -> int:
     """Print a block of text for each interval."""
-    watch, state = Watch(root, clock), State(sort=order.sort)
+    watch, state = Watch(root, clock), TopState(sort=order.sort)
     watch.look()
     due = clock.monotonic()
     printed = 0
@@ -165,7 +165,7 @@ class Live:
         self._terminal = terminal
         self._interval_s = order.interval_s
         self._clock = clock
-        self._state = State(sort=order.sort)
+        self._state = TopState(sort=order.sort)
         self._frame = watch.look()
         self._due = clock.monotonic() + min(FIRST_S, order.interval_s)
 

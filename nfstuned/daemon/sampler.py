@@ -18,7 +18,7 @@ from nfstuned.host.telemetry.sample_file import append
 from nfstuned.model.kernel import Stanza
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import Policy
-from nfstuned.model.samples import Look, Sample, Target
+from nfstuned.model.samples import Look, Sample, SampleFile
 
 
 class SampleSink:
@@ -38,7 +38,7 @@ class SampleSink:
             self._failure, self._lost = None, 0
         if not file or not samples:
             return
-        target = Target(file, policy.sample_file_bytes, policy.sample_files_kept)
+        target = SampleFile(file, policy.sample_file_bytes, policy.sample_files_kept)
         done = append(self._root, target, [to_line(sample) for sample in samples])
         if done.reason:
             self._failed(file, done.reason, len(samples) - done.lines)

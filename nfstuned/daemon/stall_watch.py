@@ -8,7 +8,7 @@ from typing import NamedTuple
 from nfstuned.core.samples.stalls import (
     AGAIN_S,
     Identity,
-    Watch,
+    RequestWatch,
     again,
     answered,
     follow,
@@ -43,7 +43,7 @@ class StallWatch:
     def __init__(self, root: Root, reporter: Reporter) -> None:
         self._root = root
         self._reporter = reporter
-        self._watch = Watch()
+        self._watch = RequestWatch()
         self._told: dict[Identity, _Told] = {}
         self._unread = False
         """That the requests are not understood was told."""
@@ -74,7 +74,7 @@ class StallWatch:
         self.due_s = look.monotonic_s + AGAIN_S if self._told or again(self._watch) else math.inf
         self._keep(look, min(next_s, self.due_s))
 
-    def _settle(self, identity: Identity, now: Counted | None, before: Watch, look: Look) -> None:
+    def _settle(self, identity: Identity, now: Counted | None, before: RequestWatch, look: Look) -> None:
         """See whether a superblock whose requests wait no more is well, or its server is in its grace."""
         stall, known, moved_s = self._told[identity]
         if now is None:

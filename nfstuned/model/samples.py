@@ -192,7 +192,7 @@ def fields_of(table: type) -> tuple[Field, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class SampleFile:
     """Where lines go: an absolute path, the size at which the file is put aside, how many such are kept."""
 
     path: str

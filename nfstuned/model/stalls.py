@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 
-class Request(NamedTuple):
+class RpcRequest(NamedTuple):
     """A line of `rpc_clnt/*/tasks` (net/sunrpc/debugfs.c): a request that has not ended.
 
     Client, task and xid are its identity: what the server asks to be asked again gets another xid.
@@ -26,11 +26,11 @@ class Request(NamedTuple):
 class Requests:
     """The requests that are under way, of all RPC clients of NFS on this machine."""
 
-    waiting: tuple[Request, ...]
+    waiting: tuple[RpcRequest, ...]
     """The formed requests."""
     clients: Mapping[str, frozenset[int]] | None
     """By device: the clients of a superblock, with that of the lease; None before Linux 6.5."""
-    queued: tuple[Request, ...] = ()
+    queued: tuple[RpcRequest, ...] = ()
     """The requests that are not formed yet."""
 
 

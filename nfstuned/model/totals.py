@@ -12,7 +12,7 @@ from nfstuned.model.kernel import Transport
 from nfstuned.model.samples import Counted
 
 
-class Place(NamedTuple):
+class CountedPlace(NamedTuple):
     """What a superblock's numbers are kept under: its device number and its first mount point.
 
     A superblock that comes to the same place under the same number goes on where its predecessor ended.
@@ -76,12 +76,12 @@ class Totals:
 
     looked_s: float | None = None
     """When the last look was, of CLOCK_MONOTONIC; None before the first."""
-    superblocks: Mapping[Place, SuperblockTotals] = field(default_factory=lambda: MappingProxyType({}))
-    present: tuple[Place, ...] = ()
+    superblocks: Mapping[CountedPlace, SuperblockTotals] = field(default_factory=lambda: MappingProxyType({}))
+    present: tuple[CountedPlace, ...] = ()
     """The superblocks that the last look showed, in the order in which they were first seen."""
     groups: Mapping[str, GroupTotals] = field(default_factory=lambda: MappingProxyType({}))
     groups_present: tuple[str, ...] = ()
-    left_out: frozenset[Place] = frozenset()
+    left_out: frozenset[CountedPlace] = frozenset()
     """The superblocks that the last look showed and for which there was no room."""
     left_out_total: int = 0
     """How often a superblock began to be left out."""
@@ -102,7 +102,7 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class MetricFamily:
     """All series of the same name. A counter's name ends with `_total`; units are seconds and bytes."""
 
     name: str

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from nfstuned.core.samples.sample import ALL_KINDS
 from nfstuned.model.status import StatusRow
 from nfstuned.model.totals import (
-    Family,
+    CountedPlace,
     Kind,
+    MetricFamily,
     OpTotals,
-    Place,
     Point,
     Service,
     SuperblockTotals,
@@ -232,7 +232,7 @@ _MISSING = "NFS412"
 Things = Iterable[tuple[tuple[str, ...], object]]
 
 
-def families(totals: Totals, rows: Sequence[StatusRow], service: Service) -> Iterator[Family]:
+def families(totals: Totals, rows: Sequence[StatusRow], service: Service) -> Iterator[MetricFamily]:
     """Yield every family that has a series; `rows` are those of `status`, with the same superblocks."""
     by_device: dict[str, StatusRow] = {}
     for row in rows:
@@ -251,7 +251,7 @@ def families(totals: Totals, rows: Sequence[StatusRow], service: Service) -> Ite
     return (family for family in known if family.points)
 
 
-def findings_families(counts: Mapping[tuple[str, str, str], int], time: float) -> tuple[Family, ...]:
+def findings_families(counts: Mapping[tuple[str, str, str], int], time: float) -> tuple[MetricFamily, ...]:
     """Return what a check found: by rule, name and severity how often, 0 where it found nothing."""
     points = tuple(Point(labels, number) for labels, number in counts.items())
     missing = tuple(Point((), number) for (rule, *_), number in counts.items() if rule == _MISSING)
@@ -259,42 +259,42 @@ def findings_families(counts: Mapping[tuple[str, str, str], int], time: float) -
     when = "When nfstuned check looked, in Unix seconds."
     gone = "Mounts that fstab or an enabled unit asks for and nobody has made, as nfstuned check found."
     return (
-        Family("nfstuned_findings", Kind.GAUGE, what, ("rule", "name", "severity"), points),
-        Family("nfstuned_findings_timestamp_seconds", Kind.GAUGE, when, (), (Point((), time),)),
-        Family("nfstuned_mounts_missing", Kind.GAUGE, gone, (), missing),
+        MetricFamily("nfstuned_findings", Kind.GAUGE, what, ("rule", "name", "severity"), points),
+        MetricFamily("nfstuned_findings_timestamp_seconds", Kind.GAUGE, when, (), (Point((), time),)),
+        MetricFamily("nfstuned_mounts_missing", Kind.GAUGE, gone, (), missing),
     )
 
 
 def _family(
     meaning: Meaning, labels: tuple[str, ...], things: Iterable[tuple[tuple[str, ...], object]]
-) -> Family:
+) -> MetricFamily:
     points = tuple(
         Point((*place, *more), value)
         for place, thing in things
         for more, value in meaning.values(thing)
         if value is not None
     )
-    return Family(meaning.name, meaning.kind, meaning.help, (*labels, *meaning.more), points)
+    return MetricFamily(meaning.name, meaning.kind, meaning.help, (*labels, *meaning.more), points)
 
 
-def _service(service: Service, totals: Totals) -> Iterator[Family]:
+def _service(service: Service, totals: Totals) -> Iterator[MetricFamily]:
     text = "The version of nfstuned that runs."
     points: tuple[Point, ...] = (Point((service.version,), 1.0),)
-    yield Family("nfstuned_build_info", Kind.GAUGE, text, ("version",), points)
+    yield MetricFamily("nfstuned_build_info", Kind.GAUGE, text, ("version",), points)
     text = "NFS superblocks, by whether they have metrics."
     points = (Point(("true",), len(totals.present)), Point(("false",), len(totals.left_out)))
-    yield Family("nfstuned_mounts", Kind.GAUGE, text, ("exported",), points)
+    yield MetricFamily("nfstuned_mounts", Kind.GAUGE, text, ("exported",), points)
     text = "Superblocks without metrics, because prometheus.max_mounts others were there first."
     points = (Point((), totals.left_out_total),)
-    yield Family("nfstuned_mounts_left_out_total", Kind.COUNTER, text, (), points)
+    yield MetricFamily("nfstuned_mounts_left_out_total", Kind.COUNTER, text, (), points)
     text = "Entries in the journal, by what they say."
     points = tuple(Point((name,), number) for name, number in sorted(service.messages.items()))
-    yield Family("nfstuned_journal_messages_total", Kind.COUNTER, text, ("message",), points)
+    yield MetricFamily("nfstuned_journal_messages_total", Kind.COUNTER, text, ("message",), points)
 
 
 def _mounts(
-    shown: Mapping[Place, SuperblockTotals], rows: Mapping[Place, StatusRow], service: Service
-) -> Iterator[Family]:
+    shown: Mapping[CountedPlace, SuperblockTotals], rows: Mapping[CountedPlace, StatusRow], service: Service
+) -> Iterator[MetricFamily]:
     """Yield what is mounted where, which mounts are left to another program, and which wait."""
     points = []
     for place, superblock in shown.items():
@@ -304,10 +304,10 @@ def _mounts(
         points.append(Point((*place, counted.source, counted.group, provider, profile), 1.0))
     text = "What is mounted where, to join on; group is the transport group."
     labels = (*MOUNT, "source", "group", "provider", "profile")
-    yield Family("nfstuned_mount_info", Kind.GAUGE, text, labels, tuple(points))
+    yield MetricFamily("nfstuned_mount_info", Kind.GAUGE, text, labels, tuple(points))
     text = "1 where the read-ahead is left to another program that keeps changing it."
     marks = tuple(Point(tuple(place), float(place.device in service.left)) for place in shown)
-    yield Family("nfstuned_mount_read_ahead_left", Kind.GAUGE, text, MOUNT, marks)
+    yield MetricFamily("nfstuned_mount_read_ahead_left", Kind.GAUGE, text, MOUNT, marks)
     text = "For how long its users have waited for the server's answers; 0 where they do not."
     waits = tuple(Point(tuple(place), service.stalled.get(place.device, 0.0)) for place in shown)
-    yield Family("nfstuned_mount_stalled_seconds", Kind.GAUGE, text, MOUNT, waits)
+    yield MetricFamily("nfstuned_mount_stalled_seconds", Kind.GAUGE, text, MOUNT, waits)

@@ -10,7 +10,7 @@ from enum import Enum
 from rich.cells import cell_len, set_cell_size
 
 from nfstuned.core.samples.sample import both, figure, place, ratio, speed
-from nfstuned.core.samples.top import NAME, Entry, Frame, State, arranged, rdma_of
+from nfstuned.core.samples.top import NAME, Frame, TopEntry, TopState, arranged, rdma_of
 from nfstuned.model.kernel import Stanza
 from nfstuned.model.samples import Sample
 from nfstuned.parse.fields import count
@@ -74,13 +74,13 @@ class Layout:
         texts = (f"{cell:>{column.width + _GAP}}" for cell, column in zip(cells, self.columns, strict=True))
         return f"{'':{MARGIN}}{set_cell_size(cut, self.name_width)}{''.join(texts)}"
 
-    def entry(self, entry: Entry) -> str:
+    def entry(self, entry: TopEntry) -> str:
         """Return the line of a superblock."""
         figures = ((column, entry.figures.get(column.name)) for column in self.columns)
         cells = (NONE if value is None else column.text(value) for column, value in figures)
         return self.row(name_of(entry), cells)
 
-    def header(self, state: State) -> str:
+    def header(self, state: TopState) -> str:
         """Return the names of the columns, a star before the one that rows are sorted by."""
         headings = (f"{'*' if column.name == state.sort else ''}{column.heading}" for column in self.columns)
         return self.row("*MOUNT" if state.sort == NAME else "MOUNT", headings)
@@ -102,7 +102,7 @@ def width_of(columns: Iterable[TopColumn]) -> int:
     return MARGIN + sum(column.width + _GAP for column in columns)
 
 
-def name_of(entry: Entry) -> str:
+def name_of(entry: TopEntry) -> str:
     """Return what stands in the first column: the first mount point, how many more, "!" if stalled."""
     return ("! " if entry.stalled_s else "") + printable(place(entry.counted))
 
@@ -113,7 +113,7 @@ _HEADINGS = ("/s", "RTT ms", "Q ms", "EXE ms", "RETR/s", "ERR/s", "TIMEO/s", "SE
 _CELL = 8
 
 
-def details(entry: Entry, columns: int) -> Iterator[str]:
+def details(entry: TopEntry, columns: int) -> Iterator[str]:
     """Yield lines no wider than `columns`, except where that is less than the table of operations needs."""
     room = max(_OP_WIDTH, columns - len(_INDENT))
     for text in _uncut_details(entry, room):
@@ -121,7 +121,7 @@ def details(entry: Entry, columns: int) -> Iterator[str]:
         yield _INDENT + cut
 
 
-def _uncut_details(entry: Entry, room: int) -> Iterator[str]:
+def _uncut_details(entry: TopEntry, room: int) -> Iterator[str]:
     counted = entry.counted
     ahead = "unknown" if entry.read_ahead_kb is None else f"{entry.read_ahead_kb} KiB"
     yield f"{printable(counted.source)}  {counted.device}  read-ahead {ahead}"
@@ -175,7 +175,7 @@ def _events(sample: Sample) -> tuple[tuple[str, float | None], ...]:
     )
 
 
-def _connections(entry: Entry, sample: Sample) -> Iterator[str]:
+def _connections(entry: TopEntry, sample: Sample) -> Iterator[str]:
     """Yield what is known of the group's connections, which all mounts of the server share."""
     transport = sample.transport
     parts = [count(transport.connections, "connection")]
@@ -253,7 +253,7 @@ class Style(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ScreenLine:
     """A line, not wider than the screen."""
 
     text: str
@@ -277,11 +277,13 @@ class Size:
 class Screen:
     """What is to be shown, and how far the list is scrolled then."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[ScreenLine, ...]
     offset: int
 
 
-def plain_lines(frame: Frame, state: State, columns: int | None, zone: tzinfo | None = None) -> Iterator[str]:
+def plain_lines(
+    frame: Frame, state: TopState, columns: int | None, zone: tzinfo | None = None
+) -> Iterator[str]:
     """Yield a block of lines about what was in use.
 
     `columns` None is for output that is no terminal: all columns, and names that are never cut.
@@ -299,35 +301,35 @@ def plain_lines(frame: Frame, state: State, columns: int | None, zone: tzinfo | 
     yield from (line[MARGIN:].rstrip() for line in lines)
 
 
-def screen(frame: Frame, state: State, size: Size, zone: tzinfo | None = None) -> Screen:
+def screen(frame: Frame, state: TopState, size: Size, zone: tzinfo | None = None) -> Screen:
     """Return exactly `size.rows` lines, none wider than `size.columns`; `zone` None is the host's."""
     if state.help:
-        return Screen(_fitted([Line(text) for text in HELP], size), state.offset)
+        return Screen(_fitted([ScreenLine(text) for text in HELP], size), state.offset)
     layout = layout_for(size.columns)
     blocks, chosen = _blocks(frame, state, layout)
     offset = _scrolled(list(map(len, blocks)), chosen, state.offset, size.page)
-    lines = [line for block in blocks for line in block] or [Line("  No NFS mounts.")]
+    lines = [line for block in blocks for line in block] or [ScreenLine("  No NFS mounts.")]
     window = lines[offset : offset + size.page]
     hidden = len(lines) - offset - len(window)
     if hidden > 0 and size.page > 1:
-        window[-1] = Line(f"  and {count(hidden + 1, 'line')} more", Style.IDLE)
+        window[-1] = ScreenLine(f"  and {count(hidden + 1, 'line')} more", Style.IDLE)
     head = [
-        Line(_title(frame, state, zone), Style.TITLE),
-        Line(_sums(frame)),
-        Line(layout.header(state), Style.HEADER),
+        ScreenLine(_title(frame, state, zone), Style.TITLE),
+        ScreenLine(_sums(frame)),
+        ScreenLine(layout.header(state), Style.HEADER),
     ]
     return Screen(_fitted([*head, *window], size), offset)
 
 
-def _fitted(lines: list[Line], size: Size) -> tuple[Line, ...]:
+def _fitted(lines: list[ScreenLine], size: Size) -> tuple[ScreenLine, ...]:
     """Return as many lines as the screen has, the keys in the last of them, each as wide as the screen."""
     kept = lines[: max(0, size.rows - 1)]
-    kept += [Line("")] * (size.rows - 1 - len(kept))
-    kept.append(Line(KEYS, Style.IDLE))
-    return tuple(Line(set_cell_size(line.text, size.columns), line.style) for line in kept[: size.rows])
+    kept += [ScreenLine("")] * (size.rows - 1 - len(kept))
+    kept.append(ScreenLine(KEYS, Style.IDLE))
+    return tuple(ScreenLine(set_cell_size(line.text, size.columns), line.style) for line in kept[: size.rows])
 
 
-def _title(frame: Frame, state: State, zone: tzinfo | None) -> str:
+def _title(frame: Frame, state: TopState, zone: tzinfo | None) -> str:
     moment = _moment(frame, zone)
     used = sum(1 for entry in frame.entries if entry.used)
     stalled = sum(1 for entry in frame.entries if entry.stalled_s)
@@ -362,7 +364,7 @@ def _sums(frame: Frame) -> str:
     return f"read {both(read, server_read)}, write {both(written, server_written)}{silent}"
 
 
-def _blocks(frame: Frame, state: State, layout: Layout) -> tuple[list[list[Line]], int]:
+def _blocks(frame: Frame, state: TopState, layout: Layout) -> tuple[list[list[ScreenLine]], int]:
     """Return the lines of each superblock, and the index of the one that is selected."""
     shown = arranged(frame.entries, state)
     identities = [entry.identity for entry in shown]
@@ -371,11 +373,11 @@ def _blocks(frame: Frame, state: State, layout: Layout) -> tuple[list[list[Line]
     for index, entry in enumerate(shown):
         text = layout.entry(entry)
         if index == chosen:
-            lines = [Line(f">{text[1:]}", Style.SELECTED)]
+            lines = [ScreenLine(f">{text[1:]}", Style.SELECTED)]
         else:
-            lines = [Line(text, Style.PLAIN if entry.used else Style.IDLE)]
+            lines = [ScreenLine(text, Style.PLAIN if entry.used else Style.IDLE)]
         if entry.identity in state.opened:
-            lines += [Line(text) for text in details(entry, layout.width)]
+            lines += [ScreenLine(text) for text in details(entry, layout.width)]
         blocks.append(lines)
     return blocks, chosen
 

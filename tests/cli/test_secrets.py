@@ -14,7 +14,7 @@ import pytest
 from nfstuned.core.samples.sample import to_json
 from nfstuned.host.telemetry.exposition import load
 from nfstuned.host.telemetry.journal import Journal, Message
-from nfstuned.model.totals import Family, Kind, Point
+from nfstuned.model.totals import Kind, MetricFamily, Point
 from nfstuned.parse.secrets import MASK
 from tests.cli.conftest import Host
 from tests.parse.test_samples import SAMPLE
@@ -205,7 +205,7 @@ def test_neither_journal_nor_metrics_show_a_secret() -> None:
         Message.METRICS_FAILED, secrets.fill("//u:{}@h"), 3, key="x", reason=secrets.fill("password={}")
     )
     point = Point((secrets.fill("//u:{}@h/s"), secrets.fill("nas:/v?sig={}")), 1.0)
-    family = Family("nfstuned_x", Kind.GAUGE, "x", ("source", "mount_point"), (point,))
+    family = MetricFamily("nfstuned_x", Kind.GAUGE, "x", ("source", "mount_point"), (point,))
     text = load().render([family], lambda: None)
     shown = (b"".join(written) + text).decode()
     assert secrets.shown(shown) == []

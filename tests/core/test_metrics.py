@@ -10,7 +10,7 @@ from nfstuned.core.samples.totals import count
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.look.host import observe_stanzas, observe_superblocks
 from nfstuned.host.root import Root
-from nfstuned.model.totals import Family, Kind, Service, Totals
+from nfstuned.model.totals import Kind, MetricFamily, Service, Totals
 from nfstuned.view.metrics import MOST_SERIES, families, findings_families
 from tests.core.test_rates import moved, op, stats
 from tests.core.test_totals import counts, superblock
@@ -20,14 +20,14 @@ CAPTURE = Path(__file__).parents[1] / "hosts/debian-13-6.12"
 SERVICE = Service("1.2.3", 1e9, 1e9 + 60, 60.0, 0.25, policy_valid=True, messages={"sample": 3})
 
 
-def captured(most: int = 100) -> tuple[Family, ...]:
+def captured(most: int = 100) -> tuple[MetricFamily, ...]:
     root = Root(str(CAPTURE))
     snapshot = observe_superblocks(root, deep=False)
     totals = count(Totals(), look(snapshot, observe_stanzas(root) or (), 1e9, 100.0), {}, most)
     return tuple(families(totals, status(snapshot, builtin_policy()), SERVICE))
 
 
-def values(found: tuple[Family, ...], name: str) -> dict[tuple[str, ...], float]:
+def values(found: tuple[MetricFamily, ...], name: str) -> dict[tuple[str, ...], float]:
     (family,) = (family for family in found if family.name == name)
     return {point.labels: point.value for point in family.points}
 

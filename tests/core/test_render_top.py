@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from nfstuned.core.samples.top import SORTS, Entry, Frame, State, frame
+from nfstuned.core.samples.top import SORTS, Frame, TopEntry, TopState, frame
 from nfstuned.model.samples import Sample
-from nfstuned.view.top import KEYS, Line, Size, Style, plain_lines, screen
+from nfstuned.view.top import KEYS, ScreenLine, Size, Style, plain_lines, screen
 from tests.core.tops import empty_frame, first_frame, looks, second_frame, snapshot
 from tests.parse.test_samples import SAMPLES
 
@@ -24,7 +24,7 @@ DATA, HOME, FAR, NEW = (entry.identity for entry in FRAME.entries)
 LEASE = b"bm0=0x1,acl=0x3,sessions,pnfs=LAYOUT_NFSV4_1_FILES,lease_time=90,lease_expired=35"
 
 
-def waiting(entry: Entry) -> Entry:
+def waiting(entry: TopEntry) -> TopEntry:
     """Return an idle superblock whose server says nothing more."""
     stats = entry.counted.stats._replace(nfsv4=LEASE, cached=True)
     counted = replace(entry.counted, stats=stats)
@@ -37,16 +37,16 @@ STALLED = replace(
 Golden = Callable[[Path, str], None]
 
 
-def drawn(shown: Frame, state: State, size: Size) -> tuple[Line, ...]:
+def drawn(shown: Frame, state: TopState, size: Size) -> tuple[ScreenLine, ...]:
     return screen(shown, state, size, timezone.utc).lines
 
 
-def text(lines: tuple[Line, ...]) -> str:
+def text(lines: tuple[ScreenLine, ...]) -> str:
     """Return a screen as a file: what a person sees, and at the end of each line how it stands out."""
     return "".join(f"{line.text}|{line.style.value}\n" for line in lines)
 
 
-def plain(shown: Frame, state: State, columns: int | None) -> list[str]:
+def plain(shown: Frame, state: TopState, columns: int | None) -> list[str]:
     return list(plain_lines(shown, state, columns, timezone.utc))
 
 
@@ -54,31 +54,31 @@ def plain(shown: Frame, state: State, columns: int | None) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "shown", "state"),
     [
-        ("first", first_frame(), State()),
-        ("rates", FRAME, State()),
-        ("opened", FRAME, State(sort="read-rtt", selected=DATA, opened=frozenset({DATA}))),
-        ("empty", empty_frame(), State(paused=True)),
-        ("help", FRAME, State(help=True)),
-        ("stalled", STALLED, State(opened=frozenset({DATA, HOME}))),
+        ("first", first_frame(), TopState()),
+        ("rates", FRAME, TopState()),
+        ("opened", FRAME, TopState(sort="read-rtt", selected=DATA, opened=frozenset({DATA}))),
+        ("empty", empty_frame(), TopState(paused=True)),
+        ("help", FRAME, TopState(help=True)),
+        ("stalled", STALLED, TopState(opened=frozenset({DATA, HOME}))),
     ],
 )
 def test_the_screen_is_the_golden_one(
-    name: str, shown: Frame, state: State, columns: int, golden: Golden
+    name: str, shown: Frame, state: TopState, columns: int, golden: Golden
 ) -> None:
     golden(GOLDEN / f"{name}-{columns}.txt", text(drawn(shown, state, Size(columns, 24))))
 
 
 @pytest.mark.parametrize("columns", [80, None])
 def test_the_plain_text_is_the_golden_one(columns: int | None, golden: Golden) -> None:
-    lines = plain(FRAME, State(sort="over-fetch"), columns)
+    lines = plain(FRAME, TopState(sort="over-fetch"), columns)
     golden(GOLDEN / f"plain-{columns or 'piped'}.txt", "".join(f"{line}\n" for line in lines))
 
 
 def test_plain_text_has_what_was_in_use_with_its_whole_name() -> None:
-    lines = plain(FRAME, State(), None)
+    lines = plain(FRAME, TopState(), None)
     assert [line.split()[0] for line in lines[3:]] == ["/data", "/srv/\\377"]
     assert any("a-very-long-name-of-a-mount-point  " in line for line in lines)
-    assert len(plain(first_frame(), State(), None)) == 2
+    assert len(plain(first_frame(), TopState(), None)) == 2
 
 
 def test_the_keys_fit_80_columns() -> None:
@@ -87,15 +87,15 @@ def test_the_keys_fit_80_columns() -> None:
 
 @pytest.mark.parametrize("columns", [20, 40, 59, 60, 70, 79])
 def test_a_narrow_terminal_leaves_out_figures_and_not_the_names(columns: int) -> None:
-    shown = [line.text for line in drawn(FRAME, State(), Size(columns, 10))[3:6]]
+    shown = [line.text for line in drawn(FRAME, TopState(), Size(columns, 10))[3:6]]
     assert [line[2:5] for line in shown] == ["/da", "/sr", "/ho"]
-    assert len(plain(FRAME, State(), columns)[3]) <= columns
+    assert len(plain(FRAME, TopState(), columns)[3]) <= columns
 
 
 @pytest.mark.parametrize("rows", [3, 5, 6, 8, 12])
 @pytest.mark.parametrize("selected", [DATA, HOME, FAR, NEW])
 def test_the_selected_line_is_always_on_the_screen(rows: int, selected: tuple[str, int]) -> None:
-    state = State(selected=selected, opened=frozenset({DATA, FAR}))
+    state = TopState(selected=selected, opened=frozenset({DATA, FAR}))
     for offset in (0, 3, 7, 100):
         lines = drawn(FRAME, replace(state, offset=offset), Size(80, rows))
         chosen = [line for line in lines if line.style is Style.SELECTED]
@@ -103,7 +103,7 @@ def test_the_selected_line_is_always_on_the_screen(rows: int, selected: tuple[st
 
 
 def test_what_does_not_fit_is_counted() -> None:
-    state = State(opened=frozenset({DATA}))
+    state = TopState(opened=frozenset({DATA}))
     whole = drawn(FRAME, state, Size(80, 40))
     lines = [line.text for line in whole[3:-1] if line.text.strip()]
     few = drawn(FRAME, state, Size(80, 10))
@@ -111,7 +111,7 @@ def test_what_does_not_fit_is_counted() -> None:
 
 
 def test_events_are_shown_where_there_were_any() -> None:
-    state = State(selected=DATA, opened=frozenset({DATA}))
+    state = TopState(selected=DATA, opened=frozenset({DATA}))
     assert "events/s" not in text(drawn(FRAME, state, Size(120, 40)))
     entries = [
         replace(
@@ -127,7 +127,7 @@ def test_events_are_shown_where_there_were_any() -> None:
 
 
 def test_what_only_rdma_counts_is_shown_by_name() -> None:
-    state = State(selected=DATA, opened=frozenset({DATA}))
+    state = TopState(selected=DATA, opened=frozenset({DATA}))
     assert "RDMA" not in text(drawn(FRAME, state, Size(120, 40)))
     line = b"\txprt:\trdma 0 1 2 3 4 5 6 7 8 9 12 5 " + b"0 " * 6 + b"3 " + b"0 " * 8
     lines = b"\n".join([line.rstrip(), line.rstrip()])
@@ -140,7 +140,7 @@ def test_what_only_rdma_counts_is_shown_by_name() -> None:
 
 
 def test_scrolling_keeps_the_offset_while_the_selection_is_in_sight() -> None:
-    state = State(selected=FAR, opened=frozenset({DATA}), offset=2)
+    state = TopState(selected=FAR, opened=frozenset({DATA}), offset=2)
     shown = screen(FRAME, state, Size(80, 16), timezone.utc)
     assert shown.offset == 2
     assert screen(FRAME, replace(state, selected=DATA), Size(80, 16), timezone.utc).offset == 0
@@ -157,7 +157,7 @@ def test_every_line_is_as_wide_as_the_screen(
     columns: int, rows: int, sort: str, opened: frozenset[tuple[str, int]], offset: int
 ) -> None:
     for shown in (FRAME, first_frame(), empty_frame()):
-        state = State(sort=sort, opened=opened, offset=offset)
+        state = TopState(sort=sort, opened=opened, offset=offset)
         lines = drawn(shown, state, Size(columns, rows))
         assert len(lines) == rows
         assert {cell_len(line.text) for line in lines} == {columns}
@@ -166,17 +166,17 @@ def test_every_line_is_as_wide_as_the_screen(
 @given(st.lists(SAMPLES, max_size=4))
 def test_no_sample_makes_a_line_too_wide_or_moves_the_cursor(samples: list[Sample]) -> None:
     shown = _frame_of(samples)
-    state = State(opened=frozenset(entry.identity for entry in shown.entries))
+    state = TopState(opened=frozenset(entry.identity for entry in shown.entries))
     for line in drawn(shown, state, Size(80, 60)):
         assert line.text.isprintable()
         assert cell_len(line.text) == 80
-    assert all(line.isprintable() for line in plain(shown, State(), None))
+    assert all(line.isprintable() for line in plain(shown, TopState(), None))
 
 
 def _frame_of(samples: list[Sample]) -> Frame:
     """Return a frame in which superblocks delivered what these samples say."""
     _, now = looks()
-    entries: list[Entry] = []
+    entries: list[TopEntry] = []
     for number, sample in enumerate(samples):
         like = FRAME.entries[number]
         counted = replace(like.counted, mount_points=sample.mount_points, source=sample.source)

@@ -13,7 +13,7 @@ from nfstuned.core.samples.rates import rates
 from nfstuned.core.samples.sample import stalled_percent
 from nfstuned.core.samples.series import Series
 from nfstuned.core.samples.stalls import (
-    Watch,
+    RequestWatch,
     again,
     answered,
     follow,
@@ -25,13 +25,13 @@ from nfstuned.core.samples.stalls import (
 )
 from nfstuned.model.kernel import Stanza
 from nfstuned.model.samples import Counted, Look, Sample
-from nfstuned.model.stalls import NOTHING_UNDER_WAY, Request, Requests, Stall
+from nfstuned.model.stalls import NOTHING_UNDER_WAY, Requests, RpcRequest, Stall
 from nfstuned.view.history import history_lines
 from nfstuned.view.report.mount import charts
 
 OPS = b"\tREAD: 10 10 0 1 2 3 4 5 0\n\tSEQUENCE: %d 1 0 1 2 3 4 5 0"
 V3, V41, V40 = "v3 tcp 10.0.0.5:2049", "v4.1 tcp 10.0.0.5:2049", "v4.0 tcp 10.0.0.5:2049"
-WRITE = Request(7, 104, 0x660745A, "WRITE", "v4 10.0.0.5:2049")
+WRITE = RpcRequest(7, 104, 0x660745A, "WRITE", "v4 10.0.0.5:2049")
 
 
 def xprt(sends: int = 20, receives: int = 20, connects: int = 1, idle_s: int = 0, bad_xids: int = 0) -> bytes:
@@ -61,12 +61,12 @@ def clients(**numbers: set[int]) -> dict[str, frozenset[int]]:
     return {name.replace("d", "0:"): frozenset(of) for name, of in numbers.items()}
 
 
-def under_way(*requests: Request, known: dict[str, frozenset[int]] | None = None) -> Requests:
+def under_way(*requests: RpcRequest, known: dict[str, frozenset[int]] | None = None) -> Requests:
     return Requests(requests, known)
 
 
-def after(*steps: tuple[Look, Requests | None]) -> Watch:
-    watch = Watch()
+def after(*steps: tuple[Look, Requests | None]) -> RequestWatch:
+    watch = RequestWatch()
     for look, requests in steps:
         watch = follow(watch, look, requests)
     return watch
@@ -253,7 +253,7 @@ class TestWhenToLook:
         watch = after((at(0), NOTHING_UNDER_WAY))
         assert may_wait(watch, at(60, superblock(transports=xprt(sends=21))))
         assert may_wait(watch, at(60, superblock(transports=xprt(connects=2))))
-        assert may_wait(Watch(), at(0))
+        assert may_wait(RequestWatch(), at(0))
 
     def test_requests_that_a_broken_connection_lost_give_none_for_ever(self) -> None:
         lost = superblock(transports=xprt(sends=25))
@@ -294,9 +294,9 @@ _looks = st.lists(
 
 @given(_looks, st.sampled_from([V3, V40, V41]))
 def test_no_stall_is_older_than_the_first_look_or_younger_than_15_s(
-    looks: list[tuple[float, int, int, int, tuple[Request, ...] | None, bool]], group: str
+    looks: list[tuple[float, int, int, int, tuple[RpcRequest, ...] | None, bool]], group: str
 ) -> None:
-    watch, now = Watch(), 0.0
+    watch, now = RequestWatch(), 0.0
     for passed, sends, receives, connects, waiting, known in looks:
         now += passed
         look = at(now, superblock(group=group, transports=xprt(sends, receives, connects)))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.core.samples.rates import rates
-from nfstuned.core.samples.top import NAME, SORTS, Entry, Identity, List, State, arranged, frame, press
+from nfstuned.core.samples.top import NAME, SORTS, Identity, List, TopEntry, TopState, arranged, frame, press
 from tests.core.tops import first_frame, looks, second_frame, snapshot
 
 FRAME = second_frame()
@@ -19,14 +19,14 @@ ROWS = List((DATA, FAR, HOME, NEW), 2)
 KEYS = ("up", "down", "page up", "page down", "home", "end", "enter", *"qhpirs<>?kjgG xQ")
 
 
-def after(*keys: str, state: State | None = None) -> State:
-    state = state or State()
+def after(*keys: str, state: TopState | None = None) -> TopState:
+    state = state or TopState()
     for key in keys:
         state = press(state, key, ROWS)
     return state
 
 
-def order(state: State, entries: Iterable[Entry] = FRAME.entries) -> list[Identity]:
+def order(state: TopState, entries: Iterable[TopEntry] = FRAME.entries) -> list[Identity]:
     return [entry.identity for entry in arranged(entries, state)]
 
 
@@ -85,22 +85,22 @@ class TestOrder:
         ],
     )
     def test_the_greatest_comes_first_and_the_unknown_last(self, sort: str, order_: list[Identity]) -> None:
-        assert order(State(sort=sort)) == order_
+        assert order(TopState(sort=sort)) == order_
 
     def test_reversed_the_unknown_still_comes_last(self) -> None:
-        assert order(State(sort="over-fetch", reverse=True)) == [DATA, FAR, HOME, NEW]
-        assert order(State(sort="name", reverse=True)) == [FAR, NEW, HOME, DATA]
+        assert order(TopState(sort="over-fetch", reverse=True)) == [DATA, FAR, HOME, NEW]
+        assert order(TopState(sort="name", reverse=True)) == [FAR, NEW, HOME, DATA]
 
     def test_idle_ones_can_be_left_out(self) -> None:
-        assert order(State(used_only=True)) == [DATA, FAR]
+        assert order(TopState(used_only=True)) == [DATA, FAR]
 
     @pytest.mark.parametrize("sort", SORTS)
     def test_no_superblock_is_lost_whatever_comes_first(self, sort: str) -> None:
         for reverse in (False, True):
-            assert sorted(order(State(sort=sort, reverse=reverse))) == sorted([DATA, HOME, FAR, NEW])
+            assert sorted(order(TopState(sort=sort, reverse=reverse))) == sorted([DATA, HOME, FAR, NEW])
 
     def test_the_order_does_not_depend_on_the_kernels(self) -> None:
-        assert order(State(sort="connections"), FRAME.entries[::-1]) == order(State(sort="connections"))
+        assert order(TopState(sort="connections"), FRAME.entries[::-1]) == order(TopState(sort="connections"))
 
 
 class TestKeys:
@@ -121,11 +121,11 @@ class TestKeys:
         assert after("enter").opened == {DATA}
 
     def test_a_selection_that_is_gone_begins_anew_at_the_top(self) -> None:
-        assert after("down", state=State(selected=("0:9", 9))).selected == FAR
+        assert after("down", state=TopState(selected=("0:9", 9))).selected == FAR
 
     def test_keys_over_nothing_do_nothing(self) -> None:
         for key in ("down", "enter", "end", "page up"):
-            assert press(State(), key, List((), 5)) == State()
+            assert press(TopState(), key, List((), 5)) == TopState()
 
     def test_the_columns_are_gone_through_both_ways(self) -> None:
         assert after("s").sort == after(">").sort == SORTS[1]
@@ -135,12 +135,12 @@ class TestKeys:
 
     def test_switches_switch_back(self) -> None:
         for key in "rpi":
-            assert after(key) != State()
-            assert after(key, key) == State()
+            assert after(key) != TopState()
+            assert after(key, key) == TopState()
 
     def test_the_help_is_left_with_any_key_and_hides_what_it_would_do(self) -> None:
         assert after("h").help
-        assert after("?", "down") == State()
+        assert after("?", "down") == TopState()
         assert after("h", "q").done
 
     def test_q_ends_it(self) -> None:
@@ -148,7 +148,7 @@ class TestKeys:
 
     @given(st.lists(st.sampled_from(KEYS), max_size=30), st.integers(1, 50))
     def test_whatever_is_typed_the_selection_is_one_of_the_list(self, keys: list[str], page: int) -> None:
-        state = State()
+        state = TopState()
         rows = replace(ROWS, page=page)
         for key in keys:
             state = press(state, key, rows)

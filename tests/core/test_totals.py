@@ -11,14 +11,14 @@ from nfstuned.core.samples.rates import look as look_at
 from nfstuned.core.samples.totals import MOST_GONE, count
 from nfstuned.model.kernel import ByteCounters, MountStats
 from nfstuned.model.samples import Counted, Look
-from nfstuned.model.totals import OpTotals, Place, Totals
+from nfstuned.model.totals import CountedPlace, OpTotals, Totals
 from nfstuned.parse.proc.stanzas import cut_mountstats
 from tests.core.test_growth import REAL, data, host, unhurried
 from tests.core.test_rates import GROUP, line, moved, op, stats
 from tests.core.written import cut
 from tests.parse.damage import damaged, tokens_damaged
 
-PLACE = Place("0:43", "/mnt/data")
+PLACE = CountedPlace("0:43", "/mnt/data")
 MOVES = ((0, 5, "/mnt/data"), (2, 7, "/bind"), (4, 17, "/bind"), (6, 57, "/mnt/data"))
 """When one superblock is seen, after how many READs, and where."""
 
@@ -137,7 +137,7 @@ class TestSuperblock:
         seen = [superblock(aged(1 + at, READ=number), point=point) for at, number, point in MOVES]
         looks = [look(at, one) for (at, _, _), one in zip(MOVES, seen, strict=True)]
         totals = counts(look(-9.0), *looks, contests={"0:43": 1})
-        bound = Place("0:43", "/bind")
+        bound = CountedPlace("0:43", "/bind")
         assert totals.superblocks[PLACE].kinds["read"].ops == 5 + 40
         assert totals.superblocks[bound].kinds["read"].ops == 2 + 10
         assert [totals.superblocks[place].contests for place in (PLACE, bound)] == [1, 0]
@@ -162,7 +162,7 @@ class TestSuperblock:
     def test_a_younger_one_under_another_mount_point_is_counted_from_its_own_zero(self) -> None:
         first, second = superblock(aged(500, READ=50)), superblock(aged(3, READ=4), point="/bind")
         totals = counts(look(0.0, first), look(9.0, second))
-        assert totals.superblocks[Place("0:43", "/bind")].kinds["read"].ops == 4
+        assert totals.superblocks[CountedPlace("0:43", "/bind")].kinds["read"].ops == 4
 
     def test_contests_only_grow(self) -> None:
         totals = Totals()
@@ -230,7 +230,7 @@ class TestRoom:
         at_first = counts(look(0.0, b, c), most=2)
         full = counts(look(0.0, a, b, c), before=at_first, most=2)
         assert [place.device for place in full.present] == ["0:2", "0:3"]
-        assert (full.left_out, full.left_out_total) == (frozenset({Place("0:1", "/1")}), 1)
+        assert (full.left_out, full.left_out_total) == (frozenset({CountedPlace("0:1", "/1")}), 1)
         assert counts(look(0.0, a, b, c), before=full, most=2).left_out_total == 1
         room = counts(look(0.0, a, c), before=full, most=2)
         assert [place.device for place in room.present] == ["0:3", "0:1"]
@@ -242,8 +242,8 @@ class TestRoom:
             gone = superblock(aged(10), n, f"/{n}", group=f"group {n}")
             totals = counts(look(float(n), gone), before=totals)
         assert len(totals.superblocks) == len(totals.groups) == MOST_GONE + 1
-        assert Place("0:9", "/9") in totals.superblocks
-        assert Place("0:8", "/8") not in totals.superblocks
+        assert CountedPlace("0:9", "/9") in totals.superblocks
+        assert CountedPlace("0:8", "/8") not in totals.superblocks
 
 
 def numbers(totals: Totals) -> Iterator[tuple[object, int]]:

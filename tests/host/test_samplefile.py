@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.sample_file import append
-from nfstuned.model.samples import Appended, Target
+from nfstuned.model.samples import Appended, SampleFile
 from tests.users import NOBODY, rights_of
 
 FILE = "/var/log/nfstuned/samples.jsonl"
@@ -41,7 +41,7 @@ def file_of(root: Root) -> Path:
 
 
 def write(root: Root, *numbers: int, most: int = 0, keep: int = 2) -> Appended:
-    return append(root, Target(FILE, most, keep), [LINE % number for number in numbers])
+    return append(root, SampleFile(FILE, most, keep), [LINE % number for number in numbers])
 
 
 def test_lines_are_appended_to_a_file_that_everybody_may_read(root: Root) -> None:
@@ -142,7 +142,7 @@ class TestRotation:
     ) -> None:
         root = tree(tmp_path_factory.mktemp("tree"))
         lines = [text.hex().encode()[:29] + b"\n" for text in texts]
-        assert append(root, Target(FILE, most, keep), lines) == Appended(len(lines))
+        assert append(root, SampleFile(FILE, most, keep), lines) == Appended(len(lines))
         files = sorted(file_of(root).parent.iterdir(), reverse=True)
         files = [*(f for f in files if f.suffix != ".jsonl"), file_of(root)]
         assert len(files) <= keep + 1

@@ -26,7 +26,7 @@ from nfstuned.host.root import Root
 from nfstuned.host.telemetry.history import LONGEST, from_files, from_journal
 from nfstuned.host.telemetry.journal_reader import changes
 from nfstuned.host.telemetry.sample_file import append
-from nfstuned.model.samples import Sample, Target
+from nfstuned.model.samples import Sample, SampleFile
 from tests.host.journald import Told, record, why_not
 from tests.parse.test_samples import SAMPLE
 from tests.users import ROOT, rights_of
@@ -63,7 +63,7 @@ class TestFiles:
         (tmp_path / "proc/self").mkdir(parents=True)
         (tmp_path / "proc/self/mountinfo").write_text("22 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
         samples = numbered(*range(1000, 1030))
-        target = Target("/samples.jsonl", 3 * len(to_line(samples[0])), 10)
+        target = SampleFile("/samples.jsonl", 3 * len(to_line(samples[0])), 10)
         assert append(Root(str(tmp_path)), target, [to_line(sample) for sample in samples]).lines == 30
         assert (tmp_path / "samples.jsonl.9").exists()
         assert list(from_files(str(tmp_path / "samples.jsonl"), None)) == samples

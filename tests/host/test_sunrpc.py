@@ -11,7 +11,7 @@ from nfstuned.host.look.sunrpc import observe_requests, observe_switch, switch_n
 from nfstuned.host.root import Root
 from nfstuned.model.connections import SwitchSeen
 from nfstuned.model.kernel import Switch
-from nfstuned.model.stalls import Request, Requests
+from nfstuned.model.stalls import Requests, RpcRequest
 from tests.host.switches import connect
 
 
@@ -99,7 +99,7 @@ def test_a_request_is_its_clients_whose_number_debugfs_has_in_hexadecimal(tmp_pa
     links.mkdir(parents=True)
     (links / "nfs_client").symlink_to("../../../kernel/sunrpc/rpc-clients/clnt-10")
     (links / "nfs_state_client").symlink_to("../../../kernel/sunrpc/rpc-clients/clnt-5")
-    request = Request(10, 37, 0xD90ECB7B, "WRITE", "v4 10.10.10.10:2049")
+    request = RpcRequest(10, 37, 0xD90ECB7B, "WRITE", "v4 10.10.10.10:2049")
     known = {"0:48": frozenset({10, 5}), "0:49": frozenset[int]()}
     assert observe_requests(Root(str(tmp_path)), ["0:48", "0:49"]) == Requests((request,), known)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from nfstuned.errors import ParseError
-from nfstuned.parse.etc.cloud import DEFAULTS, CloudMounts, Entry, as_fstab, parse_cloud_mounts
+from nfstuned.parse.etc.cloud import DEFAULTS, CloudEntry, CloudMounts, as_fstab, parse_cloud_mounts
 from tests.parse.damage import any_text, damaged
 
 FLOW = """\
@@ -106,9 +106,9 @@ def test_a_file_without_the_key_says_nothing() -> None:
 
 def test_a_mount_gets_the_default_fields_and_stays_on_its_line() -> None:
     entries = [
-        Entry(3, ("nas:/vol", "/data")),
-        Entry(5, ("nas:/two", "/two", None, "ro")),
-        Entry(6, ("swap", None)),
+        CloudEntry(3, ("nas:/vol", "/data")),
+        CloudEntry(5, ("nas:/two", "/two", None, "ro")),
+        CloudEntry(6, ("swap", None)),
     ]
     assert as_fstab(entries, DEFAULTS).split("\n") == [
         "",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Switch
-from nfstuned.model.stalls import Request
+from nfstuned.model.stalls import RpcRequest
 from nfstuned.parse.proc.sunrpc import (
     entry_device,
     parse_address,
@@ -125,17 +125,17 @@ TASKS_73 = (
 
 def test_real_tasks_are_requests_with_their_identity() -> None:
     assert list(parse_requests(TASKS_510, 2, "f")) == [
-        (Request(2, 154, 0x964D86EF, "SEQUENCE"), 4),
-        (Request(2, 104, 0x0660745A, "CLOSE"), 4),
+        (RpcRequest(2, 154, 0x964D86EF, "SEQUENCE"), 4),
+        (RpcRequest(2, 104, 0x0660745A, "CLOSE"), 4),
     ]
-    assert list(parse_requests(TASKS_73, 7, "f")) == [(Request(7, 37, 0xD90ECB7B, "WRITE"), 4)]
+    assert list(parse_requests(TASKS_73, 7, "f")) == [(RpcRequest(7, 37, 0xD90ECB7B, "WRITE"), 4)]
 
 
 def test_a_task_without_an_xid_has_not_formed_its_request() -> None:
     waits = (
         "    9 c881      0 0x7 0x0      207 nfs4_open_ops [nfsv4] nfsv4 OPEN a:call_reserve [sunrpc] q:none\n"
     )
-    assert list(parse_requests(waits, 2, "f")) == [(Request(2, 9, 0, "OPEN"), 4)]
+    assert list(parse_requests(waits, 2, "f")) == [(RpcRequest(2, 9, 0, "OPEN"), 4)]
 
 
 @pytest.mark.parametrize("program", ["nlockmgrv4 LOCK", "nfs4_cbv1 CB_COMPOUND", "rpcbindv2 GETPORT"])
@@ -143,7 +143,7 @@ def test_what_is_not_of_a_mount_is_left_out(program: str) -> None:
     line = f"    9 c881      0 0x7 0x1      207 0xffffffffc0a01020 {program} a:call_status [sunrpc] q:none\n"
     assert list(parse_requests(line, 2, "f")) == []
     acl = line.replace(program, "nfsaclv3 GETACL")
-    assert list(parse_requests(acl, 2, "f")) == [(Request(2, 9, 1, "GETACL"), 3)]
+    assert list(parse_requests(acl, 2, "f")) == [(RpcRequest(2, 9, 1, "GETACL"), 3)]
 
 
 @given(damaged(TASKS_510 + TASKS_73) | any_text)

@@ -132,7 +132,7 @@ class Verdict:
 
 
 @dataclass(slots=True)
-class _Sums:
+class _ReadSums:
     """What was sent under one read-ahead: in all, and for each use what was read of it."""
 
     fetched_bytes: float = 0.0
@@ -152,7 +152,7 @@ class Tally:
     """Takes the samples of one mount, each judged by itself: a day's reads in sum may look like anything."""
 
     def __init__(self) -> None:
-        self._sums: dict[tuple[int, int | None], _Sums] = {}
+        self._sums: dict[tuple[int, int | None], _ReadSums] = {}
 
     def add(self, sample: Sample) -> None:
         """Take a sample."""
@@ -162,7 +162,7 @@ class Tally:
             return
         key = reads.read_ahead_kb, reads.rsize_bytes
         if key in self._sums or len(self._sums) < MOST_VALUES:
-            self._sums.setdefault(key, _Sums()).add(reads)
+            self._sums.setdefault(key, _ReadSums()).add(reads)
 
     def verdicts(self) -> tuple[Verdict, ...]:
         """Return what more than half of the bytes sent under each read-ahead say, the smallest first."""

@@ -15,7 +15,7 @@ from statistics import median
 
 from nfstuned.core.samples.growth import unused
 from nfstuned.core.samples.rates import rates, transport_group
-from nfstuned.core.samples.top import Entry, Frame, figures_of
+from nfstuned.core.samples.top import Frame, TopEntry, figures_of
 from nfstuned.model.kernel import MountStats, Options, Stanza
 from nfstuned.model.samples import Counted, Look, Sample
 
@@ -93,8 +93,8 @@ def between(earlier: Saved, later: Saved) -> Frame:
     return Frame(0.0, seconds, entries, silent, f"{earlier.name} to {later.name}")
 
 
-def _entry(counted: Counted, sample: Sample | None) -> Entry:
-    return Entry(counted) if sample is None else Entry(counted, sample, figures=figures_of(sample))
+def _entry(counted: Counted, sample: Sample | None) -> TopEntry:
+    return TopEntry(counted) if sample is None else TopEntry(counted, sample, figures=figures_of(sample))
 
 
 def _by_place(saved: Saved) -> dict[Place, list[Stanza]]:

@@ -22,7 +22,7 @@ from nfstuned.core.samples.sample import is_idle
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Stanza, Transport
 from nfstuned.model.samples import Counted, Look, Sample
-from nfstuned.model.stalls import Request, Requests, Stall
+from nfstuned.model.stalls import Requests, RpcRequest, Stall
 from nfstuned.parse.proc.mountstats import parse_transports
 
 Identity = tuple[str, int | None]
@@ -73,11 +73,11 @@ class Connection(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class RequestWatch:
     """What is remembered from look to look."""
 
     look: Look | None = None
-    waits: Mapping[Request, Wait] = field(default_factory=lambda: MappingProxyType({}))
+    waits: Mapping[RpcRequest, Wait] = field(default_factory=lambda: MappingProxyType({}))
     connections: Mapping[str, tuple[Connection, ...]] = field(default_factory=lambda: MappingProxyType({}))
     """By transport group."""
     quiet: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: MappingProxyType({}))
@@ -98,7 +98,7 @@ def groups(look: Look) -> dict[str, tuple[Transport, ...]]:
     return found
 
 
-def may_wait(watch: Watch, look: Look) -> bool:
+def may_wait(watch: RequestWatch, look: Look) -> bool:
     """Tell whether a request may be under way: only then it is worth to look for requests."""
     return bool(watch.waits) or any(
         _marks(lines) != watch.quiet.get(group) for group, lines in groups(look).items()
@@ -114,7 +114,7 @@ def _marks(lines: Sequence[Transport]) -> tuple[int, ...]:
     )
 
 
-def follow(watch: Watch, look: Look, requests: Requests | None) -> Watch:
+def follow(watch: RequestWatch, look: Look, requests: Requests | None) -> RequestWatch:
     """Return the watch after a look; `requests` are those under way then, None where they are not to be seen.
 
     They need not be looked for where `may_wait` says so: then there is none.
@@ -125,12 +125,12 @@ def follow(watch: Watch, look: Look, requests: Requests | None) -> Watch:
         for group, now in lines.items()
     }
     if requests is None:
-        return Watch(look, connections=connections, blind=True)
+        return RequestWatch(look, connections=connections, blind=True)
     waiting = {request.peer for request in requests.waiting}
     quiet = {group: _marks(now) for group, now in lines.items() if peer(group) not in waiting}
     seen = _Seen(watch.look, look, requests, connections, _overfull(look, requests))
     waits = {request: _wait(watch.waits.get(request), request, seen) for request in requests.waiting}
-    return Watch(look, waits, connections, quiet)
+    return RequestWatch(look, waits, connections, quiet)
 
 
 class _Seen(NamedTuple):
@@ -154,7 +154,7 @@ def _overfull(look: Look, requests: Requests) -> frozenset[str]:
     return frozenset(name for name, number in superblocks.items() if len(clients[name]) >= number)
 
 
-def _wait(known: Wait | None, request: Request, seen: _Seen) -> Wait:
+def _wait(known: Wait | None, request: RpcRequest, seen: _Seen) -> Wait:
     since_s = known.since_s if known else seen.look.monotonic_s
     clients = seen.requests.clients
     if clients is not None:
@@ -217,7 +217,7 @@ def _identity(counted: Counted) -> Identity:
     return counted.device, counted.bdi
 
 
-def stalls(watch: Watch) -> dict[Identity, Stall]:
+def stalls(watch: RequestWatch) -> dict[Identity, Stall]:
     """Return the superblocks whose requests wait for longer than `STALLED_S`, and what is known of these."""
     if watch.look is None:
         return {}
@@ -237,7 +237,7 @@ def _stall(waits: Sequence[tuple[float, str]]) -> Stall:
     return Stall(min(waits)[0], len(waits), tuple(operation for operation, _ in operations_))
 
 
-def _silent(watch: Watch, now_s: float) -> dict[Identity, Stall]:
+def _silent(watch: RequestWatch, now_s: float) -> dict[Identity, Stall]:
     """Return the superblocks whose connections are silent."""
     since = {group: _silent_since(group, lines, now_s) for group, lines in watch.connections.items()}
     superblocks = watch.look.superblocks if watch.look is not None else ()
@@ -279,7 +279,7 @@ def _connection(known: Connection, now: Transport, now_s: float) -> Connection:
     return Connection(now, known.answered_s, min(known.asked_s, now_s), now_s)
 
 
-def again(watch: Watch) -> bool:
+def again(watch: RequestWatch) -> bool:
     """Tell whether to look again in `AGAIN_S`: a request waits, or may, and it is not known for how long."""
     if watch.look is None or not watch.blind:
         return bool(watch.waits)
@@ -301,7 +301,7 @@ def used_of(samples: Iterable[Sample], stalled_s: Mapping[str, float]) -> list[S
     ]
 
 
-def answered(group: str, before: Watch, look: Look) -> bool:
+def answered(group: str, before: RequestWatch, look: Look) -> bool:
     """Tell whether a group's server has answered anything between the watch's look and this one."""
     was, now = before.connections.get(group, ()), groups(look).get(group, ())
     return sum(one.receives for one in now) > sum(one.counters.receives for one in was)

@@ -42,7 +42,7 @@ _NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TopEntry:
     """A superblock; `sample` is None until two looks show it, and where its counters began anew."""
 
     counted: Counted
@@ -76,7 +76,7 @@ class Frame:
     """In Unix seconds."""
     seconds: float | None
     """The interval that the rates are of; None for the first look, which has no rates."""
-    entries: tuple[Entry, ...]
+    entries: tuple[TopEntry, ...]
     silent: int = 0
     """Superblocks that are mounted and of which mountstats says nothing, or nothing clear."""
     origin: str = ""
@@ -93,7 +93,7 @@ def frame(before: Look | None, now: Look, snapshot: Snapshot, stalled: Stalled |
     read_ahead = {superblock.device: superblock.read_ahead_kb for superblock in snapshot.superblocks}
     stalls = stalled.stalls if stalled is not None else {}
     entries = tuple(
-        Entry(
+        TopEntry(
             counted,
             sample := samples.get(counted.device),
             sends.get(counted.device, ()),
@@ -146,7 +146,7 @@ def _rtt_ms(op: OpRate | None) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class TopState:
     """What the person at the screen has chosen."""
 
     sort: str = TOTAL
@@ -162,7 +162,7 @@ class State:
     done: bool = False
 
 
-def arranged(entries: Iterable[Entry], state: State) -> tuple[Entry, ...]:
+def arranged(entries: Iterable[TopEntry], state: TopState) -> tuple[TopEntry, ...]:
     """Return the entries that the state shows, as it sorts them; what is not known comes last either way.
 
     Of equal ones the busier comes first, then names decide: a row does not jump without a reason.
@@ -185,17 +185,17 @@ class List:
     shown: Sequence[Identity]
     page: int
 
-    def _place(self, state: State) -> int:
+    def _place(self, state: TopState) -> int:
         return self.shown.index(state.selected) if state.selected in self.shown else 0
 
-    def moved(self, state: State, by: int) -> State:
+    def moved(self, state: TopState, by: int) -> TopState:
         """Select another row, or the last in that direction."""
         if not self.shown:
             return state
         here = self._place(state) + by
         return replace(state, selected=self.shown[min(len(self.shown) - 1, max(0, here))])
 
-    def toggled(self, state: State) -> State:
+    def toggled(self, state: TopState) -> TopState:
         """Open the selected row, or close it."""
         if not self.shown:
             return state
@@ -203,11 +203,11 @@ class List:
         return replace(state, selected=here, opened=state.opened ^ {here})
 
 
-def _sorted(state: State, by: int) -> State:
+def _sorted(state: TopState, by: int) -> TopState:
     return replace(state, sort=SORTS[(SORTS.index(state.sort) + by) % len(SORTS)], reverse=False)
 
 
-_Press = Callable[[State, List], State]
+_Press = Callable[[TopState, List], TopState]
 _PRESSES: Mapping[str, _Press] = MappingProxyType(
     {
         "q": lambda state, _: replace(state, done=True),
@@ -231,7 +231,7 @@ _ALIASES = MappingProxyType({
 })  # fmt: skip
 
 
-def press(state: State, key: str, rows: List) -> State:
+def press(state: TopState, key: str, rows: List) -> TopState:
     """Return the state after a key, as parse/keys.py names it; a key without a meaning changes nothing.
 
     The help covers everything: any key but q only takes it away.

@@ -28,7 +28,7 @@ from nfstuned.core.samples.sample import kind_of
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Stanza, Transport
 from nfstuned.model.samples import Counted, Look
-from nfstuned.model.totals import GroupTotals, OpTotals, Place, SuperblockTotals, Totals
+from nfstuned.model.totals import CountedPlace, GroupTotals, OpTotals, SuperblockTotals, Totals
 from nfstuned.parse.proc.mountstats import Row, parse_transports
 
 UNBOUNDED = Span(0.0, 2.0**64, 2.0**64)
@@ -151,12 +151,12 @@ class _Counting:
 
     before: Totals
     look: Look
-    superblocks: dict[Place, SuperblockTotals]
+    superblocks: dict[CountedPlace, SuperblockTotals]
     groups: dict[str, GroupTotals]
     known: dict[tuple[str, int | None], SuperblockTotals] = field(default_factory=dict)
     """What was seen of each superblock last, by device and bdi: it is counted on from there, wherever it is
     mounted by now."""
-    present: list[Place] = field(default_factory=list)
+    present: list[CountedPlace] = field(default_factory=list)
     taken: dict[str, Elsewhere] = field(default_factory=dict)
     """The groups whose own operations were counted in this look."""
     connected: set[str] = field(default_factory=set)
@@ -180,7 +180,8 @@ def count(
     is called after each superblock, for what cannot wait until the end.
     """
     places = {
-        Place(counted.device, next(iter(counted.mount_points), "")): counted for counted in look.superblocks
+        CountedPlace(counted.device, next(iter(counted.mount_points), "")): counted
+        for counted in look.superblocks
     }
     counted = dict.fromkeys(place for place in before.present if place in places)
     ordered = list(counted | dict.fromkeys(places))[:most]
@@ -213,7 +214,7 @@ def _known(before: Totals) -> dict[tuple[str, int | None], SuperblockTotals]:
     return known
 
 
-def _add(counting: _Counting, place: Place, now: Counted, contests: int) -> None:
+def _add(counting: _Counting, place: CountedPlace, now: Counted, contests: int) -> None:
     """Count one superblock; one whose stanza is damaged or cut off stays as it was, and is counted later."""
     had = counting.superblocks.get(place)
     with suppress(ParseError):

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from nfstuned.host.root import Root
 from nfstuned.model.connections import SwitchSeen, Xprt
-from nfstuned.model.stalls import Request, Requests
+from nfstuned.model.stalls import Requests, RpcRequest
 from nfstuned.parse.proc.sunrpc import (
     parse_endpoint,
     parse_requests,
@@ -94,7 +94,7 @@ def observe_requests(root: Root, devices: Iterable[str]) -> Requests | None:
     return Requests(waiting, _clients(root, devices) if waiting else None, queued)
 
 
-def _requests(root: Root, name: str) -> Iterator[Request]:
+def _requests(root: Root, name: str) -> Iterator[RpcRequest]:
     """Yield a client's requests; a client that is gone has none. Raises OSError, ParseError."""
     file = f"{_REQUESTS}/{name}/tasks"
     try:

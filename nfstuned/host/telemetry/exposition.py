@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from nfstuned.model.totals import Family, Kind, Point
+from nfstuned.model.totals import Kind, MetricFamily, Point
 from nfstuned.parse.secrets import masked
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -33,7 +33,7 @@ class Exposition(NamedTuple):
     core: Any
     parse: Callable[[str], Iterable[Any]]
 
-    def render(self, families: Iterable[Family], between: Callable[[], None]) -> bytes:
+    def render(self, families: Iterable[MetricFamily], between: Callable[[], None]) -> bytes:
         """Return the families as text; `between` is called again and again meanwhile."""
         pieces: list[bytes] = []
         for family in families:
@@ -74,7 +74,7 @@ class _ParsedMetrics:
 class _FamilyPiece:
     r"""A collector of a family, or of a piece of it; bytes in labels that are not UTF-8 become `\xff`."""
 
-    def __init__(self, core: Any, family: Family, points: tuple[Point, ...]) -> None:  # noqa: ANN401 - a module
+    def __init__(self, core: Any, family: MetricFamily, points: tuple[Point, ...]) -> None:  # noqa: ANN401 - a module
         make = core.CounterMetricFamily if family.kind is Kind.COUNTER else core.GaugeMetricFamily
         self._metric = make(family.name, family.help, labels=family.labels)
         for point in points:

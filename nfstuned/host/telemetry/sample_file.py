@@ -18,14 +18,14 @@ from nfstuned.host.files.destination import destination
 from nfstuned.host.files.local import demand_local
 from nfstuned.host.files.whole import rename
 from nfstuned.host.root import Root
-from nfstuned.model.samples import Appended, Target
+from nfstuned.model.samples import Appended, SampleFile
 
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _MODE = 0o644
 """What a sample holds of a mount, /proc/mounts shows to everybody."""
 
 
-def append(root: Root, target: Target, lines: Sequence[bytes]) -> Appended:
+def append(root: Root, target: SampleFile, lines: Sequence[bytes]) -> Appended:
     """Append lines, each with its line break; put the file aside before a line that would make it too large.
 
     What is wrong is the result's reason, and ends the batch.

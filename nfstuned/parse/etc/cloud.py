@@ -30,7 +30,7 @@ class _Line(NamedTuple):
     content: str
 
 
-class Entry(NamedTuple):
+class CloudEntry(NamedTuple):
     """An entry of `mounts`, and the line on which it begins."""
 
     line: int
@@ -41,13 +41,13 @@ class Entry(NamedTuple):
 class CloudMounts:
     """What a file says of mounts; None where it does not have the key."""
 
-    mounts: tuple[Entry, ...] | None = None
+    mounts: tuple[CloudEntry, ...] | None = None
     defaults: tuple[str | None, ...] | None = None
 
 
 def parse_cloud_mounts(text: str, file: str) -> CloudMounts:
     """Return the mounts of a file; ParseError for what is no list of lists of texts."""
-    found: dict[str, tuple[Entry, ...]] = {}
+    found: dict[str, tuple[CloudEntry, ...]] = {}
     lines = list(_lines(text, file))
     for place, line in enumerate(lines):
         match = _KEY.fullmatch(line.content) if line.indent == 0 else None
@@ -58,12 +58,12 @@ def parse_cloud_mounts(text: str, file: str) -> CloudMounts:
             if following.indent == 0 and not _is_item(following.content):
                 break
             block.append(following)
-        found[match["key"]] = tuple(_Reader(block, file).entries()) if block else ()
+        found[match["key"]] = tuple(_ListReader(block, file).entries()) if block else ()
     fields = found.get("mount_default_fields")
     return CloudMounts(found.get("mounts"), None if fields is None else _flat(fields, file))
 
 
-def as_fstab(mounts: Sequence[Entry], defaults: Sequence[str | None]) -> str:
+def as_fstab(mounts: Sequence[CloudEntry], defaults: Sequence[str | None]) -> str:
     """Return the lines that cloud-init makes of mounts, each on the line of its file that asks for it."""
     rows: dict[int, str] = {}
     for line, fields in mounts:
@@ -77,7 +77,7 @@ def as_fstab(mounts: Sequence[Entry], defaults: Sequence[str | None]) -> str:
     return "\n".join(rows.get(number, "") for number in range(1, max(rows, default=0) + 1))
 
 
-def _flat(fields: tuple[Entry, ...], file: str) -> tuple[str | None, ...]:
+def _flat(fields: tuple[CloudEntry, ...], file: str) -> tuple[str | None, ...]:
     """Return the default fields, which are texts and no lists."""
     if any(len(one.fields) != 1 for one in fields):
         raise ParseError(file, fields[0].line, "mount_default_fields is no list of texts")
@@ -112,7 +112,7 @@ def _without_comment(line: str) -> str:
 
 
 @dataclass
-class _Reader:
+class _ListReader:
     """A reader of a list: of dashes, or in brackets over as many lines as it takes."""
 
     lines: list[_Line]
@@ -122,19 +122,19 @@ class _Reader:
     """What of a line is still to be read, in brackets."""
     line: int = field(default=0)
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[CloudEntry]:
         """Yield the entries of the list; a text among them is an entry with that one field."""
         first = self.lines[0]
         if first.content.startswith("["):
             self.text, self.line, self.at = first.content, first.number, 1
             for number, value in self._brackets(1):
-                yield Entry(number, tuple(value) if isinstance(value, list) else (value,))
+                yield CloudEntry(number, tuple(value) if isinstance(value, list) else (value,))
             self._demand_end(self.text)
             if self.at < len(self.lines):
                 self._refuse(self.lines[self.at].content, self.lines[self.at].number)
             return
         for number, value in self._dashes(first.indent, 1):
-            yield Entry(number, tuple(value) if isinstance(value, list) else (value,))
+            yield CloudEntry(number, tuple(value) if isinstance(value, list) else (value,))
         if self.at < len(self.lines):
             self._refuse(self.lines[self.at].content, self.lines[self.at].number)
 

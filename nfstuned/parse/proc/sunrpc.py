@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Switch
-from nfstuned.model.stalls import Request
+from nfstuned.model.stalls import RpcRequest
 from nfstuned.parse.fields import number, quoted
 from nfstuned.parse.proc.bdi import is_device_number
 
@@ -79,7 +79,7 @@ def entry_device(name: str) -> str | None:
     return name if is_device_number(name) else None
 
 
-def parse_requests(text: str, client: int, file: str) -> Iterator[tuple[Request, int]]:
+def parse_requests(text: str, client: int, file: str) -> Iterator[tuple[RpcRequest, int]]:
     """Yield the requests of a client's `tasks`, each with NFS' major version.
 
     Raises ParseError for a line that is none of a task.
@@ -91,7 +91,7 @@ def parse_requests(text: str, client: int, file: str) -> Iterator[tuple[Request,
                 continue
             raise ParseError(file, place, f"not a task: {quoted(line)}")
         if match["program"] in _NFS:
-            request = Request(client, int(match["task"]), int(match["xid"], 16), match["operation"])
+            request = RpcRequest(client, int(match["task"]), int(match["xid"], 16), match["operation"])
             yield request, int(match["version"])
 
 
