@@ -37,7 +37,7 @@ def find_files(root: Root) -> tuple[str, ...]:
 
 
 _DATA = os.path.join(os.path.dirname(nfstuned.__file__), "data")
-PROFILES = os.path.join(_DATA, "profiles")
+PROFILES, WORKLOADS = os.path.join(_DATA, "profiles"), os.path.join(_DATA, "workloads")
 FILE = os.path.join(_DATA, "builtin.json")
 """Made of data/profiles; tests/host/test_builtin.py holds both together."""
 

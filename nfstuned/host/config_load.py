@@ -6,20 +6,21 @@ import os
 import sys
 
 from nfstuned.errors import ConfigError
-from nfstuned.host.config import INVALID, PROFILES, find_files
+from nfstuned.host.config import INVALID, PROFILES, WORKLOADS, find_files
 from nfstuned.host.root import Root
 from nfstuned.model.policy import Policy
 from nfstuned.parse.config.policy import parse_config
 from nfstuned.parse.config.policy_json import policy_to_json
 
 
-def builtin_profiles() -> tuple[tuple[str, str], ...]:
-    """Return the name and the text of each built-in profile's file, in the order of their names."""
-    profiles = []
-    for name in sorted(name for name in os.listdir(PROFILES) if name.endswith(".toml")):
-        with open(os.path.join(PROFILES, name), encoding="utf-8") as file:
-            profiles.append((f"built-in {name}", file.read()))
-    return tuple(profiles)
+def builtin_tables() -> tuple[tuple[str, str], ...]:
+    """Return the name and the text of each built-in profile's file, and then of each workload's."""
+    texts = []
+    for folder in (PROFILES, WORKLOADS):
+        for name in sorted(name for name in os.listdir(folder) if name.endswith(".toml")):
+            with open(os.path.join(folder, name), encoding="utf-8") as file:
+                texts.append((f"built-in {name}", file.read()))
+    return tuple(texts)
 
 
 def load(root: Root) -> Policy:
@@ -32,7 +33,7 @@ def load(root: Root) -> Policy:
         problems.extend(error.problems)
     texts = [(root.path(name), text) for name in names if (text := _read(root, name, problems)) is not None]
     try:
-        policy = parse_config(builtin_profiles(), texts)
+        policy = parse_config(builtin_tables(), texts)
     except ConfigError as error:
         problems.extend(error.problems)
     if problems:

@@ -58,6 +58,18 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
+class Workload:
+    """What programs do with a mount, and which read-ahead serves it best."""
+
+    name: str
+    about: str = ""
+    """For people: how programs read and write, in a few words."""
+    read_ahead_kb: int | None = None
+    """None where the profile's own is best."""
+    sources: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Match:
     """Which mounts a [[policy]] means; an empty field matches all. Globs as in fnmatch, servers also CIDR."""
 
@@ -68,12 +80,14 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A [[policy]] entry: mounts that match get the profile."""
+    """A [[policy]] entry: mounts that match get the profile, as their workload changes it."""
 
     match: Match
     profile: str
+    """"" for the profile of the mount's provider."""
     origin: str
     """Position and file, for people: "policy 2 of /etc/nfstuned/nfstuned.toml"."""
+    workload: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +128,7 @@ class Policy:
     prometheus: Prometheus = Prometheus()
     files: tuple[str, ...] = field(default=())
     """The administrator's files that went into it, in order."""
+    workloads: tuple[Workload, ...] = ()
 
     def profile(self, name: str) -> Profile:
         """Return the profile of that name; KeyError when there is none."""
@@ -121,3 +136,7 @@ class Policy:
             if profile.name == name:
                 return profile
         raise KeyError(name)
+
+    def workload(self, name: str) -> Workload | None:
+        """Return the workload of that name; None for "" and where there is none."""
+        return next((workload for workload in self.workloads if workload.name == name), None)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
-from nfstuned.model.policy import Assignment, Policy, Profile
+from nfstuned.model.policy import Assignment, Policy, Profile, Source, Workload
 from nfstuned.parse.config.values import SIZE_UNITS
 from nfstuned.view.words import Document, without_secrets
 
@@ -22,16 +22,21 @@ def policy_document(policy: Policy) -> Document:
         **_daemon_tables(policy),
         "policy": [{**_assignment_values(entry), "origin": entry.origin} for entry in policy.assignments],
         "profile": {
-            profile.name: {
-                **_profile_values(profile),
-                "sources": [
-                    {"keys": list(source.keys), "title": source.title, "url": source.url, "read": source.read}
-                    for source in profile.sources
-                ],
-            }
+            profile.name: {**_profile_values(profile), "sources": _sources(profile.sources)}
             for profile in policy.profiles
         },
+        "workload": {
+            workload.name: {**_workload_values(workload), "sources": _sources(workload.sources)}
+            for workload in policy.workloads
+        },
     }
+
+
+def _sources(sources: Iterable[Source]) -> list[Document]:
+    return [
+        {"keys": list(source.keys), "title": source.title, "url": source.url, "read": source.read}
+        for source in sources
+    ]
 
 
 def policy_text(policy: Policy) -> str:
@@ -47,19 +52,20 @@ def policy_text(policy: Policy) -> str:
         lines += ["", f"# {entry.origin}", "[[policy]]"]
         lines += [f"{key} = {_toml(value)}" for key, value in _assignment_values(entry).items()]
     for profile in policy.profiles:
-        lines += ["", f"[profile.{profile.name}]", *_profile_lines(profile)]
+        lines += ["", f"[profile.{profile.name}]", *_table_lines(_profile_values(profile), profile.sources)]
+    for workload in policy.workloads:
+        values = _workload_values(workload)
+        lines += ["", f"[workload.{workload.name}]", *_table_lines(values, workload.sources)]
     return "\n".join(lines) + "\n"
 
 
-def _profile_lines(profile: Profile) -> Iterator[str]:
-    """Yield a profile's keys, each with the numbers of its sources, and then the sources."""
-    for key, value in _profile_values(profile).items():
-        references = "".join(
-            f" [{number}]" for number, source in enumerate(profile.sources, 1) if key in source.keys
-        )
+def _table_lines(values: Mapping[str, object], sources: Sequence[Source]) -> Iterator[str]:
+    """Yield a table's keys, each with the numbers of its sources, and then the sources."""
+    for key, value in values.items():
+        references = "".join(f" [{number}]" for number, source in enumerate(sources, 1) if key in source.keys)
         line = f"{key} = {_toml(value)}"
         yield f"{line:<28} #{references}" if references else line
-    for number, source in enumerate(profile.sources, 1):
+    for number, source in enumerate(sources, 1):
         yield f"# [{number}] {source.title or 'source'}, read {source.read}"
         yield f"#     {source.url}"
 
@@ -93,7 +99,8 @@ def _size(number: int) -> str:
 
 def _assignment_values(entry: Assignment) -> dict[str, object]:
     match = {key: list(patterns) for key in _MATCH_KEYS if (patterns := getattr(entry.match, key))}
-    return {"match": match, "profile": entry.profile}
+    names = {"profile": entry.profile, "workload": entry.workload}
+    return {"match": match, **{key: name for key, name in names.items() if name}}
 
 
 def _profile_values(profile: Profile) -> dict[str, object]:
@@ -110,6 +117,11 @@ def _profile_values(profile: Profile) -> dict[str, object]:
         **{key: getattr(profile, key) for key in _PLAIN_KEYS},
     }
     return {key: value for key, value in values.items() if value is not None}
+
+
+def _workload_values(workload: Workload) -> dict[str, object]:
+    values = {"about": workload.about, "read_ahead_kb": workload.read_ahead_kb}
+    return {key: value for key, value in values.items() if value}
 
 
 def _toml(value: object) -> str:

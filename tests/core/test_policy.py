@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from nfstuned.core.policy.decision import decide, decide_early, read_ahead_kb
-from nfstuned.core.policy.match import as_network
+from nfstuned.core.policy.match import as_network, working
 from nfstuned.model.kernel import Mount, MountStats, Options, Server, Volume
 from nfstuned.model.mounts import Decision, Snapshot, Superblock, Tunnel
-from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
+from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead, Source, Workload
 
 PROFILES = (
     Profile("azure-files", ReadAhead(kb=15360)),
@@ -53,6 +53,52 @@ def row(
 
 def decided(entries: Policy, *mounts: Mount) -> Decision:
     return decide(entries, superblock(*mounts), Snapshot())
+
+
+class TestWorkload:
+    """A [[policy]] entry that says what programs do with a mount."""
+
+    SMALL, LARGE, OWN = Workload("random", "", 256), Workload("media", "", 32768), Workload("sequential")
+
+    def policy(self, workload: str, profile: str = "") -> Policy:
+        entry = Assignment(Match(mount_point=("/mnt",)), profile, "policy 1", workload)
+        return replace(BUILTIN, assignments=(entry,), workloads=(self.SMALL, self.LARGE, self.OWN))
+
+    def test_its_read_ahead_counts_in_the_place_of_the_providers_and_is_lowered_too(self) -> None:
+        seen = decided(self.policy("random"), mount("sa1.file.core.windows.net:/sa1/s"))
+        assert seen == Decision(256, "azure-files+random", "azure-files", lower=True, why="policy 1")
+        assert decided(self.policy("random"), mount("nas:/v", "/elsewhere")).kb == 1024
+
+    def test_it_changes_the_profile_that_the_entry_names(self) -> None:
+        assert decided(self.policy("random", "scratch"), mount("nas:/v")).profile == "scratch+random"
+
+    def test_a_workload_without_a_number_leaves_the_profiles(self) -> None:
+        seen = decided(self.policy("sequential"), mount("sa1.file.core.windows.net:/sa1/s"))
+        assert (seen.kb, seen.profile, seen.lower) == (15360, "azure-files+sequential", False)
+
+    def test_it_never_asks_for_more_than_the_profile_allows(self) -> None:
+        limited = Profile("limited", ReadAhead(kb=1024), read_ahead_max_kb=16384, nconnect=4)
+        profile = working(limited, self.LARGE)
+        assert (profile.read_ahead, profile.base, profile.nconnect) == (ReadAhead(kb=16384), "limited", 4)
+
+    def test_its_sources_stand_for_its_number_and_the_profiles_for_the_others(self) -> None:
+        vendor = Source("https://a", "2026-11", ("read_ahead_kb", "nconnect"))
+        measured = Source("https://b", "2026-11", ("read_ahead_kb",))
+        profile = working(
+            Profile("p", ReadAhead(kb=1024), nconnect=4, sources=(vendor,)),
+            Workload("w", "", 128, (measured,)),
+        )
+        assert [(source.url, source.keys) for source in profile.sources] == [
+            ("https://b", ("read_ahead_kb",)),
+            ("https://a", ("nconnect",)),
+        ]
+
+    def test_an_early_decision_is_the_later_one(self) -> None:
+        entry = Assignment(Match(server=("10.0.0.0/24",)), "", "policy 1", "random")
+        known = replace(BUILTIN, assignments=(entry,), workloads=(self.SMALL,))
+        seen = decide_early(known, volume(version=3), (row("nas", users=1, version=3),), (), azure=False)
+        assert seen is not None
+        assert (seen.kb, seen.lower) == (256, True)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from nfstuned.core.mounts.targets import targets
-from nfstuned.host.config_load import builtin_profiles, load
+from nfstuned.host.config_load import builtin_tables, load
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.mounts import Request, Snapshot
@@ -53,7 +53,7 @@ def test_a_profile_of_ones_own_means_smb_mounts_too(
     text: str, name: str, base: str, channels: int | None
 ) -> None:
     entry = '[[policy]]\nmatch = { mount_point = "/smb" }\nprofile = "own"\n[profile.own]\n'
-    policy = parse_config(builtin_profiles(), [("own.toml", entry + text)])
+    policy = parse_config(builtin_tables(), [("own.toml", entry + text)])
     (target,) = targets(Snapshot(requests=(SMB,)), policy)
     profile = target.profile
     assert (profile.name, profile.base, profile.max_channels) == (name, base, channels)

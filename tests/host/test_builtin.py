@@ -8,11 +8,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 from nfstuned.host.config import FILE, builtin_policy
-from nfstuned.host.config_load import builtin_profiles
+from nfstuned.host.config_load import builtin_tables
 from nfstuned.parse.config.policy import parse_config
 
 
 def test_it_is_what_the_profiles_files_say(golden: Callable[[Path, str], None]) -> None:
-    policy = parse_config(builtin_profiles(), ())
+    policy = parse_config(builtin_tables(), ())
     golden(Path(FILE), json.dumps(asdict(policy), indent=1) + "\n")
     assert builtin_policy() == policy

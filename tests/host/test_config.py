@@ -11,7 +11,7 @@ import pytest
 from nfstuned.errors import ConfigError
 from nfstuned.host.config import find_files
 from nfstuned.host.config_child import start_load
-from nfstuned.host.config_load import builtin_profiles, load, main
+from nfstuned.host.config_load import builtin_tables, load, main
 from nfstuned.host.root import Root
 
 TIMEOUT_S = 60.0
@@ -47,9 +47,10 @@ def told(root: Root) -> tuple[str, ...]:
 
 def test_a_host_without_configuration_has_the_built_in_profiles(root: Root) -> None:
     assert find_files(root) == ()
-    assert [name for name, _ in builtin_profiles()] == [
-        f"built-in {p.name}.toml" for p in load(root).profiles
-    ]
+    policy = load(root)
+    names = [profile.name for profile in policy.profiles]
+    names += [workload.name for workload in policy.workloads]
+    assert [name for name, _ in builtin_tables()] == [f"built-in {name}.toml" for name in names]
 
 
 def test_drop_ins_follow_the_main_file_by_name_and_editors_files_are_left_out(etc: Path, root: Root) -> None:

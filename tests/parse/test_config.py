@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import re
 import sys
-from importlib.resources import files
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from nfstuned.errors import ConfigError
+from nfstuned.host.config_load import builtin_tables
 from nfstuned.model.policy import Match, Policy, ReadAhead
 from nfstuned.parse.config.policy import parse_config
 from nfstuned.parse.config.tables import schema
@@ -19,10 +19,7 @@ else:
     import tomli as tomllib
 
 MAIN = "/etc/nfstuned/nfstuned.toml"
-BUILTIN = tuple(
-    (file.name, file.read_text(encoding="utf-8"))
-    for file in sorted((files("nfstuned") / "data" / "profiles").iterdir(), key=lambda file: file.name)
-)
+BUILTIN = builtin_tables()
 FULL = """\
 [daemon]
 sample_interval = "5m"
@@ -94,12 +91,13 @@ class TestBuiltin:
         seen = (profile.read_ahead_max_kb, profile.nconnect, profile.nconnect_max, profile.rsize_max)
         assert seen == limits
 
-    def test_every_number_of_a_built_in_profile_has_a_source_with_url_and_date(self) -> None:
+    def test_every_built_in_number_has_a_source_with_url_and_date(self) -> None:
         for file, text in BUILTIN:
-            ((name, table),) = tomllib.loads(text)["profile"].items()
-            assert file == f"{name}.toml"
+            ((kind, tables),) = tomllib.loads(text).items()
+            ((name, table),) = tables.items()
+            assert (file, kind in {"profile", "workload"}) == (f"built-in {name}.toml", True)
             sourced = {key for source in table.get("sources", ()) for key in source["keys"]}
-            assert sourced == set(table) - {"sources"}
+            assert sourced == set(table) - {"sources", "about"}
             assert all(
                 source["url"].startswith("https://") and source["read"] for source in table.get("sources", ())
             )
@@ -244,7 +242,7 @@ class TestProblems:
             (
                 "\nsmaple = 1",
                 (f'{MAIN}:2: smaple: 1: unknown key; did you mean "samples"? '
-                "allowed: daemon, nconnect, policy, profile, prometheus, samples"),
+                "allowed: daemon, nconnect, policy, profile, prometheus, samples, workload"),
             ),
             (
                 '[daemon]\nsample_intervall = "60s"',
@@ -255,6 +253,12 @@ class TestProblems:
             ("daemon = 3", f"{MAIN}:1: daemon: 3: allowed: a table"),
             ('[nconnect]\nmode = "yes"', f'{MAIN}:2: nconnect.mode: "yes": allowed: "advise" or "persist"'),
             ("policy = 3", f"{MAIN}:1: policy: 3: allowed: [[policy]] entries"),
+            (
+                '[[policy]]\nmatch.server = "a"\nworkload = "sequental"',
+                (f'{MAIN}:3: policy[1].workload: "sequental": unknown workload; did you mean "sequential"? '
+                f"allowed: {', '.join(workload.name for workload in parse().workloads)}"),
+            ),
+            ("workload = 3", f"{MAIN}:1: workload: 3: allowed: [workload.NAME] tables"),
             ("policy = [3]", f"{MAIN}:1: policy[1]: 3: allowed: a table"),
             ("profile = 3", f"{MAIN}:1: profile: 3: allowed: [profile.NAME] tables"),
             ("profile.x = 3", f"{MAIN}:1: profile.x: 3: allowed: a table"),
@@ -412,7 +416,7 @@ class TestProblems:
         assert all(re.match(r"/etc/[^\n]+: [^\n]+$", line) for line in told)
 
     def test_a_long_value_is_cut(self) -> None:
-        assert len(problem(f'x = "{"y" * 1000}"')) < 200
+        assert len(problem(f'x = "{"y" * 1000}"')) < 220
 
     def test_a_value_cannot_break_the_line_or_the_terminal(self) -> None:
         assert r'"é\u2028\u009b"' not in problem('x = "é"')

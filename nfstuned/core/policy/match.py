@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import translate
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from nfstuned.core.policy.endpoint import Address, as_address, plain, provider_by_name
 from nfstuned.model.mounts import Endpoint
-from nfstuned.model.policy import Assignment, Policy, Profile
+from nfstuned.model.policy import Assignment, Policy, Profile, ReadAhead, Workload
 
+_READ_AHEAD = "read_ahead_kb"
 _ADDRESS_GLOB = re.compile(r"[0-9.:*?]+")
 
 
@@ -46,11 +47,11 @@ class Choice:
 class PolicyRule:
     """A [[policy]] entry, compiled."""
 
-    __slots__ = ("_any_name", "_any_server", "_export", "_names", "_networks", "_point", "choice")
+    __slots__ = ("_any_name", "_any_server", "_export", "_names", "_networks", "_point", "assignment")
 
-    def __init__(self, assignment: Assignment, profile: Profile) -> None:
+    def __init__(self, assignment: Assignment) -> None:
         match = assignment.match
-        self.choice = Choice(profile, assignment.origin)
+        self.assignment = assignment
         networks = [(pattern, as_network(pattern)) for pattern in match.server]
         globs = [plain(pattern) for pattern, network in networks if network is None]
         self._any_server = not match.server
@@ -82,10 +83,11 @@ class PolicyRule:
 class Matcher:
     """A policy, ready to be asked; make it once for each policy (see `matcher`)."""
 
-    __slots__ = ("_profiles", "_rules")
+    __slots__ = ("_policy", "_profiles", "_rules")
 
     def __init__(self, policy: Policy) -> None:
-        self._rules = tuple(PolicyRule(entry, policy.profile(entry.profile)) for entry in policy.assignments)
+        self._policy = policy
+        self._rules = tuple(PolicyRule(entry) for entry in policy.assignments)
         self._profiles = {profile.name: profile for profile in policy.profiles}
 
     def choices(self, subject: Subject, endpoint: Endpoint) -> tuple[Choice, ...]:
@@ -94,10 +96,15 @@ class Matcher:
         for rule in self._rules:
             applies = rule.applies(subject)
             if applies is not False:
-                choices.append(rule.choice)
+                choices.append(self._choice(rule.assignment, endpoint))
             if applies:
                 return tuple(choices)
         return (*choices, Choice(self.profile(endpoint.provider), _recognised(endpoint)))
+
+    def _choice(self, assignment: Assignment, endpoint: Endpoint) -> Choice:
+        profile = self.profile(assignment.profile or endpoint.provider)
+        workload = self._policy.workload(assignment.workload)
+        return Choice(working(profile, workload) if workload else profile, assignment.origin)
 
     def find(self, name: str) -> Profile | None:
         """Return the profile of that name; None when there is none."""
@@ -106,6 +113,30 @@ class Matcher:
     def profile(self, name: str) -> Profile:
         """Return the profile of that name; one without an opinion when there is none."""
         return self.find(name) or Profile(name)
+
+
+def working(profile: Profile, workload: Workload) -> Profile:
+    """Return a profile as a workload changes it.
+
+    Its read-ahead is the workload's, lowered where it must be, and never above what the profile allows. The
+    rules of the profile's vendor still count.
+    """
+    name = f"{profile.name}+{workload.name}"
+    kb, most = workload.read_ahead_kb, profile.read_ahead_max_kb
+    if kb is None:
+        return replace(profile, name=name, inherits=profile.base)
+    kept = (
+        replace(source, keys=tuple(key for key in source.keys if key != _READ_AHEAD))
+        for source in profile.sources
+    )
+    return replace(
+        profile,
+        name=name,
+        inherits=profile.base,
+        read_ahead=ReadAhead(kb=min(kb, most) if most else kb),
+        lower=True,
+        sources=(*workload.sources, *(source for source in kept if source.keys)),
+    )
 
 
 @lru_cache(maxsize=4)

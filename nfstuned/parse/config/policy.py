@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from nfstuned.errors import ConfigError
-from nfstuned.model.policy import SAMPLE_INTERVAL_S, Assignment, Match, Policy, Prometheus, Source
+from nfstuned.model.policy import (
+    SAMPLE_INTERVAL_S,
+    Assignment,
+    Match,
+    Policy,
+    Prometheus,
+    Source,
+    Workload,
+)
 from nfstuned.parse.config.profiles import Inheritance, Layer
 from nfstuned.parse.config.tables import (
     PROFILE_NAME,
@@ -27,6 +35,7 @@ from nfstuned.parse.config.tables import (
     PrometheusTable,
     SamplesTable,
     SourceTable,
+    WorkloadTable,
 )
 from nfstuned.parse.config.toml import Document, Path, parse_toml, suggestion
 from nfstuned.parse.config.values import is_local
@@ -81,6 +90,7 @@ _TABLES: Mapping[str, type[BaseModel]] = {
 _NESTED: Mapping[tuple[type[BaseModel], str], type[BaseModel]] = {
     (PolicyTable, "match"): MatchTable,
     (ProfileTable, "sources"): SourceTable,
+    (WorkloadTable, "sources"): SourceTable,
 }
 
 
@@ -96,9 +106,10 @@ def parse_config(builtin: Iterable[Text], files: Iterable[Text]) -> Policy:
         [layer for file in base for layer in file.layers], [layer for file in own for layer in file.layers]
     )
     profiles = known.profiles()
+    workloads = _workloads([*base, *own])
     entries = [entry for file in reversed(own) for entry in file.entries]
     for entry in entries:
-        entry.check(known.names, known.problems)
+        entry.check(known.names, list(workloads), known.problems)
     problems.extend(known.problems)
     settings = {key: value for file in own for key, value in file.settings.items()}
     metrics = [file.metrics for file in own if file.metrics is not None]
@@ -107,7 +118,28 @@ def parse_config(builtin: Iterable[Text], files: Iterable[Text]) -> Policy:
         raise ConfigError(tuple(problems))
     assignments = tuple(entry.assignment for entry in entries if entry.assignment is not None)
     names = tuple(file.name for file in own)
-    return Policy(profiles, assignments, prometheus=prometheus(metrics), files=names, **settings)
+    return Policy(
+        profiles,
+        assignments,
+        prometheus=prometheus(metrics),
+        files=names,
+        workloads=tuple(workloads.values()),
+        **settings,
+    )
+
+
+def _workloads(files: Iterable[_File]) -> dict[str, Workload]:
+    """Return the workloads by name: a later table changes the keys that it sets, an earlier one keeps others.
+
+    The sources of numbers that it changes go.
+    """
+    known: dict[str, Workload] = {}
+    for file in files:
+        for name, values in file.workloads.items():
+            before = known.get(name, Workload(name))
+            sources = before.sources if "read_ahead_kb" not in values else ()
+            known[name] = replace(before, **{"sources": sources, **values})
+    return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +148,21 @@ class _Entry:
 
     document: Document
     number: int
-    profile: str
+    names: Mapping[str, str]
+    """Its profile and its workload, where it names them."""
     assignment: Assignment | None
 
-    def check(self, names: list[str], problems: list[str]) -> None:
-        if self.profile not in names:
-            allowed = f"unknown profile; {suggestion(self.profile, names)}allowed: {', '.join(names)}"
-            problems.append(self.document.problem(("policy", self.number, "profile"), self.profile, allowed))
+    def check(self, profiles: list[str], workloads: list[str], problems: list[str]) -> None:
+        if not self.names:
+            problems.append(self._problem("profile", "", "missing; allowed: the name of a profile"))
+        for key, known in (("profile", profiles), ("workload", workloads)):
+            name = self.names.get(key)
+            if name is not None and name not in known:
+                allowed = f"unknown {key}; {suggestion(name, known)}allowed: {', '.join(known)}"
+                problems.append(self._problem(key, name, allowed))
+
+    def _problem(self, key: str, value: str, allowed: str) -> str:
+        return self.document.problem(("policy", self.number, key), value, allowed)
 
 
 @dataclass(slots=True)
@@ -134,6 +174,8 @@ class _File:
     metrics: tuple[Document, Mapping[str, Any]] | None = None
     entries: list[_Entry] = field(default_factory=list)
     layers: list[Layer] = field(default_factory=list)
+    workloads: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By name, what the file's tables set."""
 
     @classmethod
     def read(cls, name: str, text: str, problems: list[str]) -> _File:
@@ -155,6 +197,7 @@ class _File:
         file.metrics = (document, metrics or {})
         file.entries = check.entries()
         file.layers = check.layers()
+        file.workloads = check.workloads()
         return file
 
 
@@ -202,37 +245,55 @@ class _Checker:
         entries: list[_Entry] = []
         for number, value in enumerate(values):
             entry = self.table(("policy", number), PolicyTable, value)
-            profile = value.get("profile") if isinstance(value, dict) else None
-            if isinstance(profile, str):
+            if isinstance(value, dict):
+                keys = ("profile", "workload")
+                names = {key: value[key] for key in keys if isinstance(value.get(key), str)}
                 assignment = None if entry is None else self._assignment(number, entry)
-                entries.append(_Entry(self.document, number, profile, assignment))
+                entries.append(_Entry(self.document, number, names, assignment))
         return entries
 
     def _assignment(self, number: int, entry: dict[str, Any]) -> Assignment:
         table: MatchTable = entry["match"]
         match = Match(table.server, table.export, table.mount_point)
-        return Assignment(match, entry["profile"], f"policy {number + 1} of {self.document.file}")
+        origin = f"policy {number + 1} of {self.document.file}"
+        return Assignment(match, entry.get("profile", ""), origin, entry.get("workload", ""))
 
     def layers(self) -> list[Layer]:
-        values = self.document.values.get("profile", {})
+        return [self._layer(name, value) for name, value in self._named("profile")]
+
+    def workloads(self) -> dict[str, dict[str, Any]]:
+        found = {}
+        for name, value in self._named("workload"):
+            values = self.table(("workload", name), WorkloadTable, value)
+            if values is not None:
+                found[name] = _with_sources(values)
+        return found
+
+    def _named(self, kind: str) -> Iterator[tuple[str, object]]:
+        """Yield the tables of a kind with their names."""
+        values = self.document.values.get(kind, {})
         if not isinstance(values, dict):
-            self.problems.append(
-                self.document.problem(("profile",), values, "allowed: [profile.NAME] tables")
-            )
-            return []
-        return [self._layer(name, value) for name, value in values.items()]
+            self.problems.append(self.document.problem((kind,), values, f"allowed: [{kind}.NAME] tables"))
+            return
+        for name, value in values.items():
+            if not re.fullmatch(PROFILE_NAME, name):
+                allowed = f"allowed in a {kind}'s name: letters, digits, _ and -"
+                self.problems.append(self.document.problem((kind, name), name, allowed))
+            yield name, value
 
     def _layer(self, name: str, value: object) -> Layer:
-        if not re.fullmatch(PROFILE_NAME, name):
-            allowed = "allowed in a profile's name: letters, digits, _ and -"
-            self.problems.append(self.document.problem(("profile", name), name, allowed))
         values = self.table(("profile", name), ProfileTable, value)
         if values is None:
             parent = value.get("inherits") if isinstance(value, dict) else None
             values = {"inherits": parent} if isinstance(parent, str) else {}
-        if "sources" in values:
-            values["sources"] = tuple(Source(s.url, s.read, s.keys, s.title) for s in values["sources"])
-        return Layer(self.document, name, values)
+        return Layer(self.document, name, _with_sources(values))
+
+
+def _with_sources(values: dict[str, Any]) -> dict[str, Any]:
+    """Return a table's keys with its sources as the policy has them."""
+    if "sources" not in values:
+        return values
+    return {**values, "sources": tuple(Source(s.url, s.read, s.keys, s.title) for s in values["sources"])}
 
 
 def _unknown(key: str, model: type[BaseModel]) -> str:

@@ -6,7 +6,16 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from nfstuned.model.policy import Assignment, Match, Policy, Profile, Prometheus, ReadAhead, Source
+from nfstuned.model.policy import (
+    Assignment,
+    Match,
+    Policy,
+    Profile,
+    Prometheus,
+    ReadAhead,
+    Source,
+    Workload,
+)
 
 
 def policy_to_json(policy: Policy) -> str:
@@ -25,12 +34,21 @@ def policy_from_json(text: str) -> Policy:
         )
         prometheus = Prometheus(**values.pop("prometheus"))
         files = tuple(values.pop("files"))
-        return Policy(profiles, assignments, files=files, prometheus=prometheus, **values)
+        workloads = tuple(
+            Workload(**{**workload, "sources": _sources(workload)}) for workload in values.pop("workloads")
+        )
+        return Policy(
+            profiles, assignments, files=files, prometheus=prometheus, workloads=workloads, **values
+        )
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"not a policy: {error!r}") from None
 
 
 def _profile(values: dict[str, Any]) -> Profile:
     read_ahead = values.pop("read_ahead")
-    sources = tuple(Source(**{**source, "keys": tuple(source["keys"])}) for source in values.pop("sources"))
-    return Profile(**values, read_ahead=ReadAhead(**read_ahead) if read_ahead else None, sources=sources)
+    chosen = ReadAhead(**read_ahead) if read_ahead else None
+    return Profile(**{**values, "read_ahead": chosen, "sources": _sources(values)})
+
+
+def _sources(values: dict[str, Any]) -> tuple[Source, ...]:
+    return tuple(Source(**{**source, "keys": tuple(source["keys"])}) for source in values["sources"])

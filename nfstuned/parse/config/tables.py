@@ -113,10 +113,15 @@ class MatchTable(_Table):
 
 
 class PolicyTable(_Table):
-    """Mounts that match get the profile."""
+    """Mounts that match get the profile, or that of their provider, as their workload changes it."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"anyOf": [{"required": ["profile"]}, {"required": ["workload"]}]}
+    )
 
     match: MatchTable = Field(description="a table with server, export or mount_point")
-    profile: str = Field(description="the name of a profile")
+    profile: str = Field(default_factory=str, description="the name of a profile")
+    workload: str = Field(default_factory=str, description="the name of a workload")
 
 
 class SourceTable(_Table):
@@ -165,6 +170,17 @@ class ProfileTable(_Table):
     sources: list[SourceTable] = Field(default_factory=list, description="[[profile.NAME.sources]] tables")
 
 
+class WorkloadTable(_Table):
+    """What programs do with mounts, and the read-ahead that serves it."""
+
+    about: str = Field(default_factory=str, description="a string")
+    read_ahead_kb: int = _number(LEAST_KB, MOST_KB, " KiB")
+    sources: list[SourceTable] = Field(default_factory=list, description="[[workload.NAME.sources]] tables")
+
+
+_Name = Annotated[str, Field(pattern=PROFILE_NAME)]
+
+
 class ConfigFile(_Table):
     """The whole of nfstuned.toml, or of one of its drop-ins."""
 
@@ -173,7 +189,10 @@ class ConfigFile(_Table):
     prometheus: PrometheusTable = Field(default_factory=PrometheusTable)
     nconnect: NconnectTable = Field(default_factory=NconnectTable)
     policy: list[PolicyTable] = Field(default_factory=list)
-    profile: dict[Annotated[str, Field(pattern=PROFILE_NAME)], ProfileTable] = Field(
+    profile: dict[_Name, ProfileTable] = Field(
+        default_factory=dict, json_schema_extra={"additionalProperties": False}
+    )
+    workload: dict[_Name, WorkloadTable] = Field(
         default_factory=dict, json_schema_extra={"additionalProperties": False}
     )
 
