@@ -15,6 +15,7 @@ PROFILES = (
     Profile("azure-netapp-files", ReadAhead(kb=15360)),
     Profile("aws-efs", ReadAhead(times_rsize=15)),
     Profile("generic", ReadAhead(kb=1024)),
+    Profile("netapp-ontap", ReadAhead(kb=1024)),
     Profile("scratch", ReadAhead(kb=4096), lower=True),
     Profile("silent"),
 )
@@ -308,10 +309,23 @@ class TestEarly:
         netapp: Profile,
         waits: bool,  # noqa: FBT001
     ) -> None:
-        entries = Policy((generic, netapp))
-        assert (decide_early(entries, volume(), (row("nas"),), ()) is None) is waits
-        assert decide_early(entries, volume(), (row("nas"),), (), azure=False) is not None
-        assert decide_early(entries, volume(version=3), (row("nas", version=3),), ()) is not None
+        ontap = replace(netapp, name="netapp-ontap")
+        alike = replace(generic, name="netapp-ontap")
+        for azure, entries, waiting in (
+            (True, Policy((generic, netapp, alike)), waits),
+            (False, Policy((generic, netapp, alike)), False),
+            (False, Policy((generic, ontap)), waits),
+        ):
+            early = decide_early(entries, volume(), (row("nas"),), (), azure=azure)
+            assert (early is None) is waiting
+            assert decide_early(entries, volume(version=3), (row("nas", version=3),), (), azure=azure)
+
+    def test_beside_vasts_own_client_a_server_that_nobody_knows_waits_for_its_options(self) -> None:
+        for version in (3, 4):
+            nas = (row("nas", version=version),)
+            assert decide_early(BUILTIN, volume(version=version), nas, (), vast=True) is None
+        azures = (row("sa1.file.core.windows.net"),)
+        assert decide_early(BUILTIN, volume(), azures, (), vast=True) is not None
 
 
 def test_early_and_late_agree_where_both_answer() -> None:

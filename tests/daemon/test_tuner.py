@@ -22,7 +22,11 @@ from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
 from tests.host.faults import Fault, FaultyRoot
 
 POLICY = Policy(
-    profiles=(Profile("azure-files", ReadAhead(15360)), Profile("generic", ReadAhead(1024))),
+    profiles=(
+        Profile("azure-files", ReadAhead(15360)),
+        Profile("generic", ReadAhead(1024)),
+        Profile("netapp-ontap", ReadAhead(1024)),
+    ),
 )
 AZURE = "sa1.file.core.windows.net"
 

@@ -33,4 +33,8 @@ def policy_from_json(text: str) -> Policy:
 def _profile(values: dict[str, Any]) -> Profile:
     read_ahead = values.pop("read_ahead")
     sources = tuple(Source(**{**source, "keys": tuple(source["keys"])}) for source in values.pop("sources"))
-    return Profile(**values, read_ahead=ReadAhead(**read_ahead) if read_ahead else None, sources=sources)
+    return Profile(
+        **{**values, "nconnect_not_for": tuple(values["nconnect_not_for"])},
+        read_ahead=ReadAhead(**read_ahead) if read_ahead else None,
+        sources=sources,
+    )
