@@ -100,12 +100,12 @@ _AMAZON = rf"\.[a-z0-9-]+\.(?:amazonaws\.com(?:\.cn)?|{_PARTITIONS})"
 _ON_AWS = rf"\.[a-z0-9-]+\.(?:on\.aws|on\.amazonwebservices\.com\.cn|{_PARTITIONS})"
 _NAMES = (
     # https://docs.aws.amazon.com/efs/latest/ug/mounting-fs-mount-cmd-dns-name.html
-    (EFS, re.compile(rf"(?:[a-z0-9-]+\.)?fs-[0-9a-f]+\.efs{_AMAZON}")),
-    (S3_FILES, re.compile(rf"(?:[a-z0-9-]+\.)?fs-[0-9a-f]+\.s3files{_ON_AWS}")),
+    (EFS, re.compile(rf"(?:[a-z0-9-]+\.)?fs-[0-9a-z]+\.efs{_AMAZON}")),
+    (S3_FILES, re.compile(rf"(?:[a-z0-9-]+\.)?fs-[0-9a-z]+\.s3files{_ON_AWS}")),
     # A name of FSx with a storage virtual machine is ONTAP's. Of the others NFS mounts OpenZFS alone: Lustre has a
     # file system of its own, Windows speaks SMB.
-    (FSX_ONTAP, re.compile(rf"svm-[0-9a-f]+\.fs-[0-9a-f]+\.fsx{_AMAZON}")),
-    (FSX_OPENZFS, re.compile(rf"fs-[0-9a-f]+\.fsx{_AMAZON}")),
+    (FSX_ONTAP, re.compile(rf"svm-[0-9a-z]+\.fs-[0-9a-z]+\.fsx{_AMAZON}")),
+    (FSX_OPENZFS, re.compile(rf"fs-[0-9a-z]+\.fsx{_AMAZON}")),
     # The kinds that the vendor's driver tells apart by the name (isExtremeNAS, isCPFS in pkg/nas/utils.go of
     # https://github.com/kubernetes-sigs/alibaba-cloud-csi-driver); CPFS is another product.
     (ALIBABA, re.compile(r"[a-z0-9-]+\.[a-z0-9-]+(?:\.extreme)?\.nas\.aliyuncs\.com")),
