@@ -45,7 +45,9 @@ def title(name: str) -> str:
 
 def seen_in(name: str) -> list[str]:
     """Return the hosts that a page names."""
-    return re.findall(r"^- \[([a-z0-9-]+)\]\(\.\./\.\./tests/hosts/\1/truth\.toml\)$", page(name), re.MULTILINE)
+    return re.findall(
+        r"^- \[([a-z0-9-]+)\]\(\.\./\.\./tests/hosts/\1/truth\.toml\)$", page(name), re.MULTILINE
+    )
 
 
 def index() -> str:
@@ -55,8 +57,8 @@ def index() -> str:
         for name, profile in sorted(PROFILES.items(), key=lambda item: title(item[0]).lower())
     ]
     return (
-        "# Whose servers nfstuned knows\n\nEach page says how a server is recognised, which numbers its profile "
-        "has, who recommends them, and what was looked for in vain.\n\n"
+        "# Whose servers nfstuned knows\n\nEach page says how a server is recognised, which numbers its "
+        "profile has, who recommends them, and what was looked for in vain.\n\n"
         "| Servers | Profile | Read-ahead | nconnect |\n|---|---|---|---|\n" + "".join(rows)
     )
 
@@ -65,7 +67,7 @@ def _read_ahead(profile: Profile) -> str:
     wanted = profile.read_ahead
     if wanted is None:
         return "left alone"
-    number = f"{wanted.kb} KiB" if wanted.kb is not None else f"{wanted.times_rsize} × rsize"
+    number = f"{wanted.kb} KiB" if wanted.kb is not None else f"{wanted.times_rsize} times rsize"
     generic = wanted == PROFILES["generic"].read_ahead and profile.name != "generic"
     return f"{number}, as for every server" if generic else number
 

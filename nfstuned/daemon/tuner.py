@@ -151,9 +151,7 @@ class Tuner:
         self.must_look = False
         self._removed.clear()
         asking = self.policy is not None and depends_on_implementation(self.policy)
-        snapshot = observe_superblocks(
-            self._root, deep=deep, between=self.between, implementations=asking
-        )
+        snapshot = observe_superblocks(self._root, deep=deep, between=self.between, implementations=asking)
         self._root.faults.clear()
         for problem in snapshot.problems:
             self._reporter.unreadable(problem)
@@ -233,7 +231,9 @@ class Tuner:
         if volume is None:
             self._unplaced.setdefault(bdi.device, bdi.inode)
             return
-        decision = decide_early(policy, volume, servers, (), azure=self.snapshot.azure, vast=self.snapshot.vast)
+        # Where VAST's own client is installed, any mount may turn out to be its own: only its options tell.
+        known = not self.snapshot.vast
+        decision = decide_early(policy, volume, servers, (), azure=self.snapshot.azure) if known else None
         if decision is None:
             self.must_look = True
             return

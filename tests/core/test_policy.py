@@ -320,13 +320,6 @@ class TestEarly:
             assert (early is None) is waiting
             assert decide_early(entries, volume(version=3), (row("nas", version=3),), (), azure=azure)
 
-    def test_beside_vasts_own_client_a_server_that_nobody_knows_waits_for_its_options(self) -> None:
-        for version in (3, 4):
-            nas = (row("nas", version=version),)
-            assert decide_early(BUILTIN, volume(version=version), nas, (), vast=True) is None
-        azures = (row("sa1.file.core.windows.net"),)
-        assert decide_early(BUILTIN, volume(), azures, (), vast=True) is not None
-
 
 def test_early_and_late_agree_where_both_answer() -> None:
     entries = policy((Match(server=("10.0.0.0/24",)), "scratch"))

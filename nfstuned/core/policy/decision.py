@@ -95,14 +95,13 @@ def decide_early(
     tunnels: tuple[Tunnel, ...],
     *,
     azure: bool = True,
-    vast: bool = False,
 ) -> Decision | None:
     """Return what a superblock should have before any mount of it is visible; None: wait for mountinfo.
 
     Called between the kernel's bdi event and the mount's appearance, when only nfsfs knows the superblock.
     There is an answer only when nothing that is still unknown (name, export, mount point, rsize) can change
-    it: nfstuned only raises, so a value that is too high would stay. A server that later says NetApp may
-    still raise it; with VAST's own client on the host (`vast`), any mount may turn out to be its own.
+    it: nfstuned only raises, so a value that is too high would stay. A server that later says NetApp,
+    which is Azure's on an Azure VM (`azure`), may still raise it.
     """
     known = {tunnel.port for tunnel in tunnels}
     if volume.port in TUNNEL_PORTS and volume.port not in known and is_loopback(volume.address):
@@ -118,8 +117,6 @@ def decide_early(
         return None
     first = decisions[0]
     nobodys = GENERIC in {server.provider for _, server in choices} and first.profile == GENERIC
-    if vast and nobodys:
-        return None
     if nobodys and volume.version >= V4 and first.kb is not None:
         netapps = compiled.profile(NETAPP if azure else ONTAP).read_ahead
         return first if netapps is not None and (netapps.kb or 0) >= first.kb else None

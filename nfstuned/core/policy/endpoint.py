@@ -93,8 +93,8 @@ _AZURE = re.compile(
     r"|microsoft\.scloud|eaglex\.ic\.gov|sovcloud-api\.(?:fr|de|sg))"
     r"|\.storage\.azure\.net)"
 )
-# The suffixes of Amazon's other partitions, as efs-utils has them: dist/efs-utils.conf and s3files-utils.conf of
-# https://github.com/aws/efs-utils.
+# The suffixes of Amazon's other partitions, as efs-utils has them: efs-utils.conf and s3files-utils.conf in
+# dist of https://github.com/aws/efs-utils.
 _PARTITIONS = r"amazonaws\.eu|cloud\.adc-e\.uk|c2s\.ic\.gov|sc2s\.sgov\.gov|csp\.hci\.ic\.gov"
 _AMAZON = rf"\.[a-z0-9-]+\.(?:amazonaws\.com(?:\.cn)?|{_PARTITIONS})"
 _ON_AWS = rf"\.[a-z0-9-]+\.(?:on\.aws|on\.amazonwebservices\.com\.cn|{_PARTITIONS})"
@@ -102,8 +102,8 @@ _NAMES = (
     # https://docs.aws.amazon.com/efs/latest/ug/mounting-fs-mount-cmd-dns-name.html
     (EFS, re.compile(rf"(?:[a-z0-9-]+\.)?fs-[0-9a-z]+\.efs{_AMAZON}")),
     (S3_FILES, re.compile(rf"(?:[a-z0-9-]+\.)?fs-[0-9a-z]+\.s3files{_ON_AWS}")),
-    # A name of FSx with a storage virtual machine is ONTAP's. Of the others NFS mounts OpenZFS alone: Lustre has a
-    # file system of its own, Windows speaks SMB.
+    # A name of FSx with a storage virtual machine is ONTAP's. Of the others NFS mounts OpenZFS alone: Lustre
+    # has a file system of its own, Windows speaks SMB.
     (FSX_ONTAP, re.compile(rf"svm-[0-9a-z]+\.fs-[0-9a-z]+\.fsx{_AMAZON}")),
     (FSX_OPENZFS, re.compile(rf"fs-[0-9a-z]+\.fsx{_AMAZON}")),
     # The kinds that the vendor's driver tells apart by the name (isExtremeNAS, isCPFS in pkg/nas/utils.go of

@@ -40,7 +40,7 @@ def parse_stunnel(text: str, file: str, provider: str) -> tuple[Tunnel, ...]:
 def parse_mountmap(text: str, file: str, provider: str) -> tuple[Tunnel | ParseError, ...]:
     """Return the addresses that stand in for servers: a name, such an address and the server's on each line.
 
-    Newer releases put the name of a control file of the share behind the three (AZNFSCtrl.txt and a checksum).
+    Newer releases put the name of a control file of the share behind the three (AZNFSCtrl.txt, a checksum).
     Lines that are empty are left over from a deleted entry.
     """
     rows: list[Tunnel | ParseError] = []
