@@ -48,7 +48,7 @@ def test_the_configurations_page_names_every_key_and_its_example_is_right() -> N
     documented = set(re.findall(r"\b[a-z_]+\b", page))
     tables = schema()["$defs"].values()
     assert {key for table in tables for key in table["properties"]} <= documented
-    assert {path.stem for path in PROFILES.glob("*.toml")} <= set(re.findall(r"\b[a-z-]+\b", page))
+    assert {path.stem for path in PROFILES.glob("*.toml")} <= set(re.findall(r"\b[a-z0-9-]+\b", page))
 
 
 def _section(page: str, title: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from nfstuned.core.policy.decision import decide, decide_early
+from nfstuned.core.policy.decision import decide, decide_early, depends_on_implementation
 from nfstuned.core.readahead.plan import Contest, changed_by_another, plan_superblock
 from nfstuned.core.udev.writers import find_culprit, find_writers
 from nfstuned.daemon.numbers import DeviceNumbers
@@ -150,7 +150,8 @@ class Tuner:
         """Look at everything and set what is not as it should be; `deep` includes other namespaces."""
         self.must_look = False
         self._removed.clear()
-        snapshot = observe_superblocks(self._root, deep=deep, between=self.between)
+        asking = self.policy is not None and depends_on_implementation(self.policy)
+        snapshot = observe_superblocks(self._root, deep=deep, between=self.between, implementations=asking)
         self._root.faults.clear()
         for problem in snapshot.problems:
             self._reporter.unreadable(problem)
@@ -230,7 +231,9 @@ class Tuner:
         if volume is None:
             self._unplaced.setdefault(bdi.device, bdi.inode)
             return
-        decision = decide_early(policy, volume, servers, (), azure=self.snapshot.azure)
+        # Where VAST's own client is installed, any mount may turn out to be its own: only its options tell.
+        known = not self.snapshot.vast
+        decision = decide_early(policy, volume, servers, (), azure=self.snapshot.azure) if known else None
         if decision is None:
             self.must_look = True
             return

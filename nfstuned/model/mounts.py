@@ -136,6 +136,8 @@ class Snapshot:
     distribution: Distribution | None = None
     azure: bool = False
     """The machine is an Azure VM, by its chassis asset tag."""
+    vast: bool = False
+    """VAST's own NFS client is installed, whose modules take the place of the kernel's."""
     page_kb: int = 4
     problems: tuple[ParseError, ...] = ()
     unread: tuple[ParseError, ...] = ()
@@ -162,7 +164,7 @@ class Endpoint:
     address: str | None
     port: int
     provider: str
-    """"azure-files", "azure-netapp-files", "aws-efs" or "generic"."""
+    """The name of the built-in profile for the server's kind, such as "azure-files"; "generic" for any."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,11 @@ class Profile:
     """Whether a read-ahead above the profile's is lowered; otherwise nfstuned only raises."""
     nconnect: int | None = None
     nconnect_max: int | None = None
+    """1 for a server that does not support nconnect."""
+    nconnect_depends: str | None = None
+    """What the number depends on, for people, where the vendor names several: then `nconnect` is None."""
+    nconnect_not_for: tuple[str, ...] = ()
+    """The versions of NFS, "3" or "4.0", for which nconnect is not recommended."""
     rsize_max: int | None = None
     """In bytes."""
     actimeo_min: int | None = None

@@ -26,6 +26,8 @@ class StatusRow:
     nconnect_target: int | None
     connections: int | None
     """Transports that the kernel lists; `nconnect` is only how many it meant to make."""
+    nconnect_depends: str | None = None
+    """What the number depends on where the vendor names several; `nconnect_target` is None then."""
     nconnect_max: int | None = None
     lower: bool = False
     """Whether a read-ahead above the target counts as wrong."""

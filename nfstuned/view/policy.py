@@ -10,7 +10,10 @@ from nfstuned.model.policy import Assignment, Policy, Profile, Source, Workload
 from nfstuned.parse.config.values import SIZE_UNITS
 from nfstuned.view.words import Document, without_secrets
 
-_PLAIN_KEYS = ("nconnect", "nconnect_max", "rsize_max", "actimeo_min", "max_channels")
+_PLAIN_KEYS = (
+    *("nconnect", "nconnect_max", "nconnect_depends", "nconnect_not_for"),
+    *("rsize_max", "actimeo_min", "max_channels"),
+)
 _MATCH_KEYS = ("server", "export", "mount_point")
 
 
@@ -116,7 +119,7 @@ def _profile_values(profile: Profile) -> dict[str, object]:
         "lower": profile.lower if profile.lower or profile.inherits else None,
         **{key: getattr(profile, key) for key in _PLAIN_KEYS},
     }
-    return {key: value for key, value in values.items() if value is not None}
+    return {key: value for key, value in values.items() if value is not None and value != ()}
 
 
 def _workload_values(workload: Workload) -> dict[str, object]:

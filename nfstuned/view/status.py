@@ -22,6 +22,7 @@ STATUS_KEYS = (
     "nconnect_requested_by",
     "nconnect",
     "nconnect_target",
+    "nconnect_depends",
     "connections",
     "stalled_s",
     "recovering",
@@ -29,6 +30,7 @@ STATUS_KEYS = (
 )
 STATUS_HEADER = ("MOUNT", "SERVER", "PROFILE", "READ-AHEAD KiB", "", "NCONNECT", "", "CONN")
 """Read-ahead is now/target, nconnect requested/now/target; the column after each says how that is."""
+DEPENDS = "depends"
 STALLED_HEADER = "STALLED"
 """Of a column more, where any mount is stalled."""
 _AGAIN = "sudo nfstuned apply --remount --all"
@@ -97,10 +99,15 @@ def status_cells(row: StatusRow) -> tuple[str, ...]:
         text(row.profile),
         f"{text(row.read_ahead_kb)}/{text(row.read_ahead_target_kb)}",
         read_ahead_mark(row),
-        f"{text(row.nconnect_requested)}/{row.nconnect}/{text(row.nconnect_target)}",
+        f"{text(row.nconnect_requested)}/{row.nconnect}/{_target(row)}",
         nconnect_mark(row),
         text(row.connections),
     )
+
+
+def _target(row: StatusRow) -> str:
+    """Return the nconnect of the profile: "depends" where the vendor names several numbers."""
+    return DEPENDS if row.nconnect_target is None and row.nconnect_depends else text(row.nconnect_target)
 
 
 def hints(rows: Sequence[StatusRow], unseen: Sequence[str]) -> tuple[str, ...]:

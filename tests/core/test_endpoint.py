@@ -89,6 +89,54 @@ def test_efs_is_recognised_by_name(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "provider"),
+    [
+        ("fs-0123abcd.efs.eu-isoe-west-1.cloud.adc-e.uk", "aws-efs"),
+        ("fs-0123abcd.s3files.us-east-1.on.aws", "aws-s3-files"),
+        ("use1-az1.fs-0123abcd.s3files.us-east-1.on.aws", "aws-s3-files"),
+        ("fs-0123abcd.s3files.cn-north-1.on.amazonwebservices.com.cn", "aws-s3-files"),
+        ("svm-01234567890abdef0.fs-01234567890abcdef1.fsx.us-east-1.amazonaws.com", "aws-fsx-ontap"),
+        ("fs-01234567890abcdef1.fsx.us-east-1.amazonaws.com", "aws-fsx-openzfs"),
+        ("fs-01234567890abcdef1.fsx.cn-north-1.amazonaws.com.cn", "aws-fsx-openzfs"),
+        ("2564f49129-ysu87.cn-shenzhen.nas.aliyuncs.com", "alibaba-nas"),
+        ("0a1b2c-xyz12.cn-hangzhou.extreme.nas.aliyuncs.com", "alibaba-nas"),
+        ("fsf-dal2433a-dz.adn.networklayer.com", "ibm-file-storage"),
+        ("fsf-wdc0403a-fz.service.softlayer.com", "ibm-file-storage"),
+        ("nfshou0201d-fz.service.softlayer.com", "ibm-file-storage"),
+    ],
+)
+def test_other_clouds_are_recognised_by_name(name: str, provider: str) -> None:
+    assert provider_by_name(name) == provider
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fs-0123abcd.s3files.us-east-1.amazonaws.com",
+        "svm-0123.fsx.us-east-1.amazonaws.com",
+        "management.fs-01234567890abcdef1.fsx.us-east-1.amazonaws.com",
+        "fsx.us-east-1.amazonaws.com",
+        "fs-0123abcd.elsewhere.us-east-1.amazonaws.com",
+        "fs-0123abcd.efs.us-east-1.amazonaws.com.example.org",
+        "cpfs-0123-vpc.cn-hangzhou.cpfs.nas.aliyuncs.com",
+        "nas.aliyuncs.com",
+        "cn-shenzhen.nas.aliyuncs.com",
+        "www.adn.networklayer.com",
+        "nas.subnet1.vcn1.oraclevcn.com",
+    ],
+)
+def test_names_like_those_of_other_clouds_are_nobodys(name: str) -> None:
+    assert provider_by_name(name) == "generic"
+
+
+def test_a_mount_by_vasts_own_client_is_known_by_options_that_only_it_takes() -> None:
+    own = mount("10.0.0.5:/v", addr="10.0.0.5", nconnect="32", remoteports="10.0.0.5-10.0.0.20")
+    assert endpoint(own, None, (), azure=False, implementation=None).provider == "vast"
+    kernels = mount("10.0.0.5:/v", addr="10.0.0.5", nconnect="16")
+    assert endpoint(kernels, None, (), azure=False, implementation=None).provider == "generic"
+
+
+@pytest.mark.parametrize(
     ("source", "parts"),
     [
         ("nas:/vol1", ("nas", "/vol1")),
@@ -198,7 +246,7 @@ def test_a_mount_by_an_unknown_name_keeps_it() -> None:
     ("implementation", "azure", "provider"),
     [
         ("name='NetApp Release 9.14.1',domain='netapp.com',date='0,0'", True, "azure-netapp-files"),
-        ("name='NetApp Release 9.14.1',domain='netapp.com',date='0,0'", False, "generic"),
+        ("name='NetApp Release 9.14.1',domain='netapp.com',date='0,0'", False, "netapp-ontap"),
         ("name='Linux 6.1',domain='kernel.org',date='0,0'", True, "generic"),
         (None, True, "generic"),
     ],

@@ -73,6 +73,37 @@ def test_what_is_right_or_without_an_opinion_is_not_mentioned(source: str, optio
     assert numbers(line(source, options)) == []
 
 
+EFS = "fs-0123456789abcdef0.efs.us-east-1.amazonaws.com"
+
+
+def ontap(number: int) -> Policy:
+    """Return a policy that has an administrator's nconnect for FSx for ONTAP, which has none with NFSv4.0."""
+    named = replace(BUILTIN.profile("aws-fsx-ontap"), name="ours", nconnect=number)
+    matches = (Assignment(Match(server=("10.1.9.9",)), "ours", "policy 1"),)
+    return replace(BUILTIN, profiles=(*BUILTIN.profiles, named), assignments=matches)
+
+
+@pytest.mark.parametrize("options", ["vers=4.1", "nconnect=1", "nconnect=4"])
+def test_a_server_whose_profile_says_none_gets_none(options: str) -> None:
+    assert [one for one in numbers(line(f"{EFS}:/", options)) if one[2] is Result.PLANNED] == []
+    assert edited(line(f"{EFS}:/", options)).text == line(f"{EFS}:/", options)
+
+
+def test_a_version_that_may_not_have_it_gets_none_and_says_so() -> None:
+    assert numbers(line("10.1.9.9:/v", "vers=4.1"), ontap(8)) == [(None, 8, Result.PLANNED)]
+    text = line("10.1.9.9:/v", "vers=4.0")
+    assert numbers(text, ontap(8)) == [(None, 1, Result.SKIPPED)]
+    assert reason(text, ontap(8)) == "its profile ours allows one connection with NFS 4.0"
+
+
+def test_a_profile_whose_number_depends_proposes_none() -> None:
+    assert BUILTIN.profile("google-filestore").nconnect_depends
+    policy = replace(
+        BUILTIN, assignments=(Assignment(Match(server=("10.1.9.9",)), "google-filestore", "policy 1"),)
+    )
+    assert numbers(line("10.1.9.9:/v", "vers=3"), policy) == []
+
+
 def test_smb_and_local_entries_are_none_of_ours() -> None:
     assert numbers(line(f"//{SA1}/s", "vers=3.1.1", kind="cifs") + "/dev/sda1 /b ext4 rw 0 1\n") == []
 

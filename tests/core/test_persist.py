@@ -147,6 +147,13 @@ def test_a_share_without_an_opinion_keeps_it_from_its_server() -> None:
     assert "names no nconnect" in told(planned(host(VOL, f"{ANF}:/home /h rw"), policy=policy))[ANF]
 
 
+def test_a_server_whose_profile_allows_one_connection_gets_no_section_and_loses_one() -> None:
+    efs = "fs-0123456789abcdef0.efs.us-east-1.amazonaws.com"
+    snapshot = host(f"{efs}:/ /e vers=4.1")
+    assert after(planned(snapshot)) == {}
+    assert after(planned(snapshot, {efs: 4}), {efs: 4}) == {}
+
+
 def test_a_server_that_no_profile_has_an_opinion_about_any_more_loses_its_section() -> None:
     plan = planned(host("nas:/x /x rw"), {"nas": 8})
     assert said(plan) == [("nas", 8, None, Result.PLANNED)]

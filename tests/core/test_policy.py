@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.core.policy.decision import decide, decide_early, read_ahead_kb
+from nfstuned.core.policy.decision import decide, decide_early, depends_on_implementation, read_ahead_kb
 from nfstuned.core.policy.match import as_network, working
 from nfstuned.model.kernel import Mount, MountStats, Options, Server, Volume
 from nfstuned.model.mounts import Decision, Snapshot, Superblock, Tunnel
@@ -15,6 +15,7 @@ PROFILES = (
     Profile("azure-netapp-files", ReadAhead(kb=15360)),
     Profile("aws-efs", ReadAhead(times_rsize=15)),
     Profile("generic", ReadAhead(kb=1024)),
+    Profile("netapp-ontap", ReadAhead(kb=1024)),
     Profile("scratch", ReadAhead(kb=4096), lower=True),
     Profile("silent"),
 )
@@ -354,10 +355,22 @@ class TestEarly:
         netapp: Profile,
         waits: bool,  # noqa: FBT001
     ) -> None:
-        entries = Policy((generic, netapp))
-        assert (decide_early(entries, volume(), (row("nas"),), ()) is None) is waits
-        assert decide_early(entries, volume(), (row("nas"),), (), azure=False) is not None
-        assert decide_early(entries, volume(version=3), (row("nas", version=3),), ()) is not None
+        ontap = replace(netapp, name="netapp-ontap")
+        alike = replace(generic, name="netapp-ontap")
+        for azure, entries, waiting in (
+            (True, Policy((generic, netapp, alike)), waits),
+            (False, Policy((generic, netapp, alike)), False),
+            (False, Policy((generic, ontap)), waits),
+        ):
+            early = decide_early(entries, volume(), (row("nas"),), (), azure=azure)
+            assert (early is None) is waiting
+            assert decide_early(entries, volume(version=3), (row("nas", version=3),), (), azure=azure)
+
+
+def test_what_a_server_calls_itself_matters_where_netapps_number_is_its_own() -> None:
+    assert not depends_on_implementation(BUILTIN)
+    others = (Profile("generic", ReadAhead(kb=1024)), Profile("netapp-ontap", ReadAhead(kb=4096)))
+    assert depends_on_implementation(Policy(others))
 
 
 def test_early_and_late_agree_where_both_answer() -> None:

@@ -93,6 +93,12 @@ def test_a_row_has_a_cell_for_each_heading() -> None:
     assert len(STATUS_HEADER) == len(status_cells(ROW))
 
 
+def test_a_number_that_depends_is_said_to() -> None:
+    row = replace(ROW, nconnect_target=None, nconnect_depends="the capacity: 2 or 7")
+    assert status_cells(row)[5] == "4/4/depends"
+    assert status_cells(replace(row, nconnect_target=2))[5] == "4/4/2"
+
+
 def test_what_is_not_known_is_a_hyphen() -> None:
     row = replace(ROW, profile=None, read_ahead_kb=None, read_ahead_target_kb=None, nconnect_requested=None)
     cells = status_cells(replace(row, nconnect_target=None, connections=None))

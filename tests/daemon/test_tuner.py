@@ -15,6 +15,7 @@ from nfstuned.errors import ParseError
 from nfstuned.host.change import bdi as bdis
 from nfstuned.host.change.read_ahead import undo
 from nfstuned.host.change.state import State
+from nfstuned.host.config import builtin_policy
 from nfstuned.host.look.host import do_nothing
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message
@@ -22,7 +23,11 @@ from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
 from tests.host.faults import Fault, FaultyRoot
 
 POLICY = Policy(
-    profiles=(Profile("azure-files", ReadAhead(15360)), Profile("generic", ReadAhead(1024))),
+    profiles=(
+        Profile("azure-files", ReadAhead(15360)),
+        Profile("generic", ReadAhead(1024)),
+        Profile("netapp-ontap", ReadAhead(1024)),
+    ),
 )
 AZURE = "sa1.file.core.windows.net"
 
@@ -58,10 +63,12 @@ class Host:
         self._volumes[device] = f"v4 0a0a0a0a  801 {device:<12} 0:0                               no "
         self._save()
 
-    def mount(self, device: str, source: str = f"{AZURE}:/a", point: str = "/mnt/a") -> None:
+    def mount(
+        self, device: str, source: str = f"{AZURE}:/a", point: str = "/mnt/a", options: str = ""
+    ) -> None:
         self._mounts[point] = (
             f"{30 + len(self._mounts)} 24 {device} / {point} rw shared:9 - nfs4 {source} "
-            "rw,vers=4.2,rsize=262144,addr=10.10.10.10"
+            f"rw,vers=4.2,rsize=262144,addr=10.10.10.10{options}"
         )
         self._save()
 
@@ -249,6 +256,25 @@ def test_an_undecided_superblock_waits_for_its_mount(host: Host) -> None:
     host.mount("0:43", f"{AZURE}:/b1")
     host.tuner.look(deep=False)
     assert host.value("0:43") == 1024
+
+
+def test_where_vasts_client_is_installed_every_superblock_waits_for_its_options(host: Host) -> None:
+    control = host.folder / "usr/bin/vastnfs-ctl"
+    control.parent.mkdir(parents=True)
+    control.write_text("#!/bin/sh\n")
+    control.chmod(0o755)
+    host.tuner.policy = builtin_policy()
+    host.tuner.look(deep=True)
+    mounts = (("0:43", "nas:/v", "/mnt/v", ",remoteports=10.10.10.10"), ("0:44", f"{AZURE}:/a", "/mnt/a", ""))
+    for device, source, point, options in mounts:
+        host.volume(device)
+        host.tuner.added(device)
+        assert host.value(device) == 128
+        assert host.tuner.must_look
+        host.mount(device, source, point, options)
+    host.tuner.look(deep=False)
+    assert host.value("0:43") == 128
+    assert host.value("0:44") == 15360
 
 
 def test_an_early_value_that_the_mount_contradicts_is_corrected_and_told_as_one(host: Host) -> None:

@@ -77,7 +77,11 @@ class TestBuiltin:
         [
             ("azure-files", ReadAhead(15360), (16384, 4, 4, None)),
             ("azure-netapp-files", ReadAhead(15360), (16384, 8, 16, 262144)),
-            ("aws-efs", ReadAhead(times_rsize=15), (None, None, None, None)),
+            ("aws-efs", ReadAhead(times_rsize=15), (None, None, 1, None)),
+            ("aws-s3-files", ReadAhead(times_rsize=15), (None, None, None, None)),
+            ("netapp-ontap", ReadAhead(1024), (None, None, 16, None)),
+            ("qumulo", ReadAhead(1024), (None, 16, 16, None)),
+            ("vast", None, (None, None, None, None)),
             ("generic", ReadAhead(1024), (None, None, None, None)),
             ("azure-files-smb", None, (None, None, None, None)),
             ("azure-netapp-files-smb", None, (None, None, None, None)),
@@ -97,10 +101,18 @@ class TestBuiltin:
             ((name, table),) = tables.items()
             assert (file, kind in {"profile", "workload"}) == (f"built-in {name}.toml", True)
             sourced = {key for source in table.get("sources", ()) for key in source["keys"]}
-            assert sourced == set(table) - {"sources", "about"}
+            assert sourced == set(table) - {"sources", "about", "inherits"}
             assert all(
                 source["url"].startswith("https://") and source["read"] for source in table.get("sources", ())
             )
+
+    def test_a_profile_without_a_number_of_its_vendors_has_that_of_every_server(self) -> None:
+        changed = parse("[profile.generic]\nread_ahead_kb = 4096")
+        for policy in (parse(), changed):
+            generic, nas = policy.profile("generic"), policy.profile("alibaba-nas")
+            assert (nas.read_ahead, nas.sources) == (generic.read_ahead, generic.sources)
+            assert nas.base == "alibaba-nas"
+        assert changed.profile("alibaba-nas").read_ahead == ReadAhead(4096)
 
     def test_without_files_the_defaults_hold(self) -> None:
         policy = parse()
@@ -193,6 +205,28 @@ class TestInheritance:
         assert policy.profile("a").base == base
         assert all(policy.profile(name).base == name for name in ("azure-files", "generic"))
 
+    def test_a_number_takes_the_place_of_what_it_depends_on(self) -> None:
+        profile = parse("[profile.google-filestore]\nnconnect = 7").profile("google-filestore")
+        assert (profile.nconnect, profile.nconnect_depends) == (7, None)
+        assert not any("nconnect_depends" in source.keys for source in profile.sources)
+
+    def test_what_a_number_depends_on_takes_its_place(self) -> None:
+        text = '[profile.a]\ninherits = "qumulo"\nnconnect_depends = "the release"'
+        profile = parse(text).profile("a")
+        assert (profile.nconnect, profile.nconnect_depends, profile.nconnect_max) == (
+            None,
+            "the release",
+            16,
+        )
+
+    def test_a_number_beside_what_it_depends_on_is_refused(self) -> None:
+        text = '[profile.a]\nnconnect = 4\nnconnect_depends = "the size"'
+        assert 'nconnect_depends: "the size": there is nconnect = 4, too' in problem(text)
+
+    @pytest.mark.parametrize("value", ['"4"', '"4.3"', '["3", "41"]', "[]", "4.1"])
+    def test_versions_of_nfs_are_told_as_the_kernel_tells_them(self, value: str) -> None:
+        assert "profile.a.nconnect_not_for" in problem(f"[profile.a]\nnconnect_not_for = {value}")
+
     @pytest.mark.parametrize(
         ("text", "way"),
         [
@@ -204,7 +238,7 @@ class TestInheritance:
             ),
             (
                 '[profile.generic]\ninherits = "aws-efs"\n[profile.aws-efs]\ninherits = "generic"',
-                "aws-efs -> generic -> aws-efs",
+                "generic -> aws-efs -> generic",
             ),
         ],
     )

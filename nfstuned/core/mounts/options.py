@@ -42,7 +42,7 @@ NFS = _names("""
 
 RARE_NFS = _names("""
     [no]sharetransport [no]quota usrquota grpquota remoteports localports localports_failover
-    spread_reads spread_writes [no]idlexprt sigdown noextend
+    spread_reads spread_writes pconnect mdconnect [no]idlexprt sigdown noextend
 """)
 """Names that some distribution's or vendor's kernel takes: nobody can say from here that they are wrong."""
 

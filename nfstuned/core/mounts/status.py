@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nfstuned.core.mounts.options import carried
+from nfstuned.core.mounts.options import carried, version, version_text
 from nfstuned.core.mounts.requests import Intents, find, options
-from nfstuned.core.policy.decision import decide
+from nfstuned.core.policy.decision import decide, most_connections
 from nfstuned.core.udev.writers import file_writers, last_words
 from nfstuned.model.kernel import Mount, MountStats
 from nfstuned.model.masks import is_mask
@@ -83,7 +83,8 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
         nconnect_target=profile.nconnect,
         nconnect_carrying=carried(mount.options, stats),
         connections=None if stats is None else len(stats.transports) or None,
-        nconnect_max=profile.nconnect_max,
+        nconnect_depends=profile.nconnect_depends,
+        nconnect_max=_most(mount, profile),
         lower=decision.lower,
         nconnect_coming=_coming(mount, look) if now < (profile.nconnect or 0) else None,
         undone=superblock.record is not None and superblock.record.undone,
@@ -98,6 +99,11 @@ def _profile(policy: Policy | None, name: str) -> Profile:
         return (policy or _NO_POLICY).profile(name)
     except KeyError:
         return Profile(name)
+
+
+def _most(mount: Mount, profile: Profile) -> int | None:
+    numbers = version(mount.fstype, mount.options)
+    return most_connections(profile, None if numbers is None else version_text(numbers))
 
 
 def _coming(mount: Mount, look: _Look) -> int | None:

@@ -8,10 +8,12 @@ from dataclasses import replace
 from nfstuned.core.mounts.requests import Intents, options
 from nfstuned.core.policy.decision import Place, agree, choose, place
 from nfstuned.core.policy.endpoint import (
+    GENERIC,
     as_address,
     asked_port,
     is_loopback,
     plain,
+    provider_by_options,
     resolve,
     same,
     split_source,
@@ -131,6 +133,8 @@ def _asked(snapshot: Snapshot, policy: Policy, request: Request, intents: Intent
     host, _ = split_source(request.source)
     address, port = wanted.get("addr") or wanted.get("ip"), asked_port(request.source, wanted)
     server = resolve(host, address, port, (), snapshot.tunnels)
+    if server.provider == GENERIC:
+        server = replace(server, provider=provider_by_options(wanted))
     chosen = choose(policy, request.source, request.point, wanted, server).profile
     return Target(
         subject=f"{request.file}:{request.line}",

@@ -10,6 +10,7 @@ from nfstuned.core.nconnect.groups import (
     addresses,
     is_azure_files,
     is_private,
+    limit,
     protocol,
     requested_nconnect,
     version,
@@ -45,6 +46,9 @@ def contrary(target: Target, count: int, facts: Facts) -> Refusal | None:
 def against(target: Target, facts: Facts) -> Refusal | None:
     """Return why a mount should not have several connections, or no other number; None where it may."""
     profile = target.profile
+    if limit(target) == 1:
+        number = f" with NFS {version(target)}" if profile.nconnect_max != 1 else ""
+        return Refusal(f"its profile {profile.name} allows one connection{number}")
     if profile.nconnect is not None:
         return unfit(target, facts)
     return Refusal(

@@ -14,7 +14,7 @@ from nfstuned.core.mounts.requests import mounted_source
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.nconnect.against import Refusal, against, contrary
 from nfstuned.core.nconnect.fstab_text import ansible_lines, is_cloud_inits, is_faithful, with_count
-from nfstuned.core.nconnect.groups import Id, addresses, common, protocol, united
+from nfstuned.core.nconnect.groups import Id, addresses, common, limit, protocol, united
 from nfstuned.core.policy.decision import choose
 from nfstuned.core.policy.endpoint import GENERIC, as_address
 from nfstuned.model.change import Change, ChangeKind
@@ -287,8 +287,9 @@ def _name(target: Target) -> str:
 
 def _why(entry: FstabEntry, server: ServerUsers, count: int) -> str:
     profile = entry.target.profile
-    if entry.asked is not None and profile.nconnect_max is not None and entry.asked > profile.nconnect_max:
-        return f"{profile.name} allows at most {profile.nconnect_max}"
+    most = limit(entry.target)
+    if entry.asked is not None and most is not None and entry.asked > most:
+        return f"{profile.name} allows at most {most}"
     if profile.nconnect == count:
         return f"{profile.name} asks for nconnect={count}"
     lines = (f"{FSTAB}:{other.line}" for other in server.entries if other.asked == count)

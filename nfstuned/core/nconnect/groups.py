@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from nfstuned.core.mounts import options as nfsoptions
 from nfstuned.core.mounts.requests import wants_tunnel
+from nfstuned.core.policy.decision import most_connections
 from nfstuned.core.policy.endpoint import (
     AZURE_FILES,
     NETAPP,
@@ -220,7 +221,12 @@ def effective_nconnect(target: Target, facts: Facts, known: Groups) -> int | Non
 
 def allowed(target: Target) -> int:
     """Return the most connections that a mount's profile and the kernel allow."""
-    return target.profile.nconnect_max or MOST
+    return limit(target) or MOST
+
+
+def limit(target: Target) -> int | None:
+    """Return the most connections that a mount's profile allows with the mount's version; None: no bound."""
+    return most_connections(target.profile, version(target))
 
 
 def highest(named: Iterable[int | None], asked: Iterable[int | None], most: int) -> int | None:

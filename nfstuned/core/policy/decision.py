@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from nfstuned.core.policy.endpoint import (
     GENERIC,
     NETAPP,
+    ONTAP,
     TUNNEL_PORTS,
     endpoint,
     is_loopback,
@@ -17,7 +18,7 @@ from nfstuned.core.policy.endpoint import (
 from nfstuned.core.policy.match import Choice, Matcher, Subject, matcher, subject
 from nfstuned.model.kernel import Mount, Options, Server, Volume
 from nfstuned.model.mounts import Decision, Endpoint, Snapshot, Superblock, Tunnel
-from nfstuned.model.policy import LEAST_KB, MOST_KB, Policy, ReadAhead
+from nfstuned.model.policy import LEAST_KB, MOST_KB, Policy, Profile, ReadAhead
 
 V4 = 4
 UNSEEN = "no mount of it is visible here"
@@ -33,7 +34,7 @@ class Place:
 
 def place(policy: Policy, mount: Mount, superblock: Superblock | None, snapshot: Snapshot) -> Place:
     """Return the place of a live mount; `superblock` is None for what is not NFS."""
-    stanza = snapshot.stanzas.get((mount.source, mount.point)) if snapshot.azure else None
+    stanza = snapshot.stanzas.get((mount.source, mount.point))
     implementation = stanza.implementation if stanza else None
     server = endpoint(mount, superblock, snapshot.tunnels, snapshot.azure, implementation)
     return Place(server, choose(policy, mount.source, mount.point, mount.options, server))
@@ -56,6 +57,20 @@ def read_ahead_kb(wanted: ReadAhead | None, rsize: int | None) -> int | None:
             return None
         kb = wanted.times_rsize * rsize // 1024
     return max(LEAST_KB, min(MOST_KB, kb))
+
+
+def depends_on_implementation(policy: Policy) -> bool:
+    """Whether a server that calls itself NetApp has another read-ahead than any server, off Azure."""
+    named, other = (matcher(policy).profile(name) for name in (ONTAP, GENERIC))
+    return (named.read_ahead, named.lower) != (other.read_ahead, other.lower)
+
+
+def most_connections(profile: Profile, version: str | None) -> int | None:
+    """Return the most connections that a profile allows with a version of NFS, "3" or "4.1"; None: no bound.
+
+    A version that is not known is taken for one for which nconnect is recommended.
+    """
+    return 1 if version in profile.nconnect_not_for else profile.nconnect_max
 
 
 def decide(policy: Policy, superblock: Superblock, snapshot: Snapshot) -> Decision:
@@ -85,8 +100,8 @@ def decide_early(
 
     Called between the kernel's bdi event and the mount's appearance, when only nfsfs knows the superblock.
     There is an answer only when nothing that is still unknown (name, export, mount point, rsize) can change
-    it: nfstuned only raises, so a value that is too high would stay. A server that later says NetApp on an
-    Azure VM (`azure`) may still raise it.
+    it: nfstuned only raises, so a value that is too high would stay. A server that later says NetApp,
+    which is Azure's on an Azure VM (`azure`), may still raise it.
     """
     known = {tunnel.port for tunnel in tunnels}
     if volume.port in TUNNEL_PORTS and volume.port not in known and is_loopback(volume.address):
@@ -101,9 +116,9 @@ def decide_early(
     if len({(decision.kb, decision.lower) for decision in decisions}) > 1:
         return None
     first = decisions[0]
-    may_be_netapp = azure and volume.version >= V4 and GENERIC in {server.provider for _, server in choices}
-    if may_be_netapp and first.profile == GENERIC and first.kb is not None:
-        netapps = compiled.profile(NETAPP).read_ahead
+    nobodys = GENERIC in {server.provider for _, server in choices} and first.profile == GENERIC
+    if nobodys and volume.version >= V4 and first.kb is not None:
+        netapps = compiled.profile(NETAPP if azure else ONTAP).read_ahead
         return first if netapps is not None and (netapps.kb or 0) >= first.kb else None
     return first
 

@@ -76,7 +76,9 @@ def same(left: str, right: str) -> bool:
 
 
 AZURE_FILES, AZURE_BLOB, NETAPP = "azure-files", "azure-blob", "azure-netapp-files"
-EFS, GENERIC = "aws-efs", "generic"
+EFS, S3_FILES, FSX_ONTAP, FSX_OPENZFS = "aws-efs", "aws-s3-files", "aws-fsx-ontap", "aws-fsx-openzfs"
+ALIBABA, IBM, ONTAP, VAST = "alibaba-nas", "ibm-file-storage", "netapp-ontap", "vast"
+GENERIC = "generic"
 NFS_PORT, SMB_PORT = 2049, 445
 _HIGHEST_PORT = 65535
 TUNNEL_PORTS = range(20049, 21050)
@@ -91,8 +93,29 @@ _AZURE = re.compile(
     r"|microsoft\.scloud|eaglex\.ic\.gov|sovcloud-api\.(?:fr|de|sg))"
     r"|\.storage\.azure\.net)"
 )
-# https://docs.aws.amazon.com/efs/latest/ug/mounting-fs-mount-cmd-dns-name.html
-_EFS = re.compile(r"(?:[a-z0-9-]+\.)?fs-[0-9a-f]+\.efs\.[a-z0-9-]+\.amazonaws\.com(?:\.cn)?")
+# The suffixes of Amazon's other partitions, as efs-utils has them: efs-utils.conf and s3files-utils.conf in
+# dist of https://github.com/aws/efs-utils.
+_PARTITIONS = r"amazonaws\.eu|cloud\.adc-e\.uk|c2s\.ic\.gov|sc2s\.sgov\.gov|csp\.hci\.ic\.gov"
+_AMAZON = rf"\.[a-z0-9-]+\.(?:amazonaws\.com(?:\.cn)?|{_PARTITIONS})"
+_ON_AWS = rf"\.[a-z0-9-]+\.(?:on\.aws|on\.amazonwebservices\.com\.cn|{_PARTITIONS})"
+_NAMES = (
+    # https://docs.aws.amazon.com/efs/latest/ug/mounting-fs-mount-cmd-dns-name.html
+    (EFS, re.compile(rf"(?:[a-z0-9-]+\.)?fs-[0-9a-z]+\.efs{_AMAZON}")),
+    (S3_FILES, re.compile(rf"(?:[a-z0-9-]+\.)?fs-[0-9a-z]+\.s3files{_ON_AWS}")),
+    # A name of FSx with a storage virtual machine is ONTAP's. Of the others NFS mounts OpenZFS alone: Lustre
+    # has a file system of its own, Windows speaks SMB.
+    (FSX_ONTAP, re.compile(rf"svm-[0-9a-z]+\.fs-[0-9a-z]+\.fsx{_AMAZON}")),
+    (FSX_OPENZFS, re.compile(rf"fs-[0-9a-z]+\.fsx{_AMAZON}")),
+    # The kinds that the vendor's driver tells apart by the name (isExtremeNAS, isCPFS in pkg/nas/utils.go of
+    # https://github.com/kubernetes-sigs/alibaba-cloud-csi-driver); CPFS is another product.
+    (ALIBABA, re.compile(r"[a-z0-9-]+\.[a-z0-9-]+(?:\.extreme)?\.nas\.aliyuncs\.com")),
+    # https://github.com/ibm-cloud-docs/vpc and https://github.com/ibm-cloud-docs/FileStorage
+    (IBM, re.compile(r"(?:fsf-|nfs)[a-z0-9-]+\.(?:adn\.networklayer|service\.softlayer)\.com")),
+)
+
+VAST_CLIENT = frozenset({"remoteports", "spread_reads", "spread_writes", "pconnect", "mdconnect"})
+"""Options that VAST's own client takes beside the kernel's, and no other:
+https://kb.vastdata.com/kb/docs/7-vast-client-nfs-multipathing."""
 
 Address = IPv4Address | IPv6Address
 
@@ -152,7 +175,12 @@ def provider_by_name(host: str) -> str:
     name = plain(host)
     if azure := _AZURE.fullmatch(name):
         return AZURE_FILES if azure[1] == "file" else AZURE_BLOB
-    return EFS if _EFS.fullmatch(name) else GENERIC
+    return next((provider for provider, pattern in _NAMES if pattern.fullmatch(name)), GENERIC)
+
+
+def provider_by_options(options: Options) -> str:
+    """Return the provider whose own client takes the options; "generic" for those of the kernel's."""
+    return VAST if any(name in VAST_CLIENT for name, _ in options.pairs) else GENERIC
 
 
 def is_loopback(address: str | None) -> bool:
@@ -172,6 +200,7 @@ def endpoint(
 
     `implementation` is the server's `impl_id` (NFSv4.1 and later). One that says NetApp on an Azure VM is
     Azure NetApp Files: its endpoints are addresses in the customer's own subnet, without a provider's name.
+    Elsewhere it is ONTAP, whoever runs it.
     """
     host, _ = split_source(mount.source)
     address = mount.options.get("addr") or (host if as_address(host) else None)
@@ -179,8 +208,10 @@ def endpoint(
     place = resolve(host, address, asked_port(mount.source, mount.options), servers, tunnels)
     if is_loopback(address) and not is_loopback(host):
         place = _beside_tunnel(place, volume, tunnels)
-    if place.provider == GENERIC and azure and "netapp" in (implementation or "").lower():
-        return Endpoint(place.host, place.address, place.port, NETAPP)
+    if place.provider == GENERIC and (own := provider_by_options(mount.options)) != GENERIC:
+        return replace(place, provider=own)
+    if place.provider == GENERIC and "netapp" in (implementation or "").lower():
+        return replace(place, provider=NETAPP if azure else ONTAP)
     return place
 
 

@@ -8,7 +8,7 @@ from fnmatch import translate
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
-from nfstuned.core.policy.endpoint import Address, as_address, plain, provider_by_name
+from nfstuned.core.policy.endpoint import NETAPP, ONTAP, VAST, Address, as_address, plain, provider_by_name
 from nfstuned.model.mounts import Endpoint
 from nfstuned.model.policy import Assignment, Policy, Profile, ReadAhead, Workload
 
@@ -168,6 +168,8 @@ def _recognised(endpoint: Endpoint) -> str:
     by_name = provider_by_name(endpoint.host)
     if by_name == endpoint.provider:
         return f"{endpoint.provider} by name {endpoint.host}"
-    if endpoint.provider == "azure-netapp-files":
+    if endpoint.provider in {NETAPP, ONTAP}:
         return f"{endpoint.provider} by what {endpoint.host} calls itself"
+    if endpoint.provider == VAST:
+        return f"{endpoint.provider} by options that its own client takes"
     return f"{endpoint.provider} behind a TLS tunnel to {endpoint.host}"

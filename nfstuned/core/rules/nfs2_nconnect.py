@@ -19,6 +19,7 @@ from nfstuned.core.nconnect.groups import (
     effective_nconnect,
     groups,
     is_private,
+    limit,
     protocol,
     replaced,
     requested_nconnect,
@@ -108,19 +109,41 @@ def above_policy(facts: Facts) -> Iterator[Fault]:
         chief, *others = high
         most, got = allowed(chief), effective_nconnect(chief, facts, known)
         wanted = min(chief.profile.nconnect or most, bound(strictest(sharing, facts)))
+        written = _without(high, facts, known) if most == 1 else _written(wanted, sharing, facts)
         yield Fault(
             chief.subject,
-            f"nconnect={got} is more than the {most} that {chief.profile.name} allows: nothing is gained "
-            f"beyond that, and the server's own queues may suffer{also(others)}",
+            f"{_too_many(chief, most, got)}{also(others)}",
             observed=f"nconnect={got}",
-            expected=f"at most {most}",
-            remedy=_then(_written(wanted, sharing, facts), mend(high, facts, known, wanted)),
-            source=source_of(chief.profile, "nconnect"),
+            expected="no nconnect" if most == 1 else f"at most {most}",
+            remedy=_then(written, mend(high, facts, known, wanted)),
+            source=_source_of_limit(chief),
         )
 
 
+def _too_many(target: Target, most: int, got: int | None) -> str:
+    name = target.profile.name
+    if version(target) in target.profile.nconnect_not_for:
+        return f"nconnect={got} with NFS {version(target)}, for which {name} does not recommend nconnect"
+    if most == 1:
+        return (
+            f"nconnect={got}, and the server does not support nconnect ({name}): more connections are not "
+            "promised to work, nor to gain anything"
+        )
+    return (
+        f"nconnect={got} is more than the {most} that {name} allows: nothing is gained beyond that, and the "
+        "server's own queues may suffer"
+    )
+
+
+def _source_of_limit(target: Target) -> str:
+    profile = target.profile
+    other = version(target) in profile.nconnect_not_for
+    key = "nconnect_not_for" if other else "nconnect_max"
+    return source_of(profile, key) or source_of(profile, "nconnect")
+
+
 def _is_above(target: Target, facts: Facts, known: Groups) -> bool:
-    most, got = target.profile.nconnect_max, effective_nconnect(target, facts, known)
+    most, got = limit(target), effective_nconnect(target, facts, known)
     if most is None or got is None or got <= most:
         return False
     return not (contradicted(target, facts, known) and (requested_nconnect(target) or 0) <= most)

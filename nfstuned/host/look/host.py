@@ -32,6 +32,8 @@ from nfstuned.parse.proc.stanzas import cut_parts
 
 AZURE_TAG = "7783-7084-3265-9085-8269-3286-77"
 """The chassis asset tag of every Azure VM."""
+VAST = "usr/bin/vastnfs-ctl"
+"""What comes with VAST's own NFS client (https://vastnfs.vastdata.com)."""
 TUNNELS = (
     ("etc/stunnel/microsoft/aznfs/nfsv4_fileShare", "azure-files"),
     ("etc/stunnel/microsoft/azfiles-nfs/nfsv4_fileShare", "azure-files"),
@@ -107,8 +109,13 @@ def do_nothing() -> None:
     """Do nothing between the steps of a look."""
 
 
-def observe_superblocks(root: Root, *, deep: bool, between: Callable[[], None] = do_nothing) -> Snapshot:
+def observe_superblocks(
+    root: Root, *, deep: bool, between: Callable[[], None] = do_nothing, implementations: bool = False
+) -> Snapshot:
     """Return what plan() needs to know; `deep` looks into the namespaces of other processes, too.
+
+    What servers call themselves is only read on an Azure VM, or with `implementations`: it is in mountstats,
+    which has megabytes of a thousand mounts.
 
     The identities are read first: what is read later about a device number is then about that bdi, or
     about another which the write will recognise. `between` is called again and again meanwhile, for what
@@ -116,7 +123,7 @@ def observe_superblocks(root: Root, *, deep: bool, between: Callable[[], None] =
     """
     with root.watched() as faults:
         snapshot = _superblocks(root, deep=deep, between=between)
-        if snapshot.azure:
+        if snapshot.azure or implementations:
             snapshot = replace(snapshot, stats=observe_stats(root)[0])
         return replace(
             snapshot,
@@ -150,6 +157,7 @@ def _superblocks(root: Root, *, deep: bool, between: Callable[[], None] = do_not
         superblocks=tuple(superblocks),
         tunnels=(*_tunnels(root, tuple(superblocks)), *_stand_ins(root, known, tuple(superblocks))),
         azure=azure,
+        vast=root.executable(VAST),
         page_kb=bdi.PAGE_KB,
         problems=tuple(known.problems),
         root=root.prefix,

@@ -47,7 +47,10 @@ def policy_from_json(text: str) -> Policy:
 def _profile(values: dict[str, Any]) -> Profile:
     read_ahead = values.pop("read_ahead")
     chosen = ReadAhead(**read_ahead) if read_ahead else None
-    return Profile(**{**values, "read_ahead": chosen, "sources": _sources(values)})
+    others = tuple(values["nconnect_not_for"])
+    return Profile(
+        **{**values, "read_ahead": chosen, "nconnect_not_for": others, "sources": _sources(values)}
+    )
 
 
 def _sources(values: dict[str, Any]) -> tuple[Source, ...]:

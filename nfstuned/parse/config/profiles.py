@@ -11,6 +11,8 @@ from nfstuned.parse.config.toml import Document, suggestion
 
 _LIMITS = (("read_ahead_kb", "read_ahead_max_kb"), ("nconnect", "nconnect_max"))
 _INHERITS = "inherits"
+_INSTEAD = {"nconnect": "nconnect_depends", "nconnect_depends": "nconnect"}
+"""Keys that exclude each other: a profile that sets one of them does not inherit the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Inheritance:
 
     A table of the administrator's with the name of a built-in profile changes that profile: what it does not
     set stays as it was, unless it inherits from another. Of several files that set a key, the last counts.
+    A built-in profile inherits from another as that is after the administrator's changes.
     """
 
     def __init__(self, builtin: list[Layer], own: list[Layer]) -> None:
@@ -65,10 +68,10 @@ class Inheritance:
         """Return what a profile starts from: an empty profile where it inherits nothing or a wrong name."""
         draft = self._own.get(name)
         if draft is None:
-            return Profile(name)
+            return self._builtin_base(name, trail)
         parent, document = draft.own.get(_INHERITS, (name, None))
         if parent == name and name in self._builtin:
-            return self._complete(self._builtin[name], Profile(name))
+            return self._complete(self._builtin[name], self._builtin_base(name, trail))
         if document is None:
             return Profile(name)
         path = ("profile", name, _INHERITS)
@@ -88,11 +91,17 @@ class Inheritance:
             return Profile(name)
         return self._settle(parent, trail)
 
+    def _builtin_base(self, name: str, trail: tuple[str, ...]) -> Profile:
+        parent, _ = self._builtin[name].own.get(_INHERITS, (None, None))
+        return Profile(name) if parent is None else self._settle(parent, (*trail, name))
+
     def _complete(self, draft: _Draft, base: Profile) -> Profile:
         values = {key: value for key, (value, _) in draft.own.items() if key != _INHERITS}
+        dropped = {_INSTEAD[key]: None for key in _INSTEAD if key in values}
+        values = dropped | values
         read_ahead = values.pop("read_ahead_kb", None)
         # The sources of the base do not stand for the keys that this profile changes.
-        changed = draft.own.keys() - {"sources"}
+        changed = (draft.own.keys() | dropped.keys()) - {"sources"}
         kept = (
             replace(source, keys=tuple(key for key in source.keys if key not in changed))
             for source in base.sources
@@ -109,6 +118,12 @@ class Inheritance:
 
     def _check_limits(self, draft: _Draft, profile: Profile) -> None:
         """Compare what this profile itself sets; what it inherits was compared where it was set."""
+        if profile.nconnect is not None and profile.nconnect_depends is not None:
+            value, document = draft.own["nconnect_depends"]
+            allowed = f"there is nconnect = {profile.nconnect}, too; allowed: one of the two"
+            self.problems.append(
+                document.problem(("profile", draft.name, "nconnect_depends"), value, allowed)
+            )
         values = {
             "read_ahead_kb": profile.read_ahead.kb if profile.read_ahead else None,
             "read_ahead_max_kb": profile.read_ahead_max_kb,

@@ -11,6 +11,7 @@ from nfstuned.parse.config import values as configvalues
 from nfstuned.parse.config.values import (
     DURATION,
     LISTEN,
+    NFS_VERSION,
     SIZE,
     TEXTFILE,
     TIMES_RSIZE,
@@ -20,6 +21,7 @@ from nfstuned.parse.config.values import (
     read_ahead,
     servers,
     textfile_path,
+    versions,
 )
 
 MOST_MOUNTS = 10_000
@@ -98,6 +100,12 @@ _StringOrList = WithJsonSchema(
 )
 _Servers = Annotated[tuple[str, ...], BeforeValidator(servers), _StringOrList]
 _Globs = Annotated[tuple[str, ...], BeforeValidator(globs), _StringOrList]
+_Version: dict[str, Any] = {"type": "string", "pattern": NFS_VERSION}
+_Versions = Annotated[
+    tuple[str, ...],
+    BeforeValidator(versions),
+    WithJsonSchema({"anyOf": [_Version, {"type": "array", "minItems": 1, "items": _Version}]}),
+]
 
 
 class MatchTable(_Table):
@@ -164,6 +172,12 @@ class ProfileTable(_Table):
     lower: bool = Field(default=False, description="true or false")
     nconnect: int = _number(1, 16)
     nconnect_max: int = _number(1, 16)
+    nconnect_depends: str = Field(
+        default_factory=str, min_length=1, description="words that say what the number depends on"
+    )
+    nconnect_not_for: _Versions = Field(
+        default_factory=tuple, description='a version of NFS such as "4.0", or a list of them'
+    )
     rsize_max: int = _number(1024, 1048576, " bytes")
     actimeo_min: int = _number(0, 3600, " seconds")
     max_channels: int = _number(1, 16)

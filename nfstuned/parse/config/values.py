@@ -21,6 +21,7 @@ FILE = r"^/([^/\u0000-\u001f\u007f]+/)*[^/\u0000-\u001f\u007f]+$"
 _LONGEST_S = 86400
 TIMES_RSIZE = r"^[1-9][0-9]?\*rsize$"
 LISTEN = r"^(([0-9.]+|\[[0-9A-Fa-f:.]+\]):[1-9][0-9]{0,4}|unix:/.+)$"
+NFS_VERSION = r"^(3|4\.[0-2])$"
 TEXTFILE = r"^/.+\.prom$"
 _SOCKET_LONGEST = 107
 """Bytes of sun_path without its zero (unix(7))."""
@@ -71,6 +72,14 @@ def globs(value: object) -> tuple[str, ...]:
     if not isinstance(patterns, list) or not patterns or not all(isinstance(p, str) and p for p in patterns):
         raise ValueError
     return tuple(patterns)
+
+
+def versions(value: object) -> tuple[str, ...]:
+    """Return versions of NFS as a tuple; a single version needs no list."""
+    named = globs(value)
+    if not all(re.fullmatch(NFS_VERSION, version) for version in named):
+        raise ValueError
+    return named
 
 
 def servers(value: object) -> tuple[str, ...]:

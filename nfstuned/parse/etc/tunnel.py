@@ -40,7 +40,8 @@ def parse_stunnel(text: str, file: str, provider: str) -> tuple[Tunnel, ...]:
 def parse_mountmap(text: str, file: str, provider: str) -> tuple[Tunnel | ParseError, ...]:
     """Return the addresses that stand in for servers: a name, such an address and the server's on each line.
 
-    Newer releases put a checksum behind the three. Lines that are empty are left over from a deleted entry.
+    Newer releases put the name of a control file of the share behind the three (AZNFSCtrl.txt, a checksum).
+    Lines that are empty are left over from a deleted entry.
     """
     rows: list[Tunnel | ParseError] = []
     for number, line in enumerate(text.split("\n"), 1):
