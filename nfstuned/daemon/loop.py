@@ -54,7 +54,7 @@ class Daemon:
         self._tuner = Tuner(root, self._reporter, time.monotonic)
         self._tuner.between = self._drain_kernel
         self._stalls = StallWatch(root, self._reporter)
-        self._sampler = Sampler(root, journal, self._stalls)
+        self._sampler = Sampler(root, journal, self._stalls, self._reporter)
         self._persister = Persister(root, journal)
         self._stopping = False
         self._reason = ""

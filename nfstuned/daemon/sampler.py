@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from nfstuned.core.samples.rates import look, rates
 from nfstuned.core.samples.sample import one_line, to_fields, to_line
 from nfstuned.core.samples.stalls import used_of
+from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.stall_watch import StallWatch
+from nfstuned.errors import ParseError
 from nfstuned.host.look.host import observe_stanzas
 from nfstuned.host.process import collector_paused
 from nfstuned.host.root import Root
@@ -64,14 +66,17 @@ class SampleSink:
 class Sampler:
     """Keeps a look at mountstats and tells what happened since the look before; idle mounts are silent."""
 
-    def __init__(self, root: Root, journal: Journal, stalls: StallWatch) -> None:
+    def __init__(self, root: Root, journal: Journal, stalls: StallWatch, reporter: Reporter) -> None:
         self._root = root
         self._journal = journal
         self._stalls = stalls
+        self._reporter = reporter
         self._file = SampleSink(root, journal)
         self.last: Look | None = None
         self._asked_s = -math.inf
         self._stanzas: tuple[Stanza, ...] = ()
+        self._damaged = frozenset[str]()
+        """Why mounts had no sample last."""
         self.cost_s = 0.0
         """CPU time of the last look and its rates, for all mounts together."""
         self.all_cost_s = 0.0
@@ -94,10 +99,12 @@ class Sampler:
                 return
             self._asked_s = now.monotonic_s
             self._stalls.see(now, self.due_at(policy.sample_interval_s))
-            samples = rates(self.last, now) if self.last is not None else ()
+            damaged: list[ParseError] = []
+            samples = rates(self.last, now, damaged.append) if self.last is not None else ()
         self.last = now
         self.cost_s = time.thread_time() - started
         self.all_cost_s += self.cost_s
+        self._tell_damage(damaged)
         used = used_of(samples, self.stalled_s)
         for sample in used:
             self._tell(sample)
@@ -125,6 +132,13 @@ class Sampler:
             return None
         self._stanzas = stanzas
         return look(snapshot, stanzas, time.time(), time.monotonic())
+
+    def _tell_damage(self, damaged: Sequence[ParseError]) -> None:
+        """Tell why a mount has no sample, once as long as it lasts."""
+        for error in damaged:
+            if str(error) not in self._damaged:
+                self._reporter.unreadable(error)
+        self._damaged = frozenset(map(str, damaged))
 
     def _tell(self, sample: Sample) -> None:
         """Send an entry: a line for people, and every number of `nfstuned.sample/1` as a field."""

@@ -90,7 +90,7 @@ def ticks(tree: Path, used: Sequence[int]) -> tuple[float, float, int]:
     root, journal = Root(str(tree)), Journal(write)
     reporter = Reporter(journal)
     tuner = Tuner(root, reporter, time.monotonic)
-    sampler = Sampler(root, journal, StallWatch(root, reporter))
+    sampler = Sampler(root, journal, StallWatch(root, reporter), reporter)
     tuner.policy = policy = builtin_policy()
     looked = sampled = 0.0
     for step in range(-1, ROUNDS):

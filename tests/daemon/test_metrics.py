@@ -52,7 +52,7 @@ class Host:
         journal.since -= 100.0
         self.tuner = Tuner(root, reporter, time.monotonic)
         self.tuner.policy = builtin_policy()
-        self.sampler = Sampler(root, journal, StallWatch(root, reporter))
+        self.sampler = Sampler(root, journal, StallWatch(root, reporter), reporter)
         self.metrics = Metrics(root, (journal, reporter, self.tuner, self.sampler))
 
     def sample(self) -> None:

@@ -54,7 +54,8 @@ def two_looks(
         target.write_text((CAPTURE / "proc/1" / name).read_text())
     root = Root(str(tmp_path))
     journal = Journal(write)
-    sampler = Sampler(root, journal, StallWatch(root, Reporter(journal)))
+    reporter = Reporter(journal)
+    sampler = Sampler(root, journal, StallWatch(root, reporter), reporter)
     snapshot = observe_superblocks(root, deep=False)
     sampler.sample(snapshot, policy)
     if between is not None:
@@ -129,6 +130,24 @@ def test_what_the_journal_gets_is_a_line_of_the_file_as_well(
     assert sample.read_bytes_per_s == 8_000_000
 
 
+def test_a_mount_whose_counters_are_damaged_has_no_sample_and_why_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damage(sampler: Sampler, _: Root, snapshot: Snapshot) -> None:
+        file = tmp_path / "proc/1/mountstats"
+        text = file.read_text()
+        for damaged in ("x", "xy"):
+            text = _later(text)
+            file.write_text(text.replace("\tbytes:\t", f"\tbytes:\t{damaged}", 1))
+            sampler.sample(snapshot, POLICY)
+
+    entries = two_looks(tmp_path, monkeypatch, POLICY, damage, times=(100.0, 110.0, 120.0, 130.0))
+    told = [entry for entry in entries if entry["MESSAGE_ID"] == Message.UNREADABLE.id]
+    (entry,) = told
+    assert entry["NFSTUNED_REASON"].startswith("no sample of ")
+    assert entry["NFSTUNED_FILE"] == "/proc/self/mountstats"
+
+
 def test_without_a_file_in_the_configuration_nothing_is_written(
     entries: list[dict[str, str]], tmp_path: Path
 ) -> None:
@@ -143,7 +162,8 @@ def test_a_look_is_due_an_interval_after_the_last_one(
     monkeypatch.setattr("nfstuned.daemon.sampler.time.monotonic", lambda: 100.0)
     root = Root(str(tmp_path))
     journal = Journal(lambda *_: None)
-    sampler = Sampler(root, journal, StallWatch(root, Reporter(journal)))
+    reporter = Reporter(journal)
+    sampler = Sampler(root, journal, StallWatch(root, reporter), reporter)
     assert sampler.due_at(60.0) < 0
     sampler.sample(observe_superblocks(root, deep=False), POLICY)
     assert (sampler.due_at(60.0), sampler.due_at(2.0)) == (160.0, 102.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import repeat
 from operator import sub, truediv
@@ -234,13 +234,15 @@ def _counted(
     )
 
 
-def rates(earlier: Look, later: Look) -> tuple[Sample, ...]:
+def rates(
+    earlier: Look, later: Look, damaged: Callable[[ParseError], None] = lambda _: None
+) -> tuple[Sample, ...]:
     """Return a sample of each superblock that both looks show, in the later look's order.
 
     A superblock that is not the same one any more, or whose counters began anew, has none; nor has one whose
-    stanza was cut off or is damaged in either look, or any when no time passed. The interval is that of the
-    monotonic clock: after a suspension or a step of the wall clock the rates are still right. No figure is
-    negative, infinite or not a number.
+    stanza was cut off or is damaged in either look, of which `damaged` is told, or any when no time passed.
+    The interval is that of the monotonic clock: after a suspension or a step of the wall clock the rates are
+    still right. No figure is negative, infinite or not a number.
     """
     seconds = later.monotonic_s - earlier.monotonic_s
     if not (0 < seconds < math.inf and math.isfinite(later.time)):
@@ -255,7 +257,9 @@ def rates(earlier: Look, later: Look) -> tuple[Sample, ...]:
             continue
         try:
             samples.append(_sample((before, now), span, groups, later.time))
-        except (ResetError, ParseError):
+        except ParseError as error:
+            damaged(ParseError(error.file, 0, f"no sample of {now.source}: {error.message}"))
+        except ResetError:
             continue
     return tuple(samples)
 
