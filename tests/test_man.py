@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from nfstuned.host.config_load import builtin_tables
 from nfstuned.host.telemetry.journal import Message
 from nfstuned.parse.config.policy import parse_config
 from nfstuned.parse.config.tables import schema
 
 ROOT = Path(__file__).parents[1]
-PROFILES = ROOT / "nfstuned/data/profiles"
 PAGES = sorted((ROOT / "docs/man").iterdir())
 REFERRERS = [ROOT / "systemd/nfstuned.service", ROOT / "systemd/nfstuned.catalog", *PAGES]
 
@@ -41,14 +41,14 @@ def test_every_page_of_ours_that_is_named_exists(referrer: Path) -> None:
 def test_the_configurations_page_names_every_key_and_its_example_is_right() -> None:
     page = (ROOT / "docs/man/nfstuned.toml.5").read_text()
     example = page.partition("\n.SH EXAMPLES\n.EX\n")[2].partition("\n.EE\n")[0].replace(r"\[dq]", '"')
-    builtin = [(path.name, path.read_text()) for path in sorted(PROFILES.glob("*.toml"))]
-    policy = parse_config(builtin, [("example", example)])
+    policy = parse_config(builtin_tables(), [("example", example)])
     assert policy.profile("scratch").lower
     assert policy.sample_file == "/var/log/nfstuned/samples.jsonl"
     documented = set(re.findall(r"\b[a-z_]+\b", page))
     tables = schema()["$defs"].values()
     assert {key for table in tables for key in table["properties"]} <= documented
-    assert {path.stem for path in PROFILES.glob("*.toml")} <= set(re.findall(r"\b[a-z0-9-]+\b", page))
+    names = {profile.name for profile in policy.profiles} | {workload.name for workload in policy.workloads}
+    assert names - {"scratch"} <= set(re.findall(r"\b[a-z0-9-]+\b", page))
 
 
 def _section(page: str, title: str) -> str:
