@@ -36,9 +36,11 @@ from nfstuned.parse.config.suites import parse_size
 from nfstuned.view.bench import HEADER, against_lines, bench_document, plan_lines, table, verdict_lines
 from nfstuned.view.bench_picture import FORMS, NoPictureError, demand_library, picture
 from nfstuned.view.history import duration
-from nfstuned.view.words import printable, shorten, to_json
+from nfstuned.view.words import printable, to_json
 
 MEASURED, INCOMPLETE, FAILED = 0, 1, 2
+_NAMES, _OTHERS = 2, 5
+"""Columns of the table: the names come before the throughput, and what else was measured behind it."""
 _SOON_S = 2.0
 _CLEAR = "\r\x1b[K"
 
@@ -133,8 +135,9 @@ class _bar:  # noqa: N801 - a context, used once
         if not sys.stderr.isatty() or time.monotonic() - self._began < _SOON_S:
             return
         left = max(0.0, progress.all_s - progress.done_s)
-        line = f"about {duration(left)} left: {printable(progress.what)}"
-        sys.stderr.write(_CLEAR + shorten(line, terminal_width() - 1))
+        line = f"about {duration(left)} left: "
+        columns = max(0, terminal_width() - 1 - len(line))
+        sys.stderr.write(_CLEAR + line + printable(progress.what)[:columns])
         sys.stderr.flush()
         self._drawn = True
 
@@ -200,11 +203,34 @@ def _write(path: str, content: Iterable[str] | bytes) -> bool:
 def _print_text(result: Bench, beside: Against | None) -> None:
     rows = table(result)
     if rows:
-        from nfstuned.cli.table import Column, print_table  # noqa: PLC0415 - rich is slow to load
-
-        print_table((Column(), Column(shrinks=1), *(Column(right=True),) * 7), rows, HEADER)
+        _print_table(rows)
     lines = (*verdict_lines(result), *(against_lines(beside) if beside is not None else ()))
-    sys.stdout.writelines(printable(line) + "\n" for line in lines)
+    sys.stdout.writelines(_wrapped(printable(line)) + "\n" for line in lines)
+
+
+def _print_table(rows: list[tuple[str, ...]]) -> None:
+    """Print the table; on a terminal that is too narrow for it the throughput first, and then the others."""
+    from nfstuned.cli.table import Column, fits, print_table  # noqa: PLC0415 - rich is slow to load
+
+    columns = (Column(), Column(shrinks=1), *(Column(right=True),) * (len(HEADER) - _NAMES))
+    if fits(columns, rows, HEADER):
+        print_table(columns, rows, HEADER)
+        return
+    names, throughput, others = slice(_NAMES), slice(_NAMES, _OTHERS), slice(_OTHERS, None)
+    for part in (throughput, others):
+        cells = [(*row[names], *row[part]) for row in rows]
+        print_table(columns[: len(cells[0])], cells, (*HEADER[names], *HEADER[part]))
+
+
+def _wrapped(line: str) -> str:
+    """Return a sentence in lines that a terminal has room for; what is to be pasted stays as it is."""
+    if not sys.stdout.isatty() or line.startswith(" "):
+        return line
+    from textwrap import fill  # noqa: PLC0415 - for a terminal alone
+
+    return fill(
+        line, terminal_width(), subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _form(path: str) -> str:

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from nfstuned.app.bench import Progress
+from nfstuned.cli.bench import _bar
 from tests.cli.conftest import REPOSITORY, Host, Run
 
 MakeHost = Callable[[str], Host]
@@ -296,6 +298,22 @@ def test_the_table_fits_a_terminal_of_80_columns(
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     run = bench(here, place, "--compare")
-    lines = run.out.splitlines()
-    end = next(index for index, line in enumerate(lines) if line.startswith("sequential-read: "))
-    assert max(map(len, lines[:end])) <= 80
+    assert max(map(len, run.out.splitlines())) <= 80
+    headings = [line.split() for line in run.out.splitlines() if line.startswith("JOB")]
+    assert headings == [
+        ["JOB", "SETTING", "THROUGHPUT", "FROM", "TO"],
+        ["JOB", "SETTING", "OPS/S", "LATENCY", "RTT", "OVER-FETCH"],
+    ]
+
+
+def test_the_time_that_is_left_is_the_last_to_be_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr("nfstuned.cli.bench._SOON_S", -1.0)
+    written: list[str] = []
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr("sys.stderr.write", written.append)
+    with _bar() as say:
+        say(Progress(60.0, 660.0, "four-readers, profile azure-netapp-files, run 7"))
+    line = written[0].removeprefix("\r\x1b[K")
+    assert line.startswith("about 10 min left: ")
+    assert len(line) <= 39
