@@ -76,15 +76,14 @@ def _run(key: str, value: object, jobs: Mapping[str, Job], settings: Mapping[str
 
 
 def _readings(value: object, jobs: Mapping[str, Job]) -> Mapping[str, str]:
-    """Return what limits the jobs, which the rows of each setting repeat."""
+    """Return what limits the jobs: what the row of each job's last setting says."""
     readings = {}
     for index, row in enumerate(_demand_list("results", value)):
         key = f"results[{index}]"
         table = _demand_table(key, row)
         job: Job = _named(f"{key}.job", table.get("job"), jobs)
-        if limit := _string(f"{key}.limit", table.get("limit")):
-            readings[job.name] = limit
-    return MappingProxyType(readings)
+        readings[job.name] = _string(f"{key}.limit", table.get("limit"))
+    return MappingProxyType({name: limit for name, limit in readings.items() if limit})
 
 
 def _by_name(key: str, values: Sequence[Any]) -> dict[str, Any]:
