@@ -10,6 +10,7 @@ from nfstuned.host.bench import kept
 from nfstuned.host.root import Root
 from nfstuned.model.bench import Bench, Setting, Subject, Suite
 from nfstuned.parse.bench import parse_bench
+from nfstuned.parse.secrets import masked
 from nfstuned.view.bench import bench_document
 from nfstuned.view.words import to_json
 
@@ -47,15 +48,22 @@ def earlier(root: Root, word: str, subject: Subject, suite: Suite, settings: Seq
     raise NotComparableError(f"{folder} has no measurement {about}" + (newest and f" ({newest})"))
 
 
+def _place(subject: Subject) -> tuple[str, str]:
+    """Return which mount it is, as a document has it: without secrets."""
+    return masked(subject.source), masked(subject.mount_point)
+
+
 def _same_mount(
     path: str, subject: Subject, suite: Suite, settings: Sequence[Setting]
 ) -> tuple[Bench | None, str]:
     """Return the measurement of a document, or why it is none of these jobs; "" for another mount's."""
     try:
         before = parse_bench(kept.read_document(path), path)
-        if (before.subject.source, before.subject.mount_point) != (subject.source, subject.mount_point):
+        if _place(before.subject) != _place(subject):
             return None, ""
         demand_same_jobs(before, suite, settings)
+        if not before.runs:
+            return None, f"of {path}: it ended before any run"
     except NotComparableError as error:
         return None, f"of {path}: {error}"
     except (OSError, ParseError) as error:

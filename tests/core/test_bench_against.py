@@ -15,7 +15,9 @@ from nfstuned.core.bench.against import (
     too_few,
 )
 from nfstuned.model.bench import Bench, Outcome, Setting
-from nfstuned.view.bench import against_lines
+from nfstuned.parse.bench import parse_bench
+from nfstuned.view.bench import against_lines, bench_document
+from nfstuned.view.words import to_json
 from tests.core.bench_values import COMPARED, NEW, SEARCHED, VENDORS
 
 
@@ -93,6 +95,16 @@ def test_what_else_changed_is_named() -> None:
         Changed("host", "nothing", "client"),
         Changed("rate", "1000 B/s", "unlimited"),
     }
+
+
+def test_a_secret_that_a_document_masks_is_no_change_and_is_not_told() -> None:
+    subject = replace(COMPARED.subject, source="//nas/x", options="rw,password=abcd,vers=3.1.1")
+    now = replace(COMPARED, subject=subject)
+    before = parse_bench(to_json(bench_document(now)), "x")
+    assert before.subject.options != now.subject.options
+    assert against(before, now).changed == ()
+    other = replace(now, subject=replace(subject, options="rw,vers=3.1.1"))
+    assert "abcd" not in " ".join(against_lines(against(other, now)))
 
 
 def test_other_jobs_are_refused_with_the_reason() -> None:

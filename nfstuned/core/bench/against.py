@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from nfstuned.core.bench.difference import LEAST_RUNS, difference, figures, spread
 from nfstuned.model.bench import Bench, Job, Outcome, Setting, Spread, Suite
+from nfstuned.parse.secrets import masked
 
 _BEFORE, _AFTER = Setting("before"), Setting("now")
 _LABELS = {"mount_point": "mount point", "fstype": "type", "read_ahead_kb": "read-ahead"}
@@ -119,7 +121,8 @@ def _compared(before: Bench, now: Bench, job: Job, pair: tuple[Setting, Setting]
 
 def _changed(before: Bench, now: Bench) -> Iterator[Changed]:
     for field in fields(now.subject):
-        had, has = getattr(before.subject, field.name), getattr(now.subject, field.name)
+        # Documents have no secrets: what they masked is no change.
+        had, has = (_without_secrets(getattr(each.subject, field.name)) for each in (before, now))
         if had == has:
             continue
         if field.name == "options":
@@ -132,6 +135,10 @@ def _changed(before: Bench, now: Bench) -> Iterator[Changed]:
         yield Changed("rate", _rate(before), _rate(now))
     if before.suite.repeats != now.suite.repeats:
         yield Changed("repeats", str(before.suite.repeats), str(now.suite.repeats))
+
+
+def _without_secrets(value: Any) -> Any:  # noqa: ANN401 - a text, a number, or None
+    return masked(value) if isinstance(value, str) else value
 
 
 def _options(had: str, has: str) -> Iterator[Changed]:
