@@ -223,4 +223,4 @@ class Bench:
     readings: Mapping[str, str] = field(default_factory=dict)
     """By the job's name, what limits it."""
     rate_bytes_per_s: int | None = None
-    """The most that the jobs were allowed to move; None where nothing held them."""
+    """The most that the jobs were allowed to move; None for no limit."""

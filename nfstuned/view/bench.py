@@ -217,6 +217,7 @@ def bench_document(bench: Bench, against: Against | None = None) -> Document:
             "jobs": [_job(job) for job in suite.jobs],
             "sources": [{"title": s.title, "url": s.url, "read": s.read} for s in suite.sources],
         },
+        "rate_bytes_per_s": bench.rate_bytes_per_s,
         "settings": [asdict(setting) for setting in bench.settings],
         "results": [
             {
@@ -247,7 +248,6 @@ def bench_document(bench: Bench, against: Against | None = None) -> Document:
             job.name: kb for job in suite.jobs if (kb := best_read_ahead(bench, job)) is not None
         },
         "proposed_read_ahead_kb": proposed_read_ahead(bench),
-        "rate_bytes_per_s": bench.rate_bytes_per_s,
         "against": None if against is None else _against(against),
         "runs": [_run(run) for run in bench.runs],
         "ended": bench.ended,
