@@ -22,6 +22,7 @@ PROJECT = Path(__file__).parents[2]
 DOCUMENTS = PROJECT / "tests/data/performance"
 PAGE = PROJECT / "docs/performance.md"
 PICTURES = PROJECT / "docs/pictures"
+NOT_YET = "Nobody has measured this yet."
 _PART = re.compile(r"(<!-- measured (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _NAMES = 2
 
@@ -48,14 +49,16 @@ def names(page: str) -> list[str]:
 
 
 def filled(page: str, documents: dict[str, Bench]) -> str:
-    """Return the page with the tables of the documents; SystemExit where a place has none."""
-    for name in names(page):
-        if name not in documents:
-            raise SystemExit(f"performance: {PAGE.name} has a place for {name}.json, which is not there")
-    return _PART.sub(lambda match: f"{match[1]}{_part(match[2], documents[match[2]])}\n{match[3]}", page)
+    """Return the page with the tables of the documents; SystemExit for a document that has no place."""
+    for name in documents:
+        if name not in names(page):
+            raise SystemExit(f"performance: {PAGE.name} has no place for {name}.json")
+    return _PART.sub(lambda match: f"{match[1]}{_part(match[2], documents.get(match[2]))}\n{match[3]}", page)
 
 
-def _part(name: str, bench: Bench) -> str:
+def _part(name: str, bench: Bench | None) -> str:
+    if bench is None:
+        return NOT_YET
     return "\n".join((*_about(bench), "", *_rows(bench), "", *_verdicts(bench), "", _image(name, bench)))
 
 
@@ -98,7 +101,7 @@ def write() -> list[Path]:
     page = filled(PAGE.read_text(), documents)
     PAGE.write_text(page)
     written = [PAGE]
-    for name in names(page):
+    for name in documents:
         written.append(PICTURES / f"bench-{name}.svg")
         written[-1].write_bytes(picture(documents[name], "svg"))
     return written
