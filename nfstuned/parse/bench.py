@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
-from datetime import datetime
+from datetime import datetime, timezone
 from enum import Enum
 from types import MappingProxyType, NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -142,7 +142,8 @@ def _word(kind: type[Enum], key: str, value: object) -> Enum:
 def _moment(key: str, value: object) -> float:
     try:
         moment = datetime.fromisoformat(_string(key, value))
-    except ValueError:
+        moment.astimezone(timezone.utc)  # the first and the last day of all years may be in none
+    except (OverflowError, ValueError):
         raise _wrong(key, "a time such as 2026-07-29T14:30:00+00:00", value) from None
     if moment.tzinfo is None:
         raise _wrong(key, "a time with its offset from UTC", value)

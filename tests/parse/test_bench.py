@@ -68,6 +68,7 @@ def test_keys_of_later_versions_are_left_alone() -> None:
         (lambda d: d["runs"][0]["beside"].update(rtt_ms=float("inf")), "runs[0].beside.rtt_ms is not a"),
         (lambda d: d.update(runs=None), "runs is not a list: missing"),
         (lambda d: d.update(time="yesterday"), "time is not a time such as"),
+        (lambda d: d.update(time="0001-01-01T00:00:00+23:00"), "time is not a time such as"),
         (lambda d: d.update(time="2026-07-29T14:30:00"), "time is not a time with its offset from UTC"),
         (lambda d: d.update(ended="\ud800"), "ended is not text"),
         (lambda d: d["results"][0].update(job=None), "results[0].job is not a string: missing"),
