@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.errors import ConfigError
+from nfstuned.errors import ConfigError, ParseError
+from nfstuned.host.bench import kept
 from nfstuned.host.config_child import start_load
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.look.requests import observe_intent
@@ -82,7 +83,7 @@ def sections(number: int) -> str:
 
 def refused(run: Callable[[], object]) -> str:
     """Return why something is refused."""
-    with pytest.raises((OSError, ValueError, ConfigError)) as error:
+    with pytest.raises((OSError, ValueError, ConfigError, ParseError)) as error:
         run()
     return str(error.value)
 
@@ -159,6 +160,11 @@ def samples(folder: Path) -> str:
     return "\n".join(map(str, from_files(str(folder / "samples"), None)))
 
 
+def document_of_bench(folder: Path) -> str:
+    (folder / "old.json").write_bytes(b" " * (kept.LARGEST + 1))
+    return refused(lambda: kept.read_document(str(folder / "old.json")))
+
+
 def late_child(folder: Path) -> str:
     child = start_load(Root(str(folder)), 0.0)
     assert child.overdue()
@@ -166,6 +172,7 @@ def late_child(folder: Path) -> str:
 
 
 REACHED: dict[str, Reached] = {
+    "a document of bench, `bench --against FILE`": document_of_bench,
     "a file that the kernel makes, such as mountinfo": large_table,
     "a saved copy of mountstats, `top --file FILE` or `-`": large_copy,
     "a text file of the host or of an image": large_file,

@@ -48,9 +48,11 @@ _nfstuned() {
         "nfstuned bench --size") words="" ;;
         "nfstuned bench --repeats") words="" ;;
         "nfstuned bench --rate") words="" ;;
-        "nfstuned bench --format") words="text json" ;;
+        "nfstuned bench --format") words="text json html" ;;
         "nfstuned bench -o") words="" ;;
         "nfstuned bench --output") words="" ;;
+        "nfstuned bench --picture") words="" ;;
+        "nfstuned bench --against") words="" ;;
         *) case "$place" in
             "nfstuned") words="status undo daemon udev config completion apply bake check explain install-files rules samples top report bench --version -h --help" ;;
             "nfstuned status") words="--format -h --help" ;;
@@ -73,7 +75,7 @@ _nfstuned() {
             "nfstuned samples") words="--since --mount --file --format -h --help" ;;
             "nfstuned top") words="--interval --sort --count --file -h --help" ;;
             "nfstuned report") words="--since --mount --file --output --offline --samples-only -h --help" ;;
-            "nfstuned bench") words="--suite --compare --full --runtime --size --repeats --rate --yes --format -o --output -h --help" ;;
+            "nfstuned bench") words="--suite --compare --full --runtime --size --repeats --rate --yes --format -o --output --picture --against -h --help" ;;
         esac ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")

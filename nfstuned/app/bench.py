@@ -159,7 +159,7 @@ def measure(ground: Ground, order: BenchOrder, say: Say) -> Bench:
     if problems:
         raise CannotMeasureError(f"an earlier measurement is not cleaned up: {problems[0]}")
     began = time.time()
-    bench = Bench(began, ground.subject(program), order.suite, compared, ())
+    bench = Bench(began, ground.subject(program), order.suite, compared, (), rate_bytes_per_s=order.rate)
     with _guarded(records, order.folder) as keeper, _read_ahead(ground, compared, order, keeper) as bdi:
         work = _Work(ground, order, keeper, bdi, say)
         try:
@@ -251,6 +251,7 @@ class _Work:
             problem = fio.lay_out(job, self._keeper.path, self._keeper.program, waiting)
             if problem:
                 raise _StopError(f"the files could not be made: {problem}")
+            self._done_s += plan.layout_seconds(job)
 
     def carry_out(self, steps: Sequence[Step]) -> tuple[Run, ...]:
         """Do the steps and return the runs that count. Raises _StopError where a run cannot be made."""
@@ -287,7 +288,7 @@ class _Work:
         )
         sample = self._between(before, self._look())
         busy = busy_between(processors, observe_processors(root))
-        self._done_s += job.ramp_s + job.runtime_s
+        self._done_s += plan.run_seconds(job)
         run = Run(step, delivered, beside(job, sample, busy, delivered), problem)
         return run if problem else replace(run, problem=self._doubt(run))
 

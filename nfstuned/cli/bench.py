@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import click
@@ -21,20 +21,26 @@ from nfstuned.app.bench import (
     room,
     settings,
 )
+from nfstuned.app.bench_results import earlier, keep
 from nfstuned.cli.options import format_option
 from nfstuned.cli.talk import note, terminal_width, usable_policy
+from nfstuned.core.bench.against import Against, NotComparableError, against, too_few
 from nfstuned.core.bench.plan import scaled, seconds
+from nfstuned.errors import ParseError
 from nfstuned.host.bench import fio
 from nfstuned.host.bench.suites import names, suite
 from nfstuned.host.files.output import demand_place, write_file
 from nfstuned.host.root import Root
-from nfstuned.model.bench import Bench
+from nfstuned.model.bench import Bench, Setting
 from nfstuned.parse.config.suites import parse_size
-from nfstuned.view.bench import HEADER, bench_document, plan_lines, table, verdict_lines
+from nfstuned.view.bench import HEADER, against_lines, bench_document, plan_lines, table, verdict_lines
+from nfstuned.view.bench_picture import FORMS, NoPictureError, demand_library, picture
 from nfstuned.view.history import duration
 from nfstuned.view.words import printable, to_json
 
 MEASURED, INCOMPLETE, FAILED = 0, 1, 2
+_NAMES, _OTHERS = 2, 5
+"""Columns of the table: the names come before the throughput, and what else was measured behind it."""
 _SOON_S = 2.0
 _CLEAR = "\r\x1b[K"
 
@@ -55,6 +61,8 @@ class Wish:
     yes: bool
     form: str
     output: str | None
+    picture: str | None = None
+    against: str | None = None
 
 
 def bench(root: Root, order: BenchOrder, wish: Wish) -> int:
@@ -66,10 +74,10 @@ def bench(root: Root, order: BenchOrder, wish: Wish) -> int:
     if policy is None:
         return FAILED
     try:
-        if wish.output is not None:
-            demand_place(wish.output)
+        _demand_outputs(wish)
         ground = Ground.find(root, policy, order.folder)
         compared = settings(ground, order)
+        before = _earlier(ground, order, compared, wish)
         free = room(order.folder, order.suite)
         wanted_s = seconds(order.suite, compared or (AS_IT_IS,) * 6)
         bills = ground.profile != "generic"
@@ -79,13 +87,33 @@ def bench(root: Root, order: BenchOrder, wish: Wish) -> int:
             return FAILED
         with _bar() as say:
             result = measure(ground, order, say)
-    except CannotMeasureError as error:
+    except (CannotMeasureError, NotComparableError, NoPictureError, ParseError) as error:
         note(str(error))
         return FAILED
     except OSError as error:
         note(f"{error.filename or order.folder}: {error.strerror or error}")
         return FAILED
-    return _print(result, wish)
+    return _present(root, result, before, wish)
+
+
+def _demand_outputs(wish: Wish) -> None:
+    """Raise OSError or NoPictureError where what was asked for could not be written in the end."""
+    for path in (wish.output, wish.picture):
+        if path is not None:
+            demand_place(path)
+    if wish.picture is not None:
+        demand_library()
+
+
+def _earlier(ground: Ground, order: BenchOrder, compared: Sequence[Setting], wish: Wish) -> Bench | None:
+    """Return what is compared with; none where that was not asked for."""
+    if wish.against is None:
+        return None
+    subject = ground.subject(fio.version())
+    before = earlier(ground.root, wish.against, subject, order.suite, compared)
+    if problem := too_few(before, order.suite):
+        note(problem)
+    return before
 
 
 def _agreed() -> bool:
@@ -107,8 +135,9 @@ class _bar:  # noqa: N801 - a context, used once
         if not sys.stderr.isatty() or time.monotonic() - self._began < _SOON_S:
             return
         left = max(0.0, progress.all_s - progress.done_s)
-        line = f"{progress.what}: about {duration(left)} left"
-        sys.stderr.write(_CLEAR + printable(line)[: terminal_width() - 1])
+        line = f"about {duration(left)} left: "
+        columns = max(0, terminal_width() - 1 - len(line))
+        sys.stderr.write(_CLEAR + line + printable(progress.what)[:columns])
         sys.stderr.flush()
         self._drawn = True
 
@@ -118,22 +147,95 @@ class _bar:  # noqa: N801 - a context, used once
             sys.stderr.flush()
 
 
-def _print(result: Bench, wish: Wish) -> int:
+def _present(root: Root, result: Bench, before: Bench | None, wish: Wish) -> int:
+    """Compare, keep and print what was measured; return the exit status."""
     status = INCOMPLETE if result.ended else MEASURED
-    if wish.form == "json":
-        text = to_json(bench_document(result)) + "\n"
-        if wish.output is None:
-            sys.stdout.write(text)
-        else:
-            write_file(wish.output, text.splitlines())
-        return status
+    beside = None
+    if before is not None:
+        try:
+            beside = against(before, result)
+        except NotComparableError as error:
+            note(f"not compared: {error}")
+            status = INCOMPLETE
+    try:
+        note(f"kept in {keep(root, result, beside)}")
+    except OSError as error:
+        note(f"not kept: {error.filename}: {error.strerror or error}")
+    written = _print(result, beside, wish)
+    if wish.picture is not None:
+        try:
+            written = _write(wish.picture, picture(result, _form(wish.picture))) and written
+        except NoPictureError as error:
+            note(str(error))
+            written = False
+    return status if written else INCOMPLETE
+
+
+def _print(result: Bench, beside: Against | None, wish: Wish) -> bool:
+    """Print the table, or write the document; return whether that could be done. Raises OSError of stdout."""
+    if wish.form == "text":
+        _print_text(result, beside)
+        return True
+    if wish.form == "html":
+        from nfstuned.view.report.bench import page_lines  # noqa: PLC0415 - for a page alone
+
+        lines: Iterable[str] = page_lines(result, beside)
+    else:
+        lines = to_json(bench_document(result, beside)).splitlines()
+    if wish.output is not None:
+        return _write(wish.output, lines)
+    for line in lines:
+        # Whatever the locale says: a page names its own encoding.
+        sys.stdout.buffer.write(line.encode("utf-8", "backslashreplace") + b"\n")
+    return True
+
+
+def _write(path: str, content: Iterable[str] | bytes) -> bool:
+    try:
+        write_file(path, content)
+    except OSError as error:
+        note(f"{path}: {error.strerror or error}")
+        return False
+    note(f"{path}: written")
+    return True
+
+
+def _print_text(result: Bench, beside: Against | None) -> None:
     rows = table(result)
     if rows:
-        from nfstuned.cli.table import Column, print_table  # noqa: PLC0415 - rich is slow to load
+        _print_table(rows)
+    lines = (*verdict_lines(result), *(against_lines(beside) if beside is not None else ()))
+    sys.stdout.writelines(_wrapped(printable(line)) + "\n" for line in lines)
 
-        print_table((Column(), Column(shrinks=1), *(Column(right=True),) * 7), rows, HEADER)
-    sys.stdout.writelines(printable(line) + "\n" for line in verdict_lines(result))
-    return status
+
+def _print_table(rows: list[tuple[str, ...]]) -> None:
+    """Print the table; on a terminal that is too narrow for it the throughput first, and then the others."""
+    from nfstuned.cli.table import Column, fits, print_table  # noqa: PLC0415 - rich is slow to load
+
+    columns = (Column(), Column(shrinks=1), *(Column(right=True),) * (len(HEADER) - _NAMES))
+    if fits(columns, rows, HEADER):
+        print_table(columns, rows, HEADER)
+        return
+    names, throughput, others = slice(_NAMES), slice(_NAMES, _OTHERS), slice(_OTHERS, None)
+    for part in (throughput, others):
+        cells = [(*row[names], *row[part]) for row in rows]
+        print_table(columns[: len(cells[0])], cells, (*HEADER[names], *HEADER[part]))
+
+
+def _wrapped(line: str) -> str:
+    """Return a sentence in lines that a terminal has room for; what is to be pasted stays as it is."""
+    if not sys.stdout.isatty() or line.startswith(" "):
+        return line
+    from textwrap import fill  # noqa: PLC0415 - for a terminal alone
+
+    return fill(
+        line, terminal_width(), subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _form(path: str) -> str:
+    """Return what kind of picture a file is to be, by its name."""
+    return path.rpartition(".")[2].lower()
 
 
 @click.command("bench")
@@ -164,9 +266,24 @@ def _print(result: Bench, wish: Wish) -> int:
     help="Move at most so much a second, where others use the mount.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask before it begins.")
-@format_option()
+@format_option("html")
 @click.option(
-    "-o", "--output", type=click.Path(), metavar="FILE", help="Write the JSON document to this file."
+    "-o",
+    "--output",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write the JSON document or the HTML page to this file.",
+)
+@click.option(
+    "--picture",
+    type=click.Path(),
+    metavar="FILE",
+    help="Draw the results to this file as well: FILE.png or FILE.svg. Needs matplotlib.",
+)
+@click.option(
+    "--against",
+    metavar="FILE|last",
+    help="Compare with an earlier JSON document, or with the last measurement of this mount and these jobs.",
 )
 @click.pass_obj
 def command(root: Root, /, *, folder: str, name: str, **options: Any) -> int:  # noqa: ANN401 - Wish has the types
@@ -175,24 +292,31 @@ def command(root: Root, /, *, folder: str, name: str, **options: Any) -> int:  #
     MOUNT is a mount point, or a folder on the mount that you may write to. Files are made in a folder of
     their own and removed at the end, also after Ctrl-C and kill -9. Settings are compared by turns, on the
     same files; what differs by less than the noise is called that. Beside each result stands what the
-    kernel counted meanwhile, and what limits it.
+    kernel counted meanwhile, and what limits it. The newest 100 measurements are kept.
 
     \b
     Examples:
       sudo nfstuned bench /data --compare
       sudo nfstuned bench /data --suite read-ahead
+      sudo nfstuned bench /data --suite read-ahead --format html -o data.html --picture data.png
       nfstuned bench /data/mine --suite azure-files --yes --format json > before.json
+      nfstuned bench /data/mine --suite azure-files --repeats 5 --against before.json
 
     \b
     Exit status:
       0  measured
-      1  measured in part: it ended before its time; stderr says why
+      1  measured in part, or not compared or drawn as wanted; stderr says why
       2  not measured: no fio, no room, no right, or wrong usage
     """
-    if options["output"] is not None and options["form"] != "json":
-        raise click.UsageError("--output is for the document: add --format json")
+    if options["output"] is not None and options["form"] == "text":
+        raise click.UsageError("--output is for a document: add --format json or --format html")
+    if options["form"] == "html" and options["output"] is None and sys.stdout.isatty():
+        raise click.UsageError("a page is not for a terminal: give --output FILE")
+    if options["picture"] is not None and _form(options["picture"]) not in FORMS:
+        raise click.UsageError(f"--picture is a file with the ending .{' or .'.join(FORMS)}")
     chosen = scaled(
         suite(name, full=options["full"]), options["runtime"], options["size"], options["repeats"]
     )
     order = BenchOrder(os.path.abspath(folder), chosen, options["compare"], options["rate"])
-    return bench(root, order, Wish(options["compare"], options["yes"], options["form"], options["output"]))
+    wish = Wish(**{field.name: options[field.name] for field in fields(Wish)})
+    return bench(root, order, wish)

@@ -8,6 +8,8 @@ from enum import Enum
 
 from nfstuned.model.policy import Source
 
+SCHEMA = "nfstuned.bench/1"
+
 
 class Pattern(str, Enum):
     """In which order a job reads or writes its files; the values are fio's `rw`."""
@@ -220,3 +222,5 @@ class Bench:
     """Why it ended before its time; "" where it did not."""
     readings: Mapping[str, str] = field(default_factory=dict)
     """By the job's name, what limits it."""
+    rate_bytes_per_s: int | None = None
+    """The most that the jobs were allowed to move; None for no limit."""

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import datetime, timezone
+from types import MappingProxyType
 
 from nfstuned import __version__
+from nfstuned.core.bench.against import Against, Compared
 from nfstuned.core.bench.difference import difference, figures, spread
 from nfstuned.core.bench.search import best_value
 from nfstuned.core.samples.sample import speed
-from nfstuned.model.bench import Bench, Difference, Job, Outcome, Run, Setting, Spread, Suite
+from nfstuned.model.bench import SCHEMA, Bench, Difference, Job, Outcome, Run, Setting, Spread, Suite
 from nfstuned.parse.fields import count
 from nfstuned.view.history import duration
 from nfstuned.view.words import NONE, Document
 
-SCHEMA = "nfstuned.bench/1"
 HEADER = ("JOB", "SETTING", "THROUGHPUT", "FROM", "TO", "OPS/S", "LATENCY", "RTT", "OVER-FETCH")
 
 
@@ -50,26 +51,34 @@ def differences(bench: Bench) -> tuple[Difference, ...]:
     return tuple(difference(bench.runs, job, before, after) for job in bench.suite.jobs)
 
 
+def summary(bench: Bench, job: Job, setting: Setting, take: Callable[[Run], float | None]) -> Spread | None:
+    """Return the spread of a figure over the runs that count; None where none of them has it."""
+    values = [take(run) for run in _counted(bench, job, setting)]
+    return spread([value for value in values if value is not None])
+
+
+FIGURES: Mapping[str, Callable[[Run], float | None]] = MappingProxyType({
+    "operations_per_s": lambda run: run.delivered.operations_per_s if run.delivered else None,
+    "latency_ms": lambda run: run.delivered.latency_ms if run.delivered else None,
+    "rtt_ms": lambda run: run.beside.rtt_ms,
+    "over_fetch": lambda run: run.beside.over_fetch,
+})  # fmt: skip
+"""What the table and the pictures show beside the throughput, by its key in the document."""
+_FORMS = ("{:.0f}", "{:.2f} ms", "{:.2f} ms", "{:.2f}")
+
+
 def table(bench: Bench) -> list[tuple[str, ...]]:
     """Return a row for each job and setting."""
     rows = []
     for job in bench.suite.jobs:
         for setting in bench.settings:
-            runs = _counted(bench, job, setting)
             middle = spread(figures(bench.runs, job, setting))
             if middle is not None:
-                rows.append((job.name, setting.name, *_figures(middle, runs)))
+                others = [summary(bench, job, setting, take) for take in FIGURES.values()]
+                numbers = map(_number, others, _FORMS)
+                rates = speed(middle.median), speed(middle.least), speed(middle.most)
+                rows.append((job.name, setting.name, *rates, *numbers))
     return rows
-
-
-def _figures(middle: Spread, runs: Sequence[Run]) -> Iterator[str]:
-    yield from (speed(middle.median), speed(middle.least), speed(middle.most))
-    delivered = [run.delivered for run in runs if run.delivered is not None]
-    yield _number(spread([each.operations_per_s for each in delivered]), "{:.0f}")
-    yield _number(spread([each.latency_ms for each in delivered]), "{:.2f} ms")
-    besides = [run.beside for run in runs]
-    yield _number(spread([each.rtt_ms for each in besides if each.rtt_ms is not None]), "{:.2f} ms")
-    yield _number(spread([each.over_fetch for each in besides if each.over_fetch is not None]), "{:.2f}")
 
 
 def _number(middle: Spread | None, form: str) -> str:
@@ -78,6 +87,14 @@ def _number(middle: Spread | None, form: str) -> str:
 
 def verdict_lines(bench: Bench) -> Iterator[str]:
     """Yield what the figures mean: a sentence for each job, and what to write where a value wins."""
+    yield from comparisons(bench)
+    yield from limits(bench)
+    yield from policy_lines(bench)
+    yield from shortcomings(bench)
+
+
+def comparisons(bench: Bench) -> Iterator[str]:
+    """Yield what became of each job, in a sentence with its numbers, where settings were compared."""
     for each in differences(bench) if len(bench.settings) == 2 else ():  # noqa: PLR2004 - as above
         yield verdict(bench, each)
     if len(bench.settings) > 2:  # noqa: PLR2004 - a search
@@ -85,9 +102,16 @@ def verdict_lines(bench: Bench) -> Iterator[str]:
             kb = best_read_ahead(bench, job)
             if kb is not None:
                 yield f"{job.name}: {kb} KiB is the smallest read-ahead that gives as much as any"
+
+
+def limits(bench: Bench) -> Iterator[str]:
+    """Yield what limits each job, in a sentence."""
     for name, text in bench.readings.items():
         yield f"{name}: {text}"
-    yield from policy_lines(bench)
+
+
+def shortcomings(bench: Bench) -> Iterator[str]:
+    """Yield which runs do not count, and why it ended before its time."""
     for text in problems(bench):
         yield f"not counted: {text}"
     if bench.ended:
@@ -100,25 +124,33 @@ def verdict(bench: Bench, found: Difference) -> str:
     after = spread(figures(bench.runs, found.job, found.after))
     if found.outcome is Outcome.UNKNOWN or found.ratio is None or before is None or after is None:
         return f"{found.job.name}: too few runs count to say anything"
-    numbers = (
-        f"{speed(after.median)} ({speed(after.least)} to {speed(after.most)}) with {_shown(found.after)}, "
-        f"{speed(before.median)} ({speed(before.least)} to {speed(before.most)}) with {_shown(found.before)}"
-    )
+    names = short_name(found.after), short_name(found.before)
+    numbers = f"{_told(after)} with {names[0]}, {_told(before)} with {names[1]}"
     if found.outcome is Outcome.SAME:
         return f"{found.job.name}: no difference beyond the noise: {numbers}"
     return f"{found.job.name}: {found.ratio:.2f} times as fast: {numbers}"
 
 
-def _shown(setting: Setting) -> str:
+def _told(middle: Spread) -> str:
+    return f"{speed(middle.median)} ({speed(middle.least)} to {speed(middle.most)})"
+
+
+def short_name(setting: Setting) -> str:
+    """Return the value that a setting has, or its name where that tells more."""
     return f"{setting.read_ahead_kb} KiB" if setting.read_ahead_kb is not None else setting.name
+
+
+def proposed_read_ahead(bench: Bench) -> int | None:
+    """Return the read-ahead that is best for all jobs; None where it was not looked for."""
+    best = [kb for job in bench.suite.jobs if (kb := best_read_ahead(bench, job)) is not None]
+    return max(best) if best and len(bench.settings) > 2 else None  # noqa: PLR2004 - as above
 
 
 def policy_lines(bench: Bench) -> Iterator[str]:
     """Yield the configuration to paste, where another read-ahead than the mount's is best for all jobs."""
-    found = [kb for job in bench.suite.jobs if (kb := best_read_ahead(bench, job)) is not None]
-    if len(bench.settings) <= 2 or not found:  # noqa: PLR2004 - as above
+    kb = proposed_read_ahead(bench)
+    if kb is None:
         return
-    kb = max(found)
     if kb == bench.subject.read_ahead_kb:
         yield f"The mount has the best read-ahead: {kb} KiB."
         return
@@ -148,26 +180,54 @@ def _counted(bench: Bench, job: Job, setting: Setting) -> list[Run]:
     ]
 
 
-def bench_document(bench: Bench) -> Document:
+def against_lines(against: Against) -> Iterator[str]:
+    """Yield what became of each job since an earlier measurement, and what else changed."""
+    then = datetime.fromtimestamp(against.before.time, timezone.utc)
+    yield f"Against the measurement of {then:%Y-%m-%d %H:%M:%S} UTC:"
+    for each in against.compared:
+        yield _since(each)
+    if not against.changed:
+        yield "Mount, options, kernel and fio are the same."
+    for changed in against.changed:
+        yield f"{changed.name}: {changed.before} then, {changed.after} now"
+
+
+def _since(each: Compared) -> str:
+    name = f"{each.job.name}, {short_name(each.setting)}"
+    if each.outcome is Outcome.UNKNOWN or each.ratio is None or each.before is None or each.now is None:
+        return f"{name}: too few runs count to say anything"
+    numbers = f"{_told(each.now)} now, {_told(each.before)} then"
+    if each.outcome is Outcome.SAME:
+        return f"{name}: no difference beyond the noise: {numbers}"
+    return f"{name}: {each.outcome.value}, {each.ratio:.2f} times: {numbers}"
+
+
+def bench_document(bench: Bench, against: Against | None = None) -> Document:
     """Return the document: every number that the table and the pictures show, and every run."""
     suite = bench.suite
     return {
         "schema": SCHEMA,
         "version": __version__,
-        "time": datetime.fromtimestamp(bench.time, timezone.utc).isoformat(timespec="seconds"),
+        "time": _time(bench),
         "mount": asdict(bench.subject),
         "suite": {
             "name": suite.name,
+            "about": suite.about,
             "repeats": suite.repeats,
             "jobs": [_job(job) for job in suite.jobs],
             "sources": [{"title": s.title, "url": s.url, "read": s.read} for s in suite.sources],
         },
+        "rate_bytes_per_s": bench.rate_bytes_per_s,
         "settings": [asdict(setting) for setting in bench.settings],
         "results": [
             {
                 "job": job.name,
                 "setting": setting.name,
                 "bytes_per_s": asdict(middle),
+                **{
+                    key: None if (other := summary(bench, job, setting, take)) is None else asdict(other)
+                    for key, take in FIGURES.items()
+                },
                 "limit": bench.readings.get(job.name, ""),
             }
             for job in suite.jobs
@@ -187,9 +247,34 @@ def bench_document(bench: Bench) -> Document:
         "best_read_ahead_kb": {
             job.name: kb for job in suite.jobs if (kb := best_read_ahead(bench, job)) is not None
         },
+        "proposed_read_ahead_kb": proposed_read_ahead(bench),
+        "against": None if against is None else _against(against),
         "runs": [_run(run) for run in bench.runs],
         "ended": bench.ended,
     }
+
+
+def _against(against: Against) -> Document:
+    return {
+        "time": _time(against.before),
+        "mount": asdict(against.before.subject),
+        "differences": [
+            {
+                "job": each.job.name,
+                "setting": each.setting.name,
+                "outcome": each.outcome.value,
+                "ratio": each.ratio,
+                "before": None if each.before is None else asdict(each.before),
+                "now": None if each.now is None else asdict(each.now),
+            }
+            for each in against.compared
+        ],
+        "changed": [asdict(changed) for changed in against.changed],
+    }
+
+
+def _time(bench: Bench) -> str:
+    return datetime.fromtimestamp(bench.time, timezone.utc).isoformat(timespec="seconds")
 
 
 def _job(job: Job) -> Document:

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from nfstuned.app.bench import Progress
+from nfstuned.cli.bench import _bar
 from tests.cli.conftest import REPOSITORY, Host, Run
 
 MakeHost = Callable[[str], Host]
@@ -100,7 +102,8 @@ def test_the_document_can_go_to_a_file(here: Host, place: Path, tmp_path: Path) 
         (("--suite", "netapp", "--compare"), "past the page cache"),
         (("--size", "900T"), "MiB are needed"),
         (("--size", "many"), "'many' is no size"),
-        (("--output", "x"), "add --format json"),
+        (("--output", "x"), "add --format json or --format html"),
+        (("--picture", "x.gif"), "a file with the ending .png or .svg"),
     ],
 )
 def test_what_cannot_be_measured_is_said_before_anything_is_done(
@@ -185,3 +188,132 @@ def test_what_bench_and_guard_left_goes_at_the_next_start(here: Host, place: Pat
     assert list(place.iterdir()) == []
     assert here.read_ahead(DEVICE) == 8192
     assert records(here, place) == []
+
+
+def kept(here: Host, place: Path) -> list[Path]:
+    folders = (here.tree / "var/lib/nfstuned/bench-results", place.parent / "state/nfstuned/bench-results")
+    return sorted(file for folder in folders if folder.is_dir() for file in folder.iterdir())
+
+
+def test_a_page_and_a_picture_are_written_and_every_run_is_kept(
+    here: Host, place: Path, tmp_path: Path
+) -> None:
+    page, drawn = tmp_path / "page.html", tmp_path / "drawn.svg"
+    words = ("--suite", "read-ahead", "--format", "html", "-o", str(page), "--picture", str(drawn))
+    run = bench(here, place, *words)
+    assert (run.status, run.out) == (0, ""), run.err
+    assert f"{page}: written" in run.err
+    assert f"{drawn}: written" in run.err
+    assert "over the read-ahead" in page.read_text()
+    assert "one-reader: throughput over the read-ahead" in drawn.read_text()
+    (file,) = kept(here, place)
+    assert f"kept in {file}" in run.err
+    assert json.loads(file.read_text())["suite"]["name"] == "read-ahead"
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_page_goes_to_stdout(here: Host, place: Path) -> None:
+    run = bench(here, place, "--suite", "netapp", "--format", "html")
+    assert run.status == 0, run.err
+    assert run.out.startswith("<!DOCTYPE html>")
+
+
+def test_the_last_measurement_and_a_file_are_compared_with(here: Host, place: Path) -> None:
+    jobs = ("--suite", "netapp", "--format", "json")
+    none = bench(here, place, *jobs, "--against", "last")
+    assert none.status == 2
+    assert f"has no measurement of {place} with these jobs of suite netapp" in none.err
+    first = bench(here, place, *jobs)
+    assert first.document["against"] is None
+    (file,) = kept(here, place)
+    second = bench(here, place, *jobs, "--against", "last")
+    assert second.status == 0, second.err
+    told = second.document["against"]
+    assert told["time"] == first.document["time"]
+    assert {one["outcome"] for one in told["differences"]} == {"too few runs"}
+    assert told["changed"] == []
+    assert "has 1 runs of each job, and a difference takes 5" in second.err
+    third = bench(here, place, "--suite", "netapp", "--against", str(file))
+    assert third.status == 0, third.err
+    assert "Against the measurement of" in third.out
+    assert "8k-random-reads, as it is: too few runs count to say anything" in third.out
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{}", "old.json: schema is missing, expected nfstuned.bench/1"),
+        ('{"schema": "nfstuned.bench/1", "suite": 7}', "old.json: suite is not an object: '7'"),
+        (None, "old.json: No such file or directory"),
+    ],
+)
+def test_what_cannot_be_compared_with_is_said_before_anything_is_done(
+    here: Host, place: Path, tmp_path: Path, text: str | None, said: str
+) -> None:
+    file = tmp_path / "old.json"
+    if text is not None:
+        file.write_text(text)
+    run = bench(here, place, "--against", str(file))
+    assert run.status == 2
+    assert said in run.err
+    assert kept(here, place) == []
+
+
+def test_other_jobs_are_not_compared_with(here: Host, place: Path) -> None:
+    assert bench(here, place, "--suite", "netapp").status == 0
+    (file,) = kept(here, place)
+    run = bench(here, place, "--suite", "netapp", "--runtime", "0.3", "--against", str(file))
+    assert run.status == 2
+    assert "job 8k-random-reads: runtime_s was 0.2 and is now 0.3" in run.err
+
+
+def test_a_folder_that_cannot_be_written_is_said_before_and_a_damaged_state_afterwards(
+    here: Host, place: Path, tmp_path: Path
+) -> None:
+    run = bench(here, place, "--picture", str(tmp_path / "none" / "x.png"))
+    assert (run.status, kept(here, place)) == (2, [])
+    state = here.tree / "var/lib/nfstuned" if os.geteuid() == 0 else place.parent / "state/nfstuned"
+    state.mkdir(parents=True)
+    (state / "bench-results").symlink_to(tmp_path)
+    run = bench(here, place, "--suite", "netapp", "--format", "json")
+    assert run.status == 0
+    assert "not kept: " in run.err
+    assert run.document["suite"]["name"] == "netapp"
+
+
+def test_without_matplotlib_it_says_what_to_install_before_anything_is_done(
+    here: Host, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nfstuned.view.bench_picture.find_spec", lambda _: None)
+    run = bench(here, place, "--picture", str(tmp_path / "x.png"))
+    assert run.status == 2
+    assert "pip install 'nfstuned[pictures]'" in run.err
+    assert kept(here, place) == []
+
+
+def test_the_table_fits_a_terminal_of_80_columns(
+    here: Host, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    run = bench(here, place, "--compare")
+    assert max(map(len, run.out.splitlines())) <= 80
+    headings = [line.split() for line in run.out.splitlines() if line.startswith("JOB")]
+    assert headings == [
+        ["JOB", "SETTING", "THROUGHPUT", "FROM", "TO"],
+        ["JOB", "SETTING", "OPS/S", "LATENCY", "RTT", "OVER-FETCH"],
+    ]
+
+
+def test_the_time_that_is_left_is_the_last_to_be_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr("nfstuned.cli.bench._SOON_S", -1.0)
+    written: list[str] = []
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr("sys.stderr.write", written.append)
+    with _bar() as say:
+        say(Progress(60.0, 660.0, "four-readers, profile azure-netapp-files, run 7"))
+    line = written[0].removeprefix("\r\x1b[K")
+    assert line.startswith("about 10 min left: ")
+    assert len(line) <= 39

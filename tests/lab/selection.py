@@ -122,12 +122,15 @@ PARTS: Mapping[str, str] = {
     "nfstuned/host/network/": "check persist fstab",
     "nfstuned/host/service": "daemon",
     "nfstuned/host/telemetry/": "samples metrics daemon",
+    "nfstuned/parse/bench": "bench",
     "nfstuned/view/": "commands",
     "nfstuned/view/bench": "bench",
     "nfstuned/view/check": "check",
     "nfstuned/view/history": "samples",
     "nfstuned/view/metrics": "metrics",
     "nfstuned/view/report/": "samples",
+    "nfstuned/view/report/bars": "bench",
+    "nfstuned/view/report/bench": "bench",
     "nfstuned/view/top": "samples",
     "dev/package/": "package",
     "docs/completion/": "package",
@@ -144,8 +147,8 @@ PARTS: Mapping[str, str] = {
 No scenario is about an `image`: test_first_boot.py boots those, as part of `sh dev/test`.
 """
 _HOSTS_SIDE = (
-    "__main__|conftest|demo|errand|firstboot|outcomes|pictures|quiet|rootdisk|roots|selection|test_|"
-    "workloads|README"
+    "__main__|conftest|demo|errand|firstboot|outcomes|performance|pictures|quiet|rootdisk|roots|selection|"
+    "test_|workloads|README"
 )
 UNSEEN = re.compile(rf"docs/|\.ci/|dev/|tests/(?!lab/)|tests/lab/({_HOSTS_SIDE})|[A-Z]+(\.md)?$|\.gitignore$")
 """What no guest sees, unless PARTS has it: texts, unit tests, and the host's side of the lab."""

@@ -52,5 +52,15 @@ def steps(suite: Suite, settings: Sequence[Setting]) -> tuple[Step, ...]:
 
 def seconds(suite: Suite, settings: Sequence[Setting]) -> float:
     """Return about how long the suite takes, its files' making among it."""
-    runs = sum(step.job.ramp_s + step.job.runtime_s + _BETWEEN_S for step in steps(suite, settings))
+    runs = sum(run_seconds(step.job) for step in steps(suite, settings))
     return runs + suite.bytes_on_disk / _LAYOUT_BYTES_PER_S
+
+
+def run_seconds(job: Job) -> float:
+    """Return about how long a run of a job takes."""
+    return job.ramp_s + job.runtime_s + _BETWEEN_S
+
+
+def layout_seconds(job: Job) -> float:
+    """Return about how long the making of a job's files takes."""
+    return job.bytes_on_disk / _LAYOUT_BYTES_PER_S

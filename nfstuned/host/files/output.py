@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from nfstuned.host.files.destination import destination, is_own_descriptor, new_file
+from nfstuned.host.files.whole import write_all
 
 _MODE = 0o666
 """Less what the umask says, as for every file that a program makes."""
@@ -18,8 +19,8 @@ _PRIVATE = 0o600
 _WRITE = os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY
 
 
-def write_file(path: str, lines: Iterable[str]) -> None:
-    """Write lines to a file, in UTF-8; until all are written, what was there under the name stays.
+def write_file(path: str, lines: Iterable[str] | bytes) -> None:
+    """Write lines in UTF-8, or bytes, to a file; until all are written, what was there stays.
 
     What is there and is no regular file, such as a pipe or a terminal, is written to; a file that is there
     keeps its mode, and its owner where that may be given. Links of this user and of root keep leading to
@@ -64,7 +65,10 @@ def demand_place(path: str) -> None:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
 
-def _write(fd: int, lines: Iterable[str]) -> None:
+def _write(fd: int, lines: Iterable[str] | bytes) -> None:
+    if isinstance(lines, bytes):
+        write_all(fd, lines)
+        return
     with open(fd, "w", encoding="utf-8", errors="backslashreplace", closefd=False) as file:
         file.writelines(f"{line}\n" for line in lines)
 

@@ -230,3 +230,9 @@ def spark(lines: Sequence[PlotLine], frame: PlotFrame) -> str:
     plot = _Plot(frame, 0, _SPARK_WIDTH, 2, _SPARK_HEIGHT - 2, top or 1.0)
     size = f'viewBox="0 0 {_SPARK_WIDTH} {_SPARK_HEIGHT}" width="{_SPARK_WIDTH}" height="{_SPARK_HEIGHT}"'
     return f'<svg class="spark" {size} aria-hidden="true">{"".join(_paths(lines, plot))}</svg>'
+
+
+def key(style: str, path: str, text: str) -> str:
+    """Return a piece of a line with its style, and what such lines are."""
+    sample = f'<svg viewBox="0 0 24 8" aria-hidden="true"><path class="{style}" d="{path}"/></svg>'
+    return f'<span class="key">{sample}{esc(text)}</span>'

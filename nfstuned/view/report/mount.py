@@ -10,7 +10,7 @@ from nfstuned.core.samples.series import MountSeries
 from nfstuned.model.samples import Event
 from nfstuned.parse.fields import count
 from nfstuned.view.history import duration
-from nfstuned.view.report.chart import Chart, PlotFrame, PlotLine, esc, svg
+from nfstuned.view.report.chart import Chart, PlotFrame, PlotLine, esc, key, svg
 from nfstuned.view.words import printable
 
 WIDE = 1320
@@ -60,17 +60,12 @@ def figure_of(chart: Chart, frame: PlotFrame) -> Iterator[str]:
     yield f'<figure class="{"wide" if chart.width == WIDE else "half"}">'
     yield f"<figcaption><h3>{esc(chart.title)}</h3>"
     for line in chart.lines:
-        yield _key(f"line {line.style}", "M1 4H23", line.name)
+        yield key(f"line {line.style}", "M1 4H23", line.name)
     if chart.marks:
-        yield _key("mark", "M12 0V8", "what the service did to it")
+        yield key("mark", "M12 0V8", "what the service did to it")
     yield "</figcaption>"
     yield svg(chart, frame)
     yield "</figure>"
-
-
-def _key(style: str, path: str, text: str) -> str:
-    sample = f'<svg viewBox="0 0 24 8" aria-hidden="true"><path class="{style}" d="{path}"/></svg>'
-    return f'<span class="key">{sample}{esc(text)}</span>'
 
 
 def charts(mount: MountSeries, events: Iterable[Event]) -> Iterator[Chart]:

@@ -1,0 +1,222 @@
+"""bench's page and its pictures: every number, well-formed, nothing loaded, safe with any name."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nfstuned import __version__
+from nfstuned.core.bench.against import Against, against
+from nfstuned.model.bench import Bench, Outcome, Setting
+from nfstuned.view.bench import bench_document, proposed_read_ahead
+from nfstuned.view.bench_charts import BarChart, Chart, Curve, charts, marks
+from nfstuned.view.bench_picture import FORMS, NoPictureError, picture
+from nfstuned.view.report import bars
+from nfstuned.view.report.bench import page_lines
+from nfstuned.view.words import to_json
+from tests.core.bench_values import COMPARED, SEARCHED, VENDORS, measured
+
+GOLDEN = Path(__file__).parents[1] / "data/report"
+ALL = pytest.mark.parametrize("bench", [COMPARED, SEARCHED, VENDORS], ids=lambda bench: bench.suite.name)
+REPOSITORY = Path(__file__).parents[2]
+
+
+def text(bench: Bench, beside: Against | None = None) -> str:
+    return "".join(f"{line}\n" for line in page_lines(bench, beside, timezone.utc))
+
+
+def parsed(bench: Bench, beside: Against | None = None) -> ET.Element:
+    return ET.fromstring(text(bench, beside).partition("\n")[2])  # noqa: S314 - our own text
+
+
+def said(bench: Bench, beside: Against | None = None) -> str:
+    return re.sub(r"\s+", " ", " ".join(parsed(bench, beside).itertext()))
+
+
+def tags(root: ET.Element, name: str) -> Iterator[ET.Element]:
+    return (element for element in root.iter() if element.tag.rpartition("}")[2] == name)
+
+
+@ALL
+def test_the_page_is_the_golden_one(bench: Bench, golden: Callable[[Path, str], None]) -> None:
+    beside = against(replace(bench, subject=replace(bench.subject, kernel="6.1.0")), bench)
+    page = text(bench, beside if bench is COMPARED else None)
+    golden(
+        GOLDEN / f"bench-{bench.suite.name}.html", page.replace(f"nfstuned {__version__}", "nfstuned VERSION")
+    )
+
+
+@ALL
+def test_it_is_well_formed_and_loads_nothing(bench: Bench) -> None:
+    root = parsed(bench)
+    names = {element.tag.rpartition("}")[2] for element in root.iter()}
+    assert not names & {"script", "link", "img", "iframe", "object", "embed", "base", "use", "image"}
+    for element in root.iter():
+        assert not {"src", "srcset", "onclick", "style", "background"} & element.attrib.keys()
+        assert element.attrib.get("href", "https://learn.microsoft.com/").startswith("https://learn.")
+    assert not re.search(r"url\(|@import|javascript:", text(bench))
+
+
+@ALL
+def test_every_picture_says_all_that_it_shows(bench: Bench) -> None:
+    """For whom does not see it: the label has each median, with the least and the most."""
+    pictures = [svg for svg in tags(parsed(bench), "svg") if svg.attrib.get("role") == "img"]
+    drawn = [chart for pair in charts(bench) for chart in pair]
+    assert len(pictures) == len(drawn)
+    for svg, chart in zip(pictures, drawn, strict=True):
+        label = svg.attrib["aria-label"]
+        assert label.startswith(chart.title)
+        for middle in spreads(chart):
+            number = chart.quantity.label
+            assert f"{number(middle.median)} ({number(middle.least)} to {number(middle.most)}" in label
+        assert sum(1 for _ in tags(svg, "title")) == len(spreads(chart))
+
+
+def spreads(chart: Chart) -> list[Any]:
+    if isinstance(chart, Curve):
+        return [point.spread for point in chart.points]
+    return [bar.spread for group in chart.groups for bar in group.bars]
+
+
+@ALL
+def test_the_document_has_every_number_of_the_pictures(bench: Bench) -> None:
+    document = json.loads(to_json(bench_document(bench)))
+    kb = {setting["name"]: setting["read_ahead_kb"] for setting in document["settings"]}
+    for chart in (chart for pair in charts(bench) for chart in pair):
+        for middle in spreads(chart):
+            known = [row[chart.quantity.key] for row in document["results"]]
+            assert {
+                "median": middle.median,
+                "least": middle.least,
+                "most": middle.most,
+                "count": middle.count,
+            } in known
+        if isinstance(chart, Curve):
+            assert {point.kb for point in chart.points} <= set(kb.values())
+            assert chart.present_kb == document["mount"]["read_ahead_kb"]
+            assert chart.proposed_kb == document["proposed_read_ahead_kb"]
+
+
+def test_bars_are_as_long_as_the_numbers_and_error_bars_reach_from_the_least_to_the_most() -> None:
+    (chart, _), _ = charts(COMPARED)
+    assert isinstance(chart, BarChart)
+    svg = ET.fromstring(bars.svg(chart))  # noqa: S314 - our own text
+    widths = [float(rect.attrib["width"]) for rect in tags(svg, "rect")]
+    old, new = spreads(chart)
+    assert widths[1] / widths[0] == pytest.approx(new.median / old.median, rel=0.01)
+    ends = [re.findall(r"M([0-9.]+) [0-9.]+[HV]([0-9.]+)", path.attrib["d"])[0] for path in tags(svg, "path")]
+    left = 150.0
+    for (least, most), middle, width in zip(ends, (old, new), widths, strict=True):
+        assert (float(least) - left) / width == pytest.approx(middle.least / middle.median, rel=0.02)
+        assert (float(most) - left) / width == pytest.approx(middle.most / middle.median, rel=0.02)
+
+
+def test_a_search_has_curves_by_the_logarithm_with_both_values_marked() -> None:
+    first, latency = next(charts(SEARCHED))
+    assert isinstance(first, Curve)
+    assert isinstance(latency, Curve)
+    assert [point.kb for point in first.points] == sorted(point.kb for point in first.points)
+    svg = ET.fromstring(bars.svg(first))  # noqa: S314 - our own text
+    places = [float(circle.attrib["cx"]) for circle in tags(svg, "circle")]
+    step = places[1] - places[0]  # from 128 to 256
+    assert places[2] - places[1] == pytest.approx(2 * step, abs=0.2)  # to 1024
+    words = "".join(svg.itertext())
+    assert "present: 128 KiB" in words
+    assert f"proposed: {proposed_read_ahead(SEARCHED)} KiB" in words
+
+
+def test_a_value_that_is_both_is_marked_once_and_an_unknown_value_not_at_all() -> None:
+    curve, _ = next(charts(SEARCHED))
+    assert isinstance(curve, Curve)
+    assert [text for _, text in marks(replace(curve, present_kb=curve.proposed_kb))] == [
+        f"present and proposed: {curve.proposed_kb} KiB"
+    ]
+    assert marks(replace(curve, present_kb=None, proposed_kb=None)) == ()
+
+
+def test_reads_and_writes_and_small_and_large_blocks_have_pictures_of_their_own() -> None:
+    assert [first.title for first, _ in charts(VENDORS)] == [
+        "Reads of 4 KiB to 8 KiB: operations a second",
+        "Writes of 4 KiB to 8 KiB: operations a second",
+        "Reads of 64 KiB to 1024 KiB: throughput",
+        "Writes of 64 KiB to 1024 KiB: throughput",
+    ]
+
+
+def test_the_verdicts_come_first_and_the_subject_is_there() -> None:
+    words = said(
+        COMPARED, against(replace(COMPARED, subject=replace(COMPARED.subject, kernel="6.1.0")), COMPARED)
+    )
+    assert words.index("sequential-read: 15.67 times as fast") < words.index("Throughput and latency")
+    assert "random-read-4k: no difference beyond the noise" in words
+    assert "kernel: 6.1.0 then, 6.12.48+deb13-amd64 now" in words
+    assert "rw,vers=4.1,rsize=1048576,wsize=1048576,hard,nconnect=4" in words
+    assert "read-4k: 9.0 MB/s (8.8 MB/s to 9.2 MB/s)" in said(VENDORS)
+    assert "read_ahead_kb = 4096" in said(SEARCHED)
+
+
+def test_names_of_others_are_shown_and_do_nothing() -> None:
+    subject = replace(COMPARED.subject, mount_point="/<b>\udcff", source='nas:/"><script>', options="a&b")
+    words = said(replace(COMPARED, subject=subject, ended="stopped\x1b[31m"))
+    assert "/<b>\\xff measured" in words
+    assert 'nas:/"><script>' in words
+    assert "It ended before its time: stopped\\x1b[31m" in words
+
+
+def test_without_a_run_that_counts_the_page_has_no_picture_and_there_is_no_picture() -> None:
+    none = replace(COMPARED, runs=tuple(replace(run, problem="from memory") for run in COMPARED.runs))
+    assert "not counted: 7 runs of sequential-read, kernel's default: from memory" in said(none)
+    assert not list(tags(parsed(none), "figure"))
+    with pytest.raises(NoPictureError, match="no run counts"):
+        picture(none, "png")
+
+
+def test_settings_without_a_value_have_their_names_and_colours_come_again() -> None:
+    settings = tuple(Setting(f"nconnect={number}") for number in (1, 2, 4, 8, 16))
+    bench = measured("azure-files", settings, lambda job, _: float(job.block_bytes))
+    words = said(bench)
+    assert all(setting.name in words for setting in settings)
+    assert [bars.colour(number) for number in (1, 4, 5)] == ["b1", "b4", "b1"]
+
+
+@ALL
+@pytest.mark.parametrize("form", FORMS)
+def test_a_picture_is_drawn_and_the_same_measurement_is_the_same_picture(bench: Bench, form: str) -> None:
+    drawn = picture(bench, form)
+    assert drawn.startswith({"png": b"\x89PNG", "svg": b"<?xml"}[form])
+    assert drawn == picture(bench, form)
+    if form == "svg":
+        root = ET.fromstring(drawn)  # noqa: S314 - our own text
+        words = " ".join(root.itertext())
+        assert "6.12.48+deb13-amd64" in words
+        for chart in (chart for pair in charts(bench) for chart in pair):
+            assert chart.title in words
+        if bench is SEARCHED:
+            assert "present: 128 KiB" in words
+
+
+def test_a_picture_takes_a_dollar_for_a_dollar() -> None:
+    subject = replace(COMPARED.subject, mount_point="/srv/a$b$c", source="nas:/x$")
+    root = ET.fromstring(picture(replace(COMPARED, subject=subject), "svg"))  # noqa: S314 - our own text
+    assert "/srv/a$b$c" in " ".join(root.itertext())
+
+
+def test_matplotlib_is_not_loaded_unless_a_picture_is_drawn() -> None:
+    script = "import sys, nfstuned.cli.bench; sys.exit('matplotlib' in sys.modules or 'numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], cwd=REPOSITORY, check=False).returncode == 0
+
+
+def test_outcomes_in_the_document_are_the_words_of_the_schema() -> None:
+    told = bench_document(COMPARED, against(COMPARED, COMPARED))["against"]
+    assert isinstance(told, dict)
+    assert {each["outcome"] for each in told["differences"]} == {Outcome.SAME.value}

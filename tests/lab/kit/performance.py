@@ -1,0 +1,52 @@
+"""What docs/performance.md has measured: a mount 20 ms away, as one of a cloud in another region is.
+
+Leaves a document of `nfstuned bench` among the results for each measurement. Nothing of them is changed
+afterwards. Client and server are one guest, between which netem holds each packet for 10 ms each way.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.lab.kit.clones import clone
+from tests.lab.kit.link import shaped
+from tests.lab.kit.server import AZURE, Server
+from tests.lab.kit.shell import CommandError
+
+RESULTS = Path("/results")
+FAR = ("netem", "delay", "10ms", "limit", "100000")
+MACHINE = "0123456789abcdef0123456789abcdef"
+POINT = "/run/clone"
+COMMON = ("--yes", "--format", "json", "--size", "64M")
+"""Emulation makes files slowly; what is read once more comes from the server again all the same."""
+MEASUREMENTS = (
+    ("quick-20ms", ("--compare",)),
+    ("read-ahead-20ms", ("--suite", "read-ahead", "--repeats", "5")),
+    ("model-loading-20ms", ("--suite", "model-loading", "--compare")),
+)
+"""The names of the documents, and how bench is called for each."""
+MOST_S = 1800.0
+
+
+def main() -> int:
+    """Leave the documents; return the exit status."""
+    try:
+        Server().start()
+        folder = RESULTS / "clone"
+        folder.mkdir()
+        with clone(1, MACHINE, folder) as far, shaped(far, *FAR):
+            far.mount(f"{AZURE}:/srv/a", "vers=4.1,nconnect=4")
+            for name, words in MEASUREMENTS:
+                print(f"lab: {name}", flush=True)
+                argv = ("nfstuned", "bench", POINT, *COMMON, *words)
+                (RESULTS / f"{name}.json").write_text(far.enter(*argv, timeout=MOST_S))
+            far.umount()
+    except (CommandError, AssertionError) as error:
+        print(f"@failed {error}", flush=True)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
