@@ -19,7 +19,7 @@ _IDENTIFIER = "/sys/fs/nfs/net/nfs_client/identifier"
 _POINT = "/run/clone"
 _WRITE = 'date >"$0" && sync "$0"'
 _NAMED = 'hostname localhost && mount -t sysfs sysfs /sys && mount --bind "$1" /etc/machine-id'
-_READY = "mkdir -p /run/clone && echo ready && exec sleep 1000"
+_READY = "mkdir -p /run/clone && echo ready && exec sleep infinity"
 
 
 @dataclass(frozen=True)
