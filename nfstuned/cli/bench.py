@@ -23,14 +23,16 @@ from nfstuned.app.bench import (
 )
 from nfstuned.cli.options import format_option
 from nfstuned.cli.talk import note, terminal_width, usable_policy
-from nfstuned.core.bench.plan import scaled, seconds
+from nfstuned.core.bench.own_mount import MOST
+from nfstuned.core.bench.plan import bounds, scaled, seconds, with_jobs
+from nfstuned.core.bench.search import MOST_TRIED
 from nfstuned.host.bench import fio
 from nfstuned.host.bench.suites import names, suite
 from nfstuned.host.files.output import demand_place, write_file
 from nfstuned.host.root import Root
 from nfstuned.model.bench import Bench
 from nfstuned.parse.config.suites import parse_size
-from nfstuned.view.bench import HEADER, bench_document, plan_lines, table, verdict_lines
+from nfstuned.view.bench import HEADER, bench_document, cost_lines, plan_lines, table, verdict_lines
 from nfstuned.view.history import duration
 from nfstuned.view.words import printable, to_json
 
@@ -72,8 +74,10 @@ def bench(root: Root, order: BenchOrder, wish: Wish) -> int:
         compared = settings(ground, order)
         free = room(order.folder, order.suite)
         wanted_s = seconds(order.suite, compared or (AS_IT_IS,) * 6)
-        bills = ground.profile != "generic"
-        for line in plan_lines(order.folder, order.suite, free, wanted_s, bills=bills):
+        for line in plan_lines(order.folder, order.suite, free, wanted_s):
+            note(line)
+        most = bounds(order.suite, compared or (AS_IT_IS,) * MOST_TRIED, order.rate)
+        for line in cost_lines(order.suite, compared, most, bills=ground.profile != "generic"):
             note(line)
         if not wish.yes and not _agreed():
             return FAILED
@@ -149,7 +153,18 @@ def _print(result: Bench, wish: Wish) -> int:
 @click.option(
     "--compare",
     is_flag=True,
-    help="Run each job with the kernel's read-ahead and with the profile's, by turns.",
+    help="Run each job with the kernel's read-ahead and with the profile's, by turns; "
+    "of suite latency with one connection and with several.",
+)
+@click.option(
+    "--nconnect",
+    "connections",
+    type=click.IntRange(2, MOST),
+    metavar="N",
+    help="Compare one connection with so many.",
+)
+@click.option(
+    "--job", "jobs", multiple=True, metavar="NAME", help="Of the suite run only this job; can be repeated."
 )
 @click.option("--full", is_flag=True, help="With the times and sizes of the suite's vendor; hours.")
 @click.option(
@@ -181,6 +196,7 @@ def command(root: Root, /, *, folder: str, name: str, **options: Any) -> int:  #
     Examples:
       sudo nfstuned bench /data --compare
       sudo nfstuned bench /data --suite read-ahead
+      sudo nfstuned bench /data --suite nconnect
       nfstuned bench /data/mine --suite azure-files --yes --format json > before.json
 
     \b
@@ -191,8 +207,12 @@ def command(root: Root, /, *, folder: str, name: str, **options: Any) -> int:  #
     """
     if options["output"] is not None and options["form"] != "json":
         raise click.UsageError("--output is for the document: add --format json")
-    chosen = scaled(
-        suite(name, full=options["full"]), options["runtime"], options["size"], options["repeats"]
+    try:
+        whole = with_jobs(suite(name, full=options["full"]), options["jobs"])
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    chosen = scaled(whole, options["runtime"], options["size"], options["repeats"])
+    order = BenchOrder(
+        os.path.abspath(folder), chosen, options["compare"], options["rate"], options["connections"]
     )
-    order = BenchOrder(os.path.abspath(folder), chosen, options["compare"], options["rate"])
     return bench(root, order, Wish(options["compare"], options["yes"], options["form"], options["output"]))
