@@ -176,17 +176,13 @@ def test_where_each_connection_is_held_four_carry_nearly_four_times_as_much(
     """A release measures each size and version 3, too; CI a job of a second, beside other guests."""
     if not full and version == "3":
         pytest.skip("before a release")
-    if full:
-        jobs, least = ("read-64k", "write-64k", "read-1024k", "write-1024k"), 3.3
-        times = ("--runtime", "4")
-    else:
-        jobs, least = ("read-64k",), 2.0
-        times = ("--runtime", "1")
+    jobs = ("read-64k", "write-64k", "read-1024k", "write-1024k") if full else ("read-64k",)
+    least, seconds = (3.3, "4") if full else (2.0, "1")
     words = [word for job in jobs for word in ("--job", job)]
     with clone(1, "0123456789abcdef0123456789abcdef", tmp_path) as held, shaped(held, *PER_FLOW):
         held.mount("sa1.file.core.windows.net:/srv/a", f"vers={version},nconnect=4")
         before = held.enter("cat", "/proc/self/mounts")
-        outcomes = compared(held, "--suite", "nconnect", *words, *times)
+        outcomes = compared(held, "--suite", "nconnect", *words, "--runtime", seconds)
         assert held.enter("cat", "/proc/self/mounts") == before
         held.umount()
     with capsys.disabled():
@@ -219,9 +215,12 @@ def test_however_it_is_ended_no_temporary_mount_is_left(
 ) -> None:
     mounted = mount("a", f"vers={version},nconnect=2")
     assert nfs_clients() == 1
-    words = ["nfstuned", "bench", str(mounted.point), "--yes", "--suite", "nconnect", "--size", "32M"]
+    words = ["nfstuned", "bench", str(mounted.point), "--yes", "--suite", "nconnect", "--job", "read-4k"]
     with subprocess.Popen(
-        [*words, "--runtime", "60"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [*words, "--size", "32M", "--runtime", "60"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     ) as process:
         # The settings are tried before the files are made, so that a mount alone is not yet the measurement.
         wait_for("a job", lambda: nfs_clients() == 2 and len(left(server.path("a"))) > 4, 120)
