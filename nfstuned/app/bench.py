@@ -15,6 +15,7 @@ from nfstuned.core.bench import plan, search
 from nfstuned.core.bench.difference import figures, spread
 from nfstuned.core.bench.limits import beside, from_memory, limit, unlike_setting
 from nfstuned.core.bench.own_mount import most_connections, obstacle, own_mount
+from nfstuned.core.mounts.targets import profile_of
 from nfstuned.core.policy.decision import decide, place
 from nfstuned.core.readahead.evidence import KERNEL_KB
 from nfstuned.errors import ParseError
@@ -22,11 +23,13 @@ from nfstuned.host.bench import fio, guard
 from nfstuned.host.bench.own_mount import OwnMountError, OwnMounts
 from nfstuned.host.change.bdi import Bdi
 from nfstuned.host.look.host import observe
+from nfstuned.host.look.smb import observe_smb_mounts
 from nfstuned.host.root import Root
 from nfstuned.model.bench import Bench, Run, Setting, Step, Subject, Suite, Varies
 from nfstuned.model.kernel import Mount
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.policy import Policy
+from nfstuned.parse.proc.mountinfo import SMB
 from nfstuned.parse.proc.mountstats import parse_transports
 
 ANSWER_S = 20.0
@@ -81,17 +84,23 @@ class Ground:
 
     @classmethod
     def find(cls, root: Root, policy: Policy, folder: str) -> Ground:
-        """Return the NFS mount that a folder is on, without touching it. Raises CannotMeasureError."""
+        """Return the NFS or SMB mount that a folder is on, without touching it. Raises CannotMeasureError."""
         snapshot = observe(root)
+        # cifs names its bdis by a number of their own ("cifs-1"): which is whose cannot be told.
+        smb = [Superblock(mount.device, None, None, (mount,)) for mount in observe_smb_mounts(root)[0]]
         inside = [
             (len(mount.point), superblock, mount)
-            for superblock in snapshot.superblocks
+            for superblock in (*snapshot.superblocks, *smb)
             for mount in superblock.mounts
             if folder == mount.point or folder.startswith(mount.point.rstrip("/") + "/")
         ]
         if not inside:
-            raise CannotMeasureError(f"{folder} is on no NFS mount: see nfstuned status")
+            raise CannotMeasureError(f"{folder} is on no NFS or SMB mount: see nfstuned status")
         _, superblock, mount = max(inside, key=lambda entry: entry[0])
+        if mount.fstype in SMB.types:
+            chosen = place(policy, mount, None, snapshot).choice.profile
+            profile = profile_of(policy, chosen, mount.fstype)
+            return cls(root, snapshot, superblock, mount, None, profile.name)
         decision = decide(policy, superblock, snapshot)
         kb = None if decision.kb is None else decision.kb - decision.kb % snapshot.page_kb
         count = place(policy, mount, superblock, snapshot).choice.profile.nconnect
@@ -127,6 +136,11 @@ def settings(ground: Ground, order: BenchOrder) -> tuple[Setting, ...]:
     Raises CannotMeasureError.
     """
     suite = order.suite
+    if ground.mount.fstype in SMB.types and (order.compare or suite.compares or suite.searches):
+        raise CannotMeasureError(
+            f"{ground.mount.point} is an SMB mount, whose read-ahead and channels bench does not change: "
+            "without --compare it measures the mount as it is, as in --suite smb"
+        )
     if order.connections is not None and not (order.compare or suite.compares):
         raise CannotMeasureError("--nconnect is for a comparison: add --compare, or --suite nconnect")
     if suite.varies is Varies.CONNECTIONS and (order.compare or suite.compares):

@@ -149,7 +149,38 @@ def test_a_rate_is_in_the_plan_and_in_what_came_of_it(here: Host, place: Path) -
 def test_what_is_no_mount_is_refused(here: Host, tmp_path: Path) -> None:
     run = here.run("bench", str(tmp_path), *QUICK)
     assert run.status == 2
-    assert "is on no NFS mount" in run.err
+    assert "is on no NFS or SMB mount" in run.err
+
+
+@pytest.fixture
+def smb(host: MakeHost, place: Path) -> Host:
+    """A host on which the folder is an SMB mount."""
+    made = host("clean")
+    row = (
+        f"65 27 0:47 / {place} rw,relatime shared:107 - cifs //sa1.file.core.windows.net/smb rw,vers=3.1.1,"
+        "cache=strict,username=sa1,addr=10.10.10.10,max_channels=4\n"
+    )
+    file = made.tree / "proc/1/mountinfo"
+    file.write_text(file.read_text() + row)
+    return made
+
+
+def test_an_smb_mount_is_measured_as_it_is(smb: Host, place: Path) -> None:
+    run = bench(smb, place, "--suite", "smb", "--job", "read-4k", "--format", "json")
+    assert run.status == 0, run.err
+    assert (run.document["mount"]["fstype"], run.document["mount"]["profile"]) == ("cifs", "azure-files-smb")
+    (one,) = run.document["runs"]
+    assert one["delivered"]["bytes_per_s"] > 0
+    assert one["beside"]["server_bytes_per_s"] is None
+    assert list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [("--compare",), ("--suite", "nconnect"), ("--suite", "read-ahead")])
+def test_nothing_of_an_smb_mount_is_compared(smb: Host, place: Path, arguments: tuple[str, ...]) -> None:
+    run = bench(smb, place, *arguments)
+    assert run.status == 2
+    assert "is an SMB mount, whose read-ahead and channels bench does not change" in run.err
+    assert list(place.iterdir()) == []
 
 
 def test_nobody_to_ask_needs_yes(here: Host, place: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.lab.kit import disks
+from tests.lab.kit import disks, smb
 from tests.lab.kit.clones import clone
 from tests.lab.kit.daemon import nfstuned
 from tests.lab.kit.link import shaped
@@ -234,6 +234,20 @@ def test_however_it_is_ended_no_temporary_mount_is_left(
     assert attempt("pgrep", "-x", "fio").returncode == 1
     run("umount", str(mounted.point))
     assert nfs_clients() == 0
+
+
+@pytest.mark.usefixtures("server")
+def test_an_smb_mount_is_measured_as_it_is(tmp_path: Path) -> None:
+    with smb.samba():
+        mounted = smb.mount(tmp_path, "vers=3.1.1")
+        try:
+            words = ("--suite", "smb", "--job", "read-64k", "--repeats", "1", "--runtime", "1")
+            document = measured(nfstuned("bench", str(mounted.point), *SHORT, *words, timeout=120).stdout)
+            assert [one["problem"] for one in document["runs"]] == [""]
+            assert document["results"][0]["bytes_per_s"]["median"] > 0
+            assert list(tmp_path.iterdir()) == []
+        finally:
+            run("umount", str(mounted.point))
 
 
 def test_a_full_disk_is_said_and_nothing_is_left(server: Server, mount: Mounts) -> None:
