@@ -99,10 +99,14 @@ class OwnMounts:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Have it unmount and end by itself; the guard sees to what is then still there."""
+        """Have it unmount and end by itself; the guard sees to what is then still there.
+
+        After ^C fio uses the mount until the guard ends it: nothing is waited for then.
+        """
         if self._process.stdin is not None:
             self._process.stdin.close()
-        deadline = time.monotonic() + (mount_child.BUSY_S if kind is None else 0)
+        ordinary = kind is None or issubclass(kind, Exception)
+        deadline = time.monotonic() + (mount_child.BUSY_S if ordinary else 0)
         while self._process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.02)
         if self._process.stdout is not None:
