@@ -43,7 +43,9 @@ _nfstuned() {
         "nfstuned report --mount") words="" ;;
         "nfstuned report --file") words="" ;;
         "nfstuned report --output") words="" ;;
-        "nfstuned bench --suite") words="azure-files model-loading netapp quick read-ahead" ;;
+        "nfstuned bench --suite") words="azure-files latency model-loading nconnect netapp quick read-ahead smb" ;;
+        "nfstuned bench --nconnect") words="" ;;
+        "nfstuned bench --job") words="" ;;
         "nfstuned bench --runtime") words="" ;;
         "nfstuned bench --size") words="" ;;
         "nfstuned bench --repeats") words="" ;;
@@ -75,7 +77,7 @@ _nfstuned() {
             "nfstuned samples") words="--since --mount --file --format -h --help" ;;
             "nfstuned top") words="--interval --sort --count --file -h --help" ;;
             "nfstuned report") words="--since --mount --file --output --offline --samples-only -h --help" ;;
-            "nfstuned bench") words="--suite --compare --full --runtime --size --repeats --rate --yes --format -o --output --picture --against -h --help" ;;
+            "nfstuned bench") words="--suite --compare --nconnect --job --full --runtime --size --repeats --rate --yes --format -o --output --picture --against -h --help" ;;
         esac ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")

@@ -8,24 +8,29 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
+from nfstuned.app.bench_meters import Instruments
 from nfstuned.core.bench import plan, search
 from nfstuned.core.bench.difference import figures, spread
-from nfstuned.core.bench.limits import beside, from_memory, limit
-from nfstuned.core.policy.decision import decide
+from nfstuned.core.bench.limits import beside, from_memory, limit, unlike_setting
+from nfstuned.core.bench.own_mount import most_connections, obstacle, own_mount
+from nfstuned.core.mounts.targets import profile_of
+from nfstuned.core.policy.decision import decide, place
 from nfstuned.core.readahead.evidence import KERNEL_KB
-from nfstuned.core.samples.rates import look, rates
 from nfstuned.errors import ParseError
 from nfstuned.host.bench import fio, guard
-from nfstuned.host.bench.machine import busy_between, observe_processors
+from nfstuned.host.bench.own_mount import OwnMountError, OwnMounts
 from nfstuned.host.change.bdi import Bdi
-from nfstuned.host.look.host import observe, observe_stanzas
+from nfstuned.host.look.host import observe
+from nfstuned.host.look.smb import observe_smb_mounts
 from nfstuned.host.root import Root
 from nfstuned.model.bench import Bench, Run, Setting, Step, Subject, Suite, Varies
 from nfstuned.model.kernel import Mount
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.policy import Policy
-from nfstuned.model.samples import Look, Sample
+from nfstuned.parse.proc.mountinfo import SMB
+from nfstuned.parse.proc.mountstats import parse_transports
 
 ANSWER_S = 20.0
 """For a look at the mount before anything is done."""
@@ -47,6 +52,8 @@ class BenchOrder:
     compare: bool = False
     rate: int | None = None
     """The most bytes a second that the jobs may move, where others use the mount."""
+    connections: int | None = None
+    """How many connections one is compared with; None for the mount's own, or its profile's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,27 +79,41 @@ class Ground:
     target_kb: int | None
     """What its profile asks for."""
     profile: str
+    target_connections: int | None = None
+    """The number of connections that its profile asks for."""
 
     @classmethod
     def find(cls, root: Root, policy: Policy, folder: str) -> Ground:
-        """Return the NFS mount that a folder is on, without touching it. Raises CannotMeasureError."""
+        """Return the NFS or SMB mount that a folder is on, without touching it. Raises CannotMeasureError."""
         snapshot = observe(root)
+        # cifs names its bdis by a number of their own ("cifs-1"): which is whose cannot be told.
+        smb = [Superblock(mount.device, None, None, (mount,)) for mount in observe_smb_mounts(root)[0]]
         inside = [
             (len(mount.point), superblock, mount)
-            for superblock in snapshot.superblocks
+            for superblock in (*snapshot.superblocks, *smb)
             for mount in superblock.mounts
             if folder == mount.point or folder.startswith(mount.point.rstrip("/") + "/")
         ]
         if not inside:
-            raise CannotMeasureError(f"{folder} is on no NFS mount: see nfstuned status")
+            raise CannotMeasureError(f"{folder} is on no NFS or SMB mount: see nfstuned status")
         _, superblock, mount = max(inside, key=lambda entry: entry[0])
+        if mount.fstype in SMB.types:
+            chosen = place(policy, mount, None, snapshot).choice.profile
+            profile = profile_of(policy, chosen, mount.fstype)
+            return cls(root, snapshot, superblock, mount, None, profile.name)
         decision = decide(policy, superblock, snapshot)
         kb = None if decision.kb is None else decision.kb - decision.kb % snapshot.page_kb
-        return cls(root, snapshot, superblock, mount, kb, decision.profile)
+        count = place(policy, mount, superblock, snapshot).choice.profile.nconnect
+        return cls(root, snapshot, superblock, mount, kb, decision.profile, count)
+
+    @property
+    def connections(self) -> int | None:
+        """How many connections the mount has; None where the kernel does not show that."""
+        stats = self.snapshot.stanzas.get((self.mount.source, self.mount.point))
+        return len(stats.transports) or None if stats else None
 
     def subject(self, program: str) -> Subject:
         """Return what is known of the mount and the machine."""
-        stats = self.snapshot.stanzas.get((self.mount.source, self.mount.point))
         return Subject(
             mount_point=self.mount.point,
             source=self.mount.source,
@@ -102,7 +123,7 @@ class Ground:
                 name if value is None else f"{name}={value}" for name, value in self.mount.options.pairs
             ),
             read_ahead_kb=self.superblock.read_ahead_kb,
-            connections=len(stats.transports) or None if stats else None,
+            connections=self.connections,
             kernel=self.snapshot.kernel.text if self.snapshot.kernel else "",
             fio=program,
             host=os.uname().nodename,
@@ -114,11 +135,26 @@ def settings(ground: Ground, order: BenchOrder) -> tuple[Setting, ...]:
 
     Raises CannotMeasureError.
     """
+    suite = order.suite
+    if ground.mount.fstype in SMB.types and (order.compare or suite.compares or suite.searches):
+        raise CannotMeasureError(
+            f"{ground.mount.point} is an SMB mount, whose read-ahead and channels bench does not change: "
+            "without --compare it measures the mount as it is, as in --suite smb"
+        )
+    if order.connections is not None and not (order.compare or suite.compares):
+        raise CannotMeasureError("--nconnect is for a comparison: add --compare, or --suite nconnect")
+    if suite.varies is Varies.CONNECTIONS and (order.compare or suite.compares):
+        return _numbers_of_connections(ground, order)
+    if order.connections is not None:
+        raise CannotMeasureError(
+            f"suite {suite.name} does not compare connections: the suites nconnect and latency do"
+        )
     if order.compare:
-        if order.suite.varies is not Varies.READ_AHEAD:
+        if suite.varies is not Varies.READ_AHEAD:
             raise CannotMeasureError(
-                f"suite {order.suite.name} reads and writes past the page cache, so that no read-ahead can "
-                "change it: --compare is of the suites quick, model-loading and read-ahead"
+                f"suite {suite.name} reads and writes past the page cache, so that no read-ahead can "
+                "change it: --compare is of the suites quick, model-loading and read-ahead, and of "
+                "latency, which compares connections"
             )
         target = ground.target_kb
         if target is None or target == KERNEL_KB:
@@ -127,7 +163,19 @@ def settings(ground: Ground, order: BenchOrder) -> tuple[Setting, ...]:
                 f"than the kernel's {KERNEL_KB} KiB; --suite read-ahead looks for a better one"
             )
         return (Setting("kernel's default", KERNEL_KB), Setting(f"profile {ground.profile}", target))
-    return () if order.suite.searches else (AS_IT_IS,)
+    return () if suite.searches else (AS_IT_IS,)
+
+
+def _numbers_of_connections(ground: Ground, order: BenchOrder) -> tuple[Setting, ...]:
+    if reason := obstacle(ground.mount):
+        raise CannotMeasureError(f"{ground.mount.point} can have no second set of connections: {reason}")
+    most = most_connections(order.connections, ground.connections, ground.target_connections)
+    if most is None:
+        raise CannotMeasureError(
+            f"there is nothing to compare: the mount has one connection, and profile {ground.profile} asks "
+            "for no more; --nconnect 4 compares one with four"
+        )
+    return (Setting("1 connection", connections=1), Setting(f"{most} connections", connections=most))
 
 
 def room(folder: str, suite: Suite) -> int:
@@ -160,8 +208,12 @@ def measure(ground: Ground, order: BenchOrder, say: Say) -> Bench:
         raise CannotMeasureError(f"an earlier measurement is not cleaned up: {problems[0]}")
     began = time.time()
     bench = Bench(began, ground.subject(program), order.suite, compared, (), rate_bytes_per_s=order.rate)
-    with _guarded(records, order.folder) as keeper, _read_ahead(ground, compared, order, keeper) as bdi:
-        work = _Work(ground, order, keeper, bdi, say)
+    with (
+        _guarded(records, order.folder) as keeper,
+        _read_ahead(ground, compared, order, keeper) as bdi,
+        _own_mounts(ground, compared, order, keeper) as own,
+    ):
+        work = _Work(ground, order, Means(keeper, bdi, own), say)
         try:
             work.prepare()
             runs = work.search() if not compared else work.carry_out(plan.steps(order.suite, compared))
@@ -170,7 +222,9 @@ def measure(ground: Ground, order: BenchOrder, say: Say) -> Bench:
             bench = replace(bench, runs=work.counted(), settings=compared or work.settings(), ended=str(stop))
     left = "; ".join(keeper.end())
     ended = "; ".join(part for part in (bench.ended, left and f"not put back: {left}") if part)
-    readings = {job.name: text for job in order.suite.jobs if (text := limit(job, bench.runs))}
+    last = bench.settings[-1] if compared else None
+    counted = [run for run in bench.runs if last is None or run.step.setting == last]
+    readings = {job.name: text for job in order.suite.jobs if (text := limit(job, counted))}
     return replace(bench, ended=ended, readings=readings)
 
 
@@ -212,17 +266,70 @@ def _read_ahead(
         yield bdi
 
 
+@contextmanager
+def _own_mounts(
+    ground: Ground, compared: Sequence[Setting], order: BenchOrder, keeper: guard.Guard
+) -> Iterator[OwnMounts | None]:
+    """Have a place for mounts of bench's own, each setting tried there once; None where none needs it.
+
+    The mount's own connections cannot be its: both settings have exactly the number that they should have,
+    and the connections of a group that a mount joins are as many as before.
+    """
+    wanted = [setting.connections for setting in compared if setting.connections is not None]
+    if not wanted:
+        yield None
+        return
+    if os.geteuid() != 0:
+        raise CannotMeasureError(
+            f"only root can mount a second time to compare connections: sudo nfstuned bench {order.folder}"
+        )
+    point = ground.mount.point
+    try:
+        with OwnMounts(ground.root, keeper, ground.mount.source) as own:
+            for number in wanted:
+                have_connections(own, ground.mount, number)
+            own.have(None)
+            yield own
+    except OwnMountError as error:
+        raise CannotMeasureError(f"{point} cannot be mounted a second time: {error}") from None
+
+
+def have_connections(own: OwnMounts, mount: Mount, number: int) -> None:
+    """Have a mount with so many connections of its own, and see that it has. Raises OwnMountError."""
+    own.have(own_mount(mount, number))
+    stanza = own.stanza()
+    try:
+        shown = None if stanza is None else len(parse_transports(stanza.transports))
+    except ParseError:
+        shown = None
+    if shown != number:
+        has = "an unknown number of" if shown is None else shown
+        raise OwnMountError(
+            f"with nconnect={number} it has {has} connections: it shares those of another mount, or the "
+            "kernel has no nconnect"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """By which a measurement changes anything: each is put back by the guard."""
+
+    keeper: guard.Guard
+    bdi: Bdi | None
+    own: OwnMounts | None
+
+
 class _Work:
     """The runs of a measurement, one after the other."""
 
-    def __init__(
-        self, ground: Ground, order: BenchOrder, keeper: guard.Guard, bdi: Bdi | None, say: Say
-    ) -> None:
+    def __init__(self, ground: Ground, order: BenchOrder, means: Means, say: Say) -> None:
         self._ground = ground
         self._order = order
-        self._keeper = keeper
-        self._bdi = bdi
+        self._keeper = means.keeper
+        self._bdi = means.bdi
+        self._own = means.own
         self._say = say
+        self._instruments = Instruments(ground.root, ground.snapshot, ground.superblock, ground.mount)
         self._runs: list[Run] = []
         self._done_s = 0.0
         self._all_s = 0.0
@@ -280,26 +387,37 @@ class _Work:
 
     def _run(self, step: Step) -> Run:
         self._set(step.setting)
-        root, job = self._ground.root, step.job
-        processors, before = observe_processors(root), self._look()
+        job, own = step.job, self._own if step.setting.connections is not None else None
         name = f"{job.name}, {step.setting.name}, " + (f"run {step.turn}" if step.turn else "warm-up")
+        read = partial(self._instruments.read, None if own is None else own.stanza)
+        before = read()
         delivered, problem = fio.measure(
-            job, self._keeper.path, self._order.rate, self._keeper.program, self._waiting(name)
+            job, self._folder(own), self._order.rate, self._keeper.program, self._waiting(name)
         )
-        sample = self._between(before, self._look())
-        busy = busy_between(processors, observe_processors(root))
+        meters = self._instruments.between(before, read())
         self._done_s += plan.run_seconds(job)
-        run = Run(step, delivered, beside(job, sample, busy, delivered), problem)
+        run = Run(step, delivered, beside(job, meters, delivered), problem)
         return run if problem else replace(run, problem=self._doubt(run))
+
+    def _folder(self, own: OwnMounts | None) -> str:
+        """Return the folder with the files: on the mount, or by way of bench's own."""
+        if own is None:
+            return self._keeper.path
+        return own.path + self._keeper.path.removeprefix(self._ground.mount.point.rstrip("/"))
 
     def _doubt(self, run: Run) -> str:
         """Return why a run does not count though fio is content; "" where it does."""
         wanted = run.step.setting.read_ahead_kb
         if wanted is not None and self._bdi is not None and (value := self._bdi.read_kb()) != wanted:
             return f"another program set the read-ahead to {value} KiB while it ran"
-        return from_memory(run)
+        return from_memory(run) or unlike_setting(run)
 
     def _set(self, setting: Setting) -> None:
+        if setting.connections is not None and self._own is not None:
+            try:
+                have_connections(self._own, self._ground.mount, setting.connections)
+            except OwnMountError as error:
+                raise _StopError(str(error)) from None
         if setting.read_ahead_kb is None or self._bdi is None:
             return
         try:
@@ -309,18 +427,6 @@ class _Work:
             raise _StopError(f"{self._bdi.name}: {error}") from None
         if value != setting.read_ahead_kb:
             raise _StopError(f"the kernel made {value} of a read-ahead of {setting.read_ahead_kb} KiB")
-
-    def _look(self) -> Look | None:
-        stanzas = observe_stanzas(self._ground.root)
-        if stanzas is None:
-            return None
-        return look(self._ground.snapshot, stanzas, time.time(), time.monotonic())
-
-    def _between(self, before: Look | None, after: Look | None) -> Sample | None:
-        if before is None or after is None:
-            return None
-        device = self._ground.superblock.device
-        return next((sample for sample in rates(before, after) if sample.device == device), None)
 
     def _waiting(self, what: str) -> Callable[[float], None]:
         return lambda passed_s: self._say(Progress(self._done_s + passed_s, self._all_s, what))

@@ -25,7 +25,9 @@ from nfstuned.app.bench_results import earlier, keep
 from nfstuned.cli.options import format_option
 from nfstuned.cli.talk import note, terminal_width, usable_policy
 from nfstuned.core.bench.against import Against, NotComparableError, against, too_few
-from nfstuned.core.bench.plan import scaled, seconds
+from nfstuned.core.bench.own_mount import MOST
+from nfstuned.core.bench.plan import bounds, scaled, seconds, with_jobs
+from nfstuned.core.bench.search import MOST_TRIED
 from nfstuned.errors import ParseError
 from nfstuned.host.bench import fio
 from nfstuned.host.bench.suites import names, suite
@@ -33,7 +35,15 @@ from nfstuned.host.files.output import demand_place, write_file
 from nfstuned.host.root import Root
 from nfstuned.model.bench import Bench, Setting
 from nfstuned.parse.config.suites import parse_size
-from nfstuned.view.bench import HEADER, against_lines, bench_document, plan_lines, table, verdict_lines
+from nfstuned.view.bench import (
+    HEADER,
+    against_lines,
+    bench_document,
+    cost_lines,
+    plan_lines,
+    table,
+    verdict_lines,
+)
 from nfstuned.view.bench_picture import FORMS, NoPictureError, demand_library, picture
 from nfstuned.view.history import duration
 from nfstuned.view.words import printable, to_json
@@ -80,8 +90,10 @@ def bench(root: Root, order: BenchOrder, wish: Wish) -> int:
         before = _earlier(ground, order, compared, wish)
         free = room(order.folder, order.suite)
         wanted_s = seconds(order.suite, compared or (AS_IT_IS,) * 6)
-        bills = ground.profile != "generic"
-        for line in plan_lines(order.folder, order.suite, free, wanted_s, bills=bills):
+        for line in plan_lines(order.folder, order.suite, free, wanted_s):
+            note(line)
+        most = bounds(order.suite, compared or (AS_IT_IS,) * MOST_TRIED, order.rate)
+        for line in cost_lines(order.suite, compared, most, bills=ground.profile != "generic"):
             note(line)
         if not wish.yes and not _agreed():
             return FAILED
@@ -251,7 +263,18 @@ def _form(path: str) -> str:
 @click.option(
     "--compare",
     is_flag=True,
-    help="Run each job with the kernel's read-ahead and with the profile's, by turns.",
+    help="Run each job with the kernel's read-ahead and with the profile's, by turns; "
+    "of suite latency with one connection and with several.",
+)
+@click.option(
+    "--nconnect",
+    "connections",
+    type=click.IntRange(2, MOST),
+    metavar="N",
+    help="Compare one connection with so many.",
+)
+@click.option(
+    "--job", "jobs", multiple=True, metavar="NAME", help="Of the suite run only this job; can be repeated."
 )
 @click.option("--full", is_flag=True, help="With the times and sizes of the suite's vendor; hours.")
 @click.option(
@@ -299,6 +322,7 @@ def command(root: Root, /, *, folder: str, name: str, **options: Any) -> int:  #
       sudo nfstuned bench /data --compare
       sudo nfstuned bench /data --suite read-ahead
       sudo nfstuned bench /data --suite read-ahead --format html -o data.html --picture data.png
+      sudo nfstuned bench /data --suite nconnect
       nfstuned bench /data/mine --suite azure-files --yes --format json > before.json
       nfstuned bench /data/mine --suite azure-files --repeats 5 --against before.json
 
@@ -314,9 +338,13 @@ def command(root: Root, /, *, folder: str, name: str, **options: Any) -> int:  #
         raise click.UsageError("a page is not for a terminal: give --output FILE")
     if options["picture"] is not None and _form(options["picture"]) not in FORMS:
         raise click.UsageError(f"--picture is a file with the ending .{' or .'.join(FORMS)}")
-    chosen = scaled(
-        suite(name, full=options["full"]), options["runtime"], options["size"], options["repeats"]
+    try:
+        whole = with_jobs(suite(name, full=options["full"]), options["jobs"])
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    chosen = scaled(whole, options["runtime"], options["size"], options["repeats"])
+    order = BenchOrder(
+        os.path.abspath(folder), chosen, options["compare"], options["rate"], options["connections"]
     )
-    order = BenchOrder(os.path.abspath(folder), chosen, options["compare"], options["rate"])
     wish = Wish(**{field.name: options[field.name] for field in fields(Wish)})
     return bench(root, order, wish)

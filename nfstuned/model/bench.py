@@ -41,6 +41,7 @@ class Varies(str, Enum):
 
     NOTHING = "nothing"
     READ_AHEAD = "read-ahead"
+    CONNECTIONS = "nconnect"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,8 @@ class Suite:
     varies: Varies = Varies.NOTHING
     searches: bool = False
     """Whether the best setting is looked for, and not each one tried."""
+    compares: bool = False
+    """Whether the suite compares settings without being asked to."""
     repeats: int = 3
     sources: tuple[Source, ...] = ()
     """Where the jobs come from; the vendors'."""
@@ -98,6 +101,20 @@ class Setting:
 
     name: str
     read_ahead_kb: int | None = None
+    connections: int | None = None
+    """Measured on a temporary mount that has so many of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnMount:
+    """A mount of the same folder of the same server with connections of its own: mount(2)'s arguments."""
+
+    source: str
+    fstype: str
+    options: str
+    synchronous: bool
+    """The flag MS_SYNCHRONOUS."""
+    connections: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +159,16 @@ class Beside:
     in_flight: float | None = None
     backlog: float | None = None
     connections: int | None = None
+    carrying: int | None = None
+    """The connections that carried requests, at least a tenth of an equal part each."""
+    busiest_connection: float | None = None
+    """The part of the requests that the busiest connection carried, from 0 to 1."""
+    sent_bytes_per_s: float | None = None
+    """What the interfaces of an Azure VM sent, for which the VM has a limit."""
+    sent_limit_bytes_per_s: float | None = None
+    """That limit, by the size of the VM."""
+    tunnel_processors: float | None = None
+    """How many processors the TLS tunnel of the mount took; None without one."""
     busy_processors: float | None = None
     """Of all processors, from 0 to 1."""
     busiest_processor: float | None = None
@@ -221,6 +248,6 @@ class Bench:
     ended: str = ""
     """Why it ended before its time; "" where it did not."""
     readings: Mapping[str, str] = field(default_factory=dict)
-    """By the job's name, what limits it."""
+    """By the job's name, what limits it, under the last setting where settings were compared."""
     rate_bytes_per_s: int | None = None
     """The most that the jobs were allowed to move; None for no limit."""

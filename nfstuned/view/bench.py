@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
 from types import MappingProxyType
@@ -10,8 +10,10 @@ from types import MappingProxyType
 from nfstuned import __version__
 from nfstuned.core.bench.against import Against, Compared
 from nfstuned.core.bench.difference import difference, figures, spread
+from nfstuned.core.bench.limits import limit
+from nfstuned.core.bench.plan import Bounds
 from nfstuned.core.bench.search import best_value
-from nfstuned.core.samples.sample import speed
+from nfstuned.core.samples.sample import amount, speed
 from nfstuned.model.bench import SCHEMA, Bench, Difference, Job, Outcome, Run, Setting, Spread, Suite
 from nfstuned.parse.fields import count
 from nfstuned.view.history import duration
@@ -20,7 +22,7 @@ from nfstuned.view.words import NONE, Document
 HEADER = ("JOB", "SETTING", "THROUGHPUT", "FROM", "TO", "OPS/S", "LATENCY", "RTT", "OVER-FETCH")
 
 
-def plan_lines(folder: str, suite: Suite, free_bytes: int, seconds: float, *, bills: bool) -> Iterator[str]:
+def plan_lines(folder: str, suite: Suite, free_bytes: int, seconds: float) -> Iterator[str]:
     """Yield what is going to be done, before it is."""
     yield f"suite {suite.name}: {suite.about}"
     yield (
@@ -28,8 +30,29 @@ def plan_lines(folder: str, suite: Suite, free_bytes: int, seconds: float, *, bi
         f"({free_bytes >> 20} MiB are free) and removes them at its end."
     )
     yield f"It takes about {duration(seconds)}, and uses what the server and the network give."
+
+
+def cost_lines(suite: Suite, compared: Sequence[Setting], most: Bounds, *, bills: bool) -> Iterator[str]:
+    """Yield what the measurement moves and may cost, and what it mounts; before it is begun."""
+    if any(setting.connections is not None for setting in compared):
+        yield (
+            "It mounts the folder a second time where no other program sees it, with connections of its own, "
+            "and unmounts it between the settings; the mount itself stays as it is."
+        )
+    if most.rate_bytes_per_s is None or most.job_bytes is None or most.requests is None:
+        yield "How many bytes and requests that is depends on what the server gives; --rate sets a bound."
+    else:
+        beyond = "" if all(job.direct for job in suite.jobs) else ", and what the read-ahead fetches beyond"
+        yield (
+            f"At {speed(most.rate_bytes_per_s)} the jobs move at most {amount(most.job_bytes)} in all, in "
+            f"about {most.requests:,} blocks{beyond}; their files are written once before, "
+            f"{amount(most.file_bytes)}."
+        )
     if bills:
-        yield "The provider may charge for the requests, and for what crosses a zone or a region."
+        yield (
+            "The provider may charge for requests, for bytes, and for what crosses a zone or a region; how "
+            "much depends on the contract, which is not known here."
+        )
 
 
 def best_read_ahead(bench: Bench, job: Job) -> int | None:
@@ -87,6 +110,8 @@ def _number(middle: Spread | None, form: str) -> str:
 
 def verdict_lines(bench: Bench) -> Iterator[str]:
     """Yield what the figures mean: a sentence for each job, and what to write where a value wins."""
+    if bench.rate_bytes_per_s is not None:
+        yield f"The jobs were held to {speed(bench.rate_bytes_per_s)} (--rate): none can show more."
     yield from comparisons(bench)
     yield from limits(bench)
     yield from policy_lines(bench)
@@ -228,7 +253,7 @@ def bench_document(bench: Bench, against: Against | None = None) -> Document:
                     key: None if (other := summary(bench, job, setting, take)) is None else asdict(other)
                     for key, take in FIGURES.items()
                 },
-                "limit": bench.readings.get(job.name, ""),
+                "limit": limit(job, [run for run in bench.runs if run.step.setting == setting]),
             }
             for job in suite.jobs
             for setting in bench.settings

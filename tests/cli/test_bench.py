@@ -104,6 +104,10 @@ def test_the_document_can_go_to_a_file(here: Host, place: Path, tmp_path: Path) 
         (("--size", "many"), "'many' is no size"),
         (("--output", "x"), "add --format json or --format html"),
         (("--picture", "x.gif"), "a file with the ending .png or .svg"),
+        (("--nconnect", "4"), "--nconnect is for a comparison"),
+        (("--nconnect", "4", "--compare"), "suite quick does not compare connections"),
+        (("--nconnect", "17", "--suite", "nconnect"), "17"),
+        (("--job", "read-64k"), "no job 'read-64k', but sequential-read, random-read-4k"),
     ],
 )
 def test_what_cannot_be_measured_is_said_before_anything_is_done(
@@ -115,10 +119,71 @@ def test_what_cannot_be_measured_is_said_before_anything_is_done(
     assert list(place.iterdir()) == []
 
 
+@pytest.mark.parametrize("arguments", [("--suite", "nconnect"), ("--suite", "latency", "--compare")])
+def test_where_no_second_set_of_connections_can_be_had_the_reason_is_said(
+    here: Host, place: Path, arguments: tuple[str, ...]
+) -> None:
+    here.edit("proc/1/mountinfo", ",addr=10.10.10.10", ",addr=fd00::4")
+    run = bench(here, place, *arguments)
+    assert run.status == 2
+    assert "can have no second set of connections: its server's address is fd00::4" in run.err
+    assert list(place.iterdir()) == []
+
+
+def test_latency_alone_is_measured_on_the_mount_itself(here: Host, place: Path) -> None:
+    run = bench(here, place, "--suite", "latency", "--job", "read-4k-alone", "--format", "json")
+    assert run.status == 0, run.err
+    assert [setting["connections"] for setting in run.document["settings"]] == [None]
+    assert [job["name"] for job in run.document["suite"]["jobs"]] == ["read-4k-alone"]
+
+
+def test_a_rate_is_in_the_plan_and_in_what_came_of_it(here: Host, place: Path) -> None:
+    words = ("--job", "sequential-read", "--rate", "1M")
+    run = bench(here, place, *words)
+    assert "At 1.0 MB/s the jobs move at most 419 kB in all, in about 7 blocks" in run.err
+    assert "The provider may charge for requests" in run.err
+    assert "The jobs were held to 1.0 MB/s" in run.out
+    assert bench(here, place, *words, "--format", "json").document["rate_bytes_per_s"] == 1 << 20
+    free = bench(here, place, "--job", "sequential-read", "--format", "json")
+    assert "depends on what the server gives" in free.err
+    assert free.document["rate_bytes_per_s"] is None
+
+
 def test_what_is_no_mount_is_refused(here: Host, tmp_path: Path) -> None:
     run = here.run("bench", str(tmp_path), *QUICK)
     assert run.status == 2
-    assert "is on no NFS mount" in run.err
+    assert "is on no NFS or SMB mount" in run.err
+
+
+@pytest.fixture
+def smb(host: MakeHost, place: Path) -> Host:
+    """A host on which the folder is an SMB mount."""
+    made = host("clean")
+    row = (
+        f"65 27 0:47 / {place} rw,relatime shared:107 - cifs //sa1.file.core.windows.net/smb rw,vers=3.1.1,"
+        "cache=strict,username=sa1,addr=10.10.10.10,max_channels=4\n"
+    )
+    file = made.tree / "proc/1/mountinfo"
+    file.write_text(file.read_text() + row)
+    return made
+
+
+def test_an_smb_mount_is_measured_as_it_is(smb: Host, place: Path) -> None:
+    run = bench(smb, place, "--suite", "smb", "--job", "read-4k", "--format", "json")
+    assert run.status == 0, run.err
+    assert (run.document["mount"]["fstype"], run.document["mount"]["profile"]) == ("cifs", "azure-files-smb")
+    (one,) = run.document["runs"]
+    assert one["delivered"]["bytes_per_s"] > 0
+    assert one["beside"]["server_bytes_per_s"] is None
+    assert list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [("--compare",), ("--suite", "nconnect"), ("--suite", "read-ahead")])
+def test_nothing_of_an_smb_mount_is_compared(smb: Host, place: Path, arguments: tuple[str, ...]) -> None:
+    run = bench(smb, place, *arguments)
+    assert run.status == 2
+    assert "is an SMB mount, whose read-ahead and channels bench does not change" in run.err
+    assert list(place.iterdir()) == []
 
 
 def test_nobody_to_ask_needs_yes(here: Host, place: Path) -> None:

@@ -11,9 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.core.bench.difference import difference, figures, spread
-from nfstuned.core.bench.limits import from_memory, limit
-from nfstuned.core.bench.plan import scaled, seconds, steps
-from nfstuned.core.bench.search import CLOSE, best_value, candidates, next_value
+from nfstuned.core.bench.limits import (
+    Meters,
+    beside,
+    carrying,
+    from_memory,
+    limit,
+    sends_between,
+    unlike_setting,
+)
+from nfstuned.core.bench.plan import Bounds, bounds, scaled, seconds, steps, with_jobs
+from nfstuned.core.bench.search import CLOSE, MOST_TRIED, best_value, candidates, next_value
 from nfstuned.host.bench.suites import names, suite
 from nfstuned.model.bench import (
     Beside,
@@ -27,7 +35,9 @@ from nfstuned.model.bench import (
     Spread,
     Step,
     Suite,
+    Varies,
 )
+from nfstuned.model.kernel import Stanza
 
 JOB = Job("read", Pattern.READ, 65536)
 OTHER = Job("other", Pattern.RANDOM_READ, 4096, direct=True)
@@ -54,6 +64,26 @@ def test_a_suite_that_comes_along_is_whole(name: str, *, full: bool) -> None:
         assert job.file_bytes % job.block_bytes == 0
         assert job.depth == 1 or job.engine is Engine.ASYNCHRONOUS
         assert 0 <= job.ramp_s <= job.runtime_s
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_suite_that_compares_connections_goes_past_the_page_cache(name: str) -> None:
+    """The temporary mount has a read-ahead of its own, which must not matter."""
+    found = suite(name, full=False)
+    assert found.varies is not Varies.CONNECTIONS or all(job.direct for job in found.jobs)
+    assert not found.compares or found.varies is not Varies.NOTHING
+
+
+def test_latency_is_of_one_request_at_a_time_and_of_eight() -> None:
+    found = suite("latency", full=False)
+    assert {(job.depth, job.block_bytes, job.pattern) for job in found.jobs} == {
+        (depth, size << 10, pattern)
+        for depth in (1, 8)
+        for size in (4, 64)
+        for pattern in (Pattern.RANDOM_READ, Pattern.RANDOM_WRITE)
+    }
+    assert all(job.threads == 1 for job in found.jobs)
+    assert not found.compares
 
 
 def test_the_vendors_jobs_are_the_vendors() -> None:
@@ -91,6 +121,29 @@ def test_a_scaled_file_is_whole_blocks_and_enough_for_its_depth(size: int, name:
 
 def test_a_plan_says_about_how_long_it_takes() -> None:
     assert seconds(SUITE, (OLD, NEW)) > 16 * JOB.runtime_s
+
+
+def test_a_rate_bounds_bytes_and_blocks_and_without_it_nobody_knows_them() -> None:
+    most = bounds(SUITE, (OLD, NEW), 1 << 20)
+    runs_s = 8 * JOB.runtime_s
+    assert most == Bounds(
+        SUITE.bytes_on_disk,
+        1 << 20,
+        int(2 * runs_s * (1 << 20)),
+        int(runs_s * ((1 << 20) / 65536 + (1 << 20) / 4096)),
+    )
+    assert bounds(SUITE, (OLD, NEW), None) == Bounds(SUITE.bytes_on_disk)
+
+
+def test_a_suite_can_be_one_of_its_jobs() -> None:
+    assert with_jobs(SUITE, ["other"]).jobs == (OTHER,)
+    assert with_jobs(SUITE, []) == SUITE
+    with pytest.raises(ValueError, match="no job 'another', but read, other"):
+        with_jobs(SUITE, ["another"])
+
+
+def test_no_search_tries_more_than_is_said_beforehand() -> None:
+    assert len(candidates(15360, 200)) <= MOST_TRIED
 
 
 @pytest.mark.parametrize(
@@ -185,6 +238,21 @@ def test_what_came_from_memory_does_not_count() -> None:
         (JOB, Beside(rtt_ms=20.0, queue_ms=1.0), "the server and the way to it"),
         (OTHER, Beside(rtt_ms=20.0, queue_ms=0.1), "one request at a time"),
         (JOB, Beside(retransmissions_per_s=50.0, rtt_ms=1.0), "loses packets"),
+        (JOB, Beside(connections=4, busiest_connection=0.97, rtt_ms=1.0), "of 4 connections one carried 97%"),
+        (JOB, Beside(connections=4, busiest_connection=0.26, rtt_ms=1.0), "the server and the way to it"),
+        (JOB, Beside(connections=1, busiest_connection=1.0, rtt_ms=1.0), "the server and the way to it"),
+        (
+            JOB,
+            Beside(connections=1, tunnel_processors=0.98, rtt_ms=1.0),
+            "the TLS tunnel used 1.0 processors",
+        ),
+        (JOB, Beside(connections=4, tunnel_processors=0.98, rtt_ms=1.0), "the server and the way to it"),
+        (
+            JOB,
+            Beside(sent_bytes_per_s=1.5e9, sent_limit_bytes_per_s=1.5625e9, rtt_ms=1.0),
+            "sent 12,000 Mbit/s, and by its size it may send 12,500",
+        ),
+        (JOB, Beside(sent_bytes_per_s=1e9, sent_limit_bytes_per_s=1.5625e9, rtt_ms=1.0), "the server and"),
         (JOB, Beside(), ""),
     ],
 )
@@ -196,3 +264,42 @@ def test_what_limits_a_job(job: Job, beside: Beside, said: str) -> None:
 
 def test_runs_that_do_not_count_limit_nothing() -> None:
     assert not limit(JOB, [replace(ran(OLD, 1e6, beside=Beside(rtt_ms=1.0)), problem="no")])
+
+
+def stanza(*sends: int) -> Stanza:
+    lines = "".join(f"\txprt:\ttcp 800 1 1 0 0 {n} {n} 0 {n} 0 2 0 0\n" for n in sends)
+    return Stanza("s:/a", "/data", 5, None, lines.encode(), b"", whole=True)
+
+
+def test_connections_are_counted_by_what_they_carried() -> None:
+    assert sends_between(stanza(10, 10), stanza(110, 15)) == (100, 5)
+    assert sends_between(stanza(10), stanza(10, 10)) == ()
+    assert sends_between(stanza(10), stanza(9)) == ()
+    assert (
+        sends_between(stanza(10), Stanza("s:/a", "/data", 5, None, b"\txprt:\ttcp 8", b"", whole=True)) == ()
+    )
+    assert carrying((69, 61, 51, 51)) == 4
+    # Transports that were added to a mount without nconnect (kernel-facts.md).
+    assert carrying((232, 0, 0, 0)) == 1
+    assert carrying((100, 1)) == 1
+    assert carrying((0, 0)) == 0
+
+
+def test_a_run_counts_only_with_the_connections_of_its_setting() -> None:
+    four = Setting("4 connections", connections=4)
+    assert not unlike_setting(ran(OLD, 1.0, beside=Beside(carrying=1)))
+    assert not unlike_setting(ran(four, 1.0, beside=Beside(carrying=4)))
+    assert unlike_setting(ran(four, 1.0, beside=Beside(carrying=3))).startswith("3 of 4 connections")
+    assert "does not show" in unlike_setting(ran(four, 1.0))
+
+
+def test_what_was_counted_beside_a_run_is_none_where_it_could_not_be_read() -> None:
+    assert beside(JOB, Meters(), None) == Beside()
+    counted = beside(JOB, Meters(sends=(3, 1), busy=(0.5, 1.0), tunnel_processors=0.25), None)
+    assert counted == Beside(
+        carrying=2,
+        busiest_connection=0.75,
+        busy_processors=0.75,
+        busiest_processor=1.0,
+        tunnel_processors=0.25,
+    )

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
 
+from nfstuned.errors import ParseError
 from nfstuned.model.bench import Beside, Delivered, Engine, Job, Pattern, Run
+from nfstuned.model.kernel import Stanza
 from nfstuned.model.samples import Sample
+from nfstuned.parse.proc.mountstats import parse_transports
 
 CACHED = 0.9
 """Of a job that reads, at least this part is to come from the server, or the client's memory was measured."""
@@ -15,6 +19,14 @@ LOST = 0.001
 """Retransmissions a request."""
 WAITS = 1.0
 """A request waits in the client as long as the server takes for it."""
+CARRIES = 0.1
+"""A connection carries requests when it has this part of what it would have were all alike."""
+NEARLY_ALL = 0.9
+"""Of the requests, on one of several connections."""
+AT_LIMIT = 0.9
+"""Of what the VM may send, as in NFS510."""
+FULL = 0.95
+"""Of a processor: a tunnel has one for each connection."""
 _OPERATION = {
     Pattern.READ: "READ",
     Pattern.RANDOM_READ: "READ",
@@ -23,14 +35,39 @@ _OPERATION = {
 }
 
 
-def beside(job: Job, sample: Sample | None, busy: Sequence[float], delivered: Delivered | None) -> Beside:
+@dataclass(frozen=True, slots=True)
+class Meters:
+    """What was read at both ends of a run; None is what could not be read."""
+
+    sample: Sample | None = None
+    sends: Sequence[int] = ()
+    """Requests that each connection sent; none where that is not known."""
+    busy: Sequence[float] = ()
+    """Of each processor, from 0 to 1."""
+    sent_bytes_per_s: float | None = None
+    sent_limit_bytes_per_s: float | None = None
+    tunnel_processors: float | None = None
+
+
+def beside(job: Job, meters: Meters, delivered: Delivered | None) -> Beside:
     """Return what was counted while a job ran."""
-    processors = (sum(busy) / len(busy), max(busy)) if busy else (None, None)
+    busy, sends, sample = meters.busy, meters.sends, meters.sample
+    all_sent = sum(sends)
+    counted = Beside(
+        carrying=carrying(sends) if sends else None,
+        busiest_connection=max(sends) / all_sent if all_sent else None,
+        sent_bytes_per_s=meters.sent_bytes_per_s,
+        sent_limit_bytes_per_s=meters.sent_limit_bytes_per_s,
+        tunnel_processors=meters.tunnel_processors,
+        busy_processors=sum(busy) / len(busy) if busy else None,
+        busiest_processor=max(busy) if busy else None,
+    )
     if sample is None:
-        return Beside(busy_processors=processors[0], busiest_processor=processors[1])
+        return counted
     operation = sample.ops.get(_OPERATION[job.pattern])
     served = sample.server_read_bytes_per_s if job.pattern.reads else sample.server_write_bytes_per_s
-    return Beside(
+    return replace(
+        counted,
         server_bytes_per_s=served,
         over_fetch=_over_fetch(job, sample, delivered),
         rtt_ms=operation.rtt_ms if operation else None,
@@ -39,9 +76,35 @@ def beside(job: Job, sample: Sample | None, busy: Sequence[float], delivered: De
         in_flight=sample.transport.in_flight,
         backlog=sample.transport.backlog,
         connections=sample.transport.connections,
-        busy_processors=processors[0],
-        busiest_processor=processors[1],
     )
+
+
+def sends_between(before: Stanza, after: Stanza) -> tuple[int, ...]:
+    """Return how many requests each connection sent; none where one came, went or cannot be read."""
+    try:
+        old, new = parse_transports(before.transports), parse_transports(after.transports)
+    except ParseError:
+        return ()
+    if len(old) != len(new):
+        return ()
+    grown = tuple(later.sends - earlier.sends for earlier, later in zip(old, new, strict=True))
+    return grown if min(grown, default=0) >= 0 else ()
+
+
+def carrying(sends: Sequence[int]) -> int:
+    """Return how many connections carried requests."""
+    least = CARRIES * sum(sends) / len(sends) if sends else 0
+    return sum(each > 0 and each >= least for each in sends)
+
+
+def unlike_setting(run: Run) -> str:
+    """Return why a run was not made with the connections of its setting, "" where it was."""
+    wanted, had = run.step.setting.connections, run.beside.carrying
+    if wanted is None or had == wanted:
+        return ""
+    if had is None:
+        return "the kernel does not show what its connections carried"
+    return f"{had} of {wanted} connections carried its requests"
 
 
 def _over_fetch(job: Job, sample: Sample, delivered: Delivered | None) -> float | None:
@@ -68,6 +131,27 @@ def from_memory(run: Run) -> str:
     return f"{1 - ratio:.0%} of what was read came from this machine's memory, not from the server"
 
 
+Middle = Callable[[Callable[[Run], float | None]], float | None]
+
+
+def _of_machine(middle: Middle) -> str:
+    """Return what of this machine limits a job, "" where nothing of it does."""
+    tunnel = middle(lambda run: run.beside.tunnel_processors)
+    connections = middle(lambda run: run.beside.connections)
+    if tunnel is not None and connections is not None and tunnel >= FULL * connections:
+        return (
+            f"the TLS tunnel used {tunnel:.1f} processors, and has one for each connection: {connections:.0f}"
+        )
+    busiest = middle(lambda run: run.beside.busiest_processor)
+    if busiest is not None and busiest >= BUSY:
+        return f"a processor of this machine was busy {busiest:.0%} of the time"
+    sent = middle(lambda run: run.beside.sent_bytes_per_s)
+    most = middle(lambda run: run.beside.sent_limit_bytes_per_s)
+    if sent is not None and most is not None and sent >= AT_LIMIT * most:
+        return f"the VM sent {sent * 8 / 1e6:,.0f} Mbit/s, and by its size it may send {most * 8 / 1e6:,.0f}"
+    return ""
+
+
 def limit(job: Job, runs: Sequence[Run]) -> str:
     """Return what limits a job, by the medians of its runs; "" where the counters do not tell."""
     counted = [run for run in runs if run.step.job == job and run.delivered is not None and not run.problem]
@@ -78,15 +162,21 @@ def limit(job: Job, runs: Sequence[Run]) -> str:
         values = [value for run in counted if (value := take(run)) is not None]
         return median(values) if values else None
 
-    busiest = middle(lambda run: run.beside.busiest_processor)
     rtt, queue = middle(lambda run: run.beside.rtt_ms), middle(lambda run: run.beside.queue_ms)
     latency = middle(lambda run: run.delivered.latency_ms if run.delivered else None)
     lost = middle(lambda run: run.beside.retransmissions_per_s)
     operations = middle(lambda run: run.delivered.operations_per_s if run.delivered else None)
     if lost is not None and operations and lost / operations > LOST:
         return f"the network loses packets: {lost:.1f} requests a second had to be sent again"
-    if busiest is not None and busiest >= BUSY:
-        return f"a processor of this machine was busy {busiest:.0%} of the time"
+    text = _of_machine(middle)
+    if text:
+        return text
+    part, connections = (
+        middle(lambda run: run.beside.busiest_connection),
+        middle(lambda run: run.beside.connections),
+    )
+    if part is not None and connections is not None and connections > 1 and part >= NEARLY_ALL:
+        return f"of {connections:.0f} connections one carried {part:.0%} of the requests"
     if queue is not None and rtt is not None and queue >= WAITS * rtt:
         return (
             f"requests waited {queue:.1f} ms in this client before they were sent, and {rtt:.1f} ms for the "

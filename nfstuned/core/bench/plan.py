@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from nfstuned.model.bench import Job, Setting, Step, Suite
 
@@ -13,6 +14,38 @@ _BETWEEN_S = 1.0
 """About what fio takes to begin and to end a job."""
 _LAYOUT_BYTES_PER_S = 100e6
 """A guess, to say beforehand how long the files take to be written; nothing depends on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a measurement moves at most, by what the jobs ask for."""
+
+    file_bytes: int
+    """Written once, before the first run."""
+    rate_bytes_per_s: int | None = None
+    job_bytes: int | None = None
+    """By all runs; None without a rate, when only the server and the network set a bound."""
+    requests: int | None = None
+    """Of the jobs, in blocks; None without a rate."""
+
+
+def bounds(suite: Suite, settings: Sequence[Setting], rate_bytes_per_s: int | None) -> Bounds:
+    """Return what a suite moves at most under these settings."""
+    if rate_bytes_per_s is None:
+        return Bounds(suite.bytes_on_disk)
+    planned = steps(suite, settings)
+    moved = [(step.job.ramp_s + step.job.runtime_s) * rate_bytes_per_s for step in planned]
+    blocks = [each / step.job.block_bytes for each, step in zip(moved, planned, strict=True)]
+    return Bounds(suite.bytes_on_disk, rate_bytes_per_s, math.ceil(sum(moved)), math.ceil(sum(blocks)))
+
+
+def with_jobs(suite: Suite, names: Sequence[str]) -> Suite:
+    """Return the suite with these of its jobs, all without a name. Raises ValueError for an unknown name."""
+    known = [job.name for job in suite.jobs]
+    for name in names:
+        if name not in known:
+            raise ValueError(f"suite {suite.name} has no job {name!r}, but {', '.join(known)}")
+    return replace(suite, jobs=tuple(job for job in suite.jobs if not names or job.name in names))
 
 
 def scaled(suite: Suite, runtime_s: float | None, file_bytes: int | None, repeats: int | None) -> Suite:

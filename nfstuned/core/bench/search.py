@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 CLOSE = 0.03
 """Values whose throughput differs by less are as good as each other: the smallest of them wastes least."""
 _POWERS = (128, 256, 512, 1024, 2048, 4096, 8192, 16384)
+MOST_TRIED = len(_POWERS) + 2
+"""No search tries more values: the powers, the policy's and the present one."""
 
 
 def candidates(target_kb: int | None, present_kb: int | None) -> tuple[int, ...]:

@@ -120,7 +120,7 @@ def _live(mount: Mount, where: Place, policy: Policy, intents: Intents) -> Targe
         source=mount.source,
         fstype=mount.fstype,
         endpoint=where.endpoint,
-        profile=_profile(policy, where.choice.profile, mount.fstype),
+        profile=profile_of(policy, where.choice.profile, mount.fstype),
         live=mount,
         asked=intents.of(mount),
         request=intents.planned(mount),
@@ -142,13 +142,13 @@ def _asked(snapshot: Snapshot, policy: Policy, request: Request, intents: Intent
         source=request.source,
         fstype=request.fstype,
         endpoint=server,
-        profile=_profile(policy, chosen, request.fstype),
+        profile=profile_of(policy, chosen, request.fstype),
         asked=asked,
         request=request,
     )
 
 
-def _profile(policy: Policy, chosen: Profile, fstype: str) -> Profile:
+def profile_of(policy: Policy, chosen: Profile, fstype: str) -> Profile:
     """Return the profile of a mount; SMB has profiles of its own, named as their NFS ones with a suffix."""
     if fstype in NFS_TYPES or chosen.base.endswith(SMB_SUFFIX):
         return chosen

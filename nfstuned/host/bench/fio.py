@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -81,7 +82,14 @@ def lay_out(job: Job, folder: str, started: Started, waiting: Waiting) -> str:
         error = parse_fio(output, job.pattern).error
     except ParseError as unclear:
         return unclear.message
-    return os.strerror(error) if error else ""
+    return reason(error) if error else ""
+
+
+def reason(number: int) -> str:
+    """Return what an errno of the files' server means."""
+    if number == errno.EDQUOT:
+        return f"{os.strerror(number)}: the quota of the share, or of this user on it, is used up"
+    return os.strerror(number)
 
 
 def measure(
@@ -95,7 +103,7 @@ def measure(
     except ParseError as unclear:
         return None, problem or unclear.message
     if delivered.error:
-        return delivered, os.strerror(delivered.error)
+        return delivered, reason(delivered.error)
     return delivered, problem or ("" if delivered.seconds else "fio ended before it had measured anything")
 
 

@@ -34,7 +34,7 @@ class Guard:
     def __init__(self, folder: str, target: str) -> None:
         """Start it; `folder` is where records are and `target` the folder of the mount that is measured."""
         os.makedirs(folder, 0o700, exist_ok=True)
-        name = f"{os.getpid()}-{secrets.token_hex(6)}"
+        name = self.name = f"{os.getpid()}-{secrets.token_hex(6)}"
         self.path = f"{target.rstrip('/')}/{_PREFIX}{name}"
         """The folder to measure in, which nobody has made yet."""
         self.record = f"{folder}/{name}.jsonl"
@@ -60,6 +60,14 @@ class Guard:
     def program(self, pid: int) -> None:
         """Have a program ended."""
         self._tell("program", pid=pid, began=guard_child.start_of(pid))
+
+    def mount_holder(self, pid: int, source: str, point: str) -> None:
+        """Have a process ended whose namespace holds a mount of `source`, which ends with it.
+
+        `point` is the folder that the mount will be on, and is removed.
+        """
+        self._tell("point", path=point)
+        self._tell("mount", pid=pid, began=guard_child.start_of(pid), source=source)
 
     def _tell(self, what: str, **item: object) -> None:
         """Raise OSError where the guard is gone: then nothing may be changed any more."""

@@ -10,6 +10,7 @@ starts in no time.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -89,6 +90,26 @@ def start_of(pid: int) -> str:
     return "" if fields[0] in {"Z", "X"} else fields[19]
 
 
+def _unmount(item: dict[str, object]) -> None:
+    """End the process that holds a mount in a namespace of its own; the kernel unmounts it with the process.
+
+    Nobody else has the mount, and whatever used it has ended before: it is not detached from anything. Where
+    the server does not answer, the process stays until it does, and is left for the next start to see.
+    """
+    _end(item)
+    if start_of(int(str(item["pid"]))) == item["began"]:
+        raise OSError(errno.EBUSY, "still mounted for bench: its server does not answer", item["source"])
+
+
+def _remove_point(item: dict[str, object]) -> None:
+    """Remove a mount point of bench's, and bench's folder of them when it is the last."""
+    path = str(item["path"])
+    with contextlib.suppress(FileNotFoundError):
+        os.rmdir(path)
+    with contextlib.suppress(OSError):
+        os.rmdir(os.path.dirname(path))
+
+
 def _set_back(item: dict[str, object]) -> None:
     """Write the old value, if it is still the same superblock."""
     try:
@@ -122,8 +143,15 @@ def _leave(item: dict[str, object]) -> None:
     """Do nothing: who began it is for the next start to know."""
 
 
-_ORDER = ("owner", "program", "read-ahead", "folder")
-_PUT_BACK = {"owner": _leave, "program": _end, "read-ahead": _set_back, "folder": _remove}
+_ORDER = ("owner", "program", "mount", "point", "read-ahead", "folder")
+_PUT_BACK = {
+    "owner": _leave,
+    "program": _end,
+    "mount": _unmount,
+    "point": _remove_point,
+    "read-ahead": _set_back,
+    "folder": _remove,
+}
 
 
 def look(folder: str) -> str:

@@ -1,9 +1,14 @@
-"""How busy this machine's processors are between two looks (proc(5), /proc/stat)."""
+"""What this machine does between two looks: its processors (proc(5)), its interfaces, a tunnel's process."""
 
 from __future__ import annotations
 
+import os
+import posixpath
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from nfstuned.host.network.links import FOLDER as LINKS
+from nfstuned.host.network.links import observe_traffic
 from nfstuned.host.root import Root
 
 _IDLE = (3, 4)
@@ -37,3 +42,43 @@ def busy_between(before: Processors, after: Processors) -> tuple[float, ...]:
     pairs = zip(before.ticks, after.ticks, strict=True)
     grown = [(later[0] - earlier[0], later[1] - earlier[1]) for earlier, later in pairs]
     return tuple(worked / whole if whole > 0 else 0.0 for whole, worked in grown)
+
+
+NETVSC = "hv_netvsc"
+"""The driver of an Azure VM's interfaces. A virtual function's bytes are in those of the one above it."""
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+def uplinks(root: Root) -> tuple[str, ...]:
+    """Return the interfaces of an Azure VM for whose sending together the VM has a limit."""
+    drivers = ((name, root.link(f"{LINKS}/{name}/device/driver")) for name in root.names(LINKS))
+    return tuple(name for name, driver in drivers if driver and posixpath.basename(driver) == NETVSC)
+
+
+def observe_sent(root: Root, names: Sequence[str]) -> int | None:
+    """Return the bytes that interfaces sent since they came up; None without any of them."""
+    traffic = observe_traffic(root, tuple(names))
+    return sum(each.sent for each in traffic) if traffic and len(traffic) == len(names) else None
+
+
+def processes_with(root: Root, file: str) -> tuple[int, ...]:
+    """Return the processes that have a file's path among their arguments, as a tunnel its configuration."""
+    return tuple(
+        int(name)
+        for name in root.names("proc")
+        if name.isdigit() and file in root.read_or_empty(f"proc/{name}/cmdline").split("\0")
+    )
+
+
+def observe_processor_s(root: Root, processes: Sequence[int]) -> float | None:
+    """Return the processor time that processes took so far, in seconds; None where one of them is gone.
+
+    utime and stime are the 14th and 15th fields of proc_pid_stat(5), after the name, which is in brackets.
+    """
+    ticks = 0
+    for process in processes:
+        fields = root.read_or_empty(f"proc/{process}/stat").rpartition(")")[2].split()
+        if len(fields) < 13:  # noqa: PLR2004 - up to stime
+            return None
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / _TICKS_PER_S if processes else None

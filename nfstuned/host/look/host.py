@@ -204,6 +204,14 @@ def observe_stanzas(root: Root, before: tuple[Stanza, ...] = ()) -> tuple[Stanza
         return None if faults() else stanzas or ()
 
 
+def observe_stanzas_of(root: Root, process: int) -> tuple[Stanza, ...]:
+    """Return the NFS stanzas of a process's mountstats; none where it cannot be read."""
+    try:
+        return cut_parts(root.read_parts(f"proc/{process}/mountstats"))
+    except OSError:
+        return ()
+
+
 def _read_mountstats(root: Root, read: Callable[[str], _Stanzas | None]) -> _Stanzas | None:
     """Return what `read` makes of the best file with counters that can be read; it gets the file's name.
 

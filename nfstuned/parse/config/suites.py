@@ -32,6 +32,7 @@ def parse_suite(text: str, name: str, *, full: bool) -> Suite:
         jobs=tuple(_job({**every, **row}) for row in values["job"]),
         varies=Varies(values.get("varies", Varies.NOTHING.value)),
         searches=values.get("searches", False),
+        compares=values.get("compares", False),
         repeats=values["repeats"],
         sources=tuple(
             Source(row["url"], row["read"], title=row["title"]) for row in values.get("sources", ())

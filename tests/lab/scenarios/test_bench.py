@@ -12,7 +12,7 @@ import pytest
 
 from nfstuned.host.bench import fio
 from nfstuned.model.bench import Job, Pattern
-from tests.lab.kit import disks
+from tests.lab.kit import disks, smb
 from tests.lab.kit.clones import clone
 from tests.lab.kit.daemon import nfstuned
 from tests.lab.kit.link import shaped
@@ -21,6 +21,7 @@ from tests.lab.kit.mounts import set_read_ahead_kb
 from tests.lab.kit.shell import attempt, run, wait_for
 
 if TYPE_CHECKING:
+    from tests.lab.kit.clones import Clone
     from tests.lab.kit.mounts import Mounted, Mounts
     from tests.lab.kit.server import Server
 
@@ -160,6 +161,109 @@ def test_where_the_server_is_stopped_the_read_ahead_is_back_at_once_and_the_file
     )
     assert done.returncode == 0, done.stderr
     assert left(server.path("a")) == []
+
+
+PER_FLOW = ("fq", "maxrate", "40mbit")
+"""As a cloud holds each connection by itself: 4.7 MB/s of data a connection."""
+TEMPORARY = Path("/run/nfstuned-bench")
+
+
+def compared(client: Clone, *words: str) -> dict[str, tuple[str, float]]:
+    """Measure one connection against several on /run/clone; return each job's outcome and ratio."""
+    document = measured(client.enter("nfstuned", "bench", HERE, *SHORT, *words, timeout=840))
+    assert document["ended"] == ""
+    assert [one["problem"] for one in document["runs"] if one["problem"]] == []
+    numbers = {setting["name"]: setting["connections"] for setting in document["settings"]}
+    for one in document["runs"]:
+        number = numbers[one["setting"]]
+        assert (one["beside"]["connections"], one["beside"]["carrying"]) == (number, number)
+    return {one["job"]: (one["outcome"], one["ratio"]) for one in document["differences"]}
+
+
+def nfs_clients() -> int:
+    """How many clients the guest's kernel has, below its heading."""
+    return len(Path("/proc/fs/nfsfs/servers").read_text().splitlines()) - 1
+
+
+@pytest.mark.parametrize("version", ["4.1", "3"])
+def test_where_each_connection_is_held_four_carry_nearly_four_times_as_much(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str], version: str, *, full: bool
+) -> None:
+    """A release measures each size and version 3, too; CI a job of a second, beside other guests."""
+    if not full and version == "3":
+        pytest.skip("before a release")
+    jobs = ("read-64k", "write-64k", "read-1024k", "write-1024k") if full else ("read-64k",)
+    least, seconds = (3.3, "4") if full else (2.0, "1")
+    words = [word for job in jobs for word in ("--job", job)]
+    with clone(1, "0123456789abcdef0123456789abcdef", tmp_path) as held, shaped(held, *PER_FLOW):
+        held.mount("sa1.file.core.windows.net:/srv/a", f"vers={version},nconnect=4")
+        before = held.enter("cat", "/proc/self/mounts")
+        outcomes = compared(held, "--suite", "nconnect", *words, "--runtime", seconds)
+        assert held.enter("cat", "/proc/self/mounts") == before
+        held.umount()
+    with capsys.disabled():
+        print(f"\n  v{version}: {outcomes}", flush=True)
+    assert outcomes.keys() == set(jobs)
+    for outcome, ratio in outcomes.values():
+        assert (outcome, ratio >= least) == ("faster", True)
+    assert left(server.path("a")) == []
+    assert not TEMPORARY.exists()
+
+
+@pytest.mark.usefixtures("server")
+def test_small_reads_one_at_a_time_gain_nothing_from_connections(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, full: bool
+) -> None:
+    """The mount has one connection: it is compared with as many as its profile asks for."""
+    with clone(1, "0123456789abcdef0123456789abcdef", tmp_path) as far:
+        far.mount("sa1.file.core.windows.net:/srv/a", "vers=4.1")
+        words = ("--suite", "latency", "--compare", "--job", "read-4k-alone")
+        outcomes = compared(far, *words, "--runtime", "4" if full else "1")
+        far.umount()
+    with capsys.disabled():
+        print(f"\n  {outcomes}", flush=True)
+    assert outcomes["read-4k-alone"][0] == "no difference"
+
+
+@pytest.mark.parametrize(("ending", "version"), [("INT", "4.1"), ("KILL", "3")])
+def test_however_it_is_ended_no_temporary_mount_is_left(
+    mount: Mounts, server: Server, ending: str, version: str
+) -> None:
+    mounted = mount("a", f"vers={version},nconnect=2")
+    assert nfs_clients() == 1
+    words = ["nfstuned", "bench", str(mounted.point), "--yes", "--suite", "nconnect", "--job", "read-4k"]
+    with subprocess.Popen(
+        [*words, "--size", "32M", "--runtime", "60"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        # The settings are tried before the files are made, so that a mount alone is not yet the measurement.
+        wait_for("a job", lambda: nfs_clients() == 2 and len(left(server.path("a"))) > 4, 120)
+        time.sleep(3)
+        assert "nfstuned-bench" not in Path("/proc/self/mounts").read_text()
+        run("kill", f"-{ending}", str(process.pid))
+        process.wait(60)
+    wait_for("no client of bench's", lambda: nfs_clients() == 1)
+    wait_for("no file of bench's", lambda: left(server.path("a")) == [])
+    wait_for("no folder of bench's", lambda: not TEMPORARY.exists())
+    assert attempt("pgrep", "-x", "fio").returncode == 1
+    run("umount", str(mounted.point))
+    assert nfs_clients() == 0
+
+
+@pytest.mark.usefixtures("server")
+def test_an_smb_mount_is_measured_as_it_is(tmp_path: Path) -> None:
+    with smb.samba():
+        mounted = smb.mount(tmp_path, "vers=3.1.1")
+        try:
+            words = ("--suite", "smb", "--job", "read-64k", "--repeats", "1", "--runtime", "1")
+            document = measured(nfstuned("bench", str(mounted.point), *SHORT, *words, timeout=120).stdout)
+            assert [one["problem"] for one in document["runs"]] == [""]
+            assert document["results"][0]["bytes_per_s"]["median"] > 0
+            assert list(tmp_path.iterdir()) == []
+        finally:
+            run("umount", str(mounted.point))
 
 
 def test_a_full_disk_is_said_and_nothing_is_left(server: Server, mount: Mounts) -> None:

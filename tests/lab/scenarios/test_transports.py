@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from nfstuned.model.kernel import MountStats, Server
 from nfstuned.parse.proc.mountstats import parse_mountstats
 from nfstuned.parse.proc.nfsfs import parse_servers
 from tests.lab.kit.server import ADDRESS, AZURE, GENERIC
-from tests.lab.kit.shell import run
+from tests.lab.kit.shell import CommandError, run
 
 if TYPE_CHECKING:
     from tests.lab.kit.mounts import Mounted, Mounts
@@ -100,6 +101,52 @@ def test_a_mount_by_ipv6_may_join_one_by_ipv4(mount: Mounts) -> None:
     trunked = shown.options.get("addr") == first.options["addr"]
     assert trunked or shown.options.get("addr") == V6, shown
     assert any(server.address == V6 for server in _servers()) is not trunked
+
+
+MAPPED = f"proto=tcp6,addr=::ffff:{ADDRESS}"
+PLAIN = f"proto=tcp,addr={ADDRESS}"
+_SECOND = """
+hostname "$1" && mount -i -t "$2" -o "$3" "$4" "$5" && stat --file-system "$5" >/dev/null &&
+grep -A 1000 " $5 with fstype" /proc/self/mountstats && umount "$5"
+"""
+
+
+def _second(mount: Mounts, version: str, way: str, name: str) -> int:
+    """Return the connections of a second mount with nconnect=1, made past mount.nfs and under a host name."""
+    fstype, more = ("nfs", "nolock,mountproto=tcp,") if version == "3" else ("nfs4", "")
+    options = f"vers={version},{more}sec=sys,nconnect=1,{way}"
+    if way == MAPPED and version == "3":
+        options += f",mountaddr={ADDRESS}"
+    argv = ["unshare", "--mount", "--uts", "--propagation", "slave", "sh", "-c", _SECOND, "sh", name, fstype]
+    text = run(*argv, options, f"{AZURE}:/srv/b", str(mount.new_point()), timeout=150)
+    (stats,) = [one for one in parse_mountstats(text) if isinstance(one, MountStats)]
+    return len(stats.transports)
+
+
+@pytest.mark.parametrize("version", ["3", "4.0", "4.1", "4.2"])
+def test_the_address_as_ipv6_and_another_host_name_give_connections_of_ones_own(
+    mount: Mounts, version: str
+) -> None:
+    first = mount("a", f"vers={version},nconnect=4" + (",nolock" if version == "3" else ""))
+    counts = {
+        "both": _second(mount, version, MAPPED, "another"),
+        "the address": _second(mount, version, MAPPED, os.uname().nodename),
+        "the name": _second(mount, version, PLAIN, "another"),
+    }
+    print(f"\n  v{version}: {counts}")
+    assert counts["both"] == 1
+    assert counts["the name"] == 4
+    if version in {"4.1", "4.2"}:
+        # The server knows the client by its name, and the kernel joins the group that it is of.
+        assert counts["the address"] == 4
+    assert len(_stats(first).transports) == 4
+    assert len(_servers()) == 1
+
+
+@pytest.mark.parametrize("option", ["nosharetransport", "sharetransport=2"])
+def test_no_option_keeps_a_mount_out_of_a_group(mount: Mounts, option: str) -> None:
+    with pytest.raises(CommandError):
+        _second(mount, "4.1", f"{PLAIN},{option}", "another")
 
 
 def test_nothing_that_this_kernel_writes_is_strange_to_the_parsers(mount: Mounts) -> None:

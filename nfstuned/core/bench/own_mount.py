@@ -1,0 +1,87 @@
+"""A second mount of the same folder, with connections of its own: whether there can be one, and its options.
+
+The first mount of a transport group decides nconnect for all that join it, so that the number of connections
+of a mount can only be compared with another one on a group of its own. The kernel matches clients of a
+network namespace by version, protocol, port, transport security and address (fs/nfs/client.c,
+nfs_match_client), and no option of a mainline kernel keeps a mount out of a group. But to the kernel an IPv4
+address and the same address written as IPv6 (::ffff:192.0.2.1, RFC 4291) differ, while the packets to both
+are the same ones of IPv4: to the same server, by the same way, past the same firewalls.
+
+NFSv4.1 asks the server next whether it knows this client, by the name that the machine calls itself
+(nfs4_discover_server_trunking), and would join the group then. So that mount is made under another host name,
+which a UTS namespace gives to the process that makes it and to nothing else.
+"""
+
+from __future__ import annotations
+
+from ipaddress import AddressValueError, IPv4Address
+
+from nfstuned.model.bench import OwnMount
+from nfstuned.model.kernel import Mount
+
+MOST = 16
+"""NFS_MAX_CONNECTIONS (fs/nfs/internal.h)."""
+_LEFT_OUT = frozenset(
+    {
+        # Flags of mount(2), or of the mount alone.
+        *("ro", "rw", "sync", "dirsync", "lazytime", "mand"),
+        # Labels of files: the jobs run as root, and the labels of the two mounts need not be alike.
+        *("seclabel", "context", "fscontext", "defcontext", "rootcontext"),
+        # What is replaced, and what would lead to other servers' addresses or to a cache on a disk.
+        *("addr", "proto", "nconnect", "max_connect", "trunkdiscovery", "notrunkdiscovery", "fsc"),
+        # Nothing locks a file here, and without locks NFSv3 needs no rpc.statd.
+        *("local_lock", "lock", "nolock"),
+        # The server's own limit.
+        "namlen",
+    }
+)
+
+
+def obstacle(mount: Mount) -> str:
+    """Return why a mount can have no second one with connections of its own, "" where it can."""
+    shown = mount.options
+    protocol, address = shown.get("proto"), shown.get("addr")
+    if protocol not in {"tcp", "tcp6"}:
+        return f"it uses the protocol {protocol or 'of an unknown name'}, and only TCP is measured so"
+    try:
+        IPv4Address(address or "")
+    except AddressValueError:
+        return (
+            f"its server's address is {address or 'not shown'}: the kernel lets all mounts of an address "
+            "share their connections, and only for an IPv4 address is there a second way to write it"
+        )
+    if shown.get("vers") is None:
+        return "the kernel does not show its version of NFS"
+    return ""
+
+
+def own_mount(mount: Mount, connections: int) -> OwnMount:
+    """Return the arguments of a mount like this one with so many connections of its own.
+
+    `mount` has no `obstacle`.
+    """
+    kept = [
+        name if value is None else f"{name}={value}"
+        for name, value in mount.options.pairs
+        if name not in _LEFT_OUT
+    ]
+    if (mount.options.get("vers") or "").startswith("3"):
+        kept.append("nolock")
+    kept += ["proto=tcp6", f"nconnect={connections}", f"addr=::ffff:{mount.options.get('addr')}"]
+    return OwnMount(
+        source=mount.source,
+        fstype=mount.fstype,
+        options=",".join(kept),
+        synchronous="sync" in mount.options,
+        connections=connections,
+    )
+
+
+def most_connections(asked: int | None, present: int | None, target: int | None) -> int | None:
+    """Return the number that one connection is compared with; None where nobody names one.
+
+    That is the number asked for, the mount's own where it has several, or the profile's.
+    """
+    if asked is not None:
+        return asked
+    return next((number for number in (present, target) if number is not None and number > 1), None)

@@ -1,0 +1,127 @@
+"""`nfstuned bench` under numbers of connections, on mounts of its own that need no server.
+
+An overlay of the folder is in the place of the second NFS mount, and what the kernel would count of it is
+made up. The lab has the real ones.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from nfstuned.app import bench as app
+from nfstuned.host.bench.own_mount import OwnMounts
+from nfstuned.model.bench import OwnMount
+from nfstuned.model.kernel import Mount, Stanza
+from tests.cli.conftest import Host
+
+MakeHost = Callable[[str], Host]
+WORDS = (
+    "--yes",
+    "--size",
+    "1M",
+    "--runtime",
+    "0.2",
+    "--repeats",
+    "1",
+    "--job",
+    "read-4k",
+    "--format",
+    "json",
+)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts"),
+    pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed"),
+    pytest.mark.skipif(
+        "\toverlay\n" not in Path("/proc/filesystems").read_text(), reason="the kernel has no overlayfs"
+    ),
+]
+
+
+@pytest.fixture
+def place(host: MakeHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Host, Path]]:
+    """A host on which a folder is the mount of Azure Files, and whose second mount is an overlay."""
+    folder = tmp_path / "mount"
+    for each in (folder, tmp_path / "upper", tmp_path / "work"):
+        each.mkdir()
+    made = host("clean")
+    for name in ("proc/1/mountinfo", "proc/1/mountstats", "run/mount/utab"):
+        made.edit(name, "/mnt/share", str(folder))
+    layers = f"lowerdir={folder},upperdir={tmp_path / 'upper'},workdir={tmp_path / 'work'}"
+
+    def overlay(_mount: Mount, connections: int) -> OwnMount:
+        return OwnMount("overlay", "overlay", layers, synchronous=False, connections=connections)
+
+    monkeypatch.setattr(app, "own_mount", overlay)
+    yield made, folder
+    assert list(folder.iterdir()) == []
+    assert not (made.tree / "run/nfstuned-bench").exists()
+    assert list((made.tree / "var/lib/nfstuned/bench").iterdir()) == []
+
+
+def counts(monkeypatch: pytest.MonkeyPatch, carrying: int | None = None, shown: int | None = None) -> None:
+    """Have each look at the second mount show more requests, on all of its connections or on so many."""
+    looks = count(1)
+
+    def stanza(own: OwnMounts) -> Stanza:
+        mounted = own._mounted  # noqa: SLF001 - what the kernel would know
+        number = shown or (mounted.connections if mounted else 0)
+        step = next(looks) * 1000
+        lines = [
+            f"\txprt:\ttcp 0 1 1 0 0 {step if n < (carrying or number) else 1} {step} 0 {step} 0 2 0 0\n"
+            for n in range(number)
+        ]
+        return Stanza("overlay", own.point, 5, None, "".join(lines).encode(), b"", whole=True)
+
+    monkeypatch.setattr(OwnMounts, "stanza", stanza)
+
+
+def test_each_job_runs_under_both_numbers_on_mounts_of_its_own(
+    place: tuple[Host, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts(monkeypatch)
+    host, folder = place
+    run = host.run("bench", str(folder), "--suite", "nconnect", *WORDS)
+    assert run.status == 0, run.err
+    assert "mounts the folder a second time" in run.err
+    document = run.document
+    assert [setting["connections"] for setting in document["settings"]] == [1, 4]
+    assert [one["problem"] for one in document["runs"]] == ["", ""]
+    assert sorted(one["beside"]["carrying"] for one in document["runs"]) == [1, 4]
+    assert all(one["delivered"]["bytes_per_s"] > 0 for one in document["runs"])
+
+
+def test_the_number_can_be_named(place: tuple[Host, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    counts(monkeypatch)
+    host, folder = place
+    words = [word if word != "read-4k" else "read-4k-alone" for word in WORDS]
+    run = host.run("bench", str(folder), "--suite", "latency", "--compare", "--nconnect", "8", *words)
+    assert run.status == 0, run.err
+    assert [setting["connections"] for setting in run.document["settings"]] == [1, 8]
+
+
+def test_a_run_whose_connections_carried_nothing_does_not_count(
+    place: tuple[Host, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts(monkeypatch, carrying=1)
+    host, folder = place
+    document = host.run("bench", str(folder), "--suite", "nconnect", *WORDS).document
+    problems = {one["setting"]: one["problem"] for one in document["runs"]}
+    assert problems == {"1 connection": "", "4 connections": "1 of 4 connections carried its requests"}
+    assert [one["setting"] for one in document["results"]] == ["1 connection"]
+
+
+def test_a_mount_that_joins_anothers_connections_is_not_measured(
+    place: tuple[Host, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts(monkeypatch, shown=4)
+    host, folder = place
+    run = host.run("bench", str(folder), "--suite", "nconnect", *WORDS)
+    assert run.status == 2
+    assert "with nconnect=1 it has 4 connections: it shares those of another mount" in run.err
