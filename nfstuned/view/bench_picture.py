@@ -142,7 +142,7 @@ def _draw_curve(axes: Axes, chart: Curve) -> None:
     for kb, text in marks(chart):
         proposed = kb == chart.proposed_kb
         style = "--" if proposed else ":"
-        axes.axvline(kb, color=_MARK_COLOURS[proposed], linestyle=style, label=_plain(text))
+        axes.axvline(kb, color=_MARK_COLOURS[proposed], linestyle=style, label=_plain(text), zorder=1)
     if marks(chart):
         axes.legend(fontsize=8)
     _plain_frame(axes, "y")
