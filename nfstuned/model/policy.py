@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 LEAST_KB, MOST_KB = 64, 65536
 """The bounds of every read-ahead that nfstuned writes, in KiB: a 64 KiB page, and four times the largest
 value that a vendor names. The kernel itself has no upper bound."""
 SAMPLE_INTERVAL_S = 60.0
 """The default."""
+WITH = "+"
+"""Between the names of a profile and of the workload that changed it; no name has one itself."""
+_READ_AHEAD = "read_ahead_kb"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,18 @@ class ReadAhead:
 
     kb: int | None = None
     times_rsize: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What programs do with a mount, and which read-ahead serves it best."""
+
+    name: str
+    about: str = ""
+    """For people: how programs read and write, in a few words."""
+    read_ahead_kb: int | None = None
+    """None where the profile's own is best."""
+    sources: tuple[Source, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +76,26 @@ class Profile:
         """The profile that vendors' rules mean: the built-in that this is or comes from; else itself."""
         return self.inherits or self.name
 
+    def working(self, workload: Workload) -> Profile:
+        """Return the profile as a workload changes it: its name is that of both, with WITH between them.
 
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """What programs do with a mount, and which read-ahead serves it best."""
-
-    name: str
-    about: str = ""
-    """For people: how programs read and write, in a few words."""
-    read_ahead_kb: int | None = None
-    """None where the profile's own is best."""
-    sources: tuple[Source, ...] = ()
+        Its read-ahead is the workload's, lowered where it must be, and never above what the profile allows.
+        The rules of the profile's vendor still count.
+        """
+        named = replace(self, name=f"{self.name}{WITH}{workload.name}", inherits=self.base)
+        kb, most = workload.read_ahead_kb, self.read_ahead_max_kb
+        if kb is None:
+            return named
+        kept = (
+            replace(source, keys=tuple(key for key in source.keys if key != _READ_AHEAD))
+            for source in self.sources
+        )
+        return replace(
+            named,
+            read_ahead=ReadAhead(kb=min(kb, most) if most else kb),
+            lower=True,
+            sources=(*workload.sources, *(source for source in kept if source.keys)),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +160,15 @@ class Policy:
     workloads: tuple[Workload, ...] = ()
 
     def profile(self, name: str) -> Profile:
-        """Return the profile of that name; KeyError when there is none."""
+        """Return the profile of that name, as a workload changes it where the name has one.
+
+        KeyError when there is none.
+        """
+        plain, _, work = name.partition(WITH)
         for profile in self.profiles:
-            if profile.name == name:
-                return profile
+            if profile.name == plain:
+                workload = self.workload(work)
+                return profile.working(workload) if workload else profile
         raise KeyError(name)
 
     def workload(self, name: str) -> Workload | None:

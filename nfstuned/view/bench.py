@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
@@ -15,8 +16,10 @@ from nfstuned.core.bench.plan import Bounds
 from nfstuned.core.bench.search import best_value
 from nfstuned.core.samples.sample import amount, speed
 from nfstuned.model.bench import SCHEMA, Bench, Difference, Job, Outcome, Run, Setting, Spread, Suite
+from nfstuned.model.policy import WITH
 from nfstuned.parse.fields import count
 from nfstuned.view.history import duration
+from nfstuned.view.policy import to_toml
 from nfstuned.view.words import NONE, Document
 
 HEADER = ("JOB", "SETTING", "THROUGHPUT", "FROM", "TO", "OPS/S", "LATENCY", "RTT", "OVER-FETCH")
@@ -181,12 +184,17 @@ def policy_lines(bench: Bench) -> Iterator[str]:
         return
     yield "To have that, in /etc/nfstuned/conf.d/bench.toml:"
     yield "    [profile.measured]"
-    yield f'    inherits = "{bench.subject.profile}"'
+    yield f'    inherits = "{bench.subject.profile.partition(WITH)[0]}"'
     yield f"    read_ahead_kb = {kb}"
     yield "    lower = true"
     yield "    [[policy]]"
-    yield f'    match = {{ mount_point = "{bench.subject.mount_point}" }}'
+    yield f"    match = {to_toml({'mount_point': _as_glob(bench.subject.mount_point)})}"
     yield '    profile = "measured"'
+
+
+def _as_glob(text: str) -> str:
+    """Return the pattern that means a text and nothing else (fnmatch)."""
+    return re.sub(r"([*?[])", r"[\1]", text)
 
 
 def problems(bench: Bench) -> tuple[str, ...]:

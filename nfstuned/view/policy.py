@@ -50,10 +50,10 @@ def policy_text(policy: Policy) -> str:
     """
     lines = [f"# {', '.join(policy.files) or 'no configuration file, built-in profiles only'}"]
     for name, table in _daemon_tables(policy).items():
-        lines += ["", f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in table.items())]
+        lines += ["", f"[{name}]", *(f"{key} = {to_toml(value)}" for key, value in table.items())]
     for entry in policy.assignments:
         lines += ["", f"# {entry.origin}", "[[policy]]"]
-        lines += [f"{key} = {_toml(value)}" for key, value in _assignment_values(entry).items()]
+        lines += [f"{key} = {to_toml(value)}" for key, value in _assignment_values(entry).items()]
     for profile in policy.profiles:
         lines += ["", f"[profile.{profile.name}]", *_table_lines(_profile_values(profile), profile.sources)]
     for workload in policy.workloads:
@@ -66,7 +66,7 @@ def _table_lines(values: Mapping[str, object], sources: Sequence[Source]) -> Ite
     """Yield a table's keys, each with the numbers of its sources, and then the sources."""
     for key, value in values.items():
         references = "".join(f" [{number}]" for number, source in enumerate(sources, 1) if key in source.keys)
-        line = f"{key} = {_toml(value)}"
+        line = f"{key} = {to_toml(value)}"
         yield f"{line:<28} #{references}" if references else line
     for number, source in enumerate(sources, 1):
         yield f"# [{number}] {source.title or 'source'}, read {source.read}"
@@ -127,9 +127,9 @@ def _workload_values(workload: Workload) -> dict[str, object]:
     return {key: value for key, value in values.items() if value}
 
 
-def _toml(value: object) -> str:
+def to_toml(value: object) -> str:
     """Return a value as TOML writes it, without secrets: JSON's escapes, and one that only TOML needs."""
     if isinstance(value, Mapping):
-        pairs = ", ".join(f"{key} = {_toml(item)}" for key, item in value.items())
+        pairs = ", ".join(f"{key} = {to_toml(item)}" for key, item in value.items())
         return f"{{ {pairs} }}" if pairs else "{}"
     return json.dumps(without_secrets(value), ensure_ascii=False).replace("\x7f", "\\u007f")

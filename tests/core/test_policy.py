@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from nfstuned.core.policy.decision import decide, decide_early, depends_on_implementation, read_ahead_kb
-from nfstuned.core.policy.match import as_network, working
+from nfstuned.core.policy.match import as_network
 from nfstuned.model.kernel import Mount, MountStats, Options, Server, Volume
 from nfstuned.model.mounts import Decision, Snapshot, Superblock, Tunnel
 from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead, Source, Workload
@@ -79,20 +79,23 @@ class TestWorkload:
 
     def test_it_never_asks_for_more_than_the_profile_allows(self) -> None:
         limited = Profile("limited", ReadAhead(kb=1024), read_ahead_max_kb=16384, nconnect=4)
-        profile = working(limited, self.LARGE)
+        profile = limited.working(self.LARGE)
         assert (profile.read_ahead, profile.base, profile.nconnect) == (ReadAhead(kb=16384), "limited", 4)
 
     def test_its_sources_stand_for_its_number_and_the_profiles_for_the_others(self) -> None:
         vendor = Source("https://a", "2026-11", ("read_ahead_kb", "nconnect"))
         measured = Source("https://b", "2026-11", ("read_ahead_kb",))
-        profile = working(
-            Profile("p", ReadAhead(kb=1024), nconnect=4, sources=(vendor,)),
-            Workload("w", "", 128, (measured,)),
-        )
+        before = Profile("p", ReadAhead(kb=1024), nconnect=4, sources=(vendor,))
+        profile = before.working(Workload("w", "", 128, (measured,)))
         assert [(source.url, source.keys) for source in profile.sources] == [
             ("https://b", ("read_ahead_kb",)),
             ("https://a", ("nconnect",)),
         ]
+
+    def test_the_decisions_profile_can_be_asked_for_by_its_name(self) -> None:
+        policy = self.policy("random")
+        named = policy.profile(decided(policy, mount("sa1.file.core.windows.net:/sa1/s")).profile)
+        assert (named.read_ahead, named.base) == (ReadAhead(kb=256), "azure-files")
 
     def test_an_early_decision_is_the_later_one(self) -> None:
         entry = Assignment(Match(server=("10.0.0.0/24",)), "", "policy 1", "random")

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import translate
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from nfstuned.core.policy.endpoint import NETAPP, ONTAP, VAST, Address, as_address, plain, provider_by_name
 from nfstuned.model.mounts import Endpoint
-from nfstuned.model.policy import Assignment, Policy, Profile, ReadAhead, Workload
+from nfstuned.model.policy import Assignment, Policy, Profile
 
-_READ_AHEAD = "read_ahead_kb"
 _ADDRESS_GLOB = re.compile(r"[0-9.:*?]+")
 
 
@@ -104,7 +103,7 @@ class Matcher:
     def _choice(self, assignment: Assignment, endpoint: Endpoint) -> Choice:
         profile = self.profile(assignment.profile or endpoint.provider)
         workload = self._policy.workload(assignment.workload)
-        return Choice(working(profile, workload) if workload else profile, assignment.origin)
+        return Choice(profile.working(workload) if workload else profile, assignment.origin)
 
     def find(self, name: str) -> Profile | None:
         """Return the profile of that name; None when there is none."""
@@ -113,30 +112,6 @@ class Matcher:
     def profile(self, name: str) -> Profile:
         """Return the profile of that name; one without an opinion when there is none."""
         return self.find(name) or Profile(name)
-
-
-def working(profile: Profile, workload: Workload) -> Profile:
-    """Return a profile as a workload changes it.
-
-    Its read-ahead is the workload's, lowered where it must be, and never above what the profile allows. The
-    rules of the profile's vendor still count.
-    """
-    name = f"{profile.name}+{workload.name}"
-    kb, most = workload.read_ahead_kb, profile.read_ahead_max_kb
-    if kb is None:
-        return replace(profile, name=name, inherits=profile.base)
-    kept = (
-        replace(source, keys=tuple(key for key in source.keys if key != _READ_AHEAD))
-        for source in profile.sources
-    )
-    return replace(
-        profile,
-        name=name,
-        inherits=profile.base,
-        read_ahead=ReadAhead(kb=min(kb, most) if most else kb),
-        lower=True,
-        sources=(*workload.sources, *(source for source in kept if source.keys)),
-    )
 
 
 @lru_cache(maxsize=4)
