@@ -1,4 +1,4 @@
-"""`nfstuned` and `python -m nfstuned`: what the unit runs starts without the command line's libraries."""
+"""`nfstuned` and `python -m nfstuned`. What nfstuned.service runs loads no library of the command line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 _STREAMS = "nfstuned_streams"
 """The option of Python (-X) that says which encoding the streams have."""
 INTERRUPTED = 130
-"""What a shell says of a command that Ctrl-C ended."""
+"""The exit status that a shell gives a command which Ctrl-C ended: 128 + SIGINT (2)."""
 
 
 def main() -> int:
@@ -21,8 +21,9 @@ def main() -> int:
 
 
 def _run() -> int:
+    """Run the daemon, a change of the masks, or the command line; return the exit status."""
     if sys.argv[1:] == ["daemon"]:
-        from nfstuned.daemon.main import run  # noqa: PLC0415 - one of the two is never loaded
+        from nfstuned.daemon.main import run  # noqa: PLC0415 - the daemon and the command line never load each other
 
         return run()
     if sys.argv[1:] in (["udev", "mask"], ["udev", "unmask"]):
@@ -36,10 +37,10 @@ def _run() -> int:
 
 
 def names_in_utf_8() -> None:
-    """Begin anew in Python's UTF-8 mode where the locale has another encoding; the streams keep theirs.
+    """Start this process anew in Python's UTF-8 mode where the locale has another encoding (execv).
 
-    Names are bytes to the kernel. Parsers read them as UTF-8, and Python would give them back to the kernel
-    in the locale's encoding, which may not even have the letters.
+    File names are bytes to the kernel, and the parsers read them as UTF-8. Without the mode, Python would
+    encode a name in the locale's encoding, which may lack its letters. stdout and stderr keep the locale's.
     """
     if sys.getfilesystemencoding() != "utf-8" and sys.executable:
         encoding = sys.stdout.encoding if sys.stdout is not None else "ascii"

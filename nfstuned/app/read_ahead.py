@@ -1,4 +1,4 @@
-"""Every read-ahead as its profile asks: what is to be done on a host, that done, and taken back."""
+"""Set every read-ahead of a host as its profile asks, and undo that: the plans, and carrying them out."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from nfstuned.parse.fields import count
 
 
 def plan_anew(snapshot: Snapshot, policy: Policy) -> tuple[Outcome, ...]:
-    """Return what is to be done now that somebody asks for it, also where it was undone before."""
+    """Return what to set, also for superblocks whose value the administrator took back (Record.undone)."""
     return plan(insist(snapshot), policy)
 
 
 def carry_out(root: Root, planned: Sequence[Outcome]) -> tuple[Outcome, ...]:
-    """Do what is planned, and return what came of each; what is not planned stays as it is."""
+    """Set what is planned; return the outcome of each, and the other outcomes as they are."""
     state = State(root)
-    # Where this fails, each action fails after it, and says why.
+    # Where the folder of the records cannot be made, each apply() fails, too, and its outcome says why.
     with suppress(OSError):
         if planned:
             state.prepare()
@@ -43,7 +43,7 @@ class ReadAheadWay(Way[tuple[Outcome, ...]]):
 
     def look(self) -> Plan[tuple[Outcome, ...]]:
         """Return what is to be set, and what is left as it is."""
-        snapshot = _snapshot(self._host.root, self._host.talk)
+        snapshot = _observe_and_tell(self._host.root, self._host.talk)
         outcomes = plan_anew(snapshot, self._host.policy)
         mounts = count(sum(len(superblock.mounts) for superblock in snapshot.superblocks), "mount")
         as_asked = f"Nothing to do: {mounts} as the profiles ask."
@@ -65,15 +65,16 @@ class UndoWay(Way[Snapshot]):
         self._talk = talk
 
     def look(self) -> Plan[Snapshot]:
-        """Return the mounts: what was changed is found where it is put back."""
-        return Plan((), _snapshot(self._root, self._talk), "Nothing to put back.", todo=True)
+        """Return a plan without changes: undo() has records of them. The snapshot only names the mounts."""
+        return Plan((), _observe_and_tell(self._root, self._talk), "Nothing to put back.", todo=True)
 
     def carry_out(self, plan: Plan[Snapshot]) -> Ended:
         """Put back each value that nobody else has changed since."""
         return Ended(_changes(named(undo(self._root, State(self._root)), plan.detail)))
 
 
-def _snapshot(root: Root, talk: Talk) -> Snapshot:
+def _observe_and_tell(root: Root, talk: Talk) -> Snapshot:
+    """Return the snapshot of the host; name to the user the lines and files that could not be read."""
     snapshot = observe(root)
     talk.unreadable_lines(snapshot.problems)
     talk.denied(root, harmless=(f"{root.view}/mountstats",))

@@ -39,7 +39,7 @@ class PathUse:
 
 @dataclass(frozen=True, slots=True)
 class UnitState:
-    """What systemd says of a mount unit (systemctl show); the names are its own."""
+    """What systemd says of a mount unit: properties of `systemctl show`, and `said` from the journal."""
 
     loaded: bool = False
     fragment: str = ""
@@ -47,7 +47,9 @@ class UnitState:
     stale: bool = False
     """NeedDaemonReload: a file has changed since systemd read it."""
     lazy: bool = False
+    """LazyUnmount=yes."""
     force: bool = False
+    """ForceUnmount=yes."""
     bound_by: tuple[str, ...] = ()
     """Units with BindsTo=: systemd stops them when the mount goes."""
     active: str = ""
@@ -57,7 +59,7 @@ class UnitState:
     condition: bool = True
     """Whether its conditions were met when it was last to be started."""
     job: bool = False
-    """Something is about to be done to it."""
+    """systemd has a job for the unit that has not ended (Job)."""
     file_state: str = ""
     """UnitFileState: "enabled", "generated" (of fstab), "disabled" and others."""
     said: str = ""
@@ -78,14 +80,17 @@ NO_UNITS: Mapping[str, UnitState] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What a host shows that matters to a remount alone; `nodes` are the mounts of this mount namespace."""
+    """What is observed of a host for remounts only; `nodes` are the mounts of this mount namespace.
+
+    `spaces` are the other mount namespaces, `uses` what processes have in use, `paths` what the kernel has.
+    """
 
     nodes: tuple[MountNode, ...] = ()
     spaces: tuple[Space, ...] = ()
     uses: tuple[BusyUse, ...] = ()
     paths: tuple[PathUse, ...] = ()
     volumes: frozenset[str] = frozenset()
-    """The superblocks of this network namespace: only these can be mounted again from here."""
+    """Device numbers of the superblocks of this network namespace: only these can be mounted again here."""
     systemd: bool = False
     units: Mapping[str, UnitState] = field(default_factory=lambda: NO_UNITS)
 
@@ -99,7 +104,7 @@ class Part:
     leave: ShellCommand
     make: ShellCommand
     before: ShellCommand | None
-    """How it is made as it was, where `make` fails or is not to be; None where nothing tells its options."""
+    """Makes the mount with its old options, where `make` fails or is not used; None: they are not known."""
     unit: str = ""
     """The mount unit that does it; "" for mount(8)."""
     from_file: bool = False
@@ -118,20 +123,26 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """What tells the kernel's nfs_client of a group from others, to see that it is gone."""
+    """By what to see, after the unmounting, whether a group's nfs_client is gone from the kernel."""
 
     version: int
     address: str
     port: int
     clients: int
-    """Rows of /proc/fs/nfsfs/servers with these three: groups of other minor versions have theirs beside."""
+    """Rows of /proc/fs/nfsfs/servers with this version, address and port.
+
+    A group of another minor version of NFSv4 has a row of its own with the same three values.
+    """
     superblocks: tuple[tuple[str, int], ...]
-    """Device numbers with the inodes of their bdi, also of what the kernel mounts and unmounts by itself."""
+    """Device numbers, and the inodes of their bdi's read_ahead_kb, which differ for a new superblock.
+
+    Those that the kernel mounts and unmounts by itself are among them.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class RemountPlan:
-    """All that is done to a transport group."""
+    """How a transport group is mounted again; `old` and `new` are numbers of connections."""
 
     old: int
     new: int
@@ -166,22 +177,23 @@ class Left:
 
 
 class Hands(Protocol):
-    """Who carries out a remount. What it says of success is not believed: `mounted` is asked afterwards.
+    """The calls that carry out a remount.
 
-    Each call ends within a deadline, and returns "" or why it failed.
+    Each call ends within a deadline. `reload`, `unmount` and `mount` return "" or why they failed. A ""
+    proves nothing: the caller asks `mounted` afterwards.
     """
 
     def reload(self, plan: RemountPlan) -> str:
         """Let systemd read its files, and look at what the units of the plan are then."""
 
     def unmount(self, part: Part) -> str:
-        """Unmount it: not lazily, not by force, and not another mount that is in its place by now."""
+        """Unmount the part: not lazily, not by force, and no other mount that took its place since."""
 
     def mount(self, command: ShellCommand) -> str:
         """Mount something by a command; not where the server does not answer."""
 
     def mounted(self, point: str) -> bool:
-        """Return whether an NFS mount is there."""
+        """Return whether an NFS mount is at `point`."""
 
     def held(self, plan: RemountPlan) -> str:
         """Return what still keeps the connections; "" where they are gone."""
@@ -192,7 +204,10 @@ class Hands(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Xprt:
-    """A connection, as its folder in that of its switch shows it; `None` while it is down."""
+    """A connection, as its folder below the switch's folder in sysfs shows it.
+
+    `source_port` and `queued` are None while the connection is down.
+    """
 
     name: str
     """The folder: "xprt-7-tcp". The kernel gives the number to another connection once it is free."""
@@ -261,16 +276,16 @@ class LivePlan:
 
 
 class ConnectionHands(Protocol):
-    """Who adds connections. Each call ends within a deadline; a str is what went wrong, or ""."""
+    """The calls that add connections. Each ends within a deadline; a returned str says why not, or is ""."""
 
     def interrupted(self) -> str:
         """Return which signal wants this to end; "" for none."""
 
     def answers(self, count: int) -> str:
-        """Open so many connections to the server at the same time, and ask for an answer on each."""
+        """Open `count` connections to the server at once; return why it does not answer on each of them."""
 
     def ask(self, count: int) -> str:
-        """Send so many requests over the mount, each after the last answer; what it says is no matter."""
+        """Send `count` requests over the mount, each after the last answer, whatever the answers say."""
 
     def counters(self) -> Sequence[Transport]:
         """Return what each connection in use carried so far, in the kernel's order; () without the mount."""
@@ -282,10 +297,10 @@ class ConnectionHands(Protocol):
         """Add a connection."""
 
     def offline(self, name: str) -> str:
-        """Let a connection have no new requests."""
+        """Have the kernel send no new requests over a connection."""
 
     def settle(self, name: str) -> None:
-        """Wait a while for the requests that a connection was given."""
+        """Wait, within a bound, until the requests that are on a connection have ended."""
 
     def remove(self, name: str) -> str:
         """Take a connection away that is offline, and wait a moment until it is gone."""

@@ -1,7 +1,7 @@
 """Points in time as people write them, as journalctl's --since takes them (systemd.time(7)).
 
-Not the whole of it: no `+2h` (the future), no weekdays, and no time zones but UTC, Z and offsets. A parser of
-dates from a library would take much else, and "1h ago" not at all.
+Of systemd.time(7) this leaves out `+2h` (the future), weekdays, and time zones other than UTC, Z and offsets.
+No library's parser of dates is used: it would accept many other forms, and refuse "1h ago".
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import re
 from datetime import datetime, timedelta, timezone
 
 FORMS = '"1h ago", "-90min", today, yesterday, "14:30", "2026-07-29 14:30", "2026-07-29T14:30:00Z", @SECONDS'
+"""Examples of every allowed form, for messages to people."""
 
+# Seconds of a unit, and the unit's names.
 _UNITS = {
     1: "s sec second seconds",
     60: "m min minute minutes",
@@ -19,16 +21,19 @@ _UNITS = {
     604800: "w week weeks",
 }
 _SECONDS = {name: seconds for seconds, names in _UNITS.items() for name in names.split()}
+# A number and a unit's name: "1h", "30 min".
 _SPAN = r"(\d{1,9}(?:\.\d{1,9})?) ?([a-z]+) ?"
+# A date, a clock time, or both with a space or T between them.
 _DAY_CLOCK = r"(?:(\d{4}-\d{2}-\d{2})(?:[ T](?=\d)|$))?(\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?"
 _ZONE = r" ?(Z|UTC|[+-]\d{2}:?\d{2})$"
 _DAYS = {"today": 0, "yesterday": -1}
 
 
 def parse_since(text: str, now: datetime) -> float:
-    """Return a point in time in Unix seconds; a time that names no time zone is in that of `now`.
+    """Return the point in time that `text` names, in Unix seconds.
 
-    Raises ValueError, which names the forms, for anything else.
+    A time without a time zone is read in the time zone of `now`. Raises ValueError, whose message has FORMS,
+    where `text` has none of these forms.
     """
     words = " ".join(text.split())
     try:
@@ -42,7 +47,7 @@ def _moment(text: str, now: datetime) -> datetime:
         return now
     if text in _DAYS:
         midnight = datetime.combine(now.date() + timedelta(days=_DAYS[text]), datetime.min.time())
-        return _placed(midnight, now)
+        return _with_zone(midnight, now)
     if text.startswith("@"):
         return datetime.fromtimestamp(float(text[1:]), timezone.utc)
     if text.endswith(" ago"):
@@ -79,12 +84,15 @@ def _date_and_clock(text: str, now: datetime) -> datetime:
     layout = "%H:%M:%S.%f" if "." in clock else "%H:%M:%S" if clock.count(":") > 1 else "%H:%M"
     moment = datetime.strptime(f"{day} {clock}", f"%Y-%m-%d {layout}")  # noqa: DTZ007 - the zone comes next
     if zone is None:
-        return _placed(moment, now)
+        return _with_zone(moment, now)
     offset = "+0000" if zone[1] in {"Z", "UTC"} else zone[1].replace(":", "")
     return moment.replace(tzinfo=datetime.strptime(offset, "%z").tzinfo)
 
 
-def _placed(moment: datetime, now: datetime) -> datetime:
-    """Return a moment of the wall clock of `now`; where that is the host's, with the offset of that day."""
+def _with_zone(moment: datetime, now: datetime) -> datetime:
+    """Return `moment`, which has no time zone, as a time in the zone of `now`.
+
+    Where `now` has the host's offset, the host's zone gives the offset of the day of `moment` (summer time).
+    """
     local = now.astimezone().utcoffset() == now.utcoffset()
     return moment.astimezone() if local else moment.replace(tzinfo=now.tzinfo)

@@ -29,13 +29,13 @@ STATUS_KEYS = (
     "stalled_operations",
 )
 STATUS_HEADER = ("MOUNT", "SERVER", "PROFILE", "READ-AHEAD KiB", "", "NCONNECT", "", "CONN")
-"""Read-ahead is now/target, nconnect requested/now/target; the column after each says how that is."""
+"""READ-AHEAD is now/target and NCONNECT is requested/now/target; the column after it has the mark."""
 DEPENDS = "depends"
 STALLED_HEADER = "STALLED"
-"""Of a column more, where any mount is stalled."""
-_AGAIN = "sudo nfstuned apply --remount --all"
-_FIRST = f"which only the first mount of a server sets: {_AGAIN}"
-_NOBODY = f"which nothing asks for: sudo nfstuned apply --persist (or --fstab), then {_AGAIN}"
+"""The header of one more column, which the table has where any mount is stalled."""
+_REMOUNT = "sudo nfstuned apply --remount --all"
+_FIRST_MOUNT_DECIDES = f"which only the first mount of a server sets: {_REMOUNT}"
+_NOT_REQUESTED = f"which nothing asks for: sudo nfstuned apply --persist (or --fstab), then {_REMOUNT}"
 
 
 def status_document(rows: Sequence[StatusRow], rules: Sequence[StatusRules]) -> Document:
@@ -70,7 +70,11 @@ def read_ahead_mark(row: StatusRow) -> str:
 
 
 def nconnect_mark(row: StatusRow) -> str:
-    """Return in a word how nconnect is: ok, low, high, ignored (not what was asked for), or "-"."""
+    """Return in a word how nconnect is: low, high, ignored, ok, or "-" where the profile names no number.
+
+    "low" is below the profile's nconnect, "high" is above its nconnect_max, and "ignored" is another number
+    than the mount asked for. The first of these that fits is returned.
+    """
     carrying = max(row.nconnect, row.nconnect_carrying or 0)
     if row.nconnect_target is not None and carrying < row.nconnect_target:
         return "low"
@@ -84,7 +88,7 @@ def nconnect_mark(row: StatusRow) -> str:
 def stalled_cell(row: StatusRow) -> str:
     """Return for how long a mount has been stalled; "-" where nobody knows, or its server answers.
 
-    A word says so where the server answers again, and programs wait all the same.
+    "(recovering)" is added where the server answers again and programs still wait.
     """
     if not row.stalled_s:
         return NONE
@@ -111,11 +115,14 @@ def _target(row: StatusRow) -> str:
 
 
 def hints(rows: Sequence[StatusRow], unseen: Sequence[str]) -> tuple[str, ...]:
-    """Return what to do about what is not as it should be, one line each."""
+    """Return a line for each kind of problem, with the number of mounts that have it, and what to do.
+
+    `unseen` are the file systems without a visible mount.
+    """
     wrong = sum(1 for row in rows if read_ahead_mark(row) in {"low", "high"})
     undone = sum(1 for row in rows if read_ahead_mark(row) == "undone")
     few = [row for row in rows if nconnect_mark(row) == "low"]
-    # Files may ask for more by now than the mount did.
+    # A file that was changed after the mount may ask for more (nconnect_coming) than the mount asked for.
     unasked = sum(
         1
         for row in few
@@ -128,9 +135,12 @@ def hints(rows: Sequence[StatusRow], unseen: Sequence[str]) -> tuple[str, ...]:
         (stalled, f"{count(stalled, 'mount')} whose server leaves requests unanswered: nfstuned check"),
         (wrong, f"{count(wrong, 'mount')} off the profile's read-ahead: sudo nfstuned apply"),
         (undone, f"{count(undone, 'mount')} undone by the administrator; to tune again: sudo nfstuned apply"),
-        (unasked, f"{count(unasked, 'mount')} below the profile's nconnect, {_NOBODY}"),
-        (asked, f"{count(asked, 'mount')} below the profile's nconnect, {_FIRST}"),
-        (ignored, f"{count(ignored, 'mount')} without the nconnect that was asked for, {_FIRST}"),
+        (unasked, f"{count(unasked, 'mount')} below the profile's nconnect, {_NOT_REQUESTED}"),
+        (asked, f"{count(asked, 'mount')} below the profile's nconnect, {_FIRST_MOUNT_DECIDES}"),
+        (
+            ignored,
+            f"{count(ignored, 'mount')} without the nconnect that was asked for, {_FIRST_MOUNT_DECIDES}",
+        ),
         (len(unseen), f"{count(len(unseen), 'file system')} without a visible mount: {', '.join(unseen)}"),
     )
     return tuple(line for number, line in lines if number)

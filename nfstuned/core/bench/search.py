@@ -1,31 +1,35 @@
-"""The best read-ahead with few measurements: throughput rises with it, and then stays, or falls again."""
+"""Find the best read-ahead with few measurements.
+
+Throughput is expected to rise with the read-ahead up to some value, and above it to stay or to fall.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 CLOSE = 0.03
-"""Values whose throughput differs by less are as good as each other: the smallest of them wastes least."""
-_POWERS = (128, 256, 512, 1024, 2048, 4096, 8192, 16384)
-MOST_TRIED = len(_POWERS) + 2
+"""A share of the best throughput: values within it of the best are equal, and the smallest wastes least."""
+_POWERS_KB = (128, 256, 512, 1024, 2048, 4096, 8192, 16384)
+MOST_TRIED = len(_POWERS_KB) + 2
 """No search tries more values: the powers, the policy's and the present one."""
 
 
 def candidates(target_kb: int | None, present_kb: int | None) -> tuple[int, ...]:
     """Return the values that may be the answer, the smallest first: powers of two, the policy's, the present.
 
-    A power stands back for one of the others that is within an eighth of it.
+    A power of two is left out where `target_kb` or `present_kb` differs from it by an eighth of it or less.
     """
     given = {kb for kb in (target_kb, present_kb) if kb}
-    powers = {power for power in _POWERS if not any(abs(kb - power) * 8 <= power for kb in given)}
+    powers = {power for power in _POWERS_KB if not any(abs(kb - power) * 8 <= power for kb in given)}
     return tuple(sorted(given | powers))
 
 
 def next_value(values: Sequence[int], measured: Mapping[int, float]) -> int | None:
-    """Return the value to measure next; None when the best one's neighbours are all known.
+    """Return the value to measure next; None when both neighbours of the best value are measured.
 
-    `values` are the candidates in order, `measured` the throughput of those that were measured. First come
-    both ends and the middle, then the middles between the best and its nearest known neighbours.
+    `values` are the candidates in order, `measured` has the throughput of each measured value. Both ends and
+    the middle come first. Later values halve the wider gap between the best value, which has the highest
+    throughput, and the nearest measured value on either side.
     """
     last = len(values) - 1
     for index in (0, last, last // 2):
@@ -42,6 +46,6 @@ def next_value(values: Sequence[int], measured: Mapping[int, float]) -> int | No
 
 
 def best_value(measured: Mapping[int, float]) -> int:
-    """Return the smallest value whose throughput is close to the best. Raises ValueError without any."""
+    """Return the smallest value within CLOSE of the highest throughput. Raises ValueError for no values."""
     most = max(measured.values())
     return min(value for value, throughput in measured.items() if throughput >= most * (1 - CLOSE))

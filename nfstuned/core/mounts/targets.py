@@ -26,7 +26,7 @@ from nfstuned.model.policy import Policy, Profile
 
 SMB_SUFFIX = "-smb"
 _OF_SMB = ("actimeo_min", "max_channels")
-"""The keys of a profile that mean mounts over SMB, too."""
+"""The keys of an administrator's NFS profile that also count for SMB mounts."""
 
 
 def targets(
@@ -34,17 +34,17 @@ def targets(
 ) -> tuple[Target, ...]:
     """Return every network mount once: live ones by mount point, then what is only asked for.
 
-    `others` are the live mounts that are not NFS. The lines of the file `proposal` stand for themselves, also
-    where a mount exists that they are about: it does not have their options yet.
+    `others` are the live mounts that are not NFS. Each line of the file `proposal` is a target of its own,
+    also where its mount is live: the live mount does not have the proposed options yet.
     """
     intents = Intents(snapshot.requests, snapshot.settings, snapshot.tunnels)
     live = [
         *(
             target
             for superblock in snapshot.superblocks
-            for target in _live_of(superblock, snapshot, policy, intents)
+            for target in _targets_of(superblock, snapshot, policy, intents)
         ),
-        *(_live(mount, place(policy, mount, None, snapshot), policy, intents) for mount in others),
+        *(_live_target(mount, place(policy, mount, None, snapshot), policy, intents) for mount in others),
     ]
     known = {target.request for target in live}
     planned = (
@@ -54,14 +54,14 @@ def targets(
     )
     return (
         *sorted(live, key=lambda target: target.point),
-        *(_asked(snapshot, policy, request, intents) for request in _first(planned)),
+        *(_planned_target(snapshot, policy, request, intents) for request in _first_of_each_mount(planned)),
     )
 
 
 def server_name(target: Target) -> str:
     """Return the server's name, or its address where no name is known.
 
-    AZNFS resolves the name itself and leads a tunnel to the address: there the line that asks has the name.
+    With AZNFS a live mount may show an address only: then the line that asks for the mount has the name.
     """
     host = target.endpoint.host
     if as_address(host) is None or target.request is None or target.request.wildcard:
@@ -70,7 +70,10 @@ def server_name(target: Target) -> str:
 
 
 def stood_in_for(target: Target) -> bool:
-    """Whether a live mount's address is one that AZNFS sends to the server, which has another."""
+    """Return whether a live mount's source has an address that stands in for its server's (AZNFS).
+
+    No host has such an address: packets to it are sent to the server's own address.
+    """
     host, address = split_source(target.source)[0], target.endpoint.address
     if target.live is None or address is None or as_address(host) is None or is_loopback(host):
         return False
@@ -78,42 +81,48 @@ def stood_in_for(target: Target) -> bool:
 
 
 def with_proposal(snapshot: Snapshot, proposal: str) -> Snapshot:
-    """Return the snapshot of a host whose mounts were asked for by a proposed file, where it has them."""
-    proposed = {_place(request) for request in snapshot.requests if request.file == proposal}
+    """Return `snapshot` without the utab rows of the mounts that the file `proposal` asks for, too.
+
+    The proposed options then count for these mounts, and not those that they were made with.
+    """
+    proposed = {_mount_key(request) for request in snapshot.requests if request.file == proposal}
     kept = (
-        request for request in snapshot.requests if request.file != UTAB or _place(request) not in proposed
+        request
+        for request in snapshot.requests
+        if request.file != UTAB or _mount_key(request) not in proposed
     )
     return replace(snapshot, requests=tuple(kept))
 
 
-def _place(request: Request) -> tuple[str, str]:
-    """Return source and mount point as they compare: people write trailing slashes, the kernel does not."""
+def _mount_key(request: Request) -> tuple[str, str]:
+    """Return source and mount point without trailing slashes: people write them, the kernel does not."""
     return request.source.rstrip("/"), request.point.rstrip("/")
 
 
-def _first(requests: Iterable[Request]) -> Iterator[Request]:
-    """Yield requests, of several for one mount only the first: it is the one that counts."""
+def _first_of_each_mount(requests: Iterable[Request]) -> Iterator[Request]:
+    """Yield the first request of each mount, which is the request that counts."""
     seen: set[tuple[str, str]] = set()
     for request in requests:
-        place = (request.source, request.point)
-        if place not in seen:
-            seen.add(place)
+        key = (request.source, request.point)
+        if key not in seen:
+            seen.add(key)
             yield request
 
 
-def _live_of(
+def _targets_of(
     superblock: Superblock, snapshot: Snapshot, policy: Policy, intents: Intents
 ) -> Iterator[Target]:
-    """Yield the mounts of a superblock, which share its decision."""
+    """Yield the mounts of a superblock as targets; all of them have the decision of the superblock."""
     placed = [(mount, place(policy, mount, superblock, snapshot)) for mount in superblock.mounts]
     decision = agree(placed) if placed else None
     for mount, where in placed:
         stats = snapshot.stanzas.get((mount.source, mount.point))
-        target = _live(mount, where, policy, intents)
+        target = _live_target(mount, where, policy, intents)
         yield replace(target, superblock=superblock, decision=decision, stats=stats)
 
 
-def _live(mount: Mount, where: Place, policy: Policy, intents: Intents) -> Target:
+def _live_target(mount: Mount, where: Place, policy: Policy, intents: Intents) -> Target:
+    """Return a live mount as a target, without what only an NFS superblock has."""
     return Target(
         subject=mount.point,
         point=mount.point,
@@ -127,7 +136,8 @@ def _live(mount: Mount, where: Place, policy: Policy, intents: Intents) -> Targe
     )
 
 
-def _asked(snapshot: Snapshot, policy: Policy, request: Request, intents: Intents) -> Target:
+def _planned_target(snapshot: Snapshot, policy: Policy, request: Request, intents: Intents) -> Target:
+    """Return the target of a line that is not mounted, or is proposed; nfsmount.conf adds options."""
     asked = intents.asked(request)
     wanted = options(asked)
     host, _ = split_source(request.source)
@@ -149,12 +159,12 @@ def _asked(snapshot: Snapshot, policy: Policy, request: Request, intents: Intent
 
 
 def profile_of(policy: Policy, chosen: Profile, fstype: str) -> Profile:
-    """Return the profile of a mount; SMB has profiles of its own, named as their NFS ones with a suffix."""
+    """Return the profile of a mount. An SMB mount has the profile NAME-smb where `chosen` is NAME."""
     if fstype in NFS_TYPES or chosen.base.endswith(SMB_SUFFIX):
         return chosen
     named, base = (matcher(policy).find(name + SMB_SUFFIX) for name in (chosen.name, chosen.base))
     if named or base is None:
         return named or chosen
-    # The vendor's profile for SMB, with what the administrator's own one says about such mounts.
+    # The built-in SMB profile, changed by the _OF_SMB keys that the administrator's profile sets.
     own = {key: value for key in _OF_SMB if (value := getattr(chosen, key)) is not None}
     return replace(base, name=chosen.name, inherits=base.name, **own)

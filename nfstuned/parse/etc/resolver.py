@@ -10,14 +10,17 @@ from types import MappingProxyType
 SOURCES = ("files", "dns")
 """What glibc asks where nsswitch.conf says nothing."""
 _HOSTS_LINE = r"(?m)^[ \t]*hosts:([^#\n]*)"
+# The actions after a source, "[...]", or the name of a source.
 _TOKEN = r"\[[^\]]*\]|[^\s\[\]]+"  # noqa: S105 - no password
+# An action that ends the search where a source does not know the name: NOTFOUND=return, or !STATUS=return of
+# another status, which stands for every status but that one, so for NOTFOUND, too.
 _ENDS_SEARCH = r"(?i)(?<!!)\bNOTFOUND=return|!(?!NOTFOUND)\w+=return"
 
 
 def parse_hosts(text: str) -> Mapping[str, tuple[str, ...]]:
-    """Return the addresses of each name in lower case, in the file's order.
+    """Return the addresses of each name, in the file's order; the names are in lower case.
 
-    A line that does not begin with an address counts as little here as it does for glibc.
+    A line that does not begin with an address is skipped, as glibc does it.
     """
     hosts: dict[str, list[str]] = {}
     for line in text.split("\n"):
@@ -32,10 +35,10 @@ def parse_hosts(text: str) -> Mapping[str, tuple[str, ...]]:
 
 
 def parse_sources(text: str) -> tuple[str, ...]:
-    """Return what is asked for a host name, in order: "files", "dns", and others under their own names.
+    """Return the sources that are asked for a host name, in order: "files", "dns", and others by their names.
 
-    systemd-resolved ("resolve") reads /etc/hosts itself and then asks DNS, so that it comes after both. What
-    comes after a source that ends the search for a name it does not know is not asked.
+    "resolve" (systemd-resolved) reads /etc/hosts and then asks DNS: "files" and "dns" stand before it. A
+    source may end the search for names that it does not know; the sources after it are left out.
     """
     line = re.search(_HOSTS_LINE, text)
     if line is None:

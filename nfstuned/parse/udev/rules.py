@@ -1,6 +1,7 @@
 """A udev rules file, read as systemd-udevd reads it (systemd: src/udev/udev-rules.c; udev(7)).
 
-After systemd 258; where 252 differs, the function that differs says so. Compared with udevadm test of 252.
+The code follows systemd 258. Where systemd 252 does otherwise, the function's docstring says so. The results
+were compared with those of `udevadm test` of systemd 252.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from nfstuned.parse.udev.tokens import split_tokens
 
 SPACE = " \t\n\r"
 LIMIT = 16384
-"""Bytes of a line (UDEV_LINE_SIZE), its continuations included."""
+"""UDEV_LINE_SIZE: a line of so many bytes or more, with its continuations, is too long."""
 _ENDS = r"(?:\r\n|\n\r|\n|\r)\0?|\0"
 """What ends a line for read_line_full() of src/basic/fileio.c, which udev reads with."""
 
@@ -63,7 +64,7 @@ def join_lines(text: str) -> Iterator[JoinedLine | UdevDefect]:
 
     A backslash joins only where nothing follows it: after `\ ` with a space the rule ends. Comments between
     joined lines are passed over, an empty line ends the rule. A single physical line over the limit, be it a
-    comment, costs the whole file. (systemd 252 keeps the rules before it, without their GOTOs.)
+    comment, costs the whole file. (systemd 252 keeps the rules above that line, without their GOTOs.)
     """
     physical = re.split(_ENDS, text)
     if not physical[-1]:
@@ -108,8 +109,9 @@ _ORDER = (
 _RANK = {name: rank for rank, name in enumerate(_ORDER)}
 """The order of UdevRuleTokenType, in which a rule's tokens are evaluated."""
 _JUMPS = {"GOTO", "LABEL"}
+"""Keys that are no tokens of a rule: UdevRule.goto and UdevRule.label have their values."""
 _ACTS = {"PROGRAM", "IMPORT"}
-"""Matches that do something: a rule of only others has no effect."""
+"""Keys whose matches do something. A rule that has only other matches has no effect, and udev drops it."""
 
 
 def parse_udev_rules(text: str) -> UdevRules:
@@ -154,7 +156,7 @@ def _rule(line: JoinedLine) -> tuple[UdevRule | None, list[str]]:
 
 
 def _acts(token: UdevToken) -> bool:
-    """Tell whether a token does something, and does not only ask."""
+    """Return whether a token does something: it assigns, or its key is in _ACTS."""
     return not token.is_match or token.key in _ACTS
 
 
