@@ -17,6 +17,7 @@ from nfstuned.core.bench.limits import beside, from_memory, limit, unlike_settin
 from nfstuned.core.bench.own_mount import most_connections, obstacle, own_mount
 from nfstuned.core.mounts.targets import profile_of
 from nfstuned.core.policy.decision import decide, place
+from nfstuned.core.policy.decision import most_connections as allowed_connections
 from nfstuned.core.readahead.evidence import KERNEL_KB
 from nfstuned.errors import ParseError
 from nfstuned.host.bench import fio, guard
@@ -103,7 +104,9 @@ class Ground:
             return cls(root, snapshot, superblock, mount, None, profile.name)
         decision = decide(policy, superblock, snapshot)
         kb = None if decision.kb is None else decision.kb - decision.kb % snapshot.page_kb
-        count = place(policy, mount, superblock, snapshot).choice.profile.nconnect
+        profile = place(policy, mount, superblock, snapshot).choice.profile
+        bounds = profile.nconnect, allowed_connections(profile, mount.options.get("vers"))
+        count = None if profile.nconnect is None else min(filter(None, bounds))
         return cls(root, snapshot, superblock, mount, kb, decision.profile, count)
 
     @property

@@ -28,12 +28,14 @@ from nfstuned.core.bench.against import Against, NotComparableError, against, to
 from nfstuned.core.bench.own_mount import MOST
 from nfstuned.core.bench.plan import bounds, scaled, seconds, with_jobs
 from nfstuned.core.bench.search import MOST_TRIED
+from nfstuned.core.policy.endpoint import GENERIC
 from nfstuned.errors import ParseError
 from nfstuned.host.bench import fio
 from nfstuned.host.bench.suites import names, suite
 from nfstuned.host.files.output import demand_place, write_file
 from nfstuned.host.root import Root
 from nfstuned.model.bench import Bench, Setting
+from nfstuned.model.policy import WITH
 from nfstuned.parse.config.suites import parse_size
 from nfstuned.view.bench import (
     HEADER,
@@ -92,8 +94,9 @@ def bench(root: Root, order: BenchOrder, wish: Wish) -> int:
         wanted_s = seconds(order.suite, compared or (AS_IT_IS,) * 6)
         for line in plan_lines(order.folder, order.suite, free, wanted_s):
             note(line)
+        plain = ground.profile.partition(WITH)[0]
         most = bounds(order.suite, compared or (AS_IT_IS,) * MOST_TRIED, order.rate)
-        for line in cost_lines(order.suite, compared, most, bills=ground.profile != "generic"):
+        for line in cost_lines(order.suite, compared, most, bills=plain != GENERIC):
             note(line)
         if not wish.yes and not _agreed():
             return FAILED

@@ -17,7 +17,7 @@ from nfstuned.host.change.bdi import GONE, PAGE_KB, Bdi
 from nfstuned.host.change.read_ahead import apply, restore, write
 from nfstuned.host.change.state import State
 from nfstuned.host.events import Writes
-from nfstuned.host.look.host import do_nothing, observe_servers, observe_superblocks, observe_volumes
+from nfstuned.host.look.host import VAST, do_nothing, observe_servers, observe_superblocks, observe_volumes
 from nfstuned.host.look.udev import rule_files
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import Decision, Outcome, Result, Snapshot, Superblock
@@ -38,7 +38,8 @@ class Tuner:
 
     def __init__(self, root: Root, reporter: Reporter, clock: Callable[[], float]) -> None:
         self.policy: Policy | None = None
-        self.snapshot = Snapshot()
+        # New superblocks come during the first look, too.
+        self.snapshot = Snapshot(vast=root.executable(VAST))
         self.must_look = True
         self.blind = False
         """Whether the last look could not read something that values depend on."""

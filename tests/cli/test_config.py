@@ -73,6 +73,15 @@ def test_show_as_json_has_the_same_tables(host: MakeHost) -> None:
     assert document["files"][0].endswith("etc/nfstuned/nfstuned.toml")
 
 
+def test_a_policy_may_name_a_workload_alone(host: MakeHost) -> None:
+    here = host("no-nfs")
+    here.configure('[[policy]]\nmatch = {}\nworkload = "mine"\n[workload.mine]\nread_ahead_kb = 256\n')
+    document = here.run("config", "show", "--format", "json").document
+    (entry,) = document["policy"]
+    assert (entry["workload"], "profile" in entry) == ("mine", False)
+    assert document["workload"]["mine"] == {"read_ahead_kb": 256, "sources": []}
+
+
 def test_check_accepts_no_configuration(host: MakeHost) -> None:
     run = host("no-nfs").run("config", "check")
     assert (run.status, run.err) == (0, "")

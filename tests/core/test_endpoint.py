@@ -130,7 +130,7 @@ def test_names_like_those_of_other_clouds_are_nobodys(name: str) -> None:
 
 
 def test_a_mount_by_vasts_own_client_is_known_by_options_that_only_it_takes() -> None:
-    own = mount("10.0.0.5:/v", addr="10.0.0.5", nconnect="32", remoteports="10.0.0.5-10.0.0.20")
+    own = mount("10.0.0.5:/v", addr="10.0.0.5", nconnect="32", spread_reads="")
     assert endpoint(own, None, (), azure=False, implementation=None).provider == "vast"
     kernels = mount("10.0.0.5:/v", addr="10.0.0.5", nconnect="16")
     assert endpoint(kernels, None, (), azure=False, implementation=None).provider == "generic"

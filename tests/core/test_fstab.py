@@ -91,9 +91,15 @@ def test_a_server_whose_profile_says_none_gets_none(options: str) -> None:
 
 def test_a_version_that_may_not_have_it_gets_none_and_says_so() -> None:
     assert numbers(line("10.1.9.9:/v", "vers=4.1"), ontap(8)) == [(None, 8, Result.PLANNED)]
-    text = line("10.1.9.9:/v", "vers=4.0")
-    assert numbers(text, ontap(8)) == [(None, 1, Result.SKIPPED)]
+    assert numbers(line("10.1.9.9:/v", "vers=4.0"), ontap(8)) == []
+    text = line("10.1.9.9:/v", "vers=4.0,nconnect=8")
+    assert numbers(text, ontap(8)) == [(8, 1, Result.SKIPPED)]
     assert reason(text, ontap(8)) == "its profile ours allows one connection with NFS 4.0"
+
+
+def test_a_version_that_may_not_have_it_does_not_hold_up_the_others_of_its_server() -> None:
+    text = line("10.1.9.9:/v", "vers=3") + line("10.1.9.9:/w", "vers=4.0", "/w")
+    assert numbers(text, ontap(8)) == [(None, 8, Result.PLANNED)]
 
 
 def test_a_profile_whose_number_depends_proposes_none() -> None:

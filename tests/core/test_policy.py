@@ -97,6 +97,16 @@ class TestWorkload:
         named = policy.profile(decided(policy, mount("sa1.file.core.windows.net:/sa1/s")).profile)
         assert (named.read_ahead, named.base) == (ReadAhead(kb=256), "azure-files")
 
+    def test_an_early_decision_waits_where_a_server_may_turn_out_to_want_less(self) -> None:
+        entry = Assignment(Match(server=("10.0.0.0/24",)), "", "policy 1", "sequential")
+        ontap = Profile("netapp-ontap", ReadAhead(kb=512))
+        known = Policy((*PROFILES, ontap), (entry,), workloads=(self.OWN,))
+        assert decide_early(known, volume(version=4), (row("10.0.0.5"),), (), azure=False) is None
+
+    def test_a_limit_of_ontaps_matters_to_a_workload(self) -> None:
+        limited = Profile("netapp-ontap", ReadAhead(kb=1024), read_ahead_max_kb=2048)
+        assert depends_on_implementation(Policy((*PROFILES, limited)))
+
     def test_an_early_decision_is_the_later_one(self) -> None:
         entry = Assignment(Match(server=("10.0.0.0/24",)), "", "policy 1", "random")
         known = replace(BUILTIN, assignments=(entry,), workloads=(self.SMALL,))

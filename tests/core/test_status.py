@@ -54,6 +54,14 @@ def test_the_target_is_one_that_the_kernel_can_hold() -> None:
     assert status(host(mount("/a"), page_kb=64), policy)[0].read_ahead_target_kb == 960
 
 
+def test_a_version_for_which_nconnect_is_not_recommended_has_one_connection_for_its_target() -> None:
+    profile = Profile("generic", ReadAhead(1024), nconnect=8, nconnect_not_for=("4.0",))
+    policy = Policy(profiles=(profile,))
+    for options, mark in (("vers=4.0", "ok"), ("vers=4.0,nconnect=8", "high"), ("vers=4.1", "low")):
+        (row,) = status(host(mount("/a", options)), policy)
+        assert (row.nconnect_target, nconnect_mark(row)) == (8 if "4.1" in options else 1, mark)
+
+
 def test_without_a_policy_there_are_values_and_no_targets() -> None:
     (row,) = status(host(mount("/a")), None)
     assert (row.read_ahead_kb, row.provider) == (128, "generic")

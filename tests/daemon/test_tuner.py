@@ -265,7 +265,7 @@ def test_where_vasts_client_is_installed_every_superblock_waits_for_its_options(
     control.chmod(0o755)
     host.tuner.policy = builtin_policy()
     host.tuner.look(deep=True)
-    mounts = (("0:43", "nas:/v", "/mnt/v", ",remoteports=10.10.10.10"), ("0:44", f"{AZURE}:/a", "/mnt/a", ""))
+    mounts = (("0:43", "nas:/v", "/mnt/v", ",spread_reads"), ("0:44", f"{AZURE}:/a", "/mnt/a", ""))
     for device, source, point, options in mounts:
         host.volume(device)
         host.tuner.added(device)

@@ -81,6 +81,10 @@ def test_an_image_has_nothing_of_a_running_kernel(tmp_path: Path, write: Write) 
             ("quiet a=1", "/etc/default/grub"),
         ),
         (
+            {"etc/default/grub": "GRUB_CMDLINE_LINUX_DEFAULT=a=2\nGRUB_CMDLINE_LINUX=a=1\n"},
+            ("a=1 a=2", "/etc/default/grub"),
+        ),
+        (
             {"etc/default/grub": "GRUB_CMDLINE_LINUX=a=1\n", "etc/kernel/cmdline": "b=2\n"},
             ("b=2", "/etc/kernel/cmdline"),
         ),

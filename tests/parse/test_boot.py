@@ -45,6 +45,15 @@ def test_an_entry_without_a_version_is_known_by_its_kernels_file() -> None:
     assert parse_boot_entry(entry, "6.12", {}) == "a=1 b=2"
 
 
+def test_words_may_be_apart_by_tabs() -> None:
+    assert parse_boot_entry("version\t6.12\noptions\ta=1\tb=2\n", "6.12", {}) == "a=1\tb=2"
+
+
+def test_without_a_release_no_entry_is_the_kernels() -> None:
+    assert parse_boot_entry("efi /shell.efi\noptions a=1\n", "", {}) is None
+    assert parse_grub_config("\tlinux /vmlinuz a=1\n", "") is None
+
+
 def test_another_kernels_entry_tells_nothing() -> None:
     assert parse_boot_entry(ENTRY, "4.18.0-1.el8.x86_64", {}) is None
     assert parse_grub_config(GRUB_CFG, "6.1.0-41-amd64") is None

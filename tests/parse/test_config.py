@@ -292,6 +292,11 @@ class TestProblems:
                 (f'{MAIN}:3: policy[1].workload: "sequental": unknown workload; did you mean "sequential"? '
                 f"allowed: {', '.join(workload.name for workload in parse().workloads)}"),
             ),
+            (
+                '[profile.generic]\nnconnect = 4\nnconnect_depends = "x"',
+                (f'{MAIN}:3: profile.generic.nconnect_depends: "x": there is nconnect = 4, too; '
+                "allowed: one of the two"),
+            ),
             ("workload = 3", f"{MAIN}:1: workload: 3: allowed: [workload.NAME] tables"),
             ("policy = [3]", f"{MAIN}:1: policy[1]: 3: allowed: a table"),
             ("profile = 3", f"{MAIN}:1: profile: 3: allowed: [profile.NAME] tables"),

@@ -66,6 +66,8 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
     now = mount.options.number("nconnect") or 1
     stalls = look.stalled.stalls if look.stalled is not None else {}
     stall = stalls.get((superblock.device, superblock.bdi))
+    most = _most(mount, profile)
+    target = profile.nconnect if profile.nconnect is None or most is None else min(profile.nconnect, most)
     return StatusRow(
         mount_point=mount.point,
         source=mount.source,
@@ -80,13 +82,13 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
         nconnect_requested=None if asked is None else options([asked]).number("nconnect"),
         nconnect_requested_by=None if asked is None else asked.origin,
         nconnect=now,
-        nconnect_target=profile.nconnect,
+        nconnect_target=target,
         nconnect_carrying=carried(mount.options, stats),
         connections=None if stats is None else len(stats.transports) or None,
         nconnect_depends=profile.nconnect_depends,
-        nconnect_max=_most(mount, profile),
+        nconnect_max=most,
         lower=decision.lower,
-        nconnect_coming=_coming(mount, look) if now < (profile.nconnect or 0) else None,
+        nconnect_coming=_coming(mount, look) if now < (target or 0) else None,
         undone=superblock.record is not None and superblock.record.undone,
         stalled_s=None if look.stalled is None else look.stalled.now_s - stall.since_s if stall else 0.0,
         recovering=stall.recovering if stall else False,

@@ -22,7 +22,7 @@ from nfstuned.core.policy.match import matcher
 from nfstuned.model.facts import NFS_TYPES, Target
 from nfstuned.model.kernel import Mount
 from nfstuned.model.mounts import UTAB, Request, Snapshot, Superblock
-from nfstuned.model.policy import Policy, Profile
+from nfstuned.model.policy import WITH, Policy, Profile
 
 SMB_SUFFIX = "-smb"
 _OF_SMB = ("actimeo_min", "max_channels")
@@ -162,7 +162,8 @@ def profile_of(policy: Policy, chosen: Profile, fstype: str) -> Profile:
     """Return the profile of a mount. An SMB mount has the profile NAME-smb where `chosen` is NAME."""
     if fstype in NFS_TYPES or chosen.base.endswith(SMB_SUFFIX):
         return chosen
-    named, base = (matcher(policy).find(name + SMB_SUFFIX) for name in (chosen.name, chosen.base))
+    plain_name = chosen.name.partition(WITH)[0]
+    named, base = (matcher(policy).find(name + SMB_SUFFIX) for name in (plain_name, chosen.base))
     if named or base is None:
         return named or chosen
     # The built-in SMB profile, changed by the _OF_SMB keys that the administrator's profile sets.

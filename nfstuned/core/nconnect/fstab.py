@@ -14,7 +14,7 @@ from nfstuned.core.mounts.requests import mounted_source
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.nconnect.against import Refusal, against, contrary
 from nfstuned.core.nconnect.fstab_text import ansible_lines, is_cloud_inits, is_faithful, with_count
-from nfstuned.core.nconnect.groups import Id, addresses, common, limit, protocol, united
+from nfstuned.core.nconnect.groups import Id, addresses, common, limit, protocol, united, version
 from nfstuned.core.policy.decision import choose
 from nfstuned.core.policy.endpoint import GENERIC, as_address
 from nfstuned.model.change import Change, ChangeKind
@@ -124,9 +124,16 @@ def servers(known: Mounts, facts: Facts) -> Sequence[ServerUsers]:
 
 
 def ids(target: Target, facts: Facts) -> frozenset[Id]:
-    """Return the names and addresses of a mount's server, each with the port and the protocol."""
+    """Return the names and addresses of a mount's server, each with the port and the protocol.
+
+    A mount whose version alone allows no nconnect has its version there too: it shares no connections with
+    the other versions, which may have more.
+    """
     names = {target.endpoint.host, *addresses(target, facts)} - {""}
-    return frozenset((name, target.endpoint.port, protocol(target)) for name in names)
+    number, kind = version(target), protocol(target)
+    if number in target.profile.nconnect_not_for:
+        kind = f"{kind} {number}"
+    return frozenset((name, target.endpoint.port, kind) for name in names)
 
 
 def _entries(text: str, snapshot: Snapshot, policy: Policy) -> Iterator[FstabEntry]:
@@ -228,7 +235,8 @@ def _of_server(server: ServerUsers, facts: Facts) -> Iterator[tuple[int, Change]
     every = [*(entry.target for entry in server.entries), *server.others]
     named = (entry.target.profile.nconnect for entry in server.entries)
     count = common(every, named, (target.wanted.number("nconnect") for target in every))
-    wrong = [entry for entry in server.entries if entry.asked != count]
+    # Who asks for nothing has one connection.
+    wrong = [entry for entry in server.entries if (entry.asked if count > 1 else entry.asked or 1) != count]
     refused = {entry.line: _refusal(entry, count, facts) for entry in wrong}
     stuck = _stuck(server, refused, count, facts)
     for entry in wrong:

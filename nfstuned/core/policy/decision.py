@@ -18,7 +18,7 @@ from nfstuned.core.policy.endpoint import (
 from nfstuned.core.policy.match import Choice, Matcher, Subject, matcher, subject
 from nfstuned.model.kernel import Mount, Options, Server, Volume
 from nfstuned.model.mounts import Decision, Endpoint, Snapshot, Superblock, Tunnel
-from nfstuned.model.policy import LEAST_KB, MOST_KB, Policy, Profile, ReadAhead
+from nfstuned.model.policy import LEAST_KB, MOST_KB, WITH, Policy, Profile, ReadAhead
 
 V4 = 4
 UNSEEN = "no mount of it is visible here"
@@ -60,9 +60,11 @@ def read_ahead_kb(wanted: ReadAhead | None, rsize: int | None) -> int | None:
 
 
 def depends_on_implementation(policy: Policy) -> bool:
-    """Whether a server that calls itself NetApp has another read-ahead than any server, off Azure."""
+    """Whether a server that calls itself NetApp may have another read-ahead than any server, off Azure."""
     named, other = (matcher(policy).profile(name) for name in (ONTAP, GENERIC))
-    return (named.read_ahead, named.lower) != (other.read_ahead, other.lower)
+    # By its limit a workload's number is cut.
+    keys = ("read_ahead", "lower", "read_ahead_max_kb")
+    return any(getattr(named, key) != getattr(other, key) for key in keys)
 
 
 def most_connections(profile: Profile, version: str | None) -> int | None:
@@ -116,9 +118,11 @@ def decide_early(
     if len({(decision.kb, decision.lower) for decision in decisions}) > 1:
         return None
     first = decisions[0]
-    nobodys = GENERIC in {server.provider for _, server in choices} and first.profile == GENERIC
+    plain, _, work = first.profile.partition(WITH)
+    nobodys = GENERIC in {server.provider for _, server in choices} and plain == GENERIC
     if nobodys and volume.version >= V4 and first.kb is not None:
-        netapps = compiled.profile(NETAPP if azure else ONTAP).read_ahead
+        named, workload = compiled.profile(NETAPP if azure else ONTAP), policy.workload(work)
+        netapps = (named.working(workload) if workload else named).read_ahead
         return first if netapps is not None and (netapps.kb or 0) >= first.kb else None
     return first
 

@@ -113,9 +113,12 @@ _NAMES = (
     (IBM, re.compile(r"(?:fsf-|nfs)[a-z0-9-]+\.(?:adn\.networklayer|service\.softlayer)\.com")),
 )
 
-VAST_CLIENT = frozenset({"remoteports", "spread_reads", "spread_writes", "pconnect", "mdconnect"})
+VAST_CLIENT = frozenset({"spread_reads", "spread_writes", "pconnect", "mdconnect"})
 """Options that VAST's own client takes beside the kernel's, and no other:
-https://kb.vastdata.com/kb/docs/7-vast-client-nfs-multipathing."""
+https://kb.vastdata.com/kb/docs/7-vast-client-nfs-multipathing. `remoteports` is not among them: Dell's driver
+for PowerScale takes it as well."""
+MULTIPATH = VAST_CLIENT | {"remoteports", "localports", "localports_failover"}
+"""Options of clients that are not the kernel's, and have more connections than it."""
 
 Address = IPv4Address | IPv6Address
 

@@ -19,11 +19,10 @@ from nfstuned.core.mounts.options import (
 from nfstuned.core.nconnect.groups import is_azure_files
 from nfstuned.core.policy.endpoint import (
     AZURE_FILES,
-    VAST,
+    MULTIPATH,
     as_address,
     plain,
     provider_by_name,
-    provider_by_options,
     split_source,
 )
 from nfstuned.model.facts import Facts, Target
@@ -196,8 +195,8 @@ def _misused(options: Options, request: Request, *, sloppy: bool) -> Iterator[_M
         # mount.nfs takes the minor version of vers=4.1 and drops the option's.
         if name == "minorversion" and named not in {None, (4, decimal(value))}:
             continue
-        # VAST's own client takes more connections than the kernel's.
-        if name == "nconnect" and provider_by_options(options) == VAST:
+        # The clients of vendors take more connections than the kernel's.
+        if name == "nconnect" and any(option in MULTIPATH for option, _ in options.pairs):
             continue
         # What an automounter's entry for any key comes to is not known here, nor who takes quotes away.
         takes = "" if value and ('"' in value or (request.wildcard and "&" in value)) else judge(name, value)

@@ -98,7 +98,9 @@ def lasting(facts: Facts, wish: ParameterWish) -> str:
         return ""
     if word:
         file = facts.system.cmdline.file
-        place = "on the kernel's command line" + ("" if file == RUNNING else f" ({file})")
+        made = file.endswith("grub.cfg")
+        shown = f"{file}, which grub-mkconfig makes of /etc/default/grub: change that" if made else file
+        place = "on the kernel's command line" + ("" if file == RUNNING else f" ({shown})")
         return f"write {wish.name}={wish.value} in the place of {word} {place}"
     if setting is not None and setting.file.startswith("/etc/"):
         name = wish.name if _by_sysctl(setting) else wish.name.partition(".")[2]

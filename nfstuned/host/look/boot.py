@@ -40,4 +40,6 @@ def observe_command_line(root: Root, release: str) -> CommandLine:
     for name in root.names(_DEFAULTS_D):
         if name.endswith(".cfg"):
             values = parse_grub_defaults(root.read_or_empty(f"{_DEFAULTS_D}/{name}"), values)
-    return CommandLine(" ".join(values.values()), f"/{_DEFAULTS}")
+    # As grub.d/10_linux has them: of a parameter in both, that of _DEFAULT is the last.
+    lines = (values.get(name, "") for name in ("GRUB_CMDLINE_LINUX", "GRUB_CMDLINE_LINUX_DEFAULT"))
+    return CommandLine(" ".join(filter(None, lines)), f"/{_DEFAULTS}")

@@ -118,7 +118,8 @@ class Inheritance:
 
     def _check_limits(self, draft: _Draft, profile: Profile) -> None:
         """Compare what this profile itself sets; what it inherits was compared where it was set."""
-        if profile.nconnect is not None and profile.nconnect_depends is not None:
+        both = profile.nconnect is not None and profile.nconnect_depends is not None
+        if both and "nconnect_depends" in draft.own:
             value, document = draft.own["nconnect_depends"]
             allowed = f"there is nconnect = {profile.nconnect}, too; allowed: one of the two"
             self.problems.append(

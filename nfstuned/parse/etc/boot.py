@@ -22,12 +22,12 @@ def parse_boot_entry(text: str, release: str, environment: Mapping[str, str]) ->
     """
     keys: dict[str, str] = {}
     for line in text.splitlines():
-        key, _, value = line.strip().partition(" ")
+        key, value = [*line.split(None, 1), "", ""][:2]
         if key == "options":
             keys[key] = f"{keys.get(key, '')} {value}"
         else:
             keys[key] = value.strip()
-    if release not in {keys.get("version"), _release(keys.get("linux", ""))}:
+    if not release or release not in {keys.get("version"), _release(keys.get("linux", ""))}:
         return None
     return _VARIABLE.sub(lambda match: environment.get(match[1], ""), keys.get("options", "")).strip()
 
@@ -36,7 +36,7 @@ def parse_grub_config(text: str, release: str) -> str | None:
     """Return the words of the first menu entry of a kernel in grub.cfg; None where it has none."""
     for line in text.splitlines():
         match = _LINUX.fullmatch(line)
-        if match and _release(match["file"]) == release:
+        if match and release and _release(match["file"]) == release:
             return match["words"].strip()
     return None
 
