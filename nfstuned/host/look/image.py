@@ -8,12 +8,17 @@ from types import MappingProxyType
 
 from nfstuned.errors import ConfigError, ParseError
 from nfstuned.host.config import find_files
-from nfstuned.host.look.boot import observe_command_line
 from nfstuned.host.look.cloud import observe_cloud
 from nfstuned.host.look.requests import observe_intent
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import Snapshot
-from nfstuned.model.system import ImageKernel, System
+from nfstuned.model.system import CommandLine, ImageKernel, System
+from nfstuned.parse.etc.boot import (
+    parse_boot_entry,
+    parse_grub_config,
+    parse_grub_defaults,
+    parse_grub_environment,
+)
 from nfstuned.parse.etc.units import preset_enables
 from nfstuned.parse.proc.machine import (
     module_name,
@@ -36,6 +41,10 @@ _PRESETS = (
     "usr/local/lib/systemd/system-preset",
     "usr/lib/systemd/system-preset",
 )
+_ENTRIES = ("boot/loader/entries", "efi/loader/entries", "boot/efi/loader/entries")
+_GRUB = ("boot/grub2", "boot/grub")
+_KERNEL_INSTALL = "etc/kernel/cmdline"
+_GRUB_DEFAULTS, _GRUB_DEFAULTS_D = "etc/default/grub", "etc/default/grub.d"
 
 
 def observe_image(root: Root) -> Snapshot:
@@ -94,6 +103,34 @@ def observe_kernels(root: Root) -> tuple[ImageKernel, ...]:
             present |= _elsewhere(root, folder)
         kernels.append(ImageKernel(release, frozenset(present & WANTED.keys()), MappingProxyType(config)))
     return tuple(kernels)
+
+
+def observe_command_line(root: Root, release: str) -> CommandLine:
+    """Return what a kernel of an image is booted with; an empty line where no file tells.
+
+    What the boot loader reads counts before that of which the next update would make it.
+    """
+    environment = parse_grub_environment("".join(root.read_or_empty(f"{folder}/grubenv") for folder in _GRUB))
+    for folder in _ENTRIES:
+        for name in root.names(folder):
+            file = f"{folder}/{name}"
+            if name.endswith(".conf"):
+                options = parse_boot_entry(root.read_or_empty(file), release, environment)
+                if options is not None:
+                    return CommandLine(options, f"/{file}")
+    for file in (f"{folder}/grub.cfg" for folder in _GRUB):
+        words = parse_grub_config(root.read_or_empty(file), release)
+        if words is not None:
+            return CommandLine(words, f"/{file}")
+    if text := root.read_or_empty(_KERNEL_INSTALL).strip():
+        return CommandLine(text, f"/{_KERNEL_INSTALL}")
+    values = parse_grub_defaults(root.read_or_empty(_GRUB_DEFAULTS), {})
+    for name in root.names(_GRUB_DEFAULTS_D):
+        if name.endswith(".cfg"):
+            values = parse_grub_defaults(root.read_or_empty(f"{_GRUB_DEFAULTS_D}/{name}"), values)
+    # As grub.d/10_linux has them: of a parameter in both, that of _DEFAULT is the last.
+    lines = (values.get(name, "") for name in ("GRUB_CMDLINE_LINUX", "GRUB_CMDLINE_LINUX_DEFAULT"))
+    return CommandLine(" ".join(filter(None, lines)), f"/{_GRUB_DEFAULTS}")
 
 
 def enabled_by_preset(root: Root, unit: str) -> bool:
