@@ -26,7 +26,7 @@ from nfstuned.host.change.bdi import Bdi
 from nfstuned.host.look.host import observe
 from nfstuned.host.look.smb import observe_smb_mounts
 from nfstuned.host.root import Root
-from nfstuned.model.bench import Bench, Run, Setting, Step, Subject, Suite, Varies
+from nfstuned.model.bench import Bench, BenchSetting, BenchStep, MeasuredMount, Run, Suite, Varies
 from nfstuned.model.kernel import Mount
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.policy import Policy
@@ -37,7 +37,7 @@ ANSWER_S = 20.0
 """For a look at the mount before anything is done."""
 ROOM = 1.05
 """Of what the files take: the room that has to be free."""
-AS_IT_IS = Setting("as it is")
+AS_IT_IS = BenchSetting("as it is")
 
 
 class CannotMeasureError(Exception):
@@ -115,9 +115,9 @@ class Ground:
         stats = self.snapshot.stanzas.get((self.mount.source, self.mount.point))
         return len(stats.transports) or None if stats else None
 
-    def subject(self, program: str) -> Subject:
+    def subject(self, program: str) -> MeasuredMount:
         """Return what is known of the mount and the machine."""
-        return Subject(
+        return MeasuredMount(
             mount_point=self.mount.point,
             source=self.mount.source,
             fstype=self.mount.fstype,
@@ -133,7 +133,7 @@ class Ground:
         )
 
 
-def settings(ground: Ground, order: BenchOrder) -> tuple[Setting, ...]:
+def settings(ground: Ground, order: BenchOrder) -> tuple[BenchSetting, ...]:
     """Return the settings that a job is run under by turns; none where the suite looks for the best.
 
     Raises CannotMeasureError.
@@ -165,11 +165,14 @@ def settings(ground: Ground, order: BenchOrder) -> tuple[Setting, ...]:
                 f"there is nothing to compare: profile {ground.profile} asks for no other read-ahead "
                 f"than the kernel's {KERNEL_KB} KiB; --suite read-ahead looks for a better one"
             )
-        return (Setting("kernel's default", KERNEL_KB), Setting(f"profile {ground.profile}", target))
+        return (
+            BenchSetting("kernel's default", KERNEL_KB),
+            BenchSetting(f"profile {ground.profile}", target),
+        )
     return () if suite.searches else (AS_IT_IS,)
 
 
-def _numbers_of_connections(ground: Ground, order: BenchOrder) -> tuple[Setting, ...]:
+def _numbers_of_connections(ground: Ground, order: BenchOrder) -> tuple[BenchSetting, ...]:
     if reason := obstacle(ground.mount):
         raise CannotMeasureError(f"{ground.mount.point} can have no second set of connections: {reason}")
     most = most_connections(order.connections, ground.connections, ground.target_connections)
@@ -178,7 +181,10 @@ def _numbers_of_connections(ground: Ground, order: BenchOrder) -> tuple[Setting,
             f"there is nothing to compare: the mount has one connection, and profile {ground.profile} asks "
             "for no more; --nconnect 4 compares one with four"
         )
-    return (Setting("1 connection", connections=1), Setting(f"{most} connections", connections=most))
+    return (
+        BenchSetting("1 connection", connections=1),
+        BenchSetting(f"{most} connections", connections=most),
+    )
 
 
 def room(folder: str, suite: Suite) -> int:
@@ -248,7 +254,7 @@ def _guarded(records: str, folder: str) -> Iterator[guard.Guard]:
 
 @contextmanager
 def _read_ahead(
-    ground: Ground, compared: Sequence[Setting], order: BenchOrder, keeper: guard.Guard
+    ground: Ground, compared: Sequence[BenchSetting], order: BenchOrder, keeper: guard.Guard
 ) -> Iterator[Bdi | None]:
     """Have the superblock's read-ahead open, and its value kept by the guard; None where it stays."""
     if compared and all(setting.read_ahead_kb is None for setting in compared):
@@ -271,7 +277,7 @@ def _read_ahead(
 
 @contextmanager
 def _own_mounts(
-    ground: Ground, compared: Sequence[Setting], order: BenchOrder, keeper: guard.Guard
+    ground: Ground, compared: Sequence[BenchSetting], order: BenchOrder, keeper: guard.Guard
 ) -> Iterator[OwnMounts | None]:
     """Have a place for mounts of bench's own, each setting tried there once; None where none needs it.
 
@@ -341,7 +347,7 @@ class _Work:
         """Return the runs but for the warm-up."""
         return tuple(run for run in self._runs if run.step.turn != plan.WARM_UP)
 
-    def settings(self) -> tuple[Setting, ...]:
+    def settings(self) -> tuple[BenchSetting, ...]:
         """Return the settings that runs were made under, in the order of their values."""
         seen = dict.fromkeys(run.step.setting for run in self._runs)
         return tuple(sorted(seen, key=lambda setting: setting.read_ahead_kb or 0))
@@ -363,7 +369,7 @@ class _Work:
                 raise _StopError(f"the files could not be made: {problem}")
             self._done_s += plan.layout_seconds(job)
 
-    def carry_out(self, steps: Sequence[Step]) -> tuple[Run, ...]:
+    def carry_out(self, steps: Sequence[BenchStep]) -> tuple[Run, ...]:
         """Do the steps and return the runs that count. Raises _StopError where a run cannot be made."""
         for step in steps:
             run = self._run(step)
@@ -378,17 +384,17 @@ class _Work:
             values = search.candidates(self._ground.target_kb, self._ground.superblock.read_ahead_kb)
             measured: dict[int, float] = {}
             while (kb := search.next_value(values, measured)) is not None:
-                setting = Setting(f"{kb} KiB", kb)
+                setting = BenchSetting(f"{kb} KiB", kb)
                 first = plan.WARM_UP if not measured else 1
                 turns = range(first, self._order.suite.repeats + 1)
-                self.carry_out([Step(turn, job, setting) for turn in turns])
+                self.carry_out([BenchStep(turn, job, setting) for turn in turns])
                 middle = spread(figures(self.counted(), job, setting))
                 if middle is None:
                     raise _StopError(f"{job.name}: no run counts, see the problems")
                 measured[kb] = middle.median
         return self.counted()
 
-    def _run(self, step: Step) -> Run:
+    def _run(self, step: BenchStep) -> Run:
         self._set(step.setting)
         job, own = step.job, self._own if step.setting.connections is not None else None
         name = f"{job.name}, {step.setting.name}, " + (f"run {step.turn}" if step.turn else "warm-up")
@@ -415,7 +421,7 @@ class _Work:
             return f"another program set the read-ahead to {value} KiB while it ran"
         return from_memory(run) or unlike_setting(run)
 
-    def _set(self, setting: Setting) -> None:
+    def _set(self, setting: BenchSetting) -> None:
         if setting.connections is not None and self._own is not None:
             try:
                 have_connections(self._own, self._ground.mount, setting.connections)

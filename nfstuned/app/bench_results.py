@@ -8,7 +8,7 @@ from nfstuned.core.bench.against import Against, NotComparableError, demand_same
 from nfstuned.errors import ParseError
 from nfstuned.host.bench import kept
 from nfstuned.host.root import Root
-from nfstuned.model.bench import Bench, Setting, Subject, Suite
+from nfstuned.model.bench import Bench, BenchSetting, MeasuredMount, Suite
 from nfstuned.parse.bench import parse_bench
 from nfstuned.parse.secrets import masked
 from nfstuned.view.bench import bench_document
@@ -24,7 +24,9 @@ def keep(root: Root, bench: Bench, against: Against | None) -> str:
     return kept.keep(kept.result_folder(root), bench.time, text)
 
 
-def earlier(root: Root, word: str, subject: Subject, suite: Suite, settings: Sequence[Setting]) -> Bench:
+def earlier(
+    root: Root, word: str, subject: MeasuredMount, suite: Suite, settings: Sequence[BenchSetting]
+) -> Bench:
     """Return the earlier measurement that a file holds, or LAST means.
 
     `settings` are those that the jobs are going to run under, none where they are not known yet. Raises
@@ -48,13 +50,13 @@ def earlier(root: Root, word: str, subject: Subject, suite: Suite, settings: Seq
     raise NotComparableError(f"{folder} has no measurement {about}" + (newest and f" ({newest})"))
 
 
-def _place(subject: Subject) -> tuple[str, str]:
+def _place(subject: MeasuredMount) -> tuple[str, str]:
     """Return which mount it is, as a document has it: without secrets."""
     return masked(subject.source), masked(subject.mount_point)
 
 
 def _same_mount(
-    path: str, subject: Subject, suite: Suite, settings: Sequence[Setting]
+    path: str, subject: MeasuredMount, suite: Suite, settings: Sequence[BenchSetting]
 ) -> tuple[Bench | None, str]:
     """Return the measurement of a document, or why it is none of these jobs; "" for another mount's."""
     try:

@@ -34,7 +34,7 @@ from nfstuned.host.bench import fio
 from nfstuned.host.bench.suites import names, suite
 from nfstuned.host.files.output import demand_place, write_file
 from nfstuned.host.root import Root
-from nfstuned.model.bench import Bench, Setting
+from nfstuned.model.bench import Bench, BenchSetting
 from nfstuned.model.policy import WITH
 from nfstuned.parse.config.suites import parse_size
 from nfstuned.view.bench import (
@@ -66,7 +66,7 @@ def _size(_ctx: click.Context, _param: click.Parameter, value: str | None) -> in
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class BenchWish:
     """What was asked for beside the folder and the suite."""
 
     compare: bool
@@ -77,7 +77,7 @@ class Wish:
     against: str | None = None
 
 
-def bench(root: Root, order: BenchOrder, wish: Wish) -> int:
+def bench(root: Root, order: BenchOrder, wish: BenchWish) -> int:
     """Say what is going to be done, do it, and print what came of it. Raises OSError of stdout."""
     if not fio.version():
         note("fio is not installed: apt install fio, or dnf install fio")
@@ -111,7 +111,7 @@ def bench(root: Root, order: BenchOrder, wish: Wish) -> int:
     return _present(root, result, before, wish)
 
 
-def _demand_outputs(wish: Wish) -> None:
+def _demand_outputs(wish: BenchWish) -> None:
     """Raise OSError or NoPictureError where what was asked for could not be written in the end."""
     for path in (wish.output, wish.picture):
         if path is not None:
@@ -120,7 +120,9 @@ def _demand_outputs(wish: Wish) -> None:
         demand_library()
 
 
-def _earlier(ground: Ground, order: BenchOrder, compared: Sequence[Setting], wish: Wish) -> Bench | None:
+def _earlier(
+    ground: Ground, order: BenchOrder, compared: Sequence[BenchSetting], wish: BenchWish
+) -> Bench | None:
     """Return what is compared with; none where that was not asked for."""
     if wish.against is None:
         return None
@@ -162,7 +164,7 @@ class _bar:  # noqa: N801 - a context, used once
             sys.stderr.flush()
 
 
-def _present(root: Root, result: Bench, before: Bench | None, wish: Wish) -> int:
+def _present(root: Root, result: Bench, before: Bench | None, wish: BenchWish) -> int:
     """Compare, keep and print what was measured; return the exit status."""
     status = INCOMPLETE if result.ended else MEASURED
     beside = None
@@ -186,7 +188,7 @@ def _present(root: Root, result: Bench, before: Bench | None, wish: Wish) -> int
     return status if written else INCOMPLETE
 
 
-def _print(result: Bench, beside: Against | None, wish: Wish) -> bool:
+def _print(result: Bench, beside: Against | None, wish: BenchWish) -> bool:
     """Print the table, or write the document; return whether that could be done. Raises OSError of stdout."""
     if wish.form == "text":
         _print_text(result, beside)
@@ -349,5 +351,5 @@ def command(root: Root, /, *, folder: str, name: str, **options: Any) -> int:  #
     order = BenchOrder(
         os.path.abspath(folder), chosen, options["compare"], options["rate"], options["connections"]
     )
-    wish = Wish(**{field.name: options[field.name] for field in fields(Wish)})
+    wish = BenchWish(**{field.name: options[field.name] for field in fields(BenchWish)})
     return bench(root, order, wish)

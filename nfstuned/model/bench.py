@@ -96,7 +96,7 @@ class Suite:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class BenchSetting:
     """How the mount is while a job runs. None leaves it as it is."""
 
     name: str
@@ -118,12 +118,12 @@ class OwnMount:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BenchStep:
     """A job to be run under a setting. The runs of turn 0 are the warm-up, and thrown away."""
 
     turn: int
     job: Job
-    setting: Setting
+    setting: BenchSetting
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ class Beside:
 class Run:
     """One step, done, or tried."""
 
-    step: Step
+    step: BenchStep
     delivered: Delivered | None
     """None where fio said nothing."""
     beside: Beside = Beside()
@@ -197,7 +197,7 @@ class Spread:
     count: int
 
 
-class Outcome(str, Enum):
+class Verdict(str, Enum):
     """What two settings are to each other."""
 
     FASTER = "faster"
@@ -211,15 +211,15 @@ class Difference:
     """A job under two settings."""
 
     job: Job
-    before: Setting
-    after: Setting
-    outcome: Outcome
+    before: BenchSetting
+    after: BenchSetting
+    outcome: Verdict
     ratio: float | None
     """The medians' throughput, after by before; None where one of them is missing or 0."""
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class MeasuredMount:
     """The mount that was measured, and the machine."""
 
     mount_point: str
@@ -240,9 +240,9 @@ class Bench:
 
     time: float
     """Its begin, in Unix seconds."""
-    subject: Subject
+    subject: MeasuredMount
     suite: Suite
-    settings: tuple[Setting, ...]
+    settings: tuple[BenchSetting, ...]
     runs: tuple[Run, ...]
     """Without the warm-up."""
     ended: str = ""

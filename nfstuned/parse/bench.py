@@ -15,7 +15,18 @@ from types import MappingProxyType, NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from nfstuned.errors import ParseError
-from nfstuned.model.bench import SCHEMA, Bench, Beside, Delivered, Job, Run, Setting, Step, Subject, Suite
+from nfstuned.model.bench import (
+    SCHEMA,
+    Bench,
+    BenchSetting,
+    BenchStep,
+    Beside,
+    Delivered,
+    Job,
+    MeasuredMount,
+    Run,
+    Suite,
+)
 from nfstuned.model.samples import MOST
 from nfstuned.parse.fields import quoted
 
@@ -48,12 +59,12 @@ def _bench(document: _Table) -> Bench:
     told = _demand_table("suite", document.get("suite"))
     suite: Suite = _fields(Suite, "suite", {"about": "", **told})
     jobs = _by_name("suite.jobs", suite.jobs)
-    listed: tuple[Setting, ...] = _value(tuple[Setting, ...], "settings", document.get("settings"))
+    listed: tuple[BenchSetting, ...] = _value(tuple[BenchSetting, ...], "settings", document.get("settings"))
     settings = _by_name("settings", listed)
     runs = _demand_list("runs", document.get("runs"))
     return Bench(
         time=_moment("time", document.get("time")),
-        subject=_fields(Subject, "mount", document.get("mount")),
+        subject=_fields(MeasuredMount, "mount", document.get("mount")),
         suite=suite,
         settings=listed,
         runs=tuple(_run(f"runs[{index}]", run, jobs, settings) for index, run in enumerate(runs)),
@@ -63,9 +74,9 @@ def _bench(document: _Table) -> Bench:
     )
 
 
-def _run(key: str, value: object, jobs: Mapping[str, Job], settings: Mapping[str, Setting]) -> Run:
+def _run(key: str, value: object, jobs: Mapping[str, Job], settings: Mapping[str, BenchSetting]) -> Run:
     table = _demand_table(key, value)
-    step = Step(
+    step = BenchStep(
         _integer(f"{key}.turn", table.get("turn")),
         _named(f"{key}.job", table.get("job"), jobs),
         _named(f"{key}.setting", table.get("setting"), settings),

@@ -15,7 +15,7 @@ from nfstuned.core.bench.limits import limit
 from nfstuned.core.bench.plan import Bounds
 from nfstuned.core.bench.search import best_value
 from nfstuned.core.samples.sample import amount, speed
-from nfstuned.model.bench import SCHEMA, Bench, Difference, Job, Outcome, Run, Setting, Spread, Suite
+from nfstuned.model.bench import SCHEMA, Bench, BenchSetting, Difference, Job, Run, Spread, Suite, Verdict
 from nfstuned.model.policy import WITH
 from nfstuned.parse.fields import count
 from nfstuned.view.history import duration
@@ -35,7 +35,7 @@ def plan_lines(folder: str, suite: Suite, free_bytes: int, seconds: float) -> It
     yield f"It takes about {duration(seconds)}, and uses what the server and the network give."
 
 
-def cost_lines(suite: Suite, compared: Sequence[Setting], most: Bounds, *, bills: bool) -> Iterator[str]:
+def cost_lines(suite: Suite, compared: Sequence[BenchSetting], most: Bounds, *, bills: bool) -> Iterator[str]:
     """Yield what the measurement moves and may cost, and what it mounts; before it is begun."""
     if any(setting.connections is not None for setting in compared):
         yield (
@@ -77,7 +77,9 @@ def differences(bench: Bench) -> tuple[Difference, ...]:
     return tuple(difference(bench.runs, job, before, after) for job in bench.suite.jobs)
 
 
-def summary(bench: Bench, job: Job, setting: Setting, take: Callable[[Run], float | None]) -> Spread | None:
+def summary(
+    bench: Bench, job: Job, setting: BenchSetting, take: Callable[[Run], float | None]
+) -> Spread | None:
     """Return the spread of a figure over the runs that count; None where none of them has it."""
     values = [take(run) for run in _counted(bench, job, setting)]
     return spread([value for value in values if value is not None])
@@ -150,11 +152,11 @@ def verdict(bench: Bench, found: Difference) -> str:
     """Return what a difference is, in a sentence with its numbers."""
     before = spread(figures(bench.runs, found.job, found.before))
     after = spread(figures(bench.runs, found.job, found.after))
-    if found.outcome is Outcome.UNKNOWN or found.ratio is None or before is None or after is None:
+    if found.outcome is Verdict.UNKNOWN or found.ratio is None or before is None or after is None:
         return f"{found.job.name}: too few runs count to say anything"
     names = short_name(found.after), short_name(found.before)
     numbers = f"{_told(after)} with {names[0]}, {_told(before)} with {names[1]}"
-    if found.outcome is Outcome.SAME:
+    if found.outcome is Verdict.SAME:
         return f"{found.job.name}: no difference beyond the noise: {numbers}"
     return f"{found.job.name}: {found.ratio:.2f} times as fast: {numbers}"
 
@@ -163,7 +165,7 @@ def _told(middle: Spread) -> str:
     return f"{speed(middle.median)} ({speed(middle.least)} to {speed(middle.most)})"
 
 
-def short_name(setting: Setting) -> str:
+def short_name(setting: BenchSetting) -> str:
     """Return the value that a setting has, or its name where that tells more."""
     return f"{setting.read_ahead_kb} KiB" if setting.read_ahead_kb is not None else setting.name
 
@@ -207,7 +209,7 @@ def problems(bench: Bench) -> tuple[str, ...]:
     return tuple(f"{count(times, 'run')} of {text}" for text, times in seen.items())
 
 
-def _counted(bench: Bench, job: Job, setting: Setting) -> list[Run]:
+def _counted(bench: Bench, job: Job, setting: BenchSetting) -> list[Run]:
     return [
         run for run in bench.runs if not run.problem and (run.step.job, run.step.setting) == (job, setting)
     ]
@@ -227,10 +229,10 @@ def against_lines(against: Against) -> Iterator[str]:
 
 def _since(each: Compared) -> str:
     name = f"{each.job.name}, {short_name(each.setting)}"
-    if each.outcome is Outcome.UNKNOWN or each.ratio is None or each.before is None or each.now is None:
+    if each.outcome is Verdict.UNKNOWN or each.ratio is None or each.before is None or each.now is None:
         return f"{name}: too few runs count to say anything"
     numbers = f"{_told(each.now)} now, {_told(each.before)} then"
-    if each.outcome is Outcome.SAME:
+    if each.outcome is Verdict.SAME:
         return f"{name}: no difference beyond the noise: {numbers}"
     return f"{name}: {each.outcome.value}, {each.ratio:.2f} times: {numbers}"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nfstuned.core.bench.difference import figures, spread
 from nfstuned.core.samples.sample import figure, speed
-from nfstuned.model.bench import Bench, Job, Setting, Spread
+from nfstuned.model.bench import Bench, BenchSetting, Job, Spread
 from nfstuned.parse.fields import count
 from nfstuned.view.bench import FIGURES, proposed_read_ahead, short_name, summary
 
@@ -31,7 +31,7 @@ class Quantity:
         """Return a number of a scale, which is round, without a decimal 0."""
         return self.label(value).replace(".0 ", " ").replace(".0/", "/") if value else "0"
 
-    def spread(self, bench: Bench, job: Job, setting: Setting) -> Spread | None:
+    def spread(self, bench: Bench, job: Job, setting: BenchSetting) -> Spread | None:
         """Return the figure's spread over the runs that count."""
         if self.key == "bytes_per_s":
             return spread(figures(bench.runs, job, setting))

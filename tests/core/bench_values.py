@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from nfstuned.core.bench.limits import limit
 from nfstuned.host.bench.suites import suite
-from nfstuned.model.bench import Bench, Beside, Delivered, Job, Run, Setting, Step, Subject
+from nfstuned.model.bench import Bench, BenchSetting, BenchStep, Beside, Delivered, Job, MeasuredMount, Run
 
-SUBJECT = Subject(
+SUBJECT = MeasuredMount(
     mount_point="/data",
     source="sa1.file.core.windows.net:/sa1/share",
     fstype="nfs4",
@@ -21,8 +21,8 @@ SUBJECT = Subject(
     fio="fio-3.39",
     host="client",
 )
-OLD, NEW = Setting("kernel's default", 128), Setting("profile azure-files", 15360)
-AS_IT_IS = Setting("as it is")
+OLD, NEW = BenchSetting("kernel's default", 128), BenchSetting("profile azure-files", 15360)
+AS_IT_IS = BenchSetting("as it is")
 CURVE = {128: 12e6, 256: 25e6, 1024: 80e6, 2048: 140e6, 4096: 186e6, 8192: 190e6, 15360: 188e6}
 VENDORS_RATES = {4096: 9e6, 8192: 18e6, 65536: 120e6, 1048576: 300e6}
 BESIDE = Beside(
@@ -32,7 +32,9 @@ WOBBLE = (1.0, 0.98, 1.02, 0.97, 1.03, 0.99, 1.01)
 """What a run has of the median, by its turn."""
 
 
-def measured(name: str, settings: tuple[Setting, ...], rate: Callable[[Job, Setting], float]) -> Bench:
+def measured(
+    name: str, settings: tuple[BenchSetting, ...], rate: Callable[[Job, BenchSetting], float]
+) -> Bench:
     """Return a measurement of a suite; a request takes as long as its bytes do."""
     chosen = suite(name, full=False)
     runs = []
@@ -42,7 +44,7 @@ def measured(name: str, settings: tuple[Setting, ...], rate: Callable[[Job, Sett
                 speed = rate(job, setting) * WOBBLE[(turn - 1) % len(WOBBLE)]
                 latency = 1e3 * job.block_bytes * job.depth * job.threads / speed
                 delivered = Delivered(speed, speed / job.block_bytes, latency, 2 * latency, job.runtime_s)
-                runs.append(Run(Step(turn, job, setting), delivered, BESIDE))
+                runs.append(Run(BenchStep(turn, job, setting), delivered, BESIDE))
     bench = Bench(1_790_000_000.0, SUBJECT, chosen, settings, tuple(runs))
     return replace(bench, readings={job.name: limit(job, bench.runs) for job in chosen.jobs})
 
@@ -52,7 +54,7 @@ COMPARED = measured(
 )
 SEARCHED = measured(
     "read-ahead",
-    tuple(Setting(f"{kb} KiB", kb) for kb in CURVE),
+    tuple(BenchSetting(f"{kb} KiB", kb) for kb in CURVE),
     lambda job, setting: CURVE[setting.read_ahead_kb or 0] * (1 if job.threads == 1 else 1.3),
 )
 VENDORS = measured(

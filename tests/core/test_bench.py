@@ -24,29 +24,29 @@ from nfstuned.core.bench.plan import Bounds, bounds, scaled, seconds, steps, wit
 from nfstuned.core.bench.search import CLOSE, MOST_TRIED, best_value, candidates, next_value
 from nfstuned.host.bench.suites import names, suite
 from nfstuned.model.bench import (
+    BenchSetting,
+    BenchStep,
     Beside,
     Delivered,
     Engine,
     Job,
-    Outcome,
     Pattern,
     Run,
-    Setting,
     Spread,
-    Step,
     Suite,
     Varies,
+    Verdict,
 )
 from nfstuned.model.kernel import Stanza
 
 JOB = Job("read", Pattern.READ, 65536)
 OTHER = Job("other", Pattern.RANDOM_READ, 4096, direct=True)
-OLD, NEW = Setting("old", 128), Setting("new", 15360)
+OLD, NEW = BenchSetting("old", 128), BenchSetting("new", 15360)
 SUITE = Suite("s", "a suite", (JOB, OTHER), repeats=3)
 
 
-def ran(setting: Setting, speed: float, job: Job = JOB, beside: Beside = Beside()) -> Run:  # noqa: B008 - frozen
-    return Run(Step(1, job, setting), Delivered(speed, speed / job.block_bytes, 2.0, 3.0, 5.0), beside)
+def ran(setting: BenchSetting, speed: float, job: Job = JOB, beside: Beside = Beside()) -> Run:  # noqa: B008 - frozen
+    return Run(BenchStep(1, job, setting), Delivered(speed, speed / job.block_bytes, 2.0, 3.0, 5.0), beside)
 
 
 def runs(old: list[float], new: list[float]) -> list[Run]:
@@ -149,20 +149,20 @@ def test_no_search_tries_more_than_is_said_beforehand() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "outcome"),
     [
-        ([100, 101, 102, 99, 98], [300, 310, 305, 299, 320], Outcome.FASTER),
-        ([300, 310, 305, 299, 320], [100, 101, 102, 99, 98], Outcome.SLOWER),
+        ([100, 101, 102, 99, 98], [300, 310, 305, 299, 320], Verdict.FASTER),
+        ([300, 310, 305, 299, 320], [100, 101, 102, 99, 98], Verdict.SLOWER),
         (
             [100, 101, 102, 99, 98],
             [103, 104, 103.5, 103.1, 104.2],
-            Outcome.SAME,
+            Verdict.SAME,
         ),  # apart, but by less than matters
-        ([100, 200, 300, 150, 250], [250, 400, 500, 450, 350], Outcome.SAME),  # far apart, but they overlap
-        ([100, 101, 102, 99], [300, 310, 305, 299, 320], Outcome.UNKNOWN),
-        ([], [], Outcome.UNKNOWN),
-        ([0] * 5, [1] * 5, Outcome.UNKNOWN),
+        ([100, 200, 300, 150, 250], [250, 400, 500, 450, 350], Verdict.SAME),  # far apart, but they overlap
+        ([100, 101, 102, 99], [300, 310, 305, 299, 320], Verdict.UNKNOWN),
+        ([], [], Verdict.UNKNOWN),
+        ([0] * 5, [1] * 5, Verdict.UNKNOWN),
     ],
 )
-def test_a_difference_is_more_than_the_noise(old: list[float], new: list[float], outcome: Outcome) -> None:
+def test_a_difference_is_more_than_the_noise(old: list[float], new: list[float], outcome: Verdict) -> None:
     assert difference(runs(old, new), JOB, OLD, NEW).outcome is outcome
 
 
@@ -179,7 +179,7 @@ def test_noise_alone_is_seldom_called_a_difference() -> None:
     called = 0
     for _ in range(2000):
         old, new = ([chance.lognormvariate(5, 0.3) for _ in range(7)] for _ in range(2))
-        called += difference(runs(old, new), JOB, OLD, NEW).outcome is not Outcome.SAME
+        called += difference(runs(old, new), JOB, OLD, NEW).outcome is not Verdict.SAME
     assert called <= 5
 
 
@@ -286,7 +286,7 @@ def test_connections_are_counted_by_what_they_carried() -> None:
 
 
 def test_a_run_counts_only_with_the_connections_of_its_setting() -> None:
-    four = Setting("4 connections", connections=4)
+    four = BenchSetting("4 connections", connections=4)
     assert not unlike_setting(ran(OLD, 1.0, beside=Beside(carrying=1)))
     assert not unlike_setting(ran(four, 1.0, beside=Beside(carrying=4)))
     assert unlike_setting(ran(four, 1.0, beside=Beside(carrying=3))).startswith("3 of 4 connections")

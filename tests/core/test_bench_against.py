@@ -14,7 +14,7 @@ from nfstuned.core.bench.against import (
     demand_same_jobs,
     too_few,
 )
-from nfstuned.model.bench import Bench, Outcome, Setting
+from nfstuned.model.bench import Bench, BenchSetting, Verdict
 from nfstuned.parse.bench import parse_bench
 from nfstuned.view.bench import against_lines, bench_document
 from nfstuned.view.words import to_json
@@ -34,22 +34,22 @@ def times(bench: Bench, factor: float, job: str = "") -> Bench:
     )
 
 
-def outcomes(told: Against) -> dict[tuple[str, str], Outcome]:
+def outcomes(told: Against) -> dict[tuple[str, str], Verdict]:
     return {(each.job.name, each.setting.name): each.outcome for each in told.compared}
 
 
 @pytest.mark.parametrize(
     ("factor", "outcome"),
-    [(0.5, Outcome.FASTER), (2.0, Outcome.SLOWER), (1.0, Outcome.SAME), (0.97, Outcome.SAME)],
+    [(0.5, Verdict.FASTER), (2.0, Verdict.SLOWER), (1.0, Verdict.SAME), (0.97, Verdict.SAME)],
 )
 def test_each_job_under_each_setting_is_judged_as_a_difference_of_settings_is(
-    factor: float, outcome: Outcome
+    factor: float, outcome: Verdict
 ) -> None:
     told = against(times(COMPARED, factor, "sequential-read"), COMPARED)
     names = [setting.name for setting in COMPARED.settings]
     assert outcomes(told) == {
         **{("sequential-read", name): outcome for name in names},
-        **{("random-read-4k", name): Outcome.SAME for name in names},
+        **{("random-read-4k", name): Verdict.SAME for name in names},
     }
     assert told.compared[0].ratio == pytest.approx(1 / factor)
     assert told.changed == ()
@@ -57,7 +57,7 @@ def test_each_job_under_each_setting_is_judged_as_a_difference_of_settings_is(
 
 def test_three_runs_are_too_few_for_a_difference_and_that_is_said_before() -> None:
     told = against(times(VENDORS, 0.5), VENDORS)
-    assert set(outcomes(told).values()) == {Outcome.UNKNOWN}
+    assert set(outcomes(told).values()) == {Verdict.UNKNOWN}
     assert "has 3 runs of each job, and a difference takes 5: --repeats 5" in too_few(VENDORS, VENDORS.suite)
     assert not too_few(COMPARED, COMPARED.suite)
     shorter = replace(COMPARED, suite=replace(COMPARED.suite, repeats=4))
@@ -65,14 +65,14 @@ def test_three_runs_are_too_few_for_a_difference_and_that_is_said_before() -> No
 
 
 def test_a_setting_is_the_same_by_its_value_and_not_by_its_name() -> None:
-    renamed = Setting("profile measured", NEW.read_ahead_kb)
+    renamed = BenchSetting("profile measured", NEW.read_ahead_kb)
     runs = tuple(
         replace(run, step=replace(run.step, setting=renamed))
         for run in COMPARED.runs
         if run.step.setting == NEW
     )
     told = against(replace(COMPARED, settings=(renamed,), runs=runs), COMPARED)
-    assert outcomes(told) == {(job.name, NEW.name): Outcome.SAME for job in COMPARED.suite.jobs}
+    assert outcomes(told) == {(job.name, NEW.name): Verdict.SAME for job in COMPARED.suite.jobs}
 
 
 def test_what_else_changed_is_named() -> None:
@@ -119,7 +119,7 @@ def test_other_jobs_are_refused_with_the_reason() -> None:
 
 
 def test_without_a_setting_in_common_nothing_is_compared() -> None:
-    as_it_is = Setting("as it is")
+    as_it_is = BenchSetting("as it is")
     with pytest.raises(NotComparableError, match=r"its settings .* are none of these .as it is"):
         demand_same_jobs(COMPARED, COMPARED.suite, (as_it_is,))
     assert len(against(SEARCHED, SEARCHED).compared) == 2 * len(SEARCHED.settings)
@@ -127,7 +127,7 @@ def test_without_a_setting_in_common_nothing_is_compared() -> None:
 
 def test_a_run_that_does_not_count_does_not_count_here_either() -> None:
     spoiled = replace(COMPARED, runs=tuple(replace(run, problem="from memory") for run in COMPARED.runs))
-    assert set(outcomes(against(spoiled, COMPARED)).values()) == {Outcome.UNKNOWN}
+    assert set(outcomes(against(spoiled, COMPARED)).values()) == {Verdict.UNKNOWN}
 
 
 def test_it_is_said_in_sentences_with_the_numbers() -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from nfstuned import __version__
 from nfstuned.core.bench.against import Against, against
-from nfstuned.model.bench import Bench, Outcome, Setting
+from nfstuned.model.bench import Bench, BenchSetting, Verdict
 from nfstuned.view.bench import bench_document, proposed_read_ahead
 from nfstuned.view.bench_charts import BarChart, Chart, Curve, charts, marks
 from nfstuned.view.bench_picture import FORMS, NoPictureError, picture
@@ -182,7 +182,7 @@ def test_without_a_run_that_counts_the_page_has_no_picture_and_there_is_no_pictu
 
 
 def test_settings_without_a_value_have_their_names_and_colours_come_again() -> None:
-    settings = tuple(Setting(f"nconnect={number}") for number in (1, 2, 4, 8, 16))
+    settings = tuple(BenchSetting(f"nconnect={number}") for number in (1, 2, 4, 8, 16))
     bench = measured("azure-files", settings, lambda job, _: float(job.block_bytes))
     words = said(bench)
     assert all(setting.name in words for setting in settings)
@@ -219,4 +219,4 @@ def test_matplotlib_is_not_loaded_unless_a_picture_is_drawn() -> None:
 def test_outcomes_in_the_document_are_the_words_of_the_schema() -> None:
     told = bench_document(COMPARED, against(COMPARED, COMPARED))["against"]
     assert isinstance(told, dict)
-    assert {each["outcome"] for each in told["differences"]} == {Outcome.SAME.value}
+    assert {each["outcome"] for each in told["differences"]} == {Verdict.SAME.value}

@@ -7,10 +7,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from nfstuned.core.bench.difference import LEAST_RUNS, difference, figures, spread
-from nfstuned.model.bench import Bench, Job, Outcome, Setting, Spread, Suite
+from nfstuned.model.bench import Bench, BenchSetting, Job, Spread, Suite, Verdict
 from nfstuned.parse.secrets import masked
 
-_BEFORE, _AFTER = Setting("before"), Setting("now")
+_BEFORE, _AFTER = BenchSetting("before"), BenchSetting("now")
 _LABELS = {"mount_point": "mount point", "fstype": "type", "read_ahead_kb": "read-ahead"}
 """Of a subject's fields, those whose names are no words."""
 
@@ -33,9 +33,9 @@ class Compared:
     """A job under a setting, before and now."""
 
     job: Job
-    setting: Setting
+    setting: BenchSetting
     """As it is called now."""
-    outcome: Outcome
+    outcome: Verdict
     ratio: float | None
     """The medians' throughput, now by before; None where one of them is missing or 0."""
     before: Spread | None
@@ -52,7 +52,7 @@ class Against:
     changed: tuple[Changed, ...]
 
 
-def demand_same_jobs(before: Bench, suite: Suite, settings: Sequence[Setting] = ()) -> None:
+def demand_same_jobs(before: Bench, suite: Suite, settings: Sequence[BenchSetting] = ()) -> None:
     """Raise NotComparableError unless the earlier measurement is of the same jobs.
 
     Of `settings` one has to be there, too; none where they are not known yet.
@@ -95,17 +95,17 @@ def against(before: Bench, now: Bench) -> Against:
     return Against(before, compared, tuple(_changed(before, now)))
 
 
-def _pairs(before: Bench, settings: Sequence[Setting]) -> list[tuple[Setting, Setting]]:
+def _pairs(before: Bench, settings: Sequence[BenchSetting]) -> list[tuple[BenchSetting, BenchSetting]]:
     old = {_same(setting): setting for setting in before.settings}
     return [(old[_same(setting)], setting) for setting in settings if _same(setting) in old]
 
 
-def _same(setting: Setting) -> Setting:
+def _same(setting: BenchSetting) -> BenchSetting:
     """Return a setting without its name, unless that is all there is of it."""
-    return replace(setting, name="") if replace(setting, name="") != Setting("") else setting
+    return replace(setting, name="") if replace(setting, name="") != BenchSetting("") else setting
 
 
-def _compared(before: Bench, now: Bench, job: Job, pair: tuple[Setting, Setting]) -> Compared:
+def _compared(before: Bench, now: Bench, job: Job, pair: tuple[BenchSetting, BenchSetting]) -> Compared:
     """Compare as two settings of one measurement are; the rule is that of core/bench/difference.py."""
     (job_before,) = (each for each in before.suite.jobs if each.name == job.name)
     runs = tuple(

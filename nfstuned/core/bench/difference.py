@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from nfstuned.model.bench import Difference, Job, Outcome, Run, Setting, Spread
+from nfstuned.model.bench import BenchSetting, Difference, Job, Run, Spread, Verdict
 
 LEAST_RUNS = 5
 LEAST_DIFFERENCE = 0.05
@@ -23,7 +23,7 @@ def spread(values: Sequence[float]) -> Spread | None:
     return Spread(median(values), min(values), max(values), len(values)) if values else None
 
 
-def figures(runs: Iterable[Run], job: Job, setting: Setting) -> list[float]:
+def figures(runs: Iterable[Run], job: Job, setting: BenchSetting) -> list[float]:
     """Return the throughputs of a job under a setting, in bytes a second, in their order."""
     return [
         run.delivered.bytes_per_s
@@ -34,18 +34,18 @@ def figures(runs: Iterable[Run], job: Job, setting: Setting) -> list[float]:
     ]
 
 
-def difference(runs: Sequence[Run], job: Job, before: Setting, after: Setting) -> Difference:
+def difference(runs: Sequence[Run], job: Job, before: BenchSetting, after: BenchSetting) -> Difference:
     """Return what a setting is to another for one job."""
     old, new = figures(runs, job, before), figures(runs, job, after)
     ratio = median(new) / median(old) if old and new and median(old) > 0 else None
     return Difference(job, before, after, _outcome(old, new, ratio), ratio)
 
 
-def _outcome(old: Sequence[float], new: Sequence[float], ratio: float | None) -> Outcome:
+def _outcome(old: Sequence[float], new: Sequence[float], ratio: float | None) -> Verdict:
     if ratio is None or min(len(old), len(new)) < LEAST_RUNS:
-        return Outcome.UNKNOWN
+        return Verdict.UNKNOWN
     if min(new) > max(old) and ratio >= 1 + LEAST_DIFFERENCE:
-        return Outcome.FASTER
+        return Verdict.FASTER
     if max(new) < min(old) and ratio <= 1 / (1 + LEAST_DIFFERENCE):
-        return Outcome.SLOWER
-    return Outcome.SAME
+        return Verdict.SLOWER
+    return Verdict.SAME

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nfstuned.model.bench import Job, Setting, Step, Suite
+from nfstuned.model.bench import BenchSetting, BenchStep, Job, Suite
 
 WARM_UP = 0
 """The turn whose runs are thrown away: the first of a job fills the server's caches."""
@@ -29,7 +29,7 @@ class Bounds:
     """Of the jobs, in blocks; None without a rate."""
 
 
-def bounds(suite: Suite, settings: Sequence[Setting], rate_bytes_per_s: int | None) -> Bounds:
+def bounds(suite: Suite, settings: Sequence[BenchSetting], rate_bytes_per_s: int | None) -> Bounds:
     """Return what a suite moves at most under these settings."""
     if rate_bytes_per_s is None:
         return Bounds(suite.bytes_on_disk)
@@ -69,21 +69,21 @@ def _scaled(job: Job, runtime_s: float | None, file_bytes: int | None) -> Job:
     return job
 
 
-def steps(suite: Suite, settings: Sequence[Setting]) -> tuple[Step, ...]:
+def steps(suite: Suite, settings: Sequence[BenchSetting]) -> tuple[BenchStep, ...]:
     """Return all runs in their order: job by job, and each job under the settings by turns.
 
     So what changes by itself, such as a server that others use, meets all settings alike (A B A B). Every
     other turn begins with the last setting: none of them always comes after the same one.
     """
-    planned: list[Step] = []
+    planned: list[BenchStep] = []
     for job in suite.jobs:
         for turn in range(WARM_UP, suite.repeats + 1):
             ordered = settings if turn % 2 else tuple(reversed(settings))
-            planned.extend(Step(turn, job, setting) for setting in ordered)
+            planned.extend(BenchStep(turn, job, setting) for setting in ordered)
     return tuple(planned)
 
 
-def seconds(suite: Suite, settings: Sequence[Setting]) -> float:
+def seconds(suite: Suite, settings: Sequence[BenchSetting]) -> float:
     """Return about how long the suite takes, its files' making among it."""
     runs = sum(run_seconds(step.job) for step in steps(suite, settings))
     return runs + suite.bytes_on_disk / _LAYOUT_BYTES_PER_S
