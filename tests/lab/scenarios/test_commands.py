@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nfstuned.view.status import STATUS_KEYS
 from tests.lab.kit.daemon import nfstuned, nfstuned_json
 from tests.lab.kit.mounts import BDI
 from tests.lab.kit.shell import attempt
@@ -16,24 +17,6 @@ if TYPE_CHECKING:
     from tests.lab.kit.daemon import Daemon
     from tests.lab.kit.mounts import Mounted, Mounts
 
-KEYS = {
-    "mount_point",
-    "source",
-    "fstype",
-    "device",
-    "provider",
-    "profile",
-    "read_ahead_kb",
-    "read_ahead_target_kb",
-    "nconnect_requested",
-    "nconnect_requested_by",
-    "nconnect",
-    "nconnect_target",
-    "connections",
-    "stalled_s",
-    "recovering",
-    "stalled_operations",
-}
 OUTCOMES = ("kind", "target", "old", "new", "outcome", "reason")
 pytestmark = [pytest.mark.once, pytest.mark.usefixtures("quiet_udev", "stopped_daemon")]
 
@@ -47,7 +30,7 @@ def test_status_holds_what_the_kernel_has(mount: Mounts) -> None:
     assert document["schema"] == "nfstuned.status/1"
     rows = _rows(document)
     assert set(rows) == {str(mounted.point) for mounted in (first, second, generic)}
-    assert all(set(row) == KEYS for row in rows.values())
+    assert all(set(row) == set(STATUS_KEYS) for row in rows.values())
     for mounted, asked in ((first, 4), (second, 8)):
         row = rows[str(mounted.point)]
         assert str(row.pop("nconnect_requested_by")).startswith("/run/mount/utab:")
@@ -63,6 +46,7 @@ def test_status_holds_what_the_kernel_has(mount: Mounts) -> None:
             "nconnect_requested": asked,
             "nconnect": 4,
             "nconnect_target": 4,
+            "nconnect_depends": None,
             "connections": _transports(mounted),
             "stalled_s": None,  # the service does not run
             "recovering": False,
@@ -136,7 +120,8 @@ def test_the_configuration_shown_is_the_one_in_effect(stopped_daemon: Daemon, mo
 
 def test_the_schema_is_json() -> None:
     schema = json.loads(nfstuned("config", "schema").stdout)
-    assert set(schema["properties"]) == {"daemon", "nconnect", "policy", "profile", "prometheus", "samples"}
+    tables = {"daemon", "nconnect", "policy", "profile", "prometheus", "samples", "workload"}
+    assert set(schema["properties"]) == tables
 
 
 def test_a_broken_configuration_is_exit_2_and_costs_status_only_the_targets(
