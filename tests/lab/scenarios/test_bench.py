@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -95,10 +96,13 @@ def test_a_job_is_read_ahead_of_as_far_as_its_setting_says(mount: Mounts) -> Non
     mounted = mount("a", "vers=4.1")
     set_read_ahead_kb(mounted.device, 128)
     job = Job("reader", Pattern.READ, 1 << 16, file_bytes=32 << 20, runtime_s=1)
-    assert fio.lay_out(job, str(mounted.point), lambda _: None, lambda _: None) == ""
+    folder = mounted.point / "read"
+    folder.mkdir()
+    assert fio.lay_out(job, str(folder), lambda _: None, lambda _: None) == ""
     before = nfsd()
-    delivered, problem = fio.measure(job, str(mounted.point), None, lambda _: None, lambda _: None)
+    delivered, problem = fio.measure(job, str(folder), None, lambda _: None, lambda _: None)
     grown = nfsd() - before
+    shutil.rmtree(folder)
     assert (problem, delivered is None) == ("", False)
     assert 64 << 10 < grown.read_bytes / grown.reads <= 128 << 10
 
