@@ -16,8 +16,7 @@ from nfstuned.core.bench.difference import figures, spread
 from nfstuned.core.bench.limits import beside, from_memory, limit, unlike_setting
 from nfstuned.core.bench.own_mount import most_connections, obstacle, own_mount
 from nfstuned.core.mounts.targets import profile_of
-from nfstuned.core.policy.decision import decide, place
-from nfstuned.core.policy.decision import most_connections as allowed_connections
+from nfstuned.core.policy.decision import decide, place, wanted_connections
 from nfstuned.core.readahead.evidence import KERNEL_KB
 from nfstuned.errors import ParseError
 from nfstuned.host.bench import fio, guard
@@ -105,8 +104,7 @@ class Ground:
         decision = decide(policy, superblock, snapshot)
         kb = None if decision.kb is None else decision.kb - decision.kb % snapshot.page_kb
         profile = place(policy, mount, superblock, snapshot).choice.profile
-        bounds = profile.nconnect, allowed_connections(profile, mount.options.get("vers"))
-        count = None if profile.nconnect is None else min(filter(None, bounds))
+        count = wanted_connections(profile, mount.options.get("vers"))
         return cls(root, snapshot, superblock, mount, kb, decision.profile, count)
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nfstuned.core.mounts.options import carried, version, version_text
 from nfstuned.core.mounts.requests import Intents, find, options
-from nfstuned.core.policy.decision import decide, most_connections
+from nfstuned.core.policy.decision import decide, most_connections, wanted_connections
 from nfstuned.core.udev.writers import file_writers, last_words
 from nfstuned.model.kernel import Mount, MountStats
 from nfstuned.model.masks import is_mask
@@ -66,8 +66,9 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
     now = mount.options.number("nconnect") or 1
     stalls = look.stalled.stalls if look.stalled is not None else {}
     stall = stalls.get((superblock.device, superblock.bdi))
-    most = _most(mount, profile)
-    target = profile.nconnect if profile.nconnect is None or most is None else min(profile.nconnect, most)
+    numbers = version(mount.fstype, mount.options)
+    named = None if numbers is None else version_text(numbers)
+    target = wanted_connections(profile, named)
     return StatusRow(
         mount_point=mount.point,
         source=mount.source,
@@ -86,7 +87,7 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
         nconnect_carrying=carried(mount.options, stats),
         connections=None if stats is None else len(stats.transports) or None,
         nconnect_depends=profile.nconnect_depends,
-        nconnect_max=most,
+        nconnect_max=most_connections(profile, named),
         lower=decision.lower,
         nconnect_coming=_coming(mount, look) if now < (target or 0) else None,
         undone=superblock.record is not None and superblock.record.undone,
@@ -101,11 +102,6 @@ def _profile(policy: Policy | None, name: str) -> Profile:
         return (policy or _NO_POLICY).profile(name)
     except KeyError:
         return Profile(name)
-
-
-def _most(mount: Mount, profile: Profile) -> int | None:
-    numbers = version(mount.fstype, mount.options)
-    return most_connections(profile, None if numbers is None else version_text(numbers))
 
 
 def _coming(mount: Mount, look: _Look) -> int | None:

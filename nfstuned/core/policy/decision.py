@@ -75,6 +75,12 @@ def most_connections(profile: Profile, version: str | None) -> int | None:
     return 1 if version in profile.nconnect_not_for else profile.nconnect_max
 
 
+def wanted_connections(profile: Profile, version: str | None) -> int | None:
+    """Return how many connections a profile asks for with a version of NFS; None where it names no number."""
+    most = most_connections(profile, version)
+    return profile.nconnect if profile.nconnect is None or most is None else min(profile.nconnect, most)
+
+
 def decide(policy: Policy, superblock: Superblock, snapshot: Snapshot) -> Decision:
     """Return what `superblock` should have.
 
