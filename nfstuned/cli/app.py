@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping
 from importlib import import_module
 from types import MappingProxyType
@@ -37,6 +38,9 @@ def load(name: str) -> click.Command:
     """Return a command. Raises KeyError for a name that is none."""
     module, attribute = PLACES[name]
     command: click.Command = getattr(import_module(f"nfstuned.cli.{module}"), attribute)
+    if not gc.isenabled():  # so `nfstuned.__main__` left it: all that there is now stays to the end
+        gc.freeze()
+        gc.enable()
     return command
 
 
