@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from nfstuned.frozen import frozen
 
 GRACE_S = 2.0
 """A child that waits in the kernel for a server is killed at once, or not at all."""
@@ -14,7 +14,7 @@ _LARGEST = 1_000_000
 """In bytes: no tool says more that anybody wants to read."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Done:
     """What came of a command: its output, and why it failed, "" where it did not."""
 
@@ -45,6 +45,8 @@ def run(argv: Sequence[str], seconds: float, keep: Sequence[int] = ()) -> Done:
 
 def _run(argv: Sequence[str], seconds: float, streams: Sequence[int], keep: Sequence[int]) -> str:
     """Return why a command failed, "" where it did not. A child that cannot be killed is left behind."""
+    import subprocess  # noqa: PLC0415 - it is slow to load, and most checks run no tool
+
     try:
         process = subprocess.Popen(  # noqa: S603 - no shell sees the words, which are paths and options
             argv,
