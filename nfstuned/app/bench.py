@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from nfstuned.app.bench_meters import Instruments
@@ -19,6 +19,7 @@ from nfstuned.core.mounts.targets import profile_of
 from nfstuned.core.policy.decision import decide, place, wanted_connections
 from nfstuned.core.readahead.evidence import KERNEL_KB
 from nfstuned.errors import ParseError
+from nfstuned.frozen import frozen
 from nfstuned.host.bench import fio, guard
 from nfstuned.host.bench.own_mount import OwnMountError, OwnMounts
 from nfstuned.host.change.bdi import Bdi
@@ -43,7 +44,7 @@ class CannotMeasureError(Exception):
     """Why a mount is not measured."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BenchOrder:
     """What is to be measured, how, and where."""
 
@@ -56,7 +57,7 @@ class BenchOrder:
     """How many connections one is compared with; None for the mount's own, or its profile's."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Progress:
     """Where a measurement is."""
 
@@ -68,7 +69,7 @@ class Progress:
 Say = Callable[[Progress], None]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ground:
     """The mount that is measured, as it was found."""
 
@@ -317,7 +318,7 @@ def have_connections(own: OwnMounts, mount: Mount, number: int) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Means:
     """By which a measurement changes anything: each is put back by the guard."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from nfstuned.core.bench.limits import Meters, sends_between
 from nfstuned.core.rules.nfs5_host import egress
 from nfstuned.core.samples.rates import look, rates
+from nfstuned.frozen import frozen
 from nfstuned.host.bench.machine import (
     Processors,
     busy_between,
@@ -28,7 +28,7 @@ from nfstuned.model.samples import Counted, Look
 _BITS = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reading:
     """What the counters said at a moment; None is what could not be read."""
 

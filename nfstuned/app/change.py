@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from nfstuned.errors import ParseError
+from nfstuned.frozen import frozen
 from nfstuned.host.network.ask import Outside, Questions
 from nfstuned.host.root import Root
 from nfstuned.model.change import Change, settled
@@ -20,7 +20,7 @@ _CHANGED = "the host has changed since this was shown: nothing was done; try aga
 Detail = TypeVar("Detail")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wish:
     """How far the user wants to go."""
 
@@ -61,7 +61,7 @@ class Talk(Protocol):
         """Say to people what they are to know of what was done."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Host:
     """Where a change is to be made, by which policy, and who is asked and told."""
 
@@ -71,7 +71,7 @@ class Host:
     outside: Outside
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan(Generic[Detail]):
     """What is to be changed."""
 
@@ -91,7 +91,7 @@ class Plan(Generic[Detail]):
     """Why nothing may be changed here; "" where it may."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ended:
     """What came of a plan, and what people are to know of it."""
 

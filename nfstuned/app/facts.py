@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nfstuned.core.mounts.missing import awaited, is_missing
 from nfstuned.core.mounts.smb import credentials
 from nfstuned.core.mounts.targets import server_name, targets, with_proposal
 from nfstuned.core.policy.endpoint import as_address, is_loopback
 from nfstuned.errors import ParseError
+from nfstuned.frozen import frozen
 from nfstuned.host.look.host import observe, observe_entries, observe_stanzas
 from nfstuned.host.look.image import observe_image
 from nfstuned.host.look.smb import (
@@ -37,7 +38,7 @@ MISSING_S = 3.0
 """How long a mount that is not there has to come, which a program may just be making again."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scope:
     """What a check is to look at."""
 

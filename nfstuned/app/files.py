@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from nfstuned.app.change import Ended, Host, Plan, Way
@@ -12,6 +11,7 @@ from nfstuned.core.nconnect.fstab_text import owner, with_counts
 from nfstuned.core.nconnect.persist import FOREIGN, Held, PersistPlan, plan_persist, sections, with_sections
 from nfstuned.core.nconnect.persist_members import unsettled as unsettled_uses
 from nfstuned.core.nconnect.persist_members import uses
+from nfstuned.frozen import frozen
 from nfstuned.host.change.findmnt import new_errors
 from nfstuned.host.change.persist import PATH, load_persisted, write_persisted
 from nfstuned.host.files.replace import LOCK, LinkError, Original, load, replace
@@ -36,7 +36,7 @@ _WRITTEN = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FstabEdit:
     """The file as it was read, and as it is to be."""
 
@@ -110,7 +110,7 @@ class FstabWay(Way[FstabEdit | None]):
         return Ended(settled(plan.changes, Result.DONE), (f"The old file is {done.backup}.", _EDITED))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DropInEdit:
     """nfstuned's drop-in as it was read, and the sections that it is to have."""
 

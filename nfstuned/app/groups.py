@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, NamedTuple, Protocol
 
 from nfstuned.app.change import Ended, Host, Plan, Way
@@ -13,6 +13,7 @@ from nfstuned.core.nconnect import live, remount
 from nfstuned.core.nconnect.busy import names, places, servers, silent, unanswered
 from nfstuned.core.nconnect.case import Case
 from nfstuned.errors import ParseError
+from nfstuned.frozen import frozen
 from nfstuned.host.change.remount import LOCK, uninterrupted
 from nfstuned.host.files.replace import locked
 from nfstuned.host.look.host import observe
@@ -30,7 +31,7 @@ _READ_AHEAD = "The service gives them their read-ahead; where it does not run: s
 _SKIPPED_TOO = frozenset({Result.FAILED, Result.SKIPPED})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GroupWish:
     """Whose connections are to be changed."""
 
@@ -79,7 +80,7 @@ class Candidates(NamedTuple):
     cases: tuple[Case, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Again:
     """What is to be done to one group, and where its server answers."""
 

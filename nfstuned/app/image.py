@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nfstuned.app.change import Ended, Plan, Talk, Way
 from nfstuned.app.facts import Scope, examine
@@ -25,6 +25,7 @@ from nfstuned.core.image.bake import (
 from nfstuned.core.image.files import plan_files, plan_removal
 from nfstuned.core.nconnect.persist import FOREIGN, Held, PersistPlan, plan_persist, sections, with_sections
 from nfstuned.core.nconnect.persist_members import unsettled, uses
+from nfstuned.frozen import frozen
 from nfstuned.host.change.persist import PATH
 from nfstuned.host.files.installed import baked_text, digest_at
 from nfstuned.host.files.ledger import Ledger
@@ -45,7 +46,7 @@ RECORD = "etc/nfstuned-baked.json"
 """In /etc itself, which every image has: no folder has to be made that a kill could leave behind."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Image:
     """An image, and what an earlier bake wrote there."""
 
@@ -77,7 +78,7 @@ def open_image(root: ImageRoot) -> Image:
     return Image(root, ledger, known, ledger.digests((PATH,), known))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Baking:
     """What is to be written into an image."""
 
@@ -161,7 +162,7 @@ class BakeWay(Way[Baking]):
         return Ended(changes)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Removal:
     """What is to be taken out of an image."""
 

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import click
@@ -30,6 +30,7 @@ from nfstuned.core.bench.plan import bounds, scaled, seconds, with_jobs
 from nfstuned.core.bench.search import MOST_TRIED
 from nfstuned.core.policy.endpoint import GENERIC
 from nfstuned.errors import ParseError
+from nfstuned.frozen import frozen
 from nfstuned.host.bench import fio
 from nfstuned.host.bench.suites import names, suite
 from nfstuned.host.files.output import demand_place, write_file
@@ -47,8 +48,7 @@ from nfstuned.view.bench import (
     verdict_lines,
 )
 from nfstuned.view.bench_picture import FORMS, NoPictureError, demand_library, picture
-from nfstuned.view.history import duration
-from nfstuned.view.words import printable, to_json
+from nfstuned.view.words import duration, printable, to_json
 
 MEASURED, INCOMPLETE, FAILED = 0, 1, 2
 _NAMES, _OTHERS = 2, 5
@@ -65,7 +65,7 @@ def _size(_ctx: click.Context, _param: click.Parameter, value: str | None) -> in
         raise click.BadParameter(str(error)) from None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BenchWish:
     """What was asked for beside the folder and the suite."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -17,6 +16,7 @@ from nfstuned.cli.options import RuleName, format_option
 from nfstuned.cli.talk import Patient, live_outside, terminal_width, usable_policy
 from nfstuned.core.rules import RULES
 from nfstuned.core.rules.catalogue import diagnose, select
+from nfstuned.frozen import frozen
 from nfstuned.host.network.ask import Outside
 from nfstuned.host.root import FSTAB, Root, read_proposal
 from nfstuned.model.facts import BROKEN, Report
@@ -28,7 +28,7 @@ from nfstuned.view.words import to_json
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.ADVICE: "cyan", Severity.INFO: "blue"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckOrder:
     """What the user asked for."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -15,6 +15,7 @@ from nfstuned.cli.check import examined
 from nfstuned.cli.options import demand_whole_path, file_option, mount_option, since_option
 from nfstuned.cli.talk import note, usable_policy
 from nfstuned.core.samples.series import Series
+from nfstuned.frozen import frozen
 from nfstuned.host.files.output import demand_place, write_file
 from nfstuned.host.network.ask import Outside
 from nfstuned.host.root import Root
@@ -28,7 +29,7 @@ _LEFT_OUT = "Not asked for: this page is about samples only."
 _INVALID = "Not judged: the configuration is invalid, see nfstuned config check."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReportOrder:
     """What was asked for."""
 

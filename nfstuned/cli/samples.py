@@ -7,7 +7,6 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timezone
 
 import click
@@ -17,6 +16,7 @@ from nfstuned.cli.talk import note
 from nfstuned.core.samples.history import BOUNDS_MS, History, MeanTimesCount, identity
 from nfstuned.core.samples.sample import kinds, to_json
 from nfstuned.errors import ParseError
+from nfstuned.frozen import frozen
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.history import from_files, from_journal
 from nfstuned.model.samples import Sample
@@ -31,7 +31,7 @@ MOST_PROBLEMS = 10
 MOST_NAMES = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SamplesOrder:
     """What was asked for."""
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nfstuned.errors import ConfigError, ParseError
+from nfstuned.frozen import frozen
 from nfstuned.host.root import Root, WitnessRoot
 from nfstuned.view.words import printable
 
 if TYPE_CHECKING:
     from nfstuned.host.network.ask import Outside, Questions
-    from nfstuned.model.connections import UnitState
     from nfstuned.model.facts import Network
     from nfstuned.model.policy import Policy
+    from nfstuned.model.requests import UnitState
 
 
 def terminal_width() -> int:
@@ -59,7 +59,7 @@ _SOON_S = 2.0
 _CLEAR = "\r\x1b[K"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Patient:
     """The world beyond files; on a terminal it says what it waits for when that takes longer than 2 s."""
 

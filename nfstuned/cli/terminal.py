@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 import click
 
 from nfstuned.cli import talk
+from nfstuned.frozen import frozen
 from nfstuned.host.network.ask import Outside, Questions
 from nfstuned.model.change import Change
 from nfstuned.model.facts import Network
@@ -16,7 +16,7 @@ from nfstuned.view.change import apply_document, cells, summary
 from nfstuned.view.words import Document, to_json
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Terminal:
     """What a change of something says and asks (nfstuned.app.change.Talk)."""
 

@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -18,6 +18,7 @@ from nfstuned.core.samples.rates import look
 from nfstuned.core.samples.saved import Saved, between, since_mounted
 from nfstuned.core.samples.top import SORTS, Frame, List, TopState, arranged, frame, press
 from nfstuned.errors import ParseError
+from nfstuned.frozen import frozen
 from nfstuned.host.look.host import observe_stanzas, observe_superblocks
 from nfstuned.host.root import STDIN, Root, read_saved
 from nfstuned.host.telemetry.stalls import observe_stalls
@@ -47,7 +48,7 @@ _SGR = {
 """No colours: every terminal and every background can do these."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TopOrder:
     """What was asked for."""
 
@@ -58,7 +59,7 @@ class TopOrder:
     """One or two saved copies of mountstats, the earlier first."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Clock:
     """The time in Unix seconds, that of CLOCK_MONOTONIC, and a way to let it pass."""
 

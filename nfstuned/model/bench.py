@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
+from nfstuned.frozen import frozen
 from nfstuned.model.policy import Source
 
 SCHEMA = "nfstuned.bench/1"
@@ -44,7 +45,7 @@ class Varies(str, Enum):
     CONNECTIONS = "nconnect"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Job:
     """One of fio's jobs."""
 
@@ -72,7 +73,7 @@ class Job:
         return self.threads * self.files * self.file_bytes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Suite:
     """Jobs that answer one question."""
 
@@ -95,7 +96,7 @@ class Suite:
         return sum(shapes.values())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BenchSetting:
     """How the mount is while a job runs. None leaves it as it is."""
 
@@ -105,7 +106,7 @@ class BenchSetting:
     """Measured on a temporary mount that has so many of its own."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnMount:
     """A mount of the same folder of the same server with connections of its own: mount(2)'s arguments."""
 
@@ -117,7 +118,7 @@ class OwnMount:
     connections: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BenchStep:
     """A job to be run under a setting. The runs of turn 0 are the warm-up, and thrown away."""
 
@@ -126,7 +127,7 @@ class BenchStep:
     setting: BenchSetting
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Delivered:
     """What fio says of a job. Rates are for all of its threads together."""
 
@@ -141,7 +142,7 @@ class Delivered:
     """The errno of the first request that failed; 0 where none did."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Beside:
     """What the kernel counted of the mount and of the machine while a job ran, its ramp and layout with it.
 
@@ -175,7 +176,7 @@ class Beside:
     """The busiest one alone, from 0 to 1."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Run:
     """One step, done, or tried."""
 
@@ -187,7 +188,7 @@ class Run:
     """Why the run does not count; "" where it does."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spread:
     """The repeats of one figure: the median, the least and the most."""
 
@@ -206,7 +207,7 @@ class Verdict(str, Enum):
     UNKNOWN = "too few runs"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Difference:
     """A job under two settings."""
 
@@ -218,7 +219,7 @@ class Difference:
     """The medians' throughput, after by before; None where one of them is missing or 0."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MeasuredMount:
     """The mount that was measured, and the machine."""
 
@@ -234,7 +235,7 @@ class MeasuredMount:
     host: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bench:
     """A whole measurement."""
 

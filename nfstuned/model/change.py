@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 
+from nfstuned.frozen import frozen
 from nfstuned.model.files import Content
 from nfstuned.model.mounts import Result
 from nfstuned.model.system import Unit
@@ -32,7 +33,7 @@ class ChangeKind(str, Enum):
     """A file of an earlier bake that nothing asks for any more, or that is taken back."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShellCommand:
     """A command as root runs it."""
 
@@ -42,7 +43,7 @@ class ShellCommand:
         return shlex.join(self.argv)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """A value that a command changes, or leaves as it is, and why."""
 
@@ -73,7 +74,7 @@ def settled(changes: Iterable[Change], result: Result, reason: str = "") -> tupl
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImageService:
     """nfstuned's service as the image has it."""
 
@@ -84,7 +85,7 @@ class ImageService:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wanted:
     """What an image should have, and why."""
 

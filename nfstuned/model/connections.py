@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Protocol
 
+from nfstuned.frozen import frozen
 from nfstuned.model.change import ShellCommand
 from nfstuned.model.kernel import MountNode, Switch, Transport
 from nfstuned.model.mounts import Result
+from nfstuned.model.requests import UnitState
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Space:
     """Another mount namespace, seen through a process in it."""
 
@@ -21,7 +23,7 @@ class Space:
     nodes: tuple[MountNode, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BusyUse:
     """Something that keeps a superblock busy: `what` says for people who it is and what it has there."""
 
@@ -29,7 +31,7 @@ class BusyUse:
     what: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PathUse:
     """Something that keeps a mount busy, where all that is known is a path of this mount namespace."""
 
@@ -37,48 +39,10 @@ class PathUse:
     what: str
 
 
-@dataclass(frozen=True, slots=True)
-class UnitState:
-    """What systemd says of a mount unit: properties of `systemctl show`, and `said` from the journal."""
-
-    loaded: bool = False
-    fragment: str = ""
-    """The unit file, also where systemd made it of fstab; "" for a mount that systemd only saw."""
-    stale: bool = False
-    """NeedDaemonReload: a file has changed since systemd read it."""
-    lazy: bool = False
-    """LazyUnmount=yes."""
-    force: bool = False
-    """ForceUnmount=yes."""
-    bound_by: tuple[str, ...] = ()
-    """Units with BindsTo=: systemd stops them when the mount goes."""
-    active: str = ""
-    """ActiveState: "active", "inactive", "failed", "activating" and others; "" where it is not known."""
-    result: str = ""
-    """Why it failed: "exit-code", "timeout" and others."""
-    condition: bool = True
-    """Whether its conditions were met when it was last to be started."""
-    job: bool = False
-    """systemd has a job for the unit that has not ended (Job)."""
-    file_state: str = ""
-    """UnitFileState: "enabled", "generated" (of fstab), "disabled" and others."""
-    said: str = ""
-    """What its program said last; "" where it said nothing, or nobody knows."""
-
-    @property
-    def against(self) -> str:
-        """Why systemd would do more than unmount and mount; "" where it would not."""
-        if self.lazy or self.force:
-            name = "LazyUnmount" if self.lazy else "ForceUnmount"
-            return f"has {name}=yes, which would hide that it is still in use"
-        bound = ", ".join(self.bound_by)
-        return f"would take {bound} along when it stops (BindsTo=)" if bound else ""
-
-
 NO_UNITS: Mapping[str, UnitState] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sight:
     """What is observed of a host for remounts only; `nodes` are the mounts of this mount namespace.
 
@@ -95,7 +59,7 @@ class Sight:
     units: Mapping[str, UnitState] = field(default_factory=lambda: NO_UNITS)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """A mount of the group, and the commands that unmount it and make it again."""
 
@@ -121,7 +85,7 @@ class Part:
         return (self.make, self.before) if self.from_file else (self.before,)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Connections:
     """By what to see, after the unmounting, whether a group's nfs_client is gone from the kernel."""
 
@@ -140,7 +104,7 @@ class Connections:
     """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RemountPlan:
     """How a transport group is mounted again; `old` and `new` are numbers of connections."""
 
@@ -165,7 +129,7 @@ class RemountPlan:
 RELOAD = ShellCommand(("systemctl", "daemon-reload"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Left:
     """A group that is left as it is, and why; `old` and `new` are numbers of connections."""
 
@@ -202,7 +166,7 @@ class Hands(Protocol):
         """Return the number of connections in effect; None where nothing is mounted."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Xprt:
     """A connection, as its folder below the switch's folder in sysfs shows it.
 
@@ -219,7 +183,7 @@ class Xprt:
     """Requests on it that have not ended (tasks_queuelen)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SwitchSeen:
     """The connections of a transport group in /sys/kernel/sunrpc/xprt-switches."""
 
@@ -236,7 +200,7 @@ class SwitchSeen:
         return frozenset(xprt.name for xprt in self.xprts)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spot:
     """The mount over which requests of our own are sent, and whose stanza of mountstats counts them."""
 
@@ -248,7 +212,7 @@ class Spot:
     """The inode of its bdi's read_ahead_kb: device numbers are reused at once."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LivePlan:
     """What is added to a transport group."""
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
-from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
 from nfstuned.errors import ParseError
-from nfstuned.model.connections import UnitState
+from nfstuned.frozen import frozen
 from nfstuned.model.finding import Diagnosis, Finding, Need, Rule, Severity
 from nfstuned.model.kernel import Mount, MountStats, Options
 from nfstuned.model.mounts import FSTAB, Decision, Endpoint, Request, Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile
-from nfstuned.model.requests import Asked, Setting
+from nfstuned.model.requests import Asked, Setting, UnitState
 from nfstuned.model.samples import Sample
 from nfstuned.model.stalls import Stalled
 from nfstuned.model.system import System
@@ -31,7 +30,7 @@ Identity = tuple[str, int, str, str]
 """What tells a mount from every other mount of its Facts."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Target:
     """A network mount: live, asked for by a file, or both (a live mount and its fstab line are joined)."""
 
@@ -50,6 +49,12 @@ class Target:
     """The options that were or will be asked for, with what nfsmount.conf adds, each with its origin."""
     request: Request | None = None
     """The line of fstab, a unit or an autofs map that asks for it; None for a mount made by hand."""
+    wanted: Options = field(init=False, repr=False, compare=False)
+    """What is asked for."""
+
+    def __post_init__(self) -> None:
+        wanted = Options(tuple((option.name, option.value) for option in self.asked))
+        object.__setattr__(self, "wanted", wanted)
 
     @property
     def identity(self) -> Identity:
@@ -74,11 +79,6 @@ class Target:
         """The options in effect where it is mounted, else those that are asked for."""
         return self.wanted if self.live is None else self.live.options
 
-    @cached_property
-    def wanted(self) -> Options:
-        """What is asked for."""
-        return Options(tuple((option.name, option.value) for option in self.asked))
-
     @property
     def origin(self) -> str:
         """The line that asks for it, "" for a mount made by hand."""
@@ -95,7 +95,7 @@ class Missing(NamedTuple):
     """How many names the folder of its mount point has; None where nobody may look there."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """What the resolver says of a host name."""
 
@@ -118,7 +118,7 @@ class Reachable(str, Enum):
     UNREACHABLE = "unreachable"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reach:
     """An attempt to connect to a server, and what came of it."""
 
@@ -128,7 +128,7 @@ class Reach:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Interface:
     """A network interface; `None` means that the kernel did not say."""
 
@@ -145,7 +145,7 @@ class Interface:
     tx_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Route:
     """How packets to an address leave this host."""
 
@@ -157,7 +157,7 @@ class Route:
     """What a route or path MTU discovery says; it counts before the interface's."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Network:
     """What the network answered, and what the kernel knows about it."""
 
@@ -174,7 +174,7 @@ class Network:
         return {answer.host: answer for answer in self.answers}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SmbSession:
     """An SMB session of /proc/fs/cifs/DebugData."""
 
@@ -191,7 +191,7 @@ class SmbSession:
     encrypted: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SmbOps:
     """Requests to a share: since the kernel counts, or between two looks (/proc/fs/cifs/Stats)."""
 
@@ -203,7 +203,7 @@ class SmbOps:
     """Reads and writes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Traffic:
     """How much an interface carried between two looks, in bytes."""
 
@@ -212,7 +212,7 @@ class Traffic:
     sent: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Measured:
     """What two looks at the counters, some seconds apart, show."""
 
@@ -226,7 +226,7 @@ class Measured:
     smb: tuple[SmbOps, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Facts:
     """A host or an image at one moment, as the rules see it; equal to itself alone.
 
@@ -247,7 +247,7 @@ class Facts:
     Of nfsrahead all settings of nfs.conf, in the order in which it reads them: the last of a name counts. Of
     TuneD the name is the path in sysfs, which may be a pattern.
     """
-    network: Network = Network()
+    network: Network = field(default_factory=Network)
     system: System = field(default_factory=System)
     smb: tuple[SmbSession, ...] = ()
     modes: Mapping[str, int] = field(default_factory=lambda: NO_MODES)
@@ -266,21 +266,22 @@ class Facts:
     """What could not be learned, for people: "sa1.file.core.windows.net: no answer within 3 s"."""
     unread: tuple[ParseError, ...] = ()
     """Which files and folders are there and could not be read: what they say is not known."""
+    nfs: tuple[Target, ...] = field(init=False, repr=False)
+    """The NFS mounts."""
+    smb_mounts: tuple[Target, ...] = field(init=False, repr=False)
+    """The SMB mounts."""
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "nfs", tuple(target for target in self.targets if target.is_nfs))
+        object.__setattr__(self, "smb_mounts", tuple(target for target in self.targets if target.is_smb))
 
     @property
     def live(self) -> bool:
         """Whether this is the running host, and not an image."""
         return Need.LIVE in self.has
-
-    @cached_property
-    def nfs(self) -> tuple[Target, ...]:
-        """The NFS mounts."""
-        return tuple(target for target in self.targets if target.is_nfs)
-
-    @cached_property
-    def smb_mounts(self) -> tuple[Target, ...]:
-        """The SMB mounts."""
-        return tuple(target for target in self.targets if target.is_smb)
 
     def answer(self, host: str) -> Answer | None:
         """Return what the resolver said of a host; None when it was not asked."""
@@ -294,7 +295,7 @@ class Facts:
 CLEAN, FINDINGS, BROKEN = 0, 1, 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Report:
     """What every format of the output is made from."""
 

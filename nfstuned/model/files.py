@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from types import MappingProxyType
+
+from nfstuned.frozen import frozen
 
 FILES = MappingProxyType(
     {
@@ -36,7 +38,7 @@ SERVICES = tuple(name for name in FILES if name.endswith(".service") and name !=
 """The units that start the program."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Link:
     """A symbolic link, which stands where another file would have its bytes."""
 
@@ -58,7 +60,7 @@ class Step(Enum):
     """It was written by nfstuned, but somebody has changed it since."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placement:
     """A file, and what becomes of it."""
 
@@ -68,7 +70,7 @@ class Placement:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Installed:
     """What was written, so that exactly this can be taken back."""
 
@@ -81,7 +83,7 @@ class Installed:
     """By path: the text that was in the place of what was written, and that goes back there."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Work:
     """What is to be done to files."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
+
+from nfstuned.frozen import frozen
 
 if TYPE_CHECKING:
     from nfstuned.model.facts import Facts
@@ -38,7 +39,7 @@ class Need(Enum):
     IMAGE = "an image: --root"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fault:
     """Something that is wrong, as a rule sees it; the runner adds what the rule says of itself."""
 
@@ -57,7 +58,7 @@ class Fault:
 Judge = Callable[["Facts"], Iterable[Fault]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rule:
     """A row of the catalogue; its id and name never change their meaning."""
 
@@ -75,7 +76,7 @@ class Rule:
         return self.id[:4]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """A finding, as `nfstuned.check/1` in docs/json.md has it."""
 
@@ -90,7 +91,7 @@ class Finding:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Diagnosis:
     """What came of all rules."""
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
+from nfstuned.frozen import frozen
+
 NOTHING: Mapping[str, OpCounters] = MappingProxyType({})
 _MOST_DIGITS = 20
 """As many as 64 bits need; int() refuses thousands."""
@@ -21,7 +23,7 @@ def decimal(text: str | None) -> int | None:
     return int(text) if text and len(text) <= _MOST_DIGITS and text.isascii() and text.isdigit() else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Options:
     """Mount options in their order, as `/proc/self/mountinfo`, fstab or utab write them.
 
@@ -45,7 +47,7 @@ class Options:
         return any(key == name for key, _ in self.pairs)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mount:
     """A line of mountinfo: a superblock at a mount point of a mount namespace (proc_pid_mountinfo(5))."""
 
@@ -65,7 +67,7 @@ class Mount:
     """It is in a mount namespace that is not the host's own, where somebody else chose the mount point."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MountNode:
     """A mount of any kind in the tree of a mount namespace: a line of mountinfo."""
 
@@ -83,7 +85,7 @@ class MountNode:
     """The peer group that it receives from."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Volume:
     """A row of `/proc/fs/nfsfs/volumes`: a superblock of this network namespace (fs/nfs/client.c)."""
 
@@ -95,7 +97,7 @@ class Volume:
     """"0:0" for an NFSv4 pseudo-root, and for every superblock whose server gives no fsid."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Server:
     """A row of `/proc/fs/nfsfs/servers`: an nfs_client of this network namespace.
 
@@ -118,7 +120,7 @@ RDMA = (
 """What xprt_rdma_print_stats (net/sunrpc/xprtrdma/transport.c) prints last; old kernels print fewer."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Transport:
     """An `xprt:` line of mountstats: a connection of the superblock's transport group.
 
@@ -146,7 +148,7 @@ class Transport:
         return dict(zip(RDMA, self.extra, strict=False)) if self.protocol.startswith("rdma") else {}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpCounters:
     """A line of the per-op statistics; the three times are sums over all operations, in milliseconds."""
 
@@ -162,7 +164,7 @@ class OpCounters:
     """Replies with an error status; absent before statvers 1.1's ninth column (Linux 5.3)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ByteCounters:
     """The `bytes:` line: normal and direct are what programs asked for, server is what went over the wire."""
 
@@ -176,7 +178,7 @@ class ByteCounters:
     pages_written: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MountStats:
     """An NFS stanza of `/proc/self/mountstats` (fs/nfs/super.c, nfs_show_stats).
 
@@ -237,7 +239,7 @@ class Stanza(NamedTuple):
     """The option fsc: what is read is also kept in FS-Cache."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Uevent:
     """A kernel uevent about a device (`Documentation/driver-api/driver-model`, lib/kobject_uevent.c)."""
 
@@ -247,7 +249,7 @@ class Uevent:
     """The last part of DEVPATH: for a bdi its device number, "0:43"."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Switch:
     """`xprt_switch_info` of a `/sys/kernel/sunrpc/xprt-switches/switch-N` (Linux 5.14 and later)."""
 
@@ -265,7 +267,7 @@ class KernelRelease:
     text: str = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Distribution:
     """os-release(5), as far as nfstuned uses it."""
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from nfstuned.errors import ParseError
+from nfstuned.frozen import frozen
 from nfstuned.model.kernel import Distribution, KernelRelease, Mount, MountStats, Server, Volume
 from nfstuned.model.requests import Setting, UnreadMap
 
 FSTAB, UTAB = "/etc/fstab", "/run/mount/utab"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Record:
     """What nfstuned did to a superblock's read-ahead, kept in /run/nfstuned so that it can be undone.
 
@@ -28,7 +29,7 @@ class Record:
     """The administrator took the value back: the superblock is left alone."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Superblock:
     """A device number, its bdi with the read-ahead, and its visible mounts (none after `umount -l`)."""
 
@@ -42,7 +43,7 @@ class Superblock:
     record: Record | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tunnel:
     """A local TLS proxy: mounts of 127.0.0.1:`port` really go to `host`:`host_port`.
 
@@ -76,7 +77,7 @@ _AT_FIRST_USE = frozenset({"x-systemd.automount", "comment=systemd.automount"})
 """Both are systemd's (fstab_options_to_flags in src/fstab-generator); the second is the older one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     """The options with which a mount was, or will be, asked for, and the line that asks.
 
@@ -104,7 +105,7 @@ class Request:
         return watched or not _AT_FIRST_USE.isdisjoint(self.options.split(","))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Misnamed:
     """A mount unit that systemd refuses: its name is not that of its mount point."""
 
@@ -113,7 +114,7 @@ class Misnamed:
     """What the unit's name would have to be."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Snapshot:
     """A host at one moment.
 
@@ -156,7 +157,7 @@ class Snapshot:
         object.__setattr__(self, "stanzas", stanzas)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Endpoint:
     """The real server of a mount, behind tunnels and aliases."""
 
@@ -167,7 +168,7 @@ class Endpoint:
     """The name of the built-in profile for the server's kind, such as "azure-files"; "generic" for any."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decision:
     """What a superblock should have, and why; `kb` is None when the policy has no opinion."""
 
@@ -180,7 +181,7 @@ class Decision:
     """The mounts of the superblock ask for different values."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Action:
     """A change of a superblock's read-ahead; `bdi` makes sure that it is still the same superblock."""
 
@@ -203,7 +204,7 @@ class Result(str, Enum):
     SKIPPED = "skipped"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """An action and what came of it; `reason` says why it was not done, or what was decided."""
 

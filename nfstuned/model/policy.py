@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
+
+from nfstuned.frozen import frozen
 
 LEAST_KB, MOST_KB = 64, 65536
 """The bounds of every read-ahead that nfstuned writes, in KiB: a 64 KiB page, and four times the largest
@@ -14,7 +16,7 @@ WITH = "+"
 _READ_AHEAD = "read_ahead_kb"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """Who recommends which of a profile's numbers, and when that was read (a date, or year and month)."""
 
@@ -25,7 +27,7 @@ class Source:
     title: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadAhead:
     """A read-ahead: either `kb` KiB, or `times_rsize` times the mount's rsize; the other is None."""
 
@@ -33,7 +35,7 @@ class ReadAhead:
     times_rsize: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Workload:
     """What programs do with a mount, and which read-ahead serves it best."""
 
@@ -45,7 +47,7 @@ class Workload:
     sources: tuple[Source, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Profile:
     """What a kind of server should get; `None` means no opinion."""
 
@@ -98,7 +100,7 @@ class Profile:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Match:
     """Which mounts a [[policy]] means; an empty field matches all. Globs as in fnmatch, servers also CIDR."""
 
@@ -107,7 +109,7 @@ class Match:
     mount_point: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assignment:
     """A [[policy]] entry: mounts that match get the profile, as their workload changes it."""
 
@@ -119,7 +121,7 @@ class Assignment:
     workload: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prometheus:
     """Where the daemon's metrics can be had; with neither address nor file there are none."""
 
@@ -138,7 +140,7 @@ class Prometheus:
         return bool(self.listen or self.textfile)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Policy:
     """The whole configuration, validated, inheritance resolved."""
 

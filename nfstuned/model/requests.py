@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from types import MappingProxyType
+
+from nfstuned.frozen import frozen
 
 NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
@@ -13,7 +15,7 @@ NFSRAHEAD, AZNFS, EFS_UTILS, TUNED = "nfsrahead", "aznfs", "efs-utils", "tuned"
 """The programs that write read-aheads, as the sections of their settings in Facts.writers."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Setting:
     """An assignment of nfsmount.conf or nfs.conf (nfs-utils, support/nfs/conffile.c)."""
 
@@ -29,7 +31,7 @@ class Setting:
     """It replaces what sections of other names say before it, as an older mount.nfs has it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConfInclude:
     """`include = path`: the settings of another file stand here, and begin in this section."""
 
@@ -41,7 +43,7 @@ class ConfInclude:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnitSetting:
     """An assignment of a systemd unit file or drop-in; an empty value takes earlier ones back."""
 
@@ -52,7 +54,7 @@ class UnitSetting:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AutoMap:
     """An entry of auto.master(5): a map that serves a mount point ("/-": the keys are whole paths)."""
 
@@ -69,7 +71,7 @@ class AutoMap:
     """Of a map of the kind "multi" those that it consists of: the first that has a key counts."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MapInclude:
     """A map that a line names: `+name`, `+dir:folder`, or a master map of autofs.conf."""
 
@@ -79,7 +81,7 @@ class MapInclude:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MapSource:
     """A source of `automount:` in nsswitch.conf(5)."""
 
@@ -99,7 +101,7 @@ class Unread(Enum):
     PLACE = "it lies below a mount point"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnreadMap:
     """A map of the automounter's that was not read, and the line that names it."""
 
@@ -115,7 +117,7 @@ class UnreadMap:
     """A file of that name, whose entries count only as far as those before it have none."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MapEntry:
     """An entry of a file map (autofs(5)): `text` is all that follows the key, as it stands."""
 
@@ -125,7 +127,7 @@ class MapEntry:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """An option of a mount, and the line that decided it."""
 
@@ -143,3 +145,41 @@ class Asked:
     def text(self) -> str:
         """Return the option as it is written among others."""
         return self.name if self.value is None else f"{self.name}={self.value}"
+
+
+@frozen
+class UnitState:
+    """What systemd says of a mount unit: properties of `systemctl show`, and `said` from the journal."""
+
+    loaded: bool = False
+    fragment: str = ""
+    """The unit file, also where systemd made it of fstab; "" for a mount that systemd only saw."""
+    stale: bool = False
+    """NeedDaemonReload: a file has changed since systemd read it."""
+    lazy: bool = False
+    """LazyUnmount=yes."""
+    force: bool = False
+    """ForceUnmount=yes."""
+    bound_by: tuple[str, ...] = ()
+    """Units with BindsTo=: systemd stops them when the mount goes."""
+    active: str = ""
+    """ActiveState: "active", "inactive", "failed", "activating" and others; "" where it is not known."""
+    result: str = ""
+    """Why it failed: "exit-code", "timeout" and others."""
+    condition: bool = True
+    """Whether its conditions were met when it was last to be started."""
+    job: bool = False
+    """systemd has a job for the unit that has not ended (Job)."""
+    file_state: str = ""
+    """UnitFileState: "enabled", "generated" (of fstab), "disabled" and others."""
+    said: str = ""
+    """What its program said last; "" where it said nothing, or nobody knows."""
+
+    @property
+    def against(self) -> str:
+        """Why systemd would do more than unmount and mount; "" where it would not."""
+        if self.lazy or self.force:
+            name = "LazyUnmount" if self.lazy else "ForceUnmount"
+            return f"has {name}=yes, which would hide that it is still in use"
+        bound = ", ".join(self.bound_by)
+        return f"would take {bound} along when it stops (BindsTo=)" if bound else ""

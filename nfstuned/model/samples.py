@@ -7,12 +7,13 @@ is written, read back and documented of it follows from these (`fields_of`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from enum import Enum
 from functools import cache
 from inspect import Parameter, signature
 from typing import Annotated, NamedTuple, get_args, get_origin, get_type_hints
 
+from nfstuned.frozen import frozen
 from nfstuned.model.kernel import Stanza
 
 SCHEMA = "nfstuned.sample/1"
@@ -20,7 +21,7 @@ MOST = 1e100
 """No figure is larger, so that sums of them stay finite."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Counted:
     """A superblock's counters at a moment, once for all of its mounts.
 
@@ -40,7 +41,7 @@ class Counted:
     """The most bytes that a READ asks for."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Look:
     """The counters of every visible NFS superblock at the same moment.
 
@@ -105,7 +106,7 @@ class OpRate(NamedTuple):
     received_bytes_per_s: Annotated[float | None, Field("bytes received", "B/s", csv=Csv.LAST)] = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TransportRate:
     """The connections of a transport group over an interval; each figure counts the group once.
 
@@ -127,7 +128,7 @@ class TransportRate:
     """Connections made, also again after they were idle and closed, or broke; None for UDP."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sample:
     """A superblock over an interval, as `nfstuned.sample/1` in docs/json.md."""
 
@@ -191,7 +192,7 @@ def fields_of(table: type) -> tuple[Field, ...]:
     return tuple(row._replace(key=key, type=kind, absent=absent[key]) for key, (kind, row) in rows.items())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SampleFile:
     """Where lines go: an absolute path, the size at which the file is put aside, how many such are kept."""
 
@@ -201,7 +202,7 @@ class SampleFile:
     keep: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Appended:
     """What came of an attempt to append lines: how many were written whole, and why not the others."""
 
@@ -210,7 +211,7 @@ class Appended:
     """Empty when all are there."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Event:
     """A journal entry; `name` is that of its message in host/telemetry/journal.py: "READ_AHEAD_SET"."""
 

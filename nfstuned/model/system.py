@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
+
+from nfstuned.frozen import frozen
 
 APART_SINCE = (2, 8, 3)
 """The first nfs-utils that keeps sections of different names apart."""
@@ -16,7 +18,7 @@ LOGINS = "logins"
 """All that is started from a login, as pam_env sets its environment; systemd reads no /etc/environment."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelSetting:
     """A parameter that modprobe.d or sysctl.d sets: "nfs.max_session_slots" (module, dot, parameter)."""
 
@@ -30,7 +32,7 @@ RUNNING = "/proc/cmdline"
 """The file with the running kernel's command line."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandLine:
     """What a kernel is booted with, "" where nothing tells, and the file that has it."""
 
@@ -43,7 +45,7 @@ class CommandLine:
         return tuple(self.text.split())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RefusedModule:
     """A line of modprobe.d that has a program run in the place of a module, and the program does nothing."""
 
@@ -52,7 +54,7 @@ class RefusedModule:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unit:
     """A service as far as the files tell, and where it runs also what the host tells."""
 
@@ -67,7 +69,7 @@ class Unit:
     """Its unit masks the distribution's udev rules while it runs, as nfstuned's own does."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Override:
     """A place that sets AZURE_ENDPOINT_OVERRIDE for mount.aznfs."""
 
@@ -79,7 +81,7 @@ class Override:
     all that systemd starts."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tls:
     """The TLS helper of Azure Files: its watchdog, and where its stunnels may listen."""
 
@@ -90,7 +92,7 @@ class Tls:
     """Of several with the same scope the last counts."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImageKernel:
     """A kernel that is installed in an image."""
 
@@ -101,7 +103,7 @@ class ImageKernel:
     """CONFIG_… = y or m, where the image has the file."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NfsUtils:
     """What the installed mount.nfs does with nfsmount.conf, which depends on its version."""
 
@@ -130,7 +132,7 @@ class NfsUtils:
         return f"mount.nfs {'.'.join(map(str, self.version))}" if self.version else "mount.nfs"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClientIdentity:
     """What an NFSv4 client calls itself to servers (fs/nfs/nfs4proc.c): its host's name, and an identifier.
 
@@ -154,7 +156,7 @@ class ClientIdentity:
         return self.name is not None and not self.renamed and not (self.given and not self.machine_id)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class System:
     """What of the host or the image concerns no single mount."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
 
+from nfstuned.frozen import frozen
 from nfstuned.model.kernel import Transport
 from nfstuned.model.samples import Counted
 
@@ -35,7 +36,7 @@ class OpTotals(NamedTuple):
     execute_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SuperblockTotals:
     """A superblock's numbers, and the look that they contain."""
 
@@ -52,7 +53,7 @@ class SuperblockTotals:
     contests_seen: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GroupTotals:
     """A transport group's numbers, once for all superblocks on it; `lines` is what they contain."""
 
@@ -70,7 +71,7 @@ class GroupTotals:
     """Operations of the nfs_client itself: the lease, sessions."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Totals:
     """All numbers. What is gone is kept for a while: it may only have been out of sight."""
 
@@ -101,7 +102,7 @@ class Point(NamedTuple):
     value: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MetricFamily:
     """All series of the same name. A counter's name ends with `_total`; units are seconds and bytes."""
 
@@ -112,7 +113,7 @@ class MetricFamily:
     points: tuple[Point, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Service:
     """What the daemon says of itself; times are Unix seconds."""
 

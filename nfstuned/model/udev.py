@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from nfstuned.frozen import frozen
 from nfstuned.model.kernel import decimal
 
 MATCHES = ("==", "!=")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UdevToken:
     """A `KEY{attribute}operator"value"` of a rule."""
 
@@ -31,7 +30,7 @@ class UdevToken:
         return self.operator in MATCHES
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UdevRule:
     """A rule, which may stand on several lines."""
 
@@ -46,7 +45,7 @@ class UdevRule:
     """The label of a later rule of this file."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UdevDefect:
     """What udev reports about a rule when it reads it."""
 
@@ -58,7 +57,7 @@ class UdevDefect:
     """Whether the whole rule counts for nothing; where not, udev goes on with its own idea of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UdevRules:
     """A rules file: what is in force, and what udev says about the rest."""
 
@@ -66,7 +65,7 @@ class UdevRules:
     defects: tuple[UdevDefect, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UdevEvent:
     """A device's event, with what rules can ask about it. By default: the bdi of a new NFS superblock."""
 
@@ -82,7 +81,7 @@ class UdevEvent:
         return f"/devices/virtual/{self.subsystem}/{self.kernel}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RuleWriter:
     """A rule that writes read_ahead_kb of an NFS superblock."""
 
@@ -109,7 +108,7 @@ class RuleWriter:
         return self.program is not None or "%" in self.value or "$" in self.value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UdevFile:
     """A udev rules file that is in force, or an empty file that masks others."""
 

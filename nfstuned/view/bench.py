@@ -18,9 +18,8 @@ from nfstuned.core.samples.sample import amount, speed
 from nfstuned.model.bench import SCHEMA, Bench, BenchSetting, Difference, Job, Run, Spread, Suite, Verdict
 from nfstuned.model.policy import WITH
 from nfstuned.parse.fields import count
-from nfstuned.view.history import duration
 from nfstuned.view.policy import to_toml
-from nfstuned.view.words import NONE, Document
+from nfstuned.view.words import NONE, Document, duration
 
 HEADER = ("JOB", "SETTING", "THROUGHPUT", "FROM", "TO", "OPS/S", "LATENCY", "RTT", "OVER-FETCH")
 

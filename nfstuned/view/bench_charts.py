@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from nfstuned.core.bench.difference import figures, spread
 from nfstuned.core.samples.sample import figure, speed
+from nfstuned.frozen import frozen
 from nfstuned.model.bench import Bench, BenchSetting, Job, Spread
 from nfstuned.parse.fields import count
 from nfstuned.view.bench import FIGURES, proposed_read_ahead, short_name, summary
@@ -17,7 +17,7 @@ LEAST_POINTS = 3
 """Fewer read-aheads are no curve."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quantity:
     """A figure of which there is a picture."""
 
@@ -45,7 +45,7 @@ LATENCY = Quantity(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bar:
     """A job under a setting."""
 
@@ -55,7 +55,7 @@ class Bar:
     spread: Spread
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BarGroup:
     """A job's bars, under its name."""
 
@@ -63,7 +63,7 @@ class BarGroup:
     bars: tuple[Bar, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BarChart:
     """Bars with one scale; it begins at 0."""
 
@@ -72,7 +72,7 @@ class BarChart:
     groups: tuple[BarGroup, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CurvePoint:
     """What a read-ahead delivered."""
 
@@ -80,7 +80,7 @@ class CurvePoint:
     spread: Spread
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Curve:
     """A figure of a job over the read-ahead."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import groupby
 
 from nfstuned import __version__
+from nfstuned.frozen import frozen
 from nfstuned.model.facts import Report
 from nfstuned.model.finding import Need, Rule, Severity
 from nfstuned.parse.fields import count
@@ -95,7 +95,7 @@ _LACKS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReportLine:
     """A line; a finding's first line has its severity in a column of its own."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone, tzinfo
 from textwrap import wrap
@@ -11,7 +10,7 @@ from nfstuned.core.samples.history import COLUMNS, Axis, MountHistory, Row
 from nfstuned.core.samples.sample import ALL_KINDS, figure, kinds, ratio, speed, together
 from nfstuned.model.samples import Csv, OpRate, Sample, TransportRate, fields_of
 from nfstuned.parse.fields import count
-from nfstuned.view.words import printable, shorten
+from nfstuned.view.words import duration, printable, shorten
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 ASCII = "_.-:=+*#"
@@ -20,7 +19,6 @@ WIDTH = 79
 _CELL = 11
 _COMPUTED = ("=", "+", "-", "@", "'")
 """How a cell begins that a spreadsheet takes for a formula; a tab and a line break are not printable."""
-_DURATIONS = ((2 * 86400, 86400, "d"), (2 * 3600, 3600, "h"), (120, 60, "min"), (-math.inf, 1, "s"))
 
 
 def _keys(table: type, place: Csv) -> tuple[str, ...]:
@@ -113,9 +111,3 @@ def sparkline(values: Sequence[float | None], bars: str) -> str:
     return "".join(
         " " if value is None else bars[min(len(bars) - 1, int(value / most * len(bars)))] for value in values
     )
-
-
-def duration(seconds: float) -> str:
-    """Return a duration in the largest unit that has at least two of it: "90 s", "59 min", "3.5 h"."""
-    unit_s, unit = next((unit_s, unit) for least, unit_s, unit in _DURATIONS if seconds >= least)
-    return f"{seconds / unit_s:.3g} {unit}"

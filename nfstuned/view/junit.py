@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from nfstuned.core.rules.catalogue import CRASHED
+from nfstuned.frozen import frozen
 from nfstuned.model.facts import Report
 from nfstuned.model.finding import Finding
 from nfstuned.view.words import printable
@@ -15,7 +15,7 @@ _NAME = "nfstuned check"
 _NO_TIME = "0"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stamp:
     """When and where a check ran."""
 

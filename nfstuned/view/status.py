@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from nfstuned.model.status import StatusRow, StatusRules
 from nfstuned.parse.fields import count
-from nfstuned.view.history import duration
-from nfstuned.view.words import NONE, Document, printable, text
+from nfstuned.view.words import NONE, Document, duration, printable, text
 
 STATUS_KEYS = (
     "mount_point",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from enum import Enum
 
@@ -11,12 +10,12 @@ from rich.cells import cell_len, set_cell_size
 
 from nfstuned.core.samples.sample import both, figure, place, ratio, speed
 from nfstuned.core.samples.top import NAME, Frame, TopEntry, TopState, arranged, rdma_of
+from nfstuned.frozen import frozen
 from nfstuned.model.kernel import Stanza
 from nfstuned.model.samples import Sample
 from nfstuned.parse.fields import count
 from nfstuned.parse.proc.mountstats import parse_nfsv4
-from nfstuned.view.history import duration
-from nfstuned.view.words import NONE, printable, shorten
+from nfstuned.view.words import NONE, duration, printable, shorten
 
 MARGIN = 2
 LEAST_NAME = 12
@@ -25,7 +24,7 @@ _LEAST_CUT = 3
 """Shorter than the three dots no name can be cut."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TopColumn:
     """A column: what it is called, and how a figure of it is written."""
 
@@ -54,7 +53,7 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """Which columns there are, and how wide the names before them may be."""
 
@@ -252,7 +251,7 @@ class Style(Enum):
     IDLE = "idle"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScreenLine:
     """A line, not wider than the screen."""
 
@@ -260,7 +259,7 @@ class ScreenLine:
     style: Style = Style.PLAIN
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Size:
     """Of a terminal, in characters."""
 
@@ -273,7 +272,7 @@ class Size:
         return max(1, self.rows - _HEAD - 1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Screen:
     """What is to be shown, and how far the list is scrolled then."""
 

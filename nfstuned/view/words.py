@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 
 from nfstuned.parse.secrets import masked
@@ -10,6 +11,7 @@ from nfstuned.parse.secrets import masked
 Document = dict[str, object]
 
 NONE = "-"
+_DURATIONS = ((2 * 86400, 86400, "d"), (2 * 3600, 3600, "h"), (120, 60, "min"), (-math.inf, 1, "s"))
 _FIRST_BYTE, _LAST_BYTE = 0xDC80, 0xDCFF
 """How a byte that is not UTF-8 looks in a string (PEP 383)."""
 
@@ -59,3 +61,9 @@ def shorten(name: str, width: int) -> str:
     kept = width - len("...")
     head = (kept + 1) // 2
     return f"{name[:head]}...{name[len(name) - (kept - head) :]}"
+
+
+def duration(seconds: float) -> str:
+    """Return a duration in the largest unit that has at least two of it: "90 s", "59 min", "3.5 h"."""
+    unit_s, unit = next((unit_s, unit) for least, unit_s, unit in _DURATIONS if seconds >= least)
+    return f"{seconds / unit_s:.3g} {unit}"

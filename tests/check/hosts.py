@@ -41,8 +41,8 @@ from pathlib import Path
 from typing import Any
 
 from nfstuned.host.network.ask import Questions
-from nfstuned.model.connections import UnitState
 from nfstuned.model.facts import Answer, Interface, Network, Reach, Reachable, Route
+from nfstuned.model.requests import UnitState
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nfstuned.host.network.ask import Questions
-    from nfstuned.model.connections import UnitState
+    from nfstuned.model.requests import UnitState
 
 
 @dataclass

@@ -15,10 +15,11 @@ from nfstuned.app.change import Wish
 from nfstuned.app.groups import GroupWish, RemountWay
 from nfstuned.cli.apply import ALL, change, normalised_point
 from nfstuned.host.root import WitnessRoot
-from nfstuned.model.connections import BusyUse, Hands, Sight, UnitState
+from nfstuned.model.connections import BusyUse, Hands, Sight
 from nfstuned.model.facts import Network
 from nfstuned.model.kernel import Mount, MountNode
 from nfstuned.model.mounts import Request
+from nfstuned.model.requests import UnitState
 from nfstuned.parse.etc.fstab import parse_fstab
 from nfstuned.parse.proc.mountinfo import parse_mountinfo, parse_nodes
 from tests.check.hosts import Told, load

@@ -24,9 +24,9 @@ from nfstuned.cli.talk import Patient
 from nfstuned.core import rules as catalogue
 from nfstuned.core.rules.catalogue import CRASHED
 from nfstuned.host.root import WitnessRoot
-from nfstuned.model.connections import UnitState
 from nfstuned.model.facts import Facts, Network
 from nfstuned.model.finding import Fault, Need, Rule, Severity
+from nfstuned.model.requests import UnitState
 from tests.check import hosts
 from tests.cli.conftest import Host, Run
 

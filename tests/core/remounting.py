@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from nfstuned.core.nconnect.remount import cases, plan_remount
 from nfstuned.model.change import ShellCommand
-from nfstuned.model.connections import Left, Part, RemountPlan, Sight, UnitState
+from nfstuned.model.connections import Left, Part, RemountPlan, Sight
 from nfstuned.model.facts import Facts
 from nfstuned.model.kernel import MountNode
+from nfstuned.model.requests import UnitState
 from nfstuned.parse.etc.units import unit_name, unit_path
 from nfstuned.parse.options import parse_options
 from tests.core.nconnect_hosts import Made, facts

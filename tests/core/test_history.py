@@ -22,11 +22,10 @@ from nfstuned.view.history import (
     CSV_HEADER,
     WIDTH,
     csv_row,
-    duration,
     history_lines,
     sparkline,
 )
-from nfstuned.view.words import printable
+from nfstuned.view.words import duration, printable
 from tests.core.test_read_ahead_evidence import sample as reading
 from tests.parse.test_samples import SAMPLE, SAMPLES
 

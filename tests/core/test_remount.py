@@ -10,11 +10,11 @@ from nfstuned.core.mounts.targets import targets
 from nfstuned.core.nconnect.busy import names, places, servers, silent
 from nfstuned.core.nconnect.case import Case, Goal
 from nfstuned.core.nconnect.remount import cases, members, plan_remount
-from nfstuned.model.connections import RELOAD, BusyUse, Left, PathUse, RemountPlan, Sight, Space, UnitState
+from nfstuned.model.connections import RELOAD, BusyUse, Left, PathUse, RemountPlan, Sight, Space
 from nfstuned.model.facts import Answer, Facts, Network, Reach, Reachable
 from nfstuned.model.kernel import MountNode, Volume
 from nfstuned.model.mounts import Maker, Request, Result, Superblock, Tunnel
-from nfstuned.model.requests import Setting
+from nfstuned.model.requests import Setting, UnitState
 from tests.core.nconnect_hosts import AZURE, NAS, NAS_ADDRESS, POLICY, Made, answered, facts
 from tests.core.remounting import ROOT, argv, only, planned, sight, the_plan, tree, why
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from nfstuned.model.connections import UnitState
+from nfstuned.model.requests import UnitState
 from nfstuned.parse.etc.units import parse_units
 
 TEXT = """\

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from nfstuned.core.bench.difference import LEAST_RUNS, difference, figures, spread
+from nfstuned.frozen import frozen
 from nfstuned.model.bench import Bench, BenchSetting, Job, Spread, Suite, Verdict
 from nfstuned.parse.secrets import masked
 
@@ -19,7 +20,7 @@ class NotComparableError(Exception):
     """Why two measurements are not of the same jobs."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Changed:
     """A property of the host, the mount or the measurement that is no longer as it was."""
 
@@ -28,7 +29,7 @@ class Changed:
     after: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compared:
     """A job under a setting, before and now."""
 
@@ -43,7 +44,7 @@ class Compared:
     now: Spread | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Against:
     """A measurement beside an earlier measurement."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
 
 from nfstuned.errors import ParseError
+from nfstuned.frozen import frozen
 from nfstuned.model.bench import Beside, Delivered, Engine, Job, Pattern, Run
 from nfstuned.model.kernel import Stanza
 from nfstuned.model.samples import Sample
@@ -35,7 +36,7 @@ _OPERATION = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Meters:
     """What was read at both ends of a run; None is what could not be read."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from nfstuned.frozen import frozen
 from nfstuned.model.bench import BenchSetting, BenchStep, Job, Suite
 
 WARM_UP = 0
@@ -16,7 +17,7 @@ _LAYOUT_BYTES_PER_S = 100e6
 """A guess, to say beforehand how long the files take to be written; nothing depends on it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bounds:
     """What a measurement moves at most, by what the jobs ask for."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from nfstuned.core.mounts.options import last_of
-from nfstuned.model.connections import UnitState
 from nfstuned.model.facts import Target
 from nfstuned.model.mounts import Maker
+from nfstuned.model.requests import UnitState
 from nfstuned.parse.etc.units import unit_name
 from nfstuned.parse.options import parse_options
 

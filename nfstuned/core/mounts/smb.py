@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from nfstuned.core.policy.endpoint import as_address, plain, split_source
+from nfstuned.frozen import frozen
 from nfstuned.model.facts import SmbSession, Target
 from nfstuned.model.kernel import Options
 from nfstuned.model.mounts import Snapshot
@@ -116,7 +116,7 @@ def share_name(source: str) -> tuple[str, str]:
     return plain(host), path.strip("/").partition("/")[0].lower()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Listed:
     """A distribution of the vendor's list: the first kernel of each series that has what it takes."""
 
@@ -138,7 +138,7 @@ _LISTED = (
 _SERIES = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelSupport:
     """Whether the vendor lists the running kernel for multichannel; None where the list does not tell."""
 

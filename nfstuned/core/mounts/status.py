@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from nfstuned.core.mounts.options import carried, version, version_text
 from nfstuned.core.mounts.requests import Intents, find, options
 from nfstuned.core.policy.decision import decide, most_connections, wanted_connections
 from nfstuned.core.udev.writers import file_writers, last_words
+from nfstuned.frozen import frozen
 from nfstuned.model.kernel import Mount, MountStats
 from nfstuned.model.masks import is_mask
 from nfstuned.model.mounts import Snapshot, Superblock
@@ -48,7 +48,7 @@ def rules(files: Sequence[UdevFile]) -> tuple[StatusRules, ...]:
     return (*masked, *(StatusRules(file) for file in writing))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Look:
     """What all rows of one look have in common."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from nfstuned.core.mounts.kernels import V4_0_SINCE, knows_nconnect
 from nfstuned.core.mounts.options import has_kerberos
 from nfstuned.core.nconnect.groups import (
@@ -16,13 +14,14 @@ from nfstuned.core.nconnect.groups import (
     version,
 )
 from nfstuned.core.policy.endpoint import as_address
+from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.mounts import Result
 
 _ONLY_THERE = "Azure Files supports nconnect over private endpoints only"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refusal:
     """Why there is no change."""
 

@@ -8,7 +8,7 @@ of fstab changes count like shares that stay as they are.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nfstuned.core.mounts.requests import mounted_source
 from nfstuned.core.mounts.targets import targets
@@ -17,6 +17,7 @@ from nfstuned.core.nconnect.fstab_text import ansible_lines, is_cloud_inits, is_
 from nfstuned.core.nconnect.groups import Id, addresses, common, limit, protocol, united, version
 from nfstuned.core.policy.decision import choose
 from nfstuned.core.policy.endpoint import GENERIC, as_address
+from nfstuned.frozen import frozen
 from nfstuned.model.change import Change, ChangeKind
 from nfstuned.model.facts import NFS_TYPES, Facts, Network, Target
 from nfstuned.model.mounts import FSTAB, UTAB, Maker, Request, Result, Snapshot, Superblock
@@ -26,7 +27,7 @@ from nfstuned.parse.etc.units import unit_name
 from nfstuned.parse.fields import clean_path
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FstabEntry:
     """An NFS line of an fstab: its text, and the mount that comes of it."""
 
@@ -50,7 +51,7 @@ class FstabEntry:
         return self.target.endpoint.host
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mounts:
     """The mounts that a text of fstab asks for, and beside them all others of the host."""
 
@@ -60,7 +61,7 @@ class Mounts:
     facts: Facts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerUsers:
     """What shares connections, whatever its version, and who uses it."""
 
@@ -206,7 +207,7 @@ def with_provider(target: Target, providers: Mapping[str, str], policy: Policy) 
     return replace(target, endpoint=place, profile=chosen.profile)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FstabPlan:
     """A change for each entry that asks for another number than its server's, planned or not."""
 

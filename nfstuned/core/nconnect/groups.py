@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TypeVar
 
@@ -21,6 +21,7 @@ from nfstuned.core.policy.endpoint import (
     kind,
     split_source,
 )
+from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.kernel import Options, Server
 from nfstuned.model.mounts import UTAB
@@ -59,7 +60,7 @@ MOST = 16
 """NFS_MAX_CONNECTIONS."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Group:
     """What the kernel tells nfs_clients apart by (fs/nfs/client.c, nfs_match_client); no name is in it."""
 
@@ -89,7 +90,7 @@ class _Namespaces:
         return number
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Groups:
     """The transport groups that are live, each with its mounts; `bare` finds them without the namespace."""
 

@@ -13,13 +13,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 from nfstuned.core.mounts.requests import options
 from nfstuned.core.nconnect.against import Refusal, against
 from nfstuned.core.nconnect.groups import common
 from nfstuned.core.nconnect.persist_members import SectionUse, Uses, by_conf, servers, unmatched, unnamed
+from nfstuned.frozen import frozen
 from nfstuned.model.change import Change, ChangeKind
 from nfstuned.model.facts import Facts, Network
 from nfstuned.model.kernel import decimal
@@ -75,7 +76,7 @@ class Fate(Enum):
     DROP = "there should be none"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SectionVerdict:
     """What should become of the section of one name."""
 
@@ -260,7 +261,7 @@ def _only_section(
 _UNUSED = "nothing here uses it"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Held:
     """What nfstuned's file has now."""
 
@@ -269,7 +270,7 @@ class Held:
     """Sections of servers that nothing uses go."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PersistPlan:
     """What to do with the file; empty where it is as it should be and nothing was refused."""
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nfstuned.core.mounts.requests import find, mounted_source, options, requested
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.nconnect.fstab import as_target, ids, shown_providers, with_provider
 from nfstuned.core.nconnect.groups import Id, addresses, is_azure_files, is_private, united
 from nfstuned.core.policy.endpoint import as_address, is_loopback, section_name
+from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.mounts import Maker, Request, Snapshot
 from nfstuned.model.policy import Policy
@@ -29,7 +30,7 @@ _KEY = "&"
 """In the source of a wildcard of autofs: its key is a part of the server's name."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SectionUse:
     """A mount, as it will be made the next time without nfstuned's file."""
 
@@ -51,7 +52,7 @@ class SectionUse:
         return self.target.subject if self.target.live is None else f"the mount at {self.target.point}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Uses:
     """All mounts of a host or an image whose server has a name; `facts` are without nfstuned's file."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from nfstuned.core.mounts.kernels import V4_0_SINCE, knows_nconnect
@@ -30,11 +30,12 @@ from nfstuned.core.policy.endpoint import (
     plain,
     split_source,
 )
+from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.mounts import Maker, Request
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Line:
     """A line of fstab, a unit or a map that asks for a mount."""
 
@@ -60,7 +61,7 @@ class Line:
         return requested_nconnect(self.target)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Disagreement:
     """Lines whose mounts share the connections of one server, and that ask for different numbers of them."""
 

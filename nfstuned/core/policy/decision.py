@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nfstuned.core.policy.endpoint import (
     GENERIC,
@@ -16,6 +16,7 @@ from nfstuned.core.policy.endpoint import (
     split_source,
 )
 from nfstuned.core.policy.match import Choice, Matcher, Subject, matcher, subject
+from nfstuned.frozen import frozen
 from nfstuned.model.kernel import Mount, Options, Server, Volume
 from nfstuned.model.mounts import Decision, Endpoint, Snapshot, Superblock, Tunnel
 from nfstuned.model.policy import LEAST_KB, MOST_KB, WITH, Policy, Profile, ReadAhead
@@ -24,7 +25,7 @@ V4 = 4
 UNSEEN = "no mount of it is visible here"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """The server that a live mount really leads to, and the profile that applies."""
 

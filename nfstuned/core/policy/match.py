@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fnmatch import translate
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from nfstuned.core.policy.endpoint import NETAPP, ONTAP, VAST, Address, as_address, plain, provider_by_name
+from nfstuned.frozen import frozen
 from nfstuned.model.mounts import Endpoint
 from nfstuned.model.policy import Assignment, Policy, Profile
 
 _ADDRESS_GLOB = re.compile(r"[0-9.:*?]+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Subject:
     """What is known of one mount, or of one that is still being made. `None` means not known."""
 
@@ -35,7 +35,7 @@ def subject(host: str, address: str | None, endpoint: Endpoint, **known: str) ->
     return Subject(frozenset(texts), addresses, known.get("export"), known.get("point"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """A profile that applies, or may apply, and why."""
 

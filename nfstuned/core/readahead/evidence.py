@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from nfstuned.core.samples.sample import KINDS, amount
+from nfstuned.frozen import frozen
 from nfstuned.model.samples import Sample
 
 KERNEL_KB = 128
@@ -48,7 +49,7 @@ class Use(str, Enum):
     TOO_SMALL = "is too small"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reads:
     """What one superblock read over a time in which its read-ahead stayed the same."""
 
@@ -112,7 +113,7 @@ def _by_size(reads: Reads, rsize: int) -> Use | None:
     return Use.HELPS if window >= rsize and reads.fetched_bytes >= ENOUGH_BYTES else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdict:
     """What most of the bytes that the server sent under one read-ahead say, and their numbers."""
 

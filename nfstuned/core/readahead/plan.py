@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nfstuned.core.policy.decision import decide
+from nfstuned.frozen import frozen
 from nfstuned.model.mounts import Action, Decision, Outcome, Result, Snapshot, Superblock
 from nfstuned.model.policy import Policy
 
@@ -13,7 +14,7 @@ WINDOW_S = 60.0
 UNREAD = "what its value depends on could not be read"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Contest:
     """The times at which one superblock's value was set again, and whether it is now left alone."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from nfstuned.core.mounts.options import version
@@ -13,6 +13,7 @@ from nfstuned.core.policy.decision import read_ahead_kb
 from nfstuned.core.policy.endpoint import AZURE_FILES, EFS, is_loopback, split_source
 from nfstuned.core.udev.mask import is_default
 from nfstuned.core.udev.writers import in_force, is_nfsrahead, reaches_all
+from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.policy import Profile
 from nfstuned.model.requests import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Setting
@@ -30,7 +31,7 @@ _PROBE = "0:43"
 """A device number like those that NFS mounts have."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rival:
     """A value that another program writes, and the mounts that it reaches."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from shlex import quote
 
 from nfstuned.core.readahead.evidence import KERNEL_KB, WASTE_RATIO, Use, judge, reads_of
@@ -21,6 +20,7 @@ from nfstuned.core.rules.remedies import also, source_of, unmask
 from nfstuned.core.udev.faults import BrokenRule, find_broken, is_about_read_ahead
 from nfstuned.core.udev.mask import set_by_administrator
 from nfstuned.core.udev.writers import file_writers, in_force, is_nfsrahead, reaches_all, rule_writers, unsure
+from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.masks import is_mask
@@ -59,7 +59,7 @@ def contested(facts: Facts) -> Iterator[Fault]:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Contest:
     """A value that another program writes, and the mounts for which the policy wants another one."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from nfstuned.core.nconnect.groups import groups, is_azure_files, is_netapp, version
 from nfstuned.core.rules.remedies import ParameterWish, lasting, parameter
+from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.kernel import decimal
@@ -35,7 +35,7 @@ _DEFAULTS = {SLOT_TABLE.name: 65536, SESSION_SLOTS.name: 64}
 """What kernels have where nobody says otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Crowd:
     """The mounts that a parameter does not suit, and what it is or will be."""
 
@@ -153,7 +153,7 @@ def session_slots_low(facts: Facts) -> Iterator[Fault]:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Busy:
     """A transport group over the interval, at one of its mounts."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from shlex import quote
 
 from nfstuned.core.mounts import options as names
@@ -25,6 +24,7 @@ from nfstuned.core.policy.endpoint import (
     provider_by_name,
     split_source,
 )
+from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.kernel import KernelRelease, Options, decimal
@@ -170,7 +170,7 @@ def _strange(options: Options, fstype: str) -> Iterator[str]:
             in_secret = holds_secret(f"{name}={value}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Misused:
     """An option whose value the kernel refuses, and what it takes."""
 

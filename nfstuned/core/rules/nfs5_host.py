@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from shlex import quote
 
 from nfstuned.core.mounts.kernels import el8_build
 from nfstuned.core.nconnect.groups import is_azure_files
 from nfstuned.core.policy.endpoint import AZURE_FILES, NETAPP, as_address
 from nfstuned.core.rules.remedies import ParameterWish, lasting, parameter
+from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Interface, Route, Target
 from nfstuned.model.finding import Fault
 from nfstuned.parse.fields import some
@@ -124,7 +124,7 @@ def kernel_without_io_depth(facts: Facts) -> Iterator[Fault]:
 _SIZES = "https://learn.microsoft.com/azure/virtual-machines/sizes"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VmSeries:
     """The "Max Network Bandwidth" column of one page, read 2026-11-20; it counts what the VM sends."""
 
@@ -135,7 +135,7 @@ class VmSeries:
     """CPUs, and millions of bits a second."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Egress:
     """How much one VM may send, on all of its interfaces together."""
 
@@ -203,7 +203,7 @@ NEAR, MAINLY = 0.9, 0.5
 _RESIZE = "az vm resize --resource-group GROUP --name VM --size SIZE"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Uplink:
     """An interface, and the mounts whose packets leave through it."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from shlex import quote
 
 from nfstuned.core.mounts.requests import find
+from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.mounts import UTAB
 from nfstuned.model.policy import Profile
@@ -60,7 +60,7 @@ def again(target: Target) -> str:
     return f", then sudo umount {quote(target.point)} and mount it again" if target.live is not None else ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ParameterWish:
     """What a parameter should be: the value to write, and which other values are right as well."""
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from nfstuned.core.readahead.evidence import Tally, Verdict
 from nfstuned.core.samples.sample import ALL_KINDS, place, rtt_ms, stalled_percent
+from nfstuned.frozen import frozen
 from nfstuned.model.samples import OpRate, Sample
 
 BOUNDS_MS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
@@ -60,7 +61,7 @@ _LEAST_PART = 0.1
 """A sample counts for a column from this part of either on: intervals are not to the microsecond alike."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """A figure of one mount: its means over each column while the mount was in use, and its extremes."""
 
@@ -71,7 +72,7 @@ class Row:
     most: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MountHistory:
     """A mount: how many samples it has, for how long it was in use, and its figures; not those unknown."""
 
@@ -84,7 +85,7 @@ class MountHistory:
     """What its reads tell of each read-ahead that it had."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Axis:
     """The time that all mounts are shown over, in Unix seconds, in equal columns."""
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
 
 from nfstuned.core.samples.growth import unused
 from nfstuned.core.samples.rates import rates, transport_group
 from nfstuned.core.samples.top import Frame, TopEntry, figures_of
+from nfstuned.frozen import frozen
 from nfstuned.model.kernel import MountStats, Options, Stanza
 from nfstuned.model.samples import Counted, Look, Sample
 
@@ -23,7 +24,7 @@ Place = tuple[str, str]
 """Source and mount point."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Saved:
     """A copy of mountstats; `name` is the file's, and stanzas and options are of the same text."""
 

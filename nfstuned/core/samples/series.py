@@ -15,6 +15,7 @@ from types import MappingProxyType
 from nfstuned.core.readahead.evidence import Tally, Verdict
 from nfstuned.core.samples.history import Axis, MeanTimes, MeanTimesCount, identity, parts
 from nfstuned.core.samples.sample import ALL_KINDS, kinds, place, stalled_percent, together
+from nfstuned.frozen import frozen
 from nfstuned.model.samples import OpRate, Sample
 
 MOST_POINTS = 400
@@ -41,7 +42,7 @@ _NEARLY = 0.9
 """An interval of 60.01 s is one of 60 s."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MountSeries:
     """A mount: its means over each point while it was in use, and what it delivered in all."""
 

@@ -13,13 +13,14 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
 from nfstuned.core.samples.growth import GROUP_OPS, NOTHING_ELSEWHERE, ResetError, operations, well_ended
 from nfstuned.core.samples.sample import is_idle
 from nfstuned.errors import ParseError
+from nfstuned.frozen import frozen
 from nfstuned.model.kernel import Stanza, Transport
 from nfstuned.model.samples import Counted, Look, Sample
 from nfstuned.model.stalls import Requests, RpcRequest, Stall
@@ -72,7 +73,7 @@ class Connection(NamedTuple):
         return max(0.0, now_s - self.asked_s) if now_s - self.moved_s < _GIVEN_UP_S else 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequestWatch:
     """What is remembered from look to look."""
 

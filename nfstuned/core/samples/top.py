@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 
 from nfstuned.core.samples.growth import sends_between
 from nfstuned.core.samples.rates import rates
 from nfstuned.core.samples.sample import is_idle, kinds, place, together
 from nfstuned.errors import ParseError
+from nfstuned.frozen import frozen
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.samples import Counted, Look, OpRate, Sample
 from nfstuned.model.stalls import Stalled
@@ -41,7 +42,7 @@ SORTS = (
 _NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TopEntry:
     """A superblock; `sample` is None until two looks show it, and where its counters began anew."""
 
@@ -68,7 +69,7 @@ class TopEntry:
         return self.stalled_s > 0 or (self.sample is not None and not is_idle(self.sample))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Frame:
     """All superblocks at one moment."""
 
@@ -145,7 +146,7 @@ def _rtt_ms(op: OpRate | None) -> float | None:
     return None if op is None else op.rtt_ms
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TopState:
     """What the person at the screen has chosen."""
 
@@ -178,7 +179,7 @@ def arranged(entries: Iterable[TopEntry], state: TopState) -> tuple[TopEntry, ..
     return (*known, *(entry for entry in chosen if state.sort not in entry.figures))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class List:
     """What a key is pressed over: the superblocks from top to bottom, and how many lines a page has."""
 

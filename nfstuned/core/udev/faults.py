@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nfstuned.core.udev.device import ATTRIBUTE, Device, is_refused, matches, redirects_nothing, start_mistake
 from nfstuned.core.udev.writers import NFS_ADDED, NFSRAHEAD, aims_at_attribute, finds_nfs, reached
+from nfstuned.frozen import frozen
 from nfstuned.model.kernel import decimal
 from nfstuned.model.udev import UdevDefect, UdevRule, UdevToken
 from nfstuned.parse.udev.keys import check_token
@@ -37,7 +38,7 @@ _LOOKS_BACK = re.compile(r"\b(?:RESULT|ENV)\b|%c|\$result")
 _NO_EFFECT = "The line has no effect"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BrokenRule:
     """A rule as its author meant it, and why it is another one for udev."""
 
@@ -53,7 +54,7 @@ class BrokenRule:
     """Whether it acts as its author meant it all the same, and udev only complains."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Reason:
     """Why a rule that udev reads never acts."""
 
@@ -61,7 +62,7 @@ class _Reason:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Piece:
     """What udev takes for one rule."""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from nfstuned.frozen import frozen
 from nfstuned.host.network.links import FOLDER as LINKS
 from nfstuned.host.network.links import observe_traffic
 from nfstuned.host.root import Root
@@ -17,7 +17,7 @@ _GUESTS = 8
 """From here on columns count what others hold, too."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Processors:
     """Ticks since the boot of each processor: all, and those in which it worked."""
 

@@ -21,9 +21,10 @@ from nfstuned.host.network.ping import ping
 from nfstuned.host.network.reach import Place, reach
 from nfstuned.host.root import Root
 from nfstuned.model.change import ShellCommand
-from nfstuned.model.connections import RELOAD, Connections, Hands, Part, RemountPlan, Sight, UnitState
+from nfstuned.model.connections import RELOAD, Connections, Hands, Part, RemountPlan, Sight
 from nfstuned.model.facts import Reachable
 from nfstuned.model.kernel import Mount, MountNode, Volume
+from nfstuned.model.requests import UnitState
 from nfstuned.parse.proc.mountinfo import parse_mountinfo, parse_nodes
 from nfstuned.parse.proc.nfsfs import parse_volumes
 

@@ -14,6 +14,7 @@ from itertools import chain
 from typing import TypeVar
 
 from nfstuned.errors import ParseError
+from nfstuned.frozen import frozen
 from nfstuned.host.change import bdi
 from nfstuned.host.change.state import State
 from nfstuned.host.files.local import demand_local
@@ -313,7 +314,7 @@ def _stand_ins(root: Root, known: _Known, superblocks: tuple[Superblock, ...]) -
     return tuple(row for row in parsed if isinstance(row, Tunnel))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class View:
     """A process through which a namespace can be seen; `folder` is its place in proc ("proc/4711")."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import errno
-from dataclasses import dataclass
 
+from nfstuned.frozen import frozen
 from nfstuned.host.look.nfsmount import NFS_CONF, Collected, MountConf
 from nfstuned.host.look.udev import FOLDERS
 from nfstuned.host.root import Root
@@ -15,7 +15,7 @@ from nfstuned.model.udev import UdevFile
 from nfstuned.parse.proc.mountinfo import NFS, SMB, parse_mountinfo
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MaskGrounds:
     """The rules files, and what administrators say in nfs.conf."""
 

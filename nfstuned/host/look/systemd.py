@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from nfstuned.host.command import run
-from nfstuned.model.connections import UnitState
+from nfstuned.model.requests import UnitState
 from nfstuned.parse.etc.units import PROPERTIES, parse_units
 
 SYSTEMCTL_S = 30.0

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nfstuned.frozen import frozen
 from nfstuned.host.look.systemd import kernel_words, observe_states, with_last_words
 from nfstuned.host.network.ask import Questions
 from nfstuned.host.root import Root
-from nfstuned.model.connections import UnitState
 from nfstuned.model.facts import Answer, Network, Reach
+from nfstuned.model.requests import UnitState
 from nfstuned.parse.etc.resolver import is_address
 
 if TYPE_CHECKING:
     from nfstuned.host.network.reach import Place
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LiveOutside:
     """The network of this machine. The worst case is the sum of the deadlines: 3, 2 and 1 s."""
 
@@ -67,7 +67,7 @@ class LiveOutside:
         return kernel_words() if self.root.prefix == "/" else ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FixedOutside:
     """A network whose answers are given: nobody is asked, but time passes."""
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
-from nfstuned.model.connections import UnitState
+from nfstuned.frozen import frozen
 from nfstuned.model.facts import Network
+from nfstuned.model.requests import UnitState
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Questions:
     """What a check wants to know of the network."""
 

@@ -16,7 +16,6 @@ import struct
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.machinery import PathFinder
 from ipaddress import ip_address
@@ -24,6 +23,7 @@ from socket import AF_INET, AF_INET6, AF_NETLINK, NETLINK_ROUTE, SOCK_CLOEXEC, S
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from nfstuned.frozen import frozen
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Interface, Route, Traffic
 from nfstuned.model.kernel import decimal
@@ -136,7 +136,7 @@ FOLDER = "sys/class/net"
 _RTN_LOCAL = 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Links:
     """What the kernel says of the way to some addresses."""
 

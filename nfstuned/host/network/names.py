@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from io import StringIO
 from ipaddress import ip_address
@@ -13,6 +13,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
+from nfstuned.frozen import frozen
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Answer
 from nfstuned.parse.etc.resolver import name_server_lines, parse_hosts, parse_sources
@@ -69,7 +70,7 @@ _SYSTEMD = frozenset({"myhostname", "resolve"})
 _LOOPBACK = ("127.0.0.1", "::1")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Names:
     """What a source says of a name; another source may know more unless it is `final`."""
 

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from nfstuned.errors import ConfigError
+from nfstuned.frozen import frozen
 from nfstuned.model.policy import (
     SAMPLE_INTERVAL_S,
     Assignment,
@@ -142,7 +143,7 @@ def _workloads(files: Iterable[_File]) -> dict[str, Workload]:
     return known
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Entry:
     """An entry of [[policy]]; no assignment where something in it is wrong."""
 
@@ -201,7 +202,7 @@ class _File:
         return file
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Checker:
     """Checks the tables of a file, each by itself, so that no problem hides another."""
 

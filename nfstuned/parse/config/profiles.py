@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from nfstuned.frozen import frozen
 from nfstuned.model.policy import Profile, ReadAhead
 from nfstuned.parse.config.toml import Document, suggestion
 
@@ -15,7 +16,7 @@ _INSTEAD = {"nconnect": "nconnect_depends", "nconnect_depends": "nconnect"}
 """Keys that exclude each other: a profile that sets one of them does not inherit the other."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layer:
     """A [profile.NAME] table: the keys that it sets, each already checked by itself."""
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
 
 from nfstuned.errors import ParseError
+from nfstuned.frozen import frozen
 from nfstuned.model.mounts import Maker, Request
 from nfstuned.model.requests import AutoMap, MapEntry, MapInclude
 from nfstuned.parse.etc.fstab import SMB, TYPES
@@ -197,7 +198,7 @@ _OWN = (
 """Options that automount keeps for itself (sun_mount, and mount_mount of modules/mount_nfs.c)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Part:
     """A mount of an entry: where below the entry, with which options, and from where."""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn
 
 from nfstuned.errors import ParseError
+from nfstuned.frozen import frozen
 from nfstuned.parse.fields import quoted
 
 DEFAULTS: tuple[str | None, ...] = (None, None, "auto", "defaults,nofail,_netdev", "0", "2")
@@ -37,7 +38,7 @@ class CloudEntry(NamedTuple):
     fields: tuple[str | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CloudMounts:
     """What a file says of mounts; None where it does not have the key."""
 

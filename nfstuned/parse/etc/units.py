@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 from nfstuned.errors import ParseError
-from nfstuned.model.connections import UnitState
 from nfstuned.model.mounts import Maker, Misnamed, Request
-from nfstuned.model.requests import UnitSetting
+from nfstuned.model.requests import UnitSetting, UnitState
 from nfstuned.parse.etc.fstab import TYPES, mounted_type
 from nfstuned.parse.fields import clean_path, quoted
 

@@ -25,8 +25,9 @@ for each kind of request: `Creates: 12 total 1 failed`. SMB1 shares have other l
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from nfstuned.frozen import frozen
 from nfstuned.model.facts import SmbOps, SmbSession
 
 _SERVER = r"\d+\) ConnectionId: 0x[0-9a-f]+ (?:Hostname: (\S+))?"
@@ -38,7 +39,7 @@ _DISABLED = r"\t\tChannel: \d+ DISABLED"
 _SHARE = r"\t\d+\) (\\\\.+?) Mounts: \d+ "
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Server:
     """The server whose sessions follow."""
 

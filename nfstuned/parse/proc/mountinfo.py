@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 from nfstuned.errors import ParseError
+from nfstuned.frozen import frozen
 from nfstuned.model.kernel import Mount, MountNode, decimal
 from nfstuned.parse.fields import number, quoted, unescape
 from nfstuned.parse.options import parse_kernel_options
@@ -17,7 +17,7 @@ FILE = "/proc/self/mountinfo"
 _LEAST_BEFORE, _AFTER = 6, 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Family:
     """The types of file system that are looked for, and what every line about such a mount contains.
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from nfstuned.frozen import frozen
 from nfstuned.model.udev import MATCHES, UdevToken
 from nfstuned.parse.udev.tokens import find_mistake
 
@@ -33,7 +34,7 @@ _INTEGER = r"[ \t\n\r]*[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+|[0-9]+)"
 _LOG_LEVEL = "emerg|alert|crit|err|warning|notice|info|debug|[0-7]|reset"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Key:
     """What udev takes of a key."""
 

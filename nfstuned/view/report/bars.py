@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from nfstuned.core.bench.difference import LEAST_DIFFERENCE, LEAST_RUNS
+from nfstuned.frozen import frozen
 from nfstuned.model.bench import Spread
 from nfstuned.view.bench_charts import Bar, BarChart, Chart, Curve, marks, told
 from nfstuned.view.report.chart import esc, number_ticks
@@ -111,7 +111,7 @@ def _along(value: float, top: float) -> float:
     return _NAMES + value / top * (WIDTH - _NAMES - _VALUES)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Plot:
     """The area of a curve: the read-ahead by its logarithm, and a figure from 0 on."""
 

@@ -9,9 +9,8 @@ from nfstuned.core.samples.sample import ALL_KINDS, figure, speed
 from nfstuned.core.samples.series import MountSeries
 from nfstuned.model.samples import Event
 from nfstuned.parse.fields import count
-from nfstuned.view.history import duration
 from nfstuned.view.report.chart import Chart, PlotFrame, PlotLine, esc, key, svg
-from nfstuned.view.words import printable
+from nfstuned.view.words import duration, printable
 
 WIDE = 1320
 _STYLES = ("s1", "s2", "s3", "s4")

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
 from nfstuned import __version__
 from nfstuned.core.samples.history import Axis
 from nfstuned.core.samples.sample import amount, speed
 from nfstuned.core.samples.series import MountSeries
+from nfstuned.frozen import frozen
 from nfstuned.model.facts import Report
 from nfstuned.model.finding import Finding
 from nfstuned.model.samples import Event
 from nfstuned.parse.fields import count
 from nfstuned.view.check import verdict
-from nfstuned.view.history import duration
 from nfstuned.view.report.chart import PlotFrame, PlotLine, esc, spark
 from nfstuned.view.report.mount import milliseconds, mount_section, ratio
 from nfstuned.view.report.sheet import head_lines, zone_name
+from nfstuned.view.words import duration
 
 MOST_MOUNTS = 50
 """With charts; of more a browser would take minutes to draw the page."""
@@ -39,7 +39,7 @@ _HEADINGS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Account:
     """What the page says beside the samples: the check's report and the service's events, or why not."""
 
@@ -51,7 +51,7 @@ class Account:
     """How many entries or lines could not be read."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Page:
     """All that is on the page."""
 
