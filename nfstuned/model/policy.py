@@ -161,6 +161,10 @@ class Policy:
     """The administrator's files that went into it, in order."""
     workloads: tuple[Workload, ...] = ()
 
+    def __hash__(self) -> int:
+        """Return a hash of a few parts: what is kept by policy is looked up for each mount."""
+        return hash((self.files, len(self.profiles), len(self.assignments)))
+
     def profile(self, name: str) -> Profile:
         """Return the profile of that name, as a workload changes it where the name has one.
 

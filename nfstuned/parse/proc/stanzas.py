@@ -256,7 +256,7 @@ def _usual(
         whole,
         events,
         nfsv4,
-        _CACHED.search(options) is not None,
+        b"fsc" in options and _CACHED.search(options) is not None,
     )
     return stanza, following
 
