@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ SETUP = (
 )
 PYTEST = """\
 #!/bin/sh
+[ "$*" != "-m tests.lab.image" ] || exec touch image
 echo "$@" >>started
 case " $* " in *" --only-lab "*) exit "$LAB" ;; esac
 exit "$WITHOUT"
@@ -76,6 +78,20 @@ def test_the_worse_status_counts_and_one_of_them_may_have_chosen_nothing(
 ) -> None:
     found, started = run(tmp_path, without=without, lab=lab)
     assert (found, len(started)) == (status, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "builds"), [((), True), (("--all",), True), (("-k", "mine"), False), (("--quick",), False)]
+)
+def test_the_image_is_built_beside_the_tests_where_all_of_them_run(
+    arguments: tuple[str, ...], tmp_path: Path, *, builds: bool
+) -> None:
+    run(tmp_path, *arguments)
+    deadline = time.monotonic() + 10
+    while builds and os.geteuid() == 0 and not (tmp_path / "image").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert (tmp_path / "image").exists() == (builds and os.geteuid() == 0)
 
 
 @pytest.mark.parametrize("status", [2, 3, 4])
