@@ -6,20 +6,17 @@ import os
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.lab import image, quiet, results, selection
-from tests.lab.selection import Length
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
-    from tests.lab.selection import Choice
-
-    Key = tuple[str, Length]
+    from tests.lab.selection import Boot, Choice
 
 MOST_ELSEWHERE = 0.03
 """The share of the machine that other programs may take from a race, which then counts all the same."""
@@ -29,32 +26,50 @@ collect_ignore = ["scenarios", "kit"]
 
 
 class Lab:
-    """The boots of one session, made when first asked for.
+    """The boots of one session: races when they are asked for, the others together when no race is left.
 
     A guest has one processor: with two, emulated ones wait for each other's locks, and all take longer. It
-    uses that for six tenths of its time, and else waits for what a scenario waits for: so there is a guest
-    more than there are processors. While mounts race the daemon in one, it is alone.
+    uses that for six tenths of its time, and else waits for what a scenario waits for: so `guests` has a
+    guest more than there are processors, and what waits for nearly all of its time runs beside them.
+    While mounts race the daemon in a guest, it is alone.
     """
 
     def __init__(
-        self, wanted: tuple[Choice, ...], folder: Path, say: Callable[[str], None], *, full: bool
+        self,
+        wanted: tuple[Choice, ...],
+        folder: Path,
+        say: Callable[[str], None],
+        guests: ThreadPoolExecutor,
+        *,
+        full: bool,
     ) -> None:
-        self._wanted = wanted
-        self._long = {choice.kernel for choice in wanted if choice.length is Length.LONG}
         self._full = full
         self._folder = folder
         self._say = say
-        self._pool = ThreadPoolExecutor((os.cpu_count() or 1) + 1)
-        self._runs: dict[Key, Future[results.Run]] = {}
+        self._guests = guests
+        self._waiting = ThreadPoolExecutor(1)
+        self._boots = selection.boots(wanted)
+        self._runs: dict[Boot, Future[results.Run]] = {}
         self._told: set[Path] = set()
 
     def run(self, choice: Choice) -> results.Run:
-        """Return the boot that carries this scenario, together with all others of its kernel and length."""
-        mine = self._key(choice)
-        if mine not in self._runs:
-            together = [mine] if choice.length is Length.RACE else self._others()
-            self._runs |= {key: self._pool.submit(self._boot, key) for key in together}
+        """Return the boot that carries this scenario, together with others of its kernel."""
+        mine = next(boot for boot in self._boots if boot.carries(choice))
+        if not mine.races:
+            self.start()
+        elif mine not in self._runs:
+            self._start(mine)
         return self._runs[mine].result()
+
+    def start(self) -> None:
+        """Start all boots that need not be alone."""
+        for boot in self._boots:
+            if not boot.races and boot not in self._runs:
+                self._start(boot)
+
+    def _start(self, boot: Boot) -> None:
+        pool = self._waiting if boot.waits else self._guests
+        self._runs[boot] = pool.submit(self._boot, boot)
 
     def explain(self, run: results.Run) -> str:
         """Return how the boot ended: in full when first asked, in its first line afterwards."""
@@ -63,35 +78,18 @@ class Lab:
         text = run.boot.explain()
         return f"{text.partition(chr(10))[0]}; see {run.folder}" if told else f"{text}\nsee {run.folder}"
 
-    def _others(self) -> list[Key]:
-        """Return every boot that need not be alone, short ones last: they fit in beside the others."""
-        keys = dict.fromkeys(self._key(choice) for choice in self._wanted)
-        others = [key for key in keys if key[1] is not Length.RACE and key not in self._runs]
-        return sorted(others, key=lambda key: key[1] is Length.SHORT)
-
-    def _key(self, choice: Choice) -> Key:
-        """Return the boot of a scenario: short ones go along where their kernel has a long boot."""
-        goes_along = choice.length is Length.SHORT and choice.kernel in self._long
-        return choice.kernel, Length.LONG if goes_along else choice.length
-
-    def _boot(self, key: Key) -> results.Run:
-        kernel, length = key
-        chosen = [choice for choice in self._wanted if self._key(choice) == key]
-        together = tuple(dict.fromkeys(choice.scenario for choice in chosen))
-        target = self._folder / f"{kernel}-{length.value}"
-        self._say(f"booting {kernel} for {len(together)} files of {length.value} scenarios: {target}")
-        lengths = {choice.length for choice in chosen}
-        arguments = (*(["--full"] if self._full else []), *results.arguments(lengths, together))
-        name = f"{kernel} {length.value}"
-        race = length is Length.RACE
-        limits = replace(results.LIMITS, processors=2 if race else 1)
+    def _boot(self, boot: Boot) -> results.Run:
+        target = self._folder / boot.name
+        self._say(f"booting {boot.kernel} for {', '.join(boot.scenarios)}: {target}")
+        arguments = (*(["--full"] if self._full else []), *results.arguments(boot.lengths, boot.scenarios))
+        limits = replace(results.LIMITS, processors=2 if boot.races else 1)
 
         def once(into: Path) -> results.Run:
             return results.run(
-                kernel, arguments, into, lambda line: self._say(f"{name:>12} | {line}"), limits
+                boot.kernel, arguments, into, lambda line: self._say(f"{boot.name:>16} | {line}"), limits
             )
 
-        return self._undisturbed(once, target) if race else once(target)
+        return self._undisturbed(once, target) if boot.races else once(target)
 
     def _undisturbed(self, once: Callable[[Path], results.Run], target: Path) -> results.Run:
         """Race; again, and said so, where it was lost while other programs had the processors."""
@@ -127,10 +125,22 @@ def lab_folder(say: Callable[[str], None]) -> Path:
 
 
 @pytest.fixture(scope="session")
-def lab(request: pytest.FixtureRequest, say: Callable[[str], None], lab_folder: Path) -> Lab:
+def guests() -> Iterator[ThreadPoolExecutor]:
+    """What boots as many guests at a time as this machine has the processors for."""
+    with ThreadPoolExecutor((os.cpu_count() or 1) + 1) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="session")
+def lab(
+    request: pytest.FixtureRequest,
+    say: Callable[[str], None],
+    lab_folder: Path,
+    guests: ThreadPoolExecutor,
+) -> Lab:
     chosen = [_choice(item) for item in request.session.items]
     wanted = tuple(choice for choice in chosen if choice is not None)
-    return Lab(wanted, lab_folder, say, full=request.config.getoption("--lab") == "full")
+    return Lab(wanted, lab_folder, say, guests, full=request.config.getoption("--lab") == "full")
 
 
 def _choice(item: pytest.Item) -> selection.Choice | None:
@@ -138,6 +148,21 @@ def _choice(item: pytest.Item) -> selection.Choice | None:
     parameters = getattr(item, "callspec", None)
     choice = parameters.params.get("choice") if parameters else None
     return choice if isinstance(choice, selection.Choice) else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let what needs the machine for itself go first: then all other guests run beside each other."""
+
+    def turn(item: pytest.Item) -> int:
+        choice = _choice(item)
+        if choice is not None:
+            return 2 if choice.length is selection.Length.RACE else 4
+        return 3 if "disk" in getattr(item, "fixturenames", ()) else 1
+
+    mine = Path(__file__).parent
+    places = [place for place, item in enumerate(items) if item.path.is_relative_to(mine)]
+    for place, item in zip(places, sorted((items[place] for place in places), key=turn), strict=True):
+        items[place] = item
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

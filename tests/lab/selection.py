@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import enum
+import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.lab import recipe
@@ -155,8 +156,52 @@ UNSEEN = re.compile(rf"docs/|\.ci/|dev/|tests/(?!lab/)|tests/lab/({_HOSTS_SIDE})
 EVERYTHING = "all scenarios stand on it"
 
 
+SECONDS: Mapping[str, int] = {
+    "test_allowances": 140,
+    "test_answers": 530,
+    "test_bench": 450,
+    "test_calls": 40,
+    "test_check": 230,
+    "test_check_smb": 50,
+    "test_commands": 75,
+    "test_config": 135,
+    "test_dead_server": 180,
+    "test_external_updates": 60,
+    "test_hostile_users": 60,
+    "test_identity": 60,
+    "test_idle": 50,
+    "test_live": 50,
+    "test_memory": 90,
+    "test_metrics": 210,
+    "test_missing": 60,
+    "test_namespaces": 55,
+    "test_package": 70,
+    "test_persist": 70,
+    "test_remount": 50,
+    "test_rivals": 65,
+    "test_samples": 75,
+    "test_samples_kept": 70,
+    "test_sandbox": 40,
+    "test_service": 70,
+    "test_sharing": 45,
+    "test_stalls": 470,
+    "test_state": 130,
+    "test_strangers": 70,
+    "test_tools": 100,
+    "test_udev_mask": 80,
+    "test_unmount": 45,
+}
+"""How long files take in CI, on the slower of its kernels: so their boots are made about equally long."""
+_OTHERS_S = 20
+_BOOT_S = 600
+"""So much of them a boot has at most, if that can be: less would be lost with the start of more guests, more
+with processors that have nothing left to do."""
+WAITING = frozenset({"test_dead_server", "test_stalls"})
+"""Files that wait for most of their time: their guest leaves its processor to others."""
+
+
 class Length(enum.Enum):
-    """A scenario's marker: those of a kernel share a boot, the short ones with its long ones.
+    """A scenario's marker: those of a kernel share its boots, the short ones with its long ones.
 
     Those that race mount(8) have a guest that is alone on the machine. What is to run once is long and says
     nothing of the kernel.
@@ -175,6 +220,36 @@ class Choice:
     kernel: str
     length: Length
     scenario: str
+
+
+@dataclass(frozen=True)
+class Boot:
+    """A guest's start: the scenario files that it runs, and of which lengths their tests are."""
+
+    name: str
+    kernel: str
+    lengths: frozenset[Length]
+    scenarios: tuple[str, ...]
+
+    def carries(self, choice: Choice) -> bool:
+        """Whether the scenario runs in it."""
+        mine = self.kernel == choice.kernel and choice.scenario in self.scenarios
+        return mine and choice.length in self.lengths
+
+    @property
+    def races(self) -> bool:
+        """Whether nothing may run beside it."""
+        return Length.RACE in self.lengths
+
+    @property
+    def waits(self) -> bool:
+        """Whether it may run beside as many others as there should be."""
+        return WAITING.issuperset(self.scenarios)
+
+    @property
+    def seconds(self) -> int:
+        """How long it takes, about."""
+        return sum(SECONDS.get(scenario, _OTHERS_S) for scenario in self.scenarios)
 
 
 @dataclass(frozen=True)
@@ -210,6 +285,47 @@ def choices(tier: str) -> tuple[Choice, ...]:
         once_on = [long_on[turn % len(long_on)]] if tier == "ci" else long_on
         chosen += [Choice(kernel, Length.ONCE, name) for kernel in once_on]
     return tuple(chosen)
+
+
+def boots(chosen: Iterable[Choice]) -> tuple[Boot, ...]:
+    """Return the boots of these scenarios, the longest first; short ones go along with long ones.
+
+    Races have a boot of their own on each kernel.
+    """
+    known = tuple(chosen)
+    long = {choice.kernel for choice in known if choice.length is Length.LONG}
+    groups: dict[tuple[str, Length], list[Choice]] = {}
+    for choice in known:
+        along = choice.length is Length.SHORT and choice.kernel in long
+        groups.setdefault((choice.kernel, Length.LONG if along else choice.length), []).append(choice)
+    found = [boot for (kernel, length), members in groups.items() for boot in _boots(kernel, length, members)]
+    return tuple(sorted(found, key=lambda boot: (not boot.races, -boot.seconds)))
+
+
+def _boots(kernel: str, length: Length, members: Sequence[Choice]) -> Iterator[Boot]:
+    lengths = frozenset(choice.length for choice in members)
+    files = dict.fromkeys(choice.scenario for choice in members)
+    name = f"{kernel}-{length.value}"
+    if length is Length.RACE:
+        yield Boot(name, kernel, lengths, tuple(files))
+        return
+    waiting = tuple(file for file in files if file in WAITING)
+    if waiting:
+        yield Boot(f"{name}-waiting", kernel, lengths, waiting)
+    parts = _dealt([file for file in files if file not in WAITING])
+    for number, part in enumerate(parts, 1):
+        yield Boot(f"{name}-{number}" if len(parts) > 1 else name, kernel, lengths, part)
+
+
+def _dealt(files: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the files in parts that take about as long as each other, each part in the order of `files`."""
+    longest = sorted(files, key=lambda file: -SECONDS.get(file, _OTHERS_S))
+    count = math.ceil(sum(SECONDS.get(file, _OTHERS_S) for file in files) / _BOOT_S)
+    parts: list[list[str]] = [[] for _ in range(count)]
+    for file in longest:
+        least = min(parts, key=lambda part: sum(SECONDS.get(known, _OTHERS_S) for known in part))
+        least.append(file)
+    return [tuple(sorted(part, key=files.index)) for part in parts if part]
 
 
 def disks(tier: str) -> tuple[Disk, ...]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from nfstuned.host.telemetry.journal import Message
 from tests.lab import firstboot, rootdisk
+from tests.lab.conftest import Lab
 from tests.lab.firstboot import Booted, Seen
 from tests.lab.rootdisk import DATA, DROP_IN, SHARE, VOLUME, Way
 from tests.lab.selection import Disk
@@ -27,14 +27,19 @@ MASK = "etc/udev/rules.d/99-nfs.rules"
 
 @pytest.fixture(scope="module")
 def boots(
-    request: pytest.FixtureRequest, lab_folder: Path, say: Callable[[str], None]
-) -> Iterator[dict[Disk, Future[Booted]]]:
-    """Every disk that this session wants, as many at a time as there are processors."""
+    request: pytest.FixtureRequest,
+    lab_folder: Path,
+    say: Callable[[str], None],
+    guests: ThreadPoolExecutor,
+    lab: Lab,
+) -> dict[Disk, Future[Booted]]:
+    """Every disk that this session wants, and all other guests behind them."""
     found = (getattr(item, "callspec", None) for item in request.session.items)
     asked = (call.params.get("disk") for call in found if call is not None)
     wanted = dict.fromkeys(disk for disk in asked if isinstance(disk, Disk))
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        yield {disk: pool.submit(firstboot.boot, disk, lab_folder / str(disk), say) for disk in wanted}
+    boots = {disk: guests.submit(firstboot.boot, disk, lab_folder / str(disk), say) for disk in wanted}
+    lab.start()
+    return boots
 
 
 @pytest.fixture

@@ -74,6 +74,38 @@ def test_marks_of_one_test_are_not_those_of_its_file() -> None:
     assert selection.lengths(f"{source}def test_b() -> None: ...\n") == {Length.SHORT, Length.RACE}
 
 
+@pytest.mark.parametrize("tier", ["short", "ci", "all"])
+def test_every_scenario_of_a_tier_has_a_boot(tier: str) -> None:
+    chosen = selection.choices(tier)
+    boots = selection.boots(chosen)
+    assert {choice: sum(boot.carries(choice) for boot in boots) for choice in chosen} == dict.fromkeys(
+        chosen, 1
+    )
+    assert len({boot.name for boot in boots}) == len(boots)
+
+
+def test_a_boot_takes_ten_minutes_at_most_but_for_races_and_single_files() -> None:
+    boots = [boot for boot in selection.boots(selection.choices("all")) if not boot.races]
+    assert [boot for boot in boots if boot.seconds > 660 and len(boot.scenarios) > 1] == []
+
+
+def test_the_longest_boots_start_first_behind_the_races() -> None:
+    boots = selection.boots(selection.choices("ci"))
+    assert [boot.races for boot in boots] == sorted((boot.races for boot in boots), reverse=True)
+    others = [boot.seconds for boot in boots if not boot.races]
+    assert others == sorted(others, reverse=True)
+
+
+def test_what_waits_has_a_guest_of_its_own() -> None:
+    waiting = [boot for boot in selection.boots(selection.choices("ci")) if boot.waits]
+    assert {file for boot in waiting for file in boot.scenarios} == selection.WAITING
+    assert {boot.kernel for boot in waiting} == {NAMES[0], NAMES[-1]}
+
+
+def test_how_long_is_known_of_files_that_are_there() -> None:
+    assert selection.SECONDS.keys() | selection.WAITING <= FILES
+
+
 def test_races_come_first() -> None:
     chosen = selection.choices("all")
     first = [choice.kernel for choice in chosen if choice.length is Length.RACE]
