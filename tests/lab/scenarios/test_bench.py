@@ -74,47 +74,63 @@ def read_aheads(client: Clone) -> dict[str, tuple[str, float]]:
     return {one["job"]: (one["outcome"], one["ratio"]) for one in document["differences"]}
 
 
+@pytest.fixture
+def say(capsys: pytest.CaptureFixture[str]) -> Callable[[object], None]:
+    """Print at once: what a release measures takes minutes, in which a guest must not seem to hang."""
+
+    def say(line: object) -> None:
+        with capsys.disabled():
+            print(f"\n  {line}", flush=True)
+
+    return say
+
+
 def told_apart(
-    measure: Callable[[], dict[str, tuple[str, float]]], jobs: Sequence[str]
+    measure: Callable[[], dict[str, tuple[str, float]]], jobs: Sequence[str], say: Callable[[object], None]
 ) -> dict[str, tuple[str, float]]:
     """Measure once more where a difference is hidden by what the other guests do; three times at most."""
     outcomes = measure()
     for _ in range(2):
         if all(outcomes[job][0] == "faster" for job in jobs):
             break
-        print(f"  measured again: {outcomes}")
+        say(f"measured again: {outcomes}")
         outcomes = measure()
+    say(outcomes)
     return outcomes
 
 
 def test_at_a_distance_read_ahead_is_worth_a_multiple_and_random_reads_gain_nothing(
-    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str], *, full: bool
+    server: Server, tmp_path: Path, say: Callable[[object], None], *, full: bool
 ) -> None:
     """Three times where the guest has the machine; beside other guests in CI it is too slow to show more."""
     with clone(1, "0123456789abcdef0123456789abcdef", tmp_path) as far, shaped(far, *RTT_20_MS):
         far.mount("sa1.file.core.windows.net:/srv/a", "vers=4.1,nconnect=4")
-        outcomes = told_apart(lambda: read_aheads(far), ["sequential-read"])
+        outcomes = told_apart(lambda: read_aheads(far), ["sequential-read"], say)
         far.umount()
-    with capsys.disabled():
-        print(f"\n  {outcomes}", flush=True)
     assert outcomes["sequential-read"][0] == "faster"
     assert outcomes["sequential-read"][1] >= (3 if full else 1.5)
     assert outcomes["random-read-4k"][0] == "no difference"
     assert left(server.path("a")) == []
 
 
-def test_an_unchanged_mount_has_no_difference(mount: Mounts, server: Server, *, full: bool) -> None:
+@pytest.mark.timeout(2400)
+def test_an_unchanged_mount_has_no_difference(
+    mount: Mounts, server: Server, say: Callable[[object], None], *, full: bool
+) -> None:
     mounted = mount("a", "vers=4.1")
     with_target = Path("/etc/nfstuned/nfstuned.toml")
     with_target.parent.mkdir(exist_ok=True)
     # What is compared is the kernel's value with nearly the same one.
     with_target.write_text("[profile.azure-files]\nread_ahead_kb = 132\n")
     try:
-        for _ in range(20 if full else 1):
+        for turn in range(20 if full else 1):
             document = measured(
                 nfstuned(
                     "bench", str(mounted.point), *SHORT, "--compare", "--runtime", "1", timeout=300
                 ).stdout
+            )
+            say(
+                f"{turn + 1}: {[(one['job'], one['outcome'], one['ratio']) for one in document['differences']]}"
             )
             assert {one["outcome"] for one in document["differences"]} == {"no difference"}
     finally:
@@ -210,7 +226,7 @@ def nfs_clients() -> int:
 
 @pytest.mark.parametrize("version", ["4.1", "3"])
 def test_where_each_connection_is_held_four_carry_nearly_four_times_as_much(
-    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str], version: str, *, full: bool
+    server: Server, tmp_path: Path, say: Callable[[object], None], version: str, *, full: bool
 ) -> None:
     """A release measures each size and version 3, too; CI a job of a second, beside other guests."""
     if not full and version == "3":
@@ -222,11 +238,9 @@ def test_where_each_connection_is_held_four_carry_nearly_four_times_as_much(
         held.mount("sa1.file.core.windows.net:/srv/a", f"vers={version},nconnect=4")
         before = held.enter("cat", "/proc/self/mounts")
         words = ["--suite", "nconnect", *words, "--runtime", seconds]
-        outcomes = told_apart(lambda: compared(held, *words), jobs)
+        outcomes = told_apart(lambda: compared(held, *words), jobs, say)
         assert held.enter("cat", "/proc/self/mounts") == before
         held.umount()
-    with capsys.disabled():
-        print(f"\n  v{version}: {outcomes}", flush=True)
     assert outcomes.keys() == set(jobs)
     for outcome, ratio in outcomes.values():
         assert (outcome, ratio >= least) == ("faster", True)
@@ -236,7 +250,7 @@ def test_where_each_connection_is_held_four_carry_nearly_four_times_as_much(
 
 @pytest.mark.usefixtures("server")
 def test_small_reads_one_at_a_time_gain_nothing_from_connections(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, full: bool
+    tmp_path: Path, say: Callable[[object], None], *, full: bool
 ) -> None:
     """The mount has one connection: it is compared with as many as its profile asks for."""
     with clone(1, "0123456789abcdef0123456789abcdef", tmp_path) as far:
@@ -244,8 +258,7 @@ def test_small_reads_one_at_a_time_gain_nothing_from_connections(
         words = ("--suite", "latency", "--compare", "--job", "read-4k-alone")
         outcomes = compared(far, *words, "--runtime", "4" if full else "1")
         far.umount()
-    with capsys.disabled():
-        print(f"\n  {outcomes}", flush=True)
+    say(outcomes)
     assert outcomes["read-4k-alone"][0] == "no difference"
 
 
