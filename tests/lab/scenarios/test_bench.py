@@ -129,9 +129,8 @@ def test_an_unchanged_mount_has_no_difference(
                     "bench", str(mounted.point), *SHORT, "--compare", "--runtime", "1", timeout=300
                 ).stdout
             )
-            say(
-                f"{turn + 1}: {[(one['job'], one['outcome'], one['ratio']) for one in document['differences']]}"
-            )
+            outcomes = {one["job"]: (one["outcome"], one["ratio"]) for one in document["differences"]}
+            say(f"{turn + 1}: {outcomes}")
             assert {one["outcome"] for one in document["differences"]} == {"no difference"}
     finally:
         with_target.unlink()
