@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
@@ -15,7 +16,18 @@ from nfstuned.core.bench.limits import limit
 from nfstuned.core.bench.plan import Bounds
 from nfstuned.core.bench.search import best_value
 from nfstuned.core.samples.sample import amount, speed
-from nfstuned.model.bench import SCHEMA, Bench, BenchSetting, Difference, Job, Run, Spread, Suite, Verdict
+from nfstuned.model.bench import (
+    SCHEMA,
+    Bench,
+    BenchSetting,
+    Difference,
+    Job,
+    MeasuredMount,
+    Run,
+    Spread,
+    Suite,
+    Verdict,
+)
 from nfstuned.model.policy import WITH
 from nfstuned.parse.fields import count
 from nfstuned.view.policy import to_toml
@@ -169,27 +181,55 @@ def short_name(setting: BenchSetting) -> str:
     return f"{setting.read_ahead_kb} KiB" if setting.read_ahead_kb is not None else setting.name
 
 
-def proposed_read_ahead(bench: Bench) -> int | None:
-    """Return the read-ahead that is best for all jobs; None where it was not looked for."""
-    best = [kb for job in bench.suite.jobs if (kb := best_read_ahead(bench, job)) is not None]
-    return max(best) if best and len(bench.settings) > 2 else None  # noqa: PLR2004 - as above
+def proposed(bench: Bench) -> BenchSetting | None:
+    """Return the setting that is best for all jobs: of a search, or the winner of two.
+
+    None where none was looked for, and where no job gains beyond the noise, or another loses.
+    """
+    if len(bench.settings) > 2:  # noqa: PLR2004 - as above
+        best = [kb for job in bench.suite.jobs if (kb := best_read_ahead(bench, job)) is not None]
+        return BenchSetting(f"{max(best)} KiB", max(best)) if best else None
+    outcomes = {each.outcome for each in differences(bench)}
+    if Verdict.FASTER in outcomes:
+        return None if Verdict.SLOWER in outcomes else bench.settings[-1]
+    return bench.settings[0] if Verdict.SLOWER in outcomes else None
 
 
 def policy_lines(bench: Bench) -> Iterator[str]:
-    """Yield the configuration to paste, where another read-ahead than the mount's is best for all jobs."""
-    kb = proposed_read_ahead(bench)
-    if kb is None:
+    """Yield the configuration to paste, where the mount has another setting than the one that is best."""
+    best, subject = proposed(bench), bench.subject
+    if best is None:
         return
-    if kb == bench.subject.read_ahead_kb:
-        yield f"The mount has the best read-ahead: {kb} KiB."
+    if best.connections is not None:
+        yield from _number_lines(best.connections, bench)
+    elif best.read_ahead_kb == subject.read_ahead_kb:
+        yield f"The mount has the best read-ahead: {best.read_ahead_kb} KiB."
+    elif len(bench.settings) == 2 and best == bench.settings[-1]:  # noqa: PLR2004 - as above
+        yield "To have that: sudo nfstuned apply"
+    else:
+        yield "To have that, in /etc/nfstuned/conf.d/bench.toml:"
+        yield from _profile(subject, f"read_ahead_kb = {best.read_ahead_kb}", "lower = true")
+
+
+def _number_lines(number: int, bench: Bench) -> Iterator[str]:
+    subject = bench.subject
+    if number == subject.connections:
+        yield f"The mount has the better number of connections: {number}."
         return
     yield "To have that, in /etc/nfstuned/conf.d/bench.toml:"
+    yield from _profile(subject, f"nconnect = {number}")
+    yield (
+        "The first mount of a server decides for all: sudo nfstuned apply --persist, and "
+        f"sudo nfstuned apply --remount {shlex.quote(subject.mount_point)}"
+    )
+
+
+def _profile(subject: MeasuredMount, *keys: str) -> Iterator[str]:
     yield "    [profile.measured]"
-    yield f'    inherits = "{bench.subject.profile.partition(WITH)[0]}"'
-    yield f"    read_ahead_kb = {kb}"
-    yield "    lower = true"
+    yield f'    inherits = "{subject.profile.partition(WITH)[0]}"'
+    yield from (f"    {key}" for key in keys)
     yield "    [[policy]]"
-    yield f"    match = {to_toml({'mount_point': _as_glob(bench.subject.mount_point)})}"
+    yield f"    match = {to_toml({'mount_point': _as_glob(subject.mount_point)})}"
     yield '    profile = "measured"'
 
 
@@ -238,7 +278,7 @@ def _since(each: Compared) -> str:
 
 def bench_document(bench: Bench, against: Against | None = None) -> Document:
     """Return the document: every number that the table and the pictures show, and every run."""
-    suite = bench.suite
+    suite, best = bench.suite, proposed(bench)
     return {
         "schema": SCHEMA,
         "version": __version__,
@@ -281,7 +321,8 @@ def bench_document(bench: Bench, against: Against | None = None) -> Document:
         "best_read_ahead_kb": {
             job.name: kb for job in suite.jobs if (kb := best_read_ahead(bench, job)) is not None
         },
-        "proposed_read_ahead_kb": proposed_read_ahead(bench),
+        "proposed_read_ahead_kb": None if best is None else best.read_ahead_kb,
+        "proposed_nconnect": None if best is None else best.connections,
         "against": None if against is None else _against(against),
         "runs": [_run(run) for run in bench.runs],
         "ended": bench.ended,

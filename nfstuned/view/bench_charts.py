@@ -9,7 +9,7 @@ from nfstuned.core.samples.sample import figure, speed
 from nfstuned.frozen import frozen
 from nfstuned.model.bench import Bench, BenchSetting, Job, Spread
 from nfstuned.parse.fields import count
-from nfstuned.view.bench import FIGURES, proposed_read_ahead, short_name, summary
+from nfstuned.view.bench import FIGURES, proposed, short_name, summary
 
 SMALL_BYTES = 64 << 10
 """Below this a server's limit is operations and not bytes, and both are drawn apart, as vendors draw them."""
@@ -146,23 +146,23 @@ def _points(bench: Bench, job: Job, quantity: Quantity) -> tuple[CurvePoint, ...
 
 def _curve(bench: Bench, job: Job, quantity: Quantity) -> Curve:
     points = _points(bench, job, quantity)
-    present, proposed = bench.subject.read_ahead_kb, proposed_read_ahead(bench)
+    present, best = bench.subject.read_ahead_kb, proposed(bench)
     inside = range(points[0].kb, points[-1].kb + 1)
     return Curve(
         f"{job.name}: {quantity.title} over the read-ahead",
         quantity,
         points,
         present if present in inside else None,
-        proposed if proposed in inside else None,
+        best.read_ahead_kb if best is not None and best.read_ahead_kb in inside else None,
     )
 
 
 def marks(curve: Curve) -> tuple[tuple[int, str], ...]:
     """Return the read-aheads that a curve marks, in KiB, and what they are; the present value first."""
-    present, proposed = curve.present_kb, curve.proposed_kb
-    if present is not None and present == proposed:
+    present, best = curve.present_kb, curve.proposed_kb
+    if present is not None and present == best:
         return ((present, f"present and proposed: {present} KiB"),)
-    named = ((present, "present"), (proposed, "proposed"))
+    named = ((present, "present"), (best, "proposed"))
     return tuple((kb, f"{what}: {kb} KiB") for kb, what in named if kb is not None)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from nfstuned.model.bench import Bench
 from nfstuned.parse.bench import parse_bench
-from nfstuned.view.bench import HEADER, comparisons, proposed_read_ahead, table
+from nfstuned.view.bench import HEADER, comparisons, proposed, table
 from nfstuned.view.bench_picture import picture
 
 PROJECT = Path(__file__).parents[2]
@@ -86,8 +86,9 @@ def _rows(bench: Bench) -> Iterator[str]:
 def _verdicts(bench: Bench) -> Iterator[str]:
     for line in comparisons(bench):
         yield f"- {line}"
-    if (kb := proposed_read_ahead(bench)) is not None:
-        yield f"- bench proposes {kb} KiB."
+    best = proposed(bench)
+    if best is not None and len(bench.settings) > 2:
+        yield f"- bench proposes {best.read_ahead_kb} KiB."
 
 
 def _image(name: str, bench: Bench) -> str:

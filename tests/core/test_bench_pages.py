@@ -18,7 +18,7 @@ import pytest
 from nfstuned import __version__
 from nfstuned.core.bench.against import Against, against
 from nfstuned.model.bench import Bench, BenchSetting, Verdict
-from nfstuned.view.bench import bench_document, proposed_read_ahead
+from nfstuned.view.bench import bench_document
 from nfstuned.view.bench_charts import BarChart, Chart, Curve, charts, marks
 from nfstuned.view.bench_picture import FORMS, NoPictureError, picture
 from nfstuned.view.report import bars
@@ -132,7 +132,7 @@ def test_a_search_has_curves_by_the_logarithm_with_both_values_marked() -> None:
     assert places[2] - places[1] == pytest.approx(2 * step, abs=0.2)  # to 1024
     words = "".join(svg.itertext())
     assert "present: 128 KiB" in words
-    assert f"proposed: {proposed_read_ahead(SEARCHED)} KiB" in words
+    assert f"proposed: {bench_document(SEARCHED)['proposed_read_ahead_kb']} KiB" in words
 
 
 def test_a_value_that_is_both_is_marked_once_and_an_unknown_value_not_at_all() -> None:
