@@ -43,7 +43,7 @@ _nfstuned() {
         "nfstuned report --mount") words="" ;;
         "nfstuned report --file") words="" ;;
         "nfstuned report --output") words="" ;;
-        "nfstuned bench --suite") words="azure-files latency model-loading nconnect netapp quick read-ahead smb" ;;
+        "nfstuned bench --suite") words="azure-files latency model-loading nconnect netapp quick read-ahead smb streams" ;;
         "nfstuned bench --nconnect") words="" ;;
         "nfstuned bench --job") words="" ;;
         "nfstuned bench --runtime") words="" ;;

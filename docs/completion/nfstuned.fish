@@ -195,7 +195,7 @@ complete -c nfstuned -n '__fish_seen_subcommand_from report' -l offline -d 'Send
 complete -c nfstuned -n '__fish_seen_subcommand_from report' -l samples-only -d 'Neither judge this host nor say what its service did, as for a file of another host'
 complete -c nfstuned -n '__fish_seen_subcommand_from report' -s h -d 'Show this message and exit'
 complete -c nfstuned -n '__fish_seen_subcommand_from report' -l help -d 'Show this message and exit'
-complete -c nfstuned -n '__fish_seen_subcommand_from bench' -l suite -x -a 'azure-files latency model-loading nconnect netapp quick read-ahead smb' -d 'Which jobs - a vendors own, or those that a vendor lacks'
+complete -c nfstuned -n '__fish_seen_subcommand_from bench' -l suite -x -a 'azure-files latency model-loading nconnect netapp quick read-ahead smb streams' -d 'Which jobs - a vendors own, or those that a vendor lacks'
 complete -c nfstuned -n '__fish_seen_subcommand_from bench' -l compare -d 'Run each job with the kernels read-ahead and with the profiles, by turns; of suite latency with one connection and with several'
 complete -c nfstuned -n '__fish_seen_subcommand_from bench' -l nconnect -r -F -d 'Compare one connection with so many'
 complete -c nfstuned -n '__fish_seen_subcommand_from bench' -l job -r -F -d 'Of the suite run only this job; can be repeated'

@@ -155,7 +155,7 @@ def settings(ground: Ground, order: BenchOrder) -> tuple[BenchSetting, ...]:
         if suite.varies is not Varies.READ_AHEAD:
             raise CannotMeasureError(
                 f"suite {suite.name} reads and writes past the page cache, so that no read-ahead can "
-                "change it: --compare is of the suites quick, model-loading and read-ahead, and of "
+                "change it: --compare is of the suites quick, streams, model-loading and read-ahead, and of "
                 "latency, which compares connections"
             )
         target = ground.target_kb

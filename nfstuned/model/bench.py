@@ -63,6 +63,8 @@ class Job:
     file_bytes: int = 1 << 30
     skip_bytes: int = 0
     """After each block so much is left out, as where one part of a file in several is wanted."""
+    stretch_bytes: int = 0
+    """At each random place so much is read in order, in blocks; 0 for a block alone."""
     runtime_s: float = 60.0
     ramp_s: float = 0.0
     """Before the measurement begins."""

@@ -22,6 +22,7 @@ from nfstuned.core.bench.limits import (
 )
 from nfstuned.core.bench.plan import Bounds, bounds, scaled, seconds, steps, with_jobs
 from nfstuned.core.bench.search import CLOSE, MOST_TRIED, best_value, candidates, next_value
+from nfstuned.host.bench.fio import arguments
 from nfstuned.host.bench.suites import names, suite
 from nfstuned.model.bench import (
     BenchSetting,
@@ -303,3 +304,10 @@ def test_what_was_counted_beside_a_run_is_none_where_it_could_not_be_read() -> N
         busiest_processor=1.0,
         tunnel_processors=0.25,
     )
+
+
+def test_a_stretch_is_so_many_blocks_at_each_place() -> None:
+    job = Job("streams", Pattern.RANDOM_READ, 1 << 14, stretch_bytes=1 << 17)
+    assert "--rw=randread:8" in arguments(job, "/data")
+    assert "--rw=randread" in arguments(replace(job, stretch_bytes=0), "/data")
+    assert "--rw=read:1048576" in arguments(Job("gaps", Pattern.READ, 1 << 16, skip_bytes=1 << 20), "/data")

@@ -52,6 +52,7 @@ def _job(row: Mapping[str, Any]) -> Job:
         files=row.get("files", 1),
         file_bytes=parse_size(row["file"]),
         skip_bytes=parse_size(row["skip"]) if "skip" in row else 0,
+        stretch_bytes=parse_size(row["stretch"]) if "stretch" in row else 0,
         runtime_s=float(row["runtime"]),
         ramp_s=float(row.get("ramp", 0)),
     )

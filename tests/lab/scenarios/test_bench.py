@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.mounts import Mounted, Mounts
     from tests.lab.kit.server import Server
 
+THIN = ("netem", "delay", "5ms", "rate", "40mbit", "limit", "100000")
 RTT_20_MS = ("netem", "delay", "10ms", "limit", "100000")
 pytestmark = [
     pytest.mark.once,
@@ -110,6 +111,23 @@ def test_at_a_distance_read_ahead_is_worth_a_multiple_and_random_reads_gain_noth
     assert outcomes["sequential-read"][0] == "faster"
     assert outcomes["sequential-read"][1] >= (3 if full else 1.5)
     assert outcomes["random-read-4k"][0] == "no difference"
+    assert left(server.path("a")) == []
+
+
+def test_readers_that_a_large_read_ahead_hurts_are_told_so_with_what_it_fetched_in_vain(
+    server: Server, tmp_path: Path, say: Callable[[object], None]
+) -> None:
+    words = ("--suite", "streams", "--compare", "--size", "48M", "--runtime", "1")
+    with clone(1, "0123456789abcdef0123456789abcdef", tmp_path) as far, shaped(far, *THIN):
+        far.mount("sa1.file.core.windows.net:/srv/a", "vers=4.1,nconnect=4")
+        command = ("nfstuned", "bench", HERE, "--yes", "--format", "json", *words)
+        document = measured(far.enter(*command, timeout=600))
+        far.umount()
+    (found,) = document["differences"]
+    few, many = (result["over_fetch"]["median"] for result in document["results"])
+    say((found["outcome"], found["ratio"], few, many))
+    assert (found["outcome"], document["proposed_read_ahead_kb"]) == ("slower", 128)
+    assert many > 1.5 * few
     assert left(server.path("a")) == []
 
 

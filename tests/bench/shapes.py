@@ -1,0 +1,89 @@
+"""`python -m tests.bench.shapes FILE KERNEL`: the table of docs/performance.md that holds bench to a sweep.
+
+The file is what `python -m tests.lab.shapes` leaves: a line of JSON for each link and reader. It is kept in
+tests/data, and a test holds the page to it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from nfstuned.core.samples.sample import speed
+
+PROJECT = Path(__file__).parents[2]
+PAGE = PROJECT / "docs/performance.md"
+KEPT = PROJECT / "tests/data/shapes.jsonl"
+BEGIN, END = "<!-- shapes: made by tests/bench/shapes.py -->\n", "<!-- end of shapes -->\n"
+GOOD = 0.95
+"""Of the best of a sweep: so much a proposal should give."""
+
+
+def rows(text: str) -> list[dict[str, Any]]:
+    """Return the links and readers that were measured, and last the reader that is hurt."""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def share(row: dict[str, Any]) -> float:
+    """Return what the proposed value gave, as a part of what the best value of the sweep gave."""
+    medians = {int(kb): median(runs) for kb, runs in row["bytes_per_s"].items()}
+    return float(medians[row["proposed_kb"]] / max(medians.values()))
+
+
+def table(text: str, kernel: str) -> Iterator[str]:
+    """Yield the lines of the page's measured part."""
+    *links, last = rows(text)
+    runs = len(next(iter(links[0]["bytes_per_s"].values())))
+    good = sum(share(row) >= GOOD for row in links)
+    yield f"Linux {kernel}; the sweep has {runs} runs of 2 s under each value. In {good} of {len(links)} the"
+    yield f"proposal gave at least {GOOD:.0%} of the best value's median."
+    yield ""
+    yield "| ROUND TRIP | LINK | READERS | 128 KiB | BEST OF THE SWEEP | PROPOSED | OF THE BEST |"
+    yield "|---:|---:|---|---:|---:|---:|---:|"
+    for row in links:
+        medians = {int(kb): median(runs) for kb, runs in row["bytes_per_s"].items()}
+        best = max(medians, key=lambda kb: medians[kb])
+        yield (
+            f"| {row['rtt_ms']} ms | {row['mbit']} Mbit/s | {row['job']} | {speed(medians[128])} | "
+            f"{speed(medians[best])} with {best} KiB | {row['proposed_kb']} KiB | {share(row):.0%} |"
+        )
+    yield ""
+    yield from _hurt(last["hurt"])
+
+
+def _hurt(document: dict[str, Any]) -> Iterator[str]:
+    """Yield what bench said of a reader that a large read-ahead hurts."""
+    (found,) = document["differences"]
+    results = {result["setting"]: result for result in document["results"]}
+    before, after = (results[found[which]] for which in ("before", "after"))
+    told = (
+        f"{speed(side['bytes_per_s']['median'])} and {side['over_fetch']['median']:.1f} times the bytes"
+        for side in (before, after)
+    )
+    yield (
+        f"Over 20 Mbit/s and 10 ms suite `streams` is {found['outcome']} with the profile's read-ahead, "
+        f"{found['ratio']:.2f} times: {next(told)} with 128 KiB, {next(told)} with 15360 KiB. bench proposes "
+        f"{document['proposed_read_ahead_kb']} KiB."
+    )
+
+
+def page(old: str, text: str, kernel: str) -> str:
+    """Return the page with its measured part made anew."""
+    before, _, rest = old.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return before + BEGIN + "\n".join(table(text, kernel)) + "\n" + END + after
+
+
+def write(file: Path, kernel: str) -> None:
+    """Keep what was measured, and write the page."""
+    text = file.read_text()
+    KEPT.write_text(text)
+    PAGE.write_text(page(PAGE.read_text(), text, kernel))
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]), sys.argv[2])
