@@ -13,6 +13,8 @@ SAMPLE_INTERVAL_S = 60.0
 """The default."""
 WITH = "+"
 """Between the names of a profile and of the workload that changed it; no name has one itself."""
+RANDOM = "random"
+"""The built-in workload of files that are read here and there (data/workloads)."""
 _READ_AHEAD = "read_ahead_kb"
 
 

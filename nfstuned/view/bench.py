@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -15,6 +14,7 @@ from nfstuned.core.bench.difference import difference, figures, spread
 from nfstuned.core.bench.limits import limit
 from nfstuned.core.bench.plan import Bounds
 from nfstuned.core.bench.search import best_value
+from nfstuned.core.policy.match import as_glob
 from nfstuned.core.samples.sample import amount, speed
 from nfstuned.model.bench import (
     SCHEMA,
@@ -229,13 +229,8 @@ def _profile(subject: MeasuredMount, *keys: str) -> Iterator[str]:
     yield f'    inherits = "{subject.profile.partition(WITH)[0]}"'
     yield from (f"    {key}" for key in keys)
     yield "    [[policy]]"
-    yield f"    match = {to_toml({'mount_point': _as_glob(subject.mount_point)})}"
+    yield f"    match = {to_toml({'mount_point': as_glob(subject.mount_point)})}"
     yield '    profile = "measured"'
-
-
-def _as_glob(text: str) -> str:
-    """Return the pattern that means a text and nothing else (fnmatch)."""
-    return re.sub(r"([*?[])", r"[\1]", text)
 
 
 def problems(bench: Bench) -> tuple[str, ...]:

@@ -2,18 +2,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
 from types import MappingProxyType
 
 import pytest
 
+from nfstuned.app.policy import configuration
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules import nfs1_read_ahead as readahead
 from nfstuned.core.rules import nfs1_read_ahead as udev
+from nfstuned.core.rules.remedies import workload_line
+from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Measured
 from nfstuned.model.finding import Fault, Need
 from nfstuned.model.kernel import KernelRelease, Mount, Options
 from nfstuned.model.mounts import Request, Snapshot, Superblock
-from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
+from nfstuned.model.policy import RANDOM, Assignment, Match, Policy, Profile, ReadAhead
 from nfstuned.model.requests import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Setting
 from nfstuned.model.samples import Sample, TransportRate
 from nfstuned.model.system import System, Unit
@@ -580,3 +585,13 @@ def test_a_rule_that_never_acts_is_told_of_instead_of_what_it_left_as_it_was() -
         less = replace(file, text=rule.replace("15360", "64").replace("15M", "64K"))
         host = replace(host, udev=(less,))
         assert subjects(udev.below_policy(host)) != []
+
+
+def test_the_remedy_of_a_wasted_read_ahead_is_a_configuration(tmp_path: Path) -> None:
+    for point in ('/mnt/a "b"', "/mnt/[c]*", "/mnt/d\\e"):
+        (tmp_path / "etc/nfstuned/conf.d").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "etc/nfstuned/conf.d/workloads.toml").write_text(workload_line(point, RANDOM))
+        (entry,) = configuration(Root(str(tmp_path))).assignments
+        (pattern,) = entry.match.mount_point
+        assert (entry.workload, fnmatchcase(point, pattern)) == ("random", True)
+        assert not fnmatchcase(point.replace("/mnt", "/srv"), pattern)

@@ -35,6 +35,11 @@ def subject(host: str, address: str | None, endpoint: Endpoint, **known: str) ->
     return Subject(frozenset(texts), addresses, known.get("export"), known.get("point"))
 
 
+def as_glob(text: str) -> str:
+    """Return the pattern that means a text and nothing else (fnmatch)."""
+    return re.sub(r"([*?[])", r"[\1]", text)
+
+
 @frozen
 class Choice:
     """A profile that applies, or may apply, and why."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 from collections.abc import Callable, Sequence
 from shlex import quote
 
 from nfstuned.core.mounts.requests import find
+from nfstuned.core.policy.match import as_glob
 from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.mounts import UTAB
@@ -28,6 +30,12 @@ def source_of(profile: Profile, key: str) -> str:
 def also(others: Sequence[Target]) -> str:
     """Name more mounts, or lines, of which a finding holds."""
     return f"; the same holds for {some([other.subject for other in others])}" if others else ""
+
+
+def workload_line(point: str, workload: str) -> str:
+    """Return the [[policy]] entry that gives a mount a workload, in the one line of a drop-in."""
+    match = json.dumps(as_glob(point), ensure_ascii=False)
+    return f'policy = [{{ match = {{ mount_point = {match} }}, workload = "{workload}" }}]'
 
 
 def out_of_conf(target: Target, *names: str) -> str:
