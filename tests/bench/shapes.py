@@ -1,7 +1,7 @@
-"""`python -m tests.bench.shapes FILE KERNEL`: the table of docs/performance.md that holds bench to a sweep.
+"""`python -m tests.bench.shapes FOLDER KERNEL`: the table of docs/performance.md that holds bench to a sweep.
 
-The file is what `python -m tests.lab.shapes` leaves: a line of JSON for each link and reader. It is kept in
-tests/data, and a test holds the page to it.
+The folder has what `python -m tests.lab.shapes` leaves: a line of JSON for each link and reader. It is kept
+in tests/data, and a test holds the page to it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any
 
 from nfstuned.core.samples.sample import speed
+from tests.bench.part import filled
 
 PROJECT = Path(__file__).parents[2]
 PAGE = PROJECT / "docs/performance.md"
@@ -73,17 +74,16 @@ def _hurt(document: dict[str, Any]) -> Iterator[str]:
 
 def page(old: str, text: str, kernel: str) -> str:
     """Return the page with its measured part made anew."""
-    before, _, rest = old.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return before + BEGIN + "\n".join(table(text, kernel)) + "\n" + END + after
+    return filled(old, BEGIN, END, table(text, kernel))
 
 
-def write(file: Path, kernel: str) -> None:
-    """Keep what was measured, and write the page."""
-    text = file.read_text()
+def make(folder: Path, kernel: str) -> list[Path]:
+    """Keep what was measured, and write the page; return both files."""
+    text = (folder / KEPT.name).read_text()
     KEPT.write_text(text)
     PAGE.write_text(page(PAGE.read_text(), text, kernel))
+    return [KEPT, PAGE]
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]), sys.argv[2])
+    make(Path(sys.argv[1]), sys.argv[2])

@@ -1,6 +1,6 @@
-"""`python -m tests.bench.workloads FILE KERNEL`: the table of docs/workloads.md from what a guest measured.
+"""`python -m tests.bench.workloads FOLDER KERNEL`: the table of docs/workloads.md from what a guest measured.
 
-The file is what `python -m tests.lab.workloads` leaves: a line of JSON for each run. It is kept in
+The folder has what `python -m tests.lab.workloads` leaves: a line of JSON for each run. It is kept in
 tests/data, and a test holds the page to it. The page has the bytes alone: how fast an emulated processor is,
 and what else has its machine, says nothing of another.
 """
@@ -13,6 +13,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
+
+from tests.bench.part import filled
 
 PROJECT = Path(__file__).parents[2]
 PAGE = PROJECT / "docs/workloads.md"
@@ -62,17 +64,16 @@ def table(text: str, kernel: str) -> Iterator[str]:
 
 def page(old: str, text: str, kernel: str) -> str:
     """Return the page with its measured part made anew."""
-    before, _, rest = old.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return before + BEGIN + "\n".join(table(text, kernel)) + "\n" + END + after
+    return filled(old, BEGIN, END, table(text, kernel))
 
 
-def write(file: Path, kernel: str) -> None:
-    """Keep what was measured, and write the page."""
-    text = file.read_text()
+def make(folder: Path, kernel: str) -> list[Path]:
+    """Keep what was measured, and write the page; return both files."""
+    text = (folder / KEPT.name).read_text()
     KEPT.write_text(text)
     PAGE.write_text(page(PAGE.read_text(), text, kernel))
+    return [KEPT, PAGE]
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]), sys.argv[2])
+    make(Path(sys.argv[1]), sys.argv[2])
