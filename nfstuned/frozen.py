@@ -52,9 +52,8 @@ def _init(made: type[DataclassInstance]) -> object:
     parameters = ["self"]
     by_name: list[str] = []
     body = []
-    for member in fields(made):
-        if not member.init:
-            continue
+    given = [member for member in fields(made) if member.init]
+    for member in given:
         name = value = parameter = member.name
         names[f"_set_{name}"] = getattr(made, name).__set__
         if member.default is not MISSING:
@@ -74,6 +73,7 @@ def _init(made: type[DataclassInstance]) -> object:
     exec(text, names)  # noqa: S102  # nothing but names of fields is in the text
     init = names["__init__"]
     init.__qualname__ = f"{made.__qualname__}.__init__"  # type: ignore[attr-defined]  # a TypeError shows it
+    init.__annotations__ = {member.name: member.type for member in given} | {"return": "None"}
     return init
 
 

@@ -47,7 +47,13 @@ def test_it_is_made_shown_and_taken_apart_as_a_dataclass(kind: type[Point]) -> N
     assert asdict(point) == {"x": 1, "y": 2, "names": ("a",), "note": ""}
     assert [member.name for member in fields(point)] == ["x", "y", "names", "note"]
     assert replace(point, y=3) == kind(1, 3, ("a",))
-    assert list(inspect.signature(kind).parameters) == ["x", "y", "names", "note"]
+    parameters = inspect.signature(kind).parameters
+    assert {name: parameter.annotation for name, parameter in parameters.items()} == {
+        "x": "int",
+        "y": "int",
+        "names": "tuple[str, ...]",
+        "note": "str",
+    }
     match point:
         case Point(1, y) | Model(1, y):
             assert y == 2
