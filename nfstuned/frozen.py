@@ -31,14 +31,14 @@ T = TypeVar("T")
 def frozen(cls: type[T]) -> type[T]:
     """Return a dataclass with slots, whose values do not change and are equal where their fields are.
 
-    A method that the class defines itself stays. Raises SyntaxError for a field without a default behind a
-    field that has one.
+    A method that the class defines itself stays. Raises TypeError for a field with a default that is not
+    among the arguments: `__post_init__` has to set those.
     """
     made = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
     values = cast("type[DataclassInstance]", made)
     methods = {**_SHARED, **_comparison(values), "__init__": _init(values)}
     for name, method in methods.items():
-        if name not in cls.__dict__:
+        if cls.__dict__.get(name) is None:  # Python gives a class with its own __eq__ the __hash__ None
             setattr(made, name, method)
     return made
 
@@ -53,6 +53,10 @@ def _init(made: type[DataclassInstance]) -> object:
     by_name: list[str] = []
     body = []
     given = [member for member in fields(made) if member.init]
+    for member in fields(made):
+        if not member.init and (member.default, member.default_factory) != (MISSING, MISSING):
+            message = f"{made.__qualname__}.{member.name}: a field without init has no default"
+            raise TypeError(message)
     for member in given:
         name = value = parameter = member.name
         names[f"_set_{name}"] = getattr(made, name).__set__
@@ -80,7 +84,9 @@ def _init(made: type[DataclassInstance]) -> object:
 def _comparison(made: type[DataclassInstance]) -> dict[str, object]:
     """Return `__eq__` and `__hash__` by the fields that are compared."""
     names = [member.name for member in fields(made) if member.compare]
-    key: Callable[[object], object] = attrgetter(*names) if names else lambda _: ()
+    # Of a single name it would get the bare value, and a number that is none is not equal to itself.
+    twice = names * 2 if len(names) == 1 else names
+    key: Callable[[object], object] = attrgetter(*twice) if names else lambda _: ()
 
     def equal(self: object, other: object) -> bool:
         return key(self) == key(other) if other.__class__ is self.__class__ else NotImplemented

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -184,53 +185,82 @@ def short_name(setting: BenchSetting) -> str:
 def proposed(bench: Bench) -> BenchSetting | None:
     """Return the setting that is best for all jobs: of a search, or the winner of two.
 
-    None where none was looked for, and where no job gains beyond the noise, or another loses.
+    None where none was looked for, where no job gains beyond the noise or another loses, and where too few
+    runs of a job count to know.
     """
-    if len(bench.settings) > 2:  # noqa: PLR2004 - as above
+    if not is_comparison(bench):
         best = [kb for job in bench.suite.jobs if (kb := best_read_ahead(bench, job)) is not None]
-        return BenchSetting(f"{max(best)} KiB", max(best)) if best else None
-    outcomes = {each.outcome for each in differences(bench)}
-    if Verdict.FASTER in outcomes:
-        return None if Verdict.SLOWER in outcomes else bench.settings[-1]
-    return bench.settings[0] if Verdict.SLOWER in outcomes else None
+        return BenchSetting(_searched(max(best)), max(best)) if best and len(bench.settings) > 2 else None  # noqa: PLR2004 - as above
+    outcomes = {each.outcome for each in differences(bench)} - {Verdict.SAME}
+    winners = {Verdict.FASTER: bench.settings[-1], Verdict.SLOWER: bench.settings[0]}
+    return winners.get(outcomes.pop()) if len(outcomes) == 1 else None
+
+
+def is_comparison(bench: Bench) -> bool:
+    """Whether two settings were compared; a search that ended early may have come to two values, too."""
+    names = [setting.name for setting in bench.settings]
+    return len(names) == 2 and names != [_searched(setting.read_ahead_kb) for setting in bench.settings]  # noqa: PLR2004 - as above
+
+
+def _searched(kb: int | None) -> str:
+    return f"{kb} KiB"
 
 
 def policy_lines(bench: Bench) -> Iterator[str]:
-    """Yield the configuration to paste, where the mount has another setting than the one that is best."""
-    best, subject = proposed(bench), bench.subject
+    """Yield what to write, where the mount has another setting than the best one, or would get it."""
+    best = proposed(bench)
     if best is None:
         return
     if best.connections is not None:
-        yield from _number_lines(best.connections, bench)
-    elif best.read_ahead_kb == subject.read_ahead_kb:
-        yield f"The mount has the best read-ahead: {best.read_ahead_kb} KiB."
-    elif len(bench.settings) == 2 and best == bench.settings[-1]:  # noqa: PLR2004 - as above
+        yield from _number_lines(best.connections, bench.subject)
+        return
+    kb, present = best.read_ahead_kb, bench.subject.read_ahead_kb
+    of_profile = is_comparison(bench) and best == bench.settings[-1]
+    if kb == present and (of_profile or not is_comparison(bench)):
+        yield f"The mount has the best read-ahead: {kb} KiB."
+    elif of_profile and kb is not None and present is not None and present < kb:
         yield "To have that: sudo nfstuned apply"
     else:
-        yield "To have that, in /etc/nfstuned/conf.d/bench.toml:"
-        yield from _profile(subject, f"read_ahead_kb = {best.read_ahead_kb}", "lower = true")
+        yield from _profile_lines(bench.subject, f"read_ahead_kb = {kb}", "lower = true")
 
 
-def _number_lines(number: int, bench: Bench) -> Iterator[str]:
-    subject = bench.subject
+def _number_lines(number: int, subject: MeasuredMount) -> Iterator[str]:
+    """Yield how to have a number of connections: the first mount of a server decides for all."""
     if number == subject.connections:
         yield f"The mount has the better number of connections: {number}."
+    elif number == 1:
+        yield (
+            "To have that, take nconnect from what asks for it (nfstuned status says who), unmount all "
+            "mounts of the server, and mount them again."
+        )
+    else:
+        _, _, workload = subject.profile.partition(WITH)
+        keys = [f"nconnect = {number}", f"nconnect_max = {number}"]
+        yield from _profile_lines(subject, *keys, workload=workload)
+        yield (
+            "The first mount of a server decides for all: sudo nfstuned apply --persist, and "
+            f"sudo nfstuned apply --remount {shlex.quote(subject.mount_point)}"
+        )
+
+
+def _profile_lines(subject: MeasuredMount, *keys: str, workload: str = "") -> Iterator[str]:
+    """Yield a profile with these keys for this mount alone; the keys alone where it has its own already."""
+    base = subject.profile.partition(WITH)[0]
+    name = "measured" + re.sub(r"[^A-Za-z0-9]+", "-", subject.mount_point).rstrip("-")[:50]
+    file = f"/etc/nfstuned/conf.d/{name}.toml"
+    if base == name:
+        yield f"To have that, in the table [profile.{name}] of {file}:"
+        yield from (f"    {key}" for key in keys)
         return
-    yield "To have that, in /etc/nfstuned/conf.d/bench.toml:"
-    yield from _profile(subject, f"nconnect = {number}")
-    yield (
-        "The first mount of a server decides for all: sudo nfstuned apply --persist, and "
-        f"sudo nfstuned apply --remount {shlex.quote(subject.mount_point)}"
-    )
-
-
-def _profile(subject: MeasuredMount, *keys: str) -> Iterator[str]:
-    yield "    [profile.measured]"
-    yield f'    inherits = "{subject.profile.partition(WITH)[0]}"'
+    yield f"To have that, in {file}:"
+    yield f"    [profile.{name}]"
+    yield f'    inherits = "{base}"'
     yield from (f"    {key}" for key in keys)
     yield "    [[policy]]"
     yield f"    match = {to_toml({'mount_point': as_glob(subject.mount_point)})}"
-    yield '    profile = "measured"'
+    yield f'    profile = "{name}"'
+    if workload:
+        yield f'    workload = "{workload}"'
 
 
 def problems(bench: Bench) -> tuple[str, ...]:

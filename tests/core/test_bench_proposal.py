@@ -30,29 +30,57 @@ def numbers(four: Mapping[str, float], connections: int | None = 1) -> Bench:
 
 def test_where_more_connections_win_it_says_what_to_write() -> None:
     assert list(policy_lines(numbers({"read-4k-alone": 2}))) == [
-        "To have that, in /etc/nfstuned/conf.d/bench.toml:",
-        "    [profile.measured]",
+        "To have that, in /etc/nfstuned/conf.d/measured-my-data.toml:",
+        "    [profile.measured-my-data]",
         '    inherits = "azure-files"',
         "    nconnect = 4",
+        "    nconnect_max = 4",
         "    [[policy]]",
         '    match = { mount_point = "/my data" }',
-        '    profile = "measured"',
+        '    profile = "measured-my-data"',
         f"{FIRST} and sudo nfstuned apply --remount '/my data'",
     ]
     assert bench_document(numbers({"read-4k-alone": 2}))["proposed_nconnect"] == 4
 
 
-def test_what_it_says_to_write_is_a_configuration(tmp_path: Path) -> None:
+def written(bench: Bench) -> str:
+    return "\n".join(line for line in policy_lines(bench) if line.startswith(" "))
+
+
+@pytest.mark.parametrize(
+    "profile", ["azure-files", "generic", "aws-efs", "measured-other", "azure-files+random"]
+)
+def test_what_it_says_to_write_is_a_configuration_beside_others(profile: str, tmp_path: Path) -> None:
+    folder = tmp_path / "etc/nfstuned/conf.d"
+    folder.mkdir(parents=True)
+    (folder / "10-other.toml").write_text(
+        "[profile.measured-other]\nread_ahead_kb = 512\n"
+        '[[policy]]\nmatch = { mount_point = "/other" }\nprofile = "measured-other"\n'
+    )
     for bench in (numbers({"read-4k-alone": 2}), SEARCHED):
-        text = "\n".join(line for line in policy_lines(bench) if line.startswith(" "))
-        (tmp_path / "etc/nfstuned/conf.d").mkdir(parents=True, exist_ok=True)
-        (tmp_path / "etc/nfstuned/conf.d/bench.toml").write_text(text)
-        policy = configuration(Root(str(tmp_path)))
-        assert policy.assignments[0].profile == "measured"
+        text = written(replace(bench, subject=replace(bench.subject, profile=profile)))
+        name = bench.subject.mount_point[1:].replace(" ", "-")
+        (folder / f"measured-{name}.toml").write_text(text)
+    first, second, _ = configuration(Root(str(tmp_path))).assignments
+    assert {first.profile, second.profile} == {"measured-my-data", "measured-data"}
+    workload = "random" if "+" in profile else ""
+    assert {first.workload, second.workload} == {workload, ""}
+
+
+def test_what_was_measured_before_gets_another_key_and_no_second_table() -> None:
+    subject = replace(SEARCHED.subject, profile="measured-data")
+    lines = list(policy_lines(replace(SEARCHED, subject=subject)))
+    assert lines[0] == (
+        "To have that, in the table [profile.measured-data] of /etc/nfstuned/conf.d/measured-data.toml:"
+    )
+    assert [line.partition(" =")[0].strip() for line in lines[1:]] == ["read_ahead_kb", "lower"]
 
 
 def test_where_fewer_connections_win_it_says_that_too() -> None:
-    assert "    nconnect = 1" in policy_lines(numbers({"read-4k-alone": 0.5}, connections=4))
+    """A profile would not take away what a mount asks for: the larger number of both counts."""
+    (line,) = policy_lines(numbers({"read-4k-alone": 0.5}, connections=4))
+    assert line.startswith("To have that, take nconnect from what asks for it")
+    assert bench_document(numbers({"read-4k-alone": 0.5}, connections=4))["proposed_nconnect"] == 1
 
 
 @pytest.mark.parametrize(
@@ -79,9 +107,27 @@ def test_of_two_read_aheads_the_faster_is_proposed() -> None:
 
 
 def test_where_the_kernels_read_ahead_is_faster_it_is_proposed() -> None:
-    """As with many readers at random, for whom most of what is fetched is for nothing."""
+    """As with many readers at random; also where the mount has it, since the policy asks for more."""
     rates = {128: 5e7, 15360: 1e7}
     bench = measured("quick", COMPARED.settings, lambda _, setting: rates[setting.read_ahead_kb or 0])
-    lines = tuple(policy_lines(replace(bench, subject=replace(bench.subject, read_ahead_kb=15360))))
-    assert lines[3:5] == ("    read_ahead_kb = 128", "    lower = true")
+    for present in (128, 15360):
+        lines = tuple(policy_lines(replace(bench, subject=replace(bench.subject, read_ahead_kb=present))))
+        assert lines[3:5] == ("    read_ahead_kb = 128", "    lower = true")
     assert bench_document(bench)["proposed_read_ahead_kb"] == 128
+
+
+def test_where_the_mount_has_more_than_the_faster_profile_it_says_how_to_lower_it() -> None:
+    has = replace(COMPARED, subject=replace(COMPARED.subject, read_ahead_kb=16384))
+    assert "    lower = true" in policy_lines(has)
+
+
+def test_where_too_few_runs_of_a_job_count_nothing_is_proposed() -> None:
+    bench = numbers({"read-4k-alone": 2})
+    runs = tuple(run for run in bench.runs if run.step.job.name != "write-4k-alone" or run.step.turn < 3)
+    assert list(policy_lines(replace(bench, runs=runs))) == []
+
+
+def test_a_search_that_ended_after_two_values_is_no_comparison() -> None:
+    ends = tuple(setting for setting in SEARCHED.settings if setting.read_ahead_kb in {128, 15360})
+    runs = tuple(run for run in SEARCHED.runs if run.step.setting in ends)
+    assert list(policy_lines(replace(SEARCHED, settings=ends, runs=runs))) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import math
 import pickle
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, replace
@@ -155,3 +156,34 @@ def test_values_without_fields_are_equal(maker: Callable[[type], type]) -> None:
     empty = maker(Empty)
     assert empty() == empty()
     assert len({empty(), empty()}) == 1
+
+
+@pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS)
+def test_a_value_equals_itself_whatever_it_holds_and_keeps_its_hash(maker: Callable[[type], type]) -> None:
+    class Single:
+        """Has a field, and says itself what is equal to it."""
+
+        x: float
+
+    class Own:  # noqa: PLW1641 - the decorator gives it
+        """As above."""
+
+        x: float
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+    value = math.nan
+    single = maker(Single)
+    assert single(value) == single(value)
+    assert isinstance(hash(maker(Own)(1.0)), int)
+
+
+def test_a_default_that_nobody_would_set_is_refused() -> None:
+    class Lost:
+        """Has a default that no argument and nothing else gives."""
+
+        x: int = field(init=False, default=1)
+
+    with pytest.raises(TypeError, match=r"Lost\.x: a field without init has no default"):
+        frozen(Lost)

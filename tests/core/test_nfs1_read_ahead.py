@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -12,7 +13,7 @@ from nfstuned.app.policy import configuration
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules import nfs1_read_ahead as readahead
 from nfstuned.core.rules import nfs1_read_ahead as udev
-from nfstuned.core.rules.remedies import workload_line
+from nfstuned.core.rules.remedies import give_workload
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Measured
 from nfstuned.model.finding import Fault, Need
@@ -587,11 +588,32 @@ def test_a_rule_that_never_acts_is_told_of_instead_of_what_it_left_as_it_was() -
         assert subjects(udev.below_policy(host)) != []
 
 
-def test_the_remedy_of_a_wasted_read_ahead_is_a_configuration(tmp_path: Path) -> None:
-    for point in ('/mnt/a "b"', "/mnt/[c]*", "/mnt/d\\e"):
-        (tmp_path / "etc/nfstuned/conf.d").mkdir(parents=True, exist_ok=True)
-        (tmp_path / "etc/nfstuned/conf.d/workloads.toml").write_text(workload_line(point, RANDOM))
-        (entry,) = configuration(Root(str(tmp_path))).assignments
-        (pattern,) = entry.match.mount_point
-        assert (entry.workload, fnmatchcase(point, pattern)) == ("random", True)
-        assert not fnmatchcase(point.replace("/mnt", "/srv"), pattern)
+def test_the_remedy_of_a_wasted_read_ahead_adds_to_the_configuration(tmp_path: Path) -> None:
+    folder = tmp_path / "etc/nfstuned/conf.d"
+    folder.mkdir(parents=True)
+    (folder / "mine.toml").write_text("[profile.mine]\nread_ahead_kb = 2048\n")
+    points = ('/mnt/a "b" %s', "/mnt/[c]*", "/mnt/d\\e", "/mnt/it's")
+    orders = [(points[:1], ""), (points[1:3], "mine"), (points[3:], "")]
+    for mounts, profile in orders:
+        command = give_workload(mounts, profile, RANDOM)
+        assert command.endswith("| sudo tee -a /etc/nfstuned/conf.d/workloads.toml")
+        shell = command.replace("sudo tee -a /etc", f"tee -a {tmp_path}/etc")
+        subprocess.run(["sh", "-c", shell], check=True, stdout=subprocess.DEVNULL)
+    entries = configuration(Root(str(tmp_path))).assignments
+    assert [(entry.profile, entry.workload) for entry in entries] == [
+        ("", "random"), ("mine", "random"), ("", "random")
+    ]  # fmt: skip
+    for entry, (mounts, _) in zip(entries, orders, strict=True):
+        for point, pattern in zip(mounts, entry.match.mount_point, strict=True):
+            assert fnmatchcase(point, pattern)
+            assert not fnmatchcase(point.replace("/mnt", "/srv"), pattern)
+
+
+def test_the_remedy_names_all_mounts_of_the_superblock_and_keeps_a_profile_of_ones_own() -> None:
+    both = superblock(15360, AZURE, AZURE)
+    entry = Assignment(Match(), "small", "nfstuned.toml: policy[1]")
+    for policy, profile in ((POLICY, ""), (replace(POLICY, assignments=(entry,)), "profile")):
+        looked = sample(3.0, 512, 15360)
+        (fault,) = readahead.wasted(replace(facts(both, policy=policy), measured=Measured(8.0, (looked,))))
+        assert 'match={mount_point=["/0","/1"]}' in fault.remedy
+        assert ('profile="small"' in fault.remedy) == bool(profile)

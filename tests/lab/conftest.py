@@ -67,6 +67,10 @@ class Lab:
             if not boot.races and boot not in self._runs:
                 self._start(boot)
 
+    def close(self) -> None:
+        """Start no more of them."""
+        self._waiting.shutdown(cancel_futures=True)
+
     def _start(self, boot: Boot) -> None:
         pool = self._waiting if boot.waits else self._guests
         self._runs[boot] = pool.submit(self._boot, boot)
@@ -127,8 +131,9 @@ def lab_folder(say: Callable[[str], None]) -> Path:
 @pytest.fixture(scope="session")
 def guests() -> Iterator[ThreadPoolExecutor]:
     """What boots as many guests at a time as this machine has the processors for."""
-    with ThreadPoolExecutor((os.cpu_count() or 1) + 1) as pool:
-        yield pool
+    pool = ThreadPoolExecutor((os.cpu_count() or 1) + 1)
+    yield pool
+    pool.shutdown(cancel_futures=True)
 
 
 @pytest.fixture(scope="session")
@@ -137,10 +142,12 @@ def lab(
     say: Callable[[str], None],
     lab_folder: Path,
     guests: ThreadPoolExecutor,
-) -> Lab:
+) -> Iterator[Lab]:
     chosen = [_choice(item) for item in request.session.items]
     wanted = tuple(choice for choice in chosen if choice is not None)
-    return Lab(wanted, lab_folder, say, guests, full=request.config.getoption("--lab") == "full")
+    lab = Lab(wanted, lab_folder, say, guests, full=request.config.getoption("--lab") == "full")
+    yield lab
+    lab.close()
 
 
 def _choice(item: pytest.Item) -> selection.Choice | None:

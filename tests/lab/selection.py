@@ -149,7 +149,7 @@ No scenario is about an `image`: test_first_boot.py boots those, as part of `sh 
 """
 _HOSTS_SIDE = (
     "__main__|conftest|demo|errand|firstboot|outcomes|performance|pictures|quiet|rootdisk|roots|selection|"
-    "test_|workloads|README"
+    "shapes|test_|workloads|README"
 )
 UNSEEN = re.compile(rf"docs/|\.ci/|dev/|tests/(?!lab/)|tests/lab/({_HOSTS_SIDE})|[A-Z]+(\.md)?$|\.gitignore$")
 """What no guest sees, unless PARTS has it: texts, unit tests, and the host's side of the lab."""

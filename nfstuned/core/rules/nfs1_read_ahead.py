@@ -16,7 +16,7 @@ from nfstuned.core.readahead.writers import (
     rivals,
     wanted_kb,
 )
-from nfstuned.core.rules.remedies import also, source_of, unmask, workload_line
+from nfstuned.core.rules.remedies import also, give_workload, source_of, unmask
 from nfstuned.core.udev.faults import BrokenRule, find_broken, is_about_read_ahead
 from nfstuned.core.udev.mask import set_by_administrator
 from nfstuned.core.udev.writers import file_writers, in_force, is_nfsrahead, reaches_all, rule_writers, unsure
@@ -24,7 +24,7 @@ from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.masks import is_mask
-from nfstuned.model.policy import MOST_KB, RANDOM, Profile
+from nfstuned.model.policy import MOST_KB, RANDOM, WITH, Profile
 from nfstuned.model.requests import NFSRAHEAD
 from nfstuned.model.udev import RuleWriter, UdevEvent, UdevFile
 from nfstuned.parse.fields import some
@@ -452,9 +452,16 @@ def wasted(facts: Facts) -> Iterator[Fault]:
             "those reads)",
             observed=f"{reads.ratio:.1f} bytes fetched for each that was read",
             expected=f"below {WASTE_RATIO:.0f}",
-            remedy=f"write {workload_line(target.point, RANDOM)} to /etc/nfstuned/conf.d/workloads.toml (the "
-            "first entry for a mount counts), then sudo nfstuned apply, and measure again",
+            remedy=f"{_give_random(target)}; then sudo nfstuned apply, and measure again",
         )
+
+
+def _give_random(target: Target) -> str:
+    """Return how all mounts of a superblock get the workload `random`: of theirs the largest counts."""
+    mounts = target.superblock.mounts if target.superblock else ()
+    points = dict.fromkeys([target.point, *(mount.point for mount in mounts if not mount.foreign)])
+    profile = target.profile.name.partition(WITH)[0]
+    return give_workload(tuple(points), profile if profile != target.endpoint.provider else "", RANDOM)
 
 
 def not_persistent(facts: Facts) -> Iterator[Fault]:

@@ -32,10 +32,16 @@ def also(others: Sequence[Target]) -> str:
     return f"; the same holds for {some([other.subject for other in others])}" if others else ""
 
 
-def workload_line(point: str, workload: str) -> str:
-    """Return the [[policy]] entry that gives a mount a workload, in the one line of a drop-in."""
-    match = json.dumps(as_glob(point), ensure_ascii=False)
-    return f'policy = [{{ match = {{ mount_point = {match} }}, workload = "{workload}" }}]'
+def give_workload(points: Sequence[str], profile: str, workload: str) -> str:
+    """Return the command that adds the [[policy]] entry for mounts to a drop-in; "" keeps their profile.
+
+    The words of the entry have no blanks of their own: a remedy is broken into lines at these.
+    """
+    patterns = ",".join(json.dumps(as_glob(point), ensure_ascii=False) for point in points)
+    keys = [f"match={{mount_point=[{patterns}]}}"]
+    keys += [f'profile="{profile}"'] if profile else []
+    words = " ".join(quote(line) for line in ("[[policy]]", *keys, f'workload="{workload}"'))
+    return f"printf '%s\\n' {words} | sudo tee -a /etc/nfstuned/conf.d/workloads.toml"
 
 
 def out_of_conf(target: Target, *names: str) -> str:
