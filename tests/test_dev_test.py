@@ -31,7 +31,14 @@ def run(tree: Path, *arguments: str, without: int = 0, lab: int = 0) -> tuple[in
     (tree / ".venv/bin").mkdir(parents=True)
     (tree / ".venv/bin/python").write_text(PYTEST)
     (tree / ".venv/bin/python").chmod(0o755)
-    environment = {**os.environ, "WITHOUT": str(without), "LAB": str(lab)}
+    (tree / "unshare").write_text('#!/bin/sh\n[ "$1" = --mount ] && shift && exec "$@"\n')
+    (tree / "unshare").chmod(0o755)
+    environment = {
+        **os.environ,
+        "PATH": f"{tree}:{os.environ['PATH']}",
+        "WITHOUT": str(without),
+        "LAB": str(lab),
+    }
     done = subprocess.run(
         ["sh", "dev/test", *arguments], cwd=tree, env=environment, check=False, capture_output=True, text=True
     )
