@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 from pathlib import Path
@@ -24,17 +25,24 @@ LEFT_OUT = (
 
 
 def archive(suite: str, packages: tuple[str, ...] = PACKAGES) -> Path:
-    """Return the archive of an installation, made unless it exists: half a minute. Raises AptError."""
+    """Return the archive of an installation, made unless it exists: half a minute. Raises AptError.
+
+    Of several that ask at once for an archive that is not there, the first makes it and the others wait.
+    """
     key = hashlib.sha256(repr((packages, LEFT_OUT)).encode()).hexdigest()[:12]
     target = recipe.cache() / "roots" / f"{suite}-{key}.tar"
-    if not target.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = target.with_suffix(f".{os.getpid()}.tar")
-        try:
-            _make(suite, packages, unfinished)
-            unfinished.rename(target)
-        finally:
-            unfinished.unlink(missing_ok=True)
+    if target.exists():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not target.exists():
+            unfinished = target.with_suffix(".unfinished")
+            try:
+                _make(suite, packages, unfinished)
+                unfinished.rename(target)
+            finally:
+                unfinished.unlink(missing_ok=True)
     return target
 
 
