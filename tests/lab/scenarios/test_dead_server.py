@@ -102,8 +102,12 @@ def _hanging(mounted: Mounted) -> Iterator[None]:
 
 
 def _answers(mounts: list[Mounted], alive: dict[str, float]) -> None:
-    """The commands answer in time, or in that which they took while the server lived."""
-    times = _times(mounts)
+    """The commands answer in time, or in that which they took while the server lived.
+
+    Asked twice: whoever waits for the server waits each time, and another guest seldom takes both.
+    """
+    asked = [_times(mounts), _times(mounts)]
+    times = {line: min(took[line] for took in asked) for line in alive}
     slow = {line: took for line, took in times.items() if took >= max(ANSWER_S, SLOWER * alive[line])}
     assert slow == {}, f"alive: {alive}"
 
