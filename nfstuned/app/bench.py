@@ -383,7 +383,7 @@ class _Work:
             values = search.candidates(self._ground.target_kb, self._ground.superblock.read_ahead_kb)
             measured: dict[int, float] = {}
             while (kb := search.next_value(values, measured)) is not None:
-                setting = BenchSetting(f"{kb} KiB", kb)
+                setting = BenchSetting.tried(kb)
                 first = plan.WARM_UP if not measured else 1
                 turns = range(first, self._order.suite.repeats + 1)
                 self.carry_out([BenchStep(turn, job, setting) for turn in turns])

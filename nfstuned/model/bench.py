@@ -107,6 +107,11 @@ class BenchSetting:
     connections: int | None = None
     """Measured on a temporary mount that has so many of its own."""
 
+    @classmethod
+    def tried(cls, kb: int | None) -> BenchSetting:
+        """Return a read-ahead as a search tries it."""
+        return cls(f"{kb} KiB", kb)
+
 
 @frozen
 class OwnMount:

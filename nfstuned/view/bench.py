@@ -190,7 +190,7 @@ def proposed(bench: Bench) -> BenchSetting | None:
     """
     if not is_comparison(bench):
         best = [kb for job in bench.suite.jobs if (kb := best_read_ahead(bench, job)) is not None]
-        return BenchSetting(_searched(max(best)), max(best)) if best and len(bench.settings) > 2 else None  # noqa: PLR2004 - as above
+        return BenchSetting.tried(max(best)) if best and len(bench.settings) > 2 else None  # noqa: PLR2004 - as above
     outcomes = {each.outcome for each in differences(bench)} - {Verdict.SAME}
     winners = {Verdict.FASTER: bench.settings[-1], Verdict.SLOWER: bench.settings[0]}
     return winners.get(outcomes.pop()) if len(outcomes) == 1 else None
@@ -198,12 +198,8 @@ def proposed(bench: Bench) -> BenchSetting | None:
 
 def is_comparison(bench: Bench) -> bool:
     """Whether two settings were compared; a search that ended early may have come to two values, too."""
-    names = [setting.name for setting in bench.settings]
-    return len(names) == 2 and names != [_searched(setting.read_ahead_kb) for setting in bench.settings]  # noqa: PLR2004 - as above
-
-
-def _searched(kb: int | None) -> str:
-    return f"{kb} KiB"
+    tried = tuple(BenchSetting.tried(setting.read_ahead_kb) for setting in bench.settings)
+    return len(tried) == 2 and bench.settings != tried  # noqa: PLR2004 - as above
 
 
 def policy_lines(bench: Bench) -> Iterator[str]:

@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any
 
 from nfstuned.core.samples.sample import speed
-from tests.bench.part import filled
+from tests.bench.part import Part
 
 PROJECT = Path(__file__).parents[2]
 PAGE = PROJECT / "docs/performance.md"
@@ -29,9 +29,14 @@ def rows(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+def medians_of(row: dict[str, Any]) -> dict[int, float]:
+    """Return what each value of the sweep gave, in bytes a second."""
+    return {int(kb): median(runs) for kb, runs in row["bytes_per_s"].items()}
+
+
 def share(row: dict[str, Any]) -> float:
     """Return what the proposed value gave, as a part of what the best value of the sweep gave."""
-    medians = {int(kb): median(runs) for kb, runs in row["bytes_per_s"].items()}
+    medians = medians_of(row)
     return float(medians[row["proposed_kb"]] / max(medians.values()))
 
 
@@ -46,7 +51,7 @@ def table(text: str, kernel: str) -> Iterator[str]:
     yield "| ROUND TRIP | LINK | READERS | 128 KiB | BEST OF THE SWEEP | PROPOSED | OF THE BEST |"
     yield "|---:|---:|---|---:|---:|---:|---:|"
     for row in links:
-        medians = {int(kb): median(runs) for kb, runs in row["bytes_per_s"].items()}
+        medians = medians_of(row)
         best = max(medians, key=lambda kb: medians[kb])
         yield (
             f"| {row['rtt_ms']} ms | {row['mbit']} Mbit/s | {row['job']} | {speed(medians[128])} | "
@@ -72,17 +77,8 @@ def _hurt(document: dict[str, Any]) -> Iterator[str]:
     )
 
 
-def page(old: str, text: str, kernel: str) -> str:
-    """Return the page with its measured part made anew."""
-    return filled(old, BEGIN, END, table(text, kernel))
-
-
-def make(folder: Path, kernel: str) -> list[Path]:
-    """Keep what was measured, and write the page; return both files."""
-    text = (folder / KEPT.name).read_text()
-    KEPT.write_text(text)
-    PAGE.write_text(page(PAGE.read_text(), text, kernel))
-    return [KEPT, PAGE]
+PART = Part(PAGE, KEPT, BEGIN, END, table)
+page, make = PART.filled, PART.make
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from tests.bench.part import filled
+from tests.bench.part import Part
 
 PROJECT = Path(__file__).parents[2]
 PAGE = PROJECT / "docs/workloads.md"
@@ -62,17 +62,8 @@ def table(text: str, kernel: str) -> Iterator[str]:
         yield f"| {readers}, {engine}, {pattern} | {' | '.join(map(shown, row.values()))} |"
 
 
-def page(old: str, text: str, kernel: str) -> str:
-    """Return the page with its measured part made anew."""
-    return filled(old, BEGIN, END, table(text, kernel))
-
-
-def make(folder: Path, kernel: str) -> list[Path]:
-    """Keep what was measured, and write the page; return both files."""
-    text = (folder / KEPT.name).read_text()
-    KEPT.write_text(text)
-    PAGE.write_text(page(PAGE.read_text(), text, kernel))
-    return [KEPT, PAGE]
+PART = Part(PAGE, KEPT, BEGIN, END, table)
+page, make = PART.filled, PART.make
 
 
 if __name__ == "__main__":
