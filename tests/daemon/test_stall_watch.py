@@ -170,6 +170,28 @@ def test_other_commands_learn_it_as_long_as_the_service_looks(
         assert (found.stalls if found is not None else None) == stalls
 
 
+def test_other_commands_are_told_again_before_what_they_know_is_old(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = host.tree / "run/nfstuned/stalled.json"
+    written = set()
+    for seconds in range(0, 300, 10):
+        host.look(seconds, waits=False)
+        written.add(file.stat().st_ino)
+        for now in (seconds, seconds + 9.9):
+            monkeypatch.setattr(time, "monotonic", lambda now=now: now)
+            found = observe_stalls(host.root)
+            assert found is not None
+            assert found.stalls == {}
+    assert 1 < len(written) < 30
+    for seconds in (300, 315):
+        host.look(seconds, waits=True)
+    monkeypatch.setattr(time, "monotonic", lambda: 315.0)
+    found = observe_stalls(host.root)
+    assert found is not None
+    assert found.stalls
+
+
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"looked_s": 0, "next_s": 1e9, "stalled": [[1]]}', "[" * 10_000]
 )

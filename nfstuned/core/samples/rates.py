@@ -23,6 +23,7 @@ from nfstuned.core.samples.growth import (
     QUEUE,
     RTT,
     SENT,
+    STILL,
     TIMEOUTS,
     Elsewhere,
     OpGrowth,
@@ -118,6 +119,8 @@ def op_rates(before: Stanza, now: Stanza, span: Span, counted: Elsewhere) -> dic
 
     Raises ResetError, ParseError.
     """
+    if before.operations is now.operations:  # as cut_parts() returns what did not change
+        return {}
     changed = plainly(before, now, counted)
     together = _together(changed, span) if changed is not None else None
     if together is not None:
@@ -183,6 +186,7 @@ def _per_event(growth: int, count: int) -> float | None:
     return growth / count if count and growth >= 0 else None
 
 
+_STILL: Sequence[float] = (0.0,) * len(STILL)
 _NO_EVENTS: Sequence[float | None] = (0.0,) * len(NO_EVENTS)
 _NO_OPS: Mapping[str, OpRate] = MappingProxyType({})
 
@@ -266,7 +270,8 @@ def rates(
 
 def _sample(pair: tuple[Counted, Counted], span: Span, groups: dict[str, _Group], time: float) -> Sample:
     before, now = pair
-    moved = [growth / span.seconds for growth in bytes_grown(before.stats, now.stats, span)]
+    grew = bytes_grown(before.stats, now.stats, span)
+    moved = _STILL if grew is STILL else [growth / span.seconds for growth in grew]
     group = groups.get(now.group)
     ops = op_rates(before.stats, now.stats, span, group.elsewhere if group else NOTHING_ELSEWHERE)
     if group is None:

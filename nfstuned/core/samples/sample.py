@@ -58,6 +58,8 @@ def is_idle(sample: Sample) -> bool:
     moved += sample.server_read_bytes_per_s + sample.server_write_bytes_per_s
     if moved or sample.stalled_s:
         return False
+    if not sample.ops:
+        return True
     watched = 0.0
     for name, op in sample.ops.items():
         if op.retrans_per_s or op.errors_per_s or op.timeouts_per_s:

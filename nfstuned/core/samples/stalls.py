@@ -241,7 +241,8 @@ def _stall(waits: Sequence[tuple[float, str]]) -> Stall:
 def _silent(watch: RequestWatch, now_s: float) -> dict[Identity, Stall]:
     """Return the superblocks whose connections are silent."""
     since = {group: _silent_since(group, lines, now_s) for group, lines in watch.connections.items()}
-    superblocks = watch.look.superblocks if watch.look is not None else ()
+    silent = any(since_s is not None for since_s in since.values())
+    superblocks = watch.look.superblocks if watch.look is not None and silent else ()
     found = ((_identity(one), since.get(one.group)) for one in superblocks)
     return {superblock: Stall(since_s) for superblock, since_s in found if since_s is not None}
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from types import MappingProxyType
 
 from nfstuned.errors import ParseError
@@ -115,8 +116,12 @@ def operation_row(line: bytes) -> tuple[str, Row] | None:
     return (operation[0], tuple(operation[1])) if operation is not None else None
 
 
+@lru_cache(maxsize=64)
 def parse_transports(text: bytes) -> tuple[Transport, ...]:
-    """Return the connections of a stanza, in their order; ParseError for any damage."""
+    """Return the connections of a stanza, in their order; ParseError for any damage.
+
+    What was read is kept: several ask for the same lines, of a look and of the one before.
+    """
     stanza = _Stanza()
     try:
         for line in text.decode("utf-8", "surrogateescape").split("\n"):
