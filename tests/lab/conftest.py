@@ -158,13 +158,17 @@ def _choice(item: pytest.Item) -> selection.Choice | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let what needs the machine for itself go first: then all other guests run beside each other."""
+    """Let what needs the machine for itself go first: then all other guests run beside each other.
+
+    Those that end badly go while others run: they are mostly waited for.
+    """
 
     def turn(item: pytest.Item) -> int:
         choice = _choice(item)
         if choice is not None:
-            return 2 if choice.length is selection.Length.RACE else 4
-        return 3 if "disk" in getattr(item, "fixturenames", ()) else 1
+            return 2 if choice.length is selection.Length.RACE else 5
+        fixtures = getattr(item, "fixturenames", ())
+        return 3 if "disk" in fixtures else 4 if "boots" in fixtures else 1
 
     mine = Path(__file__).parent
     places = [place for place, item in enumerate(items) if item.path.is_relative_to(mine)]

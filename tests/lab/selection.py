@@ -196,7 +196,7 @@ _OTHERS_S = 20
 _BOOT_S = 600
 """So much of them a boot has at most, if that can be: less would be lost with the start of more guests, more
 with processors that have nothing left to do."""
-WAITING = frozenset({"test_stalls"})
+WAITING = frozenset({"test_answers", "test_stalls"})
 """Files that wait for most of their time: their guest leaves its processor to others."""
 
 
