@@ -23,7 +23,7 @@ from nfstuned.frozen import frozen
 from nfstuned.host.bench import fio, guard
 from nfstuned.host.bench.own_mount import OwnMountError, OwnMounts
 from nfstuned.host.change.bdi import Bdi
-from nfstuned.host.look.host import observe
+from nfstuned.host.look.host import observe, observe_superblocks
 from nfstuned.host.look.smb import observe_smb_mounts
 from nfstuned.host.root import Root
 from nfstuned.model.bench import Bench, BenchSetting, BenchStep, MeasuredMount, Run, Suite, Varies
@@ -109,10 +109,26 @@ class Ground:
         return cls(root, snapshot, superblock, mount, kb, decision.profile, count)
 
     @property
+    def is_mounted(self) -> bool:
+        """Whether the mount is still there."""
+        seen = observe_superblocks(self.root, deep=False).superblocks
+        nfs = [mount for superblock in seen for mount in superblock.mounts]
+        return any(
+            mount.mount_id == self.mount.mount_id for mount in (*nfs, *observe_smb_mounts(self.root)[0])
+        )
+
+    @property
     def connections(self) -> int | None:
         """How many connections the mount has; None where the kernel does not show that."""
         stats = self.snapshot.stanzas.get((self.mount.source, self.mount.point))
         return len(stats.transports) or None if stats else None
+
+    @property
+    def round_trip_ms(self) -> float | None:
+        """How long the quickest kind of operation took so far, in the mean; None where none has ended."""
+        stats = self.snapshot.stanzas.get((self.mount.source, self.mount.point))
+        ended = [op for op in stats.ops.values() if op.ops > 0] if stats else []
+        return min((op.rtt_ms / op.ops for op in ended), default=None)
 
     def subject(self, program: str) -> MeasuredMount:
         """Return what is known of the mount and the machine."""
@@ -227,7 +243,8 @@ def measure(ground: Ground, order: BenchOrder, say: Say) -> Bench:
             runs = work.search() if not compared else work.carry_out(plan.steps(order.suite, compared))
             bench = replace(bench, runs=runs, settings=compared or work.settings())
         except _StopError as stop:
-            bench = replace(bench, runs=work.counted(), settings=compared or work.settings(), ended=str(stop))
+            why = str(stop) if ground.is_mounted else f"{ground.mount.point} was unmounted"
+            bench = replace(bench, runs=work.counted(), settings=compared or work.settings(), ended=why)
     left = "; ".join(keeper.end())
     ended = "; ".join(part for part in (bench.ended, left and f"not put back: {left}") if part)
     last = bench.settings[-1] if compared else None
@@ -355,7 +372,7 @@ class _Work:
         """Make the folder and the files. Raises _StopError."""
         suite = self._order.suite
         self._all_s = plan.seconds(suite, settings(self._ground, self._order) or (AS_IT_IS,) * 6)
-        self._keeper.folder()
+        self._keeper.folder(self._ground.mount.point)
         _, problem = guard.ask("make", self._keeper.path, ANSWER_S)
         if problem:
             raise _StopError(problem)
@@ -416,7 +433,7 @@ class _Work:
     def _doubt(self, run: Run) -> str:
         """Return why a run does not count though fio is content; "" where it does."""
         wanted = run.step.setting.read_ahead_kb
-        if wanted is not None and self._bdi is not None and (value := self._bdi.read_kb()) != wanted:
+        if wanted is not None and self._bdi is not None and (value := self._present_kb(self._bdi)) != wanted:
             return f"another program set the read-ahead to {value} KiB while it ran"
         return from_memory(run) or unlike_setting(run)
 
@@ -430,11 +447,20 @@ class _Work:
             return
         try:
             self._bdi.write_kb(setting.read_ahead_kb)
-            value = self._bdi.read_kb()
-        except (OSError, ParseError) as error:
-            raise _StopError(f"{self._bdi.name}: {error}") from None
+        except OSError as error:
+            raise _StopError(f"{self._bdi.name}: {error.strerror}") from None
+        value = self._present_kb(self._bdi)
         if value != setting.read_ahead_kb:
             raise _StopError(f"the kernel made {value} of a read-ahead of {setting.read_ahead_kb} KiB")
+
+    @staticmethod
+    def _present_kb(bdi: Bdi) -> int:
+        try:
+            return bdi.read_kb()
+        except OSError as error:
+            raise _StopError(f"{bdi.name}: {error.strerror}") from None
+        except ParseError as error:
+            raise _StopError(str(error)) from None
 
     def _waiting(self, what: str) -> Callable[[float], None]:
         return lambda passed_s: self._say(Progress(self._done_s + passed_s, self._all_s, what))

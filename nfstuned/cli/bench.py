@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import click
@@ -26,7 +26,7 @@ from nfstuned.cli.options import format_option
 from nfstuned.cli.talk import note, terminal_width, usable_policy
 from nfstuned.core.bench.against import Against, NotComparableError, against, too_few
 from nfstuned.core.bench.own_mount import MOST
-from nfstuned.core.bench.plan import bounds, scaled, seconds, with_jobs
+from nfstuned.core.bench.plan import ROUND_TRIPS, bounds, lasting, scaled, seconds, with_jobs
 from nfstuned.core.bench.search import MOST_TRIED
 from nfstuned.core.policy.endpoint import GENERIC
 from nfstuned.errors import ParseError
@@ -75,6 +75,7 @@ class BenchWish:
     output: str | None
     picture: str | None = None
     against: str | None = None
+    runtime: float | None = None
 
 
 def bench(root: Root, order: BenchOrder, wish: BenchWish) -> int:
@@ -88,6 +89,8 @@ def bench(root: Root, order: BenchOrder, wish: BenchWish) -> int:
     try:
         _demand_outputs(wish)
         ground = Ground.find(root, policy, order.folder)
+        if wish.runtime is None and ground.round_trip_ms is not None:
+            order = replace(order, suite=lasting(order.suite, ground.round_trip_ms))
         compared = settings(ground, order)
         before = _earlier(ground, order, compared, wish)
         free = room(order.folder, order.suite)
@@ -283,7 +286,11 @@ def _form(path: str) -> str:
 )
 @click.option("--full", is_flag=True, help="With the times and sizes of the suite's vendor; hours.")
 @click.option(
-    "--runtime", type=click.FloatRange(0.1, 86400), metavar="SECONDS", help="How long each run takes."
+    "--runtime",
+    type=click.FloatRange(0.1, 86400),
+    metavar="SECONDS",
+    help=f"How long each run takes. By itself it is the suite's time, and {ROUND_TRIPS} round trips of the "
+    "mount where a read-ahead can change it.",
 )
 @click.option("--size", callback=_size, metavar="SIZE", help="What the files of a job take, as in 1G.")
 @click.option("--repeats", type=click.IntRange(1, 100), metavar="N", help="How often each job is run.")

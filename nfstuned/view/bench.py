@@ -232,6 +232,8 @@ def _number_lines(number: int, subject: MeasuredMount) -> Iterator[str]:
     else:
         _, _, workload = subject.profile.partition(WITH)
         keys = [f"nconnect = {number}", f"nconnect_max = {number}"]
+        if "vers=4.0" in subject.options.split(","):
+            keys.append("nconnect_not_for = []")  # or a profile that names 4.0 there would go on with one
         yield from _profile_lines(subject, *keys, workload=workload)
         yield (
             "The first mount of a server decides for all: sudo nfstuned apply --persist, and "

@@ -45,7 +45,7 @@ def table(text: str, kernel: str) -> Iterator[str]:
     *links, last = rows(text)
     runs = len(next(iter(links[0]["bytes_per_s"].values())))
     good = sum(share(row) >= GOOD for row in links)
-    yield f"Linux {kernel}; the sweep has {runs} runs of 2 s under each value. In {good} of {len(links)} the"
+    yield f"Linux {kernel}; the sweep has {runs} runs under each value. In {good} of {len(links)} the"
     yield f"proposal gave at least {GOOD:.0%} of the best value's median."
     yield ""
     yield "| ROUND TRIP | LINK | READERS | 128 KiB | BEST OF THE SWEEP | PROPOSED | OF THE BEST |"

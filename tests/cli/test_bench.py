@@ -72,6 +72,22 @@ def test_a_comparison_keeps_its_schema_and_leaves_nothing(here: Host, place: Pat
     assert here.read_ahead(DEVICE) == 4096
 
 
+@pytest.mark.parametrize(("round_trip_ms", "least_s"), [(0, 0), (100, 8)])
+def test_over_a_long_round_trip_its_runs_are_longer(
+    here: Host, place: Path, round_trip_ms: int, least_s: int
+) -> None:
+    stats = here.tree / "proc/1/mountstats"
+    counters = re.compile(r"(\w+: )(\d+)((?: \d+){5}) \d+")
+    stats.write_text(
+        counters.sub(lambda op: f"{op[1]}{op[2]}{op[3]} {int(op[2]) * round_trip_ms}", stats.read_text())
+    )
+    words = ("--yes", "--job", "sequential-read", "--repeats", "1", "--size", "1M", "--format", "json")
+    run = here.run("bench", str(place), *words)
+    assert run.status == 0, run.err
+    (job,) = run.document["suite"]["jobs"]
+    assert job["runtime_s"] == max(2, least_s)
+
+
 def test_for_people_it_says_what_it_does_and_what_came_of_it(here: Host, place: Path) -> None:
     run = bench(here, place, "--compare")
     assert run.status == 0, run.err

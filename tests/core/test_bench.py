@@ -20,7 +20,7 @@ from nfstuned.core.bench.limits import (
     sends_between,
     unlike_setting,
 )
-from nfstuned.core.bench.plan import Bounds, bounds, scaled, seconds, steps, with_jobs
+from nfstuned.core.bench.plan import Bounds, bounds, lasting, scaled, seconds, steps, with_jobs
 from nfstuned.core.bench.search import CLOSE, MOST_TRIED, best_value, candidates, next_value
 from nfstuned.host.bench.fio import arguments
 from nfstuned.host.bench.suites import names, suite
@@ -118,6 +118,16 @@ def test_a_scaled_file_is_whole_blocks_and_enough_for_its_depth(size: int, name:
         assert job.file_bytes % job.block_bytes == 0
         assert job.file_bytes >= job.block_bytes * job.depth
         assert job.ramp_s < job.runtime_s == 2.0
+
+
+@pytest.mark.parametrize(("round_trip_ms", "seconds"), [(0.2, 5), (62.5, 5), (62.6, 6), (100, 8), (9000, 60)])
+def test_a_run_that_a_read_ahead_can_change_lasts_for_80_round_trips(
+    round_trip_ms: float, seconds: float
+) -> None:
+    searched = lasting(suite("read-ahead", full=False), round_trip_ms)
+    assert {job.runtime_s for job in searched.jobs} == {seconds}
+    direct = suite("netapp", full=False)
+    assert lasting(direct, round_trip_ms) == direct
 
 
 def test_a_plan_says_about_how_long_it_takes() -> None:

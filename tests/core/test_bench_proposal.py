@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from nfstuned.app.policy import configuration
+from nfstuned.core.policy.decision import wanted_connections
+from nfstuned.host.config import builtin_policy
 from nfstuned.host.root import Root
 from nfstuned.model.bench import Bench, BenchSetting
 from nfstuned.view.bench import bench_document, policy_lines
@@ -65,6 +67,18 @@ def test_what_it_says_to_write_is_a_configuration_beside_others(profile: str, tm
     assert {first.profile, second.profile} == {"measured-my-data", "measured-data"}
     workload = "random" if "+" in profile else ""
     assert {first.workload, second.workload} == {workload, ""}
+
+
+@pytest.mark.parametrize("version", ["3", "4.0", "4.1"])
+def test_what_it_says_to_write_has_its_effect_with_every_provider(version: str, tmp_path: Path) -> None:
+    folder = tmp_path / "etc/nfstuned/conf.d"
+    folder.mkdir(parents=True)
+    for base in builtin_policy().profiles:
+        bench = numbers({"read-4k-alone": 2})
+        subject = replace(bench.subject, profile=base.name, options=f"rw,vers={version},hard")
+        (folder / "measured.toml").write_text(written(replace(bench, subject=subject)))
+        profile = configuration(Root(str(tmp_path))).profile("measured-my-data")
+        assert wanted_connections(profile, version) == 4
 
 
 def test_what_was_measured_before_gets_another_key_and_no_second_table() -> None:

@@ -223,7 +223,11 @@ class TestInheritance:
         text = '[profile.a]\nnconnect = 4\nnconnect_depends = "the size"'
         assert 'nconnect_depends: "the size": there is nconnect = 4, too' in problem(text)
 
-    @pytest.mark.parametrize("value", ['"4"', '"4.3"', '["3", "41"]', "[]", "4.1"])
+    def test_an_empty_list_takes_back_what_is_inherited(self) -> None:
+        profile = parse('[profile.x]\ninherits = "netapp-ontap"\nnconnect_not_for = []').profile("x")
+        assert profile.nconnect_not_for == ()
+
+    @pytest.mark.parametrize("value", ['"4"', '"4.3"', '["3", "41"]', '[""]', "4.1"])
     def test_versions_of_nfs_are_told_as_the_kernel_tells_them(self, value: str) -> None:
         assert "profile.a.nconnect_not_for" in problem(f"[profile.a]\nnconnect_not_for = {value}")
 

@@ -13,6 +13,11 @@ WARM_UP = 0
 """The turn whose runs are thrown away: the first of a job fills the server's caches."""
 _BETWEEN_S = 1.0
 """About what fio takes to begin and to end a job."""
+ROUND_TRIPS = 80
+"""So many a run through the page cache has at least: TCP's window grows by the round trip, and after a pause
+anew (Documentation/networking/ip-sysctl.rst, tcp_slow_start_after_idle)."""
+_LONGEST_S = 60.0
+"""A server that answers more slowly than a link can be long has no longer runs for it."""
 _LAYOUT_BYTES_PER_S = 100e6
 """A guess, to say beforehand how long the files take to be written; nothing depends on it."""
 
@@ -68,6 +73,13 @@ def _scaled(job: Job, runtime_s: float | None, file_bytes: int | None) -> Job:
         least = job.block_bytes * job.depth
         job = replace(job, file_bytes=max(each - each % job.block_bytes, least))
     return job
+
+
+def lasting(suite: Suite, round_trip_ms: float) -> Suite:
+    """Return the suite with runs of ROUND_TRIPS at least, of jobs that a read-ahead can change."""
+    least_s = min(math.ceil(ROUND_TRIPS * round_trip_ms / 1000), _LONGEST_S)
+    jobs = (job if job.direct else replace(job, runtime_s=max(job.runtime_s, least_s)) for job in suite.jobs)
+    return replace(suite, jobs=tuple(jobs))
 
 
 def steps(suite: Suite, settings: Sequence[BenchSetting]) -> tuple[BenchStep, ...]:

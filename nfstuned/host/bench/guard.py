@@ -49,9 +49,9 @@ class Guard:
         own = os.getpid()
         self._tell("owner", pid=own, began=guard_child.start_of(own), target=target)
 
-    def folder(self) -> None:
-        """Have the folder removed."""
-        self._tell("folder", path=self.path)
+    def folder(self, point: str) -> None:
+        """Have the folder removed from the mount on `point`; by the next start where the mount is gone."""
+        self._tell("folder", path=self.path, point=point)
 
     def read_ahead(self, bdi: Bdi, kb: int) -> None:
         """Have a superblock's read-ahead set back."""

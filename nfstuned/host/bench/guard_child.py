@@ -124,11 +124,18 @@ def _set_back(item: dict[str, object]) -> None:
 
 
 def _remove(item: dict[str, object]) -> None:
-    """Remove a folder and the files that are directly in it; whatever else somebody put there stays."""
+    """Remove a folder and the files that are directly in it; whatever else somebody put there stays.
+
+    Where its mount is gone it is still on the server.
+    """
     path = str(item["path"])
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
+        if not os.path.ismount(str(item["point"])):
+            raise OSError(
+                errno.ENODEV, "still on the server: the next bench of this mount removes it", path
+            ) from None
         return
     try:
         for name in os.listdir(folder):

@@ -104,7 +104,7 @@ _Version: dict[str, Any] = {"type": "string", "pattern": NFS_VERSION}
 _Versions = Annotated[
     tuple[str, ...],
     BeforeValidator(versions),
-    WithJsonSchema({"anyOf": [_Version, {"type": "array", "minItems": 1, "items": _Version}]}),
+    WithJsonSchema({"anyOf": [_Version, {"type": "array", "items": _Version}]}),
 ]
 
 

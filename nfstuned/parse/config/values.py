@@ -75,8 +75,8 @@ def globs(value: object) -> tuple[str, ...]:
 
 
 def versions(value: object) -> tuple[str, ...]:
-    """Return versions of NFS as a tuple; a single version needs no list."""
-    named = globs(value)
+    """Return versions of NFS as a tuple; a single version needs no list, and a list may be empty."""
+    named = () if value == [] else globs(value)
     if not all(re.fullmatch(NFS_VERSION, version) for version in named):
         raise ValueError
     return named

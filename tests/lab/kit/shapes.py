@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nfstuned.core.bench.plan import ROUND_TRIPS
 from nfstuned.core.bench.search import candidates
 from nfstuned.host.bench.fio import arguments
 from nfstuned.model.bench import Job, Pattern
@@ -31,7 +32,8 @@ RESULTS = Path("/results/shapes.jsonl")
 HERE = "/run/clone"
 TARGET_KB = 15360
 TURNS = 3
-RUN_S = 2.0
+RUN_S, SUITE_S = 2.0, 5.0
+"""How long a run is over a short link, and by itself in bench, which gives a long link more."""
 MIB = 1 << 20
 READERS = {"one-reader": 1, "four-readers": 4}
 """By the name of the suite's job."""
@@ -50,6 +52,16 @@ class Shape(NamedTuple):
     def words(self) -> tuple[str, ...]:
         """The link in the words of tc(8), for each direction."""
         return ("netem", "delay", f"{self.rtt_ms / 2}ms", "rate", f"{self.mbit}mbit", "limit", "100000")
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the short run is too short for it."""
+        return ROUND_TRIPS * self.rtt_ms > RUN_S * 1000
+
+    @property
+    def runtime_s(self) -> float:
+        """How long a run is: over a long link as long as bench has it by itself."""
+        return max(SUITE_S, ROUND_TRIPS * self.rtt_ms / 1000) if self.is_long else RUN_S
 
 
 SHAPES = (
@@ -71,32 +83,39 @@ def main() -> int:
     try:
         Server().start()
         with tempfile.TemporaryDirectory() as folder, clone(1, _MACHINE_ID, Path(folder)) as far:
-            far.mount(f"{AZURE}:/srv/a", "vers=4.1,nconnect=4")
-            device = far.enter("mountpoint", "--fs-devno", HERE).strip()
             for shape in SHAPES:
                 job = _job(shape)
                 with shaped(far, *shape.words):
+                    device = _mounted(far)
                     proposal = _proposed(far, shape)
                     runs = _swept(far, device, job)
+                    far.umount()
                 _keep({**shape._asdict(), "proposed_kb": proposal, "bytes_per_s": runs})
             with shaped(far, *_THIN):
+                _mounted(far)
                 _keep({"hurt": _bench(far, "--suite", "streams", "--compare", "--size", "128M")})
-            far.umount()
+                far.umount()
     except (CommandError, AssertionError) as error:
         print(f"@failed {error}", flush=True)
         return 1
     return 0
 
 
+def _mounted(far: Clone) -> str:
+    """Mount anew, so that bench knows the round trip of this link; return the device number."""
+    far.mount(f"{AZURE}:/srv/a", "vers=4.1,nconnect=4")
+    return far.enter("mountpoint", "--fs-devno", HERE).strip()
+
+
 def _job(shape: Shape) -> Job:
     readers = READERS[shape.job]
-    return Job(
-        "reader", Pattern.READ, 1 << 16, threads=readers, file_bytes=64 * MIB // readers, runtime_s=RUN_S
-    )
+    each, seconds = 64 * MIB // readers, shape.runtime_s
+    return Job("reader", Pattern.READ, 1 << 16, threads=readers, file_bytes=each, runtime_s=seconds)
 
 
 def _proposed(far: Clone, shape: Shape) -> int:
-    words = ("--suite", "read-ahead", "--job", shape.job, "--runtime", f"{RUN_S:g}", "--size", "64M")
+    runtime = () if shape.is_long else ("--runtime", f"{RUN_S:g}")
+    words = ("--suite", "read-ahead", "--job", shape.job, *runtime, "--size", "64M")
     kb: int = _bench(far, *words)["proposed_read_ahead_kb"]
     return kb
 

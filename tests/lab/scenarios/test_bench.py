@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -172,7 +173,7 @@ def test_a_job_is_read_ahead_of_as_far_as_its_setting_says(mount: Mounts) -> Non
     assert 64 << 10 < grown.read_bytes / grown.reads <= 128 << 10
 
 
-def begun(mounted: Mounted, server: Server) -> subprocess.Popen[str]:
+def begun(mounted: Mounted, server: Server, runtime_s: int = 60) -> subprocess.Popen[str]:
     """Begin a comparison that takes long, and return when it runs under its first setting."""
     words = [
         "nfstuned",
@@ -183,7 +184,7 @@ def begun(mounted: Mounted, server: Server) -> subprocess.Popen[str]:
         "--size",
         "32M",
         "--runtime",
-        "60",
+        str(runtime_s),
     ]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     wait_for("a read-ahead of bench's", lambda: mounted.read_ahead_kb != 4096, 120)
@@ -230,6 +231,38 @@ def test_where_the_server_is_stopped_the_read_ahead_is_back_at_once_and_the_file
     )
     assert done.returncode == 0, done.stderr
     assert left(server.path("a")) == []
+
+
+def test_an_unmount_under_it_is_said_and_the_next_start_removes_its_files(
+    mount: Mounts, server: Server
+) -> None:
+    mounted = mount("a", "vers=4.1")
+    set_read_ahead_kb(mounted.device, 4096)
+    with begun(mounted, server, runtime_s=10) as process:
+        mount.umount(mounted, lazy=True)
+        said, _ = process.communicate(timeout=180)
+    assert process.returncode == 1
+    assert f"{mounted.point} was unmounted" in said
+    assert "still on the server: the next bench of this mount removes it" in said
+    assert list(mounted.point.iterdir()) == []
+    assert left(server.path("a")) != []
+    again = mount("a", "vers=4.1", point=mounted.point)
+    set_read_ahead_kb(again.device, 256)
+    words = ("--suite", "netapp", "--job", "64k-sequential-reads", "--repeats", "1", "--runtime", "1")
+    done = nfstuned("bench", str(again.point), *SHORT, *words, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert left(server.path("a")) == []
+    assert again.read_ahead_kb == 256
+
+
+def a_job_runs() -> bool:
+    """Whether an fio measures; one that makes its files does not yet."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (folder / "cmdline").read_bytes().decode().split("\0")
+            if words[0] == "fio":
+                return "--create_only=1" not in words
+    return False
 
 
 PER_FLOW = ("fq", "maxrate", "40mbit")
@@ -334,4 +367,25 @@ def test_a_full_disk_is_said_and_nothing_is_left(server: Server, mount: Mounts) 
         assert done.returncode == 2
         assert "MiB are free: --size makes the files smaller" in done.stderr
         assert [path.name for path in mounted.point.iterdir() if path.name.startswith(".nfstuned")] == []
+        mount.clean()
+
+
+def test_a_disk_that_fills_up_under_it_ends_it_with_the_reason(server: Server, mount: Mounts) -> None:
+    with disks.exported(server, 1) as (share,):
+        mounted = mount(share, "vers=4.1")
+        words = ["--suite", "netapp", "--job", "8k-random-writes", "--size", "16M", "--runtime", "60"]
+        with subprocess.Popen(
+            ["nfstuned", "bench", str(mounted.point), "--yes", *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as process:
+            wait_for("a job", a_job_runs, 120)
+            attempt("dd", "if=/dev/zero", f"of={server.path(share)}/full", "bs=64k", timeout=120)
+            said, _ = process.communicate(timeout=180)
+        print(said)
+        assert process.returncode == 1
+        assert "No space left on device" in said
+        assert [path.name for path in server.path(share).iterdir()] == ["full"]
+        server.path(share).joinpath("full").unlink()
         mount.clean()
