@@ -114,6 +114,7 @@ def test_other_clouds_are_recognised_by_name(name: str, provider: str) -> None:
     [
         "fs-0123abcd.s3files.us-east-1.amazonaws.com",
         "svm-0123.fsx.us-east-1.amazonaws.com",
+        "fc-0123456789abcdef0.fsx.us-east-1.amazonaws.com",
         "management.fs-01234567890abcdef1.fsx.us-east-1.amazonaws.com",
         "fsx.us-east-1.amazonaws.com",
         "fs-0123abcd.elsewhere.us-east-1.amazonaws.com",

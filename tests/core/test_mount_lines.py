@@ -11,11 +11,13 @@ from typing import NamedTuple
 import pytest
 
 from nfstuned.core.nconnect.fstab import as_target
+from nfstuned.core.policy.endpoint import as_address, split_source
 from nfstuned.host.config import builtin_policy
 from nfstuned.model.mounts import Request, Snapshot
 from nfstuned.parse.etc.fstab import parse_fstab
 
-LINES = Path(__file__).parents[1] / "data/mount-lines/lines.tsv"
+FOLDER = Path(__file__).parents[1] / "data/mount-lines"
+LINES, SECOND = FOLDER / "lines.tsv", FOLDER / "second.tsv"
 AT_LEAST = 60
 ONE_IN = 5
 # owner/name; a path at a commit, or an issue.
@@ -32,8 +34,12 @@ class Line(NamedTuple):
     line: str
 
 
-def lines() -> list[Line]:
-    with LINES.open(newline="") as file:
+def lines(*paths: Path) -> list[Line]:
+    return [line for path in paths for line in _rows(path)]
+
+
+def _rows(path: Path) -> list[Line]:
+    with path.open(newline="") as file:
         rows = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
         assert next(rows) == list(Line._fields)
         return [Line(*row) for row in rows]
@@ -50,7 +56,9 @@ def profile(line: Line) -> str:
     return as_target(request(line), Snapshot(), builtin_policy()).profile.name
 
 
-@pytest.mark.parametrize("line", lines(), ids=lambda line: f"{line.repository}:{line.line.split()[0]}")
+@pytest.mark.parametrize(
+    "line", lines(LINES, SECOND), ids=lambda line: f"{line.repository}:{line.line.split()[0]}"
+)
 def test_each_has_an_origin_and_no_secret(line: Line) -> None:
     assert REPOSITORY.fullmatch(line.repository)
     assert PLACE.fullmatch(line.place)
@@ -59,13 +67,22 @@ def test_each_has_an_origin_and_no_secret(line: Line) -> None:
 
 
 def test_they_are_as_many_and_none_twice() -> None:
-    assert len(lines()) >= AT_LEAST
-    assert len({(line.repository, line.line) for line in lines()}) == len(lines())
+    assert len(lines(LINES)) >= AT_LEAST
+    both = lines(LINES, SECOND)
+    assert len({(line.repository, line.line) for line in both}) == len(both)
 
 
 def test_at_most_one_in_five_is_generic() -> None:
-    found = Counter(map(profile, lines()))
+    found = Counter(map(profile, lines(LINES)))
     assert found["generic"] * ONE_IN <= found.total(), found
+
+
+def test_the_shares_are_told_with_what_was_left_out_and_without() -> None:
+    readme = (FOLDER / "README.md").read_text()
+    named = [line for line in lines(LINES, SECOND) if as_address(split_source(line.line)[0]) is None]
+    for share in (lines(LINES), lines(LINES, SECOND), named):
+        found = Counter(map(profile, share))
+        assert f"{found['generic']} of {found.total()}" in readme
 
 
 def test_no_name_of_a_vendor_is_taken_for_anothers() -> None:
@@ -79,6 +96,6 @@ def test_no_name_of_a_vendor_is_taken_for_anothers() -> None:
         ".softlayer.": "ibm-file-storage",
         ".networklayer.": "ibm-file-storage",
     }
-    for line in lines():
+    for line in lines(LINES, SECOND):
         expected = [name for domain, name in domains.items() if domain in line.line.split(":")[0]]
         assert profile(line).startswith((*expected, "generic", *([] if expected else ["vast"])))
