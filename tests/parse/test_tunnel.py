@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Tunnel
-from nfstuned.parse.etc.tunnel import parse_mountmap, parse_stunnel
+from nfstuned.model.system import TunnelService
+from nfstuned.parse.etc.tunnel import parse_mountmap, parse_services, parse_stunnel
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
 REAL = """\
@@ -76,6 +80,81 @@ def test_any_text_is_a_list_of_tunnels(text: str) -> None:
         assert 0 < port <= 65535
         assert 0 < host_port <= 65535
         assert host
+
+
+AZNFS = """\
+CAFile = /etc/ssl/certs/DigiCert_Global_Root_G2.pem
+verifyChain = yes
+checkHost = *.file.core.windows.net
+debug = info
+
+[10.10.10.10]
+client = yes
+accept = 127.0.0.1:20049
+connect = 10.10.10.10:2049
+"""
+SERVICE = TunnelService("f", 3, "20049", 20049, "h")
+
+
+def test_a_service_says_whom_it_trusts_and_in_which_line() -> None:
+    assert parse_services(AZNFS, "/etc/stunnel.conf") == (
+        TunnelService(
+            file="/etc/stunnel.conf",
+            line=8,
+            accept="127.0.0.1:20049",
+            port=20049,
+            server="10.10.10.10",
+            ca_file="/etc/ssl/certs/DigiCert_Global_Root_G2.pem",
+            ca_line=1,
+            verifies_chain=True,
+            verifies_name=True,
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "changed"),
+    [
+        ("", {}),
+        ("verifyChain = yes", {"verifies_chain": True}),
+        ("VERIFYCHAIN=YES", {"verifies_chain": True}),
+        ("verifyChain = no", {}),
+        ("verifyPeer = yes", {"verifies_peer": True}),
+        ("verify = 0", {}),
+        ("verify = 1", {"verifies_chain": True}),
+        ("verify = 2", {"verifies_chain": True}),
+        ("verify = 3", {"verifies_chain": True, "verifies_peer": True}),
+        ("verify = 4", {"verifies_peer": True}),
+        ("PSKsecrets = /etc/psk", {"verifies_peer": True}),
+        ("checkHost = *.file.core.windows.net", {"verifies_name": True}),
+        ("checkIP = 10.0.0.4", {"verifies_name": True}),
+        ("CAfile = /ca.pem", {"ca_file": "/ca.pem", "ca_line": 2}),
+        ("CApath = /etc/ssl/certs", {"other_ca": True}),
+        ("CAengine = pkcs11:", {"other_ca": True}),
+        ("; CAfile = /ca.pem", {}),
+    ],
+)
+def test_each_option_about_trust_has_its_meaning(option: str, changed: dict[str, Any]) -> None:
+    (service,) = parse_services(f"[a]\n{option}\naccept = 20049\nconnect = h:2049\n", "f")
+    assert service == replace(SERVICE, **changed)
+
+
+def test_of_an_option_that_is_given_twice_the_last_counts() -> None:
+    """As with stunnel 5.68, which takes the certificate of a later CAfile."""
+    options = ("CAfile = /a", "CAfile = /b", "connect = h:2049", "[x]", "accept = 1", "[y]", "CAfile = /c")
+    text = "\n".join((*options, "accept = 2"))
+    assert [(service.ca_file, service.ca_line) for service in parse_services(text, "f")] == [
+        ("/b", 2),
+        ("/c", 7),
+    ]
+
+
+@given(st.one_of(damaged(AZNFS), tokens_damaged(AZNFS), any_text))
+def test_any_text_has_the_same_services_for_both_readers(text: str) -> None:
+    ports = [service.port for service in parse_services(text, "f")]
+    assert all(0 < port <= 65535 for port in ports)
+    if text.lower().count("accept") + text.lower().count("connect") <= 2:
+        assert ports == [port for port, _, _ in tunnels(text)]
 
 
 def test_a_list_of_aznfs_has_a_name_and_two_addresses_on_each_line() -> None:

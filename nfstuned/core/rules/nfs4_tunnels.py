@@ -1,0 +1,112 @@
+"""Rules from NFS415 on: the stunnels of AZNFS, by their configurations and what these name.
+
+How they are made was read in src/nfsv4mountscript.sh of https://github.com/Azure/AZNFS-mount, what stunnel
+makes of them was seen with stunnel 5.68.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from shlex import quote
+
+from nfstuned.model.facts import Facts
+from nfstuned.model.finding import Fault
+from nfstuned.model.system import CaFile, TunnelService
+from nfstuned.parse.fields import count, some
+
+_DAY_S = 86_400
+_SOON_S = 30 * _DAY_S
+"""How long before the end of the last certificate in a file that is told."""
+_NEWER = "install the newest ca-certificates of the distribution, "
+_SYSTEM = "/etc/ssl/certs/"
+_BUNDLE = "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem"
+
+
+def unusable_ca(facts: Facts) -> Iterator[Fault]:
+    """Yield files of CAs with which no tunnel can tell that it talks to the server."""
+    for path, services in _by_ca_file(facts).items():
+        file = facts.system.tls.ca_files.get(path)
+        if file is None or facts.now_s is None:
+            continue
+        if not file.ends_s:
+            yield Fault(
+                _subject(services[0]),
+                f"{path} {'does not exist' if file.missing else 'has no certificate in PEM'}, and "
+                f"{_trust(services)} no other: a stunnel that ends does not start again, and the mounts "
+                "through it wait",
+                observed="no file" if file.missing else "no certificate",
+                expected="the certificate of the CA that the server's comes from",
+                remedy=_renewed(path),
+            )
+        elif max(file.ends_s) < facts.now_s:
+            yield Fault(
+                _subject(services[0]),
+                f"{_each(file)} in {path} has ended, and "
+                f"{_trust(services)} no other: stunnel refuses the server at every new connection, and "
+                "the mounts through it wait",
+                observed=f"valid until {_day(file)}",
+                expected="a certificate that is valid",
+                remedy=_NEWER + _renewed(path),
+            )
+
+
+def expiring_ca(facts: Facts) -> Iterator[Fault]:
+    """Yield files of CAs of which every certificate ends within a month."""
+    for path, services in _by_ca_file(facts).items():
+        file = facts.system.tls.ca_files.get(path)
+        if file is None or not file.ends_s or facts.now_s is None:
+            continue
+        left_s = max(file.ends_s) - facts.now_s
+        if 0 <= left_s < _SOON_S:
+            yield Fault(
+                _subject(services[0]),
+                f"{_each(file)} in {path} will have ended after {_day(file)}, and {_trust(services)} no "
+                "other: from then on stunnel refuses the server at every new connection, and the mounts "
+                "through it wait",
+                observed=f"{count(int(left_s // _DAY_S), 'day')} left",
+                expected=f"at least {_SOON_S // _DAY_S} days",
+                remedy=_NEWER + _renewed(path),
+            )
+
+
+def _by_ca_file(facts: Facts) -> dict[str, list[TunnelService]]:
+    """Return the services for which a file of CAs is all that they trust, by that file."""
+    groups: dict[str, list[TunnelService]] = {}
+    for service in facts.system.tls.services:
+        if service.verifies_chain and not service.verifies_peer and service.ca_file and not service.other_ca:
+            groups.setdefault(service.ca_file, []).append(service)
+    return groups
+
+
+def _subject(service: TunnelService) -> str:
+    return f"{service.file}:{service.ca_line}"
+
+
+def _trust(services: list[TunnelService]) -> str:
+    """Return tunnels as the subject of a sentence, by their servers, with the verb."""
+    servers = tuple(dict.fromkeys(service.server for service in services))
+    if len(servers) == 1:
+        return f"the tunnel to {servers[0]} trusts"
+    return f"the tunnels to {some(servers)} trust"
+
+
+def _each(file: CaFile) -> str:
+    return "the only certificate" if len(file.ends_s) == 1 else f"each of the {len(file.ends_s)} certificates"
+
+
+def _renewed(path: str) -> str:
+    """Return how a file of CAs is made anew, and how stunnel takes it up."""
+    if path.startswith(_SYSTEM):
+        made = (
+            "run sudo update-ca-certificates --fresh on Debian, Ubuntu and SLES, elsewhere sudo cp "
+            f"{_BUNDLE} {quote(path)}"
+        )
+    else:
+        made = f"write the certificate of the server's CA to {path}"
+    return f"{made}; then sudo pkill -HUP stunnel has the tunnels read it"
+
+
+def _day(file: CaFile) -> str:
+    """Return the last day of the certificate that ends last, in UTC."""
+    return datetime.fromtimestamp(max(file.ends_s), tz=timezone.utc).strftime("%Y-%m-%d")

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from nfstuned.core.rules.nfs4_tunnels import expiring_ca, unusable_ca
+from nfstuned.model.facts import Facts
+from nfstuned.model.finding import Need
+from nfstuned.model.mounts import Snapshot
+from nfstuned.model.policy import Policy
+from nfstuned.model.system import CaFile, System, Tls, TunnelService
+
+NOW, DAY = 1_795_000_000, 86_400
+CONF = "/etc/stunnel/microsoft/aznfs/nfsv4_fileShare/stunnel_{}.conf"
+
+
+def service(server: str = "10.0.0.4", ca_file: str = "/ca.pem", **trust: bool) -> TunnelService:
+    """Return a service as mount.aznfs makes it."""
+    return TunnelService(
+        file=CONF.format(server),
+        line=9,
+        accept="127.0.0.1:20049",
+        port=20049,
+        server=server,
+        ca_file=ca_file,
+        ca_line=1,
+        **{"verifies_chain": True, "verifies_name": True, **trust},
+    )
+
+
+def facts(*services: TunnelService, file: CaFile | None = None, now_s: float | None = NOW) -> Facts:
+    """Return a host with tunnels that trust /ca.pem."""
+    files = {} if file is None else {"/ca.pem": file}
+    return Facts(
+        frozenset({Need.LIVE}),
+        Snapshot(),
+        Policy(()),
+        system=System(tls=Tls(services=services, ca_files=files)),
+        now_s=now_s,
+    )
+
+
+def said(known: Facts) -> list[tuple[str, str]]:
+    """Return which of both rules says what was observed."""
+    rules = (("unusable", unusable_ca), ("expiring", expiring_ca))
+    return [(name, fault.observed) for name, rule in rules for fault in rule(known)]
+
+
+@pytest.mark.parametrize(
+    ("ends", "found"),
+    [
+        ((), [("unusable", "no certificate")]),
+        ((NOW - 1,), [("unusable", "valid until 2026-11-18")]),
+        ((NOW - 9 * DAY, NOW - 1), [("unusable", "valid until 2026-11-18")]),
+        ((NOW,), [("expiring", "0 days left")]),
+        ((NOW + DAY, NOW - 1), [("expiring", "1 day left")]),
+        ((NOW + 30 * DAY - 1,), [("expiring", "29 days left")]),
+        ((NOW + 30 * DAY,), []),
+        ((NOW - 1, NOW + DAY, NOW + 400 * DAY), []),
+    ],
+)
+def test_the_certificate_that_ends_last_decides(ends: tuple[int, ...], found: list[tuple[str, str]]) -> None:
+    assert said(facts(service(), file=CaFile(ends))) == found
+
+
+def test_a_file_that_is_gone_is_told_and_one_that_was_not_read_is_not() -> None:
+    assert said(facts(service(), file=CaFile(missing=True))) == [("unusable", "no file")]
+    assert said(facts(service())) == []
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        service(other_ca=True),
+        service(verifies_peer=True),
+        service(verifies_chain=False),
+        service(ca_file=""),
+    ],
+)
+def test_a_file_of_cas_that_does_not_decide_is_not_judged(other: TunnelService) -> None:
+    assert said(facts(other, file=CaFile((NOW - 1,)))) == []
+
+
+def test_without_a_clock_nothing_has_ended() -> None:
+    assert said(facts(service(), file=CaFile((0,)), now_s=None)) == []
+
+
+def test_a_file_is_told_once_with_all_whose_tunnels_trust_it() -> None:
+    servers = [service(f"10.0.0.{number}") for number in range(4, 9)]
+    (fault,) = unusable_ca(facts(*servers, servers[0], file=CaFile((NOW - 1, NOW - 2))))
+    assert fault.subject == CONF.format("10.0.0.4") + ":1"
+    named = "10.0.0.4, 10.0.0.5, 10.0.0.6 and 2 more"
+    assert fault.message.startswith(
+        f"each of the 2 certificates in /ca.pem has ended, and the tunnels to {named} trust no other: "
+    )
+    assert "write the certificate of the server's CA to /ca.pem" in fault.remedy
+
+
+def test_a_file_of_the_system_is_made_anew_by_its_own_means() -> None:
+    path = "/etc/ssl/certs/DigiCert_Global_Root_G2.pem"
+    tls = Tls(services=(service(ca_file=path),), ca_files={path: CaFile(missing=True)})
+    (fault,) = unusable_ca(replace(facts(), system=System(tls=tls)))
+    assert fault.remedy.startswith("run sudo update-ca-certificates --fresh on Debian")
+    assert f"tls-ca-bundle.pem {path}; then sudo pkill -HUP stunnel" in fault.remedy
