@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from nfstuned.core.rules.nfs4_tunnels import expiring_ca, unusable_ca
+from nfstuned.core.rules.nfs4_tunnels import expiring_ca, unusable_ca, unverified
 from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Need
 from nfstuned.model.mounts import Snapshot
@@ -103,3 +104,22 @@ def test_a_file_of_the_system_is_made_anew_by_its_own_means() -> None:
     (fault,) = unusable_ca(replace(facts(), system=System(tls=tls)))
     assert fault.remedy.startswith("run sudo update-ca-certificates --fresh on Debian")
     assert f"tls-ca-bundle.pem {path}; then sudo pkill -HUP stunnel" in fault.remedy
+
+
+@pytest.mark.parametrize(
+    ("trust", "observed"),
+    [
+        ({}, []),
+        ({"verifies_name": False}, ["no checkHost"]),
+        ({"verifies_chain": False, "verifies_name": False}, ["no verifyChain"]),
+        ({"verifies_chain": False}, ["no verifyChain"]),
+        ({"verifies_chain": False, "verifies_name": False, "verifies_peer": True}, []),
+        ({"verifies_name": False, "verifies_peer": True}, []),
+    ],
+)
+def test_a_server_is_known_by_its_chain_and_name_or_by_its_own_certificate(
+    trust: dict[str, Any], observed: list[str]
+) -> None:
+    known = facts(service(**trust))
+    assert [fault.observed for fault in unverified(known)] == observed
+    assert all(fault.subject == CONF.format("10.0.0.4") + ":9" for fault in unverified(known))

@@ -144,6 +144,7 @@ RULES: tuple[Rule, ...] = (
     Rule("NFS414", "client-identity-shared", _ERROR, identity.shared, _CLIENT_ID, _LIVE | _SAMPLE),
     Rule("NFS415", "tls-ca-unusable", _ERROR, tunnels.unusable_ca, _STUNNEL, _LIVE),
     Rule("NFS416", "tls-ca-expires", _WARNING, tunnels.expiring_ca, _STUNNEL, _LIVE),
+    Rule("NFS417", "tls-unverified", _WARNING, tunnels.unverified, _STUNNEL, _LIVE),
     Rule("NFS501", "kernel-readdir-hang", _ERROR, host.readdir_hang, _TROUBLE),
     Rule("NFS502", "helper-missing", _ERROR, host.missing_helper, _TROUBLE),
     Rule("NFS503", "idmapping-enabled", _WARNING, host.id_mapping, _TROUBLE),

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 from shlex import quote
 
+from nfstuned.core.mounts.requests import AZNFS
 from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Fault
 from nfstuned.model.system import CaFile, TunnelService
@@ -70,6 +71,26 @@ def expiring_ca(facts: Facts) -> Iterator[Fault]:
             )
 
 
+def unverified(facts: Facts) -> Iterator[Fault]:
+    """Yield tunnels that would lead to any server, or to any that some CA vouches for."""
+    for service in facts.system.tls.services:
+        if service.verifies_peer or (service.verifies_chain and service.verifies_name):
+            continue
+        if service.verifies_chain:
+            what = "takes the certificate of every server that its CAs vouch for"
+        else:
+            what = "takes whatever certificate it is shown"
+        yield Fault(
+            f"{service.file}:{service.line}",
+            f"the tunnel to {service.server} {what}: who comes between can read and change what its mounts "
+            "carry, although it is encrypted",
+            observed=f"no {'checkHost' if service.verifies_chain else 'verifyChain'}",
+            expected="verifyChain = yes and a checkHost, as mount.aznfs writes them",
+            remedy=f"{_unmount(service.port)}, wait until the watchdog has removed {service.file}, and mount "
+            f"again with -t {AZNFS}, which writes it anew",
+        )
+
+
 def _by_ca_file(facts: Facts) -> dict[str, list[TunnelService]]:
     """Return the services for which a file of CAs is all that they trust, by that file."""
     groups: dict[str, list[TunnelService]] = {}
@@ -89,6 +110,10 @@ def _trust(services: list[TunnelService]) -> str:
     if len(servers) == 1:
         return f"the tunnel to {servers[0]} trusts"
     return f"the tunnels to {some(servers)} trust"
+
+
+def _unmount(port: int) -> str:
+    return f"unmount what is mounted through port {port} (findmnt -t nfs4 -O port={port})"
 
 
 def _each(file: CaFile) -> str:
