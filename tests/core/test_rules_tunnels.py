@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nfstuned.core.rules.nfs4_tunnels import expiring_ca, unusable_ca, unverified
+from nfstuned.core.rules.nfs4_tunnels import expiring_ca, port_twice, unusable_ca, unverified
 from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Need
 from nfstuned.model.mounts import Snapshot
@@ -123,3 +123,13 @@ def test_a_server_is_known_by_its_chain_and_name_or_by_its_own_certificate(
     known = facts(service(**trust))
     assert [fault.observed for fault in unverified(known)] == observed
     assert all(fault.subject == CONF.format("10.0.0.4") + ":9" for fault in unverified(known))
+
+
+def test_tunnels_to_different_servers_need_different_ports() -> None:
+    other = replace(service("10.0.0.5"), port=20050, accept="127.0.0.1:20050")
+    assert list(port_twice(facts(service(), other))) == []
+    assert list(port_twice(facts(service(), replace(service(), file="/etc/other.conf")))) == []
+    (fault,) = port_twice(facts(service(), service("10.0.0.5")))
+    assert fault.subject == CONF.format("10.0.0.5") + ":9"
+    assert fault.observed == f"accept = 127.0.0.1:20049 in {CONF.format('10.0.0.4')}:9, too"
+    assert "may reach" not in fault.message

@@ -36,6 +36,7 @@ _MOUNTING = f"{_FILES}/storage-files-how-to-mount-nfs-shares"
 _NETWORKING = f"{_FILES}/storage-files-networking-overview"
 _ENDPOINTS = f"{_FILES}/storage-files-networking-endpoints"
 _TLS = f"{_FILES}/encryption-in-transit-for-nfs-shares"
+_AZNFS = "https://github.com/Azure/AZNFS-mount"
 _STUNNEL = "https://www.stunnel.org/static/stunnel.html"
 _DIRECTORIES = f"{_FILES}/nfs-large-directories"
 _SMB = f"{_FILES}/smb-performance"
@@ -145,6 +146,7 @@ RULES: tuple[Rule, ...] = (
     Rule("NFS415", "tls-ca-unusable", _ERROR, tunnels.unusable_ca, _STUNNEL, _LIVE),
     Rule("NFS416", "tls-ca-expires", _WARNING, tunnels.expiring_ca, _STUNNEL, _LIVE),
     Rule("NFS417", "tls-unverified", _WARNING, tunnels.unverified, _STUNNEL, _LIVE),
+    Rule("NFS418", "tls-port-twice", _ERROR, tunnels.port_twice, _AZNFS, _LIVE),
     Rule("NFS501", "kernel-readdir-hang", _ERROR, host.readdir_hang, _TROUBLE),
     Rule("NFS502", "helper-missing", _ERROR, host.missing_helper, _TROUBLE),
     Rule("NFS503", "idmapping-enabled", _WARNING, host.id_mapping, _TROUBLE),

@@ -11,8 +11,10 @@ from datetime import datetime, timezone
 from shlex import quote
 
 from nfstuned.core.mounts.requests import AZNFS
+from nfstuned.core.policy.endpoint import is_loopback, split_source
 from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Fault
+from nfstuned.model.kernel import Mount
 from nfstuned.model.system import CaFile, TunnelService
 from nfstuned.parse.fields import count, some
 
@@ -89,6 +91,35 @@ def unverified(facts: Facts) -> Iterator[Fault]:
             remedy=f"{_unmount(service.port)}, wait until the watchdog has removed {service.file}, and mount "
             f"again with -t {AZNFS}, which writes it anew",
         )
+
+
+def port_twice(facts: Facts) -> Iterator[Fault]:
+    """Yield tunnels to different servers that are to listen on one address and port."""
+    first: dict[str, TunnelService] = {}
+    for service in facts.system.tls.services:
+        other = first.setdefault(service.accept, service)
+        if other.server == service.server:
+            continue
+        mounts = [target.point for target in facts.nfs if _goes_through(target.live, service.port)]
+        reach = f"; {some(mounts)} may reach the other's server" if mounts else ""
+        yield Fault(
+            f"{service.file}:{service.line}",
+            f"the tunnels to {other.server} and to {service.server} are both to listen on {service.accept}: "
+            f"only one of them can, and mounts of the other's shares go to the wrong server or wait{reach}",
+            observed=f"accept = {service.accept} in {other.file}:{other.line}, too",
+            expected="a port for each",
+            remedy=f"{_unmount(service.port)}, wait until the watchdog has removed both files, and mount "
+            f"again with -t {AZNFS}",
+        )
+
+
+def _goes_through(mount: Mount | None, port: int) -> bool:
+    """Whether a mount is one of this machine itself, at a tunnel's port."""
+    return (
+        mount is not None
+        and mount.options.number("port") == port
+        and is_loopback(split_source(mount.source)[0])
+    )
 
 
 def _by_ca_file(facts: Facts) -> dict[str, list[TunnelService]]:
