@@ -114,6 +114,20 @@ class CaFile:
     missing: bool = False
 
 
+@frozen
+class TunnelEntry:
+    """A line of AZNFS's list of tunnels."""
+
+    file: str
+    line: int
+    server: str
+    configuration: str
+    status: str
+    """"waiting" while a mount is under way, then "mounted" or "failed"."""
+    until_s: int
+    """How long the mount under way may take, in Unix time."""
+
+
 NO_CA_FILES: Mapping[str, CaFile] = MappingProxyType({})
 
 
@@ -130,6 +144,8 @@ class Tls:
     """Of the running host; none of an image."""
     ca_files: Mapping[str, CaFile] = field(default_factory=lambda: NO_CA_FILES)
     """By path; those that could not be read, or not whole, are left out."""
+    entries: tuple[TunnelEntry, ...] = ()
+    """Of the running host; none of an image."""
     unread: tuple[ParseError, ...] = ()
     """What of them could not be understood."""
 

@@ -99,6 +99,7 @@ READERS: dict[str, Reader] = {
     "nsswitch.conf": resolver.parse_sources,
     "stunnel": partial(tunnel.parse_stunnel, file="f", provider="p"),
     "stunnel, whom it trusts": partial(tunnel.parse_services, file="f"),
+    "tunnels of AZNFS": partial(tunnel.parse_tunnel_list, file="f"),
     "certificates": partial(certificate.parse_certificates, file="f"),
     "certificate": lambda text: certificate.parse_certificates("-----BEGIN CERTIFICATE-----\n" + text, "f"),
     "environment": partial(tunnel.parse_variable, name="AZURE"),

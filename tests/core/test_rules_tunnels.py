@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from nfstuned.core.rules.nfs4_tunnels import expiring_ca, port_twice, unusable_ca, unverified
+from nfstuned.core.rules.nfs4_tunnels import entry_waits, expiring_ca, port_twice, unusable_ca, unverified
 from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Need
-from nfstuned.model.mounts import Snapshot
+from nfstuned.model.kernel import Mount, Options, Volume
+from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.policy import Policy
-from nfstuned.model.system import CaFile, System, Tls, TunnelService
+from nfstuned.model.system import CaFile, System, Tls, TunnelEntry, TunnelService, Unit
 
 NOW, DAY = 1_795_000_000, 86_400
 CONF = "/etc/stunnel/microsoft/aznfs/nfsv4_fileShare/stunnel_{}.conf"
@@ -133,3 +134,42 @@ def test_tunnels_to_different_servers_need_different_ports() -> None:
     assert fault.subject == CONF.format("10.0.0.5") + ":9"
     assert fault.observed == f"accept = 127.0.0.1:20049 in {CONF.format('10.0.0.4')}:9, too"
     assert "may reach" not in fault.message
+
+
+def waiting(
+    late_s: int, *, status: str = "waiting", superblock: Superblock | None = None, active: bool | None = True
+) -> Facts:
+    """Return a host whose helper has an entry with a mount under way."""
+    entry = TunnelEntry("/map", 3, "10.0.0.4", CONF.format("10.0.0.4"), status, NOW - late_s)
+    tls = Tls(watchdog=Unit(installed=True, active=active), services=(service(),), entries=(entry,))
+    return replace(
+        facts(),
+        system=System(tls=tls),
+        snapshot=Snapshot(superblocks=(superblock,) if superblock else ()),
+    )
+
+
+def test_an_entry_waits_too_long_when_its_time_is_over_and_the_watchdog_had_a_minute() -> None:
+    assert list(entry_waits(waiting(59))) == []
+    assert list(entry_waits(waiting(3600, status="mounted"))) == []
+    (fault,) = entry_waits(waiting(60))
+    assert (fault.subject, fault.observed) == ("/map:3", "waiting, 60 s over its time")
+    assert "pgrep -a mount.nfs" in fault.remedy
+    (fault,) = entry_waits(waiting(60, active=False))
+    assert fault.remedy == "sudo systemctl enable --now aznfswatchdogv4"
+
+
+def test_an_entry_of_a_tunnel_that_is_in_use_or_unknown_is_left_alone() -> None:
+    mount = Mount(40, 25, "0:43", "/", "/mnt/a", "nfs4", "127.0.0.1:/", Options((("port", "20049"),)))
+    volume = Volume(4, "127.0.0.1", 20049, "0:43", "0:0")
+    for superblock in (
+        Superblock("0:43", 1, 128, mounts=(mount,)),
+        Superblock("0:43", 1, 128, volume=volume),
+    ):
+        assert list(entry_waits(waiting(600, superblock=superblock))) == []
+    elsewhere = Superblock("0:43", 1, 128, volume=replace(volume, port=2049))
+    assert len(list(entry_waits(waiting(600, superblock=elsewhere)))) == 1
+    known = waiting(600)
+    assert list(entry_waits(replace(known, now_s=None))) == []
+    tls = replace(known.system.tls, services=())
+    assert list(entry_waits(replace(known, system=System(tls=tls)))) == []

@@ -6,7 +6,7 @@ import pytest
 
 from nfstuned.host.look.services import MOST_CA_FILES, OVERRIDE, STUNNELS, WATCHDOG, observe_tls
 from nfstuned.host.root import LARGEST, Root
-from nfstuned.model.system import CaFile, Tls, Unit
+from nfstuned.model.system import CaFile, Tls, TunnelEntry, Unit
 
 HEADER = "  sl  local_address rem_address   st tx_queue\n"
 LISTENS = "   0: 0100007F:4E51 00000000:0000 0A 00000000\n"
@@ -176,3 +176,13 @@ def test_what_cannot_be_read_or_understood_is_no_file_of_cas(host: Host) -> None
 def test_no_more_files_of_cas_are_read_than_there_can_be(host: Host) -> None:
     tls = trusting(host, *(f"/etc/{number}.pem" for number in range(MOST_CA_FILES + 5)))
     assert list(tls.ca_files) == [f"/etc/{number}.pem" for number in range(MOST_CA_FILES)]
+
+
+def test_the_helpers_list_of_tunnels_is_read_on_a_running_host(host: Host) -> None:
+    lists = ("opt/microsoft/aznfs/data/mountmapv4", "opt/microsoft/azfiles-nfs/data/mountmapv4")
+    for name in lists:
+        host.write(name, "10.0.0.4;/c;/l;/p;1;mounted;7\n10.0.0.5;/c;/l;/p;1;mounted;x\n")
+    tls = host.tls()
+    assert tls.entries == tuple(TunnelEntry(f"/{name}", 1, "10.0.0.4", "/c", "mounted", 7) for name in lists)
+    assert [error.file for error in tls.unread] == [f"/{name}" for name in lists]
+    assert host.tls(image=True).entries == ()

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Tunnel
-from nfstuned.model.system import TunnelService
-from nfstuned.parse.etc.tunnel import parse_mountmap, parse_services, parse_stunnel
+from nfstuned.model.system import TunnelEntry, TunnelService
+from nfstuned.parse.etc.tunnel import parse_mountmap, parse_services, parse_stunnel, parse_tunnel_list
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
 REAL = """\
@@ -177,3 +177,29 @@ def test_a_line_that_is_none_of_these_is_told_and_the_others_count(line: str) ->
 def test_any_list_of_aznfs_is_taken_or_told(text: str) -> None:
     for row in parse_mountmap(text, "/m", "azure-blob"):
         assert isinstance(row, (Tunnel, ParseError))
+
+
+CONF = "/etc/stunnel/microsoft/aznfs/nfsv4_fileShare/stunnel_10.0.0.4.conf"
+ENTRY = f"10.0.0.4;{CONF};/l/stunnel_10.0.0.4.log;/l/stunnel_10.0.0.4.pid;3301;waiting;1763000000"
+
+
+def test_an_entry_of_aznfs_list_of_tunnels_has_seven_fields() -> None:
+    assert parse_tunnel_list(f"\n{ENTRY}\n", "/m") == (
+        TunnelEntry("/m", 2, "10.0.0.4", CONF, "waiting", 1763000000),
+    )
+
+
+def test_an_entry_without_a_status_says_nothing() -> None:
+    assert parse_tunnel_list(ENTRY.rpartition(";waiting")[0], "/m") == ()
+
+
+def test_an_entry_whose_time_is_none_is_told() -> None:
+    wrong, right = parse_tunnel_list(f"{ENTRY}x\n{ENTRY}\n", "/m")
+    assert str(wrong) == "/m:1: the end of the time for a mount is not a number: '1763000000x'"
+    assert isinstance(right, TunnelEntry)
+
+
+@given(st.one_of(damaged(ENTRY), any_text))
+def test_any_list_of_tunnels_is_taken_or_told(text: str) -> None:
+    for row in parse_tunnel_list(text, "/m"):
+        assert isinstance(row, (TunnelEntry, ParseError))

@@ -12,6 +12,7 @@ from shlex import quote
 
 from nfstuned.core.mounts.requests import AZNFS
 from nfstuned.core.policy.endpoint import is_loopback, split_source
+from nfstuned.core.rules.remedies import unmask
 from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Fault
 from nfstuned.model.kernel import Mount
@@ -22,6 +23,9 @@ _DAY_S = 86_400
 _SOON_S = 30 * _DAY_S
 """How long before the end of the last certificate in a file that is told."""
 _NEWER = "install the newest ca-certificates of the distribution, "
+_LATE_S = 60
+"""How long the watchdog has for an entry whose time is over: it looks every five seconds."""
+_WATCHDOG = "aznfswatchdogv4"
 _SYSTEM = "/etc/ssl/certs/"
 _BUNDLE = "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem"
 
@@ -111,6 +115,44 @@ def port_twice(facts: Facts) -> Iterator[Fault]:
             remedy=f"{_unmount(service.port)}, wait until the watchdog has removed both files, and mount "
             f"again with -t {AZNFS}",
         )
+
+
+def entry_waits(facts: Facts) -> Iterator[Fault]:
+    """Yield tunnels kept for a mount whose time is over, and which nothing but that mount would use."""
+    ports = {service.file: service.port for service in facts.system.tls.services}
+    watchdog = facts.system.tls.watchdog
+    for entry in facts.system.tls.entries:
+        port = ports.get(entry.configuration)
+        if entry.status != "waiting" or port is None or facts.now_s is None:
+            continue
+        late_s = int(facts.now_s - entry.until_s)
+        if late_s < _LATE_S or _in_use(facts, port):
+            continue
+        if watchdog.active is False:
+            remedy = f"{unmask(watchdog, _WATCHDOG)}sudo systemctl enable --now {_WATCHDOG}"
+        else:
+            remedy = (
+                "find the mount that hangs with pgrep -a mount.nfs, end it with sudo kill -9 PID, install an "
+                f"AZNFS that is newer than 2026-02-18, and sudo systemctl restart {_WATCHDOG}"
+            )
+        yield Fault(
+            f"{entry.file}:{entry.line}",
+            f"the tunnel to {entry.server} is kept for a mount that should have been there {late_s} s ago, "
+            "and the watchdog has not removed it: further mounts of that server go through the same tunnel "
+            "and may wait as that one does",
+            observed=f"waiting, {late_s} s over its time",
+            expected="mounted, or no entry",
+            remedy=remedy,
+        )
+
+
+def _in_use(facts: Facts, port: int) -> bool:
+    """Whether a mount goes to a tunnel's port, in whatever namespace, also one that is no longer seen."""
+    return any(
+        (superblock.volume is not None and superblock.volume.port == port)
+        or any(mount.options.number("port") == port for mount in superblock.mounts)
+        for superblock in facts.snapshot.superblocks
+    )
 
 
 def _goes_through(mount: Mount | None, port: int) -> bool:

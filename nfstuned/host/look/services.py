@@ -12,8 +12,8 @@ from itertools import islice
 
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
-from nfstuned.model.system import AUTOFS, LOGINS, CaFile, Override, Tls, TunnelService, Unit
-from nfstuned.parse.etc.tunnel import parse_services, parse_variable
+from nfstuned.model.system import AUTOFS, LOGINS, CaFile, Override, Tls, TunnelEntry, TunnelService, Unit
+from nfstuned.parse.etc.tunnel import parse_services, parse_tunnel_list, parse_variable
 from nfstuned.parse.fields import clean_path
 from nfstuned.parse.proc.processes import parse_listening
 
@@ -67,6 +67,8 @@ STUNNELS = (
     "etc/stunnel/microsoft/aznfs/nfsv4_fileShare",
     "etc/stunnel/microsoft/azfiles-nfs/nfsv4_fileShare",
 )
+_LISTS = ("opt/microsoft/aznfs/data/mountmapv4", "opt/microsoft/azfiles-nfs/data/mountmapv4")
+"""Where the helper keeps what it knows of each tunnel."""
 MOST_TUNNELS = 1001
 """Configurations of tunnels: mount.aznfs has as many ports for them."""
 MOST_CA_FILES = 16
@@ -99,13 +101,15 @@ def observe_tls(root: Root, *, image: bool) -> Tls:
             listening |= parse_listening(root.read_or_empty(f"{root.view}/net/tcp6")) or frozenset()
     services = () if image else _services(root)
     ca_files, unread = _ca_files(root, services)
+    entries = () if image else _entries(root)
     return Tls(
         watchdog=watchdog,
         listening=listening,
         overrides=_overrides(root, image=image),
         services=services,
         ca_files=ca_files,
-        unread=unread,
+        entries=tuple(entry for entry in entries if isinstance(entry, TunnelEntry)),
+        unread=(*unread, *(entry for entry in entries if isinstance(entry, ParseError))),
     )
 
 
@@ -118,6 +122,13 @@ def _services(root: Root) -> tuple[TunnelService, ...]:
         service
         for name in islice(names, MOST_TUNNELS)
         for service in parse_services(root.read_or_empty(name), f"/{name}")
+    )
+
+
+def _entries(root: Root) -> tuple[TunnelEntry | ParseError, ...]:
+    """Return the helper's own lists of its tunnels."""
+    return tuple(
+        entry for name in _LISTS for entry in parse_tunnel_list(root.read_or_empty(name), f"/{name}")
     )
 
 

@@ -15,10 +15,12 @@ from ipaddress import IPv4Address
 
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Tunnel
-from nfstuned.model.system import TunnelService
+from nfstuned.model.system import TunnelEntry, TunnelService
+from nfstuned.parse.fields import number as read_number
 from nfstuned.parse.fields import quoted
 
 _HIGHEST = 65535
+_TUNNEL_FIELDS = 7
 MOST_PROXIES = 1000
 """Lines of a list of AZNFS: one for each account that is mounted."""
 
@@ -96,6 +98,31 @@ def parse_mountmap(text: str, file: str, provider: str) -> tuple[Tunnel | ParseE
             rows.append(ParseError(file, number, message))
         else:
             rows.append(Tunnel(0, name, 0, provider, file, stands_in, address))
+    return tuple(rows)
+
+
+def parse_tunnel_list(text: str, file: str) -> tuple[TunnelEntry | ParseError, ...]:
+    """Return AZNFS's list of tunnels, MOUNTMAPv4 of its lib/common.sh: seven fields with semicolons between.
+
+    These are the server's address, the files of configuration, log and process id, a checksum, the status and
+    the moment until which a mount may take. Older releases have no status: their lines are left out.
+    """
+    rows: list[TunnelEntry | ParseError] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        fields = line.strip().split(";")
+        if len(fields) < _TUNNEL_FIELDS:
+            continue
+        if len(rows) == MOST_PROXIES:
+            message = f"more than {MOST_PROXIES} tunnels: this one and what follows was not read"
+            rows.append(ParseError(file, number, message))
+            break
+        server, configuration, _, _, _, status, until = fields[:_TUNNEL_FIELDS]
+        try:
+            until_s = read_number("the end of the time for a mount", until)
+        except ValueError as error:
+            rows.append(ParseError(file, number, str(error)))
+        else:
+            rows.append(TunnelEntry(file, number, server, configuration, status, until_s))
     return tuple(rows)
 
 
