@@ -103,6 +103,21 @@ class TunnelService:
     verifies_peer: bool = False
     """The server is known by its own certificate, or by a shared key."""
     verifies_name: bool = False
+    server_port: int = 2049
+    log: str = ""
+    """The file of its log, which is also that of the other services of its configuration."""
+
+
+@frozen
+class Refusal:
+    """A server that a tunnel refused at its last connection, by the tunnel's log."""
+
+    time: str
+    """As the log has it, in local time: "2026.11.25 04:47:37"."""
+    reason: str
+    """In OpenSSL's or stunnel's words; "" where the log does not tell."""
+    certificate: str
+    """The subject of the certificate that was refused."""
 
 
 @frozen
@@ -129,6 +144,7 @@ class TunnelEntry:
 
 
 NO_CA_FILES: Mapping[str, CaFile] = MappingProxyType({})
+NO_REFUSALS: Mapping[str, Refusal] = MappingProxyType({})
 
 
 @frozen
@@ -144,6 +160,8 @@ class Tls:
     """Of the running host; none of an image."""
     ca_files: Mapping[str, CaFile] = field(default_factory=lambda: NO_CA_FILES)
     """By path; those that could not be read, or not whole, are left out."""
+    refusals: Mapping[str, Refusal] = field(default_factory=lambda: NO_REFUSALS)
+    """By the file of a tunnel's configuration."""
     entries: tuple[TunnelEntry, ...] = ()
     """Of the running host; none of an image."""
     unread: tuple[ParseError, ...] = ()

@@ -100,6 +100,7 @@ READERS: dict[str, Reader] = {
     "stunnel": partial(tunnel.parse_stunnel, file="f", provider="p"),
     "stunnel, whom it trusts": partial(tunnel.parse_services, file="f"),
     "tunnels of AZNFS": partial(tunnel.parse_tunnel_list, file="f"),
+    "stunnel's log": tunnel.parse_refusal,
     "certificates": partial(certificate.parse_certificates, file="f"),
     "certificate": lambda text: certificate.parse_certificates("-----BEGIN CERTIFICATE-----\n" + text, "f"),
     "environment": partial(tunnel.parse_variable, name="AZURE"),

@@ -5,19 +5,26 @@ from typing import Any
 
 import pytest
 
-from nfstuned.core.rules.nfs4_tunnels import entry_waits, expiring_ca, port_twice, unusable_ca, unverified
+from nfstuned.core.rules.nfs4_tunnels import (
+    entry_waits,
+    expiring_ca,
+    port_twice,
+    server_refused,
+    unusable_ca,
+    unverified,
+)
 from nfstuned.model.facts import Facts
-from nfstuned.model.finding import Need
+from nfstuned.model.finding import Fault, Need
 from nfstuned.model.kernel import Mount, Options, Volume
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.policy import Policy
-from nfstuned.model.system import CaFile, System, Tls, TunnelEntry, TunnelService, Unit
+from nfstuned.model.system import CaFile, Refusal, System, Tls, TunnelEntry, TunnelService, Unit
 
 NOW, DAY = 1_795_000_000, 86_400
 CONF = "/etc/stunnel/microsoft/aznfs/nfsv4_fileShare/stunnel_{}.conf"
 
 
-def service(server: str = "10.0.0.4", ca_file: str = "/ca.pem", **trust: bool) -> TunnelService:
+def service(server: str = "10.0.0.4", ca_file: str = "/ca.pem") -> TunnelService:
     """Return a service as mount.aznfs makes it."""
     return TunnelService(
         file=CONF.format(server),
@@ -27,7 +34,8 @@ def service(server: str = "10.0.0.4", ca_file: str = "/ca.pem", **trust: bool) -
         server=server,
         ca_file=ca_file,
         ca_line=1,
-        **{"verifies_chain": True, "verifies_name": True, **trust},
+        verifies_chain=True,
+        verifies_name=True,
     )
 
 
@@ -74,9 +82,9 @@ def test_a_file_that_is_gone_is_told_and_one_that_was_not_read_is_not() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        service(other_ca=True),
-        service(verifies_peer=True),
-        service(verifies_chain=False),
+        replace(service(), other_ca=True),
+        replace(service(), verifies_peer=True),
+        replace(service(), verifies_chain=False),
         service(ca_file=""),
     ],
 )
@@ -121,7 +129,7 @@ def test_a_file_of_the_system_is_made_anew_by_its_own_means() -> None:
 def test_a_server_is_known_by_its_chain_and_name_or_by_its_own_certificate(
     trust: dict[str, Any], observed: list[str]
 ) -> None:
-    known = facts(service(**trust))
+    known = facts(replace(service(), **trust))
     assert [fault.observed for fault in unverified(known)] == observed
     assert all(fault.subject == CONF.format("10.0.0.4") + ":9" for fault in unverified(known))
 
@@ -173,3 +181,29 @@ def test_an_entry_of_a_tunnel_that_is_in_use_or_unknown_is_left_alone() -> None:
     assert list(entry_waits(replace(known, now_s=None))) == []
     tls = replace(known.system.tls, services=())
     assert list(entry_waits(replace(known, system=System(tls=tls)))) == []
+
+
+def refusing(reason: str, trusting: TunnelService | None = None) -> Fault:
+    """Return what is said of a tunnel that refused its server."""
+    tunnel = trusting or service()
+    refusal = Refusal("2026.11.25 04:46:34", reason, "CN=sa1")
+    tls = Tls(services=(service("10.0.0.5"), tunnel), refusals={tunnel.file: refusal})
+    (fault,) = server_refused(replace(facts(), system=System(tls=tls)))
+    return fault
+
+
+def test_a_server_of_an_unknown_ca_and_one_of_another_name_have_remedies_of_their_own() -> None:
+    unknown, renamed = refusing("unable to get local issuer certificate"), refusing("Subject checks failed")
+    assert unknown.subject == CONF.format("10.0.0.4") + ":1"
+    assert "refused the server for 'unable to get local issuer certificate': " in unknown.message
+    assert unknown.remedy.startswith("openssl s_client -connect 10.0.0.4:2049 </dev/null shows")
+    assert "/etc/ssl/certs/ca-certificates.crt /ca.pem" in unknown.remedy
+    assert renamed.remedy.startswith("set AZURE_ENDPOINT_OVERRIDE")
+
+
+def test_what_a_log_does_not_have_is_not_said() -> None:
+    assert "refused the server for a reason that its log does not have: " in refusing("").message
+    bare = replace(service("fd00::10", ca_file=""), ca_line=0)
+    fault = refusing("x", bare)
+    assert fault.subject == CONF.format("fd00::10") + ":9"
+    assert fault.remedy == "openssl s_client -connect [fd00::10]:2049 </dev/null shows what it presents"

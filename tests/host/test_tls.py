@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.look.services import MOST_CA_FILES, OVERRIDE, STUNNELS, WATCHDOG, observe_tls
+from nfstuned.host.look.services import LOG_END, MOST_CA_FILES, OVERRIDE, STUNNELS, WATCHDOG, observe_tls
 from nfstuned.host.root import LARGEST, Root
-from nfstuned.model.system import CaFile, Tls, TunnelEntry, Unit
+from nfstuned.model.system import CaFile, Refusal, Tls, TunnelEntry, Unit
 
 HEADER = "  sl  local_address rem_address   st tx_queue\n"
 LISTENS = "   0: 0100007F:4E51 00000000:0000 0A 00000000\n"
@@ -186,3 +186,30 @@ def test_the_helpers_list_of_tunnels_is_read_on_a_running_host(host: Host) -> No
     assert tls.entries == tuple(TunnelEntry(f"/{name}", 1, "10.0.0.4", "/c", "mounted", 7) for name in lists)
     assert [error.file for error in tls.unread] == [f"/{name}" for name in lists]
     assert host.tls(image=True).entries == ()
+
+
+REJECTED = "2026.11.25 04:46:34 LOG4[0]: Rejected by CERT at depth=0: CN=a\n"
+
+
+def test_the_end_of_a_tunnels_log_says_whom_it_refused(host: Host) -> None:
+    conf = f"{STUNNELS[0]}/stunnel_10.0.0.4.conf"
+    host.write(conf, "output = /var/log/a.log\n[s]\naccept = 20049\nconnect = 10.0.0.4:2049\n")
+    assert host.tls().refusals == {}
+    host.write("var/log/a.log", "x" * LOG_END + "\n" + REJECTED)
+    assert host.tls().refusals == {f"/{conf}": Refusal("2026.11.25 04:46:34", "", "CN=a")}
+    host.write("var/log/a.log", REJECTED + "x" * LOG_END)
+    assert host.tls().refusals == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "output = a.log\n[s]\naccept = 20049\nconnect = 10.0.0.4:2049\n",
+        "output = /var/log\n[s]\naccept = 20049\nconnect = 10.0.0.4:2049\n",
+        "output = /var/log/a.log\n[s]\naccept = 1\nconnect = a:1\n[t]\naccept = 2\nconnect = a:2\n",
+    ],
+)
+def test_a_log_of_several_services_or_that_is_none_says_nothing(host: Host, text: str) -> None:
+    host.write("var/log/a.log", REJECTED)
+    host.write(f"{STUNNELS[0]}/stunnel_10.0.0.4.conf", text)
+    assert host.tls().refusals == {}

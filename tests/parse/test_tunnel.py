@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,8 +10,14 @@ from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Tunnel
-from nfstuned.model.system import TunnelEntry, TunnelService
-from nfstuned.parse.etc.tunnel import parse_mountmap, parse_services, parse_stunnel, parse_tunnel_list
+from nfstuned.model.system import Refusal, TunnelEntry, TunnelService
+from nfstuned.parse.etc.tunnel import (
+    parse_mountmap,
+    parse_refusal,
+    parse_services,
+    parse_stunnel,
+    parse_tunnel_list,
+)
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
 REAL = """\
@@ -132,6 +139,7 @@ def test_a_service_says_whom_it_trusts_and_in_which_line() -> None:
         ("CApath = /etc/ssl/certs", {"other_ca": True}),
         ("CAengine = pkcs11:", {"other_ca": True}),
         ("; CAfile = /ca.pem", {}),
+        ("output = /var/log/a.log", {"log": "/var/log/a.log"}),
     ],
 )
 def test_each_option_about_trust_has_its_meaning(option: str, changed: dict[str, Any]) -> None:
@@ -203,3 +211,53 @@ def test_an_entry_whose_time_is_none_is_told() -> None:
 def test_any_list_of_tunnels_is_taken_or_told(text: str) -> None:
     for row in parse_tunnel_list(text, "/m"):
         assert isinstance(row, (TunnelEntry, ParseError))
+
+
+HOSTS = Path(__file__).parents[1] / "hosts"
+LOG = "etc/stunnel/microsoft/aznfs/nfsv4_fileShare/logs/stunnel_10.10.10.10.log"
+REFUSED, RENAMED, ACCEPTED = (
+    (HOSTS / name / LOG).read_text()
+    for name in ("tls-server-refused", "tls-server-of-another-name", "tls-server-accepted-again")
+)
+LEAF = "CN=sa1.file.core.windows.net"
+
+
+def test_a_log_says_whom_stunnel_refused_last_and_why() -> None:
+    assert parse_refusal(REFUSED) == Refusal(
+        "2026.11.25 04:46:34", "unable to get local issuer certificate", LEAF
+    )
+    assert parse_refusal(RENAMED) == Refusal("2026.11.25 04:46:36", "Subject checks failed", LEAF)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "2026.11.25 04:46:30 LOG6[0]: TLS connected: new session negotiated",
+        "2026.11.25 04:46:30 LOG6[1]: TLS connected: previous session reused",
+        "2026.11.25 04:46:30 LOG5[ui]: Configuration successful",
+    ],
+)
+def test_after_a_connection_or_a_new_configuration_nobody_is_refused(after: str) -> None:
+    assert parse_refusal(f"{REFUSED}{after}\n") is None
+    assert parse_refusal(f"{after}\n{REFUSED.partition('Configuration successful')[2]}") is not None
+    assert parse_refusal(ACCEPTED) is None
+
+
+def test_the_reason_is_that_of_the_same_thread() -> None:
+    rejected = "2026.11.25 04:46:34 LOG4[7]: Rejected by CERT at depth=0: CN=a: b"
+    other = "2026.11.25 04:46:34 LOG4[8]: CERT: Subject checks failed"
+    assert parse_refusal(f"{other}\n{rejected}") == Refusal("2026.11.25 04:46:34", "", "CN=a: b")
+    ignored = other.replace("[8]", "[7]").replace(
+        "Subject checks failed", "Pre-verification error ignored: x"
+    )
+    assert parse_refusal(f"{ignored}\n{rejected}") == Refusal("2026.11.25 04:46:34", "", "CN=a: b")
+
+
+def test_a_log_that_begins_in_the_middle_of_a_line_is_read_from_the_next() -> None:
+    for start in (1, 40, len(REFUSED) // 2):
+        assert parse_refusal(REFUSED[start:]) == parse_refusal(REFUSED)
+
+
+@given(st.one_of(damaged(REFUSED), tokens_damaged(REFUSED), any_text))
+def test_any_log_has_a_refusal_or_none(text: str) -> None:
+    assert isinstance(parse_refusal(text), (Refusal, type(None)))

@@ -16,8 +16,8 @@ from nfstuned.core.rules.remedies import unmask
 from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Fault
 from nfstuned.model.kernel import Mount
-from nfstuned.model.system import CaFile, TunnelService
-from nfstuned.parse.fields import count, some
+from nfstuned.model.system import CaFile, Refusal, TunnelService
+from nfstuned.parse.fields import count, quoted, some
 
 _DAY_S = 86_400
 _SOON_S = 30 * _DAY_S
@@ -26,6 +26,8 @@ _NEWER = "install the newest ca-certificates of the distribution, "
 _LATE_S = 60
 """How long the watchdog has for an entry whose time is over: it looks every five seconds."""
 _WATCHDOG = "aznfswatchdogv4"
+_OTHER_NAME = "Subject checks failed"
+"""What stunnel says of a certificate that has another name."""
 _SYSTEM = "/etc/ssl/certs/"
 _BUNDLE = "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem"
 
@@ -144,6 +146,41 @@ def entry_waits(facts: Facts) -> Iterator[Fault]:
             expected="mounted, or no entry",
             remedy=remedy,
         )
+
+
+def server_refused(facts: Facts) -> Iterator[Fault]:
+    """Yield tunnels that refused their server's certificate at the last connection."""
+    for service in facts.system.tls.services:
+        refusal = facts.system.tls.refusals.get(service.file)
+        if refusal is None:
+            continue
+        reason = quoted(refusal.reason) if refusal.reason else "a reason that its log does not have"
+        yield Fault(
+            f"{service.file}:{service.ca_line or service.line}",
+            f"at its last connection, {refusal.time}, the tunnel to {service.server} refused the server for "
+            f"{reason}: the port is open, and every mount that needs a new connection waits",
+            observed=f"rejected {quoted(refusal.certificate)}",
+            expected="a certificate of that name, from a CA of its file",
+            remedy=_accepted(service, refusal),
+        )
+
+
+def _accepted(service: TunnelService, refusal: Refusal) -> str:
+    """Return what is to be done for a server that is the right one."""
+    if refusal.reason == _OTHER_NAME:
+        return (
+            "set AZURE_ENDPOINT_OVERRIDE to the suffix of the account's cloud for this mount (nfstuned "
+            f"explain NFS409), {_unmount(service.port)}, and mount again with -t {AZNFS}"
+        )
+    address = f"[{service.server}]" if ":" in service.server else service.server
+    look = f"openssl s_client -connect {address}:{service.server_port} </dev/null shows what it presents"
+    if not service.ca_file:
+        return look
+    return (
+        f"{look}; where the system's bundle has its CA, sudo cp --remove-destination "
+        f"/etc/ssl/certs/ca-certificates.crt {quote(service.ca_file)} on Debian and Ubuntu (elsewhere "
+        f"{_BUNDLE}), then sudo pkill -HUP stunnel"
+    )
 
 
 def _in_use(facts: Facts, port: int) -> bool:

@@ -7,13 +7,24 @@ src/aznfswatchdogv4, src/aznfswatchdogv4.service and lib/common.sh.
 from __future__ import annotations
 
 import errno
+from collections import Counter
 from collections.abc import Iterable
 from itertools import islice
 
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
-from nfstuned.model.system import AUTOFS, LOGINS, CaFile, Override, Tls, TunnelEntry, TunnelService, Unit
-from nfstuned.parse.etc.tunnel import parse_services, parse_tunnel_list, parse_variable
+from nfstuned.model.system import (
+    AUTOFS,
+    LOGINS,
+    CaFile,
+    Override,
+    Refusal,
+    Tls,
+    TunnelEntry,
+    TunnelService,
+    Unit,
+)
+from nfstuned.parse.etc.tunnel import parse_refusal, parse_services, parse_tunnel_list, parse_variable
 from nfstuned.parse.fields import clean_path
 from nfstuned.parse.proc.processes import parse_listening
 
@@ -71,6 +82,8 @@ _LISTS = ("opt/microsoft/aznfs/data/mountmapv4", "opt/microsoft/azfiles-nfs/data
 """Where the helper keeps what it knows of each tunnel."""
 MOST_TUNNELS = 1001
 """Configurations of tunnels: mount.aznfs has as many ports for them."""
+LOG_END = 65_536
+"""Bytes at the end of a tunnel's log: some forty connections, of which the last one counts."""
 MOST_CA_FILES = 16
 """Files with certificates that they name: mount.aznfs writes the same into each."""
 OVERRIDE = "AZURE_ENDPOINT_OVERRIDE"
@@ -108,6 +121,7 @@ def observe_tls(root: Root, *, image: bool) -> Tls:
         overrides=_overrides(root, image=image),
         services=services,
         ca_files=ca_files,
+        refusals=_refusals(root, services),
         entries=tuple(entry for entry in entries if isinstance(entry, TunnelEntry)),
         unread=(*unread, *(entry for entry in entries if isinstance(entry, ParseError))),
     )
@@ -123,6 +137,26 @@ def _services(root: Root) -> tuple[TunnelService, ...]:
         for name in islice(names, MOST_TUNNELS)
         for service in parse_services(root.read_or_empty(name), f"/{name}")
     )
+
+
+def _refusals(root: Root, services: tuple[TunnelService, ...]) -> dict[str, Refusal]:
+    """Return by configuration whom its tunnel refused last.
+
+    A log does not say of which service a line is: a configuration with several is left out.
+    """
+    number = Counter(service.file for service in services)
+    refusals: dict[str, Refusal] = {}
+    for service in services:
+        if number[service.file] > 1 or not service.log.startswith("/"):
+            continue
+        try:
+            end = root.read_end(clean_path(service.log).lstrip("/"), LOG_END)
+        except OSError:
+            continue
+        refusal = parse_refusal(end.decode("utf-8", "surrogateescape"))
+        if refusal is not None:
+            refusals[service.file] = refusal
+    return refusals
 
 
 def _entries(root: Root) -> tuple[TunnelEntry | ParseError, ...]:

@@ -15,12 +15,20 @@ from ipaddress import IPv4Address
 
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Tunnel
-from nfstuned.model.system import TunnelEntry, TunnelService
+from nfstuned.model.system import Refusal, TunnelEntry, TunnelService
 from nfstuned.parse.fields import number as read_number
 from nfstuned.parse.fields import quoted
 
 _HIGHEST = 65535
 _TUNNEL_FIELDS = 7
+_LOGGED = re.compile(r"([0-9]{4}\.[0-9]{2}\.[0-9]{2} [0-9:]{8}) LOG[0-7]\[([^]]{1,40})\]: (.*)")
+_GOOD_NEWS = ("TLS connected", "SSL connected", "Configuration successful")
+_REASONS = (
+    "CERT: Pre-verification error: ",
+    "CERT: Subject checks failed",
+    "CERT: Certificate not found in local repository",
+)
+_REJECTED = "Rejected by CERT at depth="
 MOST_PROXIES = 1000
 """Lines of a list of AZNFS: one for each account that is mounted."""
 
@@ -70,9 +78,33 @@ def parse_services(text: str, file: str) -> tuple[TunnelService, ...]:
                 or level in {"3", "4"}
                 or "psksecrets" in options,
                 verifies_name=not options.keys().isdisjoint({"checkhost", "checkip", "checkemail"}),
+                server_port=server_port,
+                log=_last(options, "output"),
             )
         )
     return tuple(services)
+
+
+def parse_refusal(text: str) -> Refusal | None:
+    """Return the server that was refused last, from the end of a stunnel's log (src/verify.c, src/client.c).
+
+    None where a connection was made since then, or the configuration was read again: then nobody has tried.
+    The reason stands in a line before, of the same thread.
+    """
+    refusal: Refusal | None = None
+    reasons: dict[str, str] = {}
+    for line in text.split("\n"):
+        match = _LOGGED.match(line)
+        if match is None:
+            continue
+        time, thread, said = match.groups()
+        if said.startswith(_GOOD_NEWS):
+            refusal = None
+        elif said.startswith(_REASONS):
+            reasons[thread] = said.removeprefix("CERT: ").removeprefix("Pre-verification error: ").strip()
+        elif said.startswith(_REJECTED):
+            refusal = Refusal(time, reasons.get(thread, ""), said.partition(": ")[2].strip())
+    return refusal
 
 
 def parse_mountmap(text: str, file: str, provider: str) -> tuple[Tunnel | ParseError, ...]:
