@@ -23,7 +23,8 @@ from nfstuned.host.telemetry.exposition import load
 from nfstuned.host.telemetry.history import LONGEST, from_files
 from nfstuned.host.telemetry.scrape import TOO_LONG
 from nfstuned.parse.config.toml import parse_toml
-from nfstuned.parse.etc.tunnel import parse_mountmap
+from nfstuned.parse.etc.certificate import parse_certificates
+from nfstuned.parse.etc.tunnel import parse_mountmap, parse_tunnel_list
 from nfstuned.parse.fields import number, quoted
 from nfstuned.parse.proc.mountstats import parse_mountstats
 from nfstuned.parse.udev.rules import parse_udev_rules
@@ -210,6 +211,15 @@ REACHED: dict[str, Reached] = {
     ),
     "accounts that AZNFS lists as mounted": lambda _: str(
         parse_mountmap("sa1.blob.core.windows.net 10.161.100.100 52.1.2.3\n" * 1001, "f", "azure-blob")[-1]
+    ),
+    "tunnels that AZNFS lists": lambda _: str(
+        parse_tunnel_list("10.0.0.4;/c;/l;/p;1;mounted;1\n" * 1001, "f")[-1]
+    ),
+    "certificates in such a file": lambda _: str(
+        parse_certificates("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n" * 1001, "f")[-1]
+    ),
+    "such a certificate, in base64": lambda _: str(
+        parse_certificates(f"-----BEGIN CERTIFICATE-----\n{'A' * 65_537}\n-----END CERTIFICATE-----\n", "f")
     ),
     "a line of a udev rules file": lambda _: str(parse_udev_rules("#" + "x" * 16_383).defects),
     "a file of nfstuned's configuration": lambda _: refused(lambda: parse_toml("f", "#" * 262_145)),

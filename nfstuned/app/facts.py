@@ -89,7 +89,8 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
         facts = replace(
             facts,
             network=network,
-            unknown=unknown,
+            unknown=(*unknown, *map(str, facts.system.tls.unread)),
+            now_s=outside.now(),
             measured=measured,
             stalled=stalled,
             waiters=_waiters(root, stalled),

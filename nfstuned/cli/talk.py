@@ -75,6 +75,10 @@ class Patient:
         with _progress(f"looking again {seconds:.0f} s after the first look ..."):
             self.outside.pause(seconds)
 
+    def now(self) -> float:
+        """Ask as Outside does."""
+        return self.outside.now()
+
     def units(self, names: Sequence[str]) -> Mapping[str, UnitState]:
         """Ask as Outside does."""
         with _progress("asking systemd about mounts that are not there ..."):

@@ -123,6 +123,17 @@ class Root:
             finally:
                 os.close(fd)
 
+    def read_end(self, name: str, size: int) -> bytes:
+        """Return the last bytes of a regular file, at most `size` of them. Raises OSError."""
+        with self._noted(name):
+            fd = self._open(name)
+            try:
+                status = os.fstat(fd)
+                demand_regular(status, name)
+                return os.pread(fd, size, max(0, status.st_size - size))
+            finally:
+                os.close(fd)
+
     def read_or_empty(self, name: str) -> str:
         """Return a file's text, or "" where it is absent, unusable or not for this user to read."""
         try:
@@ -333,12 +344,17 @@ def link_target(name: str, folder: int | None = None) -> str | None:
 
 def demand_text(status: os.stat_result, name: str) -> None:
     """Raise UnusableError for what is no regular file, or larger than LARGEST."""
-    kind = stat.S_IFMT(status.st_mode)
-    if kind != stat.S_IFREG:
-        raise UnusableError(errno.EINVAL, _misplaced(kind), name)
+    demand_regular(status, name)
     if status.st_size > LARGEST:
         size, most = status.st_size / 1e6, LARGEST / 1e6
         raise UnusableError(errno.EFBIG, f"is {size:.3g} MB, more than {most:.3g} MB: not read", name)
+
+
+def demand_regular(status: os.stat_result, name: str) -> None:
+    """Raise UnusableError for what is no regular file."""
+    kind = stat.S_IFMT(status.st_mode)
+    if kind != stat.S_IFREG:
+        raise UnusableError(errno.EINVAL, _misplaced(kind), name)
 
 
 def demand_folder(path: str) -> None:

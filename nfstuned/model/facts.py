@@ -257,6 +257,8 @@ class Facts:
     """As the service saw it last; None where it does not run or does not sample."""
     waiters: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: NO_NAMES)
     """By the device of a stalled superblock: programs that have files of it and wait, as root sees them."""
+    now_s: float | None = None
+    """When that was, in Unix time; None of an image."""
     kernel_words: str = ""
     """What the kernel said last of a server's answers, where superblocks are stalled and that can be read."""
     missing: tuple[Missing, ...] = ()

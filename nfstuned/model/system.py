@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from types import MappingProxyType
 
+from nfstuned.errors import ParseError
 from nfstuned.frozen import frozen
 
 APART_SINCE = (2, 8, 3)
@@ -82,14 +83,89 @@ class Override:
 
 
 @frozen
+class TunnelService:
+    """A service of a tunnel's configuration: where it listens and leads to, and whom it trusts there."""
+
+    file: str
+    line: int
+    """That of `accept`."""
+    accept: str
+    """As it is written: "127.0.0.1:20049"."""
+    port: int
+    server: str
+    ca_file: str = ""
+    """"" where none is named."""
+    ca_line: int = 0
+    other_ca: bool = False
+    """It takes certificates from a folder (CApath) or an engine, too."""
+    verifies_chain: bool = False
+    """The server's certificate must come from a CA that it trusts."""
+    verifies_peer: bool = False
+    """The server is known by its own certificate, or by a shared key."""
+    verifies_name: bool = False
+    server_port: int = 2049
+    log: str = ""
+    """The file of its log, which is also that of the other services of its configuration."""
+
+
+@frozen
+class Refusal:
+    """A server that a tunnel refused at its last connection, by the tunnel's log."""
+
+    time: str
+    """As the log has it, in local time: "2026.11.25 04:47:37"."""
+    reason: str
+    """In OpenSSL's or stunnel's words; "" where the log does not tell."""
+    certificate: str
+    """The subject of the certificate that was refused."""
+
+
+@frozen
+class CaFile:
+    """A file with certificates of CAs, in which all that is there was understood."""
+
+    ends_s: tuple[int, ...] = ()
+    """The last second of each certificate in Unix time."""
+    missing: bool = False
+
+
+@frozen
+class TunnelEntry:
+    """A line of AZNFS's list of tunnels."""
+
+    file: str
+    line: int
+    server: str
+    configuration: str
+    status: str
+    """"waiting" while a mount is under way, then "mounted" or "failed"."""
+    until_s: int
+    """How long the mount under way may take, in Unix time."""
+
+
+NO_CA_FILES: Mapping[str, CaFile] = MappingProxyType({})
+NO_REFUSALS: Mapping[str, Refusal] = MappingProxyType({})
+
+
+@frozen
 class Tls:
-    """The TLS helper of Azure Files: its watchdog, and where its stunnels may listen."""
+    """The TLS helper of Azure Files: its watchdog, its tunnels, and where these may listen."""
 
     watchdog: Unit = Unit()
     listening: frozenset[int] | None = None
     """The TCP ports of this machine on which something listens; None where that cannot be told."""
     overrides: tuple[Override, ...] = ()
     """Of several with the same scope the last counts."""
+    services: tuple[TunnelService, ...] = ()
+    """Of the running host; none of an image."""
+    ca_files: Mapping[str, CaFile] = field(default_factory=lambda: NO_CA_FILES)
+    """By path; those that could not be read, or not whole, are left out."""
+    refusals: Mapping[str, Refusal] = field(default_factory=lambda: NO_REFUSALS)
+    """By the file of a tunnel's configuration."""
+    entries: tuple[TunnelEntry, ...] = ()
+    """Of the running host; none of an image."""
+    unread: tuple[ParseError, ...] = ()
+    """What of them could not be understood."""
 
 
 @frozen

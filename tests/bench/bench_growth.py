@@ -23,7 +23,18 @@ from nfstuned.errors import ConfigError, ParseError
 from nfstuned.host.root import LARGEST
 from nfstuned.model.requests import AutoMap, MapEntry
 from nfstuned.parse.config.toml import parse_toml
-from nfstuned.parse.etc import autofs, fstab, nfsmount, nsswitch, parameters, resolver, tunnel, units, writers
+from nfstuned.parse.etc import (
+    autofs,
+    certificate,
+    fstab,
+    nfsmount,
+    nsswitch,
+    parameters,
+    resolver,
+    tunnel,
+    units,
+    writers,
+)
 from nfstuned.parse.etc.installed import parse_installed
 from nfstuned.parse.fields import clean_path, quoted, unescape
 from nfstuned.parse.keys import parse_keys
@@ -87,6 +98,11 @@ READERS: dict[str, Reader] = {
     "hosts": resolver.parse_hosts,
     "nsswitch.conf": resolver.parse_sources,
     "stunnel": partial(tunnel.parse_stunnel, file="f", provider="p"),
+    "stunnel, whom it trusts": partial(tunnel.parse_services, file="f"),
+    "tunnels of AZNFS": partial(tunnel.parse_tunnel_list, file="f"),
+    "stunnel's log": tunnel.parse_refusal,
+    "certificates": partial(certificate.parse_certificates, file="f"),
+    "certificate": lambda text: certificate.parse_certificates("-----BEGIN CERTIFICATE-----\n" + text, "f"),
     "environment": partial(tunnel.parse_variable, name="AZURE"),
     "unit": unit,
     "unit names": lambda text: (units.unit_name(text), units.unit_path(text)),

@@ -7,6 +7,7 @@ A host is a folder of tests/hosts/ with a `truth.toml`:
     arguments = ["--offline"]       # "--root", "--offline" or nothing; default: nothing
     findings = ["NFS101 /mnt/a"]    # rule and subject of every finding, in the order of the output
     gone = ["etc/fstab"]            # files of the base that are not there
+    now = 2026-12-01T00:00:00Z      # when that was; default: 2026-11-25T12:00:00Z
     fifos = ["etc/fstab"]           # what an archive of this project could not keep: pipes, and links below
 
     [units."mnt-a.mount"]           # what systemd says of a unit that is loaded
@@ -37,6 +38,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +54,7 @@ else:
 HOSTS = Path(__file__).parents[1] / "hosts"
 TRUTH = "truth.toml"
 LATER = "later"
+MOMENT = datetime(2026, 11, 25, 12, tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,11 @@ class Case:
         return load(self.truth["base"]).inherited(key)
 
     @property
+    def moment(self) -> datetime:
+        """The time at which the host is looked at."""
+        return self.inherited("now") or MOMENT
+
+    @property
     def units(self) -> dict[str, UnitState]:
         """What systemd knows of units."""
         return {name: UnitState(loaded=True, **known) for name, known in self.truth.get("units", {}).items()}
@@ -120,6 +128,7 @@ class Told:
     root: Path | None = None
     states: Mapping[str, UnitState] = field(default_factory=dict)
     words: str = ""
+    moment: datetime = MOMENT
 
     def ask(self, questions: Questions, *, offline: bool) -> tuple[Network, tuple[str, ...]]:
         """Answer without a network."""
@@ -135,6 +144,10 @@ class Told:
     def kernel_words(self) -> str:
         """Return what the kernel is to have said."""
         return self.words
+
+    def now(self) -> float:
+        """Return the time of the truth."""
+        return self.moment.timestamp()
 
     def pause(self, seconds: float) -> None:
         """Let no time pass, but what comes later has come."""

@@ -30,7 +30,7 @@ def test_a_host_has_the_findings_of_its_truth_and_no_others(name: str, tmp_path:
     image = "--root" in arguments
     root = (ImageRoot if image else Root)(str(folder))
     scope = Scope(image, "--offline" in arguments, float(case.truth.get("sample_s", 0)))
-    told = hosts.Told(case.network, hosts.HOSTS / name / hosts.LATER, folder, case.units)
+    told = hosts.Told(case.network, hosts.HOSTS / name / hosts.LATER, folder, case.units, moment=case.moment)
     policy = image_policy(root) if image else load(root)
     facts = examine(root, policy, scope, told)
     diagnosis = diagnose(facts, RULES)

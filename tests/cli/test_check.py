@@ -241,6 +241,9 @@ def test_what_could_not_be_found_out_is_told(low: Host) -> None:
         def pause(self, seconds: float) -> None:
             del seconds
 
+        def now(self) -> float:
+            return 0.0
+
         def units(self, names: Sequence[str]) -> Mapping[str, UnitState]:
             del names
             return {}

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from nfstuned.host.look.services import OVERRIDE, STUNNELS, WATCHDOG, observe_tls
-from nfstuned.host.root import Root
-from nfstuned.model.system import Tls, Unit
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from nfstuned.host.look.services import LOG_END, MOST_CA_FILES, OVERRIDE, STUNNELS, WATCHDOG, observe_tls
+from nfstuned.host.root import LARGEST, Root
+from nfstuned.model.system import CaFile, Refusal, Tls, TunnelEntry, Unit
 
 HEADER = "  sl  local_address rem_address   st tx_queue\n"
 LISTENS = "   0: 0100007F:4E51 00000000:0000 0A 00000000\n"
@@ -133,3 +130,86 @@ def test_of_drop_ins_with_one_name_the_one_for_a_single_mount_is_the_strongest(t
     for name in reversed(names):
         host.write(f"{name}/cloud.conf", f"Environment={OVERRIDE}=windows.net\n")
     assert [one.file for one in host.tls().overrides] == [f"/{name}/cloud.conf" for name in names]
+
+
+ENDED = (Path(__file__).parents[1] / "data/certificates/ended.pem").read_text()
+
+
+def trusting(host: Host, *files: str, verify: str = "verifyChain = yes") -> Tls:
+    """Return what is seen where a tunnel trusts each of these."""
+    for number, file in enumerate(files):
+        host.write(
+            f"{STUNNELS[0]}/stunnel_10.0.0.{number:02}.conf",
+            f"CAFile = {file}\n{verify}\n[s]\naccept = {20049 + number}\nconnect = 10.0.0.{number}:2049\n",
+        )
+    return host.tls()
+
+
+def test_the_files_of_cas_that_tunnels_name_are_read_once_each(host: Host) -> None:
+    host.write("etc/ca.pem", ENDED + ENDED)
+    tls = trusting(host, "/etc/ca.pem", "/etc/gone.pem", "/etc/ca.pem", "/etc/ca.pem/x")
+    assert [service.server for service in tls.services] == [f"10.0.0.{number}" for number in range(4)]
+    assert tls.ca_files == {
+        "/etc/ca.pem": CaFile((1577836800, 1577836800)),
+        "/etc/gone.pem": CaFile(missing=True),
+        "/etc/ca.pem/x": CaFile(missing=True),
+    }
+    assert tls.unread == ()
+
+
+def test_of_an_image_no_tunnel_is_read(host: Host) -> None:
+    trusting(host, "/etc/gone.pem")
+    assert (host.tls(image=True).services, host.tls(image=True).ca_files) == ((), {})
+
+
+def test_what_cannot_be_read_or_understood_is_no_file_of_cas(host: Host) -> None:
+    host.write("etc/cut.pem", ENDED + ENDED[:200])
+    host.write("etc/large.pem", "x" * (LARGEST + 1))
+    tls = trusting(host, "/etc/cut.pem", "/etc/large.pem", "/etc", "ca.pem", "/etc/../etc/cut.pem")
+    assert tls.ca_files == {}
+    assert [str(error) for error in tls.unread] == [
+        "/etc/cut.pem:11: a certificate that does not end",
+        "/etc/../etc/cut.pem:11: a certificate that does not end",
+    ]
+
+
+def test_no_more_files_of_cas_are_read_than_there_can_be(host: Host) -> None:
+    tls = trusting(host, *(f"/etc/{number}.pem" for number in range(MOST_CA_FILES + 5)))
+    assert list(tls.ca_files) == [f"/etc/{number}.pem" for number in range(MOST_CA_FILES)]
+
+
+def test_the_helpers_list_of_tunnels_is_read_on_a_running_host(host: Host) -> None:
+    lists = ("opt/microsoft/aznfs/data/mountmapv4", "opt/microsoft/azfiles-nfs/data/mountmapv4")
+    for name in lists:
+        host.write(name, "10.0.0.4;/c;/l;/p;1;mounted;7\n10.0.0.5;/c;/l;/p;1;mounted;x\n")
+    tls = host.tls()
+    assert tls.entries == tuple(TunnelEntry(f"/{name}", 1, "10.0.0.4", "/c", "mounted", 7) for name in lists)
+    assert [error.file for error in tls.unread] == [f"/{name}" for name in lists]
+    assert host.tls(image=True).entries == ()
+
+
+REJECTED = "2026.11.25 04:46:34 LOG4[0]: Rejected by CERT at depth=0: CN=a\n"
+
+
+def test_the_end_of_a_tunnels_log_says_whom_it_refused(host: Host) -> None:
+    conf = f"{STUNNELS[0]}/stunnel_10.0.0.4.conf"
+    host.write(conf, "output = /var/log/a.log\n[s]\naccept = 20049\nconnect = 10.0.0.4:2049\n")
+    assert host.tls().refusals == {}
+    host.write("var/log/a.log", "x" * LOG_END + "\n" + REJECTED)
+    assert host.tls().refusals == {f"/{conf}": Refusal("2026.11.25 04:46:34", "", "CN=a")}
+    host.write("var/log/a.log", REJECTED + "x" * LOG_END)
+    assert host.tls().refusals == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "output = a.log\n[s]\naccept = 20049\nconnect = 10.0.0.4:2049\n",
+        "output = /var/log\n[s]\naccept = 20049\nconnect = 10.0.0.4:2049\n",
+        "output = /var/log/a.log\n[s]\naccept = 1\nconnect = a:1\n[t]\naccept = 2\nconnect = a:2\n",
+    ],
+)
+def test_a_log_of_several_services_or_that_is_none_says_nothing(host: Host, text: str) -> None:
+    host.write("var/log/a.log", REJECTED)
+    host.write(f"{STUNNELS[0]}/stunnel_10.0.0.4.conf", text)
+    assert host.tls().refusals == {}

@@ -1,12 +1,23 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Tunnel
-from nfstuned.parse.etc.tunnel import parse_mountmap, parse_stunnel
+from nfstuned.model.system import Refusal, TunnelEntry, TunnelService
+from nfstuned.parse.etc.tunnel import (
+    parse_mountmap,
+    parse_refusal,
+    parse_services,
+    parse_stunnel,
+    parse_tunnel_list,
+)
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
 REAL = """\
@@ -78,6 +89,82 @@ def test_any_text_is_a_list_of_tunnels(text: str) -> None:
         assert host
 
 
+AZNFS = """\
+CAFile = /etc/ssl/certs/DigiCert_Global_Root_G2.pem
+verifyChain = yes
+checkHost = *.file.core.windows.net
+debug = info
+
+[10.10.10.10]
+client = yes
+accept = 127.0.0.1:20049
+connect = 10.10.10.10:2049
+"""
+SERVICE = TunnelService("f", 3, "20049", 20049, "h")
+
+
+def test_a_service_says_whom_it_trusts_and_in_which_line() -> None:
+    assert parse_services(AZNFS, "/etc/stunnel.conf") == (
+        TunnelService(
+            file="/etc/stunnel.conf",
+            line=8,
+            accept="127.0.0.1:20049",
+            port=20049,
+            server="10.10.10.10",
+            ca_file="/etc/ssl/certs/DigiCert_Global_Root_G2.pem",
+            ca_line=1,
+            verifies_chain=True,
+            verifies_name=True,
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "changed"),
+    [
+        ("", {}),
+        ("verifyChain = yes", {"verifies_chain": True}),
+        ("VERIFYCHAIN=YES", {"verifies_chain": True}),
+        ("verifyChain = no", {}),
+        ("verifyPeer = yes", {"verifies_peer": True}),
+        ("verify = 0", {}),
+        ("verify = 1", {"verifies_chain": True}),
+        ("verify = 2", {"verifies_chain": True}),
+        ("verify = 3", {"verifies_chain": True, "verifies_peer": True}),
+        ("verify = 4", {"verifies_peer": True}),
+        ("PSKsecrets = /etc/psk", {"verifies_peer": True}),
+        ("checkHost = *.file.core.windows.net", {"verifies_name": True}),
+        ("checkIP = 10.0.0.4", {"verifies_name": True}),
+        ("CAfile = /ca.pem", {"ca_file": "/ca.pem", "ca_line": 2}),
+        ("CApath = /etc/ssl/certs", {"other_ca": True}),
+        ("CAengine = pkcs11:", {"other_ca": True}),
+        ("; CAfile = /ca.pem", {}),
+        ("output = /var/log/a.log", {"log": "/var/log/a.log"}),
+    ],
+)
+def test_each_option_about_trust_has_its_meaning(option: str, changed: dict[str, Any]) -> None:
+    (service,) = parse_services(f"[a]\n{option}\naccept = 20049\nconnect = h:2049\n", "f")
+    assert service == replace(SERVICE, **changed)
+
+
+def test_of_an_option_that_is_given_twice_the_last_counts() -> None:
+    """As with stunnel 5.68, which takes the certificate of a later CAfile."""
+    options = ("CAfile = /a", "CAfile = /b", "connect = h:2049", "[x]", "accept = 1", "[y]", "CAfile = /c")
+    text = "\n".join((*options, "accept = 2"))
+    assert [(service.ca_file, service.ca_line) for service in parse_services(text, "f")] == [
+        ("/b", 2),
+        ("/c", 7),
+    ]
+
+
+@given(st.one_of(damaged(AZNFS), tokens_damaged(AZNFS), any_text))
+def test_any_text_has_the_same_services_for_both_readers(text: str) -> None:
+    ports = [service.port for service in parse_services(text, "f")]
+    assert all(0 < port <= 65535 for port in ports)
+    if text.lower().count("accept") + text.lower().count("connect") <= 2:
+        assert ports == [port for port, _, _ in tunnels(text)]
+
+
 def test_a_list_of_aznfs_has_a_name_and_two_addresses_on_each_line() -> None:
     text = "sa1.blob.core.windows.net 10.161.100.100 52.1.2.3\n\nsa2 192.168.100.100 10.0.0.4 1a2b3c\n"
     assert parse_mountmap(text, "/m", "azure-blob") == (
@@ -98,3 +185,79 @@ def test_a_line_that_is_none_of_these_is_told_and_the_others_count(line: str) ->
 def test_any_list_of_aznfs_is_taken_or_told(text: str) -> None:
     for row in parse_mountmap(text, "/m", "azure-blob"):
         assert isinstance(row, (Tunnel, ParseError))
+
+
+CONF = "/etc/stunnel/microsoft/aznfs/nfsv4_fileShare/stunnel_10.0.0.4.conf"
+ENTRY = f"10.0.0.4;{CONF};/l/stunnel_10.0.0.4.log;/l/stunnel_10.0.0.4.pid;3301;waiting;1763000000"
+
+
+def test_an_entry_of_aznfs_list_of_tunnels_has_seven_fields() -> None:
+    assert parse_tunnel_list(f"\n{ENTRY}\n", "/m") == (
+        TunnelEntry("/m", 2, "10.0.0.4", CONF, "waiting", 1763000000),
+    )
+
+
+def test_an_entry_without_a_status_says_nothing() -> None:
+    assert parse_tunnel_list(ENTRY.rpartition(";waiting")[0], "/m") == ()
+
+
+def test_an_entry_whose_time_is_none_is_told() -> None:
+    wrong, right = parse_tunnel_list(f"{ENTRY}x\n{ENTRY}\n", "/m")
+    assert str(wrong) == "/m:1: the end of the time for a mount is not a number: '1763000000x'"
+    assert isinstance(right, TunnelEntry)
+
+
+@given(st.one_of(damaged(ENTRY), any_text))
+def test_any_list_of_tunnels_is_taken_or_told(text: str) -> None:
+    for row in parse_tunnel_list(text, "/m"):
+        assert isinstance(row, (TunnelEntry, ParseError))
+
+
+HOSTS = Path(__file__).parents[1] / "hosts"
+LOG = "etc/stunnel/microsoft/aznfs/nfsv4_fileShare/logs/stunnel_10.10.10.10.log"
+REFUSED, RENAMED, ACCEPTED = (
+    (HOSTS / name / LOG).read_text()
+    for name in ("tls-server-refused", "tls-server-of-another-name", "tls-server-accepted-again")
+)
+LEAF = "CN=sa1.file.core.windows.net"
+
+
+def test_a_log_says_whom_stunnel_refused_last_and_why() -> None:
+    assert parse_refusal(REFUSED) == Refusal(
+        "2026.11.25 04:46:34", "unable to get local issuer certificate", LEAF
+    )
+    assert parse_refusal(RENAMED) == Refusal("2026.11.25 04:46:36", "Subject checks failed", LEAF)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "2026.11.25 04:46:30 LOG6[0]: TLS connected: new session negotiated",
+        "2026.11.25 04:46:30 LOG6[1]: TLS connected: previous session reused",
+        "2026.11.25 04:46:30 LOG5[ui]: Configuration successful",
+    ],
+)
+def test_after_a_connection_or_a_new_configuration_nobody_is_refused(after: str) -> None:
+    assert parse_refusal(f"{REFUSED}{after}\n") is None
+    assert parse_refusal(f"{after}\n{REFUSED.partition('Configuration successful')[2]}") is not None
+    assert parse_refusal(ACCEPTED) is None
+
+
+def test_the_reason_is_that_of_the_same_thread() -> None:
+    rejected = "2026.11.25 04:46:34 LOG4[7]: Rejected by CERT at depth=0: CN=a: b"
+    other = "2026.11.25 04:46:34 LOG4[8]: CERT: Subject checks failed"
+    assert parse_refusal(f"{other}\n{rejected}") == Refusal("2026.11.25 04:46:34", "", "CN=a: b")
+    ignored = other.replace("[8]", "[7]").replace(
+        "Subject checks failed", "Pre-verification error ignored: x"
+    )
+    assert parse_refusal(f"{ignored}\n{rejected}") == Refusal("2026.11.25 04:46:34", "", "CN=a: b")
+
+
+def test_a_log_that_begins_in_the_middle_of_a_line_is_read_from_the_next() -> None:
+    for start in (1, 40, len(REFUSED) // 2):
+        assert parse_refusal(REFUSED[start:]) == parse_refusal(REFUSED)
+
+
+@given(st.one_of(damaged(REFUSED), tokens_damaged(REFUSED), any_text))
+def test_any_log_has_a_refusal_or_none(text: str) -> None:
+    assert isinstance(parse_refusal(text), (Refusal, type(None)))

@@ -15,6 +15,7 @@ from nfstuned.core.rules import nfs3_options as options
 from nfstuned.core.rules import nfs4_endpoint as endpoint
 from nfstuned.core.rules import nfs4_identity as identity
 from nfstuned.core.rules import nfs4_tls as tls
+from nfstuned.core.rules import nfs4_tunnels as tunnels
 from nfstuned.core.rules import nfs5_host as host
 from nfstuned.core.rules import nfs7_image as image
 from nfstuned.core.rules import smb6 as smb
@@ -35,6 +36,8 @@ _MOUNTING = f"{_FILES}/storage-files-how-to-mount-nfs-shares"
 _NETWORKING = f"{_FILES}/storage-files-networking-overview"
 _ENDPOINTS = f"{_FILES}/storage-files-networking-endpoints"
 _TLS = f"{_FILES}/encryption-in-transit-for-nfs-shares"
+_AZNFS = "https://github.com/Azure/AZNFS-mount"
+_STUNNEL = "https://www.stunnel.org/static/stunnel.html"
 _DIRECTORIES = f"{_FILES}/nfs-large-directories"
 _SMB = f"{_FILES}/smb-performance"
 _SMB_MOUNTING = f"{_FILES}/storage-how-to-use-files-linux"
@@ -140,6 +143,12 @@ RULES: tuple[Rule, ...] = (
     Rule("NFS412", "mount-missing", _ERROR, endpoint.missing, _SYSTEMCTL, _LIVE),
     Rule("NFS413", "client-identity-generic", _WARNING, identity.generic, _CLIENT_ID),
     Rule("NFS414", "client-identity-shared", _ERROR, identity.shared, _CLIENT_ID, _LIVE | _SAMPLE),
+    Rule("NFS415", "tls-ca-unusable", _ERROR, tunnels.unusable_ca, _STUNNEL, _LIVE),
+    Rule("NFS416", "tls-ca-expires", _WARNING, tunnels.expiring_ca, _STUNNEL, _LIVE),
+    Rule("NFS417", "tls-unverified", _WARNING, tunnels.unverified, _STUNNEL, _LIVE),
+    Rule("NFS418", "tls-port-twice", _ERROR, tunnels.port_twice, _AZNFS, _LIVE),
+    Rule("NFS419", "tls-entry-waits", _WARNING, tunnels.entry_waits, _AZNFS, _LIVE),
+    Rule("NFS420", "tls-server-refused", _ERROR, tunnels.server_refused, _STUNNEL, _LIVE),
     Rule("NFS501", "kernel-readdir-hang", _ERROR, host.readdir_hang, _TROUBLE),
     Rule("NFS502", "helper-missing", _ERROR, host.missing_helper, _TROUBLE),
     Rule("NFS503", "idmapping-enabled", _WARNING, host.id_mapping, _TROUBLE),

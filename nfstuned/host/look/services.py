@@ -6,9 +6,26 @@ src/aznfswatchdogv4, src/aznfswatchdogv4.service and lib/common.sh.
 
 from __future__ import annotations
 
+import errno
+from collections import Counter
+from collections.abc import Iterable
+from itertools import islice
+
+from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
-from nfstuned.model.system import AUTOFS, LOGINS, Override, Tls, Unit
-from nfstuned.parse.etc.tunnel import parse_variable
+from nfstuned.model.system import (
+    AUTOFS,
+    LOGINS,
+    CaFile,
+    Override,
+    Refusal,
+    Tls,
+    TunnelEntry,
+    TunnelService,
+    Unit,
+)
+from nfstuned.parse.etc.tunnel import parse_refusal, parse_services, parse_tunnel_list, parse_variable
+from nfstuned.parse.fields import clean_path
 from nfstuned.parse.proc.processes import parse_listening
 
 MASKS = "nfstuned udev mask"
@@ -54,12 +71,21 @@ def _active(root: Root, name: str) -> bool | None:
     return None
 
 
+_ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR})
 WATCHDOG = "aznfswatchdogv4.service"
 """The service for NFSv4.1. `aznfswatchdog.service`, which the vendor's page names, is for Blob storage."""
 STUNNELS = (
     "etc/stunnel/microsoft/aznfs/nfsv4_fileShare",
     "etc/stunnel/microsoft/azfiles-nfs/nfsv4_fileShare",
 )
+_LISTS = ("opt/microsoft/aznfs/data/mountmapv4", "opt/microsoft/azfiles-nfs/data/mountmapv4")
+"""Where the helper keeps what it knows of each tunnel."""
+MOST_TUNNELS = 1001
+"""Configurations of tunnels: mount.aznfs has as many ports for them."""
+LOG_END = 65_536
+"""Bytes at the end of a tunnel's log: some forty connections, of which the last one counts."""
+MOST_CA_FILES = 16
+"""Files with certificates that they name: mount.aznfs writes the same into each."""
 OVERRIDE = "AZURE_ENDPOINT_OVERRIDE"
 _LOGIN_ENVIRONMENT = "etc/environment"
 _ENVIRONMENTS = ("etc/systemd/system.conf", "proc/cmdline")
@@ -86,11 +112,89 @@ def observe_tls(root: Root, *, image: bool) -> Tls:
         listening = parse_listening(root.read_or_empty(f"{root.view}/net/tcp"))
         if listening is not None:
             listening |= parse_listening(root.read_or_empty(f"{root.view}/net/tcp6")) or frozenset()
+    services = () if image else _services(root)
+    ca_files, unread = _ca_files(root, services)
+    entries = () if image else _entries(root)
     return Tls(
         watchdog=watchdog,
         listening=listening,
         overrides=_overrides(root, image=image),
+        services=services,
+        ca_files=ca_files,
+        refusals=_refusals(root, services),
+        entries=tuple(entry for entry in entries if isinstance(entry, TunnelEntry)),
+        unread=(*unread, *(entry for entry in entries if isinstance(entry, ParseError))),
     )
+
+
+def _services(root: Root) -> tuple[TunnelService, ...]:
+    """Return what the tunnels' configurations say of whom they trust."""
+    names = (
+        f"{folder}/{name}" for folder in STUNNELS for name in root.names(folder) if name.startswith("stunnel")
+    )
+    return tuple(
+        service
+        for name in islice(names, MOST_TUNNELS)
+        for service in parse_services(root.read_or_empty(name), f"/{name}")
+    )
+
+
+def _refusals(root: Root, services: tuple[TunnelService, ...]) -> dict[str, Refusal]:
+    """Return by configuration whom its tunnel refused last.
+
+    A log does not say of which service a line is: a configuration with several is left out.
+    """
+    number = Counter(service.file for service in services)
+    refusals: dict[str, Refusal] = {}
+    for service in services:
+        if number[service.file] > 1 or not service.log.startswith("/"):
+            continue
+        try:
+            end = root.read_end(clean_path(service.log).lstrip("/"), LOG_END)
+        except OSError:
+            continue
+        refusal = parse_refusal(end.decode("utf-8", "surrogateescape"))
+        if refusal is not None:
+            refusals[service.file] = refusal
+    return refusals
+
+
+def _entries(root: Root) -> tuple[TunnelEntry | ParseError, ...]:
+    """Return the helper's own lists of its tunnels."""
+    return tuple(
+        entry for name in _LISTS for entry in parse_tunnel_list(root.read_or_empty(name), f"/{name}")
+    )
+
+
+def _ca_files(
+    root: Root, services: Iterable[TunnelService]
+) -> tuple[dict[str, CaFile], tuple[ParseError, ...]]:
+    """Return the files with the certificates that these trust, by path, and what in them is not understood.
+
+    A file that cannot be read, or of which a certificate is not understood, is left out.
+    """
+    paths = dict.fromkeys(service.ca_file for service in services if service.ca_file.startswith("/"))
+    if not paths:
+        return {}, ()
+    # Few hosts have a tunnel.
+    from nfstuned.parse.etc.certificate import parse_certificates  # noqa: PLC0415
+
+    files: dict[str, CaFile] = {}
+    unread: list[ParseError] = []
+    for path in islice(paths, MOST_CA_FILES):
+        try:
+            text = root.read(clean_path(path).lstrip("/"))
+        except OSError as error:
+            if error.errno in _ABSENT:
+                files[path] = CaFile(missing=True)
+            continue
+        rows = parse_certificates(text, path)
+        problems = [row for row in rows if isinstance(row, ParseError)]
+        if problems:
+            unread += problems
+        else:
+            files[path] = CaFile(tuple(row for row in rows if not isinstance(row, ParseError)))
+    return files, tuple(unread)
 
 
 def _overrides(root: Root, *, image: bool) -> tuple[Override, ...]:

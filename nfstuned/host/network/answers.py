@@ -58,6 +58,10 @@ class LiveOutside:
         """Let time pass between two looks."""
         time.sleep(seconds)
 
+    def now(self) -> float:
+        """Return the time, in Unix seconds."""
+        return time.time()
+
     def units(self, names: Sequence[str]) -> Mapping[str, UnitState]:
         """Return what systemd knows of units, with the last words of those that failed."""
         return with_last_words(observe_states(names)) if self.root.prefix == "/" else {}
@@ -86,6 +90,10 @@ class FixedOutside:
     def pause(self, seconds: float) -> None:
         """Let time pass between two looks."""
         time.sleep(seconds)
+
+    def now(self) -> float:
+        """Return the time, in Unix seconds."""
+        return time.time()
 
     def units(self, names: Sequence[str]) -> Mapping[str, UnitState]:
         """Return nothing: no unit is given."""

@@ -38,6 +38,9 @@ class Outside(Protocol):
     def pause(self, seconds: float) -> None:
         """Let time pass between two looks."""
 
+    def now(self) -> float:
+        """Return the time, in Unix seconds."""
+
     def units(self, names: Sequence[str]) -> Mapping[str, UnitState]:
         """Return what systemd knows of units; nothing where there is none to ask."""
 

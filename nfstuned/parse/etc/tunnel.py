@@ -15,9 +15,20 @@ from ipaddress import IPv4Address
 
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Tunnel
+from nfstuned.model.system import Refusal, TunnelEntry, TunnelService
+from nfstuned.parse.fields import number as read_number
 from nfstuned.parse.fields import quoted
 
 _HIGHEST = 65535
+_TUNNEL_FIELDS = 7
+_LOGGED = re.compile(r"([0-9]{4}\.[0-9]{2}\.[0-9]{2} [0-9:]{8}) LOG[0-7]\[([^]]{1,40})\]: (.*)")
+_GOOD_NEWS = ("TLS connected", "SSL connected", "Configuration successful")
+_REASONS = (
+    "CERT: Pre-verification error: ",
+    "CERT: Subject checks failed",
+    "CERT: Certificate not found in local repository",
+)
+_REJECTED = "Rejected by CERT at depth="
 MOST_PROXIES = 1000
 """Lines of a list of AZNFS: one for each account that is mounted."""
 
@@ -35,6 +46,65 @@ def parse_stunnel(text: str, file: str, provider: str) -> tuple[Tunnel, ...]:
         if port is not None and host_port is not None:
             tunnels.append(Tunnel(port, host or "localhost", host_port, provider, file))
     return tuple(tunnels)
+
+
+def parse_services(text: str, file: str) -> tuple[TunnelService, ...]:
+    """Return the services of parse_stunnel, with whom each one trusts, in the file's order.
+
+    The names are those of stunnel(8). `verify` is the older one for both kinds of verification: from 2 on the
+    chain, from 3 on the server's own certificate, with 4 only that.
+    """
+    services: list[TunnelService] = []
+    for options in _numbered(text):
+        line, accept = options.get("accept", [(0, "")])[-1]
+        _, port = _address(accept)
+        server, server_port = _address(_last(options, "connect"))
+        if port is None or server_port is None:
+            continue
+        ca_line, ca_file = options.get("cafile", [(0, "")])[-1]
+        level = _last(options, "verify")
+        services.append(
+            TunnelService(
+                file=file,
+                line=line,
+                accept=accept,
+                port=port,
+                server=server or "localhost",
+                ca_file=ca_file,
+                ca_line=ca_line,
+                other_ca=not options.keys().isdisjoint({"capath", "caengine"}),
+                verifies_chain=_last(options, "verifychain").lower() == "yes" or level in {"1", "2", "3"},
+                verifies_peer=_last(options, "verifypeer").lower() == "yes"
+                or level in {"3", "4"}
+                or "psksecrets" in options,
+                verifies_name=not options.keys().isdisjoint({"checkhost", "checkip", "checkemail"}),
+                server_port=server_port,
+                log=_last(options, "output"),
+            )
+        )
+    return tuple(services)
+
+
+def parse_refusal(text: str) -> Refusal | None:
+    """Return the server that was refused last, from the end of a stunnel's log (src/verify.c, src/client.c).
+
+    None where a connection was made since then, or the configuration was read again: then nobody has tried.
+    The reason stands in a line before, of the same thread.
+    """
+    refusal: Refusal | None = None
+    reasons: dict[str, str] = {}
+    for line in text.split("\n"):
+        match = _LOGGED.match(line)
+        if match is None:
+            continue
+        time, thread, said = match.groups()
+        if said.startswith(_GOOD_NEWS):
+            refusal = None
+        elif said.startswith(_REASONS):
+            reasons[thread] = said.removeprefix("CERT: ").removeprefix("Pre-verification error: ").strip()
+        elif said.startswith(_REJECTED):
+            refusal = Refusal(time, reasons.get(thread, ""), said.partition(": ")[2].strip())
+    return refusal
 
 
 def parse_mountmap(text: str, file: str, provider: str) -> tuple[Tunnel | ParseError, ...]:
@@ -63,11 +133,45 @@ def parse_mountmap(text: str, file: str, provider: str) -> tuple[Tunnel | ParseE
     return tuple(rows)
 
 
+def parse_tunnel_list(text: str, file: str) -> tuple[TunnelEntry | ParseError, ...]:
+    """Return AZNFS's list of tunnels, MOUNTMAPv4 of its lib/common.sh: seven fields with semicolons between.
+
+    These are the server's address, the files of configuration, log and process id, a checksum, the status and
+    the moment until which a mount may take. Older releases have no status: their lines are left out.
+    """
+    rows: list[TunnelEntry | ParseError] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        fields = line.strip().split(";")
+        if len(fields) < _TUNNEL_FIELDS:
+            continue
+        if len(rows) == MOST_PROXIES:
+            message = f"more than {MOST_PROXIES} tunnels: this one and what follows was not read"
+            rows.append(ParseError(file, number, message))
+            break
+        server, configuration, _, _, _, status, until = fields[:_TUNNEL_FIELDS]
+        try:
+            until_s = read_number("the end of the time for a mount", until)
+        except ValueError as error:
+            rows.append(ParseError(file, number, str(error)))
+        else:
+            rows.append(TunnelEntry(file, number, server, configuration, status, until_s))
+    return tuple(rows)
+
+
+_Options = dict[str, list[tuple[int, str]]]
+"""By name in lower case: the line and the value of each time that an option is given."""
+
+
 def _services(text: str) -> list[dict[str, str]]:
+    """Return the options of each service, of each name the first that is given."""
+    return [{name: given[0][1] for name, given in options.items()} for options in _numbered(text)]
+
+
+def _numbered(text: str) -> list[_Options]:
     """Return the options of each service, with those that stand before the first section."""
-    defaults: dict[str, str] = {}
-    services: list[dict[str, str]] = []
-    for line in text.split("\n"):
+    defaults: _Options = {}
+    services: list[_Options] = []
+    for number, line in enumerate(text.split("\n"), 1):
         content = line.strip()
         if content.startswith("[") and content.endswith("]"):
             services.append({})
@@ -75,8 +179,13 @@ def _services(text: str) -> list[dict[str, str]]:
         name, separator, value = content.partition("=")
         if separator and not content.startswith((";", "#")):
             service = services[-1] if services else defaults
-            service.setdefault(name.strip().lower(), value.strip())
+            service.setdefault(name.strip().lower(), []).append((number, value.strip()))
     return [defaults | service for service in services] or [defaults]
+
+
+def _last(options: _Options, name: str) -> str:
+    """Return the value that counts of an option that can have a single one; "" where it is not given."""
+    return options.get(name, [(0, "")])[-1][1]
 
 
 def _address(text: str) -> tuple[str, int | None]:

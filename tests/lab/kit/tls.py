@@ -23,7 +23,7 @@ _TLS_PORT = 2050
 @contextlib.contextmanager
 def tunnel() -> Iterator[subprocess.Popen[bytes]]:
     """Carry 127.0.0.1:20049 through TLS to the guest's NFS server; gives the client's process."""
-    argv = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=lab", "-days", "2"]
+    argv = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=lab", "-days", "60"]
     run(*argv, "-keyout", str(_KEY), "-out", str(_CERTIFICATE))
     _SERVER.write_text(
         f"foreground = yes\npid =\n[nfs]\ncert = {_CERTIFICATE}\nkey = {_KEY}\n"
@@ -31,6 +31,7 @@ def tunnel() -> Iterator[subprocess.Popen[bytes]]:
     )
     CONFIGURATION.parent.mkdir(parents=True, exist_ok=True)
     CONFIGURATION.write_text(
+        f"CAFile = {_CERTIFICATE}\nverifyChain = yes\ncheckHost = lab\n"
         f"foreground = yes\npid =\n[{ADDRESS}]\nclient = yes\n"
         f"accept = 127.0.0.1:{PORT}\nconnect = {ADDRESS}:{_TLS_PORT}\n"
     )

@@ -1,0 +1,247 @@
+"""Rules from NFS415 on: the stunnels of AZNFS, by their configurations and what these name.
+
+How they are made was read in src/nfsv4mountscript.sh of https://github.com/Azure/AZNFS-mount, what stunnel
+makes of them was seen with stunnel 5.68.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from shlex import quote
+
+from nfstuned.core.mounts.requests import AZNFS
+from nfstuned.core.policy.endpoint import is_loopback, split_source
+from nfstuned.core.rules.remedies import unmask
+from nfstuned.model.facts import Facts
+from nfstuned.model.finding import Fault
+from nfstuned.model.kernel import Mount
+from nfstuned.model.system import CaFile, Refusal, TunnelService
+from nfstuned.parse.fields import count, quoted, some
+
+_DAY_S = 86_400
+_SOON_S = 30 * _DAY_S
+"""How long before the end of the last certificate in a file that is told."""
+_NEWER = "install the newest ca-certificates of the distribution, "
+_LATE_S = 60
+"""How long the watchdog has for an entry whose time is over: it looks every five seconds."""
+_WATCHDOG = "aznfswatchdogv4"
+_OTHER_NAME = "Subject checks failed"
+"""What stunnel says of a certificate that has another name."""
+_SYSTEM = "/etc/ssl/certs/"
+_BUNDLE = "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem"
+
+
+def unusable_ca(facts: Facts) -> Iterator[Fault]:
+    """Yield files of CAs with which no tunnel can tell that it talks to the server."""
+    for path, services in _by_ca_file(facts).items():
+        file = facts.system.tls.ca_files.get(path)
+        if file is None or facts.now_s is None:
+            continue
+        if not file.ends_s:
+            yield Fault(
+                _subject(services[0]),
+                f"{path} {'does not exist' if file.missing else 'has no certificate in PEM'}, and "
+                f"{_trust(services)} no other: a stunnel that ends does not start again, and the mounts "
+                "through it wait",
+                observed="no file" if file.missing else "no certificate",
+                expected="the certificate of the CA that the server's comes from",
+                remedy=_renewed(path),
+            )
+        elif max(file.ends_s) < facts.now_s:
+            yield Fault(
+                _subject(services[0]),
+                f"{_each(file)} in {path} has ended, and "
+                f"{_trust(services)} no other: stunnel refuses the server at every new connection, and "
+                "the mounts through it wait",
+                observed=f"valid until {_day(file)}",
+                expected="a certificate that is valid",
+                remedy=_NEWER + _renewed(path),
+            )
+
+
+def expiring_ca(facts: Facts) -> Iterator[Fault]:
+    """Yield files of CAs of which every certificate ends within a month."""
+    for path, services in _by_ca_file(facts).items():
+        file = facts.system.tls.ca_files.get(path)
+        if file is None or not file.ends_s or facts.now_s is None:
+            continue
+        left_s = max(file.ends_s) - facts.now_s
+        if 0 <= left_s < _SOON_S:
+            yield Fault(
+                _subject(services[0]),
+                f"{_each(file)} in {path} will have ended after {_day(file)}, and {_trust(services)} no "
+                "other: from then on stunnel refuses the server at every new connection, and the mounts "
+                "through it wait",
+                observed=f"{count(int(left_s // _DAY_S), 'day')} left",
+                expected=f"at least {_SOON_S // _DAY_S} days",
+                remedy=_NEWER + _renewed(path),
+            )
+
+
+def unverified(facts: Facts) -> Iterator[Fault]:
+    """Yield tunnels that would lead to any server, or to any that some CA vouches for."""
+    for service in facts.system.tls.services:
+        if service.verifies_peer or (service.verifies_chain and service.verifies_name):
+            continue
+        if service.verifies_chain:
+            what = "takes the certificate of every server that its CAs vouch for"
+        else:
+            what = "takes whatever certificate it is shown"
+        yield Fault(
+            f"{service.file}:{service.line}",
+            f"the tunnel to {service.server} {what}: who comes between can read and change what its mounts "
+            "carry, although it is encrypted",
+            observed=f"no {'checkHost' if service.verifies_chain else 'verifyChain'}",
+            expected="verifyChain = yes and a checkHost, as mount.aznfs writes them",
+            remedy=f"{_unmount(service.port)}, wait until the watchdog has removed {service.file}, and mount "
+            f"again with -t {AZNFS}, which writes it anew",
+        )
+
+
+def port_twice(facts: Facts) -> Iterator[Fault]:
+    """Yield tunnels to different servers that are to listen on one address and port."""
+    first: dict[str, TunnelService] = {}
+    for service in facts.system.tls.services:
+        other = first.setdefault(service.accept, service)
+        if other.server == service.server:
+            continue
+        mounts = [target.point for target in facts.nfs if _goes_through(target.live, service.port)]
+        reach = f"; {some(mounts)} may reach the other's server" if mounts else ""
+        yield Fault(
+            f"{service.file}:{service.line}",
+            f"the tunnels to {other.server} and to {service.server} are both to listen on {service.accept}: "
+            f"only one of them can, and mounts of the other's shares go to the wrong server or wait{reach}",
+            observed=f"accept = {service.accept} in {other.file}:{other.line}, too",
+            expected="a port for each",
+            remedy=f"{_unmount(service.port)}, wait until the watchdog has removed both files, and mount "
+            f"again with -t {AZNFS}",
+        )
+
+
+def entry_waits(facts: Facts) -> Iterator[Fault]:
+    """Yield tunnels kept for a mount whose time is over, and which nothing but that mount would use."""
+    ports = {service.file: service.port for service in facts.system.tls.services}
+    watchdog = facts.system.tls.watchdog
+    for entry in facts.system.tls.entries:
+        port = ports.get(entry.configuration)
+        if entry.status != "waiting" or port is None or facts.now_s is None:
+            continue
+        late_s = int(facts.now_s - entry.until_s)
+        if late_s < _LATE_S or _in_use(facts, port):
+            continue
+        if watchdog.active is False:
+            remedy = f"{unmask(watchdog, _WATCHDOG)}sudo systemctl enable --now {_WATCHDOG}"
+        else:
+            remedy = (
+                "find the mount that hangs with pgrep -a mount.nfs, end it with sudo kill -9 PID, install an "
+                f"AZNFS that is newer than 2026-02-18, and sudo systemctl restart {_WATCHDOG}"
+            )
+        yield Fault(
+            f"{entry.file}:{entry.line}",
+            f"the tunnel to {entry.server} is kept for a mount that should have been there {late_s} s ago, "
+            "and the watchdog has not removed it: further mounts of that server go through the same tunnel "
+            "and may wait as that one does",
+            observed=f"waiting, {late_s} s over its time",
+            expected="mounted, or no entry",
+            remedy=remedy,
+        )
+
+
+def server_refused(facts: Facts) -> Iterator[Fault]:
+    """Yield tunnels that refused their server's certificate at the last connection."""
+    for service in facts.system.tls.services:
+        refusal = facts.system.tls.refusals.get(service.file)
+        if refusal is None:
+            continue
+        reason = quoted(refusal.reason) if refusal.reason else "a reason that its log does not have"
+        yield Fault(
+            f"{service.file}:{service.ca_line or service.line}",
+            f"at its last connection, {refusal.time}, the tunnel to {service.server} refused the server for "
+            f"{reason}: the port is open, and every mount that needs a new connection waits",
+            observed=f"rejected {quoted(refusal.certificate)}",
+            expected="a certificate of that name, from a CA of its file",
+            remedy=_accepted(service, refusal),
+        )
+
+
+def _accepted(service: TunnelService, refusal: Refusal) -> str:
+    """Return what is to be done for a server that is the right one."""
+    if refusal.reason == _OTHER_NAME:
+        return (
+            "set AZURE_ENDPOINT_OVERRIDE to the suffix of the account's cloud for this mount (nfstuned "
+            f"explain NFS409), {_unmount(service.port)}, and mount again with -t {AZNFS}"
+        )
+    address = f"[{service.server}]" if ":" in service.server else service.server
+    look = f"openssl s_client -connect {address}:{service.server_port} </dev/null shows what it presents"
+    if not service.ca_file:
+        return look
+    return (
+        f"{look}; where the system's bundle has its CA, sudo cp --remove-destination "
+        f"/etc/ssl/certs/ca-certificates.crt {quote(service.ca_file)} on Debian and Ubuntu (elsewhere "
+        f"{_BUNDLE}), then sudo pkill -HUP stunnel"
+    )
+
+
+def _in_use(facts: Facts, port: int) -> bool:
+    """Whether a mount goes to a tunnel's port, in whatever namespace, also one that is no longer seen."""
+    return any(
+        (superblock.volume is not None and superblock.volume.port == port)
+        or any(mount.options.number("port") == port for mount in superblock.mounts)
+        for superblock in facts.snapshot.superblocks
+    )
+
+
+def _goes_through(mount: Mount | None, port: int) -> bool:
+    """Whether a mount is one of this machine itself, at a tunnel's port."""
+    return (
+        mount is not None
+        and mount.options.number("port") == port
+        and is_loopback(split_source(mount.source)[0])
+    )
+
+
+def _by_ca_file(facts: Facts) -> dict[str, list[TunnelService]]:
+    """Return the services for which a file of CAs is all that they trust, by that file."""
+    groups: dict[str, list[TunnelService]] = {}
+    for service in facts.system.tls.services:
+        if service.verifies_chain and not service.verifies_peer and service.ca_file and not service.other_ca:
+            groups.setdefault(service.ca_file, []).append(service)
+    return groups
+
+
+def _subject(service: TunnelService) -> str:
+    return f"{service.file}:{service.ca_line}"
+
+
+def _trust(services: list[TunnelService]) -> str:
+    """Return tunnels as the subject of a sentence, by their servers, with the verb."""
+    servers = tuple(dict.fromkeys(service.server for service in services))
+    if len(servers) == 1:
+        return f"the tunnel to {servers[0]} trusts"
+    return f"the tunnels to {some(servers)} trust"
+
+
+def _unmount(port: int) -> str:
+    return f"unmount what is mounted through port {port} (findmnt -t nfs4 -O port={port})"
+
+
+def _each(file: CaFile) -> str:
+    return "the only certificate" if len(file.ends_s) == 1 else f"each of the {len(file.ends_s)} certificates"
+
+
+def _renewed(path: str) -> str:
+    """Return how a file of CAs is made anew, and how stunnel takes it up."""
+    if path.startswith(_SYSTEM):
+        made = (
+            "run sudo update-ca-certificates --fresh on Debian, Ubuntu and SLES, elsewhere sudo cp "
+            f"{_BUNDLE} {quote(path)}"
+        )
+    else:
+        made = f"write the certificate of the server's CA to {path}"
+    return f"{made}; then sudo pkill -HUP stunnel has the tunnels read it"
+
+
+def _day(file: CaFile) -> str:
+    """Return the last day of the certificate that ends last, in UTC."""
+    return datetime.fromtimestamp(max(file.ends_s), tz=timezone.utc).strftime("%Y-%m-%d")

@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from nfstuned.core.rules.nfs4_tunnels import (
+    entry_waits,
+    expiring_ca,
+    port_twice,
+    server_refused,
+    unusable_ca,
+    unverified,
+)
+from nfstuned.model.facts import Facts
+from nfstuned.model.finding import Fault, Need
+from nfstuned.model.kernel import Mount, Options, Volume
+from nfstuned.model.mounts import Snapshot, Superblock
+from nfstuned.model.policy import Policy
+from nfstuned.model.system import CaFile, Refusal, System, Tls, TunnelEntry, TunnelService, Unit
+
+NOW, DAY = 1_795_000_000, 86_400
+CONF = "/etc/stunnel/microsoft/aznfs/nfsv4_fileShare/stunnel_{}.conf"
+
+
+def service(server: str = "10.0.0.4", ca_file: str = "/ca.pem") -> TunnelService:
+    """Return a service as mount.aznfs makes it."""
+    return TunnelService(
+        file=CONF.format(server),
+        line=9,
+        accept="127.0.0.1:20049",
+        port=20049,
+        server=server,
+        ca_file=ca_file,
+        ca_line=1,
+        verifies_chain=True,
+        verifies_name=True,
+    )
+
+
+def facts(*services: TunnelService, file: CaFile | None = None, now_s: float | None = NOW) -> Facts:
+    """Return a host with tunnels that trust /ca.pem."""
+    files = {} if file is None else {"/ca.pem": file}
+    return Facts(
+        frozenset({Need.LIVE}),
+        Snapshot(),
+        Policy(()),
+        system=System(tls=Tls(services=services, ca_files=files)),
+        now_s=now_s,
+    )
+
+
+def said(known: Facts) -> list[tuple[str, str]]:
+    """Return which of both rules says what was observed."""
+    rules = (("unusable", unusable_ca), ("expiring", expiring_ca))
+    return [(name, fault.observed) for name, rule in rules for fault in rule(known)]
+
+
+@pytest.mark.parametrize(
+    ("ends", "found"),
+    [
+        ((), [("unusable", "no certificate")]),
+        ((NOW - 1,), [("unusable", "valid until 2026-11-18")]),
+        ((NOW - 9 * DAY, NOW - 1), [("unusable", "valid until 2026-11-18")]),
+        ((NOW,), [("expiring", "0 days left")]),
+        ((NOW + DAY, NOW - 1), [("expiring", "1 day left")]),
+        ((NOW + 30 * DAY - 1,), [("expiring", "29 days left")]),
+        ((NOW + 30 * DAY,), []),
+        ((NOW - 1, NOW + DAY, NOW + 400 * DAY), []),
+    ],
+)
+def test_the_certificate_that_ends_last_decides(ends: tuple[int, ...], found: list[tuple[str, str]]) -> None:
+    assert said(facts(service(), file=CaFile(ends))) == found
+
+
+def test_a_file_that_is_gone_is_told_and_one_that_was_not_read_is_not() -> None:
+    assert said(facts(service(), file=CaFile(missing=True))) == [("unusable", "no file")]
+    assert said(facts(service())) == []
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(service(), other_ca=True),
+        replace(service(), verifies_peer=True),
+        replace(service(), verifies_chain=False),
+        service(ca_file=""),
+    ],
+)
+def test_a_file_of_cas_that_does_not_decide_is_not_judged(other: TunnelService) -> None:
+    assert said(facts(other, file=CaFile((NOW - 1,)))) == []
+
+
+def test_without_a_clock_nothing_has_ended() -> None:
+    assert said(facts(service(), file=CaFile((0,)), now_s=None)) == []
+
+
+def test_a_file_is_told_once_with_all_whose_tunnels_trust_it() -> None:
+    servers = [service(f"10.0.0.{number}") for number in range(4, 9)]
+    (fault,) = unusable_ca(facts(*servers, servers[0], file=CaFile((NOW - 1, NOW - 2))))
+    assert fault.subject == CONF.format("10.0.0.4") + ":1"
+    named = "10.0.0.4, 10.0.0.5, 10.0.0.6 and 2 more"
+    assert fault.message.startswith(
+        f"each of the 2 certificates in /ca.pem has ended, and the tunnels to {named} trust no other: "
+    )
+    assert "write the certificate of the server's CA to /ca.pem" in fault.remedy
+
+
+def test_a_file_of_the_system_is_made_anew_by_its_own_means() -> None:
+    path = "/etc/ssl/certs/DigiCert_Global_Root_G2.pem"
+    tls = Tls(services=(service(ca_file=path),), ca_files={path: CaFile(missing=True)})
+    (fault,) = unusable_ca(replace(facts(), system=System(tls=tls)))
+    assert fault.remedy.startswith("run sudo update-ca-certificates --fresh on Debian")
+    assert f"tls-ca-bundle.pem {path}; then sudo pkill -HUP stunnel" in fault.remedy
+
+
+@pytest.mark.parametrize(
+    ("trust", "observed"),
+    [
+        ({}, []),
+        ({"verifies_name": False}, ["no checkHost"]),
+        ({"verifies_chain": False, "verifies_name": False}, ["no verifyChain"]),
+        ({"verifies_chain": False}, ["no verifyChain"]),
+        ({"verifies_chain": False, "verifies_name": False, "verifies_peer": True}, []),
+        ({"verifies_name": False, "verifies_peer": True}, []),
+    ],
+)
+def test_a_server_is_known_by_its_chain_and_name_or_by_its_own_certificate(
+    trust: dict[str, Any], observed: list[str]
+) -> None:
+    known = facts(replace(service(), **trust))
+    assert [fault.observed for fault in unverified(known)] == observed
+    assert all(fault.subject == CONF.format("10.0.0.4") + ":9" for fault in unverified(known))
+
+
+def test_tunnels_to_different_servers_need_different_ports() -> None:
+    other = replace(service("10.0.0.5"), port=20050, accept="127.0.0.1:20050")
+    assert list(port_twice(facts(service(), other))) == []
+    assert list(port_twice(facts(service(), replace(service(), file="/etc/other.conf")))) == []
+    (fault,) = port_twice(facts(service(), service("10.0.0.5")))
+    assert fault.subject == CONF.format("10.0.0.5") + ":9"
+    assert fault.observed == f"accept = 127.0.0.1:20049 in {CONF.format('10.0.0.4')}:9, too"
+    assert "may reach" not in fault.message
+
+
+def waiting(
+    late_s: int, *, status: str = "waiting", superblock: Superblock | None = None, active: bool | None = True
+) -> Facts:
+    """Return a host whose helper has an entry with a mount under way."""
+    entry = TunnelEntry("/map", 3, "10.0.0.4", CONF.format("10.0.0.4"), status, NOW - late_s)
+    tls = Tls(watchdog=Unit(installed=True, active=active), services=(service(),), entries=(entry,))
+    return replace(
+        facts(),
+        system=System(tls=tls),
+        snapshot=Snapshot(superblocks=(superblock,) if superblock else ()),
+    )
+
+
+def test_an_entry_waits_too_long_when_its_time_is_over_and_the_watchdog_had_a_minute() -> None:
+    assert list(entry_waits(waiting(59))) == []
+    assert list(entry_waits(waiting(3600, status="mounted"))) == []
+    (fault,) = entry_waits(waiting(60))
+    assert (fault.subject, fault.observed) == ("/map:3", "waiting, 60 s over its time")
+    assert "pgrep -a mount.nfs" in fault.remedy
+    (fault,) = entry_waits(waiting(60, active=False))
+    assert fault.remedy == "sudo systemctl enable --now aznfswatchdogv4"
+
+
+def test_an_entry_of_a_tunnel_that_is_in_use_or_unknown_is_left_alone() -> None:
+    mount = Mount(40, 25, "0:43", "/", "/mnt/a", "nfs4", "127.0.0.1:/", Options((("port", "20049"),)))
+    volume = Volume(4, "127.0.0.1", 20049, "0:43", "0:0")
+    for superblock in (
+        Superblock("0:43", 1, 128, mounts=(mount,)),
+        Superblock("0:43", 1, 128, volume=volume),
+    ):
+        assert list(entry_waits(waiting(600, superblock=superblock))) == []
+    elsewhere = Superblock("0:43", 1, 128, volume=replace(volume, port=2049))
+    assert len(list(entry_waits(waiting(600, superblock=elsewhere)))) == 1
+    known = waiting(600)
+    assert list(entry_waits(replace(known, now_s=None))) == []
+    tls = replace(known.system.tls, services=())
+    assert list(entry_waits(replace(known, system=System(tls=tls)))) == []
+
+
+def refusing(reason: str, trusting: TunnelService | None = None) -> Fault:
+    """Return what is said of a tunnel that refused its server."""
+    tunnel = trusting or service()
+    refusal = Refusal("2026.11.25 04:46:34", reason, "CN=sa1")
+    tls = Tls(services=(service("10.0.0.5"), tunnel), refusals={tunnel.file: refusal})
+    (fault,) = server_refused(replace(facts(), system=System(tls=tls)))
+    return fault
+
+
+def test_a_server_of_an_unknown_ca_and_one_of_another_name_have_remedies_of_their_own() -> None:
+    unknown, renamed = refusing("unable to get local issuer certificate"), refusing("Subject checks failed")
+    assert unknown.subject == CONF.format("10.0.0.4") + ":1"
+    assert "refused the server for 'unable to get local issuer certificate': " in unknown.message
+    assert unknown.remedy.startswith("openssl s_client -connect 10.0.0.4:2049 </dev/null shows")
+    assert "/etc/ssl/certs/ca-certificates.crt /ca.pem" in unknown.remedy
+    assert renamed.remedy.startswith("set AZURE_ENDPOINT_OVERRIDE")
+
+
+def test_what_a_log_does_not_have_is_not_said() -> None:
+    assert "refused the server for a reason that its log does not have: " in refusing("").message
+    bare = replace(service("fd00::10", ca_file=""), ca_line=0)
+    fault = refusing("x", bare)
+    assert fault.subject == CONF.format("fd00::10") + ":9"
+    assert fault.remedy == "openssl s_client -connect [fd00::10]:2049 </dev/null shows what it presents"
