@@ -206,7 +206,7 @@ complete -c nfstuned -n '__fish_seen_subcommand_from bench' -l compare -d 'Run e
 complete -c nfstuned -n '__fish_seen_subcommand_from bench' -l nconnect -r -F -d 'Compare one connection with so many'
 complete -c nfstuned -n '__fish_seen_subcommand_from bench' -l job -r -F -d 'Of the suite run only this job; can be repeated'
 complete -c nfstuned -n '__fish_seen_subcommand_from bench' -l full -d 'With the times and sizes of the suites vendor; hours'
-complete -c nfstuned -n '__fish_seen_subcommand_from bench' -l runtime -r -F -d 'How long each run takes'
+complete -c nfstuned -n '__fish_seen_subcommand_from bench' -l runtime -r -F -d 'How long each run takes. By itself it is the suites time, and 80 round trips of the mount where a read-ahead can change it'
 complete -c nfstuned -n '__fish_seen_subcommand_from bench' -l size -r -F -d 'What the files of a job take, as in 1G'
 complete -c nfstuned -n '__fish_seen_subcommand_from bench' -l repeats -r -F -d 'How often each job is run'
 complete -c nfstuned -n '__fish_seen_subcommand_from bench' -l rate -r -F -d 'Move at most so much a second, where others use the mount'
