@@ -25,6 +25,7 @@ from nfstuned.app.bench_results import earlier, keep
 from nfstuned.cli.options import format_option
 from nfstuned.cli.talk import note, terminal_width, usable_policy
 from nfstuned.core.bench.against import Against, NotComparableError, against, too_few
+from nfstuned.core.bench.difference import is_whole
 from nfstuned.core.bench.own_mount import MOST
 from nfstuned.core.bench.plan import ROUND_TRIPS, bounds, lasting, scaled, seconds, with_jobs
 from nfstuned.core.bench.search import MOST_TRIED
@@ -169,7 +170,7 @@ class _bar:  # noqa: N801 - a context, used once
 
 def _present(root: Root, result: Bench, before: Bench | None, wish: BenchWish) -> int:
     """Compare, keep and print what was measured; return the exit status."""
-    status = INCOMPLETE if result.ended else MEASURED
+    status = MEASURED if not result.ended and is_whole(result.runs) else INCOMPLETE
     beside = None
     if before is not None:
         try:

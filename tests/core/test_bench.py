@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.bench.difference import difference, figures, spread
+from nfstuned.core.bench.difference import difference, figures, is_whole, spread
 from nfstuned.core.bench.limits import (
     Meters,
     beside,
@@ -182,6 +182,16 @@ def test_what_another_job_or_a_run_with_a_problem_gave_does_not_count() -> None:
     assert figures(measured, JOB, OLD) == [1.0]
     assert spread([1.0, 5.0, 2.0]) == Spread(2.0, 1.0, 5.0, 3)
     assert spread([]) is None
+
+
+def test_a_measurement_is_whole_where_each_job_has_a_run_that_counts_under_each_setting() -> None:
+    old, new = BenchSetting("a", 128), BenchSetting("b", 15360)
+    failed = replace(ran(new, 0), problem="No space left on device")
+    assert is_whole([ran(old, 1), failed, ran(new, 1)])
+    assert not is_whole([ran(old, 1), failed])
+    assert not is_whole(
+        [ran(old, 1), ran(new, 1), replace(ran(new, 1, replace(JOB, name="other")), problem="x")]
+    )
 
 
 def test_noise_alone_is_seldom_called_a_difference() -> None:

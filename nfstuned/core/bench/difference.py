@@ -18,6 +18,17 @@ LEAST_DIFFERENCE = 0.05
 """Below this part nobody changes a configuration."""
 
 
+def is_whole(runs: Iterable[Run]) -> bool:
+    """Tell whether each job has a run that counts, under every setting that it was run under."""
+    wanted, counted = set[tuple[str, BenchSetting]](), set[tuple[str, BenchSetting]]()
+    for run in runs:
+        key = run.step.job.name, run.step.setting
+        wanted.add(key)
+        if not run.problem:
+            counted.add(key)
+    return wanted == counted
+
+
 def spread(values: Sequence[float]) -> Spread | None:
     """Return the median, the least and the most; None without any."""
     return Spread(median(values), min(values), max(values), len(values)) if values else None
