@@ -240,11 +240,11 @@ def _stall(waits: Sequence[tuple[float, str]]) -> Stall:
 
 def _silent(watch: RequestWatch, now_s: float) -> dict[Identity, Stall]:
     """Return the superblocks whose connections are silent."""
-    since = {group: _silent_since(group, lines, now_s) for group, lines in watch.connections.items()}
-    silent = any(since_s is not None for since_s in since.values())
-    superblocks = watch.look.superblocks if watch.look is not None and silent else ()
-    found = ((_identity(one), since.get(one.group)) for one in superblocks)
-    return {superblock: Stall(since_s) for superblock, since_s in found if since_s is not None}
+    known = ((group, _silent_since(group, lines, now_s)) for group, lines in watch.connections.items())
+    since = {group: since_s for group, since_s in known if since_s is not None}
+    if watch.look is None or not since:
+        return {}
+    return {_identity(one): Stall(since[one.group]) for one in watch.look.superblocks if one.group in since}
 
 
 def _silent_since(group: str, connections: Sequence[Connection], now_s: float) -> float | None:

@@ -39,13 +39,10 @@ def parse_stunnel(text: str, file: str, provider: str) -> tuple[Tunnel, ...]:
     Services without (a socket's path, a port by name, a program to run) cannot carry an NFS mount and are
     left out. Where several servers take turns, the first counts.
     """
-    tunnels: list[Tunnel] = []
-    for service in _services(text):
-        _, port = _address(service.get("accept", ""))
-        host, host_port = _address(service.get("connect", ""))
-        if port is not None and host_port is not None:
-            tunnels.append(Tunnel(port, host or "localhost", host_port, provider, file))
-    return tuple(tunnels)
+    return tuple(
+        Tunnel(service.port, service.server, service.server_port, provider, file)
+        for service in parse_services(text, file)
+    )
 
 
 def parse_services(text: str, file: str) -> tuple[TunnelService, ...]:
@@ -55,13 +52,13 @@ def parse_services(text: str, file: str) -> tuple[TunnelService, ...]:
     chain, from 3 on the server's own certificate, with 4 only that.
     """
     services: list[TunnelService] = []
-    for options in _numbered(text):
-        line, accept = options.get("accept", [(0, "")])[-1]
+    for options in _services(text):
+        line, accept = options.get("accept", _NOT_GIVEN)[0]
         _, port = _address(accept)
-        server, server_port = _address(_last(options, "connect"))
+        server, server_port = _address(options.get("connect", _NOT_GIVEN)[0][1])
         if port is None or server_port is None:
             continue
-        ca_line, ca_file = options.get("cafile", [(0, "")])[-1]
+        ca_line, ca_file = options.get("cafile", _NOT_GIVEN)[-1]
         level = _last(options, "verify")
         services.append(
             TunnelService(
@@ -160,14 +157,10 @@ def parse_tunnel_list(text: str, file: str) -> tuple[TunnelEntry | ParseError, .
 
 _Options = dict[str, list[tuple[int, str]]]
 """By name in lower case: the line and the value of each time that an option is given."""
+_NOT_GIVEN = [(0, "")]
 
 
-def _services(text: str) -> list[dict[str, str]]:
-    """Return the options of each service, of each name the first that is given."""
-    return [{name: given[0][1] for name, given in options.items()} for options in _numbered(text)]
-
-
-def _numbered(text: str) -> list[_Options]:
+def _services(text: str) -> list[_Options]:
     """Return the options of each service, with those that stand before the first section."""
     defaults: _Options = {}
     services: list[_Options] = []
@@ -185,7 +178,7 @@ def _numbered(text: str) -> list[_Options]:
 
 def _last(options: _Options, name: str) -> str:
     """Return the value that counts of an option that can have a single one; "" where it is not given."""
-    return options.get(name, [(0, "")])[-1][1]
+    return options.get(name, _NOT_GIVEN)[-1][1]
 
 
 def _address(text: str) -> tuple[str, int | None]:
