@@ -11,16 +11,8 @@ from typing import Any
 
 import click
 
-from nfstuned.app.bench import (
-    AS_IT_IS,
-    BenchOrder,
-    CannotMeasureError,
-    Ground,
-    Progress,
-    measure,
-    room,
-    settings,
-)
+from nfstuned.app.bench import AS_IT_IS, BenchOrder, Progress, measure, room, settings
+from nfstuned.app.bench_ground import CannotMeasureError, Ground
 from nfstuned.app.bench_results import earlier, keep
 from nfstuned.cli.options import format_option
 from nfstuned.cli.talk import note, terminal_width, usable_policy

@@ -51,8 +51,8 @@ class StallWatch:
         """When the last look was, of CLOCK_MONOTONIC."""
         self.due_s = math.inf
         """When to look again before the next sample, of CLOCK_MONOTONIC; infinite where nothing waits."""
-        self._told_until_s = -math.inf
-        """Until when other commands take it from the last look that was kept that nothing stalls."""
+        self._fresh_until_s = -math.inf
+        """Until when the kept file, which has no stalled superblock, is fresh."""
 
     def stalled(self, now_s: float) -> Stalled:
         """Return the superblocks that wait, as of the last look."""
@@ -106,13 +106,13 @@ class StallWatch:
             return None
 
     def _keep(self, look: Look, next_s: float) -> None:
-        """Tell other commands what stalls; not again as long as they are told that nothing does."""
+        """Keep the stalled superblocks for other commands; a fresh file without any is not written again."""
         stalled = self.stalled(look.monotonic_s)
-        if not stalled.stalls and next_s <= self._told_until_s:
+        if not stalled.stalls and next_s <= self._fresh_until_s:
             return
         try:
             keep(self._root, stalled, next_s)
-            self._told_until_s = -math.inf if stalled.stalls else next_s + LATE_S / 2
+            self._fresh_until_s = -math.inf if stalled.stalls else next_s + LATE_S / 2
         except OSError as error:
             why = error.strerror or str(error)
             self._reporter.unreadable(ParseError(error.filename or "/run/nfstuned", 0, why))

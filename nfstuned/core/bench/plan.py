@@ -17,7 +17,7 @@ ROUND_TRIPS = 80
 """So many a run through the page cache has at least: TCP's window grows by the round trip, and after a pause
 anew (Documentation/networking/ip-sysctl.rst, tcp_slow_start_after_idle)."""
 _LONGEST_S = 60.0
-"""A server that answers more slowly than a link can be long has no longer runs for it."""
+"""No link is so long that a run needs more; a server that answers slowly is not a long link."""
 _LAYOUT_BYTES_PER_S = 100e6
 """A guess, to say beforehand how long the files take to be written; nothing depends on it."""
 

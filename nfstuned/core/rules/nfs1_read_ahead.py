@@ -16,7 +16,7 @@ from nfstuned.core.readahead.writers import (
     rivals,
     wanted_kb,
 )
-from nfstuned.core.rules.remedies import also, give_workload, source_of, unmask
+from nfstuned.core.rules.remedies import also, enable, give_workload, source_of, unmask
 from nfstuned.core.udev.faults import BrokenRule, find_broken, is_about_read_ahead
 from nfstuned.core.udev.mask import set_by_administrator
 from nfstuned.core.udev.writers import file_writers, in_force, is_nfsrahead, reaches_all, rule_writers, unsure
@@ -497,7 +497,7 @@ def not_persistent(facts: Facts) -> Iterator[Fault]:
             f"{also([target for target, _ in unset[1:]])}",
             observed="set by hand",
             expected="set at every mount",
-            remedy=unmask(facts.system.daemon, _SERVICE) + f"sudo systemctl enable --now {_SERVICE}",
+            remedy=enable(facts.system.daemon, _SERVICE),
         )
 
 

@@ -22,7 +22,7 @@ from nfstuned.core.policy.endpoint import (
     provider_by_name,
     split_source,
 )
-from nfstuned.core.rules.remedies import later, unmask
+from nfstuned.core.rules.remedies import WATCHDOG, enable, later, unmask
 from nfstuned.model.facts import Answer, Facts, Identity, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.mounts import Maker, Request
@@ -30,7 +30,6 @@ from nfstuned.model.system import AUTOFS, LOGINS, Override
 from nfstuned.parse.etc.units import drop_in_folders, unit_name
 from nfstuned.parse.options import parse_options
 
-_WATCHDOG = "aznfswatchdogv4"
 _OVERRIDE = "AZURE_ENDPOINT_OVERRIDE"
 _PUBLIC_CLOUD = "windows.net"
 
@@ -38,7 +37,6 @@ _PUBLIC_CLOUD = "windows.net"
 def helper_down(facts: Facts) -> Iterator[Fault]:
     """Yield TLS mounts whose tunnel has no listener, or over which no watchdog watches."""
     state = facts.system.tls
-    systemctl = f"{unmask(state.watchdog, _WATCHDOG)}sudo systemctl"
     stopped = state.watchdog.installed and state.watchdog.active is False
     for target in facts.nfs:
         port = _tunnel_port(facts, target)
@@ -49,7 +47,8 @@ def helper_down(facts: Facts) -> Iterator[Fault]:
                 "waits for it",
                 observed=f"no listener on TCP port {port}",
                 expected="a running stunnel",
-                remedy=f"{systemctl} restart {_WATCHDOG}, which starts the tunnel within seconds; else "
+                remedy=f"{unmask(state.watchdog, WATCHDOG)}sudo systemctl restart {WATCHDOG}, which starts "
+                "the tunnel within seconds; else "
                 f"sudo umount {quote(target.point)} and mount it again; see "
                 "/opt/microsoft/aznfs/data/aznfs.log",
             )
@@ -60,7 +59,7 @@ def helper_down(facts: Facts) -> Iterator[Fault]:
                 f"aznfswatchdogv4.service is not running: without it {hurts}",
                 observed="inactive",
                 expected="active",
-                remedy=f"{systemctl} enable --now {_WATCHDOG}",
+                remedy=enable(state.watchdog, WATCHDOG),
             )
 
 

@@ -12,7 +12,7 @@ from shlex import quote
 
 from nfstuned.core.mounts.requests import AZNFS
 from nfstuned.core.policy.endpoint import is_loopback, split_source
-from nfstuned.core.rules.remedies import unmask
+from nfstuned.core.rules.remedies import WATCHDOG, enable
 from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Fault
 from nfstuned.model.kernel import Mount
@@ -21,11 +21,10 @@ from nfstuned.parse.fields import count, quoted, some
 
 _DAY_S = 86_400
 _SOON_S = 30 * _DAY_S
-"""How long before the end of the last certificate in a file that is told."""
+"""How long before the end of the last certificate of a file NFS416 warns."""
 _NEWER = "install the newest ca-certificates of the distribution, "
 _LATE_S = 60
-"""How long the watchdog has for an entry whose time is over: it looks every five seconds."""
-_WATCHDOG = "aznfswatchdogv4"
+"""How long the watchdog has to remove an entry whose time is over: it looks every five seconds."""
 _OTHER_NAME = "Subject checks failed"
 """What stunnel says of a certificate that has another name."""
 _SYSTEM = "/etc/ssl/certs/"
@@ -80,7 +79,7 @@ def expiring_ca(facts: Facts) -> Iterator[Fault]:
 
 
 def unverified(facts: Facts) -> Iterator[Fault]:
-    """Yield tunnels that would lead to any server, or to any that some CA vouches for."""
+    """Yield tunnels that accept the certificate of any server, or any certificate that a CA vouches for."""
     for service in facts.system.tls.services:
         if service.verifies_peer or (service.verifies_chain and service.verifies_name):
             continue
@@ -100,7 +99,7 @@ def unverified(facts: Facts) -> Iterator[Fault]:
 
 
 def port_twice(facts: Facts) -> Iterator[Fault]:
-    """Yield tunnels to different servers that are to listen on one address and port."""
+    """Yield tunnels whose address and port the configuration of a tunnel to another server has as well."""
     first: dict[str, TunnelService] = {}
     for service in facts.system.tls.services:
         other = first.setdefault(service.accept, service)
@@ -131,11 +130,11 @@ def entry_waits(facts: Facts) -> Iterator[Fault]:
         if late_s < _LATE_S or _in_use(facts, port):
             continue
         if watchdog.active is False:
-            remedy = f"{unmask(watchdog, _WATCHDOG)}sudo systemctl enable --now {_WATCHDOG}"
+            remedy = enable(watchdog, WATCHDOG)
         else:
             remedy = (
                 "find the mount that hangs with pgrep -a mount.nfs, end it with sudo kill -9 PID, install an "
-                f"AZNFS that is newer than 2026-02-18, and sudo systemctl restart {_WATCHDOG}"
+                f"AZNFS that is newer than 2026-02-18, and sudo systemctl restart {WATCHDOG}"
             )
         yield Fault(
             f"{entry.file}:{entry.line}",
@@ -166,7 +165,7 @@ def server_refused(facts: Facts) -> Iterator[Fault]:
 
 
 def _accepted(service: TunnelService, refusal: Refusal) -> str:
-    """Return what is to be done for a server that is the right one."""
+    """Return the commands with which the tunnel accepts the server, where it is the right server."""
     if refusal.reason == _OTHER_NAME:
         return (
             "set AZURE_ENDPOINT_OVERRIDE to the suffix of the account's cloud for this mount (nfstuned "
@@ -184,7 +183,7 @@ def _accepted(service: TunnelService, refusal: Refusal) -> str:
 
 
 def _in_use(facts: Facts, port: int) -> bool:
-    """Whether a mount goes to a tunnel's port, in whatever namespace, also one that is no longer seen."""
+    """Whether a mount goes to a tunnel's port, in any mount namespace, also in a namespace out of sight."""
     return any(
         (superblock.volume is not None and superblock.volume.port == port)
         or any(mount.options.number("port") == port for mount in superblock.mounts)
@@ -193,7 +192,7 @@ def _in_use(facts: Facts, port: int) -> bool:
 
 
 def _goes_through(mount: Mount | None, port: int) -> bool:
-    """Whether a mount is one of this machine itself, at a tunnel's port."""
+    """Whether a mount's server is this machine itself, at a tunnel's port."""
     return (
         mount is not None
         and mount.options.number("port") == port

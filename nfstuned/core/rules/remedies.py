@@ -16,6 +16,9 @@ from nfstuned.model.policy import Profile
 from nfstuned.model.system import RUNNING, KernelSetting, System, Unit
 from nfstuned.parse.fields import some
 
+WATCHDOG = "aznfswatchdogv4"
+"""The service that keeps the TLS tunnels of AZNFS."""
+
 
 def where(target: Target) -> str:
     """Return what has to be changed, for people."""
@@ -62,6 +65,11 @@ def out_of_conf(target: Target, *names: str) -> str:
 def unmask(unit: Unit, name: str, systemctl: str = "sudo systemctl") -> str:
     """Return the command before one that enables or starts a service; "" where it is not masked."""
     return f"{systemctl} unmask {name} && " if unit.masked else ""
+
+
+def enable(unit: Unit, name: str) -> str:
+    """Return the command that starts a service now and at every boot."""
+    return f"{unmask(unit, name)}sudo systemctl enable --now {name}"
 
 
 def later(file: str, known: str) -> str:

@@ -120,7 +120,7 @@ def operation_row(line: bytes) -> tuple[str, Row] | None:
 def parse_transports(text: bytes) -> tuple[Transport, ...]:
     """Return the connections of a stanza, in their order; ParseError for any damage.
 
-    What was read is kept: several ask for the same lines, of a look and of the one before.
+    The result is kept: stalls, rates and totals ask for the same lines, of a look and of the look before.
     """
     stanza = _Stanza()
     try:

@@ -14,9 +14,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nfstuned.core.bench.plan import ROUND_TRIPS
+from nfstuned.core.bench.plan import ROUND_TRIPS, lasting
 from nfstuned.core.bench.search import candidates
 from nfstuned.host.bench.fio import arguments
+from nfstuned.host.bench.suites import suite
 from nfstuned.model.bench import Job, Pattern
 from nfstuned.parse.fio import parse_fio
 from tests.lab.kit.clones import clone
@@ -31,9 +32,10 @@ if TYPE_CHECKING:
 RESULTS = Path("/results/shapes.jsonl")
 HERE = "/run/clone"
 TARGET_KB = 15360
+SUITE = "read-ahead"
 TURNS = 3
-RUN_S, SUITE_S = 2.0, 5.0
-"""How long a run is over a short link, and by itself in bench, which gives a long link more."""
+RUN_S = 2.0
+"""How long a run is over a short link. Over a long link it is as long as bench has it by itself."""
 MIB = 1 << 20
 READERS = {"one-reader": 1, "four-readers": 4}
 """By the name of the suite's job."""
@@ -60,8 +62,8 @@ class Shape(NamedTuple):
 
     @property
     def runtime_s(self) -> float:
-        """How long a run is: over a long link as long as bench has it by itself."""
-        return max(SUITE_S, ROUND_TRIPS * self.rtt_ms / 1000) if self.is_long else RUN_S
+        """How long a run is."""
+        return lasting(suite(SUITE, full=False), self.rtt_ms).jobs[0].runtime_s if self.is_long else RUN_S
 
 
 SHAPES = (
@@ -115,7 +117,7 @@ def _job(shape: Shape) -> Job:
 
 def _proposed(far: Clone, shape: Shape) -> int:
     runtime = () if shape.is_long else ("--runtime", f"{RUN_S:g}")
-    words = ("--suite", "read-ahead", "--job", shape.job, *runtime, "--size", "64M")
+    words = ("--suite", SUITE, "--job", shape.job, *runtime, "--size", "64M")
     kb: int = _bench(far, *words)["proposed_read_ahead_kb"]
     return kb
 

@@ -173,20 +173,15 @@ def test_a_job_is_read_ahead_of_as_far_as_its_setting_says(mount: Mounts) -> Non
     assert 64 << 10 < grown.read_bytes / grown.reads <= 128 << 10
 
 
+def bench(mounted: Mounted, *words: str) -> subprocess.Popen[str]:
+    """Start a measurement; its output has both streams."""
+    argv = ["nfstuned", "bench", str(mounted.point), "--yes", *words]
+    return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
 def begun(mounted: Mounted, server: Server, runtime_s: int = 60) -> subprocess.Popen[str]:
     """Begin a comparison that takes long, and return when it runs under its first setting."""
-    words = [
-        "nfstuned",
-        "bench",
-        str(mounted.point),
-        "--yes",
-        "--compare",
-        "--size",
-        "32M",
-        "--runtime",
-        str(runtime_s),
-    ]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = bench(mounted, "--compare", "--size", "32M", "--runtime", str(runtime_s))
     wait_for("a read-ahead of bench's", lambda: mounted.read_ahead_kb != 4096, 120)
     assert left(server.path("a")) != []
     return process
@@ -322,13 +317,8 @@ def test_however_it_is_ended_no_temporary_mount_is_left(
         pytest.skip("before a release")
     mounted = mount("a", f"vers={version},nconnect=2")
     assert nfs_clients() == 1
-    words = ["nfstuned", "bench", str(mounted.point), "--yes", "--suite", "nconnect", "--job", "read-4k"]
-    with subprocess.Popen(
-        [*words, "--size", "32M", "--runtime", "60"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
+    words = ("--suite", "nconnect", "--job", "read-4k", "--size", "32M", "--runtime", "60")
+    with bench(mounted, *words) as process:
         # The settings are tried before the files are made, so that a mount alone is not yet the measurement.
         wait_for("a job", lambda: nfs_clients() == 2 and len(left(server.path("a"))) > 4, 120)
         time.sleep(3)
@@ -373,13 +363,8 @@ def test_a_full_disk_is_said_and_nothing_is_left(server: Server, mount: Mounts) 
 def test_a_disk_that_fills_up_under_it_ends_it_with_the_reason(server: Server, mount: Mounts) -> None:
     with disks.exported(server, 1) as (share,):
         mounted = mount(share, "vers=4.1")
-        words = ["--suite", "netapp", "--job", "8k-random-writes", "--size", "16M", "--runtime", "60"]
-        with subprocess.Popen(
-            ["nfstuned", "bench", str(mounted.point), "--yes", *words],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as process:
+        words = ("--suite", "netapp", "--job", "8k-random-writes", "--size", "16M", "--runtime", "60")
+        with bench(mounted, *words) as process:
             wait_for("a job", a_job_runs, 120)
             attempt("dd", "if=/dev/zero", f"of={server.path(share)}/full", "bs=64k", timeout=120)
             said, _ = process.communicate(timeout=180)
