@@ -144,6 +144,35 @@ class TestBeforeLinux65:
         )
         assert stalls(after(*steps)).keys() == {("0:43", 43)}
 
+    def test_a_request_that_was_under_way_at_the_look_before_is_not_taken_for_an_answered_one(self) -> None:
+        """Between two looks a connection received as much as it sent, and is as silent as another."""
+        other = superblock("0:44", "v4.2 tcp 10.0.0.5:2049")
+        looks = [
+            at(when, superblock(transports=xprt(sends, receives), reads=reads), other)
+            for when, sends, receives, reads in (
+                (0, 20, 20, 10), (10, 27, 26, 11), (20, 32, 31, 12), (25, 32, 31, 13),
+                (30, 32, 31, 14), (35, 32, 31, 14),
+            )
+        ]  # fmt: skip
+        earlier = under_way(WRITE._replace(xid=1))
+        requests = [NOTHING_UNDER_WAY, earlier, *[under_way(WRITE)] * 4]
+        assert stalls(after(*zip(looks, requests, strict=True))).keys() == {("0:43", 43)}
+
+    def test_what_has_no_answer_while_nothing_waits_is_a_reply_to_the_server(self) -> None:
+        """An idle mount that replied to a call of the server's is no silent one when another waits."""
+        looks = [
+            at(
+                20.0 * n,
+                superblock(transports=xprt(20 + n, 20 + n), reads=10 + n),
+                superblock("0:44", "v4.2 tcp 10.0.0.5:2049", transports=xprt(sends, receives)),
+            )
+            for n, (sends, receives) in enumerate(
+                [(20, 20), (23, 21), (23, 21), (24, 22), (25, 23), (25, 23)]
+            )
+        ]
+        requests = [*[NOTHING_UNDER_WAY] * 4, under_way(WRITE), under_way(WRITE)]
+        assert stalls(after(*zip(looks, requests, strict=True))) == {}
+
     def test_where_as_many_clients_wait_as_there_are_mounts_each_of_them_waits(self) -> None:
         """Also the mount that did nothing before, and the one whose request has no slot."""
         silent = tuple(superblock(device, transports=xprt(sends=21)) for device in ("0:43", "0:44", "0:45"))

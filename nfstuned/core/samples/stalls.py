@@ -39,6 +39,9 @@ tells, which is renewed after two thirds of it, of 90 s in Linux' own server."""
 _GIVEN_UP_S = 300.0
 """Where nobody waits any more, nothing is sent and no connection is tried; TCP's own limit is 180 s."""
 _MOST_OPERATIONS = 5
+_QUIET_LOOKS = 3
+"""How many looks tell what has no answer while no request waits: the counters are read before the requests,
+and a request may end in between."""
 _NOT_OF_A_USER = GROUP_OPS | {
     "LOOKUP_ROOT", "SERVER_CAPS", "FSINFO", "PATHCONF", "FS_LOCATIONS", "SECINFO", "SECINFO_NO_NAME",
     "GETACL", "SETACL",
@@ -67,6 +70,9 @@ class Connection(NamedTuple):
     """When something was first seen to be asked of it that nothing answered; infinite where nothing was."""
     moved_s: float = -math.inf
     """When something was last seen to be asked of it."""
+    lately: tuple[int, ...] = ()
+    """How much had no answer at the last looks at which none of its server's requests waited: replies to the
+    server's own calls, and what a broken connection lost."""
 
     def silent_s(self, now_s: float) -> float:
         """Return for how long it has been asked without an answer; 0 where it is not."""
@@ -81,8 +87,6 @@ class RequestWatch:
     waits: Mapping[RpcRequest, Wait] = field(default_factory=lambda: MappingProxyType({}))
     connections: Mapping[str, tuple[Connection, ...]] = field(default_factory=lambda: MappingProxyType({}))
     """By transport group."""
-    quiet: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: MappingProxyType({}))
-    """How each group's counters stood when none of its requests waited: as long as they do, none waits."""
     blind: bool = False
     """The requests are not to be seen."""
 
@@ -102,17 +106,22 @@ def groups(look: Look) -> dict[str, tuple[Transport, ...]]:
 def may_wait(watch: RequestWatch, look: Look) -> bool:
     """Tell whether a request may be under way: only then it is worth to look for requests."""
     return bool(watch.waits) or any(
-        _marks(lines) != watch.quiet.get(group) for group, lines in groups(look).items()
+        watch.blind or not _is_quiet(watch.connections.get(group, ()), lines)
+        for group, lines in groups(look).items()
     )
 
 
-def _marks(lines: Sequence[Transport]) -> tuple[int, ...]:
-    """Return how often each connection was made, and how many of its requests had no answer."""
-    return tuple(
-        number
-        for line in lines
-        for number in (line.connects or 0, line.sends - line.receives - line.bad_xids)
+def _is_quiet(known: Sequence[Connection], lines: Sequence[Transport]) -> bool:
+    """Tell whether none of a group's requests waits, as far as its counters tell."""
+    return len(known) == len(lines) and all(
+        one.counters.connects == now.connects and _unanswered(now) == min(one.lately, default=None)
+        for one, now in zip(known, lines, strict=True)
     )
+
+
+def _unanswered(line: Transport) -> int:
+    # What comes too late for its request is an answer as well.
+    return line.sends - line.receives - line.bad_xids
 
 
 def follow(watch: RequestWatch, look: Look, requests: Requests | None) -> RequestWatch:
@@ -120,18 +129,17 @@ def follow(watch: RequestWatch, look: Look, requests: Requests | None) -> Reques
 
     They need not be looked for where `may_wait` says so: then there is none.
     """
-    lines = groups(look)
-    connections = {
-        group: _connections(watch.connections.get(group, ()), now, look.monotonic_s)
-        for group, now in lines.items()
-    }
+    waiting = {request.peer for request in requests.waiting} if requests is not None else None
+    connections = {}
+    for group, lines in groups(look).items():
+        quiet = waiting is not None and peer(group) not in waiting
+        known = watch.connections.get(group, ())
+        connections[group] = _connections(known, lines, look.monotonic_s, quiet=quiet)
     if requests is None:
         return RequestWatch(look, connections=connections, blind=True)
-    waiting = {request.peer for request in requests.waiting}
-    quiet = {group: _marks(now) for group, now in lines.items() if peer(group) not in waiting}
     seen = _Seen(watch.look, look, requests, connections, _overfull(look, requests))
     waits = {request: _wait(watch.waits.get(request), request, seen) for request in requests.waiting}
-    return RequestWatch(look, waits, connections, quiet)
+    return RequestWatch(look, waits, connections)
 
 
 class _Seen(NamedTuple):
@@ -258,12 +266,24 @@ def _silent_since(group: str, connections: Sequence[Connection], now_s: float) -
 
 
 def _connections(
-    before: Sequence[Connection], lines: Sequence[Transport], now_s: float
+    before: Sequence[Connection], lines: Sequence[Transport], now_s: float, *, quiet: bool
 ) -> tuple[Connection, ...]:
-    """Return a group's connections as of now; where their number changed, nothing is known of them."""
-    if len(before) != len(lines):
-        return tuple(Connection(line, now_s) for line in lines)
-    return tuple(_connection(known, line, now_s) for known, line in zip(before, lines, strict=True))
+    """Return a group's connections as of now; where their number changed, nothing is known of them.
+
+    `quiet`: none of their server's requests waits.
+    """
+    if len(before) == len(lines):
+        now = [_connection(known, line, now_s) for known, line in zip(before, lines, strict=True)]
+    else:
+        now = [Connection(line, now_s) for line in lines]
+    return tuple(map(_quiet, now) if quiet else now)
+
+
+def _quiet(now: Connection) -> Connection:
+    unanswered = _unanswered(now.counters)
+    if now.lately.count(unanswered) == _QUIET_LOOKS:
+        return now
+    return now._replace(lately=(*now.lately, unanswered)[-_QUIET_LOOKS:])
 
 
 def _connection(known: Connection, now: Transport, now_s: float) -> Connection:
@@ -271,14 +291,16 @@ def _connection(known: Connection, now: Transport, now_s: float) -> Connection:
     made = (now.connects or 0) - (was.connects or 0)
     if now.sends < was.sends or now.receives < was.receives or made < 0:
         return Connection(now, now_s)
-    # What comes too late for its request is an answer as well.
     answers = now.receives + now.bad_xids - was.receives - was.bad_xids
+    # What a connection lost is sent once more, and counted twice.
+    lately = () if made else known.lately
     if answers:
-        asked = now.sends - was.sends > answers
-        return Connection(now, now_s, now_s, now_s) if asked else Connection(now, now_s)
+        asked = _unanswered(now) > min((*lately, _unanswered(was)))
+        asked_s, moved_s = (now_s, now_s) if asked else (math.inf, -math.inf)
+        return Connection(now, now_s, asked_s, moved_s, lately)
     if now.sends == was.sends and not made:
         return known._replace(counters=now)
-    return Connection(now, known.answered_s, min(known.asked_s, now_s), now_s)
+    return Connection(now, known.answered_s, min(known.asked_s, now_s), now_s, lately)
 
 
 def again(watch: RequestWatch) -> bool:
