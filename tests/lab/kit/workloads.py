@@ -1,7 +1,7 @@
 """What read-aheads are worth to kinds of readers, near and far: fio in a guest, a line of JSON for each run.
 
-Leaves `workloads.jsonl` among the results. The settings of a case come by turns, every other turn in the
-other order.
+The link is the limit, and not the emulated processors. Leaves `workloads.jsonl` among the results. The
+settings of a case come by turns, every other turn in the other order.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import json
 import re
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nfstuned.host.bench.fio import arguments
 from nfstuned.model.bench import Engine, Job, Pattern
@@ -25,8 +24,6 @@ from tests.lab.kit.server import AZURE, Server
 from tests.lab.kit.shell import CommandError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.lab.kit.clones import Clone
 
 RESULTS = Path("/results/workloads.jsonl")
@@ -37,14 +34,36 @@ TURNS = 3
 RUN_S = 3.0
 HERE = "/run/clone"
 MIB = 1 << 20
-FILE_BYTES = {1: 256 * MIB, 8: 48 * MIB}
-"""By the number of readers, for each."""
-PATTERNS = {
-    "sequential": (Pattern.READ, 1 << 16, 0),
-    "strided": (Pattern.READ, 1 << 16, MIB - (1 << 16)),
-    "random": (Pattern.RANDOM_READ, 1 << 12, 0),
-}
-"""By name: fio's pattern, the block, and what is left out after each block."""
+MBIT = 200
+LARGE_BYTES, SMALL_BYTES = {1: 256 * MIB, 8: 48 * MIB}, 1 << 16
+SMALL_FILES = {1: 512, 8: 64}
+"""By the number of readers, for each; so are the bytes of a large file."""
+
+
+class Way(NamedTuple):
+    """How a program goes through its files."""
+
+    engine: str
+    pattern: str
+    order: Pattern
+    block_bytes: int
+    skip_bytes: int = 0
+    stretch_bytes: int = 0
+    small: bool = False
+    """Through many small files, one after the other, and not through a large one."""
+
+
+_STRIDE = MIB - (1 << 16)
+WAYS = (
+    Way("read", "sequential", Pattern.READ, 1 << 16),
+    Way("read", "strided", Pattern.READ, 1 << 16, skip_bytes=_STRIDE),
+    Way("read", "random", Pattern.RANDOM_READ, 1 << 12),
+    Way("read", "stretches", Pattern.RANDOM_READ, 1 << 13, stretch_bytes=1 << 16),
+    Way("read", "small files", Pattern.READ, 1 << 16, small=True),
+    Way("mmap", "sequential", Pattern.READ, 1 << 16),
+    Way("mmap", "strided", Pattern.READ, 1 << 16, skip_bytes=_STRIDE),
+    Way("mmap", "random", Pattern.RANDOM_READ, 1 << 12),
+)
 ENGINES = {"read": Engine.READ_WRITE, "mmap": Engine.MAPPED}
 _MACHINE_ID = "0123456789abcdef0123456789abcdef"
 _BYTES = re.compile(r"mounted on /run/clone with .*?\tbytes:\t([0-9 ]+)", re.DOTALL)
@@ -52,34 +71,41 @@ _SERVER_READ = 4
 """Which number of `bytes:` the server sent (fs/nfs/super.c, NFSIOS_SERVERREADBYTES)."""
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     """A kind of reader at a distance from its server."""
 
     rtt_ms: int
     readers: int
-    engine: str
-    pattern: str
+    way: Way
 
     @property
     def job(self) -> Job:
-        rw, block, skip = PATTERNS[self.pattern]
+        """The job of fio."""
+        way = self.way
         return Job(
-            f"{self.engine}-{self.pattern}",
-            rw,
-            block,
-            ENGINES[self.engine],
+            "reader",
+            way.order,
+            way.block_bytes,
+            ENGINES[way.engine],
             threads=self.readers,
-            file_bytes=FILE_BYTES[self.readers],
-            skip_bytes=skip,
+            files=SMALL_FILES[self.readers] if way.small else 1,
+            file_bytes=SMALL_BYTES if way.small else LARGE_BYTES[self.readers],
+            skip_bytes=way.skip_bytes,
+            stretch_bytes=way.stretch_bytes,
             runtime_s=RUN_S,
         )
 
-
-def cases(rtt_ms: int) -> Iterator[Case]:
-    """Yield what is measured at a distance."""
-    for readers, engine, pattern in itertools.product(READERS, ENGINES, PATTERNS):
-        yield Case(rtt_ms, readers, engine, pattern)
+    @property
+    def row(self) -> dict[str, Any]:
+        """What each of its lines begins with."""
+        way = self.way
+        return {
+            "rtt_ms": self.rtt_ms,
+            "mbit": MBIT,
+            "readers": self.readers,
+            "engine": way.engine,
+            "pattern": way.pattern,
+        }
 
 
 def main() -> int:
@@ -90,13 +116,14 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder, clone(1, _MACHINE_ID, Path(folder)) as far:
             far.mount(f"{AZURE}:/srv/a", "vers=4.1,nconnect=4")
             device = far.enter("mountpoint", "--fs-devno", HERE).strip()
-            for readers in READERS:
-                job = Case(0, readers, "read", "sequential").job
+            for readers, way in itertools.product(READERS, WAYS):
+                job = Case(0, readers, way).job
                 far.enter("fio", *arguments(job, HERE), "--create_only=1", timeout=600)
             for rtt_ms in RTTS_MS:
-                with shaped(far, "netem", "delay", f"{rtt_ms / 2}ms", "limit", "100000"):
-                    for case in cases(rtt_ms):
-                        _measure(far, device, case)
+                link = ("netem", "delay", f"{rtt_ms / 2}ms", "rate", f"{MBIT}mbit", "limit", "100000")
+                with shaped(far, *link):
+                    for readers, way in itertools.product(READERS, WAYS):
+                        _measure(far, device, Case(rtt_ms, readers, way))
             far.umount()
     except (CommandError, AssertionError) as error:
         print(f"@failed {error}", flush=True)
@@ -113,7 +140,7 @@ def _measure(far: Clone, device: str, case: Case) -> None:
             said = far.enter("fio", *arguments(case.job, HERE), "--output-format=json", timeout=120)
             delivered = parse_fio(said, case.job.pattern)
             row = {
-                **asdict(case),
+                **case.row,
                 "kb": kb,
                 "turn": turn,
                 "bytes_per_s": delivered.bytes_per_s,
@@ -122,7 +149,7 @@ def _measure(far: Clone, device: str, case: Case) -> None:
             }
             with RESULTS.open("a") as file:
                 file.write(json.dumps(row) + "\n")
-    print(f"lab: {case}", flush=True)
+    print(f"lab: {case.row}", flush=True)
 
 
 def _server_read(far: Clone) -> int:
