@@ -12,13 +12,12 @@ from nfstuned.frozen import frozen
 from nfstuned.host.bench.machine import (
     Processors,
     busy_between,
-    observe_processor_s,
     observe_processors,
     observe_sent,
-    processes_with,
     uplinks,
 )
 from nfstuned.host.look.host import observe_stanzas
+from nfstuned.host.look.tunnel_threads import observe_tunnel_threads
 from nfstuned.host.network.azure import vm_size
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import Mount, Stanza
@@ -57,18 +56,19 @@ class Instruments:
         self._limit = most.mbit_per_s * 1e6 / _BITS if most else None
         self._uplinks = uplinks(root) if most else ()
         tunnel = tunnel_of(mount, snapshot.tunnels)
-        self._tunnel = processes_with(root, tunnel.file) if tunnel is not None else ()
+        self._pid_file = tunnel.pid_file if tunnel is not None else ""
 
     def read(self, own: OwnStanza | None) -> Reading:
         """Return what the counters say now, those of the mount or of bench's own."""
         now, monotonic_s = time.time(), time.monotonic()
+        threads = observe_tunnel_threads(self._root, self._pid_file)
         return Reading(
             processors=observe_processors(self._root),
             counted=self._counted() if own is None else _as_counted(own()),
             time=now,
             monotonic_s=monotonic_s,
             sent=observe_sent(self._root, self._uplinks) if self._uplinks else None,
-            tunnel_s=observe_processor_s(self._root, self._tunnel),
+            tunnel_s=sum(threads.taken_s.values()) if threads else None,
         )
 
     def _counted(self) -> Counted | None:

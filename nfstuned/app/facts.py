@@ -83,7 +83,7 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
     )
     if not scope.image:
         network, unknown = outside.ask(_questions(snapshot, mounts, scope), offline=scope.offline)
-        measured = _measure(root, snapshot, scope, outside, network) if scope.sample_s > 0 else None
+        measured = _measure(root, facts, scope, outside, network) if scope.sample_s > 0 else None
         stalled = observe_stalls(root)
         missing = () if scope.proposal else _missing(root, mounts, outside)
         facts = replace(
@@ -153,28 +153,35 @@ def _questions(snapshot: Snapshot, mounts: tuple[Target, ...], scope: Scope) -> 
     return Questions(tuple(names), tuple(servers), tuple(addresses), scope.sample_s > 0, snapshot.azure)
 
 
-def _measure(
-    root: Root, snapshot: Snapshot, scope: Scope, outside: Outside, network: Network
-) -> Measured | None:
+def _measure(root: Root, facts: Facts, scope: Scope, outside: Outside, network: Network) -> Measured | None:
     """Return what happened between two looks; None where the counters could not be read."""
     # Most checks look once.
     from nfstuned.core.samples.growth import sends_between, sessions_between  # noqa: PLC0415
     from nfstuned.core.samples.rates import look, rates  # noqa: PLC0415
+    from nfstuned.host.look.tunnel_threads import busiest, observe_tunnel_threads  # noqa: PLC0415
     from nfstuned.host.network.links import observe_traffic, traffic_between  # noqa: PLC0415
 
+    pid_files = {service.file: service.pid_file for service in facts.system.tls.services}
     names = tuple(interface.name for interface in network.interfaces)
+    threads = {file: observe_tunnel_threads(root, pid_file) for file, pid_file in pid_files.items()}
     before, traffic = observe_stanzas(root), observe_traffic(root, names)
     operations = observe_operations(root)
     outside.pause(scope.sample_s)
     after, later = observe_stanzas(root), observe_traffic(root, names)
     if before is None or after is None:
         return None
-    first, second = look(snapshot, before, 0.0, 0.0), look(snapshot, after, scope.sample_s, scope.sample_s)
+    snapshot, seconds = facts.snapshot, scope.sample_s
+    shares = {
+        file: busiest(threads[file], observe_tunnel_threads(root, pid_file))
+        for file, pid_file in pid_files.items()
+    }
+    first, second = look(snapshot, before, 0.0, 0.0), look(snapshot, after, seconds, seconds)
     return Measured(
-        seconds=scope.sample_s,
+        seconds=seconds,
         samples=rates(first, second),
         sends=sends_between(first, second),
         sessions=sessions_between(first, second),
         traffic=traffic_between(traffic, later),
         smb=operations_between(operations, observe_operations(root)),
+        tunnels={file: share for file, share in shares.items() if share is not None},
     )

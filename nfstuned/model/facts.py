@@ -224,6 +224,8 @@ class Measured:
     """Per device: how often the NFSv4 client of its server began anew between the looks."""
     traffic: tuple[Traffic, ...] = ()
     smb: tuple[SmbOps, ...] = ()
+    tunnels: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    """By a tunnel's configuration: how much of a processor its busiest thread had between the looks."""
 
 
 @frozen

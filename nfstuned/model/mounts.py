@@ -59,6 +59,8 @@ class Tunnel:
     file: str
     stands_in: str | None = None
     address: str | None = None
+    pid_file: str = ""
+    """The file with the number of its process; "" where the configuration has none."""
 
 
 class Maker(Enum):

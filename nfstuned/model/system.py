@@ -106,6 +106,8 @@ class TunnelService:
     server_port: int = 2049
     log: str = ""
     """The file of its log, which is also that of the other services of its configuration."""
+    pid_file: str = ""
+    """The file with the number of the process, which has the other services, too."""
 
 
 @frozen

@@ -87,7 +87,7 @@ def found(
 
 
 def test_the_rules_are_in_the_order_of_their_ids() -> None:
-    assert [rule.id for rule in RULES] == [f"NFS4{number:02}" for number in range(1, 21)]
+    assert [rule.id for rule in RULES] == [f"NFS4{number:02}" for number in range(1, 22)]
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,15 @@ from nfstuned.core.rules.nfs4_tunnels import (
     expiring_ca,
     port_twice,
     server_refused,
+    thread_full,
     unusable_ca,
     unverified,
 )
-from nfstuned.model.facts import Facts
+from nfstuned.model.facts import Facts, Measured, Target
 from nfstuned.model.finding import Fault, Need
 from nfstuned.model.kernel import Mount, Options, Volume
-from nfstuned.model.mounts import Snapshot, Superblock
-from nfstuned.model.policy import Policy
+from nfstuned.model.mounts import Endpoint, Snapshot, Superblock
+from nfstuned.model.policy import Policy, Profile
 from nfstuned.model.system import CaFile, Refusal, System, Tls, TunnelEntry, TunnelService, Unit
 
 NOW, DAY = 1_795_000_000, 86_400
@@ -207,3 +208,42 @@ def test_what_a_log_does_not_have_is_not_said() -> None:
     fault = refusing("x", bare)
     assert fault.subject == CONF.format("fd00::10") + ":9"
     assert fault.remedy == "openssl s_client -connect [fd00::10]:2049 </dev/null shows what it presents"
+
+
+def through(point: str, port: int = 20049, options: str = "", host: str = "127.0.0.1") -> Target:
+    """Return a live mount that goes to a port of a host."""
+    words = (tuple(word.split("=")) for word in (f"port={port}", *options.split()))
+    known = Options(tuple((name, value) for name, value in words))
+    mount = Mount(40, 25, "0:43", "/", point, "nfs4", f"{host}:/s", known)
+    server, profile = Endpoint("sa1", "10.0.0.4", 2049, "azure-files"), Profile("azure-files", nconnect=4)
+    return Target(point, point, f"{host}:/s", "nfs4", server, profile, live=mount)
+
+
+def full(share: float | None, *mounts: Target) -> list[Fault]:
+    """Return what is said of a tunnel whose busiest thread had so much of a processor in ten seconds."""
+    file = service().file
+    measured = Measured(10, tunnels={} if share is None else {file: share})
+    return list(thread_full(replace(facts(service()), targets=mounts, measured=measured)))
+
+
+def test_a_thread_is_full_from_nine_tenths_of_a_processor_on() -> None:
+    (fault,) = full(0.9, through("/mnt/a"))
+    assert (fault.subject, fault.observed) == (service().file, "90% of a processor")
+    assert "it is the limit of what /mnt/a gets over that" in fault.message
+    assert "mount again with nconnect=4: " in fault.remedy
+    assert full(0.899, through("/mnt/a")) == []
+    assert full(None, through("/mnt/a")) == []
+
+
+def test_a_tunnel_without_a_mount_limits_nobody() -> None:
+    elsewhere = through("/mnt/b", 20050), through("/mnt/c", host="10.0.0.9")
+    assert full(1.0, *elsewhere) == []
+    assert list(thread_full(replace(facts(service()), targets=(through("/mnt/a"),)))) == []
+
+
+def test_all_mounts_of_a_tunnel_are_named_and_where_connections_are_many_others_help() -> None:
+    mounts = (through("/mnt/a", options="nconnect=4"), through("/mnt/my b", options="nconnect=4"))
+    (fault,) = full(0.97, *mounts)
+    assert "what /mnt/a, /mnt/my b get together over that" in fault.message
+    assert fault.remedy.startswith("move shares to another storage account")
+    assert "nfstuned bench /mnt/a " in fault.remedy

@@ -149,6 +149,7 @@ RULES: tuple[Rule, ...] = (
     Rule("NFS418", "tls-port-twice", _ERROR, tunnels.port_twice, _AZNFS, _LIVE),
     Rule("NFS419", "tls-entry-waits", _WARNING, tunnels.entry_waits, _AZNFS, _LIVE),
     Rule("NFS420", "tls-server-refused", _ERROR, tunnels.server_refused, _STUNNEL, _LIVE),
+    Rule("NFS421", "tls-tunnel-full", _ADVICE, tunnels.thread_full, _STUNNEL, _LIVE | _SAMPLE),
     Rule("NFS501", "kernel-readdir-hang", _ERROR, host.readdir_hang, _TROUBLE),
     Rule("NFS502", "helper-missing", _ERROR, host.missing_helper, _TROUBLE),
     Rule("NFS503", "idmapping-enabled", _WARNING, host.id_mapping, _TROUBLE),

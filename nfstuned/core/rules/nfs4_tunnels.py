@@ -27,6 +27,8 @@ _LATE_S = 60
 """How long the watchdog has to remove an entry whose time is over: it looks every five seconds."""
 _OTHER_NAME = "Subject checks failed"
 """What stunnel says of a certificate that has another name."""
+_FULL = 0.9
+"""Of a processor: so much a thread has that never waits long for its next bytes."""
 _SYSTEM = "/etc/ssl/certs/"
 _BUNDLE = "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem"
 
@@ -162,6 +164,47 @@ def server_refused(facts: Facts) -> Iterator[Fault]:
             expected="a certificate of that name, from a CA of its file",
             remedy=_accepted(service, refusal),
         )
+
+
+def thread_full(facts: Facts) -> Iterator[Fault]:
+    """Yield tunnels of which a thread, and so the connection that it carries, had all of a processor."""
+    if facts.measured is None:
+        return
+    for file, ports in _ports(facts).items():
+        share = facts.measured.tunnels.get(file)
+        through = [target for target in facts.nfs if any(_goes_through(target.live, port) for port in ports)]
+        if share is None or share < _FULL or not through:
+            continue
+        most = max(target.profile.nconnect or 1 for target in through)
+        fewer = any((target.options.number("nconnect") or 1) < most for target in through)
+        mounts = some([target.point for target in through])
+        if fewer:
+            remedy = (
+                f"unmount all that goes through it ({mounts}), and mount again with nconnect={most}: each "
+                "connection has a thread of its own (nfstuned explain NFS421)"
+            )
+        else:
+            remedy = (
+                "move shares to another storage account, which has a tunnel of its own; nfstuned bench "
+                f"{quote(through[0].point)} tells what limits it (nfstuned explain NFS421)"
+            )
+        yield Fault(
+            file,
+            f"in {facts.measured.seconds:.0f} s a thread of the tunnel had {share:.0%} of a processor, and a "
+            f"thread carries one connection: it is the limit of what {mounts} "
+            f"{'gets' if len(through) == 1 else 'get together'} over that, and not the server or the network",
+            observed=f"{share:.0%} of a processor",
+            expected=f"below {_FULL:.0%}",
+            remedy=remedy,
+        )
+
+
+def _ports(facts: Facts) -> dict[str, set[int]]:
+    """Return on which ports each configuration's tunnels listen."""
+    ports: dict[str, set[int]] = {}
+    for service in facts.system.tls.services:
+        ports.setdefault(service.file, set()).add(service.port)
+    return ports
 
 
 def _accepted(service: TunnelService, refusal: Refusal) -> str:

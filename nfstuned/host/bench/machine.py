@@ -1,8 +1,7 @@
-"""What this machine does between two looks: its processors (proc(5)), its interfaces, a tunnel's process."""
+"""What this machine does between two looks: its processors (proc(5)) and its interfaces."""
 
 from __future__ import annotations
 
-import os
 import posixpath
 from collections.abc import Sequence
 
@@ -46,7 +45,6 @@ def busy_between(before: Processors, after: Processors) -> tuple[float, ...]:
 
 NETVSC = "hv_netvsc"
 """The driver of an Azure VM's interfaces. A virtual function's bytes are in those of the one above it."""
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def uplinks(root: Root) -> tuple[str, ...]:
@@ -59,26 +57,3 @@ def observe_sent(root: Root, names: Sequence[str]) -> int | None:
     """Return the bytes that interfaces sent since they came up; None without any of them."""
     traffic = observe_traffic(root, tuple(names))
     return sum(each.sent for each in traffic) if traffic and len(traffic) == len(names) else None
-
-
-def processes_with(root: Root, file: str) -> tuple[int, ...]:
-    """Return the processes that have a file's path among their arguments, as a tunnel its configuration."""
-    return tuple(
-        int(name)
-        for name in root.names("proc")
-        if name.isdigit() and file in root.read_or_empty(f"proc/{name}/cmdline").split("\0")
-    )
-
-
-def observe_processor_s(root: Root, processes: Sequence[int]) -> float | None:
-    """Return the processor time that processes took so far, in seconds; None where one of them is gone.
-
-    utime and stime are the 14th and 15th fields of proc_pid_stat(5), after the name, which is in brackets.
-    """
-    ticks = 0
-    for process in processes:
-        fields = root.read_or_empty(f"proc/{process}/stat").rpartition(")")[2].split()
-        if len(fields) < 13:  # noqa: PLR2004 - up to stime
-            return None
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / _TICKS_PER_S if processes else None

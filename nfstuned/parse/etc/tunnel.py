@@ -40,7 +40,7 @@ def parse_stunnel(text: str, file: str, provider: str) -> tuple[Tunnel, ...]:
     left out. Where several servers take turns, the first counts.
     """
     return tuple(
-        Tunnel(service.port, service.server, service.server_port, provider, file)
+        Tunnel(service.port, service.server, service.server_port, provider, file, pid_file=service.pid_file)
         for service in parse_services(text, file)
     )
 
@@ -77,6 +77,7 @@ def parse_services(text: str, file: str) -> tuple[TunnelService, ...]:
                 verifies_name=not options.keys().isdisjoint({"checkhost", "checkip", "checkemail"}),
                 server_port=server_port,
                 log=_last(options, "output"),
+                pid_file=_last(options, "pid"),
             )
         )
     return tuple(services)

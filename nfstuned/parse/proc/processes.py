@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from nfstuned.parse.fields import unescape
 
 _MOUNT_ID = r"(?m)^mnt_id:\s*([0-9]{1,20})$"
+_UTIME, _STIME = 11, 12
+"""The 14th and 15th field, behind the number and the name."""
 _MAPPED = r"(?m)^\S+ \S+ \S+ ([0-9a-f]{1,8}):([0-9a-f]{1,8}) [1-9][0-9]* +(.*)$"
 _BOUND = r"(?m)^\S+ \S+ \S+ \S+ \S+ \S+ +[0-9]+ (/.*)$"
 
@@ -25,6 +27,19 @@ def parse_state(text: str) -> tuple[str, str]:
     """
     name, ended, rest = text.rpartition(") ")
     return (name.partition(" (")[2], rest[:1]) if ended else ("", "")
+
+
+def parse_processor_ticks(text: str) -> int | None:
+    """Return the clock ticks that a task ran so far, from the same file, in the kernel as well; else None."""
+    fields = text.rpartition(") ")[2].split()
+    ran = fields[_UTIME : _STIME + 1]
+    return sum(map(int, ran)) if len(ran) == _STIME + 1 - _UTIME and all(map(str.isdecimal, ran)) else None
+
+
+def parse_uptime(text: str) -> float | None:
+    """Return the seconds since the boot from `/proc/uptime` (proc_uptime(5)); else None."""
+    match = re.match(r"([0-9]{1,12}\.[0-9]{2}) ", text)
+    return float(match[1]) if match else None
 
 
 def parse_mapped(text: str) -> dict[str, str]:
