@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import os
 import re
+import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -124,7 +125,8 @@ class Mounts:
     def clean(self) -> None:
         """Unmount whatever is left, innermost first, by force at last."""
         if points := self._mounted():
-            attempt("umount", *(str(point) for point in reversed(points)), timeout=_CLEAN_S)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                attempt("umount", *(str(point) for point in reversed(points)), timeout=_CLEAN_S)
         for point in reversed(self._mounted()):
             attempt("umount", "--force", "--lazy", str(point))
         if left := self._mounted():
