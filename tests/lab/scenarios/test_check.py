@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -155,36 +154,6 @@ def test_a_tunnel_that_lives_and_one_that_died(mount: Mounts) -> None:
     with tls.tunnel():
         # Without one the unmount would wait for ever.
         mount.umount(mounted)
-
-
-@pytest.mark.usefixtures("running_daemon")
-def test_a_tunnel_of_which_a_thread_has_all_of_a_processor(mount: Mounts) -> None:
-    """With one connection a reader is as fast as one thread of stunnel; two mounts of the server share it."""
-    full = ("--offline", "--sample", "10", "--select", "NFS421")
-    options = f"{WITHOUT},port={tls.PORT}"
-    with tls.tunnel():
-        try:
-            first, second = (mount(share, options, host="127.0.0.1") for share in ("a", "b"))
-            assert findings(*full) == []
-            argv = ["fio", "--name=read", f"--directory={first.point}", "--thread", "--rw=read", "--size=64M"]
-            run(*argv, "--fallocate=none", "--create_only=1")
-            busy = [*argv, "--bs=1M", "--direct=1", "--time_based", "--runtime=300", "--ioengine=libaio"]
-            with subprocess.Popen([*busy, "--iodepth=16"], stdout=subprocess.DEVNULL) as reader:
-                try:
-                    time.sleep(AGE_S)
-                    # Beside other guests the server gets too little for a while, and the tunnel waits for it.
-                    looks = (findings(*full) for _ in range(6))
-                    found = next(filter(None, looks), [])
-                finally:
-                    reader.kill()
-            (first.point / "read.0.0").unlink()
-        finally:
-            # Without the tunnel the unmount would wait for ever.
-            mount.clean()
-    print(f"\n  {found}")
-    (only,) = found
-    assert only.startswith(f"advice NFS421 {tls.CONFIGURATION}: in 10 s a thread of the tunnel had ")
-    assert f"it is the limit of what {first.point}, {second.point} get together" in only
 
 
 @pytest.mark.usefixtures("running_daemon")
