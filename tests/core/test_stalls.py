@@ -173,6 +173,21 @@ class TestBeforeLinux65:
         requests = [*[NOTHING_UNDER_WAY] * 4, under_way(WRITE), under_way(WRITE)]
         assert stalls(after(*zip(looks, requests, strict=True))) == {}
 
+    def test_a_reply_to_the_server_is_no_question_for_long_though_others_are_never_at_rest(self) -> None:
+        """An idle mount renews its lease; the server's other mounts are so busy that a request always waits."""
+        idle = [xprt(20, 20, idle_s=9), *(xprt(21 + n, 20 + n) for n in range(8)), *[xprt(28, 27)] * 4]
+        looks = [
+            at(
+                20.0 * n,
+                superblock(transports=xprt(20 + n, 20 + n), reads=10 + n),
+                superblock("0:44", "v4.2 tcp 10.0.0.5:2049", transports=lines),
+            )
+            for n, lines in enumerate(idle)
+        ]
+        requests = [NOTHING_UNDER_WAY, *(under_way(WRITE._replace(xid=n)) for n in range(1, 10))]
+        requests += [under_way(WRITE)] * (len(looks) - len(requests))
+        assert stalls(after(*zip(looks, requests, strict=True))) == {}
+
     def test_where_as_many_clients_wait_as_there_are_mounts_each_of_them_waits(self) -> None:
         """Also the mount that did nothing before, and the one whose request has no slot."""
         silent = tuple(superblock(device, transports=xprt(sends=21)) for device in ("0:43", "0:44", "0:45"))
@@ -237,6 +252,13 @@ class TestByConnections:
         steps = [(at(0, superblock(group=V3)), None), (at(5, asked), None)]
         assert stalls(after(*steps, (at(20, asked), None))) == {("0:43", 43): Stall(5)}
 
+    def test_so_is_one_of_which_a_request_was_under_way_at_the_look_before(self) -> None:
+        counts = [(20, 20), (27, 26), (32, 31), (32, 31), (32, 31)]
+        looks = [at(5.0 * n, superblock(group=V3, transports=xprt(*count))) for n, count in enumerate(counts)]
+        steps = [(look, None) for look in looks]
+        assert stalls(after(*steps)) == {}
+        assert stalls(after(*steps, (at(25, *looks[-1].superblocks), None))) == {("0:43", 43): Stall(10)}
+
     def test_so_is_one_that_is_made_again_and_again(self) -> None:
         made = [at(5.0 * n, superblock(group=V3, transports=xprt(connects=1 + n))) for n in range(5)]
         assert stalls(after(*((look, None) for look in made))) == {("0:43", 43): Stall(5)}
@@ -274,9 +296,36 @@ class TestByConnections:
 
 class TestWhenToLook:
     def test_an_idle_mount_gives_no_reason(self) -> None:
-        watch = after((at(0), NOTHING_UNDER_WAY))
+        watch = after((at(0, superblock(transports=xprt(idle_s=1))), NOTHING_UNDER_WAY))
         assert not may_wait(watch, at(60, superblock(transports=xprt(idle_s=60))))
+        assert not may_wait(watch, at(60, superblock(transports=xprt(sends=30, receives=30))))
         assert not again(watch)
+
+    def test_neither_does_a_mount_that_was_idle_from_look_to_look_and_has_no_connection_now(self) -> None:
+        watch = after((at(0), NOTHING_UNDER_WAY))
+        assert may_wait(watch, at(60))
+        watch = follow(watch, at(60), NOTHING_UNDER_WAY)
+        assert not may_wait(watch, at(120))
+
+    def test_a_request_in_flight_at_every_look_is_not_what_has_no_answer_at_rest(self) -> None:
+        """A reader of one request at a time: the list may be empty a moment after the counters were read."""
+        looks = [at(60.0 * n, superblock(transports=xprt(21 + n, 20 + n), reads=10 + n)) for n in range(9)]
+        watch = after(*((look, NOTHING_UNDER_WAY) for look in looks))
+        stopped = superblock(transports=xprt(sends=30, receives=29, idle_s=59), reads=19)
+        assert may_wait(watch, at(600, stopped))
+        watch = after((at(0, superblock(transports=xprt(idle_s=1))), NOTHING_UNDER_WAY))
+        watch = follow(watch, looks[1], NOTHING_UNDER_WAY)
+        assert may_wait(watch, at(600, stopped))
+
+    def test_a_late_answer_that_changes_what_has_none_at_rest_is_a_reason(self) -> None:
+        watch = after((at(0, superblock(transports=xprt(sends=22, idle_s=9))), NOTHING_UNDER_WAY))
+        watch = follow(watch, at(60, superblock(transports=xprt(sends=22, bad_xids=1))), NOTHING_UNDER_WAY)
+        assert may_wait(watch, at(120, superblock(transports=xprt(sends=23, bad_xids=1))))
+
+    def test_connections_of_which_nothing_is_known_are_one(self) -> None:
+        for lines in (b"\txprt:\tcarrier 1 2 3", b""):
+            unknown = superblock(transports=lines)
+            assert may_wait(after((at(0, unknown), NOTHING_UNDER_WAY)), at(60, unknown))
 
     def test_a_request_without_an_answer_does_and_so_does_a_new_connection(self) -> None:
         watch = after((at(0), NOTHING_UNDER_WAY))
@@ -286,19 +335,20 @@ class TestWhenToLook:
 
     def test_requests_that_a_broken_connection_lost_give_none_for_ever(self) -> None:
         lost = superblock(transports=xprt(sends=25))
-        watch = after((at(0, lost), NOTHING_UNDER_WAY))
-        assert not may_wait(watch, at(60, lost))
+        watch = after((at(0, lost), NOTHING_UNDER_WAY), (at(60, lost), NOTHING_UNDER_WAY))
+        assert not may_wait(watch, at(120, lost))
 
     def test_as_long_as_a_request_waits_it_is_looked_at(self) -> None:
         watch = after((at(0), under_way(WRITE)))
         assert again(watch)
         assert may_wait(watch, at(5))
 
-    def test_damaged_lines_are_no_reason_and_no_stall(self) -> None:
+    def test_damaged_lines_are_one_as_well_and_no_stall(self) -> None:
         damaged = superblock(transports=b"\txprt:\ttcp x")
         watch = after((at(0, damaged), None), (at(60, damaged), None))
         assert stalls(watch) == {}
-        assert not may_wait(watch, at(120, damaged))
+        watch = after((at(0, damaged), NOTHING_UNDER_WAY), (at(60, damaged), NOTHING_UNDER_WAY))
+        assert may_wait(watch, at(120, damaged))
 
 
 def test_a_server_answered_when_its_connections_received() -> None:

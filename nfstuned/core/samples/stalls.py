@@ -39,9 +39,8 @@ tells, which is renewed after two thirds of it, of 90 s in Linux' own server."""
 _GIVEN_UP_S = 300.0
 """Where nobody waits any more, nothing is sent and no connection is tried; TCP's own limit is 180 s."""
 _MOST_OPERATIONS = 5
-_QUIET_LOOKS = 3
-"""How many looks tell what has no answer while no request waits: the counters are read before the requests,
-and a request may end in between."""
+_LOOKS = 5
+"""How many looks tell the least that has no answer: at each of them a request may have been under way."""
 _NOT_OF_A_USER = GROUP_OPS | {
     "LOOKUP_ROOT", "SERVER_CAPS", "FSINFO", "PATHCONF", "FS_LOCATIONS", "SECINFO", "SECINFO_NO_NAME",
     "GETACL", "SETACL",
@@ -71,8 +70,10 @@ class Connection(NamedTuple):
     moved_s: float = -math.inf
     """When something was last seen to be asked of it."""
     lately: tuple[int, ...] = ()
-    """How much had no answer at the last looks at which none of its server's requests waited: replies to the
-    server's own calls, and what a broken connection lost."""
+    """How much had no answer at the last looks."""
+    at_rest: int | None = None
+    """How much has no answer while no request waits: replies to the server's own calls, and what a broken
+    connection lost. None where it is not known."""
 
     def silent_s(self, now_s: float) -> float:
         """Return for how long it has been asked without an answer; 0 where it is not."""
@@ -105,23 +106,24 @@ def groups(look: Look) -> dict[str, tuple[Transport, ...]]:
 
 def may_wait(watch: RequestWatch, look: Look) -> bool:
     """Tell whether a request may be under way: only then it is worth to look for requests."""
+    lines = groups(look)
     return bool(watch.waits) or any(
-        watch.blind or not _is_quiet(watch.connections.get(group, ()), lines)
-        for group, lines in groups(look).items()
+        watch.blind or not _rests(watch.connections.get(group, ()), lines.get(group, ()))
+        for group in {counted.group for counted in look.superblocks}
     )
 
 
-def _is_quiet(known: Sequence[Connection], lines: Sequence[Transport]) -> bool:
-    """Tell whether none of a group's requests waits, as far as its counters tell."""
-    return len(known) == len(lines) and all(
-        one.counters.connects == now.connects and _unanswered(now) == min(one.lately, default=None)
-        for one, now in zip(known, lines, strict=True)
+def _rests(known: Sequence[Connection], lines: Sequence[Transport]) -> bool:
+    """Tell whether none of a group's requests waits; False also where its counters do not tell."""
+    return 0 < len(known) == len(lines) and all(
+        before.counters.connects == now.connects and before.at_rest == now.sends - _answers(now)
+        for before, now in zip(known, lines, strict=True)
     )
 
 
-def _unanswered(line: Transport) -> int:
+def _answers(line: Transport) -> int:
     # What comes too late for its request is an answer as well.
-    return line.sends - line.receives - line.bad_xids
+    return line.receives + line.bad_xids
 
 
 def follow(watch: RequestWatch, look: Look, requests: Requests | None) -> RequestWatch:
@@ -129,12 +131,14 @@ def follow(watch: RequestWatch, look: Look, requests: Requests | None) -> Reques
 
     They need not be looked for where `may_wait` says so: then there is none.
     """
-    waiting = {request.peer for request in requests.waiting} if requests is not None else None
+    waiting = {request.peer for request in requests.waiting} if requests is not None else {""}
     connections = {}
     for group, lines in groups(look).items():
-        quiet = waiting is not None and peer(group) not in waiting
         known = watch.connections.get(group, ())
-        connections[group] = _connections(known, lines, look.monotonic_s, quiet=quiet)
+        rests = not {"", peer(group)} & waiting
+        # Where the requests are not to be seen, a reply to the server must not look like one for long.
+        looks = 1 if requests is None and group.startswith(_CALLED_BACK) else _LOOKS
+        connections[group] = _connections(known, lines, look.monotonic_s, looks, rests=rests)
     if requests is None:
         return RequestWatch(look, connections=connections, blind=True)
     seen = _Seen(watch.look, look, requests, connections, _overfull(look, requests))
@@ -266,41 +270,53 @@ def _silent_since(group: str, connections: Sequence[Connection], now_s: float) -
 
 
 def _connections(
-    before: Sequence[Connection], lines: Sequence[Transport], now_s: float, *, quiet: bool
+    before: Sequence[Connection], lines: Sequence[Transport], now_s: float, looks: int, *, rests: bool
 ) -> tuple[Connection, ...]:
     """Return a group's connections as of now; where their number changed, nothing is known of them.
 
-    `quiet`: none of their server's requests waits.
+    `looks` is how many of the last are remembered. `rests`: none of the server's requests waits.
     """
     if len(before) == len(lines):
-        now = [_connection(known, line, now_s) for known, line in zip(before, lines, strict=True)]
+        now = [_connection(known, line, now_s, looks) for known, line in zip(before, lines, strict=True)]
     else:
-        now = [Connection(line, now_s) for line in lines]
-    return tuple(map(_quiet, now) if quiet else now)
+        now = [_new(line, now_s) for line in lines]
+        before = now
+    return tuple(map(_rested, before, now)) if rests else tuple(now)
 
 
-def _quiet(now: Connection) -> Connection:
-    unanswered = _unanswered(now.counters)
-    if now.lately.count(unanswered) == _QUIET_LOOKS:
+def _new(line: Transport, now_s: float) -> Connection:
+    return Connection(line, now_s, lately=(line.sends - _answers(line),))
+
+
+def _rested(before: Connection, now: Connection) -> Connection:
+    """Return a connection of whose server no request waits, a moment after its counters were read.
+
+    A request may have ended in that moment, unless the connection was not in use then.
+    """
+    line, was = now.counters, before.counters
+    still = before is not now and (line.sends, _answers(line)) == (was.sends, _answers(was))
+    if not still and not line.idle_s:
         return now
-    return now._replace(lately=(*now.lately, unanswered)[-_QUIET_LOOKS:])
+    unanswered = line.sends - _answers(line)
+    return Connection(line, now.answered_s, lately=(unanswered,), at_rest=unanswered)
 
 
-def _connection(known: Connection, now: Transport, now_s: float) -> Connection:
+def _connection(known: Connection, now: Transport, now_s: float, looks: int) -> Connection:
     was = known.counters
     made = (now.connects or 0) - (was.connects or 0)
     if now.sends < was.sends or now.receives < was.receives or made < 0:
-        return Connection(now, now_s)
-    answers = now.receives + now.bad_xids - was.receives - was.bad_xids
+        return _new(now, now_s)
+    unanswered = now.sends - _answers(now)
     # What a connection lost is sent once more, and counted twice.
-    lately = () if made else known.lately
-    if answers:
-        asked = _unanswered(now) > min((*lately, _unanswered(was)))
+    lately = (was.sends - _answers(was),) if made else known.lately
+    at_rest = None if made or known.at_rest is None or unanswered < known.at_rest else known.at_rest
+    if _answers(now) != _answers(was):
+        asked = unanswered > min(lately)
         asked_s, moved_s = (now_s, now_s) if asked else (math.inf, -math.inf)
-        return Connection(now, now_s, asked_s, moved_s, lately)
+        return Connection(now, now_s, asked_s, moved_s, (*lately, unanswered)[-looks:], at_rest)
     if now.sends == was.sends and not made:
         return known._replace(counters=now)
-    return Connection(now, known.answered_s, min(known.asked_s, now_s), now_s, lately)
+    return Connection(now, known.answered_s, min(known.asked_s, now_s), now_s, lately, at_rest)
 
 
 def again(watch: RequestWatch) -> bool:
