@@ -68,7 +68,7 @@ class Instruments:
             time=now,
             monotonic_s=monotonic_s,
             sent=observe_sent(self._root, self._uplinks) if self._uplinks else None,
-            tunnel_s=sum(threads.taken_s.values()) if threads else None,
+            tunnel_s=threads.all_s if threads else None,
         )
 
     def _counted(self) -> Counted | None:

@@ -158,12 +158,11 @@ def _measure(root: Root, facts: Facts, scope: Scope, outside: Outside, network: 
     # Most checks look once.
     from nfstuned.core.samples.growth import sends_between, sessions_between  # noqa: PLC0415
     from nfstuned.core.samples.rates import look, rates  # noqa: PLC0415
-    from nfstuned.host.look.tunnel_threads import busiest, observe_tunnel_threads  # noqa: PLC0415
+    from nfstuned.host.look.tunnel_threads import observe_tunnels, shares  # noqa: PLC0415
     from nfstuned.host.network.links import observe_traffic, traffic_between  # noqa: PLC0415
 
-    pid_files = {service.file: service.pid_file for service in facts.system.tls.services}
     names = tuple(interface.name for interface in network.interfaces)
-    threads = {file: observe_tunnel_threads(root, pid_file) for file, pid_file in pid_files.items()}
+    tunnels = observe_tunnels(root, facts.system.tls.services)
     before, traffic = observe_stanzas(root), observe_traffic(root, names)
     operations = observe_operations(root)
     outside.pause(scope.sample_s)
@@ -171,10 +170,7 @@ def _measure(root: Root, facts: Facts, scope: Scope, outside: Outside, network: 
     if before is None or after is None:
         return None
     snapshot, seconds = facts.snapshot, scope.sample_s
-    shares = {
-        file: busiest(threads[file], observe_tunnel_threads(root, pid_file))
-        for file, pid_file in pid_files.items()
-    }
+    tunnels_after = observe_tunnels(root, facts.system.tls.services)
     first, second = look(snapshot, before, 0.0, 0.0), look(snapshot, after, seconds, seconds)
     return Measured(
         seconds=seconds,
@@ -183,5 +179,5 @@ def _measure(root: Root, facts: Facts, scope: Scope, outside: Outside, network: 
         sessions=sessions_between(first, second),
         traffic=traffic_between(traffic, later),
         smb=operations_between(operations, observe_operations(root)),
-        tunnels={file: share for file, share in shares.items() if share is not None},
+        tunnels=shares(tunnels, tunnels_after),
     )

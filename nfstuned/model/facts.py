@@ -224,8 +224,8 @@ class Measured:
     """Per device: how often the NFSv4 client of its server began anew between the looks."""
     traffic: tuple[Traffic, ...] = ()
     smb: tuple[SmbOps, ...] = ()
-    tunnels: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    """By a tunnel's configuration: how much of a processor its busiest thread had between the looks."""
+    tunnels: Mapping[str, tuple[float, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    """By a tunnel's configuration: how much of a processor each thread had in between, the most first."""
 
 
 @frozen

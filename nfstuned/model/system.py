@@ -82,6 +82,10 @@ class Override:
     all that systemd starts."""
 
 
+TUNNEL_FULL = 0.9
+"""Of a processor: so much a thread of a tunnel has that never waits long for its connection's next bytes."""
+
+
 @frozen
 class TunnelService:
     """A service of a tunnel's configuration: where it listens and leads to, and whom it trusts there."""

@@ -219,31 +219,60 @@ def through(point: str, port: int = 20049, options: str = "", host: str = "127.0
     return Target(point, point, f"{host}:/s", "nfs4", server, profile, live=mount)
 
 
-def full(share: float | None, *mounts: Target) -> list[Fault]:
-    """Return what is said of a tunnel whose busiest thread had so much of a processor in ten seconds."""
-    file = service().file
-    measured = Measured(10, tunnels={} if share is None else {file: share})
-    return list(thread_full(replace(facts(service()), targets=mounts, measured=measured)))
+def full(shares: tuple[float, ...], *mounts: Target, listening: set[int] | None = None) -> list[Fault]:
+    """Return what is said of a tunnel whose threads had so much of a processor in ten seconds."""
+    known = facts(service())
+    tls = replace(known.system.tls, listening=None if listening is None else frozenset(listening))
+    measured = Measured(10, tunnels={service().file: shares})
+    system = replace(known.system, tls=tls)
+    return list(thread_full(replace(known, targets=mounts, measured=measured, system=system)))
 
 
 def test_a_thread_is_full_from_nine_tenths_of_a_processor_on() -> None:
-    (fault,) = full(0.9, through("/mnt/a"))
+    (fault,) = full((0.9, 0.01), through("/mnt/a"))
     assert (fault.subject, fault.observed) == (service().file, "90% of a processor")
-    assert "it is the limit of what /mnt/a gets over that" in fault.message
+    assert "it carries the only connection: it is the limit of what /mnt/a gets" in fault.message
+    assert fault.remedy.startswith(
+        "unmount what is mounted through port 20049 (findmnt -t nfs4 -O port=20049), and mount again with "
+        "nconnect=4: "
+    )
+    assert full((0.899, 0.01), through("/mnt/a")) == []
+    assert full((), through("/mnt/a")) == []
+
+
+def test_it_is_the_limit_where_as_many_threads_are_full_as_there_are_connections() -> None:
+    four = through("/mnt/a", options="nconnect=4")
+    assert full((0.97, 0.96, 0.95, 0.2, 0.01), four) == []
+    (fault,) = full((0.97, 0.96, 0.95, 0.93, 0.01), four)
+    assert (
+        "4 threads of the tunnel had 93% of a processor or more, and they carry all 4 connections"
+        in fault.message
+    )
+
+
+def test_more_connections_are_proposed_as_many_as_the_mounts_may_have() -> None:
+    few = through("/mnt/a", options="nconnect=2"), through("/mnt/b", options="nconnect=2")
+    (fault,) = full((0.97, 0.97), *few)
     assert "mount again with nconnect=4: " in fault.remedy
-    assert full(0.899, through("/mnt/a")) == []
-    assert full(None, through("/mnt/a")) == []
+    for mount in (
+        through("/mnt/a", options="sec=krb5p"),
+        replace(few[0], profile=Profile("azure-files", nconnect=4, nconnect_max=2)),
+    ):
+        (fault,) = full((0.97, 0.97), mount)
+        assert fault.remedy.startswith("move shares to another storage account")
 
 
-def test_a_tunnel_without_a_mount_limits_nobody() -> None:
+def test_a_tunnel_without_a_mount_limits_nobody_nor_does_a_tunnel_that_listens_no_more() -> None:
     elsewhere = through("/mnt/b", 20050), through("/mnt/c", host="10.0.0.9")
-    assert full(1.0, *elsewhere) == []
+    assert full((1.0,), *elsewhere) == []
     assert list(thread_full(replace(facts(service()), targets=(through("/mnt/a"),)))) == []
+    assert full((1.0,), through("/mnt/a"), listening={22}) == []
+    assert full((1.0,), through("/mnt/a"), listening={20049})
 
 
 def test_all_mounts_of_a_tunnel_are_named_and_where_connections_are_many_others_help() -> None:
     mounts = (through("/mnt/a", options="nconnect=4"), through("/mnt/my b", options="nconnect=4"))
-    (fault,) = full(0.97, *mounts)
-    assert "what /mnt/a, /mnt/my b get together over that" in fault.message
+    (fault,) = full((0.97,) * 4, *mounts)
+    assert "they are the limit of what /mnt/a, /mnt/my b get together" in fault.message
     assert fault.remedy.startswith("move shares to another storage account")
     assert "nfstuned bench /mnt/a " in fault.remedy

@@ -174,7 +174,7 @@ class TestBeforeLinux65:
         assert stalls(after(*zip(looks, requests, strict=True))) == {}
 
     def test_a_reply_to_the_server_is_no_question_for_long_though_others_are_never_at_rest(self) -> None:
-        """An idle mount renews its lease; the server's other mounts are so busy that a request always waits."""
+        """An idle mount renews its lease; of the server's other mounts a request always waits."""
         idle = [xprt(20, 20, idle_s=9), *(xprt(21 + n, 20 + n) for n in range(8)), *[xprt(28, 27)] * 4]
         looks = [
             at(

@@ -11,6 +11,7 @@ from nfstuned.frozen import frozen
 from nfstuned.model.bench import Beside, Delivered, Engine, Job, Pattern, Run
 from nfstuned.model.kernel import Stanza
 from nfstuned.model.samples import Sample
+from nfstuned.model.system import TUNNEL_FULL
 from nfstuned.parse.proc.mountstats import parse_transports
 
 CACHED = 0.9
@@ -26,8 +27,6 @@ NEARLY_ALL = 0.9
 """Of the requests, on one of several connections."""
 AT_LIMIT = 0.9
 """Of what the VM may send, as in NFS510."""
-FULL = 0.95
-"""Of a processor: a tunnel has one for each connection."""
 _OPERATION = {
     Pattern.READ: "READ",
     Pattern.RANDOM_READ: "READ",
@@ -139,7 +138,7 @@ def _of_machine(middle: Middle) -> str:
     """Return what of this machine limits a job, "" where nothing of it does."""
     tunnel = middle(lambda run: run.beside.tunnel_processors)
     connections = middle(lambda run: run.beside.connections)
-    if tunnel is not None and connections is not None and tunnel >= FULL * connections:
+    if tunnel is not None and connections is not None and tunnel >= TUNNEL_FULL * connections:
         return (
             f"the TLS tunnel used {tunnel:.1f} processors, and has one for each connection: {connections:.0f}"
         )

@@ -47,12 +47,10 @@ def below_policy(facts: Facts) -> Iterator[Fault]:
     """
     known, told = groups(facts), _told(facts)
     for sharing in servers(facts):
-        limit = bound(strictest(sharing, facts))
         low = [
             (possible, target)
-            for target in sharing
-            if (possible := _possible(target, limit, facts)) is not None
-            and told.get(target.identity, 0) < possible
+            for possible, target in too_few(sharing, facts)
+            if told.get(target.identity, 0) < possible
         ]
         if not low:
             continue
@@ -68,6 +66,15 @@ def below_policy(facts: Facts) -> Iterator[Fault]:
             remedy=_raise([chief, *others], most, sharing, facts) + _staying(chief, facts, known),
             source=source_of(chief.profile, "nconnect"),
         )
+
+
+def too_few(sharing: Sequence[Target], facts: Facts) -> Iterator[tuple[int, Target]]:
+    """Yield the mounts of a server that have too few connections, each with the number it should have."""
+    most = bound(strictest(sharing, facts))
+    for target in sharing:
+        possible = _possible(target, most, facts)
+        if possible is not None:
+            yield possible, target
 
 
 def _possible(target: Target, limit: int, facts: Facts) -> int | None:

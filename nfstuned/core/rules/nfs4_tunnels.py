@@ -11,12 +11,15 @@ from datetime import datetime, timezone
 from shlex import quote
 
 from nfstuned.core.mounts.requests import AZNFS
+from nfstuned.core.nconnect.groups import carrying
+from nfstuned.core.nconnect.servers import servers
 from nfstuned.core.policy.endpoint import is_loopback, split_source
+from nfstuned.core.rules.nfs2_nconnect import too_few
 from nfstuned.core.rules.remedies import WATCHDOG, enable
-from nfstuned.model.facts import Facts
+from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.kernel import Mount
-from nfstuned.model.system import CaFile, Refusal, TunnelService
+from nfstuned.model.system import TUNNEL_FULL, CaFile, Refusal, TunnelService
 from nfstuned.parse.fields import count, quoted, some
 
 _DAY_S = 86_400
@@ -27,8 +30,6 @@ _LATE_S = 60
 """How long the watchdog has to remove an entry whose time is over: it looks every five seconds."""
 _OTHER_NAME = "Subject checks failed"
 """What stunnel says of a certificate that has another name."""
-_FULL = 0.9
-"""Of a processor: so much a thread has that never waits long for its next bytes."""
 _SYSTEM = "/etc/ssl/certs/"
 _BUNDLE = "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem"
 
@@ -167,44 +168,54 @@ def server_refused(facts: Facts) -> Iterator[Fault]:
 
 
 def thread_full(facts: Facts) -> Iterator[Fault]:
-    """Yield tunnels of which a thread, and so the connection that it carries, had all of a processor."""
+    """Yield tunnels of which as many threads as carry a connection each had all of a processor."""
     if facts.measured is None:
         return
-    for file, ports in _ports(facts).items():
-        share = facts.measured.tunnels.get(file)
-        through = [target for target in facts.nfs if any(_goes_through(target.live, port) for port in ports)]
-        if share is None or share < _FULL or not through:
+    wanted = {target.identity: most for sharing in servers(facts) for most, target in too_few(sharing, facts)}
+    for service, through in _mounts_through(facts):
+        threads = [share for share in facts.measured.tunnels.get(service.file, ()) if share >= TUNNEL_FULL]
+        connections = max(carrying(target) or 1 for target in through)
+        if len(threads) < connections:
             continue
-        most = max(target.profile.nconnect or 1 for target in through)
-        fewer = any((target.options.number("nconnect") or 1) < most for target in through)
-        mounts = some([target.point for target in through])
-        if fewer:
-            remedy = (
-                f"unmount all that goes through it ({mounts}), and mount again with nconnect={most}: each "
-                "connection has a thread of its own (nfstuned explain NFS421)"
+        least, most = threads[connections - 1], max(wanted.get(target.identity, 0) for target in through)
+        if connections == 1:
+            busy = (
+                f"a thread of the tunnel had {least:.0%} of a processor, and it carries the only connection: "
+                "it is"
             )
         else:
-            remedy = (
-                "move shares to another storage account, which has a tunnel of its own; nfstuned bench "
-                f"{quote(through[0].point)} tells what limits it (nfstuned explain NFS421)"
+            busy = (
+                f"{connections} threads of the tunnel had {least:.0%} of a processor or more, and they carry "
+                f"all {connections} connections: they are"
             )
         yield Fault(
-            file,
-            f"in {facts.measured.seconds:.0f} s a thread of the tunnel had {share:.0%} of a processor, and a "
-            f"thread carries one connection: it is the limit of what {mounts} "
-            f"{'gets' if len(through) == 1 else 'get together'} over that, and not the server or the network",
-            observed=f"{share:.0%} of a processor",
-            expected=f"below {_FULL:.0%}",
-            remedy=remedy,
+            service.file,
+            f"in {facts.measured.seconds:.0f} s {busy} the limit of what "
+            f"{some([target.point for target in through])} {'gets' if len(through) == 1 else 'get together'}",
+            observed=f"{least:.0%} of a processor",
+            expected=f"below {TUNNEL_FULL:.0%}",
+            remedy=f"{_more(service, through[0], most)} (nfstuned explain NFS421)",
         )
 
 
-def _ports(facts: Facts) -> dict[str, set[int]]:
-    """Return on which ports each configuration's tunnels listen."""
-    ports: dict[str, set[int]] = {}
+def _more(service: TunnelService, target: Target, most: int) -> str:
+    """Return how mounts get more through a tunnel; `most` is the nconnect that they should have, or 0."""
+    if most:
+        unmount = _unmount(service.port)
+        return f"{unmount}, and mount again with nconnect={most}: each connection has a thread of its own"
+    return (
+        "move shares to another storage account, which has a tunnel of its own; nfstuned bench "
+        f"{quote(target.point)} tells what limits it"
+    )
+
+
+def _mounts_through(facts: Facts) -> Iterator[tuple[TunnelService, list[Target]]]:
+    """Yield the services through which mounts go, with these; not one that no longer listens."""
+    listening = facts.system.tls.listening
     for service in facts.system.tls.services:
-        ports.setdefault(service.file, set()).add(service.port)
-    return ports
+        through = [target for target in facts.nfs if _goes_through(target.live, service.port)]
+        if through and (listening is None or service.port in listening):
+            yield service, through
 
 
 def _accepted(service: TunnelService, refusal: Refusal) -> str:
