@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.look.services import LOG_END, MOST_CA_FILES, OVERRIDE, STUNNELS, WATCHDOG, observe_tls
+from nfstuned.host.look.tls import LOG_END, MOST_CA_FILES, OVERRIDE, STUNNELS, WATCHDOG, observe_tls
 from nfstuned.host.root import LARGEST, Root
 from nfstuned.model.system import CaFile, Refusal, Tls, TunnelEntry, Unit
 

@@ -9,7 +9,8 @@ from typing import TypeVar
 from nfstuned.host.look.identity import observe_identity
 from nfstuned.host.look.image import at_first_boot
 from nfstuned.host.look.nfsmount import observe_nfs_utils
-from nfstuned.host.look.services import observe_tls, observe_unit
+from nfstuned.host.look.services import observe_unit
+from nfstuned.host.look.tls import observe_tls
 from nfstuned.host.root import Root
 from nfstuned.model.system import CommandLine, System
 from nfstuned.parse.etc.parameters import parse_modprobe, parse_refused_modules, parse_sysctl
