@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
+from nfstuned.host.look.folders import UNIT_FOLDERS
 from nfstuned.host.root import Root
 from nfstuned.model.system import Unit
 
 _MASK_COMMAND = "nfstuned udev mask"
-_FOLDERS = tuple(f"{folder}/systemd/system" for folder in ("etc", "run", "usr/local/lib", "usr/lib", "lib"))
-"""The strongest first: a file hides those of its name in later ones."""
 _CGROUPS = ("sys/fs/cgroup", "sys/fs/cgroup/systemd", "sys/fs/cgroup/unified")
 """Where systemd has its tree: the only tree, or with version 1 any of several."""
 
 
 def observe_unit(root: Root, name: str, *, image: bool) -> Unit:
     """Return a service as its files tell it, and whether it runs by the processes of its control group."""
-    folder = next((folder for folder in _FOLDERS if name in root.names(folder)), None)
+    folder = next((folder for folder in UNIT_FOLDERS if name in root.names(folder)), None)
     if folder is None:
         return Unit(active=None if image else _active(root, name))
     groups = (
         f"{place}/{group}"
-        for place in _FOLDERS
+        for place in UNIT_FOLDERS
         for group in root.names(place)
         if group.endswith((".wants", ".requires"))
     )
     # systemd takes an empty file and a link to /dev/null alike: the unit is masked.
     masked = root.link(f"{folder}/{name}") == "/dev/null" or not root.read_or_empty(f"{folder}/{name}")
     return Unit(
-        installed=any(root.read_or_empty(f"{place}/{name}") for place in _FOLDERS),
+        installed=any(root.read_or_empty(f"{place}/{name}") for place in UNIT_FOLDERS),
         enabled=not masked and any(name in root.names(group) for group in groups),
         active=None if image else _active(root, name),
         masked=masked,
@@ -36,7 +35,7 @@ def observe_unit(root: Root, name: str, *, image: bool) -> Unit:
 
 def unit_file(root: Root, name: str) -> tuple[str, str]:
     """Return the path and the text of the unit file that counts where it is not masked; "" for none."""
-    places = (f"{folder}/{name}" for folder in _FOLDERS)
+    places = (f"{folder}/{name}" for folder in UNIT_FOLDERS)
     return next(((place, text) for place in places if (text := root.read_or_empty(place))), ("", ""))
 
 
