@@ -7,11 +7,13 @@ src/aznfswatchdogv4, src/aznfswatchdogv4.service and lib/common.sh.
 from __future__ import annotations
 
 import errno
+import posixpath
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from nfstuned.errors import ParseError
+from nfstuned.host.look.folders import UNIT_FOLDERS, conf_files
 from nfstuned.host.look.services import observe_unit
 from nfstuned.host.root import Root
 from nfstuned.model.system import AUTOFS, LOGINS, CaFile, Override, Refusal, Tls, TunnelEntry, TunnelService
@@ -36,13 +38,10 @@ MOST_CA_FILES = 16
 """Certificate files that the configurations name: mount.aznfs writes the same into each."""
 OVERRIDE = "AZURE_ENDPOINT_OVERRIDE"
 _LOGIN_ENVIRONMENT = "etc/environment"
-_ENVIRONMENTS = ("etc/systemd/system.conf", "proc/cmdline")
+_MANAGER, _MANAGER_DROP_INS = "etc/systemd/system.conf", "systemd/system.conf.d"
+_COMMAND_LINE = "proc/cmdline"
 _AUTOFS_ENVIRONMENTS = ("etc/default/autofs", "etc/sysconfig/autofs")
 _EVERY_MOUNT = "mount.d"
-_UNIT_FOLDERS = ("usr/lib/systemd/system", "run/systemd/system", "etc/systemd/system")
-_CONF_FOLDERS = tuple(
-    f"{folder}/systemd/system.conf.d" for folder in ("usr/lib", "usr/local/lib", "run", "etc")
-)
 
 
 def observe_tls(root: Root, *, image: bool) -> Tls:
@@ -149,42 +148,52 @@ def _overrides(root: Root, *, image: bool) -> tuple[Override, ...]:
     """Return every place that sets the endpoint's override, the strongest last.
 
     mount.aznfs takes it from its environment only: a login's for a mount by hand, the service manager's at
-    boot with what the mount's own unit adds, automount's otherwise.
+    boot with what the mount's own unit adds, automount's otherwise. A drop-in without the variable is
+    returned, with an empty value, where another of its name has it: the stronger hides the weaker.
     """
-    files = [(_LOGIN_ENVIRONMENT, LOGINS)]
-    files += [(name, "") for name in _ENVIRONMENTS if not (image and name.startswith("proc/"))]
-    for folder in _CONF_FOLDERS:
-        files += [(f"{folder}/{name}", "") for name in root.names(folder) if name.endswith(".conf")]
-    files += [  # mount units may set the environment of their own mount
-        (f"{folder}/{name}", name)
-        for folder in _UNIT_FOLDERS
+    # Where /usr is merged, the last folder is the one before it once more.
+    folders = UNIT_FOLDERS[:-1] if root.same(*UNIT_FOLDERS[-2:]) else UNIT_FOLDERS
+    manager = [_MANAGER, *conf_files(root, _MANAGER_DROP_INS)]
+    if not image:
+        # systemd reads it after all files (parse_configuration in src/core/main.c).
+        manager.append(_COMMAND_LINE)
+    units = {
+        name: f"{folder}/{name}"
+        for folder in reversed(folders)
         for name in root.names(folder)
         if name.endswith(".mount")
-    ]
-    files += _drop_ins(root)
-    # The service has these by EnvironmentFile=, which counts before every Environment=.
-    files += [(name, AUTOFS) for name in _AUTOFS_ENVIRONMENTS]
-    values = ((parse_variable(root.read_or_empty(name), OVERRIDE), name, scope) for name, scope in files)
+    }
+    drop_ins = _drop_ins(root, folders)
+    places = (
+        (_LOGIN_ENVIRONMENT, LOGINS),
+        *((file, "") for file in manager),
+        *((file, name) for name, file in units.items()),
+        *drop_ins,
+        # The service has these by EnvironmentFile=, which counts before every Environment=.
+        *((file, AUTOFS) for file in _AUTOFS_ENVIRONMENTS),
+    )
+    values = {file: parse_variable(root.read_or_empty(file), OVERRIDE) for file, _ in places}
+    named = {posixpath.basename(file) for file, value in values.items() if value}
+    hiding = {file for file, _ in drop_ins if posixpath.basename(file) in named}
     return tuple(
-        Override(value.removeprefix("."), f"/{name}", scope) for value, name, scope in values if value
+        Override((values[file] or "").removeprefix("."), f"/{file}", scope)
+        for file, scope in places
+        if values[file] or file in hiding
     )
 
 
-def _drop_ins(root: Root) -> list[tuple[str, str]]:
+def _drop_ins(root: Root, folders: Sequence[str]) -> list[tuple[str, str]]:
     """Return the drop-ins of mount units and of autofs; systemd sorts them by their own names.
 
     Of a name the drop-in of all mounts is the weakest, then the folder counts, then how much of the path is
     named.
     """
     drop_ins = [
-        (drop, scope != _EVERY_MOUNT, strength, len(scope), scope)
-        for strength, folder in enumerate(_UNIT_FOLDERS)
+        (drop, scope != _EVERY_MOUNT, strength, len(scope), f"{folder}/{scope}/{drop}", scope)
+        for strength, folder in enumerate(reversed(folders))
         for scope in root.names(folder)
         if scope in {AUTOFS, _EVERY_MOUNT} or scope.endswith(".mount.d")
         for drop in root.names(f"{folder}/{scope}")
         if drop.endswith(".conf")
     ]
-    return [
-        (f"{_UNIT_FOLDERS[strength]}/{scope}/{drop}", scope)
-        for drop, _, strength, _, scope in sorted(drop_ins)
-    ]
+    return [(file, scope) for *_, file, scope in sorted(drop_ins)]
