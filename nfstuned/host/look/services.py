@@ -13,8 +13,8 @@ _CGROUPS = ("sys/fs/cgroup", "sys/fs/cgroup/systemd", "sys/fs/cgroup/unified")
 
 def observe_unit(root: Root, name: str, *, image: bool) -> Unit:
     """Return a service as its files tell it, and whether it runs by the processes of its control group."""
-    folder = next((folder for folder in UNIT_FOLDERS if name in root.names(folder)), None)
-    if folder is None:
+    files = [f"{folder}/{name}" for folder in UNIT_FOLDERS if name in root.names(folder)]
+    if not files:
         return Unit(active=None if image else _active(root, name))
     groups = (
         f"{place}/{group}"
@@ -22,10 +22,9 @@ def observe_unit(root: Root, name: str, *, image: bool) -> Unit:
         for group in root.names(place)
         if group.endswith((".wants", ".requires"))
     )
-    # systemd takes an empty file and a link to /dev/null alike: the unit is masked.
-    masked = root.link(f"{folder}/{name}") == "/dev/null" or not root.read_or_empty(f"{folder}/{name}")
+    masked = _has_no_unit(root, files[0])
     return Unit(
-        installed=any(root.read_or_empty(f"{place}/{name}") for place in UNIT_FOLDERS),
+        installed=not all(_has_no_unit(root, file) for file in files),
         enabled=not masked and any(name in root.names(group) for group in groups),
         active=None if image else _active(root, name),
         masked=masked,
@@ -37,6 +36,19 @@ def unit_file(root: Root, name: str) -> tuple[str, str]:
     """Return the path and the text of the unit file that counts where it is not masked; "" for none."""
     places = (f"{folder}/{name}" for folder in UNIT_FOLDERS)
     return next(((place, text) for place in places if (text := root.read_or_empty(place))), ("", ""))
+
+
+def _has_no_unit(root: Root, file: str) -> bool:
+    """Return whether a unit file has no unit: systemd takes an empty file and a link to /dev/null for a mask.
+
+    A file that this user may not read is taken for a unit, as nearly all are.
+    """
+    try:
+        return not root.read(file)
+    except PermissionError:
+        return False
+    except OSError:
+        return True
 
 
 def _active(root: Root, name: str) -> bool | None:
