@@ -72,10 +72,13 @@ class Unit:
 
 @frozen
 class Override:
-    """A place that sets AZURE_ENDPOINT_OVERRIDE for mount.aznfs."""
+    """A place that sets AZURE_ENDPOINT_OVERRIDE for mount.aznfs, or a drop-in that hides such a place."""
 
     value: str
-    """The suffix of a cloud's names, without a dot before it: "chinacloudapi.cn"."""
+    """The suffix of a cloud's names, without a dot before it: "chinacloudapi.cn".
+
+    "" of a drop-in that does not set it: for its mounts it hides the earlier drop-ins of its name.
+    """
     file: str
     scope: str = ""
     """The unit or the folder of drop-ins that has it ("mnt-a.mount.d", "autofs.service.d"), or LOGINS; "" for
@@ -161,7 +164,7 @@ class Tls:
     listening: frozenset[int] | None = None
     """The TCP ports of this machine on which something listens; None where that cannot be told."""
     overrides: tuple[Override, ...] = ()
-    """Of several with the same scope the last counts."""
+    """Of several for a mount the last counts; of drop-ins with one name only the last is read."""
     services: tuple[TunnelService, ...] = ()
     """Of the running host; none of an image."""
     ca_files: Mapping[str, CaFile] = field(default_factory=lambda: NO_CA_FILES)

@@ -471,6 +471,37 @@ def test_an_override_of_another_mount_does_not_count(
 
 
 @pytest.mark.parametrize(
+    ("drop_ins", "expected"),
+    [
+        ([("mnt-4.mount.d", "a.conf", "windows.net"), ("mnt-4.mount.d", "a.conf", "")], None),
+        ([("mnt-.mount.d", "a.conf", "windows.net"), ("mnt-4.mount.d", "a.conf", "")], None),
+        ([("mnt-4.mount.d", "a.conf", "windows.net"), ("mnt-5.mount.d", "a.conf", "")], "windows.net"),
+        ([("mnt-4.mount.d", "a.conf", "windows.net"), ("mnt-4.mount.d", "b.conf", "")], "windows.net"),
+        ([("mnt-4.mount.d", "a.conf", "windows.net"), ("mnt-4.mount.d", "a.conf", "azure.eu")], "azure.eu"),
+        (
+            [
+                ("mnt-4.mount.d", "a.conf", "windows.net"),
+                ("mnt-4.mount.d", "b.conf", "azure.eu"),
+                ("mnt-4.mount.d", "b.conf", ""),
+            ],
+            "windows.net",
+        ),
+    ],
+)
+def test_a_drop_in_hides_weaker_ones_of_its_name(
+    drop_ins: list[tuple[str, str, str]], expected: str | None
+) -> None:
+    """The service manager's override counts where none of a mount's own does."""
+    overrides = [
+        Override(value, f"/{number}/{scope}/{name}", scope)
+        for number, (scope, name, value) in enumerate(drop_ins)
+    ]
+    everyones = Override("usgovcloudapi.net", "/etc/systemd/system.conf")
+    fault = corrected(asked(f"{CHINA}:/sa1/s", fstype="aznfs"), Tls(overrides=(everyones, *overrides)))
+    assert (fault.observed or "").split()[0] == (expected or everyones.value)
+
+
+@pytest.mark.parametrize(
     ("options", "maker", "expected"),
     [
         ("vers=4.1", Maker.MOUNT, True),

@@ -7,7 +7,7 @@ import pytest
 
 from nfstuned.host.look.services import observe_unit
 from nfstuned.host.look.system import observe_system
-from nfstuned.host.root import Root
+from nfstuned.host.root import Root, WitnessRoot
 from nfstuned.model.system import CommandLine, System, Unit
 
 Write = Callable[[str, str], Path]
@@ -131,3 +131,47 @@ def test_a_service_is_active_when_its_control_group_has_processes(tmp_path: Path
     assert observe_unit(root, NAME, image=True).active is None
     processes.write_text("")
     assert observe_unit(root, NAME, image=False).active is False
+
+
+@pytest.fixture
+def unreadable(readable: Path) -> Path:
+    """A host on which only root may read nfstuned's unit, which is in two folders."""
+    for folder in ("etc", "usr/lib"):
+        unit = readable / folder / "systemd/system" / NAME
+        unit.parent.mkdir(parents=True)
+        unit.write_text(UNIT)
+        unit.chmod(0o000)
+    return readable
+
+
+def test_a_unit_that_this_user_may_not_read_is_installed_and_not_masked(
+    unreadable: Path, request: pytest.FixtureRequest
+) -> None:
+    (unreadable / "etc/systemd/system/multi-user.target.wants").mkdir()
+    (unreadable / WANTED).symlink_to(f"/usr/lib/systemd/system/{NAME}")
+    request.getfixturevalue("as_user")
+    root = WitnessRoot(str(unreadable))
+    assert observe_unit(root, NAME, image=True) == Unit(installed=True, enabled=True)
+    assert f"/etc/systemd/system/{NAME}" in {problem.file for problem in root.missed()}
+
+
+def test_a_mask_before_a_unit_that_this_user_may_not_read_is_a_mask(
+    unreadable: Path, request: pytest.FixtureRequest
+) -> None:
+    mask = unreadable / "etc/systemd/system" / NAME
+    mask.unlink()
+    mask.symlink_to("/dev/null")
+    request.getfixturevalue("as_user")
+    root = Root(str(unreadable))
+    assert observe_unit(root, NAME, image=True) == Unit(installed=True, masked=True)
+
+
+def test_of_a_folder_that_this_user_may_not_look_into_the_next_one_counts(
+    readable: Path, request: pytest.FixtureRequest
+) -> None:
+    (readable / "etc/systemd/system").mkdir(parents=True)
+    (readable / "etc/systemd/system").chmod(0o700)
+    (readable / "usr/lib/systemd/system").mkdir(parents=True)
+    (readable / "usr/lib/systemd/system" / NAME).touch()
+    request.getfixturevalue("as_user")
+    assert observe_unit(Root(str(readable)), NAME, image=True) == Unit(masked=True)

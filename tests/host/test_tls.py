@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from nfstuned.host.look.services import LOG_END, MOST_CA_FILES, OVERRIDE, STUNNELS, WATCHDOG, observe_tls
+from nfstuned.host.look.tls import LOG_END, MOST_CA_FILES, OVERRIDE, STUNNELS, WATCHDOG, observe_tls
 from nfstuned.host.root import LARGEST, Root
 from nfstuned.model.system import CaFile, Refusal, Tls, TunnelEntry, Unit
 
@@ -94,6 +95,46 @@ def test_the_override_is_found_wherever_a_mount_may_get_it_from(tmp_path: Path, 
     assert (found.value, found.file) == ("chinacloudapi.cn", f"/{name}")
 
 
+def sets(value: str) -> str:
+    return f"Environment={OVERRIDE}={value}\n"
+
+
+def of_all(host: Host) -> list[tuple[str, str]]:
+    return [(one.value, one.file) for one in host.tls().overrides]
+
+
+def test_of_the_managers_files_the_last_name_counts_whatever_its_folder_and_then_the_kernels_line(
+    tmp_path: Path,
+) -> None:
+    host = Host(tmp_path)
+    names = (
+        "etc/systemd/system.conf",
+        "etc/systemd/system.conf.d/10.conf",
+        "run/systemd/system.conf.d/20.conf",
+        "usr/local/lib/systemd/system.conf.d/30.conf",
+        "usr/lib/systemd/system.conf.d/90.conf",
+        "proc/cmdline",
+    )
+    for name in names:
+        host.write(name, sets("windows.net"))
+    assert [file for _, file in of_all(host)] == [f"/{name}" for name in names]
+
+
+@pytest.mark.parametrize("text", ["", "[Manager]\n", None])
+def test_a_file_of_the_managers_hides_that_of_its_name_in_a_weaker_folder(
+    tmp_path: Path, text: str | None
+) -> None:
+    host = Host(tmp_path)
+    host.write("usr/lib/systemd/system.conf.d/a.conf", sets("windows.net"))
+    assert of_all(host) == [("windows.net", "/usr/lib/systemd/system.conf.d/a.conf")]
+    if text is None:
+        (tmp_path / "etc/systemd/system.conf.d").mkdir(parents=True)
+        (tmp_path / "etc/systemd/system.conf.d/a.conf").symlink_to("/dev/null")
+    else:
+        host.write("etc/systemd/system.conf.d/a.conf", text)
+    assert of_all(host) == []
+
+
 def test_an_override_of_one_unit_says_whose_it_is_and_the_strongest_comes_last(tmp_path: Path) -> None:
     host, units = Host(tmp_path), "etc/systemd/system"
     names = (
@@ -106,7 +147,7 @@ def test_an_override_of_one_unit_says_whose_it_is_and_the_strongest_comes_last(t
         "etc/environment",
     )
     for name in names:
-        host.write(name, f"Environment={OVERRIDE}=windows.net\n")
+        host.write(name, sets("windows.net"))
     assert [(one.file.rpartition("/")[2], one.scope) for one in host.tls().overrides] == [
         ("environment", "logins"),
         ("mnt-a.mount", "mnt-a.mount"),
@@ -124,12 +165,49 @@ def test_of_drop_ins_with_one_name_the_one_for_a_single_mount_is_the_strongest(t
         f"{strong}/mount.d",
         f"{weak}/mnt-.mount.d",
         f"{weak}/mnt-a.mount.d",
+        "usr/local/lib/systemd/system/mnt-.mount.d",
+        "run/systemd/system/mnt-.mount.d",
         f"{strong}/mnt-.mount.d",
         f"{strong}/mnt-a.mount.d",
     )
     for name in reversed(names):
-        host.write(f"{name}/cloud.conf", f"Environment={OVERRIDE}=windows.net\n")
+        host.write(f"{name}/cloud.conf", sets("windows.net"))
     assert [one.file for one in host.tls().overrides] == [f"/{name}/cloud.conf" for name in names]
+
+
+@pytest.mark.parametrize("text", ["", "[Mount]\nWhat=a:/b\n"])
+def test_a_units_file_hides_those_in_weaker_folders(tmp_path: Path, text: str) -> None:
+    host = Host(tmp_path)
+    host.write("usr/lib/systemd/system/mnt-a.mount", sets("windows.net"))
+    host.write("usr/local/lib/systemd/system/mnt-b.mount", sets("windows.net"))
+    host.write("usr/lib/systemd/system/mnt-b.mount", sets("chinacloudapi.cn"))
+    assert of_all(host) == [
+        ("windows.net", "/usr/lib/systemd/system/mnt-a.mount"),
+        ("windows.net", "/usr/local/lib/systemd/system/mnt-b.mount"),
+    ]
+    host.write("etc/systemd/system/mnt-a.mount", text)
+    assert of_all(host) == [("windows.net", "/usr/local/lib/systemd/system/mnt-b.mount")]
+
+
+def test_a_drop_in_without_the_variable_is_named_where_one_of_its_name_has_it(tmp_path: Path) -> None:
+    host, weak, strong = Host(tmp_path), "usr/lib/systemd/system", "etc/systemd/system"
+    host.write(f"{weak}/mnt-a.mount.d/cloud.conf", sets("windows.net"))
+    host.write(f"{weak}/mnt-a.mount.d/other.conf", "[Mount]\nTimeoutSec=9\n")
+    host.write(f"{strong}/mnt-a.mount.d/cloud.conf", "")
+    assert of_all(host) == [
+        ("windows.net", f"/{weak}/mnt-a.mount.d/cloud.conf"),
+        ("", f"/{strong}/mnt-a.mount.d/cloud.conf"),
+    ]
+
+
+def test_where_usr_is_merged_a_file_of_its_units_is_read_once(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    host.write("usr/lib/systemd/system/mnt-a.mount.d/cloud.conf", sets("windows.net"))
+    host.write("lib/systemd/system/mnt-a.mount.d/cloud.conf", sets("windows.net"))
+    assert [file.split("/")[1] for _, file in of_all(host)] == ["lib", "usr"]
+    shutil.rmtree(tmp_path / "lib")
+    (tmp_path / "lib").symlink_to("usr/lib")
+    assert [file.split("/")[1] for _, file in of_all(host)] == ["usr"]
 
 
 ENDED = (Path(__file__).parents[1] / "data/certificates/ended.pem").read_text()

@@ -180,10 +180,13 @@ def _override(facts: Facts, request: Request) -> Override | None:
     if noauto and request.maker is Maker.MOUNT and not request.at_first_use:
         # A line of fstab that waits for somebody to mount it.
         special.add(LOGINS)
-    mine = [override for override in overrides if override.scope in special] or [
+    mine = (override for override in overrides if override.scope in special)
+    # Of drop-ins with one name systemd reads the strongest alone, also where the variable is not in it.
+    read = {posixpath.basename(override.file): override for override in mine}.values()
+    counting = [override for override in read if override.value] or [
         override for override in overrides if not override.scope
     ]
-    return mine[-1] if mine else None
+    return counting[-1] if counting else None
 
 
 def _own(request: Request) -> tuple[str, ...]:

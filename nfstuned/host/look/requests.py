@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from nfstuned.host.look.autofs import AutoMaps
+from nfstuned.host.look.folders import STRONG_UNIT_FOLDERS, WEAK_UNIT_FOLDERS
 from nfstuned.host.look.nfsmount import Collected, MountConf, observe_nfs_utils
-from nfstuned.host.look.units import STRONG, WEAK, MountUnits
+from nfstuned.host.look.units import MountUnits
 from nfstuned.host.root import Root
 
 
@@ -23,8 +24,8 @@ def observe_intent(root: Root, mounted: Sequence[str]) -> Collected:
         # This mount.nfs does not keep the sections of different names apart.
         collected.settings = [replace(setting, alone=True) for setting in collected.settings]
     units = MountUnits(root, collected)
-    units.read(STRONG)
+    units.read(STRONG_UNIT_FOLDERS)
     units.read_fstab()
-    units.read(WEAK)
+    units.read(WEAK_UNIT_FOLDERS)
     AutoMaps(root, mounted, collected).read()
     return collected

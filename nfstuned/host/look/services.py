@@ -1,66 +1,54 @@
-"""Services: what systemd's files say of them, whether they run, and the TLS helper of Azure Files.
-
-What is said here of AZNFS was read in https://github.com/Azure/AZNFS-mount: src/nfsv4mountscript.sh,
-src/aznfswatchdogv4, src/aznfswatchdogv4.service and lib/common.sh.
-"""
+"""Services: what systemd's files say of them, and whether they run."""
 
 from __future__ import annotations
 
-import errno
-from collections import Counter
-from collections.abc import Iterable
-from itertools import islice
-
-from nfstuned.errors import ParseError
+from nfstuned.host.look.folders import UNIT_FOLDERS
 from nfstuned.host.root import Root
-from nfstuned.model.system import (
-    AUTOFS,
-    LOGINS,
-    CaFile,
-    Override,
-    Refusal,
-    Tls,
-    TunnelEntry,
-    TunnelService,
-    Unit,
-)
-from nfstuned.parse.etc.tunnel import parse_refusal, parse_services, parse_tunnel_list, parse_variable
-from nfstuned.parse.fields import clean_path
-from nfstuned.parse.proc.processes import parse_listening
+from nfstuned.model.system import Unit
 
-MASKS = "nfstuned udev mask"
-_FOLDERS = tuple(f"{folder}/systemd/system" for folder in ("etc", "run", "usr/local/lib", "usr/lib", "lib"))
-"""The strongest first: a file hides those of its name in later ones."""
+_MASK_COMMAND = "nfstuned udev mask"
 _CGROUPS = ("sys/fs/cgroup", "sys/fs/cgroup/systemd", "sys/fs/cgroup/unified")
 """Where systemd has its tree: the only tree, or with version 1 any of several."""
 
 
 def observe_unit(root: Root, name: str, *, image: bool) -> Unit:
     """Return a service as its files tell it, and whether it runs by the processes of its control group."""
-    folder = next((folder for folder in _FOLDERS if name in root.names(folder)), None)
-    if folder is None:
+    files = [f"{folder}/{name}" for folder in UNIT_FOLDERS if name in root.names(folder)]
+    if not files:
         return Unit(active=None if image else _active(root, name))
     groups = (
         f"{place}/{group}"
-        for place in _FOLDERS
+        for place in UNIT_FOLDERS
         for group in root.names(place)
         if group.endswith((".wants", ".requires"))
     )
-    # systemd takes an empty file and a link to /dev/null alike: the unit is masked.
-    masked = root.link(f"{folder}/{name}") == "/dev/null" or not root.read_or_empty(f"{folder}/{name}")
+    masked = _has_no_unit(root, files[0])
     return Unit(
-        installed=any(root.read_or_empty(f"{place}/{name}") for place in _FOLDERS),
+        installed=not all(_has_no_unit(root, file) for file in files),
         enabled=not masked and any(name in root.names(group) for group in groups),
         active=None if image else _active(root, name),
         masked=masked,
-        masks_rules=MASKS in unit_file(root, name)[1],
+        masks_rules=_MASK_COMMAND in unit_file(root, name)[1],
     )
 
 
 def unit_file(root: Root, name: str) -> tuple[str, str]:
     """Return the path and the text of the unit file that counts where it is not masked; "" for none."""
-    places = (f"{folder}/{name}" for folder in _FOLDERS)
+    places = (f"{folder}/{name}" for folder in UNIT_FOLDERS)
     return next(((place, text) for place in places if (text := root.read_or_empty(place))), ("", ""))
+
+
+def _has_no_unit(root: Root, file: str) -> bool:
+    """Return whether a unit file has no unit: systemd takes an empty file and a link to /dev/null for a mask.
+
+    A file that this user may not read is taken for a unit, as nearly all are.
+    """
+    try:
+        return not root.read(file)
+    except PermissionError:
+        return False
+    except OSError:
+        return True
 
 
 def _active(root: Root, name: str) -> bool | None:
@@ -69,174 +57,3 @@ def _active(root: Root, name: str) -> bool | None:
         if root.names(f"{folder}/system.slice"):
             return bool(root.read_or_empty(f"{folder}/system.slice/{name}/cgroup.procs").strip())
     return None
-
-
-_ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR})
-WATCHDOG = "aznfswatchdogv4.service"
-"""The service for NFSv4.1. `aznfswatchdog.service`, which the vendor's page names, is for Blob storage."""
-STUNNELS = (
-    "etc/stunnel/microsoft/aznfs/nfsv4_fileShare",
-    "etc/stunnel/microsoft/azfiles-nfs/nfsv4_fileShare",
-)
-_LISTS = ("opt/microsoft/aznfs/data/mountmapv4", "opt/microsoft/azfiles-nfs/data/mountmapv4")
-"""Where the helper keeps what it knows of each tunnel."""
-MOST_TUNNELS = 1001
-"""Configurations of tunnels: mount.aznfs has as many ports for them."""
-LOG_END = 65_536
-"""Bytes at the end of a tunnel's log: some forty connections, of which the last one counts."""
-MOST_CA_FILES = 16
-"""Files with certificates that they name: mount.aznfs writes the same into each."""
-OVERRIDE = "AZURE_ENDPOINT_OVERRIDE"
-_LOGIN_ENVIRONMENT = "etc/environment"
-_ENVIRONMENTS = ("etc/systemd/system.conf", "proc/cmdline")
-_AUTOFS_ENVIRONMENTS = ("etc/default/autofs", "etc/sysconfig/autofs")
-_EVERY_MOUNT = "mount.d"
-_UNIT_FOLDERS = ("usr/lib/systemd/system", "run/systemd/system", "etc/systemd/system")
-_CONF_FOLDERS = tuple(
-    f"{folder}/systemd/system.conf.d" for folder in ("usr/lib", "usr/local/lib", "run", "etc")
-)
-
-
-def observe_tls(root: Root, *, image: bool) -> Tls:
-    """Return what is known of the helper; of an image only what its files say.
-
-    No process is looked at: reading a command line may wait for a program that waits for a dead server. A
-    stunnel that lives listens on its port, which is what a mount needs of it.
-    """
-    watchdog = observe_unit(root, WATCHDOG, image=image)
-    helped = watchdog.installed or any(root.names(folder) for folder in STUNNELS)
-    listening: frozenset[int] | None = None
-    if helped and not image:
-        # A busy server has a hundred thousand sockets: they are only read where a tunnel may be, and in the
-        # network namespace of init's mounts.
-        listening = parse_listening(root.read_or_empty(f"{root.view}/net/tcp"))
-        if listening is not None:
-            listening |= parse_listening(root.read_or_empty(f"{root.view}/net/tcp6")) or frozenset()
-    services = () if image else _services(root)
-    ca_files, unread = _ca_files(root, services)
-    entries = () if image else _entries(root)
-    return Tls(
-        watchdog=watchdog,
-        listening=listening,
-        overrides=_overrides(root, image=image),
-        services=services,
-        ca_files=ca_files,
-        refusals=_refusals(root, services),
-        entries=tuple(entry for entry in entries if isinstance(entry, TunnelEntry)),
-        unread=(*unread, *(entry for entry in entries if isinstance(entry, ParseError))),
-    )
-
-
-def _services(root: Root) -> tuple[TunnelService, ...]:
-    """Return what the tunnels' configurations say of whom they trust."""
-    names = (
-        f"{folder}/{name}" for folder in STUNNELS for name in root.names(folder) if name.startswith("stunnel")
-    )
-    return tuple(
-        service
-        for name in islice(names, MOST_TUNNELS)
-        for service in parse_services(root.read_or_empty(name), f"/{name}")
-    )
-
-
-def _refusals(root: Root, services: tuple[TunnelService, ...]) -> dict[str, Refusal]:
-    """Return by configuration whom its tunnel refused last.
-
-    A log does not say of which service a line is: a configuration with several is left out.
-    """
-    number = Counter(service.file for service in services)
-    refusals: dict[str, Refusal] = {}
-    for service in services:
-        if number[service.file] > 1 or not service.log.startswith("/"):
-            continue
-        try:
-            end = root.read_end(clean_path(service.log).lstrip("/"), LOG_END)
-        except OSError:
-            continue
-        refusal = parse_refusal(end.decode("utf-8", "surrogateescape"))
-        if refusal is not None:
-            refusals[service.file] = refusal
-    return refusals
-
-
-def _entries(root: Root) -> tuple[TunnelEntry | ParseError, ...]:
-    """Return the helper's own lists of its tunnels."""
-    return tuple(
-        entry for name in _LISTS for entry in parse_tunnel_list(root.read_or_empty(name), f"/{name}")
-    )
-
-
-def _ca_files(
-    root: Root, services: Iterable[TunnelService]
-) -> tuple[dict[str, CaFile], tuple[ParseError, ...]]:
-    """Return the files with the certificates that these trust, by path, and what in them is not understood.
-
-    A file that cannot be read, or of which a certificate is not understood, is left out.
-    """
-    paths = dict.fromkeys(service.ca_file for service in services if service.ca_file.startswith("/"))
-    if not paths:
-        return {}, ()
-    # Few hosts have a tunnel.
-    from nfstuned.parse.etc.certificate import parse_certificates  # noqa: PLC0415
-
-    files: dict[str, CaFile] = {}
-    unread: list[ParseError] = []
-    for path in islice(paths, MOST_CA_FILES):
-        try:
-            text = root.read(clean_path(path).lstrip("/"))
-        except OSError as error:
-            if error.errno in _ABSENT:
-                files[path] = CaFile(missing=True)
-            continue
-        rows = parse_certificates(text, path)
-        problems = [row for row in rows if isinstance(row, ParseError)]
-        if problems:
-            unread += problems
-        else:
-            files[path] = CaFile(tuple(row for row in rows if not isinstance(row, ParseError)))
-    return files, tuple(unread)
-
-
-def _overrides(root: Root, *, image: bool) -> tuple[Override, ...]:
-    """Return every place that sets the endpoint's override, the strongest last.
-
-    mount.aznfs takes it from its environment only: a login's for a mount by hand, the service manager's at
-    boot with what the mount's own unit adds, automount's otherwise.
-    """
-    files = [(_LOGIN_ENVIRONMENT, LOGINS)]
-    files += [(name, "") for name in _ENVIRONMENTS if not (image and name.startswith("proc/"))]
-    for folder in _CONF_FOLDERS:
-        files += [(f"{folder}/{name}", "") for name in root.names(folder) if name.endswith(".conf")]
-    files += [  # mount units may set the environment of their own mount
-        (f"{folder}/{name}", name)
-        for folder in _UNIT_FOLDERS
-        for name in root.names(folder)
-        if name.endswith(".mount")
-    ]
-    files += _drop_ins(root)
-    # The service has these by EnvironmentFile=, which counts before every Environment=.
-    files += [(name, AUTOFS) for name in _AUTOFS_ENVIRONMENTS]
-    values = ((parse_variable(root.read_or_empty(name), OVERRIDE), name, scope) for name, scope in files)
-    return tuple(
-        Override(value.removeprefix("."), f"/{name}", scope) for value, name, scope in values if value
-    )
-
-
-def _drop_ins(root: Root) -> list[tuple[str, str]]:
-    """Return the drop-ins of mount units and of autofs; systemd sorts them by their own names.
-
-    Of a name the drop-in of all mounts is the weakest, then the folder counts, then how much of the path is
-    named.
-    """
-    drop_ins = [
-        (drop, scope != _EVERY_MOUNT, strength, len(scope), scope)
-        for strength, folder in enumerate(_UNIT_FOLDERS)
-        for scope in root.names(folder)
-        if scope in {AUTOFS, _EVERY_MOUNT} or scope.endswith(".mount.d")
-        for drop in root.names(f"{folder}/{scope}")
-        if drop.endswith(".conf")
-    ]
-    return [
-        (f"{_UNIT_FOLDERS[strength]}/{scope}/{drop}", scope)
-        for drop, _, strength, _, scope in sorted(drop_ins)
-    ]

@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from nfstuned.host.look.folders import conf_files
 from nfstuned.host.look.identity import observe_identity
 from nfstuned.host.look.image import at_first_boot
 from nfstuned.host.look.nfsmount import observe_nfs_utils
-from nfstuned.host.look.services import observe_tls, observe_unit
+from nfstuned.host.look.services import observe_unit
+from nfstuned.host.look.tls import observe_tls
 from nfstuned.host.root import Root
 from nfstuned.model.system import CommandLine, System
 from nfstuned.parse.etc.parameters import parse_modprobe, parse_refused_modules, parse_sysctl
 from nfstuned.parse.proc.machine import parse_cpu_list, parse_slabinfo
 
 T = TypeVar("T")
-_FOLDERS = ("etc", "run", "usr/local/lib", "usr/lib", "lib")
-"""Where configuration comes from, the strongest first: a file hides those of its name in later ones."""
 _PROGRAMS = (
     *("sbin", "usr/sbin", "usr/bin", "bin"),
     # mount(8) of NixOS looks there; an image of it has no /run yet.
@@ -78,11 +78,6 @@ def _parameters(root: Root) -> dict[str, str]:
     return {name: value for name, value in values.items() if value}
 
 
-def _parsed(root: Root, name: str, parse: Callable[[str, str], Sequence[T]]) -> Iterator[T]:
-    files: dict[str, str] = {}
-    for folder in (f"{place}/{name}" for place in _FOLDERS):
-        for file in root.names(folder):
-            if file.endswith(".conf"):
-                files.setdefault(file, f"{folder}/{file}")
-    for file in sorted(files):
-        yield from parse(root.read_or_empty(files[file]), "/" + files[file])
+def _parsed(root: Root, folder: str, parse: Callable[[str, str], Sequence[T]]) -> Iterator[T]:
+    for file in conf_files(root, folder):
+        yield from parse(root.read_or_empty(file), "/" + file)

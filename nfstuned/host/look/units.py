@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from nfstuned.errors import ParseError
+from nfstuned.host.look.folders import UNIT_FOLDERS
 from nfstuned.host.look.nfsmount import Collected
 from nfstuned.host.root import FSTAB, Root
 from nfstuned.model.mounts import Maker, Misnamed, Request
@@ -13,15 +14,6 @@ from nfstuned.model.requests import UnitSetting
 from nfstuned.parse.etc.fstab import parse_fstab
 from nfstuned.parse.etc.units import SUFFIX, drop_in_folders, mount_request, parse_unit, unit_name
 
-STRONG = (
-    "etc/systemd/system.control",
-    "run/systemd/system.control",
-    "run/systemd/transient",
-    "etc/systemd/system",
-    "run/systemd/system",
-)
-"""Units that stand before those which systemd makes of fstab, the strongest folder first."""
-WEAK = ("usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system")
 AUTOMOUNT = ".automount"
 _DIRECTORIES = {"t": "/run", "S": "/var/lib", "C": "/var/cache", "L": "/var/log", "E": "/etc"}
 
@@ -39,7 +31,7 @@ class MountUnits:
         values = {letter: self.root.read_or_empty(name).strip() for letter, name in names.items()}
         values["l"] = values["H"].partition(".")[0]
         self.specifiers = _DIRECTORIES | {letter: value for letter, value in values.items() if value}
-        folders = {folder: self.root.names(folder) for folder in (*STRONG, *WEAK)}
+        folders = {folder: self.root.names(folder) for folder in UNIT_FOLDERS}
         self.names = {folder: [n for n in names if n.endswith(SUFFIX)] for folder, names in folders.items()}
         self.automounts = {f: {n for n in names if n.endswith(AUTOMOUNT)} for f, names in folders.items()}
         self.drops = {folder: {n for n in names if n.endswith(".d")} for folder, names in folders.items()}
@@ -110,13 +102,13 @@ class MountUnits:
 
     def _unmasked(self, name: str) -> bool:
         """Return whether the strongest file of a unit says something."""
-        folder = next(folder for folder in (*STRONG, *WEAK) if name in self.automounts[folder])
+        folder = next(folder for folder in UNIT_FOLDERS if name in self.automounts[folder])
         return bool(self.root.read_or_empty(f"{folder}/{name}"))
 
     def _drop_ins(self, name: str) -> list[UnitSetting]:
         files: dict[str, str] = {}
         wanted = drop_in_folders(name)
-        for folder in (*STRONG, *WEAK):
+        for folder in UNIT_FOLDERS:
             for drop in wanted:
                 if drop in self.drops[folder]:
                     for file in self.root.names(f"{folder}/{drop}"):
