@@ -131,9 +131,11 @@ def room(folder: str, suite: Suite) -> int:
 
 
 def measure(ground: Ground, order: BenchOrder, say: Say) -> Bench:
-    """Measure, and put everything back, however it ends. Raises CannotMeasureError before anything is done.
+    """Measure, and put everything back, however it ends.
 
-    What was measured before something went wrong is in the result, with the reason.
+    What was measured before something went wrong is in the result, with the reason. Raises
+    CannotMeasureError, OSError or ParseError before the first run; CannotMeasureError also where something
+    interrupts the measurement and not all is put back.
     """
     compared = settings(ground, order)
     program = fio.version()
@@ -153,8 +155,8 @@ def measure(ground: Ground, order: BenchOrder, say: Say) -> Bench:
             work.prepare()
             runs = work.search() if not compared else work.carry_out(plan.steps(order.suite, compared))
             bench = replace(bench, runs=runs, settings=compared or work.settings())
-        except _StopError as stop:
-            why = str(stop) if ground.is_mounted else f"{ground.mount.point} was unmounted"
+        except (_StopError, OSError) as error:  # the guard may have ended, and the temporary folder be full
+            why = _reason(error) if ground.is_mounted else f"{ground.mount.point} was unmounted"
             bench = replace(bench, runs=work.counted(), settings=compared or work.settings(), ended=why)
     left = "; ".join(keeper.end())
     ended = "; ".join(part for part in (bench.ended, left and f"not put back: {left}") if part)
@@ -168,14 +170,25 @@ class _StopError(Exception):
     """Why a measurement ends before its time."""
 
 
+def _reason(error: BaseException) -> str:
+    """Return what went wrong, with the file if there is one; ^C says nothing."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or "interrupted"
+
+
 @contextmanager
 def _guarded(records: str, folder: str) -> Iterator[guard.Guard]:
-    """Have a guard, which ends when the block does, also by ^C."""
+    """Have a guard, which ends when the block is left by an error or ^C.
+
+    Raises CannotMeasureError where the guard could not put all back then.
+    """
     keeper = guard.Guard(records, folder)
     try:
         yield keeper
-    except BaseException:
-        keeper.end()
+    except BaseException as error:
+        if left := keeper.end():
+            raise CannotMeasureError(f"{_reason(error)}; not put back: {'; '.join(left)}") from error
         raise
 
 
