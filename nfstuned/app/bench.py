@@ -1,4 +1,4 @@
-"""A mount measured: files of its own on it, fio's jobs under each setting by turns, and all put back."""
+"""Measure a mount: make files on it, run fio's jobs under each setting by turns, and put everything back."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from nfstuned.model.kernel import Mount
 from nfstuned.parse.proc.mountinfo import SMB
 from nfstuned.parse.proc.mountstats import parse_transports
 
-ANSWER_S = 20.0
-"""For a look at the mount before anything is done."""
-ROOM = 1.05
-"""Of what the files take: the room that has to be free."""
+_ANSWER_S = 20.0
+"""How long a child may take to look at the folder, or to make it."""
+_SPACE = 1.05
+"""The free space that a measurement demands, as a multiple of what its files take."""
 AS_IT_IS = BenchSetting("as it is")
 
 
@@ -44,7 +44,10 @@ class BenchOrder:
     rate: int | None = None
     """The most bytes a second that the jobs may move, where others use the mount."""
     connections: int | None = None
-    """How many connections one is compared with; None for the mount's own, or its profile's."""
+    """The number of connections that a single connection is compared with.
+
+    None is the mount's own number, or its profile's.
+    """
 
 
 @frozen
@@ -56,7 +59,7 @@ class Progress:
     what: str
 
 
-Say = Callable[[Progress], None]
+_Say = Callable[[Progress], None]
 
 
 def settings(ground: Ground, order: BenchOrder) -> tuple[BenchSetting, ...]:
@@ -113,13 +116,16 @@ def _numbers_of_connections(ground: Ground, order: BenchOrder) -> tuple[BenchSet
     )
 
 
-def room(folder: str, suite: Suite) -> int:
-    """Return the free bytes on the mount. Raises CannotMeasureError where a suite's files find no place."""
-    said, problem = guard.ask("look", folder, ANSWER_S)
+def demand_space(folder: str, suite: Suite) -> int:
+    """Return the free bytes on the mount.
+
+    Raises CannotMeasureError where a suite's files have no space, or may not be made.
+    """
+    said, problem = guard.ask("look", folder, _ANSWER_S)
     if problem:
         raise CannotMeasureError(f"{folder}: {problem}")
     known = json.loads(said)
-    need, free = int(suite.bytes_on_disk * ROOM), known["free_bytes"]
+    need, free = int(suite.bytes_on_disk * _SPACE), known["free_bytes"]
     if known["read_only"]:
         raise CannotMeasureError(f"{folder} is mounted read-only: bench has to make files of its own")
     if not known["writable"]:
@@ -130,10 +136,12 @@ def room(folder: str, suite: Suite) -> int:
     return int(free)
 
 
-def measure(ground: Ground, order: BenchOrder, say: Say) -> Bench:
-    """Measure, and put everything back, however it ends. Raises CannotMeasureError before anything is done.
+def measure(ground: Ground, order: BenchOrder, say: _Say) -> Bench:
+    """Measure, and put everything back, however it ends.
 
-    What was measured before something went wrong is in the result, with the reason.
+    What was measured before something went wrong is in the result, with the reason. Raises
+    CannotMeasureError, OSError or ParseError before the first run; CannotMeasureError also where something
+    interrupts the measurement and not all is put back.
     """
     compared = settings(ground, order)
     program = fio.version()
@@ -145,22 +153,22 @@ def measure(ground: Ground, order: BenchOrder, say: Say) -> Bench:
     bench = Bench(began, ground.subject(program), order.suite, compared, (), rate_bytes_per_s=order.rate)
     with (
         _guarded(records, order.folder) as keeper,
-        _read_ahead(ground, compared, order, keeper) as bdi,
+        _opened_bdi(ground, compared, order, keeper) as bdi,
         _own_mounts(ground, compared, order, keeper) as own,
     ):
-        work = _Work(ground, order, Means(keeper, bdi, own), say)
+        work = _Work(ground, order, _Means(keeper, bdi, own), say)
         try:
-            work.prepare()
+            work.prepare(compared)
             runs = work.search() if not compared else work.carry_out(plan.steps(order.suite, compared))
             bench = replace(bench, runs=runs, settings=compared or work.settings())
-        except _StopError as stop:
-            why = str(stop) if ground.is_mounted else f"{ground.mount.point} was unmounted"
-            bench = replace(bench, runs=work.counted(), settings=compared or work.settings(), ended=why)
+        except (_StopError, OSError) as error:  # the guard may have ended, and the temporary folder be full
+            why = _reason(error) if ground.is_mounted else f"{ground.mount.point} was unmounted"
+            bench = replace(bench, runs=work.measured_runs(), settings=compared or work.settings(), ended=why)
     left = "; ".join(keeper.end())
     ended = "; ".join(part for part in (bench.ended, left and f"not put back: {left}") if part)
     last = bench.settings[-1] if compared else None
-    counted = [run for run in bench.runs if last is None or run.step.setting == last]
-    readings = {job.name: text for job in order.suite.jobs if (text := limit(job, counted))}
+    runs_of_last = [run for run in bench.runs if last is None or run.step.setting == last]
+    readings = {job.name: text for job in order.suite.jobs if (text := limit(job, runs_of_last))}
     return replace(bench, ended=ended, readings=readings)
 
 
@@ -168,19 +176,30 @@ class _StopError(Exception):
     """Why a measurement ends before its time."""
 
 
+def _reason(error: BaseException) -> str:
+    """Return what went wrong, with the file if there is one; ^C says nothing."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or "interrupted"
+
+
 @contextmanager
 def _guarded(records: str, folder: str) -> Iterator[guard.Guard]:
-    """Have a guard, which ends when the block does, also by ^C."""
+    """Have a guard, which ends when the block is left by an error or ^C.
+
+    Raises CannotMeasureError where the guard could not put all back then.
+    """
     keeper = guard.Guard(records, folder)
     try:
         yield keeper
-    except BaseException:
-        keeper.end()
+    except BaseException as error:
+        if left := keeper.end():
+            raise CannotMeasureError(f"{_reason(error)}; not put back: {'; '.join(left)}") from error
         raise
 
 
 @contextmanager
-def _read_ahead(
+def _opened_bdi(
     ground: Ground, compared: Sequence[BenchSetting], order: BenchOrder, keeper: guard.Guard
 ) -> Iterator[Bdi | None]:
     """Have the superblock's read-ahead open, and its value kept by the guard; None where it stays."""
@@ -208,8 +227,8 @@ def _own_mounts(
 ) -> Iterator[OwnMounts | None]:
     """Have a place for mounts of bench's own, each setting tried there once; None where none needs it.
 
-    The mount's own connections cannot be its: both settings have exactly the number that they should have,
-    and the connections of a group that a mount joins are as many as before.
+    The mount itself cannot serve: each setting needs its exact number of connections, and a mount that joins
+    a transport group gets the connections that the group has.
     """
     wanted = [setting.connections for setting in compared if setting.connections is not None]
     if not wanted:
@@ -223,14 +242,14 @@ def _own_mounts(
     try:
         with OwnMounts(ground.root, keeper, ground.mount.source) as own:
             for number in wanted:
-                have_connections(own, ground.mount, number)
+                _have_connections(own, ground.mount, number)
             own.have(None)
             yield own
     except OwnMountError as error:
         raise CannotMeasureError(f"{point} cannot be mounted a second time: {error}") from None
 
 
-def have_connections(own: OwnMounts, mount: Mount, number: int) -> None:
+def _have_connections(own: OwnMounts, mount: Mount, number: int) -> None:
     """Have a mount with so many connections of its own, and see that it has. Raises OwnMountError."""
     own.have(own_mount(mount, number))
     stanza = own.stanza()
@@ -247,8 +266,8 @@ def have_connections(own: OwnMounts, mount: Mount, number: int) -> None:
 
 
 @frozen
-class Means:
-    """By which a measurement changes anything: each is put back by the guard."""
+class _Means:
+    """What a measurement changes the mount with; the guard puts all of it back."""
 
     keeper: guard.Guard
     bdi: Bdi | None
@@ -258,7 +277,7 @@ class Means:
 class _Work:
     """The runs of a measurement, one after the other."""
 
-    def __init__(self, ground: Ground, order: BenchOrder, means: Means, say: Say) -> None:
+    def __init__(self, ground: Ground, order: BenchOrder, means: _Means, say: _Say) -> None:
         self._ground = ground
         self._order = order
         self._keeper = means.keeper
@@ -270,8 +289,8 @@ class _Work:
         self._done_s = 0.0
         self._all_s = 0.0
 
-    def counted(self) -> tuple[Run, ...]:
-        """Return the runs but for the warm-up."""
+    def measured_runs(self) -> tuple[Run, ...]:
+        """Return the runs without the warm-up, also those that do not count."""
         return tuple(run for run in self._runs if run.step.turn != plan.WARM_UP)
 
     def settings(self) -> tuple[BenchSetting, ...]:
@@ -279,12 +298,12 @@ class _Work:
         seen = dict.fromkeys(run.step.setting for run in self._runs)
         return tuple(sorted(seen, key=lambda setting: setting.read_ahead_kb or 0))
 
-    def prepare(self) -> None:
+    def prepare(self, compared: Sequence[BenchSetting]) -> None:
         """Make the folder and the files. Raises _StopError."""
         suite = self._order.suite
-        self._all_s = plan.seconds(suite, settings(self._ground, self._order) or (AS_IT_IS,) * 6)
+        self._all_s = plan.seconds(suite, compared or (AS_IT_IS,) * search.LIKELY_TRIED)
         self._keeper.folder(self._ground.mount.point)
-        _, problem = guard.ask("make", self._keeper.path, ANSWER_S)
+        _, problem = guard.ask("make", self._keeper.path, _ANSWER_S)
         if problem:
             raise _StopError(problem)
         shapes = {(job.threads, job.files, job.file_bytes): job for job in suite.jobs}
@@ -297,13 +316,16 @@ class _Work:
             self._done_s += plan.layout_seconds(job)
 
     def carry_out(self, steps: Sequence[BenchStep]) -> tuple[Run, ...]:
-        """Do the steps and return the runs that count. Raises _StopError where a run cannot be made."""
+        """Do the steps and return all runs so far, without the warm-up.
+
+        Raises _StopError where a run cannot be made.
+        """
         for step in steps:
             run = self._run(step)
             self._runs.append(run)
             if run.problem and run.delivered is None:
                 raise _StopError(f"{step.job.name}: {run.problem}")
-        return self.counted()
+        return self.measured_runs()
 
     def search(self) -> tuple[Run, ...]:
         """Look for the best read-ahead of each job."""
@@ -315,14 +337,14 @@ class _Work:
                 first = plan.WARM_UP if not measured else 1
                 turns = range(first, self._order.suite.repeats + 1)
                 self.carry_out([BenchStep(turn, job, setting) for turn in turns])
-                middle = spread(figures(self.counted(), job, setting))
+                middle = spread(figures(self.measured_runs(), job, setting))
                 if middle is None:
                     raise _StopError(f"{job.name}: no run counts, see the problems")
                 measured[kb] = middle.median
-        return self.counted()
+        return self.measured_runs()
 
     def _run(self, step: BenchStep) -> Run:
-        self._set(step.setting)
+        self._apply_setting(step.setting)
         job, own = step.job, self._own if step.setting.connections is not None else None
         name = f"{job.name}, {step.setting.name}, " + (f"run {step.turn}" if step.turn else "warm-up")
         read = partial(self._instruments.read, None if own is None else own.stanza)
@@ -333,7 +355,7 @@ class _Work:
         meters = self._instruments.between(before, read())
         self._done_s += plan.run_seconds(job)
         run = Run(step, delivered, beside(job, meters, delivered), problem)
-        return run if problem else replace(run, problem=self._doubt(run))
+        return run if problem else replace(run, problem=self._why_not_counted(run))
 
     def _folder(self, own: OwnMounts | None) -> str:
         """Return the folder with the files: on the mount, or by way of bench's own."""
@@ -341,17 +363,17 @@ class _Work:
             return self._keeper.path
         return own.path + self._keeper.path.removeprefix(self._ground.mount.point.rstrip("/"))
 
-    def _doubt(self, run: Run) -> str:
+    def _why_not_counted(self, run: Run) -> str:
         """Return why a run does not count though fio is content; "" where it does."""
         wanted = run.step.setting.read_ahead_kb
         if wanted is not None and self._bdi is not None and (value := self._present_kb(self._bdi)) != wanted:
             return f"another program set the read-ahead to {value} KiB while it ran"
         return from_memory(run) or unlike_setting(run)
 
-    def _set(self, setting: BenchSetting) -> None:
+    def _apply_setting(self, setting: BenchSetting) -> None:
         if setting.connections is not None and self._own is not None:
             try:
-                have_connections(self._own, self._ground.mount, setting.connections)
+                _have_connections(self._own, self._ground.mount, setting.connections)
             except OwnMountError as error:
                 raise _StopError(str(error)) from None
         if setting.read_ahead_kb is None or self._bdi is None:

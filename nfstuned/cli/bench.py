@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from nfstuned.app.bench import AS_IT_IS, BenchOrder, Progress, measure, room, settings
+from nfstuned.app.bench import AS_IT_IS, BenchOrder, Progress, demand_space, measure, settings
 from nfstuned.app.bench_ground import CannotMeasureError, Ground
 from nfstuned.app.bench_results import earlier, keep
 from nfstuned.cli.options import format_option
@@ -20,7 +20,7 @@ from nfstuned.core.bench.against import Against, NotComparableError, against, to
 from nfstuned.core.bench.difference import is_whole
 from nfstuned.core.bench.own_mount import MOST
 from nfstuned.core.bench.plan import ROUND_TRIPS, bounds, lasting, scaled, seconds, with_jobs
-from nfstuned.core.bench.search import MOST_TRIED
+from nfstuned.core.bench.search import LIKELY_TRIED, MOST_TRIED
 from nfstuned.core.policy.endpoint import GENERIC
 from nfstuned.errors import ParseError
 from nfstuned.frozen import frozen
@@ -86,8 +86,8 @@ def bench(root: Root, order: BenchOrder, wish: BenchWish) -> int:
             order = replace(order, suite=lasting(order.suite, ground.round_trip_ms))
         compared = settings(ground, order)
         before = _earlier(ground, order, compared, wish)
-        free = room(order.folder, order.suite)
-        wanted_s = seconds(order.suite, compared or (AS_IT_IS,) * 6)
+        free = demand_space(order.folder, order.suite)
+        wanted_s = seconds(order.suite, compared or (AS_IT_IS,) * LIKELY_TRIED)
         for line in plan_lines(order.folder, order.suite, free, wanted_s):
             note(line)
         plain = ground.profile.partition(WITH)[0]

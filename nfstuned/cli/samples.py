@@ -23,7 +23,7 @@ from nfstuned.model.samples import Sample
 from nfstuned.parse.fields import clean_path, count
 from nfstuned.parse.moment import parse_since
 from nfstuned.view.history import ASCII, BLOCKS, CSV_HEADER, csv_row, history_lines
-from nfstuned.view.words import printable, without_secrets
+from nfstuned.view.words import TIME_FORM, printable, without_secrets
 
 SHOWN, DAMAGED, UNREADABLE = 0, 1, 2
 A_DAY_S = 86400.0
@@ -155,9 +155,7 @@ def _print_text(samples: Iterable[Sample]) -> int:
 def explain(order: SamplesOrder, since_s: float | None, selection: Selection) -> None:
     """Say on stderr why there may be nothing."""
     of = "" if order.mount is None else f" of {order.mount}"
-    after = (
-        "" if since_s is None else f" since {datetime.fromtimestamp(since_s).astimezone():%Y-%m-%d %H:%M:%S}"
-    )
+    after = "" if since_s is None else f" since {datetime.fromtimestamp(since_s).astimezone():{TIME_FORM}}"
     to_come = since_s is not None and since_s > time.time()
     why = "that time is yet to come" if to_come else "nothing was in use, or the service did not run"
     note(f"no samples{of}{after}: {why}")

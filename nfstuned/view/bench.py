@@ -32,7 +32,7 @@ from nfstuned.model.bench import (
 from nfstuned.model.policy import WITH
 from nfstuned.parse.fields import count
 from nfstuned.view.policy import to_toml
-from nfstuned.view.words import NONE, Document, duration
+from nfstuned.view.words import NONE, TIME_FORM, Document, duration
 
 HEADER = ("JOB", "SETTING", "THROUGHPUT", "FROM", "TO", "OPS/S", "LATENCY", "RTT", "OVER-FETCH")
 
@@ -127,12 +127,17 @@ def _number(middle: Spread | None, form: str) -> str:
 
 def verdict_lines(bench: Bench) -> Iterator[str]:
     """Yield what the figures mean: a sentence for each job, and what to write where a value wins."""
-    if bench.rate_bytes_per_s is not None:
-        yield f"The jobs were held to {speed(bench.rate_bytes_per_s)} (--rate): none can show more."
+    yield from rate_lines(bench)
     yield from comparisons(bench)
     yield from limits(bench)
     yield from policy_lines(bench)
     yield from shortcomings(bench)
+
+
+def rate_lines(bench: Bench) -> Iterator[str]:
+    """Yield what --rate means for the figures; nothing without it."""
+    if bench.rate_bytes_per_s is not None:
+        yield f"The jobs were held to {speed(bench.rate_bytes_per_s)} (--rate): none can show more."
 
 
 def comparisons(bench: Bench) -> Iterator[str]:
@@ -167,13 +172,14 @@ def verdict(bench: Bench, found: Difference) -> str:
     if found.outcome is Verdict.UNKNOWN or found.ratio is None or before is None or after is None:
         return f"{found.job.name}: too few runs count to say anything"
     names = short_name(found.after), short_name(found.before)
-    numbers = f"{_told(after)} with {names[0]}, {_told(before)} with {names[1]}"
+    numbers = f"{throughput_text(after)} with {names[0]}, {throughput_text(before)} with {names[1]}"
     if found.outcome is Verdict.SAME:
         return f"{found.job.name}: no difference beyond the noise: {numbers}"
     return f"{found.job.name}: {found.ratio:.2f} times as fast: {numbers}"
 
 
-def _told(middle: Spread) -> str:
+def throughput_text(middle: Spread) -> str:
+    """Return the median of a throughput, with the least and the most."""
     return f"{speed(middle.median)} ({speed(middle.least)} to {speed(middle.most)})"
 
 
@@ -280,7 +286,7 @@ def _counted(bench: Bench, job: Job, setting: BenchSetting) -> list[Run]:
 def against_lines(against: Against) -> Iterator[str]:
     """Yield what became of each job since an earlier measurement, and what else changed."""
     then = datetime.fromtimestamp(against.before.time, timezone.utc)
-    yield f"Against the measurement of {then:%Y-%m-%d %H:%M:%S} UTC:"
+    yield f"Against the measurement of {then:{TIME_FORM}} UTC:"
     for each in against.compared:
         yield _since(each)
     if not against.changed:
@@ -293,7 +299,7 @@ def _since(each: Compared) -> str:
     name = f"{each.job.name}, {short_name(each.setting)}"
     if each.outcome is Verdict.UNKNOWN or each.ratio is None or each.before is None or each.now is None:
         return f"{name}: too few runs count to say anything"
-    numbers = f"{_told(each.now)} now, {_told(each.before)} then"
+    numbers = f"{throughput_text(each.now)} now, {throughput_text(each.before)} then"
     if each.outcome is Verdict.SAME:
         return f"{name}: no difference beyond the noise: {numbers}"
     return f"{name}: {each.outcome.value}, {each.ratio:.2f} times: {numbers}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib.util import find_spec
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from nfstuned.model.bench import Bench, Spread
 from nfstuned.view.bench_charts import BarChart, Curve, charts, key_texts, marks
@@ -27,8 +27,8 @@ _MARK_COLOURS = {True: "#8250df", False: "#59636e"}
 """Of the proposed value, and of the present value."""
 _ERROR_BAR: dict[str, Any] = {"capsize": 3, "ecolor": "#1f2328"}
 _NAME_WIDTH = 26
-# The same measurement is the same file, and text stays text.
-_PARAMETERS: dict[Any, Any] = {"svg.hashsalt": "nfstuned", "svg.fonttype": "none", "font.size": 9.0}
+PARAMETERS: dict[Any, Any] = {"svg.hashsalt": "nfstuned", "svg.fonttype": "none", "font.size": 9.0}
+"""matplotlib's: the same measurement is the same file, and text stays text."""
 
 
 class NoPictureError(Exception):
@@ -51,7 +51,7 @@ def picture(bench: Bench, form: str) -> bytes:
         from matplotlib.figure import Figure  # noqa: PLC0415 - see above
     except ImportError as error:
         raise NoPictureError(f"matplotlib cannot be loaded ({error}): {REMEDY}") from None
-    with rc_context(_PARAMETERS):
+    with rc_context(PARAMETERS):
         heights = [_height(first) for first, _ in pairs]
         size = (_WIDTH_INCHES, sum(heights) + _TITLE_INCHES)
         drawn = Figure(figsize=size, dpi=_DPI, layout="constrained")
@@ -110,7 +110,7 @@ def _draw_bars(axes: Axes, chart: BarChart) -> None:
     axes.margins(x=0.2)
     axes.set_xlim(left=0)
     axes.xaxis.set_major_formatter(lambda value, _: chart.quantity.tick(value))
-    _plain_frame(axes, "x")
+    plain_frame(axes, "x")
 
 
 def _rows(chart: BarChart) -> Iterator[tuple[str, int, Spread | None]]:
@@ -146,10 +146,11 @@ def _draw_curve(axes: Axes, chart: Curve) -> None:
     if marks(chart):
         # Throughput rises with the read-ahead: there is room below. "best" takes its time to look for room.
         axes.legend(fontsize=8, loc="lower right")
-    _plain_frame(axes, "y")
+    plain_frame(axes, "y")
 
 
-def _plain_frame(axes: Axes, along: str) -> None:
+def plain_frame(axes: Axes, along: Literal["x", "y", "both"]) -> None:
+    """Frame axes on the left and at the bottom alone, with faint lines of a grid behind what they show."""
     axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis=along, alpha=0.3)  # type: ignore[arg-type]  # "x" or "y", which a str does not say
+    axes.grid(axis=along, alpha=0.3)
     axes.set_axisbelow(True)

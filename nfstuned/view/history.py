@@ -10,7 +10,7 @@ from nfstuned.core.samples.history import COLUMNS, Axis, MountHistory, Row
 from nfstuned.core.samples.sample import ALL_KINDS, figure, kinds, ratio, speed, together
 from nfstuned.model.samples import Csv, OpRate, Sample, TransportRate, fields_of
 from nfstuned.parse.fields import count
-from nfstuned.view.words import duration, printable, shorten
+from nfstuned.view.words import TIME_FORM, duration, printable, shorten
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 ASCII = "_.-:=+*#"
@@ -74,10 +74,9 @@ def history_lines(
 ) -> Iterator[str]:
     """Yield a block of lines for each mount; none is wider than WIDTH. `zone` None is the host's."""
     start, end = (datetime.fromtimestamp(moment, zone).astimezone(zone) for moment in (axis.start, axis.end))
-    form = "%Y-%m-%d %H:%M:%S"
     # Between summer and winter time each has its own; an hour of the clock comes twice then.
     zone_of_start = f" {start.tzname()}" if start.tzname() != end.tzname() else ""
-    yield f"{start.strftime(form)}{zone_of_start} to {end.strftime(form)} {end.tzname() or ''}".rstrip()
+    yield f"{start:{TIME_FORM}}{zone_of_start} to {end:{TIME_FORM}} {end.tzname() or ''}".rstrip()
     column = duration(axis.width_s)
     yield f"a column is {column}; blank: not in use, or the service did not run"
     for mount in mounts:

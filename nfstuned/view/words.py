@@ -11,6 +11,8 @@ from nfstuned.parse.secrets import masked
 Document = dict[str, object]
 
 NONE = "-"
+TIME_FORM = "%Y-%m-%d %H:%M:%S"
+"""How people read a time, for strftime; its zone stands behind it."""
 _DURATIONS = ((2 * 86400, 86400, "d"), (2 * 3600, 3600, "h"), (120, 60, "min"), (-math.inf, 1, "s"))
 _FIRST_BYTE, _LAST_BYTE = 0xDC80, 0xDCFF
 """How a byte that is not UTF-8 looks in a string (PEP 383)."""

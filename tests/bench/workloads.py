@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nfstuned.core.samples.sample import speed
 from nfstuned.parse.fields import count
+from nfstuned.view.bench_picture import PARAMETERS, plain_frame
 from tests.bench.part import Part
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def picture(text: str, kernel: str) -> bytes:
     known = measured(text)
     ways = tuple(dict.fromkeys(case.way for case in known))
     nearest = min(case.rtt_ms for case in known)
-    with rc_context({"svg.hashsalt": "nfstuned", "svg.fonttype": "none", "font.size": 9.0}):
+    with rc_context(PARAMETERS):
         drawn = Figure(figsize=(11, 5.6), layout="constrained")
         drawn.suptitle(f"Throughput by the read-ahead in KiB, beside that with the least; Linux {kernel}")
         places = drawn.subplots(2, math.ceil(len(ways) / 2), sharex=True, sharey=True).flat
@@ -138,8 +139,7 @@ def _frame(axes: Axes, title: str) -> None:
     axes.xaxis.set_major_formatter(lambda kb, _: f"{kb:.0f}")
     axes.yaxis.set_major_formatter(lambda times, _: f"{times:g}" if times >= 1 else f"1/{1 / times:g}")
     axes.axhline(1, color="#59636e", linewidth=0.8)
-    axes.grid(alpha=0.3)
-    axes.spines[["top", "right"]].set_visible(False)
+    plain_frame(axes, "both")
 
 
 def _draw(axes: Axes, case: Case, runs: Runs, dashes: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -11,12 +12,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
+from types import MethodType
 
 import pytest
 
 from nfstuned.app.bench import Progress
 from nfstuned.cli.bench import _bar
+from nfstuned.host.bench import fio
+from nfstuned.host.bench.guard import Guard
+from nfstuned.model.bench import Delivered, Job
 from tests.cli.conftest import REPOSITORY, Host, Run
 
 MakeHost = Callable[[str], Host]
@@ -269,6 +275,96 @@ def test_what_bench_and_guard_left_goes_at_the_next_start(here: Host, place: Pat
     assert list(place.iterdir()) == []
     assert here.read_ahead(DEVICE) == 8192
     assert records(here, place) == []
+
+
+Accident = Callable[[Guard], None]
+KILLED = "the guard has ended, and the next bench of the same folder puts it back"
+
+
+def kill(keeper: Guard) -> None:
+    """Kill the guard, as the kernel does where memory ends."""
+    os.kill(keeper._process.pid, signal.SIGKILL)  # noqa: SLF001 - nobody else knows it
+    keeper._process.wait(10)  # noqa: SLF001 - as above
+
+
+def fill(_keeper: Guard) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "output")
+
+
+def interrupt(_keeper: Guard) -> None:
+    raise KeyboardInterrupt
+
+
+def kill_and_interrupt(keeper: Guard) -> None:
+    kill(keeper)
+    interrupt(keeper)
+
+
+def befall(monkeypatch: pytest.MonkeyPatch, accident: Accident, run: int) -> None:
+    """Have an accident happen before so many runs of fio were made, the warm-ups among them."""
+    runs, real = count(1), fio.measure
+
+    def measure(
+        job: Job, folder: str, rate: int | None, started: fio.Started, waiting: fio.Waiting
+    ) -> tuple[Delivered | None, str]:
+        if next(runs) == run:
+            assert isinstance(started, MethodType)
+            assert isinstance(started.__self__, Guard)
+            accident(started.__self__)
+        return real(job, folder, rate, started, waiting)
+
+    monkeypatch.setattr(fio, "measure", measure)
+
+
+@pytest.mark.parametrize(
+    ("accident", "reason"), [(kill, "the guard has ended"), (fill, "output: No space left on device")]
+)
+def test_what_was_measured_before_an_accident_is_kept(
+    here: Host, place: Path, monkeypatch: pytest.MonkeyPatch, accident: Accident, reason: str
+) -> None:
+    befall(monkeypatch, accident, run=4)
+    run = bench(here, place, "--compare", "--job", "sequential-read", "--format", "json")
+    assert run.status == 1, run.err
+    assert [each["turn"] for each in run.document["runs"]] == [1]
+    assert reason in run.document["ended"]
+    assert len(kept(here, place)) == 1
+
+
+def test_what_a_killed_guard_did_not_put_back_is_said_and_the_next_start_does(
+    here: Host, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        befall(patch, kill, run=3)
+        run = bench(here, place, "--compare", "--job", "sequential-read", "--format", "json")
+    assert run.document["ended"].endswith(KILLED)
+    (record,) = records(here, place)
+    assert here.read_ahead(DEVICE) != 4096
+    # Its bench has ended by the next start; this process goes on.
+    first, _, others = record.read_text().partition("\n")
+    record.write_text(json.dumps({**json.loads(first), "began": "another"}) + "\n" + others)
+    assert bench(here, place, "--suite", "netapp").status == 0
+    assert here.read_ahead(DEVICE) == 4096
+    assert list(place.iterdir()) == records(here, place) == []
+
+
+def test_an_interrupt_that_leaves_something_says_what_is_left(
+    here: Host, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    befall(monkeypatch, kill_and_interrupt, run=1)
+    run = bench(here, place, "--compare")
+    (record,) = records(here, place)
+    assert f"interrupted; not put back: what {record} names: {KILLED}" in run.err
+    assert run.status == 2
+
+
+def test_an_interrupt_that_leaves_nothing_is_just_that(
+    here: Host, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    befall(monkeypatch, interrupt, run=1)
+    run = bench(here, place, "--compare")
+    assert (run.status, "not put back" in run.err) == (130, False)
+    assert here.read_ahead(DEVICE) == 4096
+    assert list(place.iterdir()) == records(here, place) == []
 
 
 def kept(here: Host, place: Path) -> list[Path]:

@@ -132,3 +132,12 @@ def test_a_mount_in_use_is_waited_for_and_never_detached(tmp_path: Path) -> None
         own.have(None)
         os.waitpid(child, 0)
         assert time.monotonic() - began > 0.3
+
+
+def test_where_the_process_that_mounts_was_killed_that_is_the_only_error(tmp_path: Path) -> None:
+    with guarded(tmp_path) as keeper:
+        own = OwnMounts(Root(str(tmp_path)), keeper, "small")
+        os.kill(process_of(own), signal.SIGKILL)
+        os.waitid(os.P_PID, process_of(own), os.WEXITED | os.WNOWAIT)
+        with pytest.raises(OwnMountError, match="the process that does it has ended"), own:
+            own.have(SMALL)

@@ -12,6 +12,8 @@ CLOSE = 0.03
 _POWERS_KB = (128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 MOST_TRIED = len(_POWERS_KB) + 2
 """No search tries more values: the powers, the policy's and the present one."""
+LIKELY_TRIED = 6
+"""About how many values a search tries, for the estimate of its time."""
 
 
 def candidates(target_kb: int | None, present_kb: int | None) -> tuple[int, ...]:

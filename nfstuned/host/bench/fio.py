@@ -123,7 +123,12 @@ def _run(argv: list[str], seconds: float, started: Started, waiting: Waiting) ->
             start_new_session=True,  # ^C is bench's, which ends it through its guard
             cwd="/",  # where fio leaves files of its own
         )
-        started(process.pid)
+        try:
+            started(process.pid)
+        except OSError:
+            with process:
+                process.kill()
+            raise
         if process.stdin is None:
             raise AssertionError
         process.stdin.write(b"go\n")

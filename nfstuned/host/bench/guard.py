@@ -18,6 +18,8 @@ from nfstuned.host.root import Root
 END_S = 60.0
 """For removing the files, which a server may take its time for."""
 _PREFIX = ".nfstuned-bench-"
+_WRITTEN = "ok"
+"""What the guard answers when a line is in its record."""
 
 
 def record_folder(root: Root) -> str:
@@ -73,19 +75,28 @@ class Guard:
         """Raise OSError where the guard is gone: then nothing may be changed any more."""
         if self._process.stdin is None or self._process.stdout is None:
             raise AssertionError
-        self._process.stdin.write(json.dumps({"what": what, **item}) + "\n")
-        self._process.stdin.flush()
-        answer = self._process.stdout.readline()
-        if answer != "ok\n":
-            raise OSError(f"{self.record}: {answer.strip() or 'the guard has ended'}")
+        with suppress(BrokenPipeError):  # a guard that could not write its record says so before it ends
+            self._process.stdin.write(json.dumps({"what": what, **item}) + "\n")
+            self._process.stdin.flush()
+        answer = self._process.stdout.readline().strip()
+        if answer != _WRITTEN:
+            raise OSError(f"{self.record}: {answer or 'the guard has ended'}")
 
     def end(self) -> tuple[str, ...]:
-        """Let everything be put back, and return what could not be, which the next start tries again."""
+        """Let everything be put back, and return what could not be, which the next start tries again.
+
+        A guard that was killed has put nothing back, and says nothing.
+        """
         try:
             said, _ = self._process.communicate(timeout=END_S)
         except subprocess.TimeoutExpired:
             return (f"the server has not answered for {END_S:g} s; {self.path} is removed when it does",)
-        return tuple(said.splitlines())
+        # After ^C an answer may be there that nobody read.
+        left = tuple(line for line in said.splitlines() if line != _WRITTEN)
+        if self._process.returncode and not left:
+            again = "the next bench of the same folder puts it back"
+            return (f"what {self.record} names: the guard has ended, and {again}",)
+        return left
 
 
 def leftovers(folder: str, target: str) -> Iterator[str]:

@@ -134,7 +134,7 @@ def _remove(item: dict[str, object]) -> None:
     except FileNotFoundError:
         if not os.path.ismount(str(item["point"])):
             raise OSError(
-                errno.ENODEV, "still on the server: the next bench of this mount removes it", path
+                errno.ENODEV, "still on the server: the next bench of the same folder removes it", path
             ) from None
         return
     try:

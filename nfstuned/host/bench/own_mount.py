@@ -8,6 +8,7 @@ import select
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -104,7 +105,8 @@ class OwnMounts:
         After ^C fio uses the mount until the guard ends it: nothing is waited for then.
         """
         if self._process.stdin is not None:
-            self._process.stdin.close()
+            with suppress(BrokenPipeError):  # of a process that has ended, with a line that it did not take
+                self._process.stdin.close()
         ordinary = kind is None or issubclass(kind, Exception)
         deadline = time.monotonic() + (mount_child.BUSY_S if ordinary else 0)
         while self._process.poll() is None and time.monotonic() < deadline:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, tzinfo
+from itertools import groupby
 
 from nfstuned import __version__
 from nfstuned.core.bench.against import Against
@@ -15,16 +16,17 @@ from nfstuned.view.bench import (
     comparisons,
     limits,
     policy_lines,
+    rate_lines,
     shortcomings,
     table,
+    throughput_text,
 )
 from nfstuned.view.bench_charts import LATENCY, THROUGHPUT, BarChart, Chart, charts, key_texts
 from nfstuned.view.report import bars
 from nfstuned.view.report.chart import esc, key
 from nfstuned.view.report.sheet import head_lines, zone_name
-from nfstuned.view.words import NONE, text
+from nfstuned.view.words import NONE, TIME_FORM, text
 
-_FORM = "%Y-%m-%d %H:%M:%S"
 _NAMES_OF_ROWS = 2
 """Columns of the table that are words; the others are numbers."""
 _BAR = "M1 0H23V8H1Z"
@@ -37,7 +39,7 @@ def page_lines(bench: Bench, against: Against | None = None, zone: tzinfo | None
     subject, title = bench.subject, f"{bench.subject.mount_point} measured"
     yield from head_lines(title, bars.STYLE)
     yield f"<body><header><h1>{esc(title)}</h1>"
-    began = datetime.fromtimestamp(bench.time, zone).strftime(_FORM)
+    began = datetime.fromtimestamp(bench.time, zone).strftime(TIME_FORM)
     about = f": {bench.suite.about}" if bench.suite.about else ""
     moment = f"{began} {zone_name(bench.time, bench.time, zone)}"
     yield f'<p class="meta">{esc(f"{moment}, suite {bench.suite.name}{about}")}<br/>'
@@ -47,9 +49,9 @@ def page_lines(bench: Bench, against: Against | None = None, zone: tzinfo | None
     if against is not None:
         first, *others = against_lines(against)
         yield f'<h2 id="against">{esc(first.removesuffix(":"))}</h2>'
-        yield from _list(others)
+        yield from _bullets(others)
     yield from _pictures(bench)
-    yield from _figures(bench)
+    yield from _number_table(bench)
     yield from _subject(bench)
     made = f"Made by nfstuned {__version__}, from what fio and the kernel counted."
     yield f"<footer><p>{esc(made)}</p></footer>"
@@ -57,20 +59,21 @@ def page_lines(bench: Bench, against: Against | None = None, zone: tzinfo | None
 
 
 def _verdicts(bench: Bench) -> Iterator[str]:
-    advice = tuple(policy_lines(bench))
-    policy = [line for line in advice if line.startswith(_INDENT)]
     verdicts = tuple(comparisons(bench)) or tuple(_results(bench))
-    yield from _list([*verdicts, *(line for line in advice if line not in policy)])
-    if policy:
-        yield "<pre>" + "\n".join(esc(line.removeprefix(_INDENT)) for line in policy) + "</pre>"
+    sentences = (*rate_lines(bench), *verdicts, *policy_lines(bench))
+    for is_configuration, lines in groupby(sentences, lambda line: line.startswith(_INDENT)):
+        if is_configuration:
+            yield "<pre>" + "\n".join(esc(line.removeprefix(_INDENT)) for line in lines) + "</pre>"
+        else:
+            yield from _bullets(lines)
     yield from (f'<p class="warning">{esc(line)}</p>' for line in shortcomings(bench))
     reasons = tuple(limits(bench))
     if reasons:
         yield "<h3>What limits each job, by what the kernel counted meanwhile</h3>"
-        yield from _list(reasons)
+        yield from _bullets(reasons)
 
 
-def _list(lines: Iterable[str]) -> Iterator[str]:
+def _bullets(lines: Iterable[str]) -> Iterator[str]:
     items = "".join(f"<li>{esc(line)}</li>" for line in lines)
     if items:
         yield f'<ul class="verdicts">{items}</ul>'
@@ -82,9 +85,8 @@ def _results(bench: Bench) -> Iterator[str]:
         for setting in bench.settings:
             middle, latency = (each.spread(bench, job, setting) for each in (THROUGHPUT, LATENCY))
             if middle is not None and latency is not None:
-                between = f"{speed(middle.least)} to {speed(middle.most)}"
                 after = f"each request {LATENCY.label(latency.median)}"
-                yield f"{job.name}: {speed(middle.median)} ({between}), {after}"
+                yield f"{job.name}: {throughput_text(middle)}, {after}"
 
 
 def _pictures(bench: Bench) -> Iterator[str]:
@@ -96,11 +98,11 @@ def _pictures(bench: Bench) -> Iterator[str]:
     yield '<div class="charts">'
     for pair in pairs:
         for chart in pair:
-            yield from _figure(bench, chart)
+            yield from _chart_figure(bench, chart)
     yield "</div>"
 
 
-def _figure(bench: Bench, chart: Chart) -> Iterator[str]:
+def _chart_figure(bench: Bench, chart: Chart) -> Iterator[str]:
     title = chart.title[0].upper() + chart.title[1:] if isinstance(chart, BarChart) else chart.title
     yield f'<figure class="half"><figcaption><h3>{esc(title)}</h3>'
     if isinstance(chart, BarChart) and len(bench.settings) > 1:
@@ -111,22 +113,24 @@ def _figure(bench: Bench, chart: Chart) -> Iterator[str]:
     yield "</figure>"
 
 
-def _figures(bench: Bench) -> Iterator[str]:
+def _number_table(bench: Bench) -> Iterator[str]:
     rows = table(bench)
     if not rows:
         return
     yield '<h2 id="figures">All figures</h2>'
     yield "<p>Medians of the runs that count, with the least and the most of the throughput.</p>"
     yield '<div class="scroll"><table class="mounts"><thead><tr>'
-    yield "".join(f'<th class="{_kind(column)}">{name}</th>' for column, name in enumerate(HEADER))
+    yield "".join(f'<th class="{_cell_class(column)}">{name}</th>' for column, name in enumerate(HEADER))
     yield "</tr></thead><tbody>"
     for row in rows:
-        cells = "".join(f'<td class="{_kind(column)}">{esc(cell)}</td>' for column, cell in enumerate(row))
+        cells = "".join(
+            f'<td class="{_cell_class(column)}">{esc(cell)}</td>' for column, cell in enumerate(row)
+        )
         yield f"<tr>{cells}</tr>"
     yield "</tbody></table></div>"
 
 
-def _kind(column: int) -> str:
+def _cell_class(column: int) -> str:
     return "text" if column < _NAMES_OF_ROWS else "number"
 
 
@@ -145,7 +149,7 @@ def _subject(bench: Bench) -> Iterator[str]:
         ("fio", subject.fio or NONE),
         ("Host", subject.host or NONE),
         ("Runs of each job", text(bench.suite.repeats)),
-        ("Held to", f"{rate} B/s" if rate is not None else "nothing"),
+        ("Rate limit", speed(rate) if rate is not None else "none"),
     )
     yield '<h2 id="subject">What was measured</h2>'
     yield '<div class="scroll"><table class="subject"><tbody>'

@@ -18,12 +18,11 @@ from nfstuned.view.check import verdict
 from nfstuned.view.report.chart import PlotFrame, PlotLine, esc, spark
 from nfstuned.view.report.mount import milliseconds, mount_section, ratio
 from nfstuned.view.report.sheet import head_lines, zone_name
-from nfstuned.view.words import duration
+from nfstuned.view.words import TIME_FORM, duration
 
 MOST_MOUNTS = 50
 """With charts; of more a browser would take minutes to draw the page."""
 MOST_EVENTS = 500
-_FORM = "%Y-%m-%d %H:%M:%S"
 _HEADINGS = (
     ("Mount", "text"),
     ("Server", "text"),
@@ -91,7 +90,7 @@ def page_lines(page: Page) -> Iterator[str]:
 
 
 def _moment(page: Page, moment: float) -> str:
-    return datetime.fromtimestamp(moment, page.zone).strftime(_FORM)
+    return datetime.fromtimestamp(moment, page.zone).strftime(TIME_FORM)
 
 
 def _samples(page: Page) -> Iterator[str]:

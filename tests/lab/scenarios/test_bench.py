@@ -238,7 +238,7 @@ def test_an_unmount_under_it_is_said_and_the_next_start_removes_its_files(
         said, _ = process.communicate(timeout=180)
     assert process.returncode == 1
     assert f"{mounted.point} was unmounted" in said
-    assert "still on the server: the next bench of this mount removes it" in said
+    assert "still on the server: the next bench of the same folder removes it" in said
     assert list(mounted.point.iterdir()) == []
     assert left(server.path("a")) != []
     again = mount("a", "vers=4.1", point=mounted.point)

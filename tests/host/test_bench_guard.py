@@ -1,0 +1,72 @@
+"""bench's guard puts back what it was told of, and what it did not put back is never called put back."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from nfstuned.host.bench import guard
+
+
+@pytest.fixture
+def keeper(tmp_path: Path) -> guard.Guard:
+    """A guard of a folder that is no mount, and that is made."""
+    made = guard.Guard(str(tmp_path / "records"), str(tmp_path))
+    made.folder("/")
+    Path(made.path).mkdir()
+    return made
+
+
+def kill(keeper: guard.Guard) -> None:
+    """Kill the guard, as the kernel does where memory ends; what is sent to it then finds nobody."""
+    os.kill(keeper._process.pid, signal.SIGKILL)  # noqa: SLF001 - nobody else knows it
+    keeper._process.wait(10)  # noqa: SLF001 - as above
+
+
+def test_a_guard_puts_all_back_and_says_nothing(keeper: guard.Guard) -> None:
+    assert keeper.end() == ()
+    assert not Path(keeper.path).exists()
+    assert not Path(keeper.record).exists()
+
+
+def test_a_guard_that_was_killed_has_put_nothing_back(keeper: guard.Guard, tmp_path: Path) -> None:
+    kill(keeper)
+    (left,) = keeper.end()
+    assert left == (
+        f"what {keeper.record} names: the guard has ended, and the next bench of the same folder puts it back"
+    )
+    assert Path(keeper.path).exists()
+    lines = Path(keeper.record).read_text().splitlines()
+    owner = {**json.loads(lines[0]), "began": "another"}  # this test did not end, as bench has then
+    Path(keeper.record).write_text("\n".join((json.dumps(owner), *lines[1:], "")))
+    assert list(guard.leftovers(str(tmp_path / "records"), str(tmp_path))) == [keeper.record]
+    assert guard.sweep(keeper.record) == ""
+    assert not Path(keeper.path).exists()
+
+
+def test_a_killed_guard_is_told_nothing_more(keeper: guard.Guard) -> None:
+    kill(keeper)
+    with pytest.raises(OSError, match=r"\.jsonl: the guard has ended$"):
+        keeper.program(os.getpid())
+    keeper.end()
+
+
+def test_an_answer_that_nobody_waited_for_is_nothing_that_was_left(keeper: guard.Guard) -> None:
+    """^C comes between a line for the guard and its answer."""
+    stdin = keeper._process.stdin  # noqa: SLF001 - the guard's own end
+    assert stdin is not None
+    stdin.write(json.dumps({"what": "owner"}) + "\n")
+    stdin.flush()
+    assert keeper.end() == ()
+
+
+def test_where_the_mount_is_gone_the_next_bench_of_the_folder_is_named(tmp_path: Path) -> None:
+    keeper = guard.Guard(str(tmp_path / "records"), str(tmp_path / "folder"))
+    keeper.folder(str(tmp_path))
+    (left,) = keeper.end()
+    assert left == (f"{keeper.path}: still on the server: the next bench of the same folder removes it")
+    assert Path(keeper.record).exists()
