@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from nfstuned.core.policy.decision import decide
 from nfstuned.frozen import frozen
+from nfstuned.model.kernel import whole_pages
 from nfstuned.model.mounts import Action, Decision, Outcome, Result, Snapshot, Superblock
 from nfstuned.model.policy import Policy
 
@@ -109,5 +110,5 @@ def _wanted(superblock: Superblock, decision: Decision, current: int, page_kb: i
     original = record.original_kb if record is not None and ours else current
     if decision.kb is None:
         return original
-    target = decision.kb - decision.kb % page_kb
+    target = whole_pages(decision.kb, page_kb)
     return target if decision.lower else max(target, original)
