@@ -77,9 +77,7 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
         provider=decision.provider,
         profile=None if look.policy is None else decision.profile,
         read_ahead_kb=superblock.read_ahead_kb,
-        read_ahead_target_kb=None
-        if decision.kb is None
-        else whole_pages(decision.kb, look.snapshot.page_kb),
+        read_ahead_target_kb=None if decision.kb is None else whole_pages(decision.kb, look.snapshot.page_kb),
         nconnect_requested=None if asked is None else options([asked]).number("nconnect"),
         nconnect_requested_by=None if asked is None else asked.origin,
         nconnect=now,
