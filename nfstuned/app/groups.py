@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import ClassVar, NamedTuple, Protocol
@@ -12,7 +12,6 @@ from nfstuned.core.mounts.targets import targets
 from nfstuned.core.nconnect import live, remount
 from nfstuned.core.nconnect.busy import names, places, servers, silent, unanswered
 from nfstuned.core.nconnect.case import Case
-from nfstuned.errors import ParseError
 from nfstuned.frozen import frozen
 from nfstuned.host.change.remount import LOCK, uninterrupted
 from nfstuned.host.files.replace import locked
@@ -20,7 +19,7 @@ from nfstuned.host.look.host import observe
 from nfstuned.host.network.ask import Questions
 from nfstuned.host.network.reach import Place
 from nfstuned.model.change import Change, ChangeKind, settled
-from nfstuned.model.connections import ConnectionHands, Hands, Left, LivePlan, RemountPlan, Sight, SwitchSeen
+from nfstuned.model.connections import ConnectionHands, Hands, Left, LivePlan, RemountPlan, Sight, Switches
 from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Need
 from nfstuned.model.kernel import MountNode
@@ -64,7 +63,7 @@ class RemountGround(MountsGround, Protocol):
 class LiveGround(MountsGround, Protocol):
     """The host beyond the files that every command reads. A test has one of its own."""
 
-    def switches(self, devices: frozenset[str]) -> Mapping[str, SwitchSeen | ParseError | None]:
+    def switches(self, devices: frozenset[str]) -> Switches:
         """Return the connections of superblocks."""
 
     def hands(self, plan: LivePlan, signals: Sequence[int]) -> ConnectionHands:

@@ -9,7 +9,7 @@ comes. What fails takes all of them back: the mount is then as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from nfstuned.core.nconnect.busy import is_tunnel, servers, unfit_part
@@ -18,7 +18,17 @@ from nfstuned.core.nconnect.groups import Groups, members
 from nfstuned.core.policy.endpoint import NFS_PORT
 from nfstuned.errors import ParseError
 from nfstuned.model.change import Change, ChangeKind
-from nfstuned.model.connections import ConnectionHands, Left, LivePlan, Sight, Spot, SwitchSeen, Xprt
+from nfstuned.model.connections import (
+    ConnectionHands,
+    Left,
+    LivePlan,
+    Sight,
+    Spot,
+    Switches,
+    SwitchLook,
+    SwitchSeen,
+    Xprt,
+)
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.kernel import Transport
 from nfstuned.model.mounts import Result
@@ -80,7 +90,7 @@ def _against_options(case: Case) -> Iterator[str]:
         yield why
 
 
-def _common_switch(switches: Sequence[SwitchSeen | ParseError | None]) -> SwitchSeen | str:
+def _common_switch(switches: Sequence[SwitchLook]) -> SwitchSeen | str:
     """Return the connections that all superblocks of a group use, or why these are not known."""
     error = next((seen for seen in switches if isinstance(seen, ParseError)), None)
     if error is not None:
@@ -120,10 +130,6 @@ def reserved(switch: SwitchSeen) -> str:
         f"{some(names)} comes from a port of at most {RESERVED}, whatever the options say (the first mount "
         "decided it for all): whether the server takes other ports is not known"
     )
-
-
-Switches = Mapping[str, SwitchSeen | ParseError | None]
-"""By the device number of a superblock."""
 
 
 def plan_live(case: Case, switches: Switches, silent: str = "") -> LivePlan | Left:

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from nfstuned.errors import ParseError
 from nfstuned.host.change import live_child as livechild
@@ -21,7 +21,7 @@ from nfstuned.host.look.host import observe_stats
 from nfstuned.host.look.sunrpc import SWITCHES, observe_switch
 from nfstuned.host.network.ping import pings
 from nfstuned.host.root import Root
-from nfstuned.model.connections import ConnectionHands, LivePlan, SwitchSeen
+from nfstuned.model.connections import ConnectionHands, LivePlan, Switches, SwitchLook, SwitchSeen
 from nfstuned.model.kernel import Mount, MountNode, Transport
 from nfstuned.parse.proc.mountinfo import parse_mountinfo, parse_nodes
 
@@ -34,7 +34,6 @@ STATE_S = 10.0
 SETTLE_S = 10.0
 GONE_S = 2.0
 _STEP_S = 0.05
-Seen = SwitchSeen | ParseError | None
 
 
 class SunrpcGround:
@@ -53,7 +52,7 @@ class SunrpcGround:
         """Return all mounts of this mount namespace."""
         return parse_nodes(self._root.read_or_empty(f"{self._root.view}/mountinfo"))
 
-    def switches(self, devices: frozenset[str]) -> Mapping[str, Seen]:
+    def switches(self, devices: frozenset[str]) -> Switches:
         """Return the connections of superblocks, or why they cannot be understood; None for unknown ones."""
         return {device: _seen(self._root, device) for device in sorted(devices)}
 
@@ -62,7 +61,7 @@ class SunrpcGround:
         return SysfsHands(self._root, plan, signals)
 
 
-def _seen(root: Root, device: str) -> Seen:
+def _seen(root: Root, device: str) -> SwitchLook:
     try:
         return observe_switch(root, device)
     except ParseError as error:
