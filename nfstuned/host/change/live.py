@@ -7,7 +7,6 @@ gone. So a file is opened first, and then it is found out whether it is still th
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +14,7 @@ from collections.abc import Callable, Sequence
 from nfstuned.errors import ParseError
 from nfstuned.host.change import live_child as livechild
 from nfstuned.host.change.bdi import identity
-from nfstuned.host.change.remount import container
+from nfstuned.host.change.remount import ANOTHER_MOUNT, container, interruption, mount_nodes
 from nfstuned.host.command import run
 from nfstuned.host.look.host import observe_stats
 from nfstuned.host.look.sunrpc import SWITCHES, observe_switch
@@ -23,7 +22,7 @@ from nfstuned.host.network.ping import pings
 from nfstuned.host.root import Root
 from nfstuned.model.connections import ConnectionHands, LivePlan, Switches, SwitchLook, SwitchSeen
 from nfstuned.model.kernel import Mount, MountNode, Transport
-from nfstuned.parse.proc.mountinfo import parse_mountinfo, parse_nodes
+from nfstuned.parse.proc.mountinfo import parse_mountinfo
 
 ANSWER_S = 5.0
 """For all further connections together."""
@@ -50,7 +49,7 @@ class SunrpcGround:
 
     def nodes(self) -> tuple[MountNode, ...]:
         """Return all mounts of this mount namespace."""
-        return parse_nodes(self._root.read_or_empty(f"{self._root.view}/mountinfo"))
+        return mount_nodes(self._root)
 
     def switches(self, devices: frozenset[str]) -> Switches:
         """Return the connections of superblocks, or why they cannot be understood; None for unknown ones."""
@@ -78,7 +77,7 @@ class SysfsHands:
 
     def interrupted(self) -> str:
         """Return which signal wants this to end; "" for none."""
-        return f"interrupted by {signal.Signals(self._signals[0]).name}" if self._signals else ""
+        return interruption(self._signals)
 
     def answers(self, count: int) -> str:
         """Return why the server does not answer on so many further connections; "" where it does."""
@@ -115,7 +114,7 @@ class SysfsHands:
             fd = self._open("add_xprt")
             try:
                 if self.switch() is None:
-                    return "the mount is not the one any more that was there"
+                    return ANOTHER_MOUNT
                 return "" if os.write(fd, b"1\n") else "the kernel did not take it"
             finally:
                 os.close(fd)
@@ -148,7 +147,7 @@ class SysfsHands:
             return f"{name}: {error.strerror}"
         try:
             if self.switch() is None:
-                return "the mount is not the one any more that was there"
+                return ANOTHER_MOUNT
             said = _child(("write", str(fd), word), STATE_S, fd)
         finally:
             os.close(fd)

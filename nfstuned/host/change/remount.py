@@ -39,6 +39,8 @@ PATIENCE_S = 10.0
 """How long a server that stopped to answer is waited for, once for all mounts."""
 ANSWER_S = 5.0
 """A server that takes longer for a request that does nothing is as good as dead to whoever waits for it."""
+ANOTHER_MOUNT = "another mount is there by now, or none"
+"""Why nothing is done to a mount that is not the plan's."""
 _STEP_S = 0.1
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
@@ -57,7 +59,7 @@ class MountGround:
 
     def nodes(self) -> tuple[MountNode, ...]:
         """Return all mounts of this mount namespace."""
-        return parse_nodes(self._root.read_or_empty(f"{self._root.view}/mountinfo"))
+        return mount_nodes(self._root)
 
     def sight(self, devices: frozenset[str], units: Sequence[str]) -> Sight:
         """Return who uses these superblocks, and what systemd says of these units."""
@@ -85,6 +87,16 @@ def container(root: Root) -> str:
         if own != inits:
             return f"process 1 has other {what} than this one (a container?): run it on the host itself"
     return ""
+
+
+def mount_nodes(root: Root) -> tuple[MountNode, ...]:
+    """Return all mounts of this mount namespace."""
+    return parse_nodes(root.read_or_empty(f"{root.view}/mountinfo"))
+
+
+def interruption(signals: Sequence[int]) -> str:
+    """Return which of the signals came first, as a reason to end; "" without any."""
+    return f"interrupted by {signal.Signals(signals[0]).name}" if signals else ""
 
 
 def _number(root: Root, name: str) -> int:
@@ -146,11 +158,11 @@ class MountHands:
 
     def unmount(self, part: Part) -> str:
         """Unmount it, unless somebody wants this to end or the server says nothing any more."""
-        if self._signals:
-            return f"interrupted by {signal.Signals(self._signals[0]).name}"
+        if why := interruption(self._signals):
+            return why
         mount = self._mount(part.point)
         if mount is None or mount.mount_id != part.mount_id:
-            return "it is not the mount any more that was there"
+            return ANOTHER_MOUNT
         return self._silent() or run(part.leave.argv, UMOUNT_S).problem
 
     def mount(self, command: ShellCommand) -> str:
