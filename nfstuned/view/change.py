@@ -5,23 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 
-from nfstuned.model.change import Change, ChangeKind, ShellCommand
+from nfstuned.model.change import IMAGE_KINDS, Change, ChangeKind, ShellCommand
 from nfstuned.model.connections import LivePlan, RemountPlan
 from nfstuned.model.mounts import Result
 from nfstuned.parse.fields import count
 from nfstuned.view.words import NONE, Document, printable, text
 
 SWITCHES = "/sys/kernel/sunrpc/xprt-switches"
-_IMAGE = frozenset(
-    {
-        ChangeKind.SERVICE,
-        ChangeKind.RULE,
-        ChangeKind.SECTION,
-        ChangeKind.PARAMETER,
-        ChangeKind.IDENTITY,
-        ChangeKind.FILE,
-    }
-)
 _UNENDED = "\\ No newline at end of file"
 
 
@@ -39,7 +29,7 @@ def _action(change: Change) -> Document:
     action: Document = {"kind": change.kind.value, "target": change.target}
     if change.kind is ChangeKind.FSTAB:
         action["mount_point"] = change.place
-    elif change.kind in _IMAGE:
+    elif change.kind in IMAGE_KINDS:
         action["path"] = change.place or None
     command, reason = change.command, change.reason
     if command is not None:
@@ -52,7 +42,7 @@ def _action(change: Change) -> Document:
 
 def cells(change: Change) -> tuple[str, ...]:
     """Return a change's line: its target, of an image the file, what changes, what came of it, why."""
-    target = change.place or NONE if change.kind in _IMAGE else change.target
+    target = change.place or NONE if change.kind in IMAGE_KINDS else change.target
     return printable(target), _what(change), change.result.value, f"({printable(change.reason)})"
 
 
