@@ -17,7 +17,7 @@ from statistics import median
 from typing import NamedTuple
 
 from nfstuned.core.readahead.evidence import Tally, Verdict
-from nfstuned.core.samples.sample import ALL_KINDS, place, rtt_ms, stalled_percent
+from nfstuned.core.samples.sample import ALL_KINDS, label, rtt_ms, stalled_percent
 from nfstuned.frozen import frozen
 from nfstuned.model.samples import OpRate, Sample
 
@@ -76,7 +76,7 @@ class Row:
 class MountHistory:
     """A mount: how many samples it has, for how long it was in use, and its figures; not those unknown."""
 
-    place: str
+    label: str
     source: str
     samples: int
     used_s: float
@@ -107,7 +107,7 @@ def _numbers() -> array[float]:
 class _Series:
     """What is kept of a mount's samples: 56 bytes for each."""
 
-    place: str = ""
+    label: str = ""
     """As the latest of them has it: bind mounts come and go."""
     time: array[float] = field(default_factory=_numbers)
     interval_s: array[float] = field(default_factory=_numbers)
@@ -116,7 +116,7 @@ class _Series:
     tally: Tally = field(default_factory=Tally)
 
     def add(self, sample: Sample) -> None:
-        self.place = place(sample)
+        self.label = label(sample)
         self.tally.add(sample)
         self.time.append(sample.time)
         self.interval_s.append(sample.interval_s)
@@ -163,7 +163,7 @@ class History:
             used_s = math.fsum(series.interval_s)
             rows = tuple(_rows(series, axis))
             verdicts = series.tally.verdicts()
-            yield MountHistory(series.place, source, len(series.time), used_s, rows, verdicts)
+            yield MountHistory(series.label, source, len(series.time), used_s, rows, verdicts)
 
 
 def identity(sample: Sample) -> tuple[str, str]:
