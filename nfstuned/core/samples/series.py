@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from nfstuned.core.readahead.evidence import Tally, Verdict
-from nfstuned.core.samples.history import Axis, MeanTimes, MeanTimesCount, identity, parts
+from nfstuned.core.samples.history import Axis, MeanTimes, MeanTimesCount, overlaps, series_key
 from nfstuned.core.samples.sample import ALL_KINDS, kinds, label, stalled_percent, together
 from nfstuned.frozen import frozen
 from nfstuned.model.samples import OpRate, Sample
@@ -197,8 +197,8 @@ class Series:
         self._span = min(start, self._span[0]), max(end, self._span[1])
         while self._columns > self._most_points:
             self._widen()
-        columns = list(parts(start - self._origin, end - self._origin, self._width_s))
-        self._mounts.setdefault(identity(sample), _Sums()).add(sample, columns)
+        columns = list(overlaps(start - self._origin, end - self._origin, self._width_s))
+        self._mounts.setdefault(series_key(sample), _Sums()).add(sample, columns)
 
     def axis(self) -> Axis | None:
         """Return the time that the points are of, in columns as wide as a point; None without samples."""
