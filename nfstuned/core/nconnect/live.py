@@ -132,14 +132,14 @@ def reserved(switch: SwitchSeen) -> str:
     )
 
 
-def plan_live(case: Case, switches: Switches, silent: str = "") -> LivePlan | Left:
-    """Return what is added to a group, or why nothing is; `silent` is why its server does not answer."""
+def plan_live(case: Case, switches: Switches, unanswered: str = "") -> LivePlan | Left:
+    """Return what is added to a group, or why nothing is; `unanswered` is why its server does not answer."""
     points = tuple(sorted(target.point for target in case.group))
     why = next(_against_options(case), "")
     switch = _common_switch([switches.get(device) for device in sorted(case.devices)])
     if isinstance(switch, str):
         return Left(points, case.goal.old, case.goal.new, why or switch)
-    why = why or next(_against_connections(switch, case.goal), "") or silent
+    why = why or next(_against_connections(switch, case.goal), "") or unanswered
     spot = _spot(case)
     if why or spot is None:
         unknown = "the mount has no superblock or no counters that could be read"
@@ -209,7 +209,7 @@ def carry_out(plan: LivePlan, hands: ConnectionHands) -> tuple[Change, ...]:
     return tuple(replace(change, result=result, reason=reason) for change in planned(plan))
 
 
-def silent(before: Sequence[Transport], after: Sequence[Transport]) -> tuple[int, ...]:
+def idle_connections(before: Sequence[Transport], after: Sequence[Transport]) -> tuple[int, ...]:
     """Return which connections, in the kernel's order, carried nothing in between: no request, or no reply.
 
     `after` may have more of them: the kernel puts a new connection behind all others.
@@ -274,7 +274,7 @@ def _carry(run: _Run, number: int, before: Sequence[Transport]) -> str:
     after = run.hands.counters()
     if len(after) != number:
         return f"mountstats shows {count(len(after), 'connection')}, and {number} should be in use"
-    idle = silent(before, after)
+    idle = idle_connections(before, after)
     return f"{count(len(idle), 'connection')} of {number} carried none of {sent} requests" if idle else ""
 
 
