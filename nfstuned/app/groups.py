@@ -27,7 +27,7 @@ from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Need
 from nfstuned.model.kernel import MountNode
 from nfstuned.model.mounts import Result
-from nfstuned.view.change import finish_lines, lasting, live_lines, remount_lines
+from nfstuned.view.change import finish_lines, lasting_lines, live_lines, remount_lines
 
 _READ_AHEAD = "The service gives them their read-ahead; where it does not run: sudo nfstuned apply"
 _FAILED_OR_SKIPPED = frozenset({Result.FAILED, Result.SKIPPED})
@@ -193,7 +193,8 @@ class LiveWay(Way[tuple[LivePlan, ...]]):
 
         changes = _run_exclusively(self._host, plan.changes, each)
         done = {change.target for change in changes if change.result is Result.DONE}
-        return Ended(changes, tuple(lasting([group for group in plan.detail if done & set(group.points)])))
+        grown = [group for group in plan.detail if done & set(group.points)]
+        return Ended(changes, tuple(lasting_lines(grown)))
 
 
 def _candidates(host: Host, wish: GroupWish, ground: MountsGround) -> Candidates | None:

@@ -41,12 +41,12 @@ def _action(change: Change) -> Document:
 
 
 def cells(change: Change) -> tuple[str, ...]:
-    """Return a change's line: its target, of an image the file, what changes, what came of it, why."""
+    """Return the cells of a change: its target (in an image its file), the values, the result, the reason."""
     target = change.place or NONE if change.kind in IMAGE_KINDS else change.target
-    return printable(target), _what(change), change.result.value, f"({printable(change.reason)})"
+    return printable(target), _values(change), change.result.value, f"({printable(change.reason)})"
 
 
-def _what(change: Change) -> str:
+def _values(change: Change) -> str:
     kind = change.kind
     old, new = ("none" if value is None else value for value in (change.old, change.new))
     if kind is ChangeKind.READ_AHEAD:
@@ -80,8 +80,8 @@ def live_lines(plan: LivePlan) -> Iterator[str]:
     yield f"  after each, send requests over {spot}, and take all back if a connection carries none"
 
 
-def lasting(plans: Sequence[LivePlan]) -> Iterator[str]:
-    """Yield what is to be known of connections that were added."""
+def lasting_lines(plans: Sequence[LivePlan]) -> Iterator[str]:
+    """Yield how long added connections last, and which nconnect /proc/mounts shows meanwhile."""
     for shown in sorted({plan.shown for plan in plans}):
         yield f"They last until the mounts are unmounted; /proc/mounts goes on to show nconnect={shown}."
 
@@ -95,7 +95,7 @@ def remount_lines(plan: RemountPlan) -> Iterator[str]:
 
 
 def finish_lines(changes: Sequence[Change]) -> Iterator[str]:
-    """Yield what is still to be done where something is not mounted."""
+    """Yield the commands that mount what a remount left unmounted."""
     commands = [change.command for change in changes if change.command is not None]
     if commands:
         yield "These are not mounted now; to finish:"
@@ -119,7 +119,7 @@ def diff_lines(old: str, new: str, name: str) -> Iterator[str]:
             yield _UNENDED
 
 
-def _lines(text: str) -> list[str]:
-    lines = [line + "\n" for line in text.split("\n")]
+def _lines(content: str) -> list[str]:
+    lines = [line + "\n" for line in content.split("\n")]
     last = lines.pop()[:-1]
     return [*lines, last] if last else lines
