@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.errors import ParseError
-from nfstuned.host.change import live
-from nfstuned.host.change import live_child as livechild
+from nfstuned.host.change import live, live_child
 from nfstuned.host.change.bdi import identity
 from nfstuned.host.change.live import SunrpcGround, SysfsHands
 from nfstuned.host.root import Root
@@ -157,7 +156,7 @@ def test_requests_go_to_the_mount_of_the_plan_only(tree: Path) -> None:
 def test_requests_have_a_deadline(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     child = tree / "child.py"
     child.write_text("import time\ntime.sleep(60)\n")
-    monkeypatch.setattr(livechild, "__file__", str(child))
+    monkeypatch.setattr(live_child, "__file__", str(child))
     monkeypatch.setattr(live, "ASK_S", 0.5)
     started = time.monotonic()
     assert asking(tree, "/a", 60) == "no end within 0.5 s"

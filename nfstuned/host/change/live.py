@@ -1,7 +1,7 @@
 """Add connections to a transport group through sysfs, see what they carry, and take them away again.
 
 What is written names a switch and a connection, whose names the kernel gives to others as soon as they are
-gone. So a file is opened first, and then it is found out whether it is still the plan's.
+gone. So each file is opened first, and only then is its switch compared with the plan's.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from nfstuned.errors import ParseError
-from nfstuned.host.change import live_child as livechild
+from nfstuned.host.change import live_child
 from nfstuned.host.change.bdi import identity
-from nfstuned.host.change.remount import ANOTHER_MOUNT, container, interruption, mount_nodes
+from nfstuned.host.change.remount import ANOTHER_MOUNT, foreign_namespace, interruption, mount_nodes
 from nfstuned.host.command import run
 from nfstuned.host.look.host import observe_stats
 from nfstuned.host.look.sunrpc import SWITCHES, observe_switch
@@ -25,18 +25,23 @@ from nfstuned.model.kernel import Mount, MountNode, Transport
 from nfstuned.parse.proc.mountinfo import parse_mountinfo
 
 ANSWER_S = 5.0
-"""For all further connections together."""
+"""How long the server may take to answer on all further connections together."""
 ASK_S = 30.0
-"""A request that is lost is sent again after a minute: whoever waits longer than this waits in vain."""
+"""For all requests of a child.
+
+The client sends a lost request again only after a minute: an answer that has not come by then comes too late.
+"""
 STATE_S = 10.0
-"""Writing a state waits for whoever has the connection locked, which a connecting one is for long."""
+"""A write to xprt_state waits for the lock of the xprt, which a connecting xprt holds for long."""
 SETTLE_S = 10.0
+"""How long the requests of an offline xprt may take to end."""
 GONE_S = 2.0
+"""How long sysfs may take to drop a removed xprt."""
 _STEP_S = 0.05
 
 
 class SunrpcGround:
-    """This host, as a raise needs to know it."""
+    """This host, as adding connections needs it (app.groups.LiveGround)."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -45,7 +50,7 @@ class SunrpcGround:
         """Return why no connection can be added from here, whatever is asked for; "" where one can."""
         if os.geteuid() != 0:
             return "only root can add connections"
-        return container(self._root)
+        return foreign_namespace(self._root)
 
     def nodes(self) -> tuple[MountNode, ...]:
         """Return all mounts of this mount namespace."""
@@ -167,5 +172,5 @@ class SysfsHands:
 
 
 def _child(words: Sequence[str], seconds: float, *keep: int) -> str:
-    done = run([sys.executable, "-I", "-S", livechild.__file__, *words], seconds, keep)
+    done = run([sys.executable, "-I", "-S", live_child.__file__, *words], seconds, keep)
     return done.output or done.problem

@@ -46,7 +46,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class MountGround:
-    """This host, as a remount needs to know it."""
+    """This host, as a remount needs it (app.groups.RemountGround)."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -55,7 +55,7 @@ class MountGround:
         """Return why nothing can be unmounted from here, whatever is asked for; "" where it can."""
         if os.geteuid() != 0:
             return "only root can unmount, and see all that uses a mount"
-        return container(self._root)
+        return foreign_namespace(self._root)
 
     def nodes(self) -> tuple[MountNode, ...]:
         """Return all mounts of this mount namespace."""
@@ -80,8 +80,8 @@ class MountGround:
         return MountHands(self._root, places, signals)
 
 
-def container(root: Root) -> str:
-    """Return why mounts and connections of the host cannot be changed from here; "" where they can."""
+def foreign_namespace(root: Root) -> str:
+    """Return which namespace keeps mounts and connections of the host out of reach; "" where none does."""
     for name, what in (("mnt", "mounts"), ("net", "connections")):
         own, inits = (_number(root, f"proc/{pid}/ns/{name}") for pid in ("self", "1"))
         if own != inits:
