@@ -102,7 +102,7 @@ class RemountWay(Way[tuple[GroupRemount, ...]]):
         self.failures = _failures(wish)
 
     def look(self) -> Plan[tuple[GroupRemount, ...]] | None:
-        """Return what is to be done; None where there is no such mount: the user has been told.
+        """Return what is to be done; None where nothing can be: the user has been told why.
 
         Servers are asked before processes are looked at: a process that waits for a dead server can hold up
         whoever reads its files in /proc.
@@ -158,7 +158,7 @@ class LiveWay(Way[tuple[LivePlan, ...]]):
         self.failures = _failures(wish)
 
     def look(self) -> Plan[tuple[LivePlan, ...]] | None:
-        """Return what is to be added; None where there is no such mount: the user has been told."""
+        """Return what is to be added; None where nothing can be: the user has been told why."""
         candidates = _candidates(self._host, self._wish, self._ground)
         if candidates is None:
             return None
@@ -198,7 +198,7 @@ class LiveWay(Way[tuple[LivePlan, ...]]):
 
 
 def _candidates(host: Host, wish: GroupWish, ground: MountsGround) -> Candidates | None:
-    """Return the groups whose servers were asked; None where none can be changed: the user has been told."""
+    """Return the groups, their servers asked; None where none can be changed: the user has been told why."""
     if obstacle := ground.obstacle():
         host.talk.note(obstacle if wish.dry_run else f"nothing was changed: {obstacle}")
         if not wish.dry_run:
