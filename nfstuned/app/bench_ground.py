@@ -11,7 +11,7 @@ from nfstuned.host.look.host import observe, observe_superblocks
 from nfstuned.host.look.smb import observe_smb_mounts
 from nfstuned.host.root import Root
 from nfstuned.model.bench import MeasuredMount
-from nfstuned.model.kernel import Mount, MountStats
+from nfstuned.model.kernel import Mount, MountStats, whole_pages
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.policy import Policy
 from nfstuned.parse.proc.mountinfo import SMB
@@ -55,7 +55,7 @@ class Ground:
             profile = profile_of(policy, chosen, mount.fstype)
             return cls(root, snapshot, superblock, mount, None, profile.name)
         decision = decide(policy, superblock, snapshot)
-        kb = None if decision.kb is None else decision.kb - decision.kb % snapshot.page_kb
+        kb = None if decision.kb is None else whole_pages(decision.kb, snapshot.page_kb)
         profile = place(policy, mount, superblock, snapshot).choice.profile
         count = wanted_connections(profile, mount.options.get("vers"))
         return cls(root, snapshot, superblock, mount, kb, decision.profile, count)

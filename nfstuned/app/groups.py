@@ -1,8 +1,11 @@
-"""The connections of mounts that exist: they are mounted again, or get connections while they are mounted."""
+"""Two ways to change the number of connections of live mounts.
+
+They are mounted again, or connections are added while they stay mounted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import ClassVar, NamedTuple, Protocol
@@ -10,9 +13,8 @@ from typing import ClassVar, NamedTuple, Protocol
 from nfstuned.app.change import Ended, Host, Plan, Way
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.nconnect import live, remount
-from nfstuned.core.nconnect.busy import names, places, servers, silent, unanswered
+from nfstuned.core.nconnect.busy import cannot_mount_again, host_names, open_places, servers, unanswered
 from nfstuned.core.nconnect.case import Case
-from nfstuned.errors import ParseError
 from nfstuned.frozen import frozen
 from nfstuned.host.change.remount import LOCK, uninterrupted
 from nfstuned.host.files.replace import locked
@@ -20,15 +22,15 @@ from nfstuned.host.look.host import observe
 from nfstuned.host.network.ask import Questions
 from nfstuned.host.network.reach import Place
 from nfstuned.model.change import Change, ChangeKind, settled
-from nfstuned.model.connections import ConnectionHands, Hands, Left, LivePlan, RemountPlan, Sight, SwitchSeen
+from nfstuned.model.connections import ConnectionHands, Hands, Left, LivePlan, RemountPlan, Sight, Switches
 from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Need
 from nfstuned.model.kernel import MountNode
 from nfstuned.model.mounts import Result
-from nfstuned.view.change import finish_lines, lasting, live_lines, remount_lines
+from nfstuned.view.change import finish_lines, lasting_lines, live_lines, remount_lines
 
 _READ_AHEAD = "The service gives them their read-ahead; where it does not run: sudo nfstuned apply"
-_SKIPPED_TOO = frozenset({Result.FAILED, Result.SKIPPED})
+_FAILED_OR_SKIPPED = frozenset({Result.FAILED, Result.SKIPPED})
 
 
 @frozen
@@ -42,7 +44,7 @@ class GroupWish:
 
 
 class MountsGround(Protocol):
-    """The host beyond files, for both ways."""
+    """What both ways need of the host beside its files."""
 
     def obstacle(self) -> str:
         """Return why nothing can be changed from here, "" where it can."""
@@ -52,7 +54,7 @@ class MountsGround(Protocol):
 
 
 class RemountGround(MountsGround, Protocol):
-    """The host beyond files. A test has one of its own."""
+    """What RemountWay needs of the host (host.change.remount.MountGround; a test has its own)."""
 
     def sight(self, devices: frozenset[str], units: Sequence[str]) -> Sight:
         """Return who uses superblocks, and what systemd says of units."""
@@ -62,9 +64,9 @@ class RemountGround(MountsGround, Protocol):
 
 
 class LiveGround(MountsGround, Protocol):
-    """The host beyond the files that every command reads. A test has one of its own."""
+    """What LiveWay needs of the host (host.change.live.SunrpcGround; a test has its own)."""
 
-    def switches(self, devices: frozenset[str]) -> Mapping[str, SwitchSeen | ParseError | None]:
+    def switches(self, devices: frozenset[str]) -> Switches:
         """Return the connections of superblocks."""
 
     def hands(self, plan: LivePlan, signals: Sequence[int]) -> ConnectionHands:
@@ -81,14 +83,14 @@ class Candidates(NamedTuple):
 
 
 @frozen
-class Again:
-    """What is to be done to one group, and where its server answers."""
+class GroupRemount:
+    """How a group is mounted again, and the addresses and ports at which its server answers."""
 
     plan: RemountPlan
     places: tuple[Place, ...]
 
 
-class RemountWay(Way[tuple[Again, ...]]):
+class RemountWay(Way[tuple[GroupRemount, ...]]):
     """Mount the mounts of a server again, so that they get the right nconnect."""
 
     question: ClassVar[str] = "Unmount them and mount them again?"
@@ -99,42 +101,45 @@ class RemountWay(Way[tuple[Again, ...]]):
         self._ground = ground
         self.failures = _failures(wish)
 
-    def look(self) -> Plan[tuple[Again, ...]] | None:
-        """Return what is to be done; None, told, where there is no such mount.
+    def look(self) -> Plan[tuple[GroupRemount, ...]] | None:
+        """Return what is to be done; None where nothing can be: the user has been told why.
 
-        Servers are asked before processes are looked at: one that waits for a dead server can hold up the
-        reader.
+        Servers are asked before processes are looked at: a process that waits for a dead server can hold up
+        whoever reads its files in /proc.
         """
-        groups = _candidates(self._host, self._wish, self._ground)
-        if groups is None:
+        candidates = _candidates(self._host, self._wish, self._ground)
+        if candidates is None:
             return None
-        facts, sight, network = groups.facts, groups.sight, groups.facts.network
-        alive = [case for case in groups.cases if not silent(case, network)]
+        facts, sight, network = candidates.facts, candidates.sight, candidates.facts.network
+        alive = [case for case in candidates.cases if not cannot_mount_again(case, network)]
         if alive:
             devices = frozenset[str]().union(*(case.devices for case in alive))
             sight = self._ground.sight(devices, [name for case in alive for name in case.units])
         cases = remount.cases(facts, sight, self._wish.point)
-        drawn = [(remount.plan_remount(case, silent(case, network)), places(case, network)) for case in cases]
-        plans = tuple(Again(plan, where) for plan, where in drawn if isinstance(plan, RemountPlan))
-        skipped = [plan for plan, _ in drawn if isinstance(plan, Left)]
+        results = [
+            (remount.plan_remount(case, cannot_mount_again(case, network)), open_places(case, network))
+            for case in cases
+        ]
+        groups = tuple(GroupRemount(plan, where) for plan, where in results if isinstance(plan, RemountPlan))
+        left = [plan for plan, _ in results if isinstance(plan, Left)]
         return Plan(
             (
-                *(change for again in plans for change in remount.planned(again.plan)),
-                *_skipped(ChangeKind.REMOUNT, skipped),
+                *(change for group in groups for change in remount.planned(group.plan)),
+                *_changes_of_left(ChangeKind.REMOUNT, left),
             ),
-            plans,
+            groups,
             "Nothing to do: the mounts have the nconnect that their profiles and files ask for.",
-            todo=bool(plans),
-            lines=tuple(line for again in plans for line in remount_lines(again.plan)),
-            same=[(again.plan.going, again.plan.coming, again.plan.reload) for again in plans],
+            todo=bool(groups),
+            lines=tuple(line for group in groups for line in remount_lines(group.plan)),
+            same=[(group.plan.going, group.plan.coming, group.plan.reload) for group in groups],
         )
 
-    def carry_out(self, plan: Plan[tuple[Again, ...]]) -> Ended:
+    def carry_out(self, plan: Plan[tuple[GroupRemount, ...]]) -> Ended:
         """Unmount and mount one group after the other."""
 
         def each(signals: Sequence[int]) -> Iterable[Change]:
-            for again in plan.detail:
-                yield from remount.carry_out(again.plan, self._ground.hands(again.places, signals))
+            for group in plan.detail:
+                yield from remount.carry_out(group.plan, self._ground.hands(group.places, signals))
 
         changes = _run_exclusively(self._host, plan.changes, each)
         done = any(change.result is Result.DONE for change in changes)
@@ -153,23 +158,24 @@ class LiveWay(Way[tuple[LivePlan, ...]]):
         self.failures = _failures(wish)
 
     def look(self) -> Plan[tuple[LivePlan, ...]] | None:
-        """Return what is to be added; None, told, where there is no such mount."""
-        groups = _candidates(self._host, self._wish, self._ground)
-        if groups is None:
+        """Return what is to be added; None where nothing can be: the user has been told why."""
+        candidates = _candidates(self._host, self._wish, self._ground)
+        if candidates is None:
             return None
-        network = groups.facts.network
-        switches = self._ground.switches(frozenset[str]().union(*(case.devices for case in groups.cases)))
-        drawn = [
+        network = candidates.facts.network
+        devices = frozenset[str]().union(*(case.devices for case in candidates.cases))
+        switches = self._ground.switches(devices)
+        results = [
             live.plan_live(case, switches, unanswered(case, network))
-            for case in groups.cases
+            for case in candidates.cases
             if self._wish.point is not None or case.goal.new > case.goal.old
         ]
-        plans = tuple(plan for plan in drawn if isinstance(plan, LivePlan))
-        skipped = [plan for plan in drawn if isinstance(plan, Left)]
+        plans = tuple(plan for plan in results if isinstance(plan, LivePlan))
+        left = [plan for plan in results if isinstance(plan, Left)]
         return Plan(
             (
                 *(change for plan in plans for change in live.planned(plan)),
-                *_skipped(ChangeKind.LIVE, skipped),
+                *_changes_of_left(ChangeKind.LIVE, left),
             ),
             plans,
             "Nothing to do: the mounts have the connections that their profiles and files ask for.",
@@ -187,11 +193,12 @@ class LiveWay(Way[tuple[LivePlan, ...]]):
 
         changes = _run_exclusively(self._host, plan.changes, each)
         done = {change.target for change in changes if change.result is Result.DONE}
-        return Ended(changes, tuple(lasting([group for group in plan.detail if done & set(group.points)])))
+        grown = [group for group in plan.detail if done & set(group.points)]
+        return Ended(changes, tuple(lasting_lines(grown)))
 
 
 def _candidates(host: Host, wish: GroupWish, ground: MountsGround) -> Candidates | None:
-    """Return the groups of which the servers were asked; None, told, where none may or can be changed."""
+    """Return the groups, their servers asked; None where none can be changed: the user has been told why."""
     if obstacle := ground.obstacle():
         host.talk.note(obstacle if wish.dry_run else f"nothing was changed: {obstacle}")
         if not wish.dry_run:
@@ -206,7 +213,7 @@ def _candidates(host: Host, wish: GroupWish, ground: MountsGround) -> Candidates
     if not cases:
         return Candidates(facts, sight)
     wanted = Questions(
-        names=tuple(dict.fromkeys(name for case in cases for name in names(case))),
+        names=tuple(dict.fromkeys(name for case in cases for name in host_names(case))),
         servers=tuple(dict.fromkeys(server for case in cases for server in servers(case))),
     )
     facts = replace(facts, network=host.talk.ask(host.outside, wanted))
@@ -215,14 +222,15 @@ def _candidates(host: Host, wish: GroupWish, ground: MountsGround) -> Candidates
 
 def _failures(wish: GroupWish) -> frozenset[Result]:
     """Return what is a failure: to leave a mount alone is none, unless it was asked for by name."""
-    return frozenset({Result.FAILED}) if wish.point is None else _SKIPPED_TOO
+    return frozenset({Result.FAILED}) if wish.point is None else _FAILED_OR_SKIPPED
 
 
-def _skipped(kind: ChangeKind, skipped: Sequence[Left]) -> tuple[Change, ...]:
+def _changes_of_left(kind: ChangeKind, left: Sequence[Left]) -> tuple[Change, ...]:
+    """Return a change for each mount of the groups that are left as they are."""
     return tuple(
-        Change(kind, point, left.old, left.new, left.result, left.reason)
-        for left in skipped
-        for point in left.points
+        Change(kind, point, group.old, group.new, group.result, group.reason)
+        for group in left
+        for point in group.points
     )
 
 

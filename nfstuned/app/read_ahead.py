@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from nfstuned.app.change import Ended, Host, Plan, Talk, Way
-from nfstuned.core.readahead.plan import insist, named, plan
+from nfstuned.core.readahead.plan import forget_undo, name_targets, plan
 from nfstuned.host.change.read_ahead import apply, undo
 from nfstuned.host.change.state import State
 from nfstuned.host.look.host import observe
@@ -19,7 +19,7 @@ from nfstuned.parse.fields import count
 
 def plan_anew(snapshot: Snapshot, policy: Policy) -> tuple[Outcome, ...]:
     """Return what to set, also for superblocks whose value the administrator took back (Record.undone)."""
-    return plan(insist(snapshot), policy)
+    return plan(forget_undo(snapshot), policy)
 
 
 def carry_out(root: Root, planned: Sequence[Outcome]) -> tuple[Outcome, ...]:
@@ -70,7 +70,7 @@ class UndoWay(Way[Snapshot]):
 
     def carry_out(self, plan: Plan[Snapshot]) -> Ended:
         """Put back each value that nobody else has changed since."""
-        return Ended(_changes(named(undo(self._root, State(self._root)), plan.detail)))
+        return Ended(_changes(name_targets(undo(self._root, State(self._root)), plan.detail)))
 
 
 def _observe_and_tell(root: Root, talk: Talk) -> Snapshot:

@@ -13,7 +13,7 @@ import click
 
 from nfstuned.cli.options import demand_whole_path, file_option, format_option, mount_option, since_option
 from nfstuned.cli.talk import note
-from nfstuned.core.samples.history import BOUNDS_MS, History, MeanTimesCount, identity
+from nfstuned.core.samples.history import BOUNDS_MS, History, MeanTimesCount, series_key
 from nfstuned.core.samples.sample import kinds, to_json
 from nfstuned.errors import ParseError
 from nfstuned.frozen import frozen
@@ -106,7 +106,7 @@ def _print_json(samples: Iterable[Sample]) -> int:
     sys.stdout.write('{"schema": "nfstuned.samples/1", "samples": [')
     for sample in samples:
         sys.stdout.write(("\n" if shown == 0 else ",\n") + json.dumps(to_json(sample)))
-        counts.setdefault(identity(sample), MeanTimesCount()).add(kinds(sample))
+        counts.setdefault(series_key(sample), MeanTimesCount()).add(kinds(sample))
         shown += 1
     sys.stdout.write("\n]" if shown else "]")
     mean_times = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from nfstuned.core.readahead.plan import name
+from nfstuned.core.readahead.plan import superblock_name
 from nfstuned.core.samples.stalls import server
 from nfstuned.core.udev.writers import describe
 from nfstuned.errors import ConfigError, ParseError
@@ -76,15 +76,15 @@ class Reporter:
             return
         del self._untold[superblock.device]
         fields = _fields(superblock, outcome.action, decision)
-        action = outcome.action
+        action, name = outcome.action, superblock_name(superblock)
         if outcome.result is Result.FAILED:
-            text = f"{name(superblock)}: read-ahead of {action.new_kb} KiB refused: {outcome.reason}"
+            text = f"{name}: read-ahead of {action.new_kb} KiB refused: {outcome.reason}"
             file = f"/sys/class/bdi/{superblock.device}/read_ahead_kb"
             self._journal.send(
                 Message.READ_AHEAD_FAILED, text, Priority.ERROR, reason=outcome.reason, file=file, **fields
             )
             return
-        text = f"{name(superblock)}: read-ahead {action.old_kb} -> {action.new_kb} KiB ({decision.why})"
+        text = f"{name}: read-ahead {action.old_kb} -> {action.new_kb} KiB ({decision.why})"
         self._journal.send(Message.READ_AHEAD_SET, text, Priority.INFO, reason=decision.why, **fields)
 
     def conflict(self, superblock: Superblock, decision: Decision) -> None:
@@ -109,7 +109,7 @@ class Reporter:
         """Tell that another writer's value was replaced."""
         action = outcome.action
         text = (
-            f"{name(superblock)}: another writer changed the read-ahead to {action.old_kb} KiB, "
+            f"{superblock_name(superblock)}: another writer changed the read-ahead to {action.old_kb} KiB, "
             f"set to {action.new_kb} again{_by(writer)}"
         )
         self._journal.send(
@@ -123,7 +123,7 @@ class Reporter:
     def left(self, superblock: Superblock, action: Action, writer: RuleWriter | None) -> None:
         """Tell that a superblock is left to another writer."""
         text = (
-            f"{name(superblock)}: read-ahead left at {action.old_kb} KiB, "
+            f"{superblock_name(superblock)}: read-ahead left at {action.old_kb} KiB, "
             f"another writer keeps changing it{_by(writer)}"
         )
         self._journal.send(

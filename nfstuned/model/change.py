@@ -24,13 +24,23 @@ class ChangeKind(str, Enum):
     REMOUNT = "remount"
     LIVE = "live"
     SERVICE = "service"
-    """This and what follows are changes of an image."""
     RULE = "udev-rule"
     SECTION = "nconnect"
     PARAMETER = "parameter"
     IDENTITY = "identity"
     FILE = "file"
     """A file of an earlier bake that nothing asks for any more, or that is taken back."""
+
+
+IMAGE_KINDS = frozenset({
+    ChangeKind.SERVICE,
+    ChangeKind.RULE,
+    ChangeKind.SECTION,
+    ChangeKind.PARAMETER,
+    ChangeKind.IDENTITY,
+    ChangeKind.FILE,
+})  # fmt: skip
+"""The kinds of changes of an image."""
 
 
 @frozen

@@ -7,6 +7,7 @@ from dataclasses import field
 from types import MappingProxyType
 from typing import Protocol
 
+from nfstuned.errors import ParseError
 from nfstuned.frozen import frozen
 from nfstuned.model.change import ShellCommand
 from nfstuned.model.kernel import MountNode, Switch, Transport
@@ -198,6 +199,15 @@ class SwitchSeen:
     def names(self) -> frozenset[str]:
         """The folders of the connections, also of those that were switched off."""
         return frozenset(xprt.name for xprt in self.xprts)
+
+
+SwitchLook = SwitchSeen | ParseError | None
+"""What a look at a superblock's connections gives: the connections, why they are not understood, or None.
+
+None is of a superblock whose connections the kernel does not tell.
+"""
+Switches = Mapping[str, SwitchLook]
+"""Looks by the device numbers of the superblocks."""
 
 
 @frozen

@@ -23,6 +23,11 @@ def decimal(text: str | None) -> int | None:
     return int(text) if text and len(text) <= _MOST_DIGITS and text.isascii() and text.isdigit() else None
 
 
+def whole_pages(kb: int, page_kb: int) -> int:
+    """Return a read-ahead in KiB as the kernel keeps it: rounded down to whole pages."""
+    return kb - kb % page_kb
+
+
 @frozen
 class Options:
     """Mount options in their order, as `/proc/self/mountinfo`, fstab or utab write them.

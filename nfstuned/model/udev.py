@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nfstuned.frozen import frozen
-from nfstuned.model.kernel import decimal
+from nfstuned.model.kernel import decimal, whole_pages
 
 MATCHES = ("==", "!=")
 
@@ -104,7 +104,7 @@ class RuleWriter:
     def may_write(self, kb: int, page_kb: int) -> bool:
         """Whether this rule may be why `kb` stands there; the kernel keeps whole pages of a value."""
         if self.kb is not None:
-            return self.kb // page_kb * page_kb == kb
+            return whole_pages(self.kb, page_kb) == kb
         return self.program is not None or "%" in self.value or "$" in self.value
 
 

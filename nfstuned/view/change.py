@@ -5,23 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 
-from nfstuned.model.change import Change, ChangeKind, ShellCommand
+from nfstuned.model.change import IMAGE_KINDS, Change, ChangeKind, ShellCommand
 from nfstuned.model.connections import LivePlan, RemountPlan
 from nfstuned.model.mounts import Result
 from nfstuned.parse.fields import count
 from nfstuned.view.words import NONE, Document, printable, text
 
 SWITCHES = "/sys/kernel/sunrpc/xprt-switches"
-_IMAGE = frozenset(
-    {
-        ChangeKind.SERVICE,
-        ChangeKind.RULE,
-        ChangeKind.SECTION,
-        ChangeKind.PARAMETER,
-        ChangeKind.IDENTITY,
-        ChangeKind.FILE,
-    }
-)
 _UNENDED = "\\ No newline at end of file"
 
 
@@ -39,7 +29,7 @@ def _action(change: Change) -> Document:
     action: Document = {"kind": change.kind.value, "target": change.target}
     if change.kind is ChangeKind.FSTAB:
         action["mount_point"] = change.place
-    elif change.kind in _IMAGE:
+    elif change.kind in IMAGE_KINDS:
         action["path"] = change.place or None
     command, reason = change.command, change.reason
     if command is not None:
@@ -51,12 +41,12 @@ def _action(change: Change) -> Document:
 
 
 def cells(change: Change) -> tuple[str, ...]:
-    """Return a change's line: its target, of an image the file, what changes, what came of it, why."""
-    target = change.place or NONE if change.kind in _IMAGE else change.target
-    return printable(target), _what(change), change.result.value, f"({printable(change.reason)})"
+    """Return the cells of a change: its target (in an image its file), the values, the result, the reason."""
+    target = change.place or NONE if change.kind in IMAGE_KINDS else change.target
+    return printable(target), _values(change), change.result.value, f"({printable(change.reason)})"
 
 
-def _what(change: Change) -> str:
+def _values(change: Change) -> str:
     kind = change.kind
     old, new = ("none" if value is None else value for value in (change.old, change.new))
     if kind is ChangeKind.READ_AHEAD:
@@ -90,8 +80,8 @@ def live_lines(plan: LivePlan) -> Iterator[str]:
     yield f"  after each, send requests over {spot}, and take all back if a connection carries none"
 
 
-def lasting(plans: Sequence[LivePlan]) -> Iterator[str]:
-    """Yield what is to be known of connections that were added."""
+def lasting_lines(plans: Sequence[LivePlan]) -> Iterator[str]:
+    """Yield how long added connections last, and which nconnect /proc/mounts shows meanwhile."""
     for shown in sorted({plan.shown for plan in plans}):
         yield f"They last until the mounts are unmounted; /proc/mounts goes on to show nconnect={shown}."
 
@@ -105,7 +95,7 @@ def remount_lines(plan: RemountPlan) -> Iterator[str]:
 
 
 def finish_lines(changes: Sequence[Change]) -> Iterator[str]:
-    """Yield what is still to be done where something is not mounted."""
+    """Yield the commands that mount what a remount left unmounted."""
     commands = [change.command for change in changes if change.command is not None]
     if commands:
         yield "These are not mounted now; to finish:"
@@ -129,7 +119,7 @@ def diff_lines(old: str, new: str, name: str) -> Iterator[str]:
             yield _UNENDED
 
 
-def _lines(text: str) -> list[str]:
-    lines = [line + "\n" for line in text.split("\n")]
+def _lines(content: str) -> list[str]:
+    lines = [line + "\n" for line in content.split("\n")]
     last = lines.pop()[:-1]
     return [*lines, last] if last else lines

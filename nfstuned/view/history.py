@@ -81,7 +81,7 @@ def history_lines(
     yield f"a column is {column}; blank: not in use, or the service did not run"
     for mount in mounts:
         yield ""
-        yield shorten(f"{mount.place}  {printable(mount.source)}", WIDTH)
+        yield shorten(f"{mount.label}  {printable(mount.source)}", WIDTH)
         used = f"  {count(mount.samples, 'sample')}, in use for {duration(mount.used_s)}"
         yield f"{used:<{WIDTH - 3 * _CELL}}{'min':>{_CELL}}{'median':>{_CELL}}{'max':>{_CELL}}"
         yield from (_row(row, bars) for row in mount.rows)

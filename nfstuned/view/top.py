@@ -8,7 +8,7 @@ from enum import Enum
 
 from rich.cells import cell_len, set_cell_size
 
-from nfstuned.core.samples.sample import both, figure, place, ratio, speed
+from nfstuned.core.samples.sample import both, figure, label, ratio, speed
 from nfstuned.core.samples.top import NAME, Frame, TopEntry, TopState, arranged, rdma_of
 from nfstuned.frozen import frozen
 from nfstuned.model.kernel import Stanza
@@ -103,7 +103,7 @@ def width_of(columns: Iterable[TopColumn]) -> int:
 
 def name_of(entry: TopEntry) -> str:
     """Return what stands in the first column: the first mount point, how many more, "!" if stalled."""
-    return ("! " if entry.stalled_s else "") + printable(place(entry.counted))
+    return ("! " if entry.stalled_s else "") + printable(label(entry.counted))
 
 
 _INDENT = "    "

@@ -112,7 +112,7 @@ READERS: dict[str, Reader] = {
     "nfstuned.toml": partial(parse_toml, "f"),
     "udev rules": parse_udev_rules,
     "bdi": partial(bdi.parse_read_ahead, file="f"),
-    "uevent": as_bytes(bdi.parse_uevent),
+    "uevent": as_bytes(partial(bdi.parse_uevent, subsystem="bdi")),
     "cifs DebugData": cifs.parse_debug_data,
     "cifs Stats": cifs.parse_stats,
     "osrelease": machine.parse_release,

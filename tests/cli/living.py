@@ -7,17 +7,16 @@ somebody else adds a connection while it asks.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from nfstuned.app.change import Wish
 from nfstuned.app.groups import GroupWish, LiveWay
 from nfstuned.cli.apply import ALL, change, normalised_point
-from nfstuned.errors import ParseError
 from nfstuned.host.change.live import SunrpcGround
 from nfstuned.host.root import Root, WitnessRoot
-from nfstuned.model.connections import ConnectionHands, LivePlan, SwitchSeen
+from nfstuned.model.connections import ConnectionHands, LivePlan, Switches
 from nfstuned.model.facts import Network
 from nfstuned.model.kernel import MountNode
 from tests.check.hosts import Told, load
@@ -45,7 +44,7 @@ class Ground:
     def nodes(self) -> tuple[MountNode, ...]:
         return SunrpcGround(Root(str(self.tree))).nodes()
 
-    def switches(self, devices: frozenset[str]) -> Mapping[str, SwitchSeen | ParseError | None]:
+    def switches(self, devices: frozenset[str]) -> Switches:
         if self.looks:
             self.before_looking()
         self.looks += 1

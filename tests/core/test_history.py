@@ -115,7 +115,7 @@ def test_round_trips_are_the_mean_of_read_and_read_plus_as_often_as_they_came() 
 def test_mounts_are_apart_by_place_and_source_and_share_the_time() -> None:
     other = replace(at(9, 1.0), mount_points=("/a",))
     axis, mounts = history([at(0, 1.0), other, replace(other, source="other:/a")])
-    assert [(mount.place, mount.source) for mount in mounts] == [
+    assert [(mount.label, mount.source) for mount in mounts] == [
         ("/a", "other:/a"),
         ("/a", "server:/a"),
         ("/mnt/a and 1 more", "server:/a"),
@@ -125,7 +125,7 @@ def test_mounts_are_apart_by_place_and_source_and_share_the_time() -> None:
 
 def test_a_bind_mount_that_comes_makes_no_other_mount_of_it() -> None:
     _, (mount,) = history([at(0, 1.0), replace(at(1, 1.0), mount_points=("/mnt/a", "/b", "/c"))])
-    assert (mount.place, mount.samples) == ("/mnt/a and 2 more", 2)
+    assert (mount.label, mount.samples) == ("/mnt/a and 2 more", 2)
 
 
 def test_the_text_says_what_it_shows() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.nconnect.live import carry_out, silent
+from nfstuned.core.nconnect.live import carry_out, idle_connections
 from nfstuned.model.kernel import Transport
 from nfstuned.model.mounts import Result
 from tests.core.living import FOUR, Line, Sunrpc, seen, the_plan
@@ -171,10 +171,10 @@ def test_every_mount_of_the_group_has_the_outcome() -> None:
 
 def test_requests_without_replies_are_not_carried() -> None:
     before = [carried(5, 5), carried(5, 5)]
-    assert silent(before, [carried(6, 6), carried(6, 5)]) == (1,)
-    assert silent(before, [carried(6, 6), carried(6, 6), carried(0, 0)]) == (2,)
-    assert silent(before, [carried(6, 6), carried(6, 6), carried(1, 1)]) == ()
-    assert silent(before, [carried(0, 0), carried(6, 6)]) == (0,), "it began anew"
+    assert idle_connections(before, [carried(6, 6), carried(6, 5)]) == (1,)
+    assert idle_connections(before, [carried(6, 6), carried(6, 6), carried(0, 0)]) == (2,)
+    assert idle_connections(before, [carried(6, 6), carried(6, 6), carried(1, 1)]) == ()
+    assert idle_connections(before, [carried(0, 0), carried(6, 6)]) == (0,), "it began anew"
 
 
 ADDS = st.sampled_from(["", "", "refused", "silent", "late", "stuck", "denied", "unused"])

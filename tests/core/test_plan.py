@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.core.readahead.plan import changed_by_another, name, plan_superblock
+from nfstuned.core.readahead.plan import changed_by_another, plan_superblock, superblock_name
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.mounts import Decision, Outcome, Record, Result, Superblock
 
@@ -79,8 +79,8 @@ def test_a_superblock_without_a_readable_bdi_is_not_acted_on(hidden: Superblock)
 
 def test_a_superblock_is_called_by_its_first_mount_point() -> None:
     mount = Mount(30, 1, "0:43", "/", "/mnt/a b", "nfs4", "sa1:/a", Options())
-    assert name(UNTOUCHED) == "0:43"
-    assert name(replace(UNTOUCHED, mounts=(mount, replace(mount, point="/mnt/c")))) == "/mnt/a b"
+    assert superblock_name(UNTOUCHED) == "0:43"
+    assert superblock_name(replace(UNTOUCHED, mounts=(mount, replace(mount, point="/mnt/c")))) == "/mnt/a b"
     outcome = plan_superblock(replace(UNTOUCHED, mounts=(mount,)), decision(15360), 4)
     assert isinstance(outcome, Outcome)
     assert outcome.action.target == "/mnt/a b"

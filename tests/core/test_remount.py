@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from nfstuned.core.mounts.targets import targets
-from nfstuned.core.nconnect.busy import names, places, servers, silent
+from nfstuned.core.nconnect.busy import cannot_mount_again, host_names, open_places, servers
 from nfstuned.core.nconnect.case import Case, Goal
 from nfstuned.core.nconnect.remount import cases, members, plan_remount
 from nfstuned.model.connections import RELOAD, BusyUse, Left, PathUse, RemountPlan, Sight, Space
@@ -334,7 +334,7 @@ class TestServers:
 
     def test_the_address_of_the_connections_is_asked(self) -> None:
         case = self.case(A, B)
-        assert (servers(case), names(case)) == (((NAS_ADDRESS, 2049),), ())
+        assert (servers(case), host_names(case)) == (((NAS_ADDRESS, 2049),), ())
 
     def test_a_link_local_address_keeps_its_scope(self) -> None:
         assert servers(self.case(replace(B, at="fe80::1%eth0"))) == (("fe80::1%eth0", 2049),)
@@ -343,18 +343,18 @@ class TestServers:
         made = Made("/t", "port=20049", f"{BARE},port=20049", "127.0.0.1:/sa1/s", at="127.0.0.1")
         case = self.case(made, tunnel=True)
         assert servers(case) == (("127.0.0.1", 20049), (AZURE, 2049))
-        assert names(case) == (AZURE,)
+        assert host_names(case) == (AZURE,)
         network = Network(
             (Answer(AZURE, ("10.1.1.1",)),),
             (Reach("127.0.0.1", 20049, Reachable.OPEN), Reach("10.1.1.1", 2049, Reachable.TIMEOUT, "late")),
         )
-        assert "(10.1.1.1 port 2049: late)" in silent(case, network)
+        assert "(10.1.1.1 port 2049: late)" in cannot_mount_again(case, network)
         opened = replace(network, reaches=(network.reaches[0], Reach("10.1.1.1", 2049, Reachable.OPEN)))
-        assert silent(case, opened) == ""
-        assert places(case, opened) == (("127.0.0.1", 20049), ("10.1.1.1", 2049))
+        assert cannot_mount_again(case, opened) == ""
+        assert open_places(case, opened) == (("127.0.0.1", 20049), ("10.1.1.1", 2049))
 
     def test_a_server_that_nobody_could_ask_does_not_answer(self) -> None:
-        assert "no attempt came to an end" in silent(self.case(A, B), Network())
+        assert "no attempt came to an end" in cannot_mount_again(self.case(A, B), Network())
 
     def test_a_silent_server_is_a_reason(self) -> None:
         found = facts(A, B)

@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 
 from nfstuned.core.mounts.status import hidden, status
-from nfstuned.core.readahead.plan import insist, named
+from nfstuned.core.readahead.plan import forget_undo, name_targets
 from nfstuned.model.kernel import Mount, MountStats, Transport
 from nfstuned.model.mounts import Action, Outcome, Record, Request, Result, Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile, ReadAhead
@@ -99,14 +99,14 @@ def test_what_nfsmount_conf_adds_is_asked_for_too() -> None:
     assert (row.nconnect_requested, row.nconnect_requested_by) == (4, "/etc/nfsmount.conf:2")
 
 
-def test_insisting_forgets_only_that_something_was_undone() -> None:
+def test_forgetting_an_undo_forgets_only_that_something_was_undone() -> None:
     undone = Record("0:43", 7, 128, 128, undone=True)
     superblocks = (
         Superblock("0:43", 7, 128, record=undone),
         Superblock("0:44", 8, 128, record=replace(undone, device="0:44", undone=False)),
         Superblock("0:45", 9, 128),
     )
-    first, second, third = insist(Snapshot(superblocks)).superblocks
+    first, second, third = forget_undo(Snapshot(superblocks)).superblocks
     assert first.record == replace(undone, undone=False)
     assert (second, third) == superblocks[1:]
     assert status(host(mount("/a")), POLICY)[0].undone is False
@@ -118,7 +118,7 @@ def test_outcomes_get_the_name_of_the_same_superblock_only() -> None:
         Outcome(action, Result.DONE, ""),
         Outcome(replace(action, bdi=6), Result.SKIPPED, "unmounted since"),
     )
-    assert [o.action.target for o in named(outcomes, host(mount("/a")))] == ["/a", "0:43"]
+    assert [o.action.target for o in name_targets(outcomes, host(mount("/a")))] == ["/a", "0:43"]
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def test_a_port_that_opens_is_no_answer(tree: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("lines", [(), (LINE.format(id=61, point="/a", more=""),)])
 def test_another_mount_in_its_place_is_not_unmounted(tree: Path, lines: tuple[str, ...]) -> None:
     mounted(tree, *lines)
-    assert hands(tree).unmount(part(tree)) == "it is not the mount any more that was there"
+    assert hands(tree).unmount(part(tree)) == "another mount is there by now, or none"
     assert not (tree / "ran").exists()
 
 

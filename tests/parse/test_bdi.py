@@ -37,6 +37,11 @@ def test_anything_else_is_an_error_that_names_file_and_token(text: str) -> None:
         parse_read_ahead(text, "/sys/class/bdi/0:4/read_ahead_kb")
 
 
+def test_a_message_marks_where_it_cuts_a_token() -> None:
+    with pytest.raises(ParseError, match=r"not a number: '9{80}'\.\.\.$"):
+        parse_read_ahead("9" * 5000, "f")
+
+
 @given(any_text)
 def test_nothing_but_a_parse_error_comes_out(text: str) -> None:
     is_device_number(text)

@@ -9,7 +9,7 @@ from nfstuned.core.mounts.requests import Intents, find, options
 from nfstuned.core.policy.decision import decide, most_connections, wanted_connections
 from nfstuned.core.udev.writers import file_writers, last_words
 from nfstuned.frozen import frozen
-from nfstuned.model.kernel import Mount, MountStats
+from nfstuned.model.kernel import Mount, MountStats, whole_pages
 from nfstuned.model.masks import is_mask
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile
@@ -77,9 +77,7 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
         provider=decision.provider,
         profile=None if look.policy is None else decision.profile,
         read_ahead_kb=superblock.read_ahead_kb,
-        read_ahead_target_kb=None
-        if decision.kb is None
-        else decision.kb - decision.kb % look.snapshot.page_kb,
+        read_ahead_target_kb=None if decision.kb is None else whole_pages(decision.kb, look.snapshot.page_kb),
         nconnect_requested=None if asked is None else options([asked]).number("nconnect"),
         nconnect_requested_by=None if asked is None else asked.origin,
         nconnect=now,

@@ -127,21 +127,21 @@ def servers(case: Case) -> tuple[Server, ...]:
     return tuple(known)
 
 
-def names(case: Case) -> tuple[str, ...]:
+def host_names(case: Case) -> tuple[str, ...]:
     """Return the host names whose addresses matter: to reach it, or to tell a private endpoint."""
     hosts = [host for host, _ in servers(case)]
     hosts += [target.endpoint.host for target in case.parts if is_azure_files(target)]
     return tuple(dict.fromkeys(host for host in hosts if host and as_address(host) is None))
 
 
-def silent(case: Case, network: Network) -> str:
-    """Return which server does not answer and how; "" where all do."""
+def cannot_mount_again(case: Case, network: Network) -> str:
+    """Return why a mount could not be made again: a server that does not answer; "" where all do."""
     why = unanswered(case, network)
     return f"{why}: a mount could not be made again" if why else ""
 
 
 def unanswered(case: Case, network: Network) -> str:
-    """Return the same, and not what follows from it."""
+    """Return which server does not answer and how; "" where all do."""
     for host, port in servers(case):
         tried = _tried(host, port, network)
         if not any(state is Reachable.OPEN for _, state, _ in tried):
@@ -151,7 +151,7 @@ def unanswered(case: Case, network: Network) -> str:
     return ""
 
 
-def places(case: Case, network: Network) -> tuple[Server, ...]:
+def open_places(case: Case, network: Network) -> tuple[Server, ...]:
     """Return the addresses and ports that opened."""
     return tuple(
         (address, port)

@@ -9,7 +9,7 @@ comes. What fails takes all of them back: the mount is then as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from nfstuned.core.nconnect.busy import is_tunnel, servers, unfit_part
@@ -18,7 +18,17 @@ from nfstuned.core.nconnect.groups import Groups, members
 from nfstuned.core.policy.endpoint import NFS_PORT
 from nfstuned.errors import ParseError
 from nfstuned.model.change import Change, ChangeKind
-from nfstuned.model.connections import ConnectionHands, Left, LivePlan, Sight, Spot, SwitchSeen, Xprt
+from nfstuned.model.connections import (
+    ConnectionHands,
+    Left,
+    LivePlan,
+    Sight,
+    Spot,
+    Switches,
+    SwitchLook,
+    SwitchSeen,
+    Xprt,
+)
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.kernel import Transport
 from nfstuned.model.mounts import Result
@@ -80,7 +90,7 @@ def _against_options(case: Case) -> Iterator[str]:
         yield why
 
 
-def _common_switch(switches: Sequence[SwitchSeen | ParseError | None]) -> SwitchSeen | str:
+def _common_switch(switches: Sequence[SwitchLook]) -> SwitchSeen | str:
     """Return the connections that all superblocks of a group use, or why these are not known."""
     error = next((seen for seen in switches if isinstance(seen, ParseError)), None)
     if error is not None:
@@ -122,18 +132,14 @@ def reserved(switch: SwitchSeen) -> str:
     )
 
 
-Switches = Mapping[str, SwitchSeen | ParseError | None]
-"""By the device number of a superblock."""
-
-
-def plan_live(case: Case, switches: Switches, silent: str = "") -> LivePlan | Left:
-    """Return what is added to a group, or why nothing is; `silent` is why its server does not answer."""
+def plan_live(case: Case, switches: Switches, unanswered: str = "") -> LivePlan | Left:
+    """Return what is added to a group, or why nothing is; `unanswered` is why its server does not answer."""
     points = tuple(sorted(target.point for target in case.group))
     why = next(_against_options(case), "")
     switch = _common_switch([switches.get(device) for device in sorted(case.devices)])
     if isinstance(switch, str):
         return Left(points, case.goal.old, case.goal.new, why or switch)
-    why = why or next(_against_connections(switch, case.goal), "") or silent
+    why = why or next(_against_connections(switch, case.goal), "") or unanswered
     spot = _spot(case)
     if why or spot is None:
         unknown = "the mount has no superblock or no counters that could be read"
@@ -203,7 +209,7 @@ def carry_out(plan: LivePlan, hands: ConnectionHands) -> tuple[Change, ...]:
     return tuple(replace(change, result=result, reason=reason) for change in planned(plan))
 
 
-def silent(before: Sequence[Transport], after: Sequence[Transport]) -> tuple[int, ...]:
+def idle_connections(before: Sequence[Transport], after: Sequence[Transport]) -> tuple[int, ...]:
     """Return which connections, in the kernel's order, carried nothing in between: no request, or no reply.
 
     `after` may have more of them: the kernel puts a new connection behind all others.
@@ -268,7 +274,7 @@ def _carry(run: _Run, number: int, before: Sequence[Transport]) -> str:
     after = run.hands.counters()
     if len(after) != number:
         return f"mountstats shows {count(len(after), 'connection')}, and {number} should be in use"
-    idle = silent(before, after)
+    idle = idle_connections(before, after)
     return f"{count(len(idle), 'connection')} of {number} carried none of {sent} requests" if idle else ""
 
 

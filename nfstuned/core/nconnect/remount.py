@@ -44,11 +44,14 @@ def members(facts: Facts, sight: Sight, point: str) -> tuple[Target, ...]:
     return next(target_groups, ())
 
 
-def plan_remount(case: Case, silent: str = "") -> RemountPlan | Left:
-    """Return what is done to a group, or why it is left alone; `silent` is why its server does not answer."""
+def plan_remount(case: Case, unanswered: str = "") -> RemountPlan | Left:
+    """Return what is done to a group, or why it is left alone.
+
+    `unanswered` says which server does not answer and how; "" where all do.
+    """
     if why := apart(case):
         return _left(case, why, Result.SKIPPED)
-    if why := silent or obstacle(case):
+    if why := unanswered or obstacle(case):
         return _left(case, why, Result.FAILED)
     chief = _chief(case)
     lines = [part.origin for part in case.parts if part.request and not makes(case, part)]

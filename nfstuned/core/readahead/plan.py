@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from nfstuned.core.policy.decision import decide
 from nfstuned.frozen import frozen
+from nfstuned.model.kernel import whole_pages
 from nfstuned.model.mounts import Action, Decision, Outcome, Result, Snapshot, Superblock
 from nfstuned.model.policy import Policy
 
@@ -27,9 +28,9 @@ class Contest:
     def again(self, now: float, late: int = 0) -> Contest:
         """Return the contest after another change at `now` (monotonic seconds).
 
-        A fourth change within 60 s ends it; `left` then stays for as long as the superblock lives. `late`
-        changes more are borne: so many earlier superblocks had the same device number a moment ago, and where
-        udev is behind, the rule that it runs for each of them writes to this superblock.
+        A fourth change within 60 s ends it; `left` then stays for as long as the superblock lives. `late` is
+        how many more changes are allowed: where udev is behind, it runs the rules of so many earlier
+        superblocks with this device number, and each of them writes to this superblock.
         """
         recent = tuple(time for time in self.times if now - time < WINDOW_S)
         if self.left or len(recent) >= TRIES + late:
@@ -60,14 +61,18 @@ def plan_superblock(superblock: Superblock, decision: Decision, page_kb: int) ->
     new = _wanted(superblock, decision, current, page_kb)
     if new == current:
         return None
-    action = Action("read-ahead", superblock.device, bdi, name(superblock), current, new, decision.why)
+    target = superblock_name(superblock)
+    action = Action("read-ahead", superblock.device, bdi, target, current, new, decision.why)
     if superblock.record is not None and superblock.record.undone:
         return Outcome(action, Result.SKIPPED, "undone by the administrator; `nfstuned apply` sets it again")
     return Outcome(action, Result.PLANNED, decision.why)
 
 
-def insist(snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot as if nothing in it had been undone: the administrator asks for it again."""
+def forget_undo(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with no superblock marked as undone.
+
+    That is for an administrator who asks for the policy's values again.
+    """
     superblocks = tuple(
         replace(superblock, record=replace(superblock.record, undone=False))
         if superblock.record is not None and superblock.record.undone
@@ -83,9 +88,15 @@ def changed_by_another(superblock: Superblock) -> bool:
     return record is not None and not record.undone and superblock.read_ahead_kb != record.written_kb
 
 
-def named(outcomes: tuple[Outcome, ...], snapshot: Snapshot) -> tuple[Outcome, ...]:
-    """Return the outcomes with their targets as people know them, where the superblock is still the same."""
-    names = {(superblock.device, superblock.bdi): name(superblock) for superblock in snapshot.superblocks}
+def name_targets(outcomes: tuple[Outcome, ...], snapshot: Snapshot) -> tuple[Outcome, ...]:
+    """Return the outcomes with each target called by its present mount point.
+
+    Where a device number is another superblock's by now, the target keeps its name.
+    """
+    names = {
+        (superblock.device, superblock.bdi): superblock_name(superblock)
+        for superblock in snapshot.superblocks
+    }
     actions = (outcome.action for outcome in outcomes)
     renamed = (
         replace(action, target=names.get((action.device, action.bdi), action.target)) for action in actions
@@ -93,7 +104,7 @@ def named(outcomes: tuple[Outcome, ...], snapshot: Snapshot) -> tuple[Outcome, .
     return tuple(replace(outcome, action=action) for outcome, action in zip(outcomes, renamed, strict=True))
 
 
-def name(superblock: Superblock) -> str:
+def superblock_name(superblock: Superblock) -> str:
     """Return what to call a superblock before people: its first mount point, else its device number."""
     return superblock.mounts[0].point if superblock.mounts else superblock.device
 
@@ -109,5 +120,5 @@ def _wanted(superblock: Superblock, decision: Decision, current: int, page_kb: i
     original = record.original_kb if record is not None and ours else current
     if decision.kb is None:
         return original
-    target = decision.kb - decision.kb % page_kb
+    target = whole_pages(decision.kb, page_kb)
     return target if decision.lower else max(target, original)

@@ -23,6 +23,7 @@ from nfstuned.core.udev.writers import file_writers, in_force, is_nfsrahead, rea
 from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault
+from nfstuned.model.kernel import whole_pages
 from nfstuned.model.masks import is_mask
 from nfstuned.model.policy import MOST_KB, RANDOM, WITH, Profile
 from nfstuned.model.requests import NFSRAHEAD
@@ -350,7 +351,7 @@ def below_policy(facts: Facts) -> Iterator[Fault]:
     renamed = [(early.kb, values) for early, _, values in _outrun(facts)]
     silent = [rule.kb for _, rule in _broken(facts)] + [writer.kb for writer in _unread_writers(facts)]
     for target, kb, others in _by_superblock(facts):
-        wanted = (wanted_kb(target) or 0) // page * page
+        wanted = whole_pages(wanted_kb(target) or 0, page)
         if not page <= kb < wanted or target.identity in told:
             continue
         if any(early and fits(facts, target, early) and kb in values for early, values in renamed):

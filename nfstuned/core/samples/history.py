@@ -17,7 +17,7 @@ from statistics import median
 from typing import NamedTuple
 
 from nfstuned.core.readahead.evidence import Tally, Verdict
-from nfstuned.core.samples.sample import ALL_KINDS, place, rtt_ms, stalled_percent
+from nfstuned.core.samples.sample import ALL_KINDS, label, rtt_ms, stalled_percent
 from nfstuned.frozen import frozen
 from nfstuned.model.samples import OpRate, Sample
 
@@ -36,7 +36,7 @@ class MeanTimes(NamedTuple):
 
 
 class MeanTimesCount:
-    """Takes the samples of one mount."""
+    """Counts the intervals of one mount by kind of operation and mean round trip."""
 
     def __init__(self) -> None:
         self._counts: dict[str, list[int]] = {}
@@ -58,7 +58,10 @@ COLUMNS = 30
 """The most points of time that a row has."""
 METRICS = ("read", "write", "over-fetch", "read RTT", "write RTT", "stalled")
 _LEAST_PART = 0.1
-"""A sample counts for a column from this part of either on: intervals are not to the microsecond alike."""
+"""The least overlap that counts, as a part of the shorter of column and interval.
+
+Intervals differ by microseconds, and would otherwise reach into the next column.
+"""
 
 
 @frozen
@@ -76,7 +79,7 @@ class Row:
 class MountHistory:
     """A mount: how many samples it has, for how long it was in use, and its figures; not those unknown."""
 
-    place: str
+    label: str
     source: str
     samples: int
     used_s: float
@@ -104,11 +107,11 @@ def _numbers() -> array[float]:
 
 
 @dataclass(slots=True)
-class _Series:
-    """What is kept of a mount's samples: 56 bytes for each."""
+class _MountSamples:
+    """What is kept of a mount's samples: 8 * (2 + len(METRICS)) bytes for each."""
 
-    place: str = ""
-    """As the latest of them has it: bind mounts come and go."""
+    label: str = ""
+    """The label of the sample that was added last: bind mounts come and go."""
     time: array[float] = field(default_factory=_numbers)
     interval_s: array[float] = field(default_factory=_numbers)
     metrics: tuple[array[float], ...] = field(default_factory=lambda: tuple(_numbers() for _ in METRICS))
@@ -116,7 +119,7 @@ class _Series:
     tally: Tally = field(default_factory=Tally)
 
     def add(self, sample: Sample) -> None:
-        self.place = place(sample)
+        self.label = label(sample)
         self.tally.add(sample)
         self.time.append(sample.time)
         self.interval_s.append(sample.interval_s)
@@ -128,53 +131,53 @@ class _Series:
             rtt_ms(sample, "write"),
             stalled_percent(sample),
         )
-        for series, value in zip(self.metrics, values, strict=True):
-            series.append(math.nan if value is None else value)
+        for metric, value in zip(self.metrics, values, strict=True):
+            metric.append(math.nan if value is None else value)
 
 
 class History:
     """Takes samples one by one, in any order, and keeps of each only what is shown."""
 
     def __init__(self) -> None:
-        self._series: dict[tuple[str, str], _Series] = {}
+        self._mounts: dict[tuple[str, str], _MountSamples] = {}
 
     def add(self, sample: Sample) -> None:
         """Take a sample; those of one source at one first mount point belong together."""
-        key = identity(sample)
-        series = self._series.get(key)
-        if series is None:
-            series = self._series[key] = _Series()
-        series.add(sample)
+        key = series_key(sample)
+        mount = self._mounts.get(key)
+        if mount is None:
+            mount = self._mounts[key] = _MountSamples()
+        mount.add(sample)
 
     def axis(self) -> Axis | None:
         """Return the time that the samples are of; None when there are none."""
-        every = self._series.values()
-        if not every:
+        mounts = self._mounts.values()
+        if not mounts:
             return None
-        start = min(min(map(sub, series.time, series.interval_s)) for series in every)
-        end = max(max(series.time) for series in every)
-        shortest = max(min(min(series.interval_s) for series in every), 1e-3)
+        start = min(min(map(sub, mount.time, mount.interval_s)) for mount in mounts)
+        end = max(max(mount.time) for mount in mounts)
+        shortest = max(min(min(mount.interval_s) for mount in mounts), 1e-3)
         # A column that is narrower than the interval between samples would tell nothing new.
         return Axis(start, max(end, start + shortest), max(1, min(COLUMNS, round((end - start) / shortest))))
 
     def mounts(self, axis: Axis) -> Iterator[MountHistory]:
         """Yield each mount in the order of their names."""
-        for (_, source), series in sorted(self._series.items(), key=itemgetter(0)):
-            used_s = math.fsum(series.interval_s)
-            rows = tuple(_rows(series, axis))
-            verdicts = series.tally.verdicts()
-            yield MountHistory(series.place, source, len(series.time), used_s, rows, verdicts)
+        for (_, source), mount in sorted(self._mounts.items(), key=itemgetter(0)):
+            used_s = math.fsum(mount.interval_s)
+            rows = tuple(_rows(mount, axis))
+            verdicts = mount.tally.verdicts()
+            yield MountHistory(mount.label, source, len(mount.time), used_s, rows, verdicts)
 
 
-def identity(sample: Sample) -> tuple[str, str]:
-    """Return what samples of one mount have in common, unmounted or not: its first place, and its source."""
+def series_key(sample: Sample) -> tuple[str, str]:
+    """Return what samples of one mount share: its source, and its first mount point or else device number."""
     return sample.mount_points[0] if sample.mount_points else sample.device, sample.source
 
 
-def parts(start: float, end: float, width: float) -> Iterator[tuple[int, float]]:
-    """Yield the columns of a width that a time lies in, and how much of it, in seconds.
+def overlaps(start: float, end: float, width: float) -> Iterator[tuple[int, float]]:
+    """Yield each column, `width` seconds wide, that an interval overlaps, and the overlap in seconds.
 
-    Times count from the left of column 0. Of a column that it hardly touches it is no part.
+    Times count from the left of column 0. An overlap below _LEAST_PART is left out.
     """
     for column in range(math.floor(start / width), math.floor(end / width) + 1):
         overlap = min(end, (column + 1) * width) - max(start, column * width)
@@ -182,11 +185,11 @@ def parts(start: float, end: float, width: float) -> Iterator[tuple[int, float]]
             yield column, overlap
 
 
-def _rows(series: _Series, axis: Axis) -> Iterator[Row]:
-    for name, values in zip(METRICS, series.metrics, strict=True):
+def _rows(mount: _MountSamples, axis: Axis) -> Iterator[Row]:
+    for name, values in zip(METRICS, mount.metrics, strict=True):
         known = [value for value in values if not math.isnan(value)]
         if known:
-            means = tuple(_means(zip(series.time, series.interval_s, values, strict=True), axis))
+            means = tuple(_means(zip(mount.time, mount.interval_s, values, strict=True), axis))
             yield Row(name, means, min(known), median(known), max(known))
 
 
@@ -198,7 +201,7 @@ def _means(samples: Iterable[tuple[float, float, float]], axis: Axis) -> Iterato
         if math.isnan(value):
             continue
         end = time - axis.start
-        for column, overlap in parts(end - interval_s, end, width):
+        for column, overlap in overlaps(end - interval_s, end, width):
             if 0 <= column < axis.columns:
                 sums[column] += value * overlap
                 weights[column] += overlap

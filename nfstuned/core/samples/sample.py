@@ -229,10 +229,10 @@ def one_line(sample: Sample) -> str:
         parts.append(f"{figure(retrans)} retransmissions/s")
     connections = sample.transport.connections
     parts.append("1 connection" if connections == 1 else f"{connections} connections")
-    return f"{place(sample)}: {', '.join(parts)}"
+    return f"{label(sample)}: {', '.join(parts)}"
 
 
-def place(shown: Sample | Counted) -> str:
+def label(shown: Sample | Counted) -> str:
     """Name the superblock by its first mount point, with the octal escapes of the kernel's own files."""
     first = shown.mount_points[0] if shown.mount_points else shown.device
     others = len(shown.mount_points) - 1
@@ -249,8 +249,8 @@ def place(shown: Sample | Counted) -> str:
 
 def _latencies(sample: Sample) -> list[str]:
     """Name the mean round trips of READ (with READ_PLUS) and WRITE, or else the most frequent operation."""
-    timed = ((label, rtt_ms(sample, kind)) for label, kind in _TIMED.items())
-    parts = [f"{label} {figure(rtt)} ms" for label, rtt in timed if rtt is not None]
+    timed = ((operation, rtt_ms(sample, kind)) for operation, kind in _TIMED.items())
+    parts = [f"{operation} {figure(rtt)} ms" for operation, rtt in timed if rtt is not None]
     if parts or not sample.ops:
         return parts
     name, op = max(sample.ops.items(), key=lambda item: item[1].per_s)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from nfstuned.core.readahead.evidence import Tally, Verdict
-from nfstuned.core.samples.history import Axis, MeanTimes, MeanTimesCount, identity, parts
-from nfstuned.core.samples.sample import ALL_KINDS, kinds, place, stalled_percent, together
+from nfstuned.core.samples.history import Axis, MeanTimes, MeanTimesCount, overlaps, series_key
+from nfstuned.core.samples.sample import ALL_KINDS, kinds, label, stalled_percent, together
 from nfstuned.frozen import frozen
 from nfstuned.model.samples import OpRate, Sample
 
@@ -46,7 +46,7 @@ _NEARLY = 0.9
 class MountSeries:
     """A mount: its means over each point while it was in use, and what it delivered in all."""
 
-    place: str
+    label: str
     source: str
     keys: frozenset[str]
     """Its mount points and device numbers, of all samples: what events name it by."""
@@ -93,7 +93,7 @@ def _row() -> array[float]:
 class _Sums:
     """What is kept of a mount's samples."""
 
-    place: str = ""
+    label: str = ""
     group: str = ""
     keys: set[str] = field(default_factory=set)
     samples: int = 0
@@ -106,7 +106,7 @@ class _Sums:
 
     def add(self, sample: Sample, columns: list[tuple[int, float]]) -> None:
         """Take a sample, which has these parts in these columns."""
-        self.place, self.group = place(sample), sample.transport.group
+        self.label, self.group = label(sample), sample.transport.group
         self.keys.update((*sample.mount_points, sample.device))
         self.samples += 1
         self.used_s += sample.interval_s
@@ -138,7 +138,7 @@ class _Sums:
             if any(value is not None for value in line):
                 lines[name] = line
         return MountSeries(
-            place=self.place,
+            label=self.label,
             source=source,
             keys=frozenset(self.keys),
             group=self.group,
@@ -197,8 +197,8 @@ class Series:
         self._span = min(start, self._span[0]), max(end, self._span[1])
         while self._columns > self._most_points:
             self._widen()
-        columns = list(parts(start - self._origin, end - self._origin, self._width_s))
-        self._mounts.setdefault(identity(sample), _Sums()).add(sample, columns)
+        columns = list(overlaps(start - self._origin, end - self._origin, self._width_s))
+        self._mounts.setdefault(series_key(sample), _Sums()).add(sample, columns)
 
     def axis(self) -> Axis | None:
         """Return the time that the points are of, in columns as wide as a point; None without samples."""

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from nfstuned.core.samples.growth import sends_between
 from nfstuned.core.samples.rates import rates
-from nfstuned.core.samples.sample import is_idle, kinds, place, together
+from nfstuned.core.samples.sample import is_idle, kinds, label, together
 from nfstuned.errors import ParseError
 from nfstuned.frozen import frozen
 from nfstuned.model.mounts import Snapshot
@@ -169,7 +169,7 @@ def arranged(entries: Iterable[TopEntry], state: TopState) -> tuple[TopEntry, ..
     Of equal ones the busier comes first, then names decide: a row does not jump without a reason.
     """
     chosen = [entry for entry in entries if entry.used or not state.used_only]
-    chosen.sort(key=lambda entry: (place(entry.counted), entry.counted.device))
+    chosen.sort(key=lambda entry: (label(entry.counted), entry.counted.device))
     if state.sort == NAME:
         return tuple(chosen[::-1] if state.reverse else chosen)
     chosen.sort(key=lambda entry: (-entry.figures.get(TOTAL, 0.0), -entry.figures.get("ops", 0.0)))

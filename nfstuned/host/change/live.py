@@ -1,44 +1,47 @@
 """Add connections to a transport group through sysfs, see what they carry, and take them away again.
 
 What is written names a switch and a connection, whose names the kernel gives to others as soon as they are
-gone. So a file is opened first, and then it is found out whether it is still the plan's.
+gone. So each file is opened first, and only then is its switch compared with the plan's.
 """
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from nfstuned.errors import ParseError
-from nfstuned.host.change import live_child as livechild
+from nfstuned.host.change import live_child
 from nfstuned.host.change.bdi import identity
-from nfstuned.host.change.remount import container
+from nfstuned.host.change.remount import ANOTHER_MOUNT, foreign_namespace, interruption, mount_nodes
 from nfstuned.host.command import run
 from nfstuned.host.look.host import observe_stats
 from nfstuned.host.look.sunrpc import SWITCHES, observe_switch
 from nfstuned.host.network.ping import pings
 from nfstuned.host.root import Root
-from nfstuned.model.connections import ConnectionHands, LivePlan, SwitchSeen
+from nfstuned.model.connections import ConnectionHands, LivePlan, Switches, SwitchLook, SwitchSeen
 from nfstuned.model.kernel import Mount, MountNode, Transport
-from nfstuned.parse.proc.mountinfo import parse_mountinfo, parse_nodes
+from nfstuned.parse.proc.mountinfo import parse_mountinfo
 
 ANSWER_S = 5.0
-"""For all further connections together."""
+"""How long the server may take to answer on all further connections together."""
 ASK_S = 30.0
-"""A request that is lost is sent again after a minute: whoever waits longer than this waits in vain."""
+"""For all requests of a child.
+
+The client sends a lost request again only after a minute: an answer that has not come by then comes too late.
+"""
 STATE_S = 10.0
-"""Writing a state waits for whoever has the connection locked, which a connecting one is for long."""
+"""A write to xprt_state waits for the lock of the xprt, which a connecting xprt holds for long."""
 SETTLE_S = 10.0
+"""How long the requests of an offline xprt may take to end."""
 GONE_S = 2.0
+"""How long sysfs may take to drop a removed xprt."""
 _STEP_S = 0.05
-Seen = SwitchSeen | ParseError | None
 
 
 class SunrpcGround:
-    """This host, as a raise needs to know it."""
+    """This host, as adding connections needs it (app.groups.LiveGround)."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -47,13 +50,13 @@ class SunrpcGround:
         """Return why no connection can be added from here, whatever is asked for; "" where one can."""
         if os.geteuid() != 0:
             return "only root can add connections"
-        return container(self._root)
+        return foreign_namespace(self._root)
 
     def nodes(self) -> tuple[MountNode, ...]:
         """Return all mounts of this mount namespace."""
-        return parse_nodes(self._root.read_or_empty(f"{self._root.view}/mountinfo"))
+        return mount_nodes(self._root)
 
-    def switches(self, devices: frozenset[str]) -> Mapping[str, Seen]:
+    def switches(self, devices: frozenset[str]) -> Switches:
         """Return the connections of superblocks, or why they cannot be understood; None for unknown ones."""
         return {device: _seen(self._root, device) for device in sorted(devices)}
 
@@ -62,7 +65,7 @@ class SunrpcGround:
         return SysfsHands(self._root, plan, signals)
 
 
-def _seen(root: Root, device: str) -> Seen:
+def _seen(root: Root, device: str) -> SwitchLook:
     try:
         return observe_switch(root, device)
     except ParseError as error:
@@ -79,7 +82,7 @@ class SysfsHands:
 
     def interrupted(self) -> str:
         """Return which signal wants this to end; "" for none."""
-        return f"interrupted by {signal.Signals(self._signals[0]).name}" if self._signals else ""
+        return interruption(self._signals)
 
     def answers(self, count: int) -> str:
         """Return why the server does not answer on so many further connections; "" where it does."""
@@ -116,7 +119,7 @@ class SysfsHands:
             fd = self._open("add_xprt")
             try:
                 if self.switch() is None:
-                    return "the mount is not the one any more that was there"
+                    return ANOTHER_MOUNT
                 return "" if os.write(fd, b"1\n") else "the kernel did not take it"
             finally:
                 os.close(fd)
@@ -149,7 +152,7 @@ class SysfsHands:
             return f"{name}: {error.strerror}"
         try:
             if self.switch() is None:
-                return "the mount is not the one any more that was there"
+                return ANOTHER_MOUNT
             said = _child(("write", str(fd), word), STATE_S, fd)
         finally:
             os.close(fd)
@@ -169,5 +172,5 @@ class SysfsHands:
 
 
 def _child(words: Sequence[str], seconds: float, *keep: int) -> str:
-    done = run([sys.executable, "-I", "-S", livechild.__file__, *words], seconds, keep)
+    done = run([sys.executable, "-I", "-S", live_child.__file__, *words], seconds, keep)
     return done.output or done.problem

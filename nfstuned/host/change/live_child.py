@@ -1,6 +1,6 @@
 """What `apply --live` lets a child do, because the kernel may keep whoever does it waiting.
 
-`python -I -S livechild.py ask POINT MOUNT_ID COUNT` sends COUNT requests over a mount, and `write FD WORD`
+`python -I -S live_child.py ask POINT MOUNT_ID COUNT` sends COUNT requests over a mount, and `write FD WORD`
 writes a word to an open file of sysfs. What goes wrong is printed; nothing else is. It imports nothing but
 the standard library, and is run as a file, so that it starts in no time.
 

@@ -39,12 +39,14 @@ PATIENCE_S = 10.0
 """How long a server that stopped to answer is waited for, once for all mounts."""
 ANSWER_S = 5.0
 """A server that takes longer for a request that does nothing is as good as dead to whoever waits for it."""
+ANOTHER_MOUNT = "another mount is there by now, or none"
+"""Why nothing is done to a mount that is not the plan's."""
 _STEP_S = 0.1
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class MountGround:
-    """This host, as a remount needs to know it."""
+    """This host, as a remount needs it (app.groups.RemountGround)."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -53,11 +55,11 @@ class MountGround:
         """Return why nothing can be unmounted from here, whatever is asked for; "" where it can."""
         if os.geteuid() != 0:
             return "only root can unmount, and see all that uses a mount"
-        return container(self._root)
+        return foreign_namespace(self._root)
 
     def nodes(self) -> tuple[MountNode, ...]:
         """Return all mounts of this mount namespace."""
-        return parse_nodes(self._root.read_or_empty(f"{self._root.view}/mountinfo"))
+        return mount_nodes(self._root)
 
     def sight(self, devices: frozenset[str], units: Sequence[str]) -> Sight:
         """Return who uses these superblocks, and what systemd says of these units."""
@@ -78,13 +80,23 @@ class MountGround:
         return MountHands(self._root, places, signals)
 
 
-def container(root: Root) -> str:
-    """Return why mounts and connections of the host cannot be changed from here; "" where they can."""
+def foreign_namespace(root: Root) -> str:
+    """Return which namespace keeps mounts and connections of the host out of reach; "" where none does."""
     for name, what in (("mnt", "mounts"), ("net", "connections")):
         own, inits = (_number(root, f"proc/{pid}/ns/{name}") for pid in ("self", "1"))
         if own != inits:
             return f"process 1 has other {what} than this one (a container?): run it on the host itself"
     return ""
+
+
+def mount_nodes(root: Root) -> tuple[MountNode, ...]:
+    """Return all mounts of this mount namespace."""
+    return parse_nodes(root.read_or_empty(f"{root.view}/mountinfo"))
+
+
+def interruption(signals: Sequence[int]) -> str:
+    """Return which of the signals came first, as a reason to end; "" without any."""
+    return f"interrupted by {signal.Signals(signals[0]).name}" if signals else ""
 
 
 def _number(root: Root, name: str) -> int:
@@ -146,11 +158,11 @@ class MountHands:
 
     def unmount(self, part: Part) -> str:
         """Unmount it, unless somebody wants this to end or the server says nothing any more."""
-        if self._signals:
-            return f"interrupted by {signal.Signals(self._signals[0]).name}"
+        if why := interruption(self._signals):
+            return why
         mount = self._mount(part.point)
         if mount is None or mount.mount_id != part.mount_id:
-            return "it is not the mount any more that was there"
+            return ANOTHER_MOUNT
         return self._silent() or run(part.leave.argv, UMOUNT_S).problem
 
     def mount(self, command: ShellCommand) -> str:

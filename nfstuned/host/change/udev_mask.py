@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 
-from nfstuned.host.files.whole import beside, link_name, make_folder, opened_folder, write_new
+from nfstuned.host.files.whole import link_name, make_folder, opened_folder, temporary_name, write_new
 from nfstuned.host.root import Root
 from nfstuned.model.masks import FOLDER_MADE, MASK, MASKED_NAMES, MASKS, is_mask
 
@@ -40,9 +40,9 @@ def make_masks(root: Root, names: Iterable[str]) -> None:
         if make_folder(folder):
             text += FOLDER_MADE
         try:
-            with opened_folder(folder) as place, beside(place, name) as new:
-                write_new(place, new, text.encode())
-                link_name(place, new, name)
+            with opened_folder(folder) as folder_fd, temporary_name(folder_fd, name) as new:
+                write_new(folder_fd, new, text.encode())
+                link_name(folder_fd, new, name)
         except OSError as error:
             where = error.filename and os.path.join(folder, error.filename)
             raise OSError(error.errno, error.strerror, where) from None

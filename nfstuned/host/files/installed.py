@@ -15,10 +15,10 @@ import nfstuned
 from nfstuned.host.files.whole import (
     FOLDER_FOR_ALL,
     NEW,
-    beside,
     link_name,
     opened_folder,
     rename,
+    temporary_name,
     write_new,
 )
 from nfstuned.host.image_root import ImageRoot
@@ -140,19 +140,19 @@ def put(root: ImageRoot, path: str, content: Content, before: str | None) -> Non
 
 def _put(root: ImageRoot, path: str, content: Content, before: str | None) -> None:
     """Write a file into a folder that is there. Raises OSError with names below some folder."""
-    with root.place(path, last=False) as (place, name):
-        with beside(place, name) as new:
+    with root.place(path, last=False) as (folder_fd, name):
+        with temporary_name(folder_fd, name) as new:
             if isinstance(content, Link):
-                os.symlink(content.target, new, dir_fd=place)
+                os.symlink(content.target, new, dir_fd=folder_fd)
             else:
-                write_new(place, new, content)
+                write_new(folder_fd, new, content)
             if before is None:
-                link_name(place, new, name)
+                link_name(folder_fd, new, name)
             elif digest_at(root, path) == before:
-                rename(place, new, name)
+                rename(folder_fd, new, name)
             else:
                 raise OSError(errno.EBUSY, "was changed meanwhile: look again", path)
-        with opened_folder(".", place) as folder:
+        with opened_folder(".", folder_fd) as folder:
             os.fsync(folder)
 
 

@@ -16,12 +16,12 @@ from contextlib import contextmanager
 from nfstuned.frozen import frozen
 from nfstuned.host.files.whole import (
     CREATE,
-    beside,
     exchange,
     link_name,
     make_folder,
     opened_folder,
     rename,
+    temporary_name,
     write_all,
     write_new,
 )
@@ -69,8 +69,8 @@ class _Backup:
     """The file that had the first name then."""
 
 
-def _make_backup(place: int, name: str, data: bytes) -> _Backup:
-    """Give a file of the folder `place`, whose text is `data`, a second name. Raises OSError.
+def _make_backup(folder_fd: int, name: str, data: bytes) -> _Backup:
+    """Give a file of the folder `folder_fd`, whose text is `data`, a second name. Raises OSError.
 
     A backup that is there already stays, unless it has the same text: the next free number is used.
     """
@@ -78,28 +78,28 @@ def _make_backup(place: int, name: str, data: bytes) -> _Backup:
     number = 1
     while True:
         try:
-            link_name(place, name, second)
+            link_name(folder_fd, name, second)
         except FileExistsError:
-            if _backup_text(place, second) == data:
-                return _Backup(second, made=False, file=_status(place, name))
+            if _backup_text(folder_fd, second) == data:
+                return _Backup(second, made=False, file=_status(folder_fd, name))
         else:
-            return _Backup(second, made=True, file=_status(place, second))
+            return _Backup(second, made=True, file=_status(folder_fd, second))
         number += 1
         second = f"{name}{BACKUP}.{number}"
 
 
-def _drop_backup(place: int, name: str, backup: _Backup) -> bool:
+def _drop_backup(folder_fd: int, name: str, backup: _Backup) -> bool:
     """Take back a backup that was made for a change that did not come; return whether it did not come.
 
     Whatever was said of the change: while the old file has its first name it needs no second, and without
     the first the second is all that is left of it.
     """
     try:
-        still = os.path.samestat(_status(place, name), backup.file)
+        still = os.path.samestat(_status(folder_fd, name), backup.file)
     except OSError:
         return False
     if still and backup.made:
-        os.unlink(backup.name, dir_fd=place)
+        os.unlink(backup.name, dir_fd=folder_fd)
     return still
 
 
@@ -111,14 +111,14 @@ def content(fd: int) -> bytes:
     return b"".join(chunks)
 
 
-def _status(place: int, name: str) -> os.stat_result:
-    return os.stat(name, dir_fd=place, follow_symlinks=False)
+def _status(folder_fd: int, name: str) -> os.stat_result:
+    return os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
 
 
-def _backup_text(place: int, name: str) -> bytes | None:
+def _backup_text(folder_fd: int, name: str) -> bytes | None:
     """Return what a backup holds; None for what cannot be a backup."""
     try:
-        fd = os.open(name, _READ, dir_fd=place)
+        fd = os.open(name, _READ, dir_fd=folder_fd)
     except OSError:
         return None
     try:
@@ -181,8 +181,8 @@ def replace(
     """
     folder, name = os.path.split(original.path)
     try:
-        with locked(lock), opened_folder(folder) as place, beside(place, name) as new:
-            job = _Job(place, new, name, original)
+        with locked(lock), opened_folder(folder) as folder_fd, temporary_name(folder_fd, name) as new:
+            job = _Job(folder_fd, new, name, original)
             _write(job, data)
             if wrong is not None and (problem := wrong(os.path.join(folder, new))):
                 return Replaced(problem)
@@ -206,15 +206,15 @@ def create(path: str, data: bytes, lock: str) -> str:
             if make_folder(folder):
                 with opened_folder(os.path.dirname(folder)) as above:
                     os.fsync(above)
-            with opened_folder(folder) as place:
+            with opened_folder(folder) as folder_fd:
                 try:
-                    with beside(place, name) as new:
-                        write_new(place, new, data)
-                        link_name(place, new, name)
+                    with temporary_name(folder_fd, name) as new:
+                        write_new(folder_fd, new, data)
+                        link_name(folder_fd, new, name)
                 except FileExistsError:
                     return f"{path} was made meanwhile: look again"
                 try:
-                    os.fsync(place)
+                    os.fsync(folder_fd)
                 except OSError as error:
                     reason = os.strerror(error.errno or 0)
                     return f"{path} was made, but may not outlive a power failure: {reason}"
@@ -229,7 +229,7 @@ def create(path: str, data: bytes, lock: str) -> str:
 class _Job:
     """A replacement: the folder's descriptor, the new file's name in it, the name to have, what was read."""
 
-    place: int
+    folder_fd: int
     new: str
     name: str
     original: Original
@@ -241,17 +241,18 @@ def _take_over(job: _Job, folder: str) -> Replaced:
     An error does not tell that nothing was done: a server of NFS may have lost its answer, and whoever
     presses Ctrl-C may press it late.
     """
-    backup = _make_backup(job.place, job.name, job.original.data)
+    backup = _make_backup(job.folder_fd, job.name, job.original.data)
     path = os.path.join(folder, backup.name)
     try:
         problem = _changed(job, job.name) or _switch(job)
-        if problem and _drop_backup(job.place, job.name, backup):
+        if problem and _drop_backup(job.folder_fd, job.name, backup):
             return Replaced(problem)
         if problem:
             return Replaced(f"{problem}; the old file is {path}", path)
-        os.fsync(job.place)
+        os.fsync(job.folder_fd)
     except BaseException as error:
-        if _drop_backup(job.place, job.name, backup) or not isinstance(error, (OSError, KeyboardInterrupt)):
+        expected = isinstance(error, (OSError, KeyboardInterrupt))
+        if _drop_backup(job.folder_fd, job.name, backup) or not expected:
             raise
         reason = os.strerror(error.errno or 0) if isinstance(error, OSError) else "it was interrupted"
         problem = f"{job.original.path} was changed, but may not outlive a power failure: {reason}"
@@ -261,7 +262,7 @@ def _take_over(job: _Job, folder: str) -> Replaced:
 
 def _write(job: _Job, data: bytes) -> None:
     """Make the new file with all that belongs to the old file but its text."""
-    fd = os.open(job.new, CREATE, 0o600, dir_fd=job.place)
+    fd = os.open(job.new, CREATE, 0o600, dir_fd=job.folder_fd)
     try:
         write_all(fd, data)
         status = job.original.status
@@ -282,7 +283,7 @@ def _write(job: _Job, data: bytes) -> None:
 
 def _copy_attributes(job: _Job, new: int) -> None:
     """Give the new file the extended attributes of the old file: ACL, SELinux label, the user's own."""
-    old = os.open(job.name, _READ, dir_fd=job.place)
+    old = os.open(job.name, _READ, dir_fd=job.folder_fd)
     try:
         for name in _attributes(old):
             os.setxattr(new, name, os.getxattr(old, name))
@@ -304,7 +305,7 @@ def _changed(job: _Job, name: str) -> str:
     """Return why a name's file is not the same that was read; "" where it is. Raises OSError."""
     before = job.original
     try:
-        fd = os.open(name, _READ, dir_fd=job.place)
+        fd = os.open(name, _READ, dir_fd=job.folder_fd)
     except FileNotFoundError:
         return f"{before.path} was removed meanwhile: look again"
     try:
@@ -323,15 +324,15 @@ def _switch(job: _Job) -> str:
 
     What the name had comes out, so that a file which an editor put there at the last moment goes back.
     """
-    if not exchange(job.place, job.new, job.name):
-        rename(job.place, job.new, job.name)
+    if not exchange(job.folder_fd, job.new, job.name):
+        rename(job.folder_fd, job.new, job.name)
         return ""
     problem = "not known"
     try:
         problem = _changed(job, job.new)
     finally:
         if problem:
-            exchange(job.place, job.new, job.name)
+            exchange(job.folder_fd, job.new, job.name)
     return problem
 
 

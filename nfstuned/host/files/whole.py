@@ -44,7 +44,10 @@ def make_folders(path_of: Callable[[str], str], name: str) -> None:
 
 @contextmanager
 def opened_folder(path: str, above: int | None = None) -> Iterator[int]:
-    """Yield a folder's descriptor, from which it can be synced; `above` is where a relative path begins."""
+    """Open a folder and yield its descriptor, for fsync(2) and for names in it. Raises OSError.
+
+    A relative `path` starts at the folder whose descriptor is `above`.
+    """
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=above)
     try:
         yield fd
@@ -53,24 +56,28 @@ def opened_folder(path: str, above: int | None = None) -> Iterator[int]:
 
 
 @contextmanager
-def beside(place: int, name: str) -> Iterator[str]:
-    """Yield the name in the folder `place` for a new file until it counts as `name`; none is left there.
+def temporary_name(folder_fd: int, name: str) -> Iterator[str]:
+    """Yield the name, in the folder `folder_fd`, that a new file has until it is called `name`.
 
-    What a kill left there is removed first. mount.nfs and udev read no file that begins with a dot.
+    A file that a killed process left under it is removed before; nothing is left under it afterwards.
+    mount.nfs and udev read no file that begins with a dot.
     """
     new = f".{name}{NEW}"
     with suppress(FileNotFoundError):
-        os.unlink(new, dir_fd=place)
+        os.unlink(new, dir_fd=folder_fd)
     try:
         yield new
     finally:
         with suppress(FileNotFoundError):
-            os.unlink(new, dir_fd=place)
+            os.unlink(new, dir_fd=folder_fd)
 
 
-def write_new(place: int, new: str, data: bytes) -> None:
-    """Make a file for everyone to read in the folder `place`; it outlives a power failure. Raises OSError."""
-    fd = os.open(new, CREATE, 0o600, dir_fd=place)
+def write_new(folder_fd: int, new: str, data: bytes) -> None:
+    """Make a file that everyone may read in the folder `folder_fd`, and sync its data. Raises OSError.
+
+    Its name outlives a power failure once the caller has synced the folder.
+    """
+    fd = os.open(new, CREATE, 0o600, dir_fd=folder_fd)
     try:
         write_all(fd, data)
         os.fchmod(fd, FOR_ALL)
@@ -86,18 +93,18 @@ def write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def link_name(place: int, new: str, name: str) -> None:
+def link_name(folder_fd: int, new: str, name: str) -> None:
     """Give a new file its name. Raises FileExistsError where somebody else has got it, and OSError."""
-    os.link(new, name, src_dir_fd=place, dst_dir_fd=place, follow_symlinks=False)
+    os.link(new, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd, follow_symlinks=False)
 
 
-def rename(place: int, new: str, name: str) -> None:
+def rename(folder_fd: int, new: str, name: str) -> None:
     """Give a new file the name of an old file, which is gone then. Raises OSError."""
-    os.rename(new, name, src_dir_fd=place, dst_dir_fd=place)
+    os.rename(new, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
 
 
-def exchange(place: int, new: str, name: str) -> bool:
-    """Exchange two names in the folder `place`; return False where that is not possible. Raises OSError."""
+def exchange(folder_fd: int, new: str, name: str) -> bool:
+    """Exchange two names in a folder; return False where that is not possible. Raises OSError."""
     import ctypes  # noqa: PLC0415 - udev's masks do without, and mounts at boot wait for them
 
     libc = ctypes.CDLL(None, use_errno=True)
@@ -105,7 +112,7 @@ def exchange(place: int, new: str, name: str) -> bool:
         call = libc.renameat2
     except AttributeError:  # glibc before 2.28, musl before 1.2.6
         return False
-    if call(place, os.fsencode(new), place, os.fsencode(name), ctypes.c_uint(_RENAME_EXCHANGE)) == 0:
+    if call(folder_fd, os.fsencode(new), folder_fd, os.fsencode(name), ctypes.c_uint(_RENAME_EXCHANGE)) == 0:
         return True
     code = ctypes.get_errno()
     if code in _UNKNOWN:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 
-from nfstuned.host.files.whole import beside, make_folders, opened_folder, rename, write_new
+from nfstuned.host.files.whole import make_folders, opened_folder, rename, temporary_name, write_new
 from nfstuned.host.root import Root
 from nfstuned.model.stalls import Stall, Stalled
 
@@ -22,9 +22,9 @@ def keep(root: Root, stalled: Stalled, next_s: float) -> None:
     rows = [[*identity, *stall] for identity, stall in stalled.stalls.items()]
     text = json.dumps({"looked_s": stalled.now_s, "next_s": next_s, "stalled": rows})
     make_folders(root.path, _FOLDER)
-    with opened_folder(root.path(_FOLDER)) as place, beside(place, _NAME) as new:
-        write_new(place, new, text.encode())
-        rename(place, new, _NAME)
+    with opened_folder(root.path(_FOLDER)) as folder_fd, temporary_name(folder_fd, _NAME) as new:
+        write_new(folder_fd, new, text.encode())
+        rename(folder_fd, new, _NAME)
 
 
 def observe_stalls(root: Root) -> Stalled | None:

@@ -6,7 +6,7 @@ import re
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Uevent
-from nfstuned.parse.fields import LARGEST, number
+from nfstuned.parse.fields import LARGEST, number, quoted
 
 _DEVICE = re.compile(r"[0-9]{1,10}:[0-9]{1,10}")
 
@@ -27,25 +27,16 @@ def parse_read_ahead(text: str, file: str) -> int:
     try:
         value = number("read-ahead", token[negative:])
     except ValueError:
-        raise ParseError(file, 1, f"read-ahead is not a number: {token[:80]!a}") from None
+        raise ParseError(file, 1, f"read-ahead is not a number: {quoted(token)}") from None
     return LARGEST + 1 - value if negative and value else value
 
 
-_SUBSYSTEM = b"\0SUBSYSTEM="
+def parse_uevent(data: bytes, subsystem: str) -> Uevent | None:
+    """Return the kernel's event of a subsystem; None for any other message.
 
-
-def parse_uevent(data: bytes, subsystem: str | None = None) -> Uevent | None:
-    """Return the event, None for any other message: udev's own ("libudev"), or damaged ones.
-
-    With `subsystem`, events of all others are None too, at the price of a single search.
+    That is another subsystem's, udev's own ("libudev"), or a damaged message.
     """
-    if subsystem is None:
-        start = data.find(_SUBSYSTEM) + len(_SUBSYSTEM)
-        end = data.find(b"\0", start)
-        if start < len(_SUBSYSTEM) or end < 0:
-            return None
-        subsystem = _text(data[start:end])
-    elif _SUBSYSTEM + subsystem.encode("utf-8", "surrogateescape") + b"\0" not in data:
+    if b"\0SUBSYSTEM=" + subsystem.encode("utf-8", "surrogateescape") + b"\0" not in data:
         return None
     head = data[: data.find(b"\0")]
     action, separator, path = head.partition(b"@/")

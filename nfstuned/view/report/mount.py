@@ -22,7 +22,7 @@ def mount_section(
     mount: MountSeries, frame: PlotFrame, events: Iterable[Event], number: int
 ) -> Iterator[str]:
     """Yield a mount's heading and charts; those of what was never known are left out."""
-    yield f'<h2 id="m{number}">{esc(mount.place)}</h2>'
+    yield f'<h2 id="m{number}">{esc(mount.label)}</h2>'
     samples = f"{count(mount.samples, 'sample')}, in use for {duration(mount.used_s)}"
     over = f"{samples}, over {printable(mount.group)}"
     yield f'<p class="meta"><code>{esc(mount.source)}</code>, {esc(over)}</p>'

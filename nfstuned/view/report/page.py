@@ -117,7 +117,7 @@ def _samples(page: Page) -> Iterator[str]:
 
 
 def _row(mount: MountSeries, frame: PlotFrame, number: int | None) -> str:
-    name = esc(mount.place)
+    name = esc(mount.label)
     lines = [
         PlotLine(key, style, mount.lines.get(key, ())) for key, style in (("read", "s1"), ("write", "s2"))
     ]
