@@ -349,6 +349,17 @@ def test_drop_ins_change_units_and_what_systemd_makes_of_fstab(tmp_path: Path, w
     ]
 
 
+def test_a_drop_in_of_all_mounts_is_weaker_than_a_mount_s_own_wherever_they_are(
+    tmp_path: Path, write: Write
+) -> None:
+    """As systemd 252 has it: the folder counts only among those for the mount, or among those for all."""
+    write("etc/systemd/system/mnt-a.mount", UNIT)
+    write("etc/systemd/system/mount.d/x.conf", "[Mount]\nOptions=nconnect=2\n")
+    write("usr/lib/systemd/system/mnt-a.mount.d/x.conf", "[Mount]\nOptions=nconnect=3\n")
+    (request,) = observe_intent(Root(str(tmp_path)), []).requests
+    assert (request.options, request.file) == ("nconnect=3", "/usr/lib/systemd/system/mnt-a.mount.d/x.conf")
+
+
 def test_nfsmount_conf_is_read_in_the_order_of_mount_nfs(tmp_path: Path, write: Write) -> None:
     for name in ("nfsmount.conf.d/10.conf", "nfsmount.conf.d/9.conf", "nfsmount.conf.d/8.txt"):
         write(f"etc/{name}", f"[ Server ]\nn={name}\n".replace(" ]", ' "nas" ]'))

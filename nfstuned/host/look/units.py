@@ -107,12 +107,14 @@ class MountUnits:
 
     def _drop_ins(self, name: str) -> list[UnitSetting]:
         files: dict[str, str] = {}
-        wanted = drop_in_folders(name)
-        for folder in UNIT_FOLDERS:
-            for drop in wanted:
-                if drop in self.drops[folder]:
-                    for file in self.root.names(f"{folder}/{drop}"):
-                        files.setdefault(file, f"{folder}/{drop}/{file}")
+        *own, of_all_mounts = drop_in_folders(name)
+        places = [(folder, drop) for folder in UNIT_FOLDERS for drop in own]
+        # Weaker than all others, wherever it is (unit_file_find_dropin_paths in src/shared/dropin.c).
+        places += [(folder, of_all_mounts) for folder in UNIT_FOLDERS]
+        for folder, drop in places:
+            if drop in self.drops[folder]:
+                for file in self.root.names(f"{folder}/{drop}"):
+                    files.setdefault(file, f"{folder}/{drop}/{file}")
         return [
             setting
             for file in sorted(files)
