@@ -177,7 +177,9 @@ class UnitState:
 
     @property
     def against(self) -> str:
-        """Why systemd would do more than unmount and mount; "" where it would not."""
+        """Why systemd would not start it again, or do more than unmount and mount; "" where neither is so."""
+        if not self.loaded:
+            return "is masked or broken: systemd would unmount it, and not mount it again (systemctl status)"
         if self.lazy or self.force:
             name = "LazyUnmount" if self.lazy else "ForceUnmount"
             return f"has {name}=yes, which would hide that it is still in use"

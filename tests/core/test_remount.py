@@ -266,6 +266,7 @@ class TestAgainst:
                 UnitState(loaded=True, fragment="/x", bound_by=("db.service",)),
                 "b.mount would take db.service along",
             ),
+            (UnitState(fragment="/dev/null"), "b.mount is masked or broken"),
         ],
     )
     def test_a_unit_that_does_more(self, state: UnitState, said: str) -> None:
