@@ -207,3 +207,21 @@ def test_a_mount_by_hand_gets_it_from_nfstuneds_own_file_where_that_can_say_it(
     found = replace(host, policy=policy, targets=targets(host.snapshot, policy))
     (fault,) = faults("NFS201", found)
     assert fault.remedy.startswith(f"{said}sudo umount /a && sudo mount -t nfs4 -o ")
+
+
+def test_what_is_mounted_in_another_mount_namespace_is_not_unmounted_in_the_hosts() -> None:
+    """The host may have something else at the same mount point."""
+    source = f"{AZURE}:/sa1/s"
+    own, other = Made("/a", "nconnect=4", BARE, source), Made("/data", None, BARE, source)
+    command = f"sudo umount /a && sudo mount -t nfs4 -o nconnect=4 {source} /a"
+    there = "unmount /data in its own mount namespace, and mount it there again"
+    for rule, made, said in (
+        ("NFS204", (own, other), f"{command} (first {there} afterwards)"),
+        ("NFS201", (other,), f"sudo nfstuned apply --persist, then {there} with nconnect=4"),
+    ):
+        host = facts(*made)
+        (*before, last) = host.snapshot.superblocks
+        blocks = (*before, replace(last, mounts=(replace(last.mounts[0], foreign=True),)))
+        snapshot = replace(host.snapshot, superblocks=blocks)
+        found = replace(host, snapshot=snapshot, targets=targets(snapshot, POLICY))
+        assert [fault.remedy for fault in faults(rule, found)] == [said]

@@ -126,12 +126,17 @@ def mend(targets: Sequence[Target], facts: Facts, known: Groups, count: int) -> 
     """Return the commands that give mounts of a server `count` connections; "" where nothing must go for it.
 
     The innermost go first; then the first of `targets` comes first, but for what it lies in. What a proposal
-    has a line for comes back as that line says. Lines that asked for another number are changed by then.
+    has a line for comes back as that line says. Lines that asked for another number are changed by then. What
+    other mount namespaces have is told in words: here something else may be mounted at the same place.
     """
-    live = _going(targets, facts, known, count)
+    going = _going(targets, facts, known, count)
+    live = [mount for mount in going if not _is_foreign(mount)]
+    away = some(list(dict.fromkeys(mount.point for mount in going if _is_foreign(mount))))
     if not live:
-        return ""
-    chief = known.after.get(targets[0].identity, targets[0])
+        unmount = f"unmount {away} in its own mount namespace, and mount it there again with nconnect={count}"
+        return unmount if away else ""
+    first = next(target for target in (*targets, *live) if not _is_foreign(target))
+    chief = known.after.get(first.identity, first)
     others = [
         mount for mount in (known.after.get(mount.identity, mount) for mount in live) if mount is not chief
     ]
@@ -142,7 +147,16 @@ def mend(targets: Sequence[Target], facts: Facts, known: Groups, count: int) -> 
         *([_RELOAD] if units else []),
         *dict.fromkeys(made),
     ]
-    return _proposed_first((chief, *others), facts) + _sequence(steps) + _held(live, facts)
+    there = (
+        f" (first unmount {away} in its own mount namespace, and mount it there again afterwards)"
+        if away
+        else ""
+    )
+    return _proposed_first((chief, *others), facts) + _sequence(steps) + there + _held(going, facts)
+
+
+def _is_foreign(target: Target) -> bool:
+    return target.live is not None and target.live.foreign
 
 
 def _going(targets: Sequence[Target], facts: Facts, known: Groups, count: int) -> list[Target]:
