@@ -328,6 +328,15 @@ def test_a_mount_point_in_a_remedy_is_quoted_as_a_shell_wants_it() -> None:
     assert fault.remedy.endswith("then sudo umount '/mnt/a b' and mount it again")
 
 
+def test_a_mount_in_another_namespace_is_not_unmounted_in_the_hosts() -> None:
+    """The host may have something else at the same mount point."""
+    live = Mount(60, 27, "0:46", "/", "/data", "nfs4", "nas:/a", Options((("soft", None),)), foreign=True)
+    snapshot = Snapshot(superblocks=(Superblock("0:46", 1, 128, (live,)),), kernel=NEW)
+    seen = Facts(frozenset({Need.LIVE}), snapshot, POLICY, targets(snapshot, POLICY))
+    (fault,) = (one for one in diagnose(seen, OPTIONS).findings if one.rule == "NFS307")
+    assert fault.remedy.endswith("then unmount /data in its own mount namespace and mount it again")
+
+
 CONF = "/etc/nfsmount.conf"
 TIMES_TAKEN_OUT = (
     f"take acregmin out of {CONF}:2, acdirmax out of {CONF}:3, and write actimeo=30 in the place of noac in"

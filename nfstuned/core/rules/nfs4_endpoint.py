@@ -20,7 +20,7 @@ from nfstuned.core.policy.endpoint import (
     same,
     split_source,
 )
-from nfstuned.core.rules.remedies import also
+from nfstuned.core.rules.remedies import also, unmount
 from nfstuned.model.facts import Answer, Facts, Reach, Reachable, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.kernel import Mount
@@ -127,7 +127,7 @@ def drifted(facts: Facts) -> Iterator[Fault]:
             "resolved only once, and the mount hangs when the old address no longer answers",
             observed=address,
             expected=", ".join(answer.addresses),
-            remedy=f"sudo umount {quote(target.point)} (with -l where that hangs), then mount it again",
+            remedy=f"{unmount(target)} (with -l where that hangs), then mount it again",
         )
 
 

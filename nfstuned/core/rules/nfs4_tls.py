@@ -22,7 +22,7 @@ from nfstuned.core.policy.endpoint import (
     provider_by_name,
     split_source,
 )
-from nfstuned.core.rules.remedies import WATCHDOG, enable, later, unmask
+from nfstuned.core.rules.remedies import WATCHDOG, enable, later, unmask, unmount
 from nfstuned.model.facts import Answer, Facts, Identity, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.mounts import Maker, Request
@@ -49,7 +49,7 @@ def helper_down(facts: Facts) -> Iterator[Fault]:
                 expected="a running stunnel",
                 remedy=f"{unmask(state.watchdog, WATCHDOG)}sudo systemctl restart {WATCHDOG}, which starts "
                 "the tunnel within seconds; else "
-                f"sudo umount {quote(target.point)} and mount it again; see "
+                f"{unmount(target)} and mount it again; see "
                 "/opt/microsoft/aznfs/data/aznfs.log",
             )
         elif stopped and (port is not None or _asks_tls(target)):
@@ -113,7 +113,7 @@ def _in_the_clear(facts: Facts) -> Iterator[Fault]:
             "server came first, and the kernel sends both over its connections",
             observed=f"source {target.source}, addr={address}",
             expected="addr=127.0.0.1",
-            remedy=f"sudo umount {quote(target.point)}, unmount every clear mount of {address}, and mount "
+            remedy=f"{unmount(target)}, unmount every clear mount of {address}, and mount "
             f"those of the server again with -t {AZNFS} and without notls",
         )
 

@@ -79,7 +79,17 @@ def later(file: str, known: str) -> str:
 
 def again(target: Target) -> str:
     """Return what makes a change count for a live mount: remounting changes none of these options."""
-    return f", then sudo umount {quote(target.point)} and mount it again" if target.live is not None else ""
+    return f", then {unmount(target)} and mount it again" if target.live is not None else ""
+
+
+def unmount(target: Target) -> str:
+    """Return how a mount is unmounted: in words where another mount namespace has it.
+
+    There its mount point is a path of that namespace; the host may have something else at the same path.
+    """
+    if target.live is not None and target.live.foreign:
+        return f"unmount {target.point} in its own mount namespace"
+    return f"sudo umount {quote(target.point)}"
 
 
 @frozen
