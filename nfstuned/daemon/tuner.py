@@ -266,6 +266,11 @@ class Tuner:
         planned = plan_superblock(superblock, decision, PAGE_KB)
         if planned is None or planned.result is not Result.PLANNED:
             return
+        with suppress(OSError):
+            # An undo since the record was read is not another writer's work.
+            record = self._state.get(superblock.device)
+            if record is not None and record.bdi == superblock.bdi and record.undone:
+                return
         if changed_by_another(superblock):
             self._contest(superblock, planned)
         else:

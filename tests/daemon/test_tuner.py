@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -398,6 +399,34 @@ def test_what_the_administrator_took_back_stays_so(host: Host) -> None:
     host.tuner.insist()
     host.tuner.look(deep=True)
     assert host.value("0:43") == 128
+
+
+def test_what_the_administrator_takes_back_during_a_look_stays_so(host: Host) -> None:
+    """At each step of a look in turn; of several superblocks each is read at a time of its own."""
+    devices = ("0:42", "0:43")
+    for device in devices:
+        host.volume(device)
+        host.mount(device, point=f"/mnt/{device}")
+    for number in range(100):
+        for device in devices:
+            host.state.drop(device)
+            host.set(device, 128)
+        host.tuner.insist()
+        host.tuner.between = do_nothing
+        host.tuner.look(deep=False)
+        assert [host.value(device) for device in devices] == [15360, 15360]
+        steps = iter(range(100))
+
+        def undo_at_step(at: int = number, steps: Iterator[int] = steps) -> None:
+            if next(steps) == at:
+                undo(host.root, host.state)
+
+        host.tuner.between = undo_at_step
+        host.tuner.look(deep=False)
+        if next(steps) <= number:
+            break
+        assert [host.value(device) for device in devices] == [128, 128], f"undone at step {number}"
+    assert number > 5
 
 
 def test_the_next_superblock_of_a_number_starts_afresh(host: Host) -> None:
