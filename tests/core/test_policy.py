@@ -167,6 +167,12 @@ class TestDecide:
         assert decided(BUILTIN, mount(name, rsize="1048576")).kb == 15360
         assert decided(BUILTIN, mount(name)).kb is None
 
+    def test_a_multiple_of_rsize_is_never_more_than_the_profile_allows(self) -> None:
+        efs = Profile("aws-efs", ReadAhead(times_rsize=15), read_ahead_max_kb=4096)
+        name = "fs-1.efs.eu-west-1.amazonaws.com:/"
+        small, large = (superblock(mount(name, rsize=rsize)) for rsize in ("65536", "1048576"))
+        assert [decide(Policy((efs,)), block, Snapshot()).kb for block in (small, large)] == [960, 4096]
+
     def test_the_first_entry_that_matches_wins_over_the_provider(self) -> None:
         entries = policy(
             (Match(server=("other",)), "generic"),
