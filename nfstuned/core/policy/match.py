@@ -29,10 +29,21 @@ class Subject:
 
 
 def subject(host: str, address: str | None, endpoint: Endpoint, **known: str) -> Subject:
-    """Return the subject for a mount of `host` at `address`; `export` and `point` where they are known."""
+    """Return the subject for a mount of `host` at `address`; `export` and `point` where they are known.
+
+    Both are as the kernel shows them, which files that ask for a mount need not write.
+    """
     texts = {plain(text) for text in (host, address, endpoint.host, endpoint.address) if text}
     addresses = tuple(parsed for text in texts if (parsed := as_address(text)) is not None)
-    return Subject(frozenset(texts), addresses, known.get("export"), known.get("point"))
+    export, point = known.get("export"), known.get("point")
+    return Subject(
+        frozenset(texts), addresses, export and unended(export), point and unended(re.sub("//+", "/", point))
+    )
+
+
+def unended(path: str) -> str:
+    """Return a path without slashes at its end, of which the kernel shows none; "/" stays."""
+    return path.rstrip("/") or path[:1]
 
 
 def as_glob(text: str) -> str:
@@ -62,8 +73,8 @@ class PolicyRule:
         self._any_name = any(not _ADDRESS_GLOB.fullmatch(glob) for glob in globs)
         self._networks = tuple(network for _, network in networks if network is not None)
         self._names = _globs(globs)
-        self._export = _globs(match.export)
-        self._point = _globs(match.mount_point)
+        self._export = _globs([unended(pattern) for pattern in match.export])
+        self._point = _globs([unended(pattern) for pattern in match.mount_point])
 
     def applies(self, subject: Subject) -> bool | None:
         """Return whether the entry means the subject; None when that depends on what is not known of it."""
