@@ -407,6 +407,9 @@ def test_early_and_late_agree_where_both_answer() -> None:
         ("10.1.2.3", "10.1.2.3/32"),
         ("[fe80::1%eth0]", "fe80::1/128"),
         ("10.*", "None"),
+        ("::ffff:10.1.2.3", "10.1.2.3/32"),
+        ("::ffff:10.1.2.0/120", "10.1.2.0/24"),
+        ("::/0", "::/0"),
     ],
 )
 def test_a_pattern_is_a_network_or_a_glob(pattern: str, network: str) -> None:

@@ -12,6 +12,7 @@ from nfstuned.frozen import frozen
 from nfstuned.model.mounts import Endpoint
 from nfstuned.model.policy import Assignment, Policy, Profile
 
+_MAPPED = IPv6Network("::ffff:0:0/96")
 _ADDRESS_GLOB = re.compile(r"[0-9.:*?]+")
 
 
@@ -137,12 +138,19 @@ def matcher(policy: Policy) -> Matcher:
 
 
 def as_network(pattern: str) -> IPv4Network | IPv6Network | None:
-    """Return the network that a server pattern is: a CIDR or an address, perhaps bracketed; else None."""
+    """Return the network that a server pattern is: a CIDR or an address, perhaps bracketed; else None.
+
+    Of IPv4-mapped addresses it is the IPv4 network, as `as_address` has their addresses.
+    """
     text = pattern[1:-1] if pattern.startswith("[") and pattern.endswith("]") else pattern
     try:
-        return ip_network(text.partition("%")[0], strict=False)
+        network = ip_network(text.partition("%")[0], strict=False)
     except ValueError:
         return None
+    if isinstance(network, IPv6Network) and network.subnet_of(_MAPPED):
+        shortened = int(network.network_address) & 0xFFFFFFFF
+        return IPv4Network((shortened, network.prefixlen - _MAPPED.prefixlen))
+    return network
 
 
 def _globs(patterns: list[str] | tuple[str, ...]) -> re.Pattern[str] | None:
