@@ -165,10 +165,11 @@ class Tuner:
         self.snapshot = snapshot
         if self.policy is None:
             return
-        for superblock in snapshot.superblocks:
+        for seen in snapshot.superblocks:
             self.between()
-            if superblock.device not in self._removed:
-                decision = decide(self.policy, superblock, snapshot)
+            if seen.device not in self._removed:
+                kept = None if deep or seen.mounts else self._decided_elsewhere(seen)
+                superblock, decision = kept or (seen, decide(self.policy, seen, snapshot))
                 self._decided[superblock.device] = (superblock, decision)
                 self._watch(superblock.device, superblock.bdi)
                 self._settle(superblock, decision)
@@ -265,6 +266,11 @@ class Tuner:
         planned = plan_superblock(superblock, decision, PAGE_KB)
         if planned is None or planned.result is not Result.PLANNED:
             return
+        with suppress(OSError):
+            # An undo since the record was read is not another writer's work.
+            record = self._state.get(superblock.device)
+            if record is not None and record.bdi == superblock.bdi and record.undone:
+                return
         if changed_by_another(superblock):
             self._contest(superblock, planned)
         else:
@@ -306,6 +312,17 @@ class Tuner:
                 self._reporter.left(superblock, action, culprit)
             else:
                 self._reporter.contested(superblock, outcome, culprit)
+
+    def _decided_elsewhere(self, seen: Superblock) -> tuple[Superblock, Decision] | None:
+        """Return a superblock with its mounts and its decision as an earlier look had them; None without.
+
+        Mounts of other namespaces are seen by a deep look alone: the least that a superblock without mounts
+        may ask for would take back, at each look in between, what the deep look has set.
+        """
+        known, decision = self._decided.get(seen.device, (None, None))
+        if known is None or decision is None or known.bdi != seen.bdi or not known.mounts:
+            return None
+        return replace(seen, mounts=known.mounts), decision
 
     def _stays_unnamed(self, superblock: Superblock) -> bool:
         """Return whether no mount of the superblock showed for so long that its device number has to do."""

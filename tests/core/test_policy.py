@@ -167,6 +167,12 @@ class TestDecide:
         assert decided(BUILTIN, mount(name, rsize="1048576")).kb == 15360
         assert decided(BUILTIN, mount(name)).kb is None
 
+    def test_a_multiple_of_rsize_is_never_more_than_the_profile_allows(self) -> None:
+        efs = Profile("aws-efs", ReadAhead(times_rsize=15), read_ahead_max_kb=4096)
+        name = "fs-1.efs.eu-west-1.amazonaws.com:/"
+        small, large = (superblock(mount(name, rsize=rsize)) for rsize in ("65536", "1048576"))
+        assert [decide(Policy((efs,)), block, Snapshot()).kb for block in (small, large)] == [960, 4096]
+
     def test_the_first_entry_that_matches_wins_over_the_provider(self) -> None:
         entries = policy(
             (Match(server=("other",)), "generic"),
@@ -401,6 +407,9 @@ def test_early_and_late_agree_where_both_answer() -> None:
         ("10.1.2.3", "10.1.2.3/32"),
         ("[fe80::1%eth0]", "fe80::1/128"),
         ("10.*", "None"),
+        ("::ffff:10.1.2.3", "10.1.2.3/32"),
+        ("::ffff:10.1.2.0/120", "10.1.2.0/24"),
+        ("::/0", "::/0"),
     ],
 )
 def test_a_pattern_is_a_network_or_a_glob(pattern: str, network: str) -> None:

@@ -66,3 +66,22 @@ def test_a_port_that_does_not_exist_is_no_server_s(port: str, found: int) -> Non
     request = Request("nas:/a", "/a", f"port={port}", "/etc/fstab", 3)
     (target,) = targets(Snapshot(requests=(request,)), POLICY)
     assert target.endpoint.port == found
+
+
+@pytest.mark.parametrize("source", ["nas:/vol", "nas:/vol/", "nas:/vol//"])
+@pytest.mark.parametrize("point", ["/data", "/data/", "//data"])
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_a_slash_too_many_changes_no_profile(source: str, point: str, slash: str) -> None:
+    """The kernel shows none, so that a line would otherwise be judged by another profile than its mount."""
+    entry = f'match = {{ export = "/vol{slash}", mount_point = "/data{slash}" }}\nprofile = "own"\n'
+    policy = parse_config(builtin_tables(), [("own.toml", f"[[policy]]\n{entry}[profile.own]\n")])
+    (target,) = targets(Snapshot(requests=(Request(source, point, "", "/etc/fstab", 3),)), policy)
+    assert target.profile.name == "own"
+
+
+def test_the_root_of_a_server_is_a_slash() -> None:
+    entry = '[[policy]]\nmatch = { export = "/" }\nprofile = "own"\n[profile.own]\n'
+    policy = parse_config(builtin_tables(), [("own.toml", entry)])
+    requests = (Request("nas:/", "/a", "", "/etc/fstab", 3), Request("nas:/b", "/b", "", "/etc/fstab", 4))
+    names = [target.profile.name for target in targets(Snapshot(requests=requests), policy)]
+    assert names == ["own", "generic"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -71,6 +72,15 @@ class Host:
             f"rw,vers=4.2,rsize=262144,addr=10.10.10.10{options}"
         )
         self._save()
+
+    def mount_elsewhere(self, device: str, source: str = f"{AZURE}:/a", point: str = "/mnt/a") -> None:
+        """Mount in a mount namespace of another process's own, in the host's network namespace."""
+        process = self.folder / "proc/77"
+        (process / "net").mkdir(parents=True)
+        (process / "net/nfsfs").symlink_to(self.folder / "proc/1/net/nfsfs")
+        (process / "mountinfo").write_text(
+            f"90 80 {device} / {point} rw shared:9 - nfs4 {source} rw,rsize=262144,addr=10.10.10.10\n"
+        )
 
     def unmount(self, device: str) -> None:
         self._volumes.pop(device, None)
@@ -391,6 +401,34 @@ def test_what_the_administrator_took_back_stays_so(host: Host) -> None:
     assert host.value("0:43") == 128
 
 
+def test_what_the_administrator_takes_back_during_a_look_stays_so(host: Host) -> None:
+    """At each step of a look in turn; of several superblocks each is read at a time of its own."""
+    devices = ("0:42", "0:43")
+    for device in devices:
+        host.volume(device)
+        host.mount(device, point=f"/mnt/{device}")
+    for number in range(100):
+        for device in devices:
+            host.state.drop(device)
+            host.set(device, 128)
+        host.tuner.insist()
+        host.tuner.between = do_nothing
+        host.tuner.look(deep=False)
+        assert [host.value(device) for device in devices] == [15360, 15360]
+        steps = iter(range(100))
+
+        def undo_at_step(at: int = number, steps: Iterator[int] = steps) -> None:
+            if next(steps) == at:
+                undo(host.root, host.state)
+
+        host.tuner.between = undo_at_step
+        host.tuner.look(deep=False)
+        if next(steps) <= number:
+            break
+        assert [host.value(device) for device in devices] == [128, 128], f"undone at step {number}"
+    assert number > 5
+
+
 def test_the_next_superblock_of_a_number_starts_afresh(host: Host) -> None:
     host.volume("0:43")
     host.tuner.added("0:43")
@@ -543,11 +581,7 @@ def test_only_mounts_of_the_hosts_own_namespace_decide(host: Host) -> None:
     """A user who may mount in a namespace of his own chooses the mount points there."""
     host.volume("0:43")
     host.mount("0:43")
-    lies = host.folder / "proc/77"
-    (lies / "net").mkdir(parents=True)
-    (lies / "net/nfsfs").symlink_to(host.folder / "proc/1/net/nfsfs")
-    line = (host.folder / "proc/1/mountinfo").read_text().splitlines()[1]
-    (lies / "mountinfo").write_text(line.replace("30 24", "90 80").replace("/mnt/a", "/srv/fast") + "\n")
+    host.mount_elsewhere("0:43", point="/srv/fast")
     by_point = Assignment(Match(mount_point=("/srv/fast",)), "fast", "nfstuned.toml, policy 1")
     host.tuner.policy = replace(
         POLICY, profiles=(*POLICY.profiles, Profile("fast", ReadAhead(65536))), assignments=(by_point,)
@@ -556,6 +590,39 @@ def test_only_mounts_of_the_hosts_own_namespace_decide(host: Host) -> None:
     assert [mount.foreign for s in host.tuner.snapshot.superblocks for mount in s.mounts] == [False, True]
     assert host.value("0:43") == 15360
     host.unmount("0:43")
+
+
+def test_a_mount_of_another_namespace_keeps_its_value_at_looks_that_do_not_see_it(host: Host) -> None:
+    """Most looks see the host's own namespace alone: what they cannot see is not taken back."""
+    by_export = Assignment(Match(export=("/a",)), "azure-files", "nfstuned.toml, policy 1")
+    host.tuner.policy = replace(POLICY, assignments=(by_export,))
+    host.volume("0:43")
+    host.mount_elsewhere("0:43", "nas:/a")
+    (host.folder / "proc/1/net/nfsfs/servers").write_text(
+        "NV SERVER PORT USE NAME\nv4 0a0a0a0a  801   2 nas\n"
+    )
+    host.tuner.look(deep=True)
+    assert host.value("0:43") == 15360
+    host.tuner.look(deep=False)
+    assert host.value("0:43") == 15360
+    host.set("0:43", 128)
+    host.tuner.look(deep=False)
+    assert host.value("0:43") == 15360
+    (contested,) = host.messages(Message.READ_AHEAD_CONTESTED)
+    assert contested.startswith("/mnt/a: ")
+
+
+def test_what_another_namespace_has_unmounted_is_decided_anew_by_a_look_that_sees_it(host: Host) -> None:
+    by_point = Assignment(Match(mount_point=("/mnt/a",)), "fast", "nfstuned.toml, policy 1")
+    fast = Profile("fast", ReadAhead(65536))
+    host.tuner.policy = replace(POLICY, profiles=(*POLICY.profiles, fast), assignments=(by_point,))
+    host.volume("0:43")
+    host.mount_elsewhere("0:43")
+    host.tuner.look(deep=True)
+    assert host.value("0:43") == 65536
+    (host.folder / "proc/77/mountinfo").write_text("90 80 254:0 / / rw - ext4 /dev/vda rw\n")
+    host.tuner.look(deep=True)
+    assert host.value("0:43") == 15360
 
 
 def test_what_a_single_process_hides_holds_up_no_mount(tmp_path: Path) -> None:

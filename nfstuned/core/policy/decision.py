@@ -48,8 +48,11 @@ def choose(policy: Policy, source: str, point: str, options: Options, server: En
     return matcher(policy).choices(known, server)[0]
 
 
-def read_ahead_kb(wanted: ReadAhead | None, rsize: int | None) -> int | None:
-    """Return a read-ahead in KiB within the bounds; None without an opinion, or without the rsize (bytes)."""
+def read_ahead_kb(wanted: ReadAhead | None, rsize: int | None, most_kb: int | None = None) -> int | None:
+    """Return a read-ahead in KiB within the bounds; None without an opinion, or without the rsize (bytes).
+
+    `most_kb` is what the profile allows at most, which a multiple of a large rsize may exceed.
+    """
     if wanted is None:
         return None
     kb = wanted.kb
@@ -57,7 +60,7 @@ def read_ahead_kb(wanted: ReadAhead | None, rsize: int | None) -> int | None:
         if wanted.times_rsize is None or rsize is None:
             return None
         kb = wanted.times_rsize * rsize // 1024
-    return max(LEAST_KB, min(MOST_KB, kb))
+    return max(LEAST_KB, min(most_kb or MOST_KB, MOST_KB, kb))
 
 
 def depends_on_implementation(policy: Policy) -> bool:
@@ -173,7 +176,7 @@ def _of_volume(
 
 def _decision(choice: Choice, server: Endpoint, rsize: int | None) -> Decision:
     profile = choice.profile
-    kb = read_ahead_kb(profile.read_ahead, rsize)
+    kb = read_ahead_kb(profile.read_ahead, rsize, profile.read_ahead_max_kb)
     return Decision(kb, profile.name, server.provider, profile.lower, choice.why)
 
 

@@ -12,6 +12,7 @@ from nfstuned.frozen import frozen
 from nfstuned.model.mounts import Endpoint
 from nfstuned.model.policy import Assignment, Policy, Profile
 
+_MAPPED = IPv6Network("::ffff:0:0/96")
 _ADDRESS_GLOB = re.compile(r"[0-9.:*?]+")
 
 
@@ -29,10 +30,21 @@ class Subject:
 
 
 def subject(host: str, address: str | None, endpoint: Endpoint, **known: str) -> Subject:
-    """Return the subject for a mount of `host` at `address`; `export` and `point` where they are known."""
+    """Return the subject for a mount of `host` at `address`; `export` and `point` where they are known.
+
+    Both are as the kernel shows them, which files that ask for a mount need not write.
+    """
     texts = {plain(text) for text in (host, address, endpoint.host, endpoint.address) if text}
     addresses = tuple(parsed for text in texts if (parsed := as_address(text)) is not None)
-    return Subject(frozenset(texts), addresses, known.get("export"), known.get("point"))
+    export, point = known.get("export"), known.get("point")
+    return Subject(
+        frozenset(texts), addresses, export and unended(export), point and unended(re.sub("//+", "/", point))
+    )
+
+
+def unended(path: str) -> str:
+    """Return a path without slashes at its end, of which the kernel shows none; "/" stays."""
+    return path.rstrip("/") or path[:1]
 
 
 def as_glob(text: str) -> str:
@@ -62,8 +74,8 @@ class PolicyRule:
         self._any_name = any(not _ADDRESS_GLOB.fullmatch(glob) for glob in globs)
         self._networks = tuple(network for _, network in networks if network is not None)
         self._names = _globs(globs)
-        self._export = _globs(match.export)
-        self._point = _globs(match.mount_point)
+        self._export = _globs([unended(pattern) for pattern in match.export])
+        self._point = _globs([unended(pattern) for pattern in match.mount_point])
 
     def applies(self, subject: Subject) -> bool | None:
         """Return whether the entry means the subject; None when that depends on what is not known of it."""
@@ -126,12 +138,19 @@ def matcher(policy: Policy) -> Matcher:
 
 
 def as_network(pattern: str) -> IPv4Network | IPv6Network | None:
-    """Return the network that a server pattern is: a CIDR or an address, perhaps bracketed; else None."""
+    """Return the network that a server pattern is: a CIDR or an address, perhaps bracketed; else None.
+
+    Of IPv4-mapped addresses it is the IPv4 network, as `as_address` has their addresses.
+    """
     text = pattern[1:-1] if pattern.startswith("[") and pattern.endswith("]") else pattern
     try:
-        return ip_network(text.partition("%")[0], strict=False)
+        network = ip_network(text.partition("%")[0], strict=False)
     except ValueError:
         return None
+    if isinstance(network, IPv6Network) and network.subnet_of(_MAPPED):
+        shortened = int(network.network_address) & 0xFFFFFFFF
+        return IPv4Network((shortened, network.prefixlen - _MAPPED.prefixlen))
+    return network
 
 
 def _globs(patterns: list[str] | tuple[str, ...]) -> re.Pattern[str] | None:

@@ -76,7 +76,8 @@ def wanted_kb(target: Target) -> int | None:
     """Return what the policy wants for a mount in KiB, or for the superblock that it shares."""
     if target.decision is not None:
         return target.decision.kb
-    return read_ahead_kb(target.profile.read_ahead, target.options.number("rsize"))
+    profile = target.profile
+    return read_ahead_kb(profile.read_ahead, target.options.number("rsize"), profile.read_ahead_max_kb)
 
 
 def profile_of(facts: Facts, target: Target) -> Profile:
