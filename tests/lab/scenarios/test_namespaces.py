@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,28 @@ def test_a_policy_by_mount_point_reaches_into_a_private_mount_namespace(
     try:
         with hidden_mount(SOURCE, mount.new_point(), "vers=4.2") as hidden:
             tuned(4096, hidden)
+    finally:
+        drop_in.unlink()
+        running_daemon.reload()
+
+
+def test_a_hidden_mount_keeps_its_value_while_others_come_and_go(
+    mount: Mounts, running_daemon: Daemon
+) -> None:
+    """Each of them has the daemon look, mostly without the other namespaces."""
+    drop_in = running_daemon.configure(POLICY.replace("4096", "32768"), "by-point")
+    running_daemon.reload()
+    try:
+        with hidden_mount(SOURCE, mount.new_point(), "vers=4.2") as hidden:
+            tuned(32768, hidden)
+            values = set()
+            for _ in range(4):
+                other = mount("b", host=GENERIC)
+                end = time.monotonic() + 1
+                while time.monotonic() < end:
+                    values.add(hidden.read_ahead_kb)
+                mount.umount(other)
+            assert values == {32768}
     finally:
         drop_in.unlink()
         running_daemon.reload()
