@@ -78,9 +78,9 @@ class Sampler:
         self._damaged = frozenset[str]()
         """Why mounts had no sample last."""
         self.cost_s = 0.0
-        """CPU time of the last look and its rates, for all mounts together."""
+        """CPU time of the last sample's look and its rates, for all mounts together."""
         self.all_cost_s = 0.0
-        """The same of all looks since the start."""
+        """The same of all looks since the start, those between two samples among them."""
 
     def due_at(self, interval_s: float) -> float:
         """Return when the next look is due, in seconds of CLOCK_MONOTONIC: at once if there was none yet."""
@@ -118,11 +118,13 @@ class Sampler:
 
     def look_again(self, snapshot: Snapshot, policy: Policy) -> bool:
         """Look at mountstats between two samples, for requests that wait; return whether there is news."""
+        started = time.thread_time()
         before = self.stalled_s.keys()
         with collector_paused():
             now = self._look(snapshot)
             if now is not None:
                 self._stalls.see(now, self.due_at(policy.sample_interval_s))
+        self.all_cost_s += time.thread_time() - started
         return self.stalled_s.keys() != before
 
     def _look(self, snapshot: Snapshot) -> Look | None:

@@ -332,7 +332,7 @@ def _title(frame: Frame, state: TopState, zone: tzinfo | None) -> str:
     moment = _moment(frame, zone)
     used = sum(1 for entry in frame.entries if entry.used)
     stalled = sum(1 for entry in frame.entries if entry.stalled_s)
-    span = [] if frame.seconds is None else [f"{used} in use, mean of {frame.seconds:.3g} s"]
+    span = [] if frame.seconds is None else [f"{used} in use, mean of {duration(frame.seconds)}"]
     if frame.since_mounted:
         span = [f"{used} in use, means since each was mounted"]
     parts = [

@@ -81,6 +81,13 @@ def test_plain_text_has_what_was_in_use_with_its_whole_name() -> None:
     assert len(plain(first_frame(), TopState(), None)) == 2
 
 
+@pytest.mark.parametrize(("seconds", "text"), [(0.5, "0.5 s"), (10.0, "10 s"), (3600.0, "60 min")])
+def test_the_title_names_the_interval_as_people_do(seconds: float, text: str) -> None:
+    """An hour between two looks, or two saved copies, is no "3.6e+03 s"."""
+    title = plain(replace(FRAME, seconds=seconds), TopState(), None)[0]
+    assert f" in use, mean of {text}, by " in title
+
+
 def test_the_keys_fit_80_columns() -> None:
     assert len(KEYS) <= 80
 

@@ -75,3 +75,13 @@ def test_a_mount_that_was_made_again_between_the_copies_has_no_rates() -> None:
     shown = between(saved(*pair), saved(made_again, *later))
     assert shown.seconds == 60.0
     assert [entry.sample is None for entry in shown.entries] == [True, False, False]
+
+
+def test_the_time_between_copies_is_that_of_mounts_that_lasted_where_as_many_were_made_again() -> None:
+    """As autofs does with what nobody uses for a while."""
+    lasts, made_again = at("/a", USED), at("/b", replace(USED, age_s=5))
+    later = replace(lasts, age_s=160, bytes=moved(110 * MIB)), replace(made_again, age_s=25)
+    shown = between(saved(lasts, made_again), saved(*later))
+    assert shown.seconds == 60.0
+    rates = [entry.sample and entry.sample.read_bytes_per_s for entry in shown.entries]
+    assert rates == [MIB, None]

@@ -403,6 +403,7 @@ class TestSamples:
         (waits,) = used_of([sample("0:43")], {"0:43": 15.0})
         assert stalled_percent(waits) == 25.0
         assert stalled_percent(replace(waits, stalled_s=600.0)) == 100.0
+        assert stalled_percent(replace(waits, stalled_s=0.0)) == 0.0
         assert stalled_percent(sample("0:43")) is None
 
     def test_it_is_drawn_as_a_stall(self) -> None:
@@ -414,11 +415,28 @@ class TestSamples:
         assert axis is not None
         lines = list(history_lines(axis, history.mounts(axis), ".#", timezone.utc))
         (drawn,) = [line for line in lines if line.startswith("  stalled")]
-        assert drawn.split() == ["stalled", "#", *["100", "%"] * 3]
+        assert drawn.split() == ["stalled", "..#.", "0", "%", "0", "%", "100", "%"]
+
+    def test_a_mount_that_never_stalled_has_no_row_of_it(self) -> None:
+        history = History()
+        history.add(*used_of([sample("0:43", reads=600)], {}))
+        axis = history.axis()
+        assert axis is not None
+        assert not [line for line in history_lines(axis, history.mounts(axis), ".#") if "stalled" in line]
+
+    def test_a_point_of_many_samples_says_in_how_much_of_its_time_users_waited(self) -> None:
+        series = Series(2)
+        for number in range(8):
+            (one,) = used_of([sample("0:43", reads=600)], {"0:43": 60.0} if number == 1 else {})
+            series.add(replace(one, time=60.0 * (1 + number)))
+        (mount,) = series.mounts()
+        assert mount.lines["stalled"] == (20.0, 0.0)
+        assert (mount.means["stalled"], mount.most["stalled"]) == (12.5, 100.0)
 
     def test_a_report_has_a_chart_of_it(self) -> None:
         (waits,) = used_of([sample("0:43")], {"0:43": 60.0})
-        for samples, titles in (([waits], ["Stalled"]), ([sample("0:43", reads=600)], [])):
+        (serves,) = used_of([sample("0:43", reads=600)], {})
+        for samples, titles in (([waits], ["Stalled"]), ([serves], []), ([sample("0:43", reads=600)], [])):
             series = Series()
             for one in samples:
                 series.add(one)

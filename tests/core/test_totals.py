@@ -109,8 +109,16 @@ class TestSuperblock:
         assert totals.superblocks[PLACE].since == 1e9 + 10.0
 
     def test_a_younger_one_is_another_one_where_its_bdi_is_not_known(self) -> None:
-        totals = counts(*(look(at, superblock(aged(age, READ=n))) for at, age, n in ((0, 50, 9), (9, 3, 4))))
+        seen = [(at, superblock(aged(age, READ=n))) for at, age, n in ((0, 50, 9), (9, 3, 4))]
+        totals = counts(*(look(at, replace(each, bdi=None)) for at, each in seen))
         assert totals.superblocks[PLACE].kinds["read"].ops == 4
+
+    def test_an_age_that_wraps_makes_no_other_superblock(self) -> None:
+        """Of 32 bits it does so after 50 days with 1,000 jiffies a second: nothing is to be counted again."""
+        seen = [(0, 4294967, 10**9), (10, 9, 10**9 + 5), (20, 19, 10**9 + 7)]
+        totals = counts(*(look(at, superblock(aged(age, READ=n))) for at, age, n in seen))
+        assert totals.superblocks[PLACE].kinds["read"].ops == 2
+        assert totals.superblocks[PLACE].since == 1e9
 
     def test_one_that_was_out_of_sight_is_not_counted_twice(self) -> None:
         totals = counts(
@@ -160,7 +168,8 @@ class TestSuperblock:
         assert sum(kind.ops for kind in kinds) == (seen[-1] - seen[0] if seen else 0)
 
     def test_a_younger_one_under_another_mount_point_is_counted_from_its_own_zero(self) -> None:
-        first, second = superblock(aged(500, READ=50)), superblock(aged(3, READ=4), point="/bind")
+        first = replace(superblock(aged(500, READ=50)), bdi=None)
+        second = replace(superblock(aged(3, READ=4), point="/bind"), bdi=None)
         totals = counts(look(0.0, first), look(9.0, second))
         assert totals.superblocks[CountedPlace("0:43", "/bind")].kinds["read"].ops == 4
 

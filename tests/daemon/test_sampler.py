@@ -117,6 +117,20 @@ def test_an_entry_says_what_sampling_cost(entries: list[dict[str, str]]) -> None
     assert 0 < float(entry["NFSTUNED_SAMPLING_MS"]) < 10_000
 
 
+def test_looks_between_two_samples_cost_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    costs: list[float] = []
+    clock = iter(range(100))
+    monkeypatch.setattr("nfstuned.daemon.sampler.time.thread_time", lambda: next(clock))
+
+    def look(sampler: Sampler, _: Root, snapshot: Snapshot) -> None:
+        costs.append(sampler.all_cost_s)
+        sampler.look_again(snapshot, POLICY)
+        costs.extend((sampler.all_cost_s, sampler.cost_s))
+
+    two_looks(tmp_path, monkeypatch, POLICY, look, times=(100.0, 105.0, 110.0))
+    assert costs == [1, 2, 1]
+
+
 def test_what_the_journal_gets_is_a_line_of_the_file_as_well(
     tmp_path: Path, looks: Callable[[Policy], list[dict[str, str]]]
 ) -> None:

@@ -188,7 +188,8 @@ def overlaps(start: float, end: float, width: float) -> Iterator[tuple[int, floa
 def _rows(mount: _MountSamples, axis: Axis) -> Iterator[Row]:
     for name, values in zip(METRICS, mount.metrics, strict=True):
         known = [value for value in values if not math.isnan(value)]
-        if known:
+        # Nearly no mount ever stalls, and a row of zeros says no more than none.
+        if known and (name != "stalled" or max(known) > 0):
             means = tuple(_means(zip(mount.time, mount.interval_s, values, strict=True), axis))
             yield Row(name, means, min(known), median(known), max(known))
 

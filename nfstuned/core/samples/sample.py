@@ -70,8 +70,8 @@ def is_idle(sample: Sample) -> bool:
 
 
 def stalled_percent(sample: Sample) -> float | None:
-    """Return in how much of the interval users waited for the server; None where they did not."""
-    if not (sample.stalled_s and sample.interval_s):
+    """Return in how much of the interval users waited for the server; None where nobody looked for that."""
+    if sample.stalled_s is None or not sample.interval_s:
         return None
     return 100.0 * min(sample.stalled_s, sample.interval_s) / sample.interval_s
 

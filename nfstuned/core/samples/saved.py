@@ -2,16 +2,15 @@
 
 A copy names neither superblocks nor a time. Mounts of the same age are one superblock if they have the same
 source and options, or if they moved bytes and their counters are the same: the kernel prints one mount after
-the other, and those of a busy superblock differ a little. How much time passed is how much older the mounts
-are, in whole seconds.
+the other, and those of a busy superblock differ a little. How much time passed is by how much most mounts are
+older, in whole seconds.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from statistics import median
 
 from nfstuned.core.samples.growth import unused
 from nfstuned.core.samples.rates import rates, transport_group
@@ -77,7 +76,8 @@ def between(earlier: Saved, later: Saved) -> Frame:
     ]
     if not older_s:
         raise ValueError(f"{earlier.name} and {later.name} have no mount in common: name copies of one host")
-    seconds = float(median(older_s))
+    # What was mounted anew in between is older by any number, as a rule by less than the time that passed.
+    seconds = float(max(Counter(older_s).items(), key=lambda item: (item[1], item[0]))[0])
     if seconds == 0:
         raise ValueError(f"no second passed between {earlier.name} and {later.name}: name two copies")
     if seconds < 0:

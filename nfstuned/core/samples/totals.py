@@ -255,9 +255,12 @@ def _added(
 
 
 def _anew(before: Counted, now: Counted) -> bool:
-    """Tell whether it is another superblock than before: by its bdi, or because it is younger."""
-    if before.bdi != now.bdi:
-        return True
+    """Tell whether it is another superblock than before: by its bdi, or, without one, as it is younger.
+
+    An age alone does not tell: its jiffies wrap on 32-bit machines.
+    """
+    if before.bdi is not None or now.bdi is not None:
+        return before.bdi != now.bdi
     ages = before.stats.age_s, now.stats.age_s
     return ages[0] is not None and ages[1] is not None and ages[1] < ages[0]
 

@@ -83,7 +83,7 @@ def charts(mount: MountSeries, events: Iterable[Event]) -> Iterator[Chart]:
         marks=tuple((event.time, event.text) for event in events if about(event, mount))[-_MARKED_MOST:],
     )
     stalled = _lines(mount, ("stalled", "of the time, requests waited for the server's answer", "s3"))
-    if stalled:
+    if stalled and mount.most["stalled"]:
         yield Chart("Stalled", stalled, lambda value: f"{number(value)} %", WIDE)
     yield from (chart for chart in _charts_where_known(mount) if chart.lines)
 
