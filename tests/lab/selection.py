@@ -204,8 +204,8 @@ WAITING = frozenset({"test_answers", "test_stalls"})
 class Length(enum.Enum):
     """A scenario's marker: those of a kernel share its boots, the short ones with its long ones.
 
-    Those that race mount(8), or are about processors, have a guest that is alone on the machine, with two. What
-    is to run once is long and says nothing of the kernel.
+    Those that race mount(8), or are about processors, have a guest that is alone on the machine, with two.
+    What is to run once is long and says nothing of the kernel.
     """
 
     RACE = "race"
