@@ -57,6 +57,11 @@ class Target:
         object.__setattr__(self, "wanted", wanted)
 
     @property
+    def foreign(self) -> bool:
+        """Whether another mount namespace has the mount: its mount point is a path of that namespace."""
+        return self.live is not None and self.live.foreign
+
+    @property
     def identity(self) -> Identity:
         """The mount's key in dictionaries: its place in the mount table, or the line that asks for it."""
         if self.live is not None:

@@ -130,12 +130,12 @@ def mend(targets: Sequence[Target], facts: Facts, known: Groups, count: int) -> 
     other mount namespaces have is told in words: here something else may be mounted at the same place.
     """
     going = _going(targets, facts, known, count)
-    live = [mount for mount in going if not _is_foreign(mount)]
-    away = some(list(dict.fromkeys(mount.point for mount in going if _is_foreign(mount))))
+    live = [mount for mount in going if not mount.foreign]
+    away = some(list(dict.fromkeys(mount.point for mount in going if mount.foreign)))
     if not live:
         unmount = f"unmount {away} in its own mount namespace, and mount it there again with nconnect={count}"
         return unmount if away else ""
-    first = next(target for target in (*targets, *live) if not _is_foreign(target))
+    first = next(target for target in (*targets, *live) if not target.foreign)
     chief = known.after.get(first.identity, first)
     others = [
         mount for mount in (known.after.get(mount.identity, mount) for mount in live) if mount is not chief
@@ -153,10 +153,6 @@ def mend(targets: Sequence[Target], facts: Facts, known: Groups, count: int) -> 
         else ""
     )
     return _proposed_first((chief, *others), facts) + _sequence(steps) + there + _held(going, facts)
-
-
-def _is_foreign(target: Target) -> bool:
-    return target.live is not None and target.live.foreign
 
 
 def _going(targets: Sequence[Target], facts: Facts, known: Groups, count: int) -> list[Target]:

@@ -171,13 +171,12 @@ def thread_full(facts: Facts) -> Iterator[Fault]:
     """Yield tunnels of which as many threads as carry a connection each had all of a processor."""
     if facts.measured is None:
         return
-    wanted = {target.identity: most for sharing in servers(facts) for most, target in too_few(sharing, facts)}
     for service, through in _mounts_through(facts):
         threads = [share for share in facts.measured.tunnels.get(service.file, ()) if share >= TUNNEL_FULL]
         connections = max(carrying(target) or 1 for target in through)
         if len(threads) < connections:
             continue
-        least, most = threads[connections - 1], max(wanted.get(target.identity, 0) for target in through)
+        least, most = threads[connections - 1], _wanted(through, facts)
         if connections == 1:
             busy = (
                 f"a thread of the tunnel had {least:.0%} of a processor, and it carries the only connection: "
@@ -198,6 +197,13 @@ def thread_full(facts: Facts) -> Iterator[Fault]:
         )
 
 
+def _wanted(through: list[Target], facts: Facts) -> int:
+    """Return the most connections that a mount should have which has too few; 0 where each has enough."""
+    ids = {target.identity for target in through}
+    few = (pair for sharing in servers(facts) for pair in too_few(sharing, facts))
+    return max((most for most, target in few if target.identity in ids), default=0)
+
+
 def _more(service: TunnelService, target: Target, most: int) -> str:
     """Return how mounts get more through a tunnel; `most` is the nconnect that they should have, or 0."""
     if most:
@@ -210,7 +216,7 @@ def _more(service: TunnelService, target: Target, most: int) -> str:
 
 
 def _mounts_through(facts: Facts) -> Iterator[tuple[TunnelService, list[Target]]]:
-    """Yield the services through which mounts go, with these; not one that no longer listens."""
+    """Yield each service that listens, or may, with the mounts that go through it."""
     listening = facts.system.tls.listening
     for service in facts.system.tls.services:
         through = [target for target in facts.nfs if _goes_through(target.live, service.port)]

@@ -87,7 +87,7 @@ def unmount(target: Target) -> str:
 
     There its mount point is a path of that namespace; the host may have something else at the same path.
     """
-    if target.live is not None and target.live.foreign:
+    if target.foreign:
         return f"unmount {target.point} in its own mount namespace"
     return f"sudo umount {quote(target.point)}"
 

@@ -116,7 +116,7 @@ def may_wait(watch: RequestWatch, look: Look) -> bool:
 def _rests(known: Sequence[Connection], lines: Sequence[Transport]) -> bool:
     """Tell whether none of a group's requests waits; False also where its counters do not tell."""
     return 0 < len(known) == len(lines) and all(
-        before.counters.connects == now.connects and before.at_rest == now.sends - _answers(now)
+        before.counters.connects == now.connects and before.at_rest == _unanswered(now)
         for before, now in zip(known, lines, strict=True)
     )
 
@@ -124,6 +124,10 @@ def _rests(known: Sequence[Connection], lines: Sequence[Transport]) -> bool:
 def _answers(line: Transport) -> int:
     # What comes too late for its request is an answer as well.
     return line.receives + line.bad_xids
+
+
+def _unanswered(line: Transport) -> int:
+    return line.sends - _answers(line)
 
 
 def follow(watch: RequestWatch, look: Look, requests: Requests | None) -> RequestWatch:
@@ -285,7 +289,7 @@ def _connections(
 
 
 def _new(line: Transport, now_s: float) -> Connection:
-    return Connection(line, now_s, lately=(line.sends - _answers(line),))
+    return Connection(line, now_s, lately=(_unanswered(line),))
 
 
 def _rested(before: Connection, now: Connection) -> Connection:
@@ -297,7 +301,7 @@ def _rested(before: Connection, now: Connection) -> Connection:
     still = before is not now and (line.sends, _answers(line)) == (was.sends, _answers(was))
     if not still and not line.idle_s:
         return now
-    unanswered = line.sends - _answers(line)
+    unanswered = _unanswered(line)
     return Connection(line, now.answered_s, lately=(unanswered,), at_rest=unanswered)
 
 
@@ -306,9 +310,9 @@ def _connection(known: Connection, now: Transport, now_s: float, looks: int) -> 
     made = (now.connects or 0) - (was.connects or 0)
     if now.sends < was.sends or now.receives < was.receives or made < 0:
         return _new(now, now_s)
-    unanswered = now.sends - _answers(now)
+    unanswered = _unanswered(now)
     # What a connection lost is sent once more, and counted twice.
-    lately = (was.sends - _answers(was),) if made else known.lately
+    lately = (_unanswered(was),) if made else known.lately
     at_rest = None if made or known.at_rest is None or unanswered < known.at_rest else known.at_rest
     if _answers(now) != _answers(was):
         asked = unanswered > min(lately)
