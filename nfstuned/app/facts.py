@@ -165,11 +165,11 @@ def _measure(root: Root, facts: Facts, scope: Scope, outside: Outside, network: 
     tunnels = observe_tunnels(root, facts.system.tls.services)
     before, traffic = observe_stanzas(root), observe_traffic(root, names)
     operations = observe_operations(root)
-    outside.pause(scope.sample_s)
+    seconds = outside.pause(scope.sample_s)
     after, later = observe_stanzas(root), observe_traffic(root, names)
     if before is None or after is None:
         return None
-    snapshot, seconds = facts.snapshot, scope.sample_s
+    snapshot = facts.snapshot
     tunnels_after = observe_tunnels(root, facts.system.tls.services)
     first, second = look(snapshot, before, 0.0, 0.0), look(snapshot, after, seconds, seconds)
     return Measured(

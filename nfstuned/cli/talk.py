@@ -70,10 +70,10 @@ class Patient:
         with _progress(f"asking about {len(questions.names)} names and {len(questions.servers)} servers ..."):
             return self.outside.ask(questions, offline=offline)
 
-    def pause(self, seconds: float) -> None:
-        """Let time pass between two looks."""
+    def pause(self, seconds: float) -> float:
+        """Ask as Outside does."""
         with _progress(f"looking again {seconds:.0f} s after the first look ..."):
-            self.outside.pause(seconds)
+            return self.outside.pause(seconds)
 
     def now(self) -> float:
         """Ask as Outside does."""

@@ -40,6 +40,24 @@ def test_a_host_has_the_findings_of_its_truth_and_no_others(name: str, tmp_path:
     assert [one for one in diagnosis.findings if not _is_whole(one)] == []
 
 
+@pytest.mark.parametrize(("longer", "found"), [(1, ["NFS510"]), (2, [])])
+def test_what_is_measured_is_by_the_time_that_passed(longer: int, found: list[str], tmp_path: Path) -> None:
+    class Busy(hosts.Told):
+        def pause(self, seconds: float) -> float:
+            return super().pause(seconds) * longer
+
+    name = "egress-at-limit"
+    case = hosts.load(name)
+    folder = case.build(tmp_path / "host")
+    told = Busy(case.network, hosts.HOSTS / name / hosts.LATER, folder)
+    root = Root(str(folder))
+    seconds = float(case.truth["sample_s"])
+    facts = examine(root, load(root), Scope(sample_s=seconds), told)
+    assert facts.measured is not None
+    assert facts.measured.seconds == longer * seconds
+    assert [one.rule for one in diagnose(facts, RULES).findings if one.rule == "NFS510"] == found
+
+
 def _is_whole(finding: Finding) -> bool:
     """Whether a finding says what is wrong, what to do and who says so, in texts without a gap."""
     texts = (finding.message, finding.observed, finding.expected, finding.remedy, finding.source)

@@ -32,7 +32,7 @@ class Listener:
         self.asked.append(questions)
         return Network(), ()
 
-    def pause(self, seconds: float) -> None:
+    def pause(self, seconds: float) -> float:
         raise AssertionError(f"nothing is measured for {seconds} s")
 
     def now(self) -> float:

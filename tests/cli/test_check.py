@@ -238,8 +238,8 @@ def test_what_could_not_be_found_out_is_told(low: Host) -> None:
             del questions, offline
             return Network(), ("sa1.file.core.windows.net: no answer within 3 s",)
 
-        def pause(self, seconds: float) -> None:
-            del seconds
+        def pause(self, seconds: float) -> float:
+            return seconds
 
         def now(self) -> float:
             return 0.0
@@ -463,8 +463,9 @@ def test_a_wait_is_told_on_a_terminal_only_when_it_is_long(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Slow(hosts.Told):
-        def pause(self, seconds: float) -> None:
+        def pause(self, seconds: float) -> float:
             written.wait(seconds)
+            return seconds
 
     from threading import Event  # noqa: PLC0415 - this test alone waits
 

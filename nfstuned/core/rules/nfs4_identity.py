@@ -88,7 +88,7 @@ def shared(facts: Facts) -> Iterator[Fault]:
             yield Fault(
                 server,
                 f"the client had to begin anew with this server {sessions} times in "
-                f"{facts.measured.seconds:g} s: as a rule another client has the same identity, "
+                f"{facts.measured.seconds:.0f} s: as a rule another client has the same identity, "
                 f"{facts.system.client.name or 'its host name'}, and each takes the other's session, opens "
                 "and locks away",
                 observed=f"{sessions} new sessions",

@@ -251,7 +251,7 @@ def idle_vf(facts: Facts) -> Iterator[Fault]:
             if total >= TRAFFIC_BYTES and carried.get(function.name) == 0:
                 yield Fault(
                     function.name,
-                    f"{function.name} stood still for {measured.seconds:g} s while {way.name} carried "
+                    f"{function.name} stood still for {measured.seconds:.0f} s while {way.name} carried "
                     f"{total / 1e6:.1f} MB: Accelerated Networking is there and does not work",
                     observed="0 bytes",
                     expected=f"nearly all of what {way.name} carries",

@@ -54,9 +54,9 @@ class LiveOutside:
         )
         return Network(answers, reaches, links.routes, links.interfaces, size), unknown
 
-    def pause(self, seconds: float) -> None:
-        """Let time pass between two looks."""
-        time.sleep(seconds)
+    def pause(self, seconds: float) -> float:
+        """Let time pass between two looks; return how many seconds did."""
+        return _elapse(seconds)
 
     def now(self) -> float:
         """Return the time, in Unix seconds."""
@@ -87,9 +87,9 @@ class FixedOutside:
         untried = _untried(_places(questions, answers), self.network.reaches)
         return self.network, (*_unresolved(answers), *missing, *untried)
 
-    def pause(self, seconds: float) -> None:
-        """Let time pass between two looks."""
-        time.sleep(seconds)
+    def pause(self, seconds: float) -> float:
+        """Let time pass between two looks; return how many seconds did."""
+        return _elapse(seconds)
 
     def now(self) -> float:
         """Return the time, in Unix seconds."""
@@ -103,6 +103,13 @@ class FixedOutside:
     def kernel_words(self) -> str:
         """Return nothing: no journal is given."""
         return ""
+
+
+def _elapse(seconds: float) -> float:
+    """Sleep; return how long it was: more than `seconds` where the machine is busy or was suspended."""
+    begun = time.clock_gettime(time.CLOCK_BOOTTIME)
+    time.sleep(seconds)
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - begun
 
 
 def _unresolved(answers: Iterable[Answer]) -> Iterator[str]:

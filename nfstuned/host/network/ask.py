@@ -35,8 +35,8 @@ class Outside(Protocol):
         It returns within a few seconds whatever the network does.
         """
 
-    def pause(self, seconds: float) -> None:
-        """Let time pass between two looks."""
+    def pause(self, seconds: float) -> float:
+        """Let time pass between two looks; return how many seconds did, with those of a suspended machine."""
 
     def now(self) -> float:
         """Return the time, in Unix seconds."""
