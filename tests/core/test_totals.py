@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from types import MappingProxyType
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -215,6 +216,18 @@ class TestGroup:
         first, second = superblock(aged(100, SEQUENCE=10)), superblock(aged(100, SEQUENCE=10), 44, "/a")
         later = superblock(aged(110, SEQUENCE=15), 44, "/a")
         assert counts(look(0.0, first, second), look(10.0, later)).groups[GROUP].upkeep == 5
+
+    @pytest.mark.parametrize("missed", [(43,), (44,), (43, 44)])
+    def test_upkeep_is_counted_once_where_a_superblock_cannot_be_read_for_a_look(
+        self, missed: tuple[int, ...]
+    ) -> None:
+        def seen(turn: int, upkeep: int, n: int) -> Counted:
+            shown = superblock(aged(100 + 10 * turn, SEQUENCE=upkeep), n, f"/mnt/{n}")
+            return replace(shown, stats=shown.stats._replace(whole=turn != 2 or n not in missed))
+
+        turns = enumerate((10, 20, 35, 50))
+        looks = [look(10.0 * turn, *(seen(turn, upkeep, n) for n in (43, 44))) for turn, upkeep in turns]
+        assert counts(*looks).groups[GROUP].upkeep == 40
 
     def test_a_connection_that_was_replaced_is_counted_from_its_own_zero(self) -> None:
         seen = [superblock(stats(1000 + 10 * n, lines=(line(sends),))) for n, sends in enumerate((50, 4, 6))]

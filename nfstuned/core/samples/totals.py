@@ -242,9 +242,9 @@ def _added(
     born = fresh and last_s is not None and age_s is not None and age_s <= 1.1 * span.seconds + 2
     growth = Growth()
     if born:
-        growth = _grow(counting, now, unused(now.stats), UNBOUNDED, fresh=True)
+        growth = _grow(counting, now, unused(now.stats), UNBOUNDED, None)
     elif last is not None and not fresh and continues(last.counted.stats, now.stats, span.seconds):
-        growth = _grow(counting, now, last.counted.stats, span, fresh=False)
+        growth = _grow(counting, now, last.counted.stats, span, last.looked_s)
     new = GroupTotals(0.0, () if born and not _is_old(counting, now.group) else lines)
     group = counting.groups.get(now.group, new)
     if now.group not in counting.connected:
@@ -265,19 +265,31 @@ def _anew(before: Counted, now: Counted) -> bool:
     return ages[0] is not None and ages[1] is not None and ages[1] < ages[0]
 
 
-def _grow(counting: _Counting, now: Counted, old: Stanza, span: Span, *, fresh: bool) -> Growth:
-    """Return the growth; the first superblock of a group that can has the group's own operations in it.
+def _grow(counting: _Counting, now: Counted, old: Stanza, span: Span, since_s: float | None) -> Growth:
+    """Return the growth since a look, or since the superblock was made where that is None.
 
-    A new superblock cannot where the group is known: its kernel text has what the group did before it came.
+    The first superblock of a group that can has the group's own operations in it.
     """
     counted = counting.taken.get(now.group)
-    leads = counted is None and not (fresh and _is_old(counting, now.group))
+    leads = counted is None and _can_lead(counting, now.group, since_s)
     without = NOTHING_ELSEWHERE if leads else counted or _COUNTED_ELSEWHERE
     growth = superblock_growth(old, now.stats, span, without)
     if leads:
-        shared = _COUNTED_ELSEWHERE if fresh else elsewhere(old, now.stats, GROUP_OPS)
+        shared = _COUNTED_ELSEWHERE if since_s is None else elsewhere(old, now.stats, GROUP_OPS)
         counting.taken[now.group] = shared
     return growth
+
+
+def _can_lead(counting: _Counting, group: str, since_s: float | None) -> bool:
+    """Tell whether a growth has what its group's own operations grew by since they were counted last.
+
+    That of a new superblock has what the group did before it came, that of a superblock that missed a look
+    what another superblock counted meanwhile.
+    """
+    if since_s is None:
+        return not _is_old(counting, group)
+    had = counting.before.groups.get(group)
+    return had is None or had.looked_s == since_s
 
 
 def _is_old(counting: _Counting, group: str) -> bool:
