@@ -229,9 +229,6 @@ MOUNT = ("device", "mount_point")
 _MISSING = "NFS412"
 
 
-Things = Iterable[tuple[tuple[str, ...], object]]
-
-
 def families(totals: Totals, rows: Sequence[StatusRow], service: Service) -> Iterator[MetricFamily]:
     """Yield every family that has a series; `rows` are those of `status`, with the same superblocks."""
     by_device: dict[str, StatusRow] = {}

@@ -28,7 +28,6 @@ from nfstuned.host.telemetry.scrape import (
 
 BODY = b"nfstuned_mounts 1\n"
 GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
-Pair = tuple[ScrapeServer, str]
 
 
 def serving(listen: str, body: bytes | None = BODY) -> ScrapeServer:

@@ -10,8 +10,6 @@ from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Switch
 from nfstuned.model.stalls import RpcRequest
 from nfstuned.parse.proc.sunrpc import (
-    entry_device,
-    parse_address,
     parse_endpoint,
     parse_requests,
     parse_switch_info,
@@ -42,12 +40,6 @@ def test_every_real_transport_is_understood(captured_6_12: Captured) -> None:
         info = parse_transport_info(captured_6_12(f"{name}/xprt_info"), name)
         assert len(info) == 14
         assert info["last_used"] > 0
-        expected = "/var/run/rpcbind.sock" if protocol == "local" else "10.10.10.10"
-        assert parse_address(captured_6_12(f"{name}/dstaddr")) == expected
-
-
-def test_the_back_channel_has_no_source_address(captured_6_12: Captured) -> None:
-    assert parse_address(captured_6_12("xprt-switches/switch-5/xprt-7-tcp/srcaddr")) is None
 
 
 # early versions append a NUL byte (commit 0280e3c58f92)
@@ -55,7 +47,6 @@ def test_the_back_channel_has_no_source_address(captured_6_12: Captured) -> None
 def test_a_connection_that_is_down_says_nothing(text: str) -> None:
     assert parse_transport_info(text, "f") == {}
     assert parse_transport_state(text, "f") == frozenset()
-    assert parse_address(text) is None
 
 
 def test_values_may_be_negative_and_lines_without_value_do_not_count() -> None:
@@ -93,20 +84,11 @@ def test_protocols_with_a_hyphen_are_understood() -> None:
     assert parse_transport_name("xprt-12-tcp-tls", "f") == (12, "tcp-tls")
 
 
-def test_the_entries_of_sysfs_name_superblocks_and_more(captured: Captured, captured_6_12: Captured) -> None:
-    assert None in {entry_device(name) for name in captured("sysfs-nfs").splitlines()}
-    assert entry_device("server-3") is None
-    devices = {entry_device(name) for name in captured_6_12("sysfs-nfs").splitlines()}
-    assert devices == {None, "0:45", "0:46", "0:47", "0:48", "0:49", "0:50"}
-
-
 @given(st.one_of(damaged(REAL), tokens_damaged(REAL), any_text))
 def test_nothing_but_parse_errors_comes_out(text: str) -> None:
     for parse in (parse_switch_info, parse_transport_info, parse_transport_state, parse_transport_name):
         with suppress(ParseError):
             parse(text, "f")
-    parse_address(text)
-    entry_device(text)
 
 
 TASKS_510 = (

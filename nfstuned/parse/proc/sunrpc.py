@@ -1,4 +1,4 @@
-"""`/sys/kernel/sunrpc` (net/sunrpc/sysfs.c, Linux 5.14 and later), and the names in `/sys/fs/nfs` (6.5).
+"""`/sys/kernel/sunrpc` (net/sunrpc/sysfs.c, Linux 5.14 and later), which has switches and transports.
 
 And `/sys/kernel/debug/sunrpc` (net/sunrpc/debugfs.c), which has what an RPC client waits for.
 
@@ -16,7 +16,6 @@ from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Switch
 from nfstuned.model.stalls import RpcRequest
 from nfstuned.parse.fields import number, quoted
-from nfstuned.parse.proc.bdi import is_device_number
 
 _TASK = re.compile(
     r" *(?P<task>\d{1,10}) [0-9a-f]+ +-?\d+ 0x[0-9a-f]+ 0x(?P<xid>[0-9a-f]{1,8}) +-?\d+ \S+(?: \[\S+\])? "
@@ -58,25 +57,12 @@ def parse_transport_state(text: str, file: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-def parse_address(text: str) -> str | None:
-    """Return `dstaddr` or `srcaddr`: an address, or the path of a local socket; None when there is none."""
-    return _content(text) or None
-
-
 def parse_transport_name(name: str, file: str) -> tuple[int, str]:
     """Return number and protocol of a folder `xprt-7-tcp`; ParseError for any other name."""
     match = re.fullmatch(r"xprt-([0-9]{1,10})-([a-z0-9-]+)", name)
     if match is None:
         raise ParseError(file, 1, f"not the name of a transport: {quoted(name)}")
     return int(match[1]), match[2]
-
-
-def entry_device(name: str) -> str | None:
-    """Return the device of an entry of /sys/fs/nfs.
-
-    None for `net`, and for `server-3`: a superblock whose mount is not complete, which has no device yet.
-    """
-    return name if is_device_number(name) else None
 
 
 def parse_requests(text: str, client: int, file: str) -> Iterator[tuple[RpcRequest, int]]:
