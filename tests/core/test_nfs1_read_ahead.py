@@ -481,6 +481,15 @@ def test_each_outrun_file_gets_a_name_of_its_own_that_sorts_last() -> None:
     ]
 
 
+def test_a_name_is_one_word_of_the_remedys_command() -> None:
+    hostile = "/etc/udev/rules.d/60-a; reboot.rules"
+    moved = "'/etc/udev/rules.d/99-read-ahead-60-a; reboot.rules'"
+    outran = replace(facts(), udev=(UdevFile(hostile, ONE_LINE), PACKAGED))
+    hiding = replace(facts(), udev=(UdevFile(hostile, ONE_LINE, ("/usr/lib/udev/rules.d/x.rules",)),))
+    for fault in (*udev.outrun(outran), *udev.masked(hiding)):
+        assert fault.remedy == f"sudo mv -n '{hostile}' {moved}, {RELOAD}"
+
+
 def sample(ratio: float | None, mib: int, kb: int) -> Sample:
     transport = TransportRate("g", 1, None, None)
     sent = mib * 2.0**20 / 8

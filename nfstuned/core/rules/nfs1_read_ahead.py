@@ -222,7 +222,7 @@ def _unhide_remedy(file: UdevFile, hidden: str) -> str:
     if is_mask(file.text):
         return f"sudo systemctl reload {_SERVICE}, which masks the rule only where nfs.conf says nothing"
     if not parse_udev_rules(file.text).rules:
-        return f"sudo rm {file.path}, then sudo udevadm control --reload"
+        return f"sudo rm {quote(file.path)}, then sudo udevadm control --reload"
     return _rename_remedy(hidden if _is_packaged(file.path) else file.path)
 
 
@@ -332,7 +332,8 @@ def _rename_remedy(path: str) -> str:
     """
     folder, _, name = path.rpartition("/")
     verb, folder = ("cp", _ADMINISTRATORS) if _is_packaged(path) else ("mv", folder)
-    return f"sudo {verb} -n {path} {folder}/99-read-ahead-{name}, then sudo udevadm control --reload"
+    new = quote(f"{folder}/99-read-ahead-{name}")
+    return f"sudo {verb} -n {quote(path)} {new}, then sudo udevadm control --reload"
 
 
 _FIXED_DEFAULT_SINCE = (5, 4, 0)
