@@ -191,13 +191,13 @@ def unsure(files: Iterable[UdevFile], writer: RuleWriter) -> set[str]:
 def _asked(files: Iterable[UdevFile], writer: RuleWriter) -> list[UdevToken]:
     """Return the matches of the rule that writes."""
     text = next(file.text for file in files if file.path == writer.file)
-    rule = next(rule for rule in _rules_of(text) if rule.line == writer.line)
-    return [token for token in rule.tokens if token.is_match]
+    return [token for token in _rules_of(text)[writer.line].tokens if token.is_match]
 
 
 @lru_cache(maxsize=8)
-def _rules_of(text: str) -> tuple[UdevRule, ...]:
-    return parse_udev_rules(text).rules
+def _rules_of(text: str) -> dict[int, UdevRule]:
+    """Return the rules of a file by their first lines."""
+    return {rule.line: rule for rule in parse_udev_rules(text).rules}
 
 
 def is_nfsrahead(writer: RuleWriter) -> bool:
