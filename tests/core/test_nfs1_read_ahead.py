@@ -490,6 +490,30 @@ def test_a_name_is_one_word_of_the_remedys_command() -> None:
         assert fault.remedy == f"sudo mv -n '{hostile}' {moved}, {RELOAD}"
 
 
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("99-nfs.rule", "99-read-ahead-99-nfs.rules"),
+        ("60-a.rules.conf", "99-read-ahead-60-a.rules"),
+        ("99-nfs-readahead.rule", "99-read-ahead-99-nfs-readahead.rules"),
+        ("99-zz.rule", "99-zz.rules"),
+    ],
+)
+def test_an_unread_file_gets_a_name_that_hides_nothing_and_is_not_outrun(name: str, wanted: str) -> None:
+    folder = "/etc/udev/rules.d"
+    host = replace(facts(), udev=(PACKAGED,), udev_unread=(UdevFile(f"{folder}/{name}", ONE_LINE),))
+    (fault,) = udev.unread(host)
+    assert fault.remedy.startswith(f"sudo mv -n {folder}/{name} {folder}/{wanted}, {RELOAD}")
+    renamed = replace(host, udev=(PACKAGED, UdevFile(f"{folder}/{wanted}", ONE_LINE)))
+    assert not list(udev.outrun(renamed))
+
+
+def test_a_file_beside_its_rules_file_is_another_version_of_that() -> None:
+    read = UdevFile("/etc/udev/rules.d/60-a.rules", ONE_LINE)
+    unread = UdevFile("/etc/udev/rules.d/60-a.rules.2024", ONE_LINE)
+    assert not list(udev.unread(replace(facts(), udev=(read,), udev_unread=(unread,))))
+
+
 def sample(ratio: float | None, mib: int, kb: int) -> Sample:
     transport = TransportRate("g", 1, None, None)
     sent = mib * 2.0**20 / 8

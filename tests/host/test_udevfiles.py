@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from nfstuned.host.look.udev import observe_udev
+from nfstuned.host.look.udev import observe_udev, observe_unread
 from nfstuned.host.root import Root
 from nfstuned.model.udev import UdevFile
 
@@ -48,6 +48,12 @@ def test_lib_that_is_usr_lib_hides_nothing_and_is_not_hidden(tmp_path: Path) -> 
     place(tmp_path, "usr/lib/udev/rules.d/a.rules", "x")
     (tmp_path / "lib").symlink_to("usr/lib")
     assert observe_udev(Root(str(tmp_path))) == (UdevFile("/usr/lib/udev/rules.d/a.rules", "x"),)
+
+
+def test_an_unread_file_of_lib_that_is_usr_lib_is_there_once(tmp_path: Path) -> None:
+    place(tmp_path, "usr/lib/udev/rules.d/a.rule", "x")
+    (tmp_path / "lib").symlink_to("usr/lib")
+    assert observe_unread(Root(str(tmp_path))) == (UdevFile("/usr/lib/udev/rules.d/a.rule", "x"),)
 
 
 def test_lib_of_its_own_is_the_weakest(tmp_path: Path) -> None:

@@ -258,7 +258,7 @@ def unread(facts: Facts) -> Iterator[Fault]:
     """Yield files with a rule about the read-ahead that udev does not read, because of their names."""
     for writer in _unread_writers(facts):
         folder, _, name = writer.file.rpartition("/")
-        wanted = f"{name.partition('.')[0]}.rules"
+        wanted = _after_nfs_rules(f"{name.partition('.')[0]}.rules")
         lost = any(_lost_to(facts, target, writer.kb) for target in facts.nfs)
         yield Fault(
             writer.file,
@@ -274,15 +274,26 @@ def unread(facts: Facts) -> Iterator[Fault]:
 
 def _unread_writers(facts: Facts) -> list[RuleWriter]:
     """Return the last rule of each file that was meant to be read and would write a value."""
-    read = {file.path.rpartition("/")[2].partition(".")[0] for file in facts.udev}
+    read = {_stem(file.path) for file in facts.udev}
     found = []
     for file in facts.udev_unread:
         name = file.path.rpartition("/")[2]
         kept = name.startswith((".", "README")) or name.endswith(_LEFT_ASIDE) or ".ucf-" in name
-        if kept or name.partition(".")[0] in read or not is_about_read_ahead(file.text):
+        if kept or _stem(file.path) in read or not is_about_read_ahead(file.text):
             continue
         found += [writer for writer in file_writers([file]) if writer.kb is not None][-1:]
     return found
+
+
+def _stem(path: str) -> str:
+    """Return a path as far as the first dot of its name: that of a file and of its other versions."""
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/{name.partition('.')[0]}"
+
+
+def _after_nfs_rules(name: str) -> str:
+    """Return a name for a rules file that sorts after 99-nfs.rules, and so hides nothing of that name."""
+    return name if name > _NFS_RULES else f"99-read-ahead-{name}"
 
 
 def outrun(facts: Facts) -> Iterator[Fault]:

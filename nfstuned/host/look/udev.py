@@ -15,6 +15,7 @@ FOLDERS = (
     "lib/udev/rules.d",
 )
 """The first folder's file of a name hides the others; /lib counts where it is not /usr/lib itself."""
+_LIB, _USR_LIB = FOLDERS[-1], FOLDERS[-2]
 
 
 def rule_files(root: Root) -> tuple[tuple[str, str], ...]:
@@ -38,16 +39,14 @@ def rule_paths(root: Root) -> list[list[str]]:
 
 def observe_unread(root: Root) -> tuple[UdevFile, ...]:
     """Return the files in udev's folders that udev does not read, because of their names."""
-    paths = (f"{folder}/{name}" for folder in FOLDERS for name in root.names(folder) if not is_read(name))
+    folders = FOLDERS[:-1] if root.same(_LIB, _USR_LIB) else FOLDERS
+    paths = (f"{folder}/{name}" for folder in folders for name in root.names(folder) if not is_read(name))
     return tuple(UdevFile("/" + path, text) for path in paths if (text := root.read_or_empty(path)))
 
 
 def is_read(name: str) -> bool:
     """Whether udev reads a file of this name."""
     return name.endswith(".rules") and not name.startswith(".")
-
-
-_LIB, _USR_LIB = FOLDERS[-1], FOLDERS[-2]
 
 
 def observe_udev(root: Root) -> tuple[UdevFile, ...]:
