@@ -571,6 +571,13 @@ def test_a_value_that_the_daemon_sets_is_persistent(daemon: Unit) -> None:
         (ONE_LINE.replace("15360", "1024"), ["/0"]),
         ('SUBSYSTEM=="bdi", PROGRAM="/usr/local/bin/ask %k", ATTR{read_ahead_kb}="%c"\n', []),
         ('SUBSYSTEM=="bdi", PROGRAM="/usr/local/bin/ask %k", ATTR{read_ahead_kb}="1024"\n', []),
+        ('SUBSYSTEM=="bdi", ACTION=="add", RUN+="/usr/local/sbin/nfs-read-ahead %k"\n', []),
+        ('SUBSYSTEM!="bdi", GOTO="end"\nPROGRAM="/usr/local/sbin/set %k"\nLABEL="end"\n', []),
+        ('SUBSYSTEM=="bdi", KERNEL=="8:0", RUN+="/usr/local/sbin/disk %k"\n', ["/0"]),
+        ('SUBSYSTEM=="block", RUN+="/usr/local/sbin/disk %k"\n', ["/0"]),
+        ('SUBSYSTEM=="bdi", RUN+="sh -c /usr/local/sbin/nfs-read-ahead"\n', ["/0"]),
+        ('# no bdi\nSUBSYSTEM=="net", RUN{builtin}+="kmod load"\n', ["/0"]),
+        (PACKAGED.text, ["/0"]),
     ],
 )
 def test_a_value_that_a_rule_sets_or_may_set_is_persistent(rule: str, found: list[str]) -> None:

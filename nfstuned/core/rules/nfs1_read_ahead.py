@@ -19,7 +19,15 @@ from nfstuned.core.readahead.writers import (
 from nfstuned.core.rules.remedies import also, enable, give_workload, source_of, unmask
 from nfstuned.core.udev.faults import BrokenRule, find_broken, is_about_read_ahead
 from nfstuned.core.udev.mask import set_by_administrator
-from nfstuned.core.udev.writers import file_writers, in_force, is_nfsrahead, reaches_all, rule_writers, unsure
+from nfstuned.core.udev.writers import (
+    file_writers,
+    in_force,
+    is_nfsrahead,
+    reaches_all,
+    rule_writers,
+    runs_unknown,
+    unsure,
+)
 from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault
@@ -518,10 +526,10 @@ def _persistence_is_unclear(facts: Facts) -> bool:
     """Whether it cannot be told who sets the next mount's value.
 
     The kernel is unknown, or too old for one default; or a rule in force may not reach every mount, or writes
-    what its text does not tell.
+    what its text does not tell, or runs a program that may.
     """
     kernel = facts.snapshot.kernel
-    if kernel is None or kernel.version < _FIXED_DEFAULT_SINCE:
+    if kernel is None or kernel.version < _FIXED_DEFAULT_SINCE or runs_unknown(facts.udev):
         return True
     unknown = (
         w for w in in_force(facts) if not reaches_all(facts.udev, w) or (w.kb is None and not is_nfsrahead(w))

@@ -114,6 +114,7 @@ def aims_at_attribute(command: str) -> bool:
 _ROWS = "/nfsfs/volumes"
 """The kernel's list of NFS superblocks: a program that reads it is taken for one that finds them."""
 _STATIC = {"ACTION", "SUBSYSTEM", "KERNEL", "DEVPATH"}
+_BDIS = re.compile(r"\bbdi\b")
 _BEHIND = re.compile(r"\b(?:ENV|TAGS?|RUN|RESULT|IMPORT)\b")
 _SAID = re.compile(r"%c|\$result")
 
@@ -161,6 +162,22 @@ def file_writers(files: Iterable[UdevFile], event: UdevEvent = NFS_ADDED) -> tup
         _BEHIND.search(text) or ("PROGRAM" not in text and _SAID.search(text)) for _, text in about
     )
     return find_writers(everything if looks_back else about, event)
+
+
+def runs_unknown(files: Iterable[UdevFile]) -> bool:
+    """Whether a file about bdis has a program run for a new superblock; no file tells what that does."""
+    about = (file.text for file in files if _BDIS.search(file.text))
+    commands = (
+        token.value
+        for text in about
+        for rule, *_ in reached(Device(NFS_ADDED), parse_udev_rules(text).rules)
+        for token in rule.tokens
+        if token.key == "PROGRAM" or (token.key == "RUN" and token.attribute != "builtin")
+    )
+    return any(
+        _ROWS not in command and not command.split(" ")[0].endswith(NFSRAHEAD) and not start_mistake(command)
+        for command in commands
+    )
 
 
 def reaches_all(files: Iterable[UdevFile], writer: RuleWriter) -> bool:
