@@ -455,6 +455,13 @@ def test_a_mask_is_missed_where_nfs_conf_counts_on_what_it_hides() -> None:
         assert not list(udev.masked(replace(host, system=System(daemon=daemon))))
 
 
+def test_of_a_file_that_was_not_read_nothing_is_claimed() -> None:
+    file = UdevFile("/etc/udev/rules.d/99-nfs.rules", "", (PACKAGED.path,), unread=True)
+    settings = (setting(NFSRAHEAD, "nfs4", "15360"),)
+    host = replace(facts(superblock(15360, AZURE)), udev=(file,), writers=settings)
+    assert not [*udev.masked(host), *readahead.not_persistent(host)]
+
+
 @pytest.mark.parametrize(
     ("folder", "command"),
     [

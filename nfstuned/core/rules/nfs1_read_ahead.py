@@ -215,8 +215,10 @@ def _hiding_does_harm(facts: Facts, file: UdevFile) -> bool:
 
     A file with rules does, where it is 99-nfs.rules or about read-aheads. nfstuned's own mask does where it
     hides 99-nfs.rules and an administrator has set [nfsrahead]. Any other file without a rule does where
-    nfs.conf has [nfsrahead] and no nfstuned.service does the work instead.
+    nfs.conf has [nfsrahead] and no nfstuned.service does the work instead. What was not read is left alone.
     """
+    if file.unread:
+        return False
     if parse_udev_rules(file.text).rules:
         return _is_nfs_rules(file) or is_about_read_ahead(file.text)
     if is_mask(file.text):
@@ -526,8 +528,10 @@ def _persistence_is_unclear(facts: Facts) -> bool:
     """Whether it cannot be told who sets the next mount's value.
 
     The kernel is unknown, or too old for one default; or a rule in force may not reach every mount, or writes
-    what its text does not tell, or runs a program that may.
+    what its text does not tell, or runs a program that may; or a file of rules was not read.
     """
+    if any(file.unread for file in facts.udev):
+        return True
     kernel = facts.snapshot.kernel
     if kernel is None or kernel.version < _FIXED_DEFAULT_SINCE or runs_unknown(facts.udev):
         return True
