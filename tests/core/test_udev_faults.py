@@ -94,6 +94,12 @@ def test_a_backslash_at_the_end_of_the_file_is_named() -> None:
     assert found(GOOD.rstrip("\n") + " \\\n") == [(1, "backslash at the end of the file")]
 
 
+@pytest.mark.parametrize("end", ["\f", "\v", "\x1c", "\x85", "\u2028"])
+def test_a_character_in_a_comment_that_ends_no_line_for_udev_moves_nothing(end: str) -> None:
+    text = f"# NFS{end}mounts\n{ONE_LINE.rstrip()} \\\n"
+    assert found(text) == [(2, "backslash at the end of the file")]
+
+
 def test_a_dollar_sign_of_awk_works_and_is_named_with_the_rules_first_line() -> None:
     text = "# azure\n\n" + VENDOR
     facts = Facts(frozenset(), Snapshot(), Policy(()), udev=(UdevFile("/r", text),))

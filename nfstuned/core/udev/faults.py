@@ -18,7 +18,7 @@ from nfstuned.frozen import frozen
 from nfstuned.model.kernel import decimal
 from nfstuned.model.udev import UdevDefect, UdevRule, UdevToken
 from nfstuned.parse.udev.keys import check_token
-from nfstuned.parse.udev.rules import JoinedLine, join_lines, parse_udev_rules
+from nfstuned.parse.udev.rules import JoinedLine, join_lines, parse_udev_rules, physical_lines
 from nfstuned.parse.udev.tokens import split_tokens, uses_result
 
 _ABOUT = re.compile(r"\bbdi\b|\bread_ahead_kb\b")
@@ -117,7 +117,7 @@ def _pieces(text: str, everywhere: Mapping[int, str]) -> Iterator[_Piece]:
     told: dict[tuple[int, int], list[UdevDefect]] = {}
     for defect in parsed.defects:
         told.setdefault((defect.line, defect.last), []).append(defect)
-    lines = text.splitlines()
+    lines = physical_lines(text)
     for item in join_lines(text):
         first, last = (item.first, item.last) if isinstance(item, JoinedLine) else (item.line, item.last)
         source = item.text if isinstance(item, JoinedLine) else "".join(lines[first - 1 : last])
