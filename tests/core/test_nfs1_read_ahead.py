@@ -580,6 +580,8 @@ def test_a_value_that_the_daemon_sets_is_persistent(daemon: Unit) -> None:
         ('SUBSYSTEM=="bdi", PROGRAM="/usr/local/bin/ask %k", ATTR{read_ahead_kb}="1024"\n', []),
         ('SUBSYSTEM=="bdi", ACTION=="add", RUN+="/usr/local/sbin/nfs-read-ahead %k"\n', []),
         ('SUBSYSTEM!="bdi", GOTO="end"\nPROGRAM="/usr/local/sbin/set %k"\nLABEL="end"\n', []),
+        ('SUBSYSTEM=="bdi", TAG+="systemd", ENV{SYSTEMD_WANTS}+="ra@%k.service"\n', []),
+        ('SUBSYSTEM=="bdi", ENV{SYSTEMD_READY}="1"\n', ["/0"]),
         ('SUBSYSTEM=="bdi", KERNEL=="8:0", RUN+="/usr/local/sbin/disk %k"\n', ["/0"]),
         ('SUBSYSTEM=="block", RUN+="/usr/local/sbin/disk %k"\n', ["/0"]),
         ('SUBSYSTEM=="bdi", RUN+="sh -c /usr/local/sbin/nfs-read-ahead"\n', ["/0"]),

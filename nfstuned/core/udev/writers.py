@@ -165,19 +165,24 @@ def file_writers(files: Iterable[UdevFile], event: UdevEvent = NFS_ADDED) -> tup
 
 
 def runs_unknown(files: Iterable[UdevFile]) -> bool:
-    """Whether a file about bdis has a program run for a new superblock; no file tells what that does."""
+    """Whether a file about bdis has something run for a new superblock; no file tells what that does."""
     about = (file.text for file in files if _BDIS.search(file.text))
-    commands = (
-        token.value
+    return any(
+        _is_unknown(token)
         for text in about
         for rule, *_ in reached(Device(NFS_ADDED), parse_udev_rules(text).rules)
         for token in rule.tokens
-        if token.key == "PROGRAM" or (token.key == "RUN" and token.attribute != "builtin")
     )
-    return any(
-        _ROWS not in command and not command.split(" ")[0].endswith(NFSRAHEAD) and not start_mistake(command)
-        for command in commands
-    )
+
+
+def _is_unknown(token: UdevToken) -> bool:
+    """Whether a token runs a program, or has systemd start a unit (systemd.device(5))."""
+    if token.key == "ENV":
+        return token.attribute == "SYSTEMD_WANTS" and not token.is_match
+    if token.key != "PROGRAM" and (token.key != "RUN" or token.attribute == "builtin"):
+        return False
+    known = _ROWS in token.value or token.value.split(" ")[0].endswith(NFSRAHEAD)
+    return not known and start_mistake(token.value) is None
 
 
 def reaches_all(files: Iterable[UdevFile], writer: RuleWriter) -> bool:
