@@ -438,6 +438,9 @@ def test_a_rule_is_outrun_where_no_open_jump_passes_over_it_or_over_the_later_on
         ("60-a.rules", ONE_LINE, "/usr/lib/x", True),
         ("60-a.rules", 'SUBSYSTEM=="block"\n', "/usr/lib/x", False),
         ("99-nfs.rules", "", "/usr/lib/x", False),
+        # As the service's mask says to keep it in force, or a link to it.
+        ("99-nfs.rules", PACKAGED.text, "/usr/lib/x", False),
+        ("99-nfs.rules", PACKAGED.text + ONE_LINE, "/usr/lib/x", True),
     ],
 )
 def test_a_masked_file_is_missed_where_it_is_ours(name: str, text: str, hides: str, *, found: bool) -> None:

@@ -18,7 +18,7 @@ from nfstuned.core.readahead.writers import (
 )
 from nfstuned.core.rules.remedies import also, enable, give_workload, source_of, unmask
 from nfstuned.core.udev.faults import BrokenRule, find_broken, is_about_read_ahead
-from nfstuned.core.udev.mask import set_by_administrator
+from nfstuned.core.udev.mask import is_copy, set_by_administrator
 from nfstuned.core.udev.writers import (
     file_writers,
     in_force,
@@ -213,14 +213,15 @@ def _masked(facts: Facts) -> Iterator[tuple[UdevFile, Sequence[str]]]:
 def _hiding_does_harm(facts: Facts, file: UdevFile) -> bool:
     """Whether hiding the packaged file loses something.
 
-    A file with rules does, where it is 99-nfs.rules or about read-aheads. nfstuned's own mask does where it
+    A file with rules does, where it is 99-nfs.rules or about read-aheads, unless it has the very rule that it
+    hides: a mask's text says to copy what should stay in force. nfstuned's own mask does where it
     hides 99-nfs.rules and an administrator has set [nfsrahead]. Any other file without a rule does where
     nfs.conf has [nfsrahead] and no nfstuned.service does the work instead. What was not read is left alone.
     """
     if file.unread:
         return False
     if parse_udev_rules(file.text).rules:
-        return _is_nfs_rules(file) or is_about_read_ahead(file.text)
+        return not is_copy(file) and (_is_nfs_rules(file) or is_about_read_ahead(file.text))
     if is_mask(file.text):
         return _is_nfs_rules(file) and set_by_administrator(facts.writers) is not None
     daemon = facts.system.daemon
