@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -489,6 +490,15 @@ def test_each_outrun_file_gets_a_name_of_its_own_that_sorts_last() -> None:
         f"sudo cp -n {paths[0]} /etc/udev/rules.d/99-read-ahead-80-b.rules, {RELOAD}",
         f"sudo mv -n {paths[1]} /etc/udev/rules.d/99-read-ahead-90-a.rules, {RELOAD}",
     ]
+
+
+def test_many_rules_that_are_broken_and_outrun_are_told_in_time() -> None:
+    """As an image may have them; a file that is read has up to eight times as many."""
+    text = 'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}="1"\n' * 10_000
+    host = replace(facts(), udev=(UdevFile("/etc/udev/rules.d/60-a.rules", text), PACKAGED))
+    start = time.process_time()
+    assert (len(list(udev.broken(host))), list(udev.outrun(host))) == (10_000, [])
+    assert time.process_time() - start < 20
 
 
 def test_a_name_is_one_word_of_the_remedys_command() -> None:

@@ -80,11 +80,11 @@ class _Contest:
 
 def _contests(facts: Facts) -> Iterator[_Contest]:
     """Yield the contests that NFS104 tells of."""
-    outran, broken_rules = _outrun(facts), _broken(facts)
+    outran, broken_lines = _outrun(facts), _lines_of(_broken(facts))
     for rival in rivals(facts):
         against = tuple(target for target in rival.targets if not agrees(facts, target, rival))
         lost = tuple(target for target in against if _has_too_little(target, rival.kb))
-        if not against or (rival.rule and _is_broken(rival.rule, broken_rules)):
+        if not against or rival.rule in broken_lines:
             continue
         renamed = [early.kb for early, late, _ in outran if (late.file, late.line) == rival.rule]
         mended = all(any(kb and fits(facts, target, kb) for kb in renamed) for target in against)
@@ -117,11 +117,12 @@ def tolerated(facts: Facts) -> Iterator[Fault]:
 
 
 def _told_of_rules(facts: Facts, *, works: bool) -> Iterator[Fault]:
-    outran, hidden = _outrun(facts), {file.path: hidden for file, hidden in _masked(facts)}
+    outran = {(early.file, early.line): late for early, late, _ in _outrun(facts)}
+    hidden = {file.path: hidden for file, hidden in _masked(facts)}
     for path, rule in _broken(facts):
         if rule.works is not works:
             continue
-        late = next((late for early, late, _ in outran if _covers(rule, path, early)), None)
+        late = next((outran[place] for place in _lines_of([(path, rule)]) if place in outran), None)
         more = ""
         if path in hidden:
             more += f"; the file also hides {' and '.join(hidden[path])} of the same name"
@@ -170,12 +171,9 @@ def _broken(facts: Facts) -> list[tuple[str, BrokenRule]]:
     ]
 
 
-def _covers(rule: BrokenRule, path: str, writer: RuleWriter) -> bool:
-    return writer.file == path and rule.line <= writer.line <= rule.last
-
-
-def _is_broken(place: tuple[str, int], broken_rules: Sequence[tuple[str, BrokenRule]]) -> bool:
-    return any(path == place[0] and rule.line <= place[1] <= rule.last for path, rule in broken_rules)
+def _lines_of(rules: Sequence[tuple[str, BrokenRule]]) -> dict[tuple[str, int], None]:
+    """Return the lines that broken rules stand on, each with its file."""
+    return {(path, line): None for path, rule in rules for line in range(rule.line, rule.last + 1)}
 
 
 def masked(facts: Facts) -> Iterator[Fault]:
@@ -313,12 +311,16 @@ def outrun(facts: Facts) -> Iterator[Fault]:
     Where the rule itself is broken NFS105 tells both.
     """
     broken_rules = _broken(facts)
+    broken_lines = _lines_of(broken_rules)
+    numbers: dict[str, list[str]] = {}
+    for path, rule in broken_rules:
+        numbers.setdefault(path, []).append(str(rule.line))
     for writer, winner, values in _outrun(facts):
-        if _is_broken((writer.file, writer.line), broken_rules):
+        if (writer.file, writer.line) in broken_lines:
             continue
         kbs = " or ".join(str(kb) for kb in values)
-        others = [str(rule.line) for path, rule in broken_rules if path == writer.file]
-        first = f"mend line {', '.join(others)} of {writer.file}, then " if others else ""
+        others = numbers.get(writer.file)
+        first = f"mend line {some(others)} of {writer.file}, then " if others else ""
         lost = any(_has_too_little(target, kb) for target in facts.nfs for kb in values)
         yield Fault(
             f"{writer.file}:{writer.line}",
