@@ -116,3 +116,5 @@ class UdevFile:
     text: str
     hides: tuple[str, ...] = ()
     """The files of the same name, in weaker folders, that it masks."""
+    unread: bool = False
+    """It is there and has no text here, because it could not be read: what it does is not known."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -476,6 +478,7 @@ class TestIdentity:
         assert [one for one in named.outcomes(run) if one[0] == "identity"] == [
             ("identity", "NFSv4 client", "done"),
             ("identity", "nfstuned-identity.service", "done"),
+            ("identity", "50-nfstuned-identity.preset", "done"),
         ]
         assert (named.tree / IDENTITY).read_bytes() == (REPOSITORY / "systemd" / UNIT_NAME).read_bytes()
         assert (named.tree / IDENTITY_LINK).readlink() == Path("/" + IDENTITY)
@@ -491,6 +494,28 @@ class TestIdentity:
         assert ("identity", "NFSv4 client", "done") in named.outcomes(run)
         assert (named.tree / IDENTITY_LINK).readlink() == Path(f"/usr/lib/systemd/system/{UNIT_NAME}")
         assert not (named.tree / IDENTITY).exists()
+
+    @pytest.mark.skipif(shutil.which("systemctl") is None, reason="no systemctl")
+    @pytest.mark.parametrize("package", [True, False])
+    def test_presets_leave_it_enabled(self, named: Image, *, package: bool) -> None:
+        """mkosi applies all presets after its scripts, Fedora and Azure Linux at a first boot."""
+        presets = named.tree / "usr/lib/systemd/system-preset"
+        presets.mkdir(parents=True, exist_ok=True)
+        (presets / "99-default-disable.preset").write_text("disable *\n")
+        if package:
+            (presets / "90-nfstuned.preset").write_bytes(
+                (REPOSITORY / "systemd/90-nfstuned.preset").read_bytes()
+            )
+            unit = named.tree / "usr/lib/systemd/system" / UNIT_NAME
+            unit.write_bytes((REPOSITORY / "systemd" / UNIT_NAME).read_bytes())
+        (named.tree / "etc/machine-id").write_text("uninitialized\n")
+        before = everything(named.tree)
+        named.run("bake")
+        command = ["systemctl", f"--root={named.tree}", "preset", UNIT_NAME]
+        subprocess.run(command, check=True, capture_output=True)
+        assert os.path.lexists(named.tree / IDENTITY_LINK)
+        assert named.run("bake", "--undo").status == 0
+        assert everything(named.tree) == before
 
     def test_a_machine_id_that_all_clones_would_share_is_named(self, named: Image) -> None:
         (named.tree / "etc/machine-id").write_text("4a1f0c3e9b7d42d6a5c8e1f20b3d4c5e\n")

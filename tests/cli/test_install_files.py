@@ -226,6 +226,19 @@ def test_an_image_without_the_command_gets_no_unit_that_could_not_start(venv: Ho
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("mode", [0o777, 0o1777])
+def test_nor_is_one_in_a_folder_where_others_may_put_another(venv: Host, mode: int) -> None:
+    (venv.tree / COMMAND).parent.parent.chmod(mode)
+    run = venv.run("install-files")
+    assert (run.status, "another user could" in run.err) == ((2, True) if mode == 0o777 else (0, False))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_nor_is_one_in_another_users_folder(venv: Host) -> None:
+    os.chown((venv.tree / COMMAND).parent.parent, NOBODY, -1)
+    assert venv.run("install-files").status == 2
+
+
 def test_a_command_that_others_may_change_is_not_started_as_root(venv: Host) -> None:
     (venv.tree / COMMAND).chmod(0o777)
     run = venv.run("install-files")

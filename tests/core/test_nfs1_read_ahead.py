@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -438,6 +439,9 @@ def test_a_rule_is_outrun_where_no_open_jump_passes_over_it_or_over_the_later_on
         ("60-a.rules", ONE_LINE, "/usr/lib/x", True),
         ("60-a.rules", 'SUBSYSTEM=="block"\n', "/usr/lib/x", False),
         ("99-nfs.rules", "", "/usr/lib/x", False),
+        # As the service's mask says to keep it in force, or a link to it.
+        ("99-nfs.rules", PACKAGED.text, "/usr/lib/x", False),
+        ("99-nfs.rules", PACKAGED.text + ONE_LINE, "/usr/lib/x", True),
     ],
 )
 def test_a_masked_file_is_missed_where_it_is_ours(name: str, text: str, hides: str, *, found: bool) -> None:
@@ -453,6 +457,13 @@ def test_a_mask_is_missed_where_nfs_conf_counts_on_what_it_hides() -> None:
     assert subjects(udev.masked(replace(host, system=System(daemon=Unit(installed=True))))) == [file.path]
     for daemon in (Unit(enabled=True), Unit(active=True)):
         assert not list(udev.masked(replace(host, system=System(daemon=daemon))))
+
+
+def test_of_a_file_that_was_not_read_nothing_is_claimed() -> None:
+    file = UdevFile("/etc/udev/rules.d/99-nfs.rules", "", (PACKAGED.path,), unread=True)
+    settings = (setting(NFSRAHEAD, "nfs4", "15360"),)
+    host = replace(facts(superblock(15360, AZURE)), udev=(file,), writers=settings)
+    assert not [*udev.masked(host), *readahead.not_persistent(host)]
 
 
 @pytest.mark.parametrize(
@@ -479,6 +490,48 @@ def test_each_outrun_file_gets_a_name_of_its_own_that_sorts_last() -> None:
         f"sudo cp -n {paths[0]} /etc/udev/rules.d/99-read-ahead-80-b.rules, {RELOAD}",
         f"sudo mv -n {paths[1]} /etc/udev/rules.d/99-read-ahead-90-a.rules, {RELOAD}",
     ]
+
+
+def test_many_rules_that_are_broken_and_outrun_are_told_in_time() -> None:
+    """As an image may have them; a file that is read has up to eight times as many."""
+    text = 'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}="1"\n' * 10_000
+    host = replace(facts(), udev=(UdevFile("/etc/udev/rules.d/60-a.rules", text), PACKAGED))
+    start = time.process_time()
+    assert (len(list(udev.broken(host))), list(udev.outrun(host))) == (10_000, [])
+    assert time.process_time() - start < 20
+
+
+def test_a_name_is_one_word_of_the_remedys_command() -> None:
+    hostile = "/etc/udev/rules.d/60-a; reboot.rules"
+    moved = "'/etc/udev/rules.d/99-read-ahead-60-a; reboot.rules'"
+    outran = replace(facts(), udev=(UdevFile(hostile, ONE_LINE), PACKAGED))
+    hiding = replace(facts(), udev=(UdevFile(hostile, ONE_LINE, ("/usr/lib/udev/rules.d/x.rules",)),))
+    for fault in (*udev.outrun(outran), *udev.masked(hiding)):
+        assert fault.remedy == f"sudo mv -n '{hostile}' {moved}, {RELOAD}"
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("99-nfs.rule", "99-read-ahead-99-nfs.rules"),
+        ("60-a.rules.conf", "99-read-ahead-60-a.rules"),
+        ("99-nfs-readahead.rule", "99-read-ahead-99-nfs-readahead.rules"),
+        ("99-zz.rule", "99-zz.rules"),
+    ],
+)
+def test_an_unread_file_gets_a_name_that_hides_nothing_and_is_not_outrun(name: str, wanted: str) -> None:
+    folder = "/etc/udev/rules.d"
+    host = replace(facts(), udev=(PACKAGED,), udev_unread=(UdevFile(f"{folder}/{name}", ONE_LINE),))
+    (fault,) = udev.unread(host)
+    assert fault.remedy.startswith(f"sudo mv -n {folder}/{name} {folder}/{wanted}, {RELOAD}")
+    renamed = replace(host, udev=(PACKAGED, UdevFile(f"{folder}/{wanted}", ONE_LINE)))
+    assert not list(udev.outrun(renamed))
+
+
+def test_a_file_beside_its_rules_file_is_another_version_of_that() -> None:
+    read = UdevFile("/etc/udev/rules.d/60-a.rules", ONE_LINE)
+    unread = UdevFile("/etc/udev/rules.d/60-a.rules.2024", ONE_LINE)
+    assert not list(udev.unread(replace(facts(), udev=(read,), udev_unread=(unread,))))
 
 
 def sample(ratio: float | None, mib: int, kb: int) -> Sample:
@@ -538,6 +591,15 @@ def test_a_value_that_the_daemon_sets_is_persistent(daemon: Unit) -> None:
         (ONE_LINE.replace("15360", "1024"), ["/0"]),
         ('SUBSYSTEM=="bdi", PROGRAM="/usr/local/bin/ask %k", ATTR{read_ahead_kb}="%c"\n', []),
         ('SUBSYSTEM=="bdi", PROGRAM="/usr/local/bin/ask %k", ATTR{read_ahead_kb}="1024"\n', []),
+        ('SUBSYSTEM=="bdi", ACTION=="add", RUN+="/usr/local/sbin/nfs-read-ahead %k"\n', []),
+        ('SUBSYSTEM!="bdi", GOTO="end"\nPROGRAM="/usr/local/sbin/set %k"\nLABEL="end"\n', []),
+        ('SUBSYSTEM=="bdi", TAG+="systemd", ENV{SYSTEMD_WANTS}+="ra@%k.service"\n', []),
+        ('SUBSYSTEM=="bdi", ENV{SYSTEMD_READY}="1"\n', ["/0"]),
+        ('SUBSYSTEM=="bdi", KERNEL=="8:0", RUN+="/usr/local/sbin/disk %k"\n', ["/0"]),
+        ('SUBSYSTEM=="block", RUN+="/usr/local/sbin/disk %k"\n', ["/0"]),
+        ('SUBSYSTEM=="bdi", RUN+="sh -c /usr/local/sbin/nfs-read-ahead"\n', ["/0"]),
+        ('# no bdi\nSUBSYSTEM=="net", RUN{builtin}+="kmod load"\n', ["/0"]),
+        (PACKAGED.text, ["/0"]),
     ],
 )
 def test_a_value_that_a_rule_sets_or_may_set_is_persistent(rule: str, found: list[str]) -> None:

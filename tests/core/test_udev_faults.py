@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 
@@ -90,6 +92,12 @@ def test_backslashes_within_a_line_are_named() -> None:
 
 def test_a_backslash_at_the_end_of_the_file_is_named() -> None:
     assert found(GOOD.rstrip("\n") + " \\\n") == [(1, "backslash at the end of the file")]
+
+
+@pytest.mark.parametrize("end", ["\f", "\v", "\x1c", "\x85", "\u2028"])
+def test_a_character_in_a_comment_that_ends_no_line_for_udev_moves_nothing(end: str) -> None:
+    text = f"# NFS{end}mounts\n{ONE_LINE.rstrip()} \\\n"
+    assert found(text) == [(2, "backslash at the end of the file")]
 
 
 def test_a_dollar_sign_of_awk_works_and_is_named_with_the_rules_first_line() -> None:
@@ -250,3 +258,23 @@ def test_any_text_is_judged(text: str) -> None:
     for rule in find_broken(text, {1: "15360", 4: "15360"}):
         assert rule.line >= 1
     assert AWK
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'bdi "' + '\\"' * 60_000,
+        "bdi " + "\\A{" * 60_000,
+        'SUBSYSTEM=="bdi"\n' * 8_000,
+        ('SUBSYSTEM=="bdi", KERNEL=="' + "[[:a" * 4_000 + '", ATTR{read_ahead_kb}="1"\n') * 6,
+        "".join(
+            f'SUBSYSTEM=="bdi", KERNEL=="{n}{"*a" * 8_000}", ATTR{{read_ahead_kb}}="1"\n' for n in range(30)
+        ),
+    ],
+    ids=["quotes", "braces", "lines", "brackets", "stars"],
+)
+def test_a_file_that_was_made_to_take_long_does_not(text: str) -> None:
+    """Of an image; the largest file that is read is thirty times as long."""
+    start = time.process_time()
+    found(text)
+    assert time.process_time() - start < 4

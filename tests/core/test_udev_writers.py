@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.core.udev.device import matches
-from nfstuned.core.udev.writers import describe, find_culprit, find_writers
-from nfstuned.model.udev import RuleWriter, UdevToken
+from nfstuned.core.udev.writers import describe, file_writers, find_culprit, find_writers, last_words
+from nfstuned.model.udev import RuleWriter, UdevFile, UdevToken
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
 NFS_UTILS = 'SUBSYSTEM=="bdi", ACTION=="add", PROGRAM="/usr/libexec/nfsrahead %k", ATTR{read_ahead_kb}="%c"\n'
@@ -319,3 +319,11 @@ def test_a_pattern_of_many_stars_is_matched_at_once(pattern: str) -> None:
 )
 def test_stars_match_as_everywhere(pattern: str, text: str) -> None:
     assert matches(UdevToken("KERNEL", None, "==", pattern), text) is fnmatchcase(text, pattern)
+
+
+def test_the_last_words_among_many_rules_are_found_at_once() -> None:
+    """An image may have some ten thousand rules in a file."""
+    file = UdevFile("r", f'SUBSYSTEM=="bdi", PROGRAM="/x", {SECOND}\n' * 15_000)
+    start = time.process_time()
+    assert len(last_words([file], file_writers([file]))) == 15_000
+    assert time.process_time() - start < 5

@@ -3,9 +3,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from nfstuned.host.look.udev import observe_udev
-from nfstuned.host.root import Root
+from nfstuned.host.look.udev import observe_udev, observe_unread
+from nfstuned.host.root import LARGEST, Root
 from nfstuned.model.udev import UdevFile
+from tests.users import NOBODY, rights_of
 
 
 def place(tmp_path: Path, name: str, text: str) -> Path:
@@ -48,6 +49,31 @@ def test_lib_that_is_usr_lib_hides_nothing_and_is_not_hidden(tmp_path: Path) -> 
     place(tmp_path, "usr/lib/udev/rules.d/a.rules", "x")
     (tmp_path / "lib").symlink_to("usr/lib")
     assert observe_udev(Root(str(tmp_path))) == (UdevFile("/usr/lib/udev/rules.d/a.rules", "x"),)
+
+
+def test_what_this_user_may_not_read_is_no_mask(readable: Path) -> None:
+    place(readable, "usr/lib/udev/rules.d/a.rules", "x")
+    for name in "ab":
+        place(readable, f"etc/udev/rules.d/{name}.rules", "y").chmod(0)
+    with rights_of(NOBODY):
+        seen = observe_udev(Root(str(readable)))
+    hidden = ("/usr/lib/udev/rules.d/a.rules",)
+    assert seen == (
+        UdevFile("/etc/udev/rules.d/a.rules", "", hidden, unread=True),
+        UdevFile("/etc/udev/rules.d/b.rules", "", unread=True),
+    )
+
+
+def test_a_file_that_is_too_large_is_no_mask(tmp_path: Path) -> None:
+    with place(tmp_path, "etc/udev/rules.d/a.rules", "").open("r+b") as file:
+        file.truncate(LARGEST + 1)
+    assert observe_udev(Root(str(tmp_path))) == (UdevFile("/etc/udev/rules.d/a.rules", "", unread=True),)
+
+
+def test_an_unread_file_of_lib_that_is_usr_lib_is_there_once(tmp_path: Path) -> None:
+    place(tmp_path, "usr/lib/udev/rules.d/a.rule", "x")
+    (tmp_path / "lib").symlink_to("usr/lib")
+    assert observe_unread(Root(str(tmp_path))) == (UdevFile("/usr/lib/udev/rules.d/a.rule", "x"),)
 
 
 def test_lib_of_its_own_is_the_weakest(tmp_path: Path) -> None:

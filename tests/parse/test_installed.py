@@ -55,6 +55,10 @@ def test_a_list_that_is_cut_off_anywhere_is_refused() -> None:
         '{"schema": "nfstuned.installed/1", "files": {"a": ["-> "]}, "folders": []}',
         '{"schema": "nfstuned.installed/1", "files": {}, "folders": [], "before": {"a": 1}}',
         '{"schema": "nfstuned.installed/1", "files": {}, "folders": [], "before": []}',
+        '{"schema": "nfstuned.installed/1", "files": {}, "folders": [1]}',
+        '{"schema": "nfstuned.installed/1", "files": {"\\ud800": ["-> a"]}, "folders": []}',
+        '{"schema": "nfstuned.installed/1", "files": {}, "folders": ["\\ud800"]}',
+        '{"schema": "nfstuned.installed/1", "files": {}, "folders": [], "before": {"a": "\\ud800"}}',
     ],
 )
 def test_a_list_of_another_shape_is_refused(text: str) -> None:

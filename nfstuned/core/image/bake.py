@@ -55,6 +55,14 @@ _CLIENT, _OWN = "NFSv4 client", "an identity of its own"
 _FOLDER_OF_IDENTITY = "multi-user.target.wants"
 _AT_BOOT = "clones of one name are one client to a server; each gives itself an identifier at boot"
 _WITHOUT_PACKAGE = "the unit that does so"
+_PRESET_OF_IDENTITY = "etc/systemd/system-preset/50-nfstuned-identity.preset"
+"""It sorts before nfstuned's own, which leaves the unit disabled, and before a distribution's `disable *`."""
+_PRESET_TEXT = f"""\
+# Written by `nfstuned bake`; `--undo` takes it back. Without it `systemctl preset-all`, as mkosi runs it, and
+# the first boot of a systemd that applies all presets, would take the unit's link away.
+enable {IDENTITY_UNIT}
+"""
+_KEPT_BY_PRESET = "where presets are applied, by mkosi or at a first boot, the unit stays enabled"
 _ONE_MACHINE_ID = (
     "the image has a machine id, which all of its clones would share: empty its /etc/machine-id, bake again"
 )
@@ -159,12 +167,15 @@ def wanted_identity(facts: Facts, unit: ImageService, text: bytes) -> Wanted:
         return Wanted((change,))
     place = f"{UNITS}/{_FOLDER_OF_IDENTITY}/{IDENTITY_UNIT}"
     change = Change(ChangeKind.IDENTITY, _CLIENT, None, _OWN, Result.PLANNED, _AT_BOOT, "/" + place)
+    name = _PRESET_OF_IDENTITY.rpartition("/")[2]
+    preset = replace(change, target=name, reason=_KEPT_BY_PRESET, place="/" + _PRESET_OF_IDENTITY)
+    contents: dict[str, Content] = {_PRESET_OF_IDENTITY: _PRESET_TEXT.encode()}
     if unit.path:
-        return Wanted((change,), {place: Link("/" + unit.path)})
+        return Wanted((change, preset), {place: Link("/" + unit.path), **contents})
     file = f"{UNITS}/{IDENTITY_UNIT}"
     return Wanted(
-        (change, replace(change, target=IDENTITY_UNIT, reason=_WITHOUT_PACKAGE, place="/" + file)),
-        {place: Link("/" + file), file: text},
+        (change, replace(change, target=IDENTITY_UNIT, reason=_WITHOUT_PACKAGE, place="/" + file), preset),
+        {place: Link("/" + file), file: text, **contents},
     )
 
 

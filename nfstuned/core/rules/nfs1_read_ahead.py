@@ -18,8 +18,16 @@ from nfstuned.core.readahead.writers import (
 )
 from nfstuned.core.rules.remedies import also, enable, give_workload, source_of, unmask
 from nfstuned.core.udev.faults import BrokenRule, find_broken, is_about_read_ahead
-from nfstuned.core.udev.mask import set_by_administrator
-from nfstuned.core.udev.writers import file_writers, in_force, is_nfsrahead, reaches_all, rule_writers, unsure
+from nfstuned.core.udev.mask import is_copy, set_by_administrator
+from nfstuned.core.udev.writers import (
+    file_writers,
+    in_force,
+    is_nfsrahead,
+    reaches_all,
+    rule_writers,
+    runs_unknown,
+    unsure,
+)
 from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault
@@ -72,11 +80,11 @@ class _Contest:
 
 def _contests(facts: Facts) -> Iterator[_Contest]:
     """Yield the contests that NFS104 tells of."""
-    outran, broken_rules = _outrun(facts), _broken(facts)
+    outran, broken_lines = _outrun(facts), _lines_of(_broken(facts))
     for rival in rivals(facts):
         against = tuple(target for target in rival.targets if not agrees(facts, target, rival))
         lost = tuple(target for target in against if _has_too_little(target, rival.kb))
-        if not against or (rival.rule and _is_broken(rival.rule, broken_rules)):
+        if not against or rival.rule in broken_lines:
             continue
         renamed = [early.kb for early, late, _ in outran if (late.file, late.line) == rival.rule]
         mended = all(any(kb and fits(facts, target, kb) for kb in renamed) for target in against)
@@ -109,11 +117,12 @@ def tolerated(facts: Facts) -> Iterator[Fault]:
 
 
 def _told_of_rules(facts: Facts, *, works: bool) -> Iterator[Fault]:
-    outran, hidden = _outrun(facts), {file.path: hidden for file, hidden in _masked(facts)}
+    outran = {(early.file, early.line): late for early, late, _ in _outrun(facts)}
+    hidden = {file.path: hidden for file, hidden in _masked(facts)}
     for path, rule in _broken(facts):
         if rule.works is not works:
             continue
-        late = next((late for early, late, _ in outran if _covers(rule, path, early)), None)
+        late = next((outran[place] for place in _lines_of([(path, rule)]) if place in outran), None)
         more = ""
         if path in hidden:
             more += f"; the file also hides {' and '.join(hidden[path])} of the same name"
@@ -162,12 +171,9 @@ def _broken(facts: Facts) -> list[tuple[str, BrokenRule]]:
     ]
 
 
-def _covers(rule: BrokenRule, path: str, writer: RuleWriter) -> bool:
-    return writer.file == path and rule.line <= writer.line <= rule.last
-
-
-def _is_broken(place: tuple[str, int], broken_rules: Sequence[tuple[str, BrokenRule]]) -> bool:
-    return any(path == place[0] and rule.line <= place[1] <= rule.last for path, rule in broken_rules)
+def _lines_of(rules: Sequence[tuple[str, BrokenRule]]) -> dict[tuple[str, int], None]:
+    """Return the lines that broken rules stand on, each with its file."""
+    return {(path, line): None for path, rule in rules for line in range(rule.line, rule.last + 1)}
 
 
 def masked(facts: Facts) -> Iterator[Fault]:
@@ -205,12 +211,15 @@ def _masked(facts: Facts) -> Iterator[tuple[UdevFile, Sequence[str]]]:
 def _hiding_does_harm(facts: Facts, file: UdevFile) -> bool:
     """Whether hiding the packaged file loses something.
 
-    A file with rules does, where it is 99-nfs.rules or about read-aheads. nfstuned's own mask does where it
+    A file with rules does, where it is 99-nfs.rules or about read-aheads, unless it has the very rule that it
+    hides: a mask's text says to copy what should stay in force. nfstuned's own mask does where it
     hides 99-nfs.rules and an administrator has set [nfsrahead]. Any other file without a rule does where
-    nfs.conf has [nfsrahead] and no nfstuned.service does the work instead.
+    nfs.conf has [nfsrahead] and no nfstuned.service does the work instead. What was not read is left alone.
     """
+    if file.unread:
+        return False
     if parse_udev_rules(file.text).rules:
-        return _is_nfs_rules(file) or is_about_read_ahead(file.text)
+        return not is_copy(file) and (_is_nfs_rules(file) or is_about_read_ahead(file.text))
     if is_mask(file.text):
         return _is_nfs_rules(file) and set_by_administrator(facts.writers) is not None
     daemon = facts.system.daemon
@@ -222,7 +231,7 @@ def _unhide_remedy(file: UdevFile, hidden: str) -> str:
     if is_mask(file.text):
         return f"sudo systemctl reload {_SERVICE}, which masks the rule only where nfs.conf says nothing"
     if not parse_udev_rules(file.text).rules:
-        return f"sudo rm {file.path}, then sudo udevadm control --reload"
+        return f"sudo rm {quote(file.path)}, then sudo udevadm control --reload"
     return _rename_remedy(hidden if _is_packaged(file.path) else file.path)
 
 
@@ -258,7 +267,7 @@ def unread(facts: Facts) -> Iterator[Fault]:
     """Yield files with a rule about the read-ahead that udev does not read, because of their names."""
     for writer in _unread_writers(facts):
         folder, _, name = writer.file.rpartition("/")
-        wanted = f"{name.partition('.')[0]}.rules"
+        wanted = _after_nfs_rules(f"{name.partition('.')[0]}.rules")
         lost = any(_lost_to(facts, target, writer.kb) for target in facts.nfs)
         yield Fault(
             writer.file,
@@ -274,15 +283,26 @@ def unread(facts: Facts) -> Iterator[Fault]:
 
 def _unread_writers(facts: Facts) -> list[RuleWriter]:
     """Return the last rule of each file that was meant to be read and would write a value."""
-    read = {file.path.rpartition("/")[2].partition(".")[0] for file in facts.udev}
+    read = {_stem(file.path) for file in facts.udev}
     found = []
     for file in facts.udev_unread:
         name = file.path.rpartition("/")[2]
         kept = name.startswith((".", "README")) or name.endswith(_LEFT_ASIDE) or ".ucf-" in name
-        if kept or name.partition(".")[0] in read or not is_about_read_ahead(file.text):
+        if kept or _stem(file.path) in read or not is_about_read_ahead(file.text):
             continue
         found += [writer for writer in file_writers([file]) if writer.kb is not None][-1:]
     return found
+
+
+def _stem(path: str) -> str:
+    """Return a path as far as the first dot of its name: that of a file and of its other versions."""
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/{name.partition('.')[0]}"
+
+
+def _after_nfs_rules(name: str) -> str:
+    """Return a name for a rules file that sorts after 99-nfs.rules, and so hides nothing of that name."""
+    return name if name > _NFS_RULES else f"99-read-ahead-{name}"
 
 
 def outrun(facts: Facts) -> Iterator[Fault]:
@@ -291,12 +311,16 @@ def outrun(facts: Facts) -> Iterator[Fault]:
     Where the rule itself is broken NFS105 tells both.
     """
     broken_rules = _broken(facts)
+    broken_lines = _lines_of(broken_rules)
+    numbers: dict[str, list[str]] = {}
+    for path, rule in broken_rules:
+        numbers.setdefault(path, []).append(str(rule.line))
     for writer, winner, values in _outrun(facts):
-        if _is_broken((writer.file, writer.line), broken_rules):
+        if (writer.file, writer.line) in broken_lines:
             continue
         kbs = " or ".join(str(kb) for kb in values)
-        others = [str(rule.line) for path, rule in broken_rules if path == writer.file]
-        first = f"mend line {', '.join(others)} of {writer.file}, then " if others else ""
+        others = numbers.get(writer.file)
+        first = f"mend line {some(others)} of {writer.file}, then " if others else ""
         lost = any(_has_too_little(target, kb) for target in facts.nfs for kb in values)
         yield Fault(
             f"{writer.file}:{writer.line}",
@@ -332,7 +356,8 @@ def _rename_remedy(path: str) -> str:
     """
     folder, _, name = path.rpartition("/")
     verb, folder = ("cp", _ADMINISTRATORS) if _is_packaged(path) else ("mv", folder)
-    return f"sudo {verb} -n {path} {folder}/99-read-ahead-{name}, then sudo udevadm control --reload"
+    new = quote(f"{folder}/99-read-ahead-{name}")
+    return f"sudo {verb} -n {quote(path)} {new}, then sudo udevadm control --reload"
 
 
 _FIXED_DEFAULT_SINCE = (5, 4, 0)
@@ -506,10 +531,12 @@ def _persistence_is_unclear(facts: Facts) -> bool:
     """Whether it cannot be told who sets the next mount's value.
 
     The kernel is unknown, or too old for one default; or a rule in force may not reach every mount, or writes
-    what its text does not tell.
+    what its text does not tell, or runs a program that may; or a file of rules was not read.
     """
+    if any(file.unread for file in facts.udev):
+        return True
     kernel = facts.snapshot.kernel
-    if kernel is None or kernel.version < _FIXED_DEFAULT_SINCE:
+    if kernel is None or kernel.version < _FIXED_DEFAULT_SINCE or runs_unknown(facts.udev):
         return True
     unknown = (
         w for w in in_force(facts) if not reaches_all(facts.udev, w) or (w.kb is None and not is_nfsrahead(w))

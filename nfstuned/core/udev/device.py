@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from itertools import chain
 
 from nfstuned.model.udev import RuleWriter, UdevEvent, UdevRule, UdevToken
 from nfstuned.parse.udev.tokens import is_literal, uses_result
@@ -15,6 +16,8 @@ from nfstuned.parse.udev.tokens import is_literal, uses_result
 _SUBSYSTEMS = ("subsystem", "bus", "class")
 """Names of one thing: SUBSYSTEM=="bus" matches each."""
 _PIECE = re.compile(r"\\(.)|\[([!^]?)(\]?(?:\[:\w+:\]|\\.|[^\]\\])*)\]|([*?])|(.)", re.DOTALL)
+_PIECE_OUTSIDE = re.compile(r"\\(.)|(?!)([!^]?)()|([*?])|(.)", re.DOTALL)
+_END = re.compile(r"\\.|(\])", re.DOTALL)
 _CLASSES = {
     "alnum": "0-9A-Za-z",
     "alpha": "A-Za-z",
@@ -40,31 +43,43 @@ def matches(token: UdevToken, text: str) -> bool:
     if token.key in {"SUBSYSTEM", "SUBSYSTEMS"} and token.value in _SUBSYSTEMS:
         alike = text in _SUBSYSTEMS
     else:
-        write = _glob if any(sign in token.value for sign in "*?[") else re.escape
+        glob = any(sign in token.value for sign in "*?[")
         flags = re.IGNORECASE if token.ignore_case else 0
-        alike = any(re.fullmatch(write(each), text, flags) for each in token.value.split("|"))
+        alike = any(_is_alike(each, text, flags, glob=glob) for each in token.value.split("|"))
     return alike is (token.operator == "==")
 
 
+def _is_alike(pattern: str, text: str, flags: int, *, glob: bool) -> bool:
+    """Whether a text is one of those that an alternative stands for. No long pattern is compiled in vain."""
+    least, written = _glob(pattern) if glob else (len(pattern), re.escape(pattern))
+    return least <= len(text) and re.fullmatch(written, text, flags) is not None
+
+
 @lru_cache(maxsize=64)
-def _glob(pattern: str) -> str:
-    """Return a shell pattern as a regular expression; a bracket that does not end stands for itself.
+def _glob(pattern: str) -> tuple[int, str]:
+    """Return how many characters a shell pattern needs, and the pattern as a regular expression.
+
+    A bracket that does not end stands for itself.
 
     What stands between two stars is looked for once, and never again further on (as in fnmatch.translate of
     Python): many stars would otherwise take longer than anybody waits.
     """
-    segments = [""]
-    for piece in _PIECE.finditer(pattern):
+    segments, least = [""], 0
+    # No bracket ends after the last one that could: there each stands for itself, without being looked for.
+    ends = [end.end() for end in _END.finditer(pattern) if end[1]]
+    closed = ends[-1] if ends else 0
+    for piece in chain(_PIECE.finditer(pattern, 0, closed), _PIECE_OUTSIDE.finditer(pattern, closed)):
         if piece[4] == "*":
             segments.append("")
         else:
             segments[-1] += _piece(piece)
+            least += 1
     first, *middle = segments
     if not middle:
-        return first
+        return least, first
     last = middle.pop()
     found = (f"(?=(?P<s{n}>(?s:.)*?{part}))(?P=s{n})" for n, part in enumerate(filter(None, middle)))
-    return f"{first}{''.join(found)}(?s:.)*{last}"
+    return least, f"{first}{''.join(found)}(?s:.)*{last}"
 
 
 def _piece(piece: re.Match[str]) -> str:

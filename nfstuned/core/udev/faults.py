@@ -18,15 +18,16 @@ from nfstuned.frozen import frozen
 from nfstuned.model.kernel import decimal
 from nfstuned.model.udev import UdevDefect, UdevRule, UdevToken
 from nfstuned.parse.udev.keys import check_token
-from nfstuned.parse.udev.rules import JoinedLine, join_lines, parse_udev_rules
+from nfstuned.parse.udev.rules import JoinedLine, join_lines, parse_udev_rules, physical_lines
 from nfstuned.parse.udev.tokens import split_tokens, uses_result
 
 _ABOUT = re.compile(r"\bbdi\b|\bread_ahead_kb\b")
-_FLATTENED = re.compile(r"\\\s*(?:,\s*)?[A-Z]+(?:\{[^}]*\})?\s*[-+:=!]=?")
+_FLATTENED = re.compile(r"\\\s*(?:,\s*)?[A-Z]+(?:\{[^}]{0,255}\})?\s*[-+:=!]=?")
 _EATEN = re.compile(r"""-v\s*(?!O?[FR]S=)\w+=(?:''|\\"\\"|)(?:\s|$)|\(\s*==""")
 """What was a variable is empty; awk's own separators may be that on purpose."""
 _FIELD = re.compile(r"(?<!\$)\$[0-9]")
-_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.?)*(?:"|\Z)', re.DOTALL)
+"""What does not end goes to the end of the text: to look for that from each mark in it would take hours."""
 _ASKED = re.compile(rf"\{{{ATTRIBUTE}\}}\s*[=!]=")
 _WRITTEN = re.compile(rf'\{{(?:bdi/|queue/)?{ATTRIBUTE}\}}\s*=\s*"([0-9]+)"')
 _AMOUNT = re.compile(r"\s*([0-9]{1,9})\s*([kKmM]?)(?:[iI]?[bB])?\s*")
@@ -113,11 +114,14 @@ def _pieces(text: str, everywhere: Mapping[int, str]) -> Iterator[_Piece]:
         for rule in parsed.rules
         if rule.goto is None and rule.label is None and all(token.is_match for token in rule.tokens)
     }
-    lines = text.splitlines()
+    told: dict[tuple[int, int], list[UdevDefect]] = {}
+    for defect in parsed.defects:
+        told.setdefault((defect.line, defect.last), []).append(defect)
+    lines = physical_lines(text)
     for item in join_lines(text):
         first, last = (item.first, item.last) if isinstance(item, JoinedLine) else (item.line, item.last)
         source = item.text if isinstance(item, JoinedLine) else "".join(lines[first - 1 : last])
-        defects = tuple(defect for defect in parsed.defects if (defect.line, defect.last) == (first, last))
+        defects = tuple(told.get((first, last), ()))
         useless = any(defect.dropped and defect.message.startswith(_NO_EFFECT) for defect in defects)
         tokens = tuple(_tokens(source)) if useless or not any(defect.dropped for defect in defects) else ()
         yield _Piece(first, last, source, defects, useless or first in asking, everywhere.get(first), tokens)

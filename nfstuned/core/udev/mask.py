@@ -61,8 +61,16 @@ def set_by_administrator(settings: Iterable[Setting]) -> Setting | None:
 
 def is_default(file: UdevFile) -> bool:
     """Return whether a file is a distribution's, with its one known rule and nothing else."""
+    return file.path.startswith(_PACKAGED) and is_copy(file)
+
+
+def is_copy(file: UdevFile) -> bool:
+    """Return whether a file has, wherever it is, the rule of a distribution's file of its name, and no other.
+
+    An administrator's copy keeps the rule in force where the service would mask it.
+    """
     name = file.path.rpartition("/")[2]
-    if name not in MASKED_NAMES or not file.path.startswith(_PACKAGED):
+    if name not in MASKED_NAMES:
         return False
     parsed = parse_udev_rules(file.text)
     if len(parsed.rules) != 1 or parsed.defects:

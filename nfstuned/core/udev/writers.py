@@ -114,6 +114,7 @@ def aims_at_attribute(command: str) -> bool:
 _ROWS = "/nfsfs/volumes"
 """The kernel's list of NFS superblocks: a program that reads it is taken for one that finds them."""
 _STATIC = {"ACTION", "SUBSYSTEM", "KERNEL", "DEVPATH"}
+_BDIS = re.compile(r"\bbdi\b")
 _BEHIND = re.compile(r"\b(?:ENV|TAGS?|RUN|RESULT|IMPORT)\b")
 _SAID = re.compile(r"%c|\$result")
 
@@ -163,6 +164,27 @@ def file_writers(files: Iterable[UdevFile], event: UdevEvent = NFS_ADDED) -> tup
     return find_writers(everything if looks_back else about, event)
 
 
+def runs_unknown(files: Iterable[UdevFile]) -> bool:
+    """Whether a file about bdis has something run for a new superblock; no file tells what that does."""
+    about = (file.text for file in files if _BDIS.search(file.text))
+    return any(
+        _is_unknown(token)
+        for text in about
+        for rule, *_ in reached(Device(NFS_ADDED), parse_udev_rules(text).rules)
+        for token in rule.tokens
+    )
+
+
+def _is_unknown(token: UdevToken) -> bool:
+    """Whether a token runs a program, or has systemd start a unit (systemd.device(5))."""
+    if token.key == "ENV":
+        return token.attribute == "SYSTEMD_WANTS" and not token.is_match
+    if token.key != "PROGRAM" and (token.key != "RUN" or token.attribute == "builtin"):
+        return False
+    known = _ROWS in token.value or token.value.split(" ")[0].endswith(NFSRAHEAD)
+    return not known and start_mistake(token.value) is None
+
+
 def reaches_all(files: Iterable[UdevFile], writer: RuleWriter) -> bool:
     """Whether a rule writes for every NFS superblock of the host's own namespaces.
 
@@ -191,13 +213,13 @@ def unsure(files: Iterable[UdevFile], writer: RuleWriter) -> set[str]:
 def _asked(files: Iterable[UdevFile], writer: RuleWriter) -> list[UdevToken]:
     """Return the matches of the rule that writes."""
     text = next(file.text for file in files if file.path == writer.file)
-    rule = next(rule for rule in _rules_of(text) if rule.line == writer.line)
-    return [token for token in rule.tokens if token.is_match]
+    return [token for token in _rules_of(text)[writer.line].tokens if token.is_match]
 
 
 @lru_cache(maxsize=8)
-def _rules_of(text: str) -> tuple[UdevRule, ...]:
-    return parse_udev_rules(text).rules
+def _rules_of(text: str) -> dict[int, UdevRule]:
+    """Return the rules of a file by their first lines."""
+    return {rule.line: rule for rule in parse_udev_rules(text).rules}
 
 
 def is_nfsrahead(writer: RuleWriter) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 from nfstuned.host.root import Root
@@ -15,6 +16,10 @@ FOLDERS = (
     "lib/udev/rules.d",
 )
 """The first folder's file of a name hides the others; /lib counts where it is not /usr/lib itself."""
+_LIB, _USR_LIB = FOLDERS[-1], FOLDERS[-2]
+
+_EMPTY = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL, errno.ENXIO})
+"""What is said of a link to nowhere, and of what is no regular file."""
 
 
 def rule_files(root: Root) -> tuple[tuple[str, str], ...]:
@@ -38,7 +43,8 @@ def rule_paths(root: Root) -> list[list[str]]:
 
 def observe_unread(root: Root) -> tuple[UdevFile, ...]:
     """Return the files in udev's folders that udev does not read, because of their names."""
-    paths = (f"{folder}/{name}" for folder in FOLDERS for name in root.names(folder) if not is_read(name))
+    folders = FOLDERS[:-1] if root.same(_LIB, _USR_LIB) else FOLDERS
+    paths = (f"{folder}/{name}" for folder in folders for name in root.names(folder) if not is_read(name))
     return tuple(UdevFile("/" + path, text) for path in paths if (text := root.read_or_empty(path)))
 
 
@@ -47,17 +53,22 @@ def is_read(name: str) -> bool:
     return name.endswith(".rules") and not name.startswith(".")
 
 
-_LIB, _USR_LIB = FOLDERS[-1], FOLDERS[-2]
-
-
 def observe_udev(root: Root) -> tuple[UdevFile, ...]:
-    """Return the files in udev's order; a file without a text is there for what it hides."""
+    """Return the files in udev's order; a file without a text is there for what it hides, or was not read."""
     merged = root.same(_LIB, _USR_LIB)
     files: list[UdevFile] = []
     for paths in rule_paths(root):
         apart = [path for path in paths if not (merged and path.startswith(_LIB))] or paths
-        text = root.read_or_empty(apart[0])
+        text, unread = _text(root, apart[0])
         hides = tuple("/" + path for path in apart[1:])
-        if text or hides:
-            files.append(UdevFile("/" + apart[0], text, hides))
+        if text or hides or unread:
+            files.append(UdevFile("/" + apart[0], text, hides, unread))
     return tuple(files)
+
+
+def _text(root: Root, path: str) -> tuple[str, bool]:
+    """Return a file's text, "" for what udev takes for an empty file, and whether it could not be read."""
+    try:
+        return root.read(path), False
+    except OSError as error:
+        return "", error.errno not in _EMPTY

@@ -35,9 +35,10 @@ def parse_installed(text: str, file: str) -> Installed:
         document = json.loads(text)
         if document["schema"] != SCHEMA:
             raise ParseError(file, 0, f"its schema is {document['schema']!r}, not {SCHEMA!r}")
-        digests = {str(path): _checked_digests(values) for path, values in document["files"].items()}
-        folders = tuple(str(folder) for folder in document["folders"])
-        before = {str(path): _checked_text(value) for path, value in document.get("before", {}).items()}
+        files, texts = document["files"], document.get("before", {})
+        digests = {_checked_text(path): _checked_digests(values) for path, values in files.items()}
+        folders = tuple(_checked_text(folder) for folder in document["folders"])
+        before = {_checked_text(path): _checked_text(value) for path, value in texts.items()}
     except RecursionError:
         raise ParseError(file, 0, "is damaged (nested too deep): remove it, and the files") from None
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -59,6 +60,7 @@ def render_installed(installed: Installed) -> str:
 def _checked_text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"no text: {value!r}")
+    encoded(value)  # JSON can have halves of a character, which no file and no name has
     return value
 
 

@@ -66,9 +66,7 @@ def join_lines(text: str) -> Iterator[JoinedLine | UdevDefect]:
     joined lines are passed over, an empty line ends the rule. A single physical line over the limit, be it a
     comment, costs the whole file. (systemd 252 keeps the rules above that line, without their GOTOs.)
     """
-    physical = re.split(_ENDS, text)
-    if not physical[-1]:
-        physical.pop()
+    physical = physical_lines(text)
     for number, line in enumerate(physical, 1):
         if _size(line) >= LIMIT:
             yield UdevDefect(number, number, "Line is too long, the file is ignored.", dropped=True)
@@ -82,6 +80,12 @@ def join_lines(text: str) -> Iterator[JoinedLine | UdevDefect]:
     if joiner.open:
         message = "Unexpected EOF after line continuation, line ignored."
         yield UdevDefect(joiner.first, len(physical), message, dropped=True)
+
+
+def physical_lines(text: str) -> list[str]:
+    """Return the lines of a file; a form feed, and what Python calls an end of a line besides, ends none."""
+    lines = re.split(_ENDS, text)
+    return lines if lines[-1] else lines[:-1]
 
 
 def _size(text: str) -> int:
