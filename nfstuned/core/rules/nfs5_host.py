@@ -225,7 +225,7 @@ def without_vf(facts: Facts) -> Iterator[Fault]:
         if (
             facts.snapshot.azure
             and way.interface.driver == NETVSC
-            and not _virtual_functions(facts, way.name)
+            and not _virtual_functions(facts, way.interface)
         ):
             yield Fault(
                 way.name,
@@ -247,7 +247,7 @@ def idle_vf(facts: Facts) -> Iterator[Fault]:
     carried = {traffic.interface: traffic.received + traffic.sent for traffic in measured.traffic}
     for way in _uplinks(facts):
         total = carried.get(way.name, 0)
-        for function in _virtual_functions(facts, way.name):
+        for function in _virtual_functions(facts, way.interface):
             if total >= TRAFFIC_BYTES and carried.get(function.name) == 0:
                 yield Fault(
                     function.name,
@@ -301,7 +301,7 @@ def single_queue(facts: Facts) -> Iterator[Fault]:
     if cpus is None or cpus < 2:  # noqa: PLR2004 - "more than one"
         return
     for way in _uplinks(facts):
-        for device in _virtual_functions(facts, way.name) or (way.interface,):
+        for device in _virtual_functions(facts, way.interface) or (way.interface,):
             if device.driver is not None and device.rx_queues == 1 and not device.spread:
                 yield Fault(
                     device.name,
@@ -384,12 +384,17 @@ def _addresses(facts: Facts, target: Target) -> tuple[str, ...]:
     return answer.addresses if answer else ()
 
 
-def _virtual_functions(facts: Facts, name: str) -> tuple[Interface, ...]:
-    """Return the virtual functions under an interface."""
+def _virtual_functions(facts: Facts, above: Interface) -> tuple[Interface, ...]:
+    """Return the virtual functions under an interface of Hyper-V.
+
+    Cards of the same drivers are ports of bonds and bridges elsewhere, where one may well stand still.
+    """
+    if above.driver != NETVSC:
+        return ()
     return tuple(
         interface
         for interface in facts.network.interfaces
-        if interface.master == name
+        if interface.master == above.name
         and interface.driver is not None
         and interface.driver.startswith(VF_DRIVERS)
     )
