@@ -173,6 +173,12 @@ class TestMtu:
         host = Host((device("eth0", mtu=9000),), routes=(Route(ADDRESS, "eth0", mtu=mtu),))
         assert bool(host.faults("NFS508")) is found
 
+    def test_where_the_route_is_wrong_its_mtu_is_named(self) -> None:
+        (fault,) = Host((device("eth0"),), routes=(Route(ADDRESS, "eth0", mtu=9000),)).faults("NFS508")
+        assert (fault.subject, fault.observed) == ("eth0", "9000")
+        assert "the route to 10.10.10.10 through eth0 has an MTU of 9000" in fault.message
+        assert "ip link set" not in fault.remedy
+
     def test_only_azures_storage_has_a_size_of_its_own(self) -> None:
         targets = (target(provider="generic"), target("/mnt/b", "10.0.0.9", provider="aws-efs"))
         routes = (Route(ADDRESS, "eth0"), Route("10.0.0.9", "eth0"))

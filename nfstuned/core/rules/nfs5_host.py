@@ -261,23 +261,33 @@ def idle_vf(facts: Facts) -> Iterator[Fault]:
 
 
 def other_mtu(facts: Facts) -> Iterator[Fault]:
-    """Yield interfaces with an MTU that Azure's storage does not have."""
+    """Yield interfaces with an MTU, or with routes of an MTU, that Azure's storage does not have."""
     for way in _uplinks(facts):
-        mtu = way.interface.mtu
-        wrong = [
-            target.subject
-            for target, route in way.mounts
-            if _has_wrong_mtu(facts, way.interface, target, route)
-        ]
-        if wrong:
+        wrong: dict[int | None, list[tuple[Target, Route]]] = {}
+        for target, route in way.mounts:
+            if _has_wrong_mtu(facts, way.interface, target, route):
+                wrong.setdefault(route.mtu, []).append((target, route))
+        for named, mounts in wrong.items():
+            address = mounts[0][1].address
+            whose = way.name if named is None else f"the route to {address} through {way.name}"
+            mtu = way.interface.mtu if named is None else named
+            remedy = (
+                f"sudo ip link set {quote(way.name)} mtu {MTU}, and the same where the network is "
+                f"configured; or a route to the storage with mtu {MTU}"
+            )
+            if named is not None:
+                remedy = (
+                    f"give the route that ip route get {address} shows mtu {MTU} (sudo ip route change), and "
+                    "the same where the network is configured"
+                )
             yield Fault(
                 way.name,
-                f"{way.name} has an MTU of {mtu} and carries {some(wrong)}: Azure's storage is reached "
-                f"with {MTU}, and what differs is lost, split or wasted on the way",
+                f"{whose} has an MTU of {mtu} and carries {some([target.subject for target, _ in mounts])}: "
+                f"Azure's storage is reached with {MTU}, and what differs is lost, split or wasted on the "
+                "way",
                 observed=str(mtu),
                 expected=str(MTU),
-                remedy=f"sudo ip link set {quote(way.name)} mtu {MTU}, and the same where the network is "
-                f"configured; or a route to the storage with mtu {MTU}",
+                remedy=remedy,
             )
 
 
