@@ -9,10 +9,10 @@ from nfstuned.core import rules
 from nfstuned.core.policy.endpoint import as_address, provider_by_name
 from nfstuned.core.rules.catalogue import diagnose, select
 from nfstuned.core.rules.nfs4_tls import helper_down, wrong_cloud
-from nfstuned.model.facts import Answer, Facts, Network, Reach, Reachable, Target
+from nfstuned.model.facts import Answer, Facts, Measured, Network, Reach, Reachable, Target
 from nfstuned.model.finding import Fault, Need
 from nfstuned.model.kernel import Mount, Options
-from nfstuned.model.mounts import Endpoint, Maker, Request, Snapshot
+from nfstuned.model.mounts import Endpoint, Maker, Request, Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile
 from nfstuned.model.requests import Asked
 from nfstuned.model.system import AUTOFS, LOGINS, Override, System, Tls, Unit
@@ -150,6 +150,23 @@ def test_a_name_of_ones_own_that_leads_to_azure_files_is_judged_like_its_own() -
     other = Answer("files.example.net", (PUBLIC,), ("nas.example.com",))
     assert found([target], [other]) == ["NFS410 /etc/fstab:4"]
     assert found([asked("sa1.blob.core.windows.net:/sa1/c")], [Answer(SA1, (PUBLIC,))]) == []
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_mount_that_makes_no_sessions_does_not_hide_those_of_another(order: int) -> None:
+    mounts = [
+        replace(live("nas:/e", PRIVATE, f"/{device}"), superblock=Superblock(device, 7, 128))
+        for device in ("0:43", "0:44")
+    ]
+    facts = Facts(
+        has=frozenset({Need.LIVE, Need.SAMPLE}),
+        snapshot=Snapshot(),
+        policy=Policy((GENERIC,)),
+        targets=tuple(mounts[::order]),
+        measured=Measured(10, sessions={"0:43": 7}),  # the other is of NFSv3
+    )
+    (fault,) = diagnose(facts, select(RULES, ("NFS414",), ())).findings
+    assert (fault.subject, fault.observed) == ("nas", "7 new sessions")
 
 
 def test_an_address_is_told_once_for_all_its_mounts() -> None:
