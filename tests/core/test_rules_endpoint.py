@@ -138,6 +138,35 @@ def test_a_name_is_public_when_all_its_addresses_are(answer: Answer, expected: l
     assert found([asked(f"{SA1}:/sa1/s")], [answer]) == [f"{rule} /etc/fstab:4" for rule in expected]
 
 
+def faults(rule: str, target: Target, *answers: Answer) -> list[Fault]:
+    """Return what a rule says of a mount."""
+    facts = Facts(
+        has=frozenset({Need.LIVE, Need.NETWORK}),
+        snapshot=Snapshot(),
+        policy=Policy((GENERIC,)),
+        targets=(target,),
+        network=Network(answers=answers),
+    )
+    (judge,) = (one.judge for one in RULES if one.id == rule)
+    return list(judge(facts))
+
+
+def test_a_name_of_the_privatelink_zone_that_ends_in_public_is_not_linked() -> None:
+    target, answer = asked(f"{LINK}:/sa1/s"), Answer(LINK, (PUBLIC,), (STORE,))
+    assert found([target], [answer]) == ["NFS402 /etc/fstab:4", "NFS403 /etc/fstab:4"]
+    (fault,) = faults("NFS402", target, answer)
+    assert fault.observed == f"{LINK} -> {STORE} -> {PUBLIC}"
+    assert "alias" not in fault.message
+    assert "zone privatelink.file.core.windows.net " in fault.remedy
+
+
+def test_a_name_of_the_privatelink_zone_without_a_record_is_no_alias() -> None:
+    (fault,) = faults("NFS408", asked(f"{LINK}:/sa1/s"), Answer(LINK, error="NXDOMAIN"))
+    assert "it has no record in the zone that this machine asks" in fault.message
+    (fault,) = faults("NFS408", asked(f"{SA1}:/sa1/s"), Answer(SA1, (), (LINK,), error="NXDOMAIN"))
+    assert f"its alias {LINK} has no record" in fault.message
+
+
 def test_the_address_that_a_live_mount_has_decides_between_several() -> None:
     both = Answer(SA1, (PUBLIC, PRIVATE), (STORE,))
     assert found([live(f"{SA1}:/sa1/s", PUBLIC)], [both]) == ["NFS401 /mnt/a"]
