@@ -167,6 +167,13 @@ def test_a_name_of_the_privatelink_zone_without_a_record_is_no_alias() -> None:
     assert f"its alias {LINK} has no record" in fault.message
 
 
+@pytest.mark.parametrize("host", ["files.example.cn", "nas.file.example.cn"])
+def test_the_zone_of_a_name_of_ones_own_is_of_the_cloud_that_it_leads_to(host: str) -> None:
+    chain = ("sa1.file.core.chinacloudapi.cn", "file.sha20prdstr05a.store.core.chinacloudapi.cn")
+    (fault,) = faults("NFS401", asked(f"{host}:/sa1/s"), Answer(host, (PUBLIC,), chain))
+    assert "zone privatelink.file.core.chinacloudapi.cn," in fault.remedy
+
+
 def test_the_address_that_a_live_mount_has_decides_between_several() -> None:
     both = Answer(SA1, (PUBLIC, PRIVATE), (STORE,))
     assert found([live(f"{SA1}:/sa1/s", PUBLIC)], [both]) == ["NFS401 /mnt/a"]

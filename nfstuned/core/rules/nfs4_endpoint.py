@@ -48,6 +48,9 @@ def public(facts: Facts) -> Iterator[Fault]:
         if not _is_azure(target, answer) or not all_public(used) or _link(answer):
             continue
         host = server_name(target)
+        # A name of one's own may lead to any cloud.
+        names = (host, *answer.chain)
+        account = next((name for name in names if provider_by_name(name) == AZURE_FILES), "")
         what = "leads through a tunnel to" if as_address(host) else f"is of {host}, which is"
         yield Fault(
             target.subject,
@@ -56,7 +59,7 @@ def public(facts: Facts) -> Iterator[Fault]:
             observed=", ".join(used),
             expected="the address of a private endpoint",
             remedy="create a private endpoint for the storage account's file service in this network, "
-            f"link its DNS zone {_zone(host)}, and mount again",
+            f"link its DNS zone {_zone(account)}, and mount again",
         )
 
 
