@@ -169,8 +169,10 @@ def observe_links(root: Root, addresses: Sequence[str]) -> Links:
 def _routes(netlink: Rtnetlink, addresses: Iterable[str], links: Mapping[int, Any]) -> Iterable[Route]:
     for text in addresses:
         address, _, scope = text.partition("%")
-        if scope:  # a link-local address names its interface itself
-            yield Route(text, scope)
+        if scope:  # a link-local address names its interface itself, to the kernel by number (rpc_ntop6)
+            number = decimal(scope)
+            named = links.get(number) if number is not None else None
+            yield Route(text, named.get_attr("IFLA_IFNAME") if named is not None else scope)
             continue
         try:
             route = netlink.route(address)
