@@ -158,7 +158,13 @@ def test_a_name_that_one_domain_could_not_be_asked_for_has_no_verdict(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    "text", ["", "nameserver\nnameserver name.example.com\n", "search a..b\noptions ndots:x\n"]
+    "text",
+    [
+        "",
+        "nameserver\nnameserver name.example.com\n",
+        "nameserver 127.0.0.9%eth0\nnameserver ::1%lo%lo\nnameserver ::1%\n",
+        "search a..b\noptions ndots:x\n",
+    ],
 )
 def test_without_a_usable_name_server_this_machine_is_asked(tmp_path: Path, port: int, text: str) -> None:
     assert one(tree(tmp_path, resolv=text), SHARE, port).addresses == ("10.10.10.10",)
