@@ -170,6 +170,12 @@ def test_without_a_usable_name_server_this_machine_is_asked(tmp_path: Path, port
     assert one(tree(tmp_path, resolv=text), SHARE, port).addresses == ("10.10.10.10",)
 
 
+@pytest.mark.parametrize("timeout", ["0", "-1"])
+def test_a_timeout_of_nothing_is_a_second_as_with_glibc(tmp_path: Path, port: int, timeout: str) -> None:
+    root = tree(tmp_path, resolv=f"nameserver 127.0.0.1\noptions timeout:{timeout}\n")
+    assert one(root, SHARE, port).addresses == ("10.10.10.10",)
+
+
 def test_the_hosts_file_comes_first_and_has_no_chain(tmp_path: Path, port: int) -> None:
     root = tree(tmp_path, hosts=f"# pinned\n10.9.9.9 SA1.file.core.windows.net sa1\n2001:db8::9 {SHARE}\n")
     assert one(root, SHARE, port) == Answer(SHARE, ("10.9.9.9", "2001:db8::9"))

@@ -168,8 +168,9 @@ def _ask_dns(root: Root, names: Sequence[str], seconds: float, port: int) -> dic
         lines = [line for line in text.split("\n") if line.startswith("nameserver")]
         resolver.read_resolv_conf(StringIO("\n".join(lines) or "nameserver 127.0.0.1"))
     resolver.port = port
-    # Each server gets its turn before the deadline, also behind a dead server.
-    resolver.timeout = min(resolver.timeout, seconds / (len(resolver.nameservers) + 1))
+    # Each server gets its turn before the deadline, also behind a dead server. glibc waits for a second where
+    # the file says less (send_dg in resolv/res_send.c).
+    resolver.timeout = min(max(resolver.timeout, 1), seconds / (len(resolver.nameservers) + 1))
     late = _Names(error=f"no answer within {seconds:g} s", final=False)
     # What a record type said counts also where the other is never answered: it must be told in time.
     end = time.monotonic() + seconds * _IN_TIME
