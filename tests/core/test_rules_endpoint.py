@@ -112,6 +112,23 @@ def test_nfs_in_the_clear_to_a_public_address_is_named(
     assert found([line], [host]) == (["NFS410 /etc/fstab:4"] if finds else [])
 
 
+@pytest.mark.parametrize(
+    ("fstype", "options", "finds"),
+    [
+        ("aznfs", "vers=4.1", False),
+        ("aznfs", "vers=4.1,notls", True),
+        ("aznfs", "vers=3", True),
+        ("nfs", "vers=4.1", True),
+    ],
+)
+def test_a_line_that_will_go_through_the_helpers_tunnel_is_not_in_the_clear(
+    fstype: str, options: str, *, finds: bool
+) -> None:
+    line = asked("files.example.com:/sa1/s", options, fstype=fstype)
+    seen = found([line], [Answer("files.example.com", (PUBLIC,))])
+    assert ("NFS410 /etc/fstab:4" in seen) is finds
+
+
 def test_a_public_address_in_a_line_or_of_a_live_mount_needs_no_resolver() -> None:
     assert found([asked("93.184.215.14:/a")]) == ["NFS410 /etc/fstab:4"]
     assert found([live("nas.example.com:/a", "93.184.215.14", "/a")]) == ["NFS410 /a"]

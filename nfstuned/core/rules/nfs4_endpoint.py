@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Address
 from shlex import quote
 
+from nfstuned.core.mounts.requests import wants_tunnel
 from nfstuned.core.mounts.targets import server_name, stood_in_for
 from nfstuned.core.nconnect.groups import is_azure_files
 from nfstuned.core.policy.endpoint import (
@@ -187,6 +188,8 @@ def clear_in_public(facts: Facts) -> Iterator[Fault]:
         answer = answers.get(server_name(target), _NOTHING)
         used = _used(target, answer) or own
         if target.endpoint.provider != GENERIC or _is_azure(target, answer):
+            continue
+        if target.live is None and target.request is not None and wants_tunnel(target.request):
             continue
         if (options.get("sec") or "sys").startswith("krb5") or (options.get("xprtsec") or "none") != "none":
             continue
