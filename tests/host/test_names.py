@@ -4,6 +4,7 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -114,6 +115,28 @@ def test_what_never_answers_does_not_hold_the_others_up(tmp_path: Path, port: in
     assert [answer.host for answer in answers] == list(names)
     assert answers[-1].addresses == ("10.10.10.10",)
     assert (answers[-2].error, answers[-2].final) == ("no answer within 1 s", False)
+
+
+@pytest.mark.parametrize("most", [0, 1, 7])
+def test_names_resolve_with_the_threads_that_there_may_be(
+    tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """A container, or a user, may have few."""
+    started = 0
+
+    class Limited(Thread):
+        def start(self) -> None:
+            nonlocal started
+            started += 1
+            if started > most:
+                raise RuntimeError("can't start new thread")
+            super().start()
+
+    monkeypatch.setattr("nfstuned.host.network.names.Thread", Limited)
+    names = (SHARE, "both.example.com", "nowhere.example.com", "filer.corp.example.com")
+    answers = resolve(tree(tmp_path), names, 3, port)
+    assert [answer.error for answer in answers] == ["", "", "NXDOMAIN", ""]
+    assert answers[1].addresses == ("192.0.2.7", "192.0.2.8", "2001:db8::7")
 
 
 def test_one_family_is_enough_where_the_other_is_never_answered(tmp_path: Path, port: int) -> None:

@@ -49,8 +49,13 @@ def parallel(jobs: Mapping[Key, Callable[[], Value]], seconds: float) -> dict[Ke
                 return
             done.put((key, jobs[key]()))
 
-    for _ in range(min(len(jobs), THREADS)):
-        Thread(target=work, daemon=True).start()
+    for started in range(min(len(jobs), THREADS)):
+        try:
+            Thread(target=work, daemon=True).start()
+        except RuntimeError:  # noqa: PERF203 - a user or a container may have so many: those do the work
+            if started == 0:
+                work()
+            break
     results: dict[Key, Value] = {}
     while len(results) < len(jobs):
         try:
