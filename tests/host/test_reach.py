@@ -78,6 +78,16 @@ def test_hundreds_of_servers_take_no_longer_than_one(opened: int, closed: int) -
     assert [one.state for one in found[-3:]] == [Reachable.TIMEOUT, Reachable.OPEN, Reachable.REFUSED]
 
 
+def test_a_server_with_many_dead_addresses_keeps_no_other_from_its_turn(
+    monkeypatch: pytest.MonkeyPatch, opened: int
+) -> None:
+    monkeypatch.setattr("nfstuned.host.network.reach.AT_ONCE", 2)
+    with silent_port() as port:
+        many = [(HERE, port), ("::ffff:127.0.0.1", port)]
+        found = reach([many, [(HERE, opened)]], 0.3)
+    assert Reach(HERE, opened, Reachable.OPEN) in found
+
+
 def test_what_could_not_be_tried_in_time_is_left_out(monkeypatch: pytest.MonkeyPatch, opened: int) -> None:
     monkeypatch.setattr("nfstuned.host.network.reach.AT_ONCE", 1)
     with silent_port() as port:
