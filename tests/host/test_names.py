@@ -193,6 +193,10 @@ def test_without_a_usable_name_server_this_machine_is_asked(tmp_path: Path, port
     assert one(tree(tmp_path, resolv=text), SHARE, port).addresses == ("10.10.10.10",)
 
 
+def test_the_name_server_of_no_address_is_this_machine_as_for_glibc(tmp_path: Path, port: int) -> None:
+    assert one(tree(tmp_path, resolv="nameserver 0.0.0.0\n"), SHARE, port).addresses == ("10.10.10.10",)
+
+
 @pytest.mark.parametrize("timeout", ["0", "-1"])
 def test_a_timeout_of_nothing_is_a_second_as_with_glibc(tmp_path: Path, port: int, timeout: str) -> None:
     root = tree(tmp_path, resolv=f"nameserver 127.0.0.1\noptions timeout:{timeout}\n")

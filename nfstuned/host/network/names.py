@@ -172,6 +172,9 @@ def _ask_dns(root: Root, names: Sequence[str], seconds: float, port: int) -> dic
     except dns.exception.DNSException:  # a search domain that is none
         lines = [line for line in text.split("\n") if line.startswith("nameserver")]
         resolver.read_resolv_conf(StringIO("\n".join(lines) or "nameserver 127.0.0.1"))
+    # The kernel connects to this machine then; dnspython waits for an answer from that address itself.
+    own = {"0.0.0.0": _LOOPBACK[0], "::": _LOOPBACK[1]}  # noqa: S104 - nothing is bound
+    resolver.nameservers = [own.get(str(server), str(server)) for server in resolver.nameservers]
     resolver.port = port
     # Each server gets its turn before the deadline, also behind a dead server. glibc waits for a second where
     # the file says less (send_dg in resolv/res_send.c).
