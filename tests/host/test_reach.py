@@ -42,8 +42,9 @@ def test_a_port_that_never_answers_is_given_up() -> None:
         assert 0.4 <= time.monotonic() - begun < 2
 
 
-def test_an_address_without_a_way_is_unreachable() -> None:
-    (one,) = reach([[("::ffff:0:0:1%nowhere0", 2049)]])
+@pytest.mark.parametrize("scope", ["nowhere0", "\udcff", "9" * 5000])
+def test_an_address_without_a_way_is_unreachable(scope: str) -> None:
+    (one,) = reach([[(f"::ffff:0:0:1%{scope}", 2049)]])
     assert one.state is Reachable.UNREACHABLE
     assert one.detail
 

@@ -67,6 +67,9 @@ def _start(selector: selectors.BaseSelector, place: Place, attempts: dict[Place,
             address, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
         )[0]
         sock = socket.socket(family, kind | socket.SOCK_NONBLOCK, protocol)
+    except UnicodeError as error:  # of a scope that no interface can have
+        attempts[place] = Reach(address, port, Reachable.UNREACHABLE, str(error))
+        return
     except OSError as error:
         if error.errno not in (errno.EMFILE, errno.ENFILE):  # ours, not the server's
             attempts[place] = Reach(address, port, Reachable.UNREACHABLE, error.strerror or str(error))
