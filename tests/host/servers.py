@@ -14,7 +14,8 @@ import dns.rcode
 import dns.rrset
 
 Zone = Mapping[str, tuple[tuple[str, str], ...]]
-"""Name to (type, value); ("", "SILENT") is never answered, ("", "SERVFAIL") is refused."""
+"""Name to (type, value); ("", "SILENT") is never answered, ("", "SERVFAIL") is refused, ("", "LAME") is
+answered with nothing by a server that neither has the zone nor asks others."""
 
 
 @contextmanager
@@ -59,6 +60,9 @@ def _reply(query: dns.message.Message, zone: Zone) -> dns.message.Message | None
             return None
         if ("", "SERVFAIL") in records:
             reply.set_rcode(dns.rcode.SERVFAIL)
+            return reply
+        if ("", "LAME") in records:
+            reply.flags &= ~dns.flags.RA
             return reply
         alias = next((value for each, value in records if each == "CNAME"), None)
         values = [alias + "."] if alias else [value for each, value in records if each == kind]

@@ -26,6 +26,7 @@ ZONE: Zone = {
     "slow.example.com": (("", "SILENT"),),
     "four.example.com": (("A", "192.0.2.4"), ("AAAA", "SILENT")),
     "broken.example.com": (("", "SERVFAIL"),),
+    "lame.example.com": (("", "LAME"),),
     "store.example.com": (("TXT", '"no address"'),),
     "store.corp.example.com": (("AAAA", "2001:db8::5"),),
     "sick.example.com": (("", "SERVFAIL"),),
@@ -98,6 +99,13 @@ def test_a_name_without_addresses_is_a_verdict(tmp_path: Path, port: int) -> Non
 def test_a_resolver_that_fails_gives_no_verdict(tmp_path: Path, port: int) -> None:
     answer = one(tree(tmp_path), "broken.example.com", port)
     assert "SERVFAIL" in answer.error
+    assert not answer.final
+
+
+def test_a_server_that_knows_nothing_and_asks_nobody_gives_no_verdict(tmp_path: Path, port: int) -> None:
+    """glibc goes on to the next server then."""
+    answer = one(tree(tmp_path), "lame.example.com", port)
+    assert answer.error
     assert not answer.final
 
 

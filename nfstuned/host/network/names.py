@@ -263,6 +263,7 @@ def _verdict(tried: Sequence[_Names], *, written_first: bool) -> _Names:
 def _query(resolver: Resolver, name: Name, kind: str, end: float) -> _Names:
     """Return what a record type of a name says; never raises."""
     import dns.exception  # noqa: PLC0415 - as above
+    import dns.flags  # noqa: PLC0415
     import dns.resolver  # noqa: PLC0415
 
     try:
@@ -275,6 +276,10 @@ def _query(resolver: Resolver, name: Name, kind: str, end: float) -> _Names:
         return _Names(error="", final=False)
     except dns.exception.DNSException as error:
         return _Names(error=str(error).partition(": ")[2] or str(error), final=False)
+    response = answer.response
+    if not (response.answer or response.additional or response.flags & (dns.flags.AA | dns.flags.RA)):
+        # A server that neither has the zone nor asks others: glibc goes on to the next (resolv/res_send.c).
+        return _Names(error="the name server has no answer of its own and asks no other", final=False)
     # Name servers rotate them; a check that is run twice should say the same twice.
     addresses = tuple(sorted((record.to_text() for record in answer.rrset or ()), key=ip_address))
     return _Names(addresses, _chain(answer.response), "" if addresses else _NO_ADDRESS)
