@@ -19,10 +19,10 @@ answered with nothing by a server that neither has the zone nor asks others."""
 
 
 @contextmanager
-def dns_server(zone: Zone) -> Iterator[int]:
+def dns_server(zone: Zone, address: str = "127.0.0.1") -> Iterator[int]:
     """Serve a zone as a recursive name server does, aliases followed; give the port."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind(("127.0.0.1", 0))
+        sock.bind((address, 0))
         sock.settimeout(0.05)
         ended = Event()
         thread = Thread(target=_serve, args=(sock, zone, ended), daemon=True)

@@ -245,6 +245,24 @@ def test_a_short_name_may_be_known_to_the_neighbours(tmp_path: Path, port: int) 
     assert [answer.final for answer in resolve(root, names, 3, port)] == [False, False, True]
 
 
+@pytest.mark.parametrize(("server", "final"), [("127.0.0.1", False), ("127.0.0.53", True)])
+def test_where_systemd_resolved_runs_only_its_own_server_has_its_verdict(
+    tmp_path: Path, server: str, *, final: bool
+) -> None:
+    """It may ask another server for a domain (a VPN's), of which resolv.conf tells nothing."""
+    root = tree(
+        tmp_path,
+        resolv=f"nameserver {server}\n",
+        nsswitch="hosts: files resolve [!UNAVAIL=return] dns\n",
+    )
+    (tmp_path / "run/systemd/resolve").mkdir(parents=True)
+    (tmp_path / "run/systemd/resolve/stub-resolv.conf").write_text("nameserver 127.0.0.53\n")
+    with dns_server(ZONE, server) as number:
+        answer = one(root, "nowhere.example.com", number)
+    assert answer.error.startswith("NXDOMAIN")
+    assert answer.final is final
+
+
 @pytest.mark.parametrize(
     "sources", ["files dns myhostname", "mymachines resolve [!UNAVAIL=return] files myhostname dns"]
 )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from nfstuned.frozen import frozen
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Answer
-from nfstuned.parse.etc.resolver import name_server_lines, parse_hosts, parse_sources
+from nfstuned.parse.etc.resolver import name_server_lines, parse_hosts, parse_servers, parse_sources
 
 if TYPE_CHECKING:
     from dns.message import QueryMessage
@@ -73,6 +73,8 @@ _NO_ADDRESS, _NO_NAME, _SERVFAIL = "no A or AAAA record", "NXDOMAIN", "SERVFAIL"
 _IN_TIME = 0.9
 _SYSTEMD = frozenset({"myhostname", "resolve"})
 _LOOPBACK = ("127.0.0.1", "::1")
+_STUBS = frozenset({"127.0.0.53", "127.0.0.54"})
+"""Where systemd-resolved listens as a name server."""
 
 
 @frozen
@@ -100,7 +102,18 @@ def resolve(
     before_dns = sources[: sources.index("dns")] if "dns" in sources else ()
     asked = [name for name in names if name not in own and ("files" not in before_dns or name not in known)]
     from_dns = _ask_dns(root, asked, seconds, port) if "dns" in sources and asked else {}
+    if "resolve" in sources and not _asks_resolved(root):
+        sources = tuple("systemd-resolved" if source == "resolve" else source for source in sources)
     return tuple(own.get(name) or _answer(name, sources, known, from_dns) for name in names)
+
+
+def _asks_resolved(root: Root) -> bool:
+    """Return whether resolv.conf leads to systemd-resolved where that runs, as nss-resolve(8) asks it itself.
+
+    It may have another server for a domain than those that resolv.conf names.
+    """
+    servers = parse_servers(root.read_or_empty("etc/resolv.conf"))
+    return not root.names("run/systemd/resolve") or _STUBS.issuperset(servers)
 
 
 def from_hosts(root: Root, names: Sequence[str]) -> tuple[Answer, ...]:

@@ -65,6 +65,12 @@ def name_server_lines(text: str) -> str:
     )
 
 
+def parse_servers(text: str) -> tuple[str, ...]:
+    """Return the addresses of the `nameserver` lines of resolv.conf(5)."""
+    lines = (line.split() for line in name_server_lines(text).split("\n"))
+    return tuple(words[1] for words in lines if words[:1] == ["nameserver"])
+
+
 def is_address(text: str) -> bool:
     """Return whether `text` is an IP address; an IPv6 address may have a scope, one of IPv4 has none."""
     try:
