@@ -172,8 +172,9 @@ def asked_port(source: str, options: Options) -> int:
 
 
 def plain(host: str) -> str:
-    """Return a host name as names are compared: lower case, without the root's dot."""
-    return host.lower().removesuffix(".")
+    """Return a host as hosts are compared: lower case but for an address's interface, without a last dot."""
+    name, mark, interface = host.partition("%")
+    return name.lower().removesuffix(".") + mark + interface
 
 
 def provider_by_name(host: str) -> str:
