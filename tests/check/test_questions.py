@@ -9,6 +9,7 @@ import pytest
 
 from nfstuned.app.facts import Scope, examine
 from nfstuned.host.config_load import load as load_policy
+from nfstuned.host.network.answers import LiveOutside
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Network
 from tests.check import hosts
@@ -51,6 +52,21 @@ def questions(name: str, folder: Path) -> Questions:
     examine(root, load_policy(root), Scope(), world)
     (asked,) = world.asked
     return asked
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "nas:/e /e nfs addr=nas.example.com 0 0",
+        "//nas/e /e cifs guest,ip=nas.example.com 0 0",
+    ],
+)
+def test_what_stands_where_an_address_should_does_not_end_the_check(tmp_path: Path, line: str) -> None:
+    folder = hosts.load("clean").build(tmp_path / "host")
+    (folder / "etc/fstab").write_text(line + "\n")
+    root = Root(str(folder))
+    facts = examine(root, load_policy(root), Scope(offline=True), LiveOutside(root))
+    assert "/etc/fstab:1" in [target.subject for target in facts.targets]
 
 
 @pytest.mark.parametrize(

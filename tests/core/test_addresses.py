@@ -26,6 +26,8 @@ from nfstuned.core.policy.endpoint import AddressKind, all_public, kind, same
         ("52.239.238.8", AddressKind.PUBLIC),
         ("2603:1030:a08:1::80c", AddressKind.PUBLIC),
         ("64:ff9b::34ef:ee08", AddressKind.PUBLIC),
+        ("64:ff9b::10.0.0.4", AddressKind.PRIVATE),
+        ("64:ff9b::100.64.0.9", AddressKind.CGNAT),
         # The neighbours of the private ranges.
         ("9.255.255.255", AddressKind.PUBLIC),
         ("11.0.0.0", AddressKind.PUBLIC),
@@ -44,6 +46,7 @@ from nfstuned.core.policy.endpoint import AddressKind, all_public, kind, same
         ("::", AddressKind.SPECIAL),
         ("ff02::1", AddressKind.SPECIAL),
         ("2001:db8::1", AddressKind.SPECIAL),
+        ("3fff::1", AddressKind.SPECIAL),
         ("100::1", AddressKind.SPECIAL),
     ],
 )

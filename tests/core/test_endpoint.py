@@ -6,6 +6,7 @@ from nfstuned.core.policy.endpoint import (
     as_address,
     endpoint,
     is_loopback,
+    plain,
     provider_by_name,
     resolve,
     split_source,
@@ -156,6 +157,13 @@ def test_a_mount_by_vasts_own_client_is_known_by_options_that_only_it_takes() ->
 )
 def test_a_source_is_host_and_export(source: str, parts: tuple[str, str]) -> None:
     assert split_source(source) == parts
+
+
+def test_the_interface_in_a_scope_keeps_its_case() -> None:
+    """udev calls the cards of a PCI domain enP4p1s0: no other name is that interface."""
+    assert plain("FE80::1%enP4p1s0") == "fe80::1%enP4p1s0"
+    assert resolve("FE80::1%enP4p1s0", None, 2049, (), ()).host == "fe80::1%enP4p1s0"
+    assert plain("NAS.Example.com.") == "nas.example.com"
 
 
 def test_addresses_compare_without_scope_and_mapping() -> None:

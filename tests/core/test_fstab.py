@@ -128,8 +128,13 @@ def test_all_shares_of_a_server_get_what_one_asks_for_within_the_limit() -> None
 
 
 def test_two_names_of_one_address_are_one_server() -> None:
-    text = line("10.1.2.4:/a", "nconnect=12") + line("nas:/b", "addr=10.1.2.4", "/b")
+    text = line("10.1.2.4:/a", "nconnect=12") + line("[::ffff:10.1.2.4]:/b", "rw", "/b")
     assert numbers(text) == [(None, 12, Result.PLANNED)]
+
+
+def test_an_address_that_mount_nfs_takes_out_of_a_line_makes_no_two_names_one_server() -> None:
+    text = line("10.1.2.4:/a", "nconnect=12") + line("nas:/b", "addr=10.1.2.4", "/b")
+    assert numbers(text) == []
 
 
 STRICT = Profile("strict", nconnect=2, nconnect_max=2)

@@ -138,6 +138,14 @@ class TestVirtualFunctionCarries:
     def test_little_traffic_or_a_missing_counter_shows_nothing(self, traffic: tuple[Traffic, ...]) -> None:
         assert not Host(traffic=traffic).faults("NFS507")
 
+    @pytest.mark.parametrize("azure", [True, False])
+    def test_the_waiting_port_of_a_bond_is_no_virtual_function(self, *, azure: bool) -> None:
+        bond = Interface("bond0", mtu=1500, rx_queues=16)
+        ports = tuple(Interface(name, "mlx5_core", "bond0", 1500, 8) for name in ("ens1", "ens2"))
+        traffic = (Traffic("bond0", MIB, MIB), Traffic("ens1", MIB, MIB), Traffic("ens2", 0, 0))
+        host = Host((bond, *ports), routes=(Route(ADDRESS, "bond0"),), azure=azure, traffic=traffic)
+        assert not host.faults("NFS507")
+
     def test_two_looks_within_a_second_show_nothing(self) -> None:
         traffic = (Traffic("eth0", MIB, 0), Traffic("enP1", 0, 0))
         assert not Host(seconds=0.9, traffic=traffic).faults("NFS507")
@@ -164,6 +172,12 @@ class TestMtu:
     def test_what_the_route_says_comes_first(self, *, mtu: int, found: bool) -> None:
         host = Host((device("eth0", mtu=9000),), routes=(Route(ADDRESS, "eth0", mtu=mtu),))
         assert bool(host.faults("NFS508")) is found
+
+    def test_where_the_route_is_wrong_its_mtu_is_named(self) -> None:
+        (fault,) = Host((device("eth0"),), routes=(Route(ADDRESS, "eth0", mtu=9000),)).faults("NFS508")
+        assert (fault.subject, fault.observed) == ("eth0", "9000")
+        assert "the route to 10.10.10.10 through eth0 has an MTU of 9000" in fault.message
+        assert "ip link set" not in fault.remedy
 
     def test_only_azures_storage_has_a_size_of_its_own(self) -> None:
         targets = (target(provider="generic"), target("/mnt/b", "10.0.0.9", provider="aws-efs"))

@@ -9,10 +9,10 @@ from nfstuned.core import rules
 from nfstuned.core.policy.endpoint import as_address, provider_by_name
 from nfstuned.core.rules.catalogue import diagnose, select
 from nfstuned.core.rules.nfs4_tls import helper_down, wrong_cloud
-from nfstuned.model.facts import Answer, Facts, Network, Reach, Reachable, Target
+from nfstuned.model.facts import Answer, Facts, Measured, Network, Reach, Reachable, Target
 from nfstuned.model.finding import Fault, Need
 from nfstuned.model.kernel import Mount, Options
-from nfstuned.model.mounts import Endpoint, Maker, Request, Snapshot
+from nfstuned.model.mounts import Endpoint, Maker, Request, Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile
 from nfstuned.model.requests import Asked
 from nfstuned.model.system import AUTOFS, LOGINS, Override, System, Tls, Unit
@@ -112,6 +112,23 @@ def test_nfs_in_the_clear_to_a_public_address_is_named(
     assert found([line], [host]) == (["NFS410 /etc/fstab:4"] if finds else [])
 
 
+@pytest.mark.parametrize(
+    ("fstype", "options", "finds"),
+    [
+        ("aznfs", "vers=4.1", False),
+        ("aznfs", "vers=4.1,notls", True),
+        ("aznfs", "vers=3", True),
+        ("nfs", "vers=4.1", True),
+    ],
+)
+def test_a_line_that_will_go_through_the_helpers_tunnel_is_not_in_the_clear(
+    fstype: str, options: str, *, finds: bool
+) -> None:
+    line = asked("files.example.com:/sa1/s", options, fstype=fstype)
+    seen = found([line], [Answer("files.example.com", (PUBLIC,))])
+    assert ("NFS410 /etc/fstab:4" in seen) is finds
+
+
 def test_a_public_address_in_a_line_or_of_a_live_mount_needs_no_resolver() -> None:
     assert found([asked("93.184.215.14:/a")]) == ["NFS410 /etc/fstab:4"]
     assert found([live("nas.example.com:/a", "93.184.215.14", "/a")]) == ["NFS410 /a"]
@@ -138,6 +155,42 @@ def test_a_name_is_public_when_all_its_addresses_are(answer: Answer, expected: l
     assert found([asked(f"{SA1}:/sa1/s")], [answer]) == [f"{rule} /etc/fstab:4" for rule in expected]
 
 
+def faults(rule: str, target: Target, *answers: Answer) -> list[Fault]:
+    """Return what a rule says of a mount."""
+    facts = Facts(
+        has=frozenset({Need.LIVE, Need.NETWORK}),
+        snapshot=Snapshot(),
+        policy=Policy((GENERIC,)),
+        targets=(target,),
+        network=Network(answers=answers),
+    )
+    (judge,) = (one.judge for one in RULES if one.id == rule)
+    return list(judge(facts))
+
+
+def test_a_name_of_the_privatelink_zone_that_ends_in_public_is_not_linked() -> None:
+    target, answer = asked(f"{LINK}:/sa1/s"), Answer(LINK, (PUBLIC,), (STORE,))
+    assert found([target], [answer]) == ["NFS402 /etc/fstab:4", "NFS403 /etc/fstab:4"]
+    (fault,) = faults("NFS402", target, answer)
+    assert fault.observed == f"{LINK} -> {STORE} -> {PUBLIC}"
+    assert "alias" not in fault.message
+    assert "zone privatelink.file.core.windows.net " in fault.remedy
+
+
+def test_a_name_of_the_privatelink_zone_without_a_record_is_no_alias() -> None:
+    (fault,) = faults("NFS408", asked(f"{LINK}:/sa1/s"), Answer(LINK, error="NXDOMAIN"))
+    assert "it has no record in the zone that this machine asks" in fault.message
+    (fault,) = faults("NFS408", asked(f"{SA1}:/sa1/s"), Answer(SA1, (), (LINK,), error="NXDOMAIN"))
+    assert f"its alias {LINK} has no record" in fault.message
+
+
+@pytest.mark.parametrize("host", ["files.example.cn", "nas.file.example.cn"])
+def test_the_zone_of_a_name_of_ones_own_is_of_the_cloud_that_it_leads_to(host: str) -> None:
+    chain = ("sa1.file.core.chinacloudapi.cn", "file.sha20prdstr05a.store.core.chinacloudapi.cn")
+    (fault,) = faults("NFS401", asked(f"{host}:/sa1/s"), Answer(host, (PUBLIC,), chain))
+    assert "zone privatelink.file.core.chinacloudapi.cn," in fault.remedy
+
+
 def test_the_address_that_a_live_mount_has_decides_between_several() -> None:
     both = Answer(SA1, (PUBLIC, PRIVATE), (STORE,))
     assert found([live(f"{SA1}:/sa1/s", PUBLIC)], [both]) == ["NFS401 /mnt/a"]
@@ -150,6 +203,23 @@ def test_a_name_of_ones_own_that_leads_to_azure_files_is_judged_like_its_own() -
     other = Answer("files.example.net", (PUBLIC,), ("nas.example.com",))
     assert found([target], [other]) == ["NFS410 /etc/fstab:4"]
     assert found([asked("sa1.blob.core.windows.net:/sa1/c")], [Answer(SA1, (PUBLIC,))]) == []
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_mount_that_makes_no_sessions_does_not_hide_those_of_another(order: int) -> None:
+    mounts = [
+        replace(live("nas:/e", PRIVATE, f"/{device}"), superblock=Superblock(device, 7, 128))
+        for device in ("0:43", "0:44")
+    ]
+    facts = Facts(
+        has=frozenset({Need.LIVE, Need.SAMPLE}),
+        snapshot=Snapshot(),
+        policy=Policy((GENERIC,)),
+        targets=tuple(mounts[::order]),
+        measured=Measured(10, sessions={"0:43": 7}),  # the other is of NFSv3
+    )
+    (fault,) = diagnose(facts, select(RULES, ("NFS414",), ())).findings
+    assert (fault.subject, fault.observed) == ("nas", "7 new sessions")
 
 
 def test_an_address_is_told_once_for_all_its_mounts() -> None:

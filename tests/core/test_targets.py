@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from nfstuned.core.mounts.targets import targets
@@ -21,6 +23,21 @@ def test_an_entry_of_smb_has_its_server_its_port_and_its_own_profile() -> None:
     assert target.profile.name == "azure-files-smb"
     assert target.is_smb
     assert target.subject == "/etc/fstab:3"
+
+
+def test_an_address_in_a_line_of_nfs_does_not_count_for_mount_nfs_takes_it_out() -> None:
+    line = Request("nas:/e", "/e", "addr=10.0.0.9,ip=10.0.0.9", "/etc/fstab", 5)
+    match = '[[policy]]\nmatch = { server = "10.0.0.9" }\nprofile = "azure-files"\n'
+    policy = parse_config(builtin_tables(), [("own.toml", match)])
+    (target,) = targets(Snapshot(requests=(line,)), policy)
+    assert (target.endpoint.host, target.endpoint.address) == ("nas", None)
+    assert target.profile.name == "generic"
+
+
+@pytest.mark.parametrize("line", [replace(SMB, options="ip=nas"), replace(TLS, options="vers=4.1,addr=nas")])
+def test_what_is_no_address_is_not_taken_for_the_servers(line: Request) -> None:
+    (target,) = targets(Snapshot(requests=(line,)), POLICY)
+    assert target.endpoint.address is None
 
 
 def test_a_live_smb_mount_is_its_entry() -> None:

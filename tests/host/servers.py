@@ -14,14 +14,15 @@ import dns.rcode
 import dns.rrset
 
 Zone = Mapping[str, tuple[tuple[str, str], ...]]
-"""Name to (type, value); ("", "SILENT") is never answered, ("", "SERVFAIL") is refused."""
+"""Name to (type, value); ("", "SILENT") is never answered, ("", "SERVFAIL") is refused, ("", "LAME") is
+answered with nothing by a server that neither has the zone nor asks others."""
 
 
 @contextmanager
-def dns_server(zone: Zone) -> Iterator[int]:
+def dns_server(zone: Zone, address: str = "127.0.0.1") -> Iterator[int]:
     """Serve a zone as a recursive name server does, aliases followed; give the port."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind(("127.0.0.1", 0))
+        sock.bind((address, 0))
         sock.settimeout(0.05)
         ended = Event()
         thread = Thread(target=_serve, args=(sock, zone, ended), daemon=True)
@@ -59,6 +60,9 @@ def _reply(query: dns.message.Message, zone: Zone) -> dns.message.Message | None
             return None
         if ("", "SERVFAIL") in records:
             reply.set_rcode(dns.rcode.SERVFAIL)
+            return reply
+        if ("", "LAME") in records:
+            reply.flags &= ~dns.flags.RA
             return reply
         alias = next((value for each, value in records if each == "CNAME"), None)
         values = [alias + "."] if alias else [value for each, value in records if each == kind]

@@ -77,6 +77,19 @@ def test_a_link_local_address_names_its_interface(tmp_path: Path) -> None:
     assert observe_links(Root(str(tmp_path)), ("fe80::1%lo",)).routes == (Route("fe80::1%lo", "lo"),)
 
 
+@pytest.mark.parametrize("scope", ["1", "lo"])
+def test_the_kernel_writes_the_interface_of_a_link_local_address_as_a_number(
+    tmp_path: Path, scope: str
+) -> None:
+    links = observe_links(Root(str(tmp_path)), (f"fe80::1%{scope}",))
+    assert links.routes == (Route(f"fe80::1%{scope}", "lo"),)
+
+
+def test_an_ipv4_address_in_ipv6_form_takes_the_way_of_ipv4(tmp_path: Path) -> None:
+    links = observe_links(Root(str(tmp_path)), ("::ffff:127.0.0.1",))
+    assert links.routes == (Route("::ffff:127.0.0.1", "lo", local=True),)
+
+
 def test_nothing_is_asked_without_an_address(tmp_path: Path) -> None:
     assert observe_links(Root(str(tmp_path)), ()) == Links()
 

@@ -4,6 +4,7 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -25,6 +26,7 @@ ZONE: Zone = {
     "slow.example.com": (("", "SILENT"),),
     "four.example.com": (("A", "192.0.2.4"), ("AAAA", "SILENT")),
     "broken.example.com": (("", "SERVFAIL"),),
+    "lame.example.com": (("", "LAME"),),
     "store.example.com": (("TXT", '"no address"'),),
     "store.corp.example.com": (("AAAA", "2001:db8::5"),),
     "sick.example.com": (("", "SERVFAIL"),),
@@ -100,6 +102,13 @@ def test_a_resolver_that_fails_gives_no_verdict(tmp_path: Path, port: int) -> No
     assert not answer.final
 
 
+def test_a_server_that_knows_nothing_and_asks_nobody_gives_no_verdict(tmp_path: Path, port: int) -> None:
+    """glibc goes on to the next server then."""
+    answer = one(tree(tmp_path), "lame.example.com", port)
+    assert answer.error
+    assert not answer.final
+
+
 def test_an_alias_of_itself_gives_no_verdict(tmp_path: Path, port: int) -> None:
     answer = one(tree(tmp_path), "loop.example.com", port, 1)
     assert answer.error
@@ -114,6 +123,28 @@ def test_what_never_answers_does_not_hold_the_others_up(tmp_path: Path, port: in
     assert [answer.host for answer in answers] == list(names)
     assert answers[-1].addresses == ("10.10.10.10",)
     assert (answers[-2].error, answers[-2].final) == ("no answer within 1 s", False)
+
+
+@pytest.mark.parametrize("most", [0, 1, 7])
+def test_names_resolve_with_the_threads_that_there_may_be(
+    tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """A container, or a user, may have few."""
+    started = 0
+
+    class Limited(Thread):
+        def start(self) -> None:
+            nonlocal started
+            started += 1
+            if started > most:
+                raise RuntimeError("can't start new thread")
+            super().start()
+
+    monkeypatch.setattr("nfstuned.host.network.names.Thread", Limited)
+    names = (SHARE, "both.example.com", "nowhere.example.com", "filer.corp.example.com")
+    answers = resolve(tree(tmp_path), names, 3, port)
+    assert [answer.error for answer in answers] == ["", "", "NXDOMAIN", ""]
+    assert answers[1].addresses == ("192.0.2.7", "192.0.2.8", "2001:db8::7")
 
 
 def test_one_family_is_enough_where_the_other_is_never_answered(tmp_path: Path, port: int) -> None:
@@ -158,10 +189,26 @@ def test_a_name_that_one_domain_could_not_be_asked_for_has_no_verdict(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    "text", ["", "nameserver\nnameserver name.example.com\n", "search a..b\noptions ndots:x\n"]
+    "text",
+    [
+        "",
+        "nameserver\nnameserver name.example.com\n",
+        "nameserver 127.0.0.9%eth0\nnameserver ::1%lo%lo\nnameserver ::1%\n",
+        "search a..b\noptions ndots:x\n",
+    ],
 )
 def test_without_a_usable_name_server_this_machine_is_asked(tmp_path: Path, port: int, text: str) -> None:
     assert one(tree(tmp_path, resolv=text), SHARE, port).addresses == ("10.10.10.10",)
+
+
+def test_the_name_server_of_no_address_is_this_machine_as_for_glibc(tmp_path: Path, port: int) -> None:
+    assert one(tree(tmp_path, resolv="nameserver 0.0.0.0\n"), SHARE, port).addresses == ("10.10.10.10",)
+
+
+@pytest.mark.parametrize("timeout", ["0", "-1"])
+def test_a_timeout_of_nothing_is_a_second_as_with_glibc(tmp_path: Path, port: int, timeout: str) -> None:
+    root = tree(tmp_path, resolv=f"nameserver 127.0.0.1\noptions timeout:{timeout}\n")
+    assert one(root, SHARE, port).addresses == ("10.10.10.10",)
 
 
 def test_the_hosts_file_comes_first_and_has_no_chain(tmp_path: Path, port: int) -> None:
@@ -196,6 +243,24 @@ def test_a_short_name_may_be_known_to_the_neighbours(tmp_path: Path, port: int) 
     root = tree(tmp_path, nsswitch="hosts: files resolve [!UNAVAIL=return] dns\n")
     names = ("filer", "nas.local", "nowhere.example.com")
     assert [answer.final for answer in resolve(root, names, 3, port)] == [False, False, True]
+
+
+@pytest.mark.parametrize(("server", "final"), [("127.0.0.1", False), ("127.0.0.53", True)])
+def test_where_systemd_resolved_runs_only_its_own_server_has_its_verdict(
+    tmp_path: Path, server: str, *, final: bool
+) -> None:
+    """It may ask another server for a domain (a VPN's), of which resolv.conf tells nothing."""
+    root = tree(
+        tmp_path,
+        resolv=f"nameserver {server}\n",
+        nsswitch="hosts: files resolve [!UNAVAIL=return] dns\n",
+    )
+    (tmp_path / "run/systemd/resolve").mkdir(parents=True)
+    (tmp_path / "run/systemd/resolve/stub-resolv.conf").write_text("nameserver 127.0.0.53\n")
+    with dns_server(ZONE, server) as number:
+        answer = one(root, "nowhere.example.com", number)
+    assert answer.error.startswith("NXDOMAIN")
+    assert answer.final is final
 
 
 @pytest.mark.parametrize(

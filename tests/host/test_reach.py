@@ -42,8 +42,9 @@ def test_a_port_that_never_answers_is_given_up() -> None:
         assert 0.4 <= time.monotonic() - begun < 2
 
 
-def test_an_address_without_a_way_is_unreachable() -> None:
-    (one,) = reach([[("::ffff:0:0:1%nowhere0", 2049)]])
+@pytest.mark.parametrize("scope", ["nowhere0", "\udcff", "9" * 5000])
+def test_an_address_without_a_way_is_unreachable(scope: str) -> None:
+    (one,) = reach([[(f"::ffff:0:0:1%{scope}", 2049)]])
     assert one.state is Reachable.UNREACHABLE
     assert one.detail
 
@@ -76,6 +77,16 @@ def test_hundreds_of_servers_take_no_longer_than_one(opened: int, closed: int) -
         assert time.monotonic() - begun < 3
     assert len(found) == 202
     assert [one.state for one in found[-3:]] == [Reachable.TIMEOUT, Reachable.OPEN, Reachable.REFUSED]
+
+
+def test_a_server_with_many_dead_addresses_keeps_no_other_from_its_turn(
+    monkeypatch: pytest.MonkeyPatch, opened: int
+) -> None:
+    monkeypatch.setattr("nfstuned.host.network.reach.AT_ONCE", 2)
+    with silent_port() as port:
+        many = [(HERE, port), ("::ffff:127.0.0.1", port)]
+        found = reach([many, [(HERE, opened)]], 0.3)
+    assert Reach(HERE, opened, Reachable.OPEN) in found
 
 
 def test_what_could_not_be_tried_in_time_is_left_out(monkeypatch: pytest.MonkeyPatch, opened: int) -> None:

@@ -19,7 +19,12 @@ def test_a_name_has_all_its_addresses_in_the_order_of_the_file() -> None:
 
 
 def test_lines_without_an_address_do_not_count() -> None:
-    assert not parse_hosts("# 10.0.0.5 nas\n\nnas 10.0.0.5\n10.0.0.300 nas\n10.0.0.5\nfe80::1%eth0 #nas\n")
+    assert not parse_hosts("# 10.0.0.5 nas\n\nnas 10.0.0.5\n10.0.0.300 nas\n10.0.0.5\nfe80::1 #nas\n")
+
+
+def test_a_scope_stands_in_no_line_of_hosts() -> None:
+    """So it is with glibc 2.36, whose inet_pton(3) takes no scope."""
+    assert not parse_hosts("fe80::1%eth0 nas\n10.0.0.5%eth0 nas\n")
 
 
 @pytest.mark.parametrize(

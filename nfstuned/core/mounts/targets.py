@@ -19,8 +19,8 @@ from nfstuned.core.policy.endpoint import (
     split_source,
 )
 from nfstuned.core.policy.match import matcher
-from nfstuned.model.facts import NFS_TYPES, Target
-from nfstuned.model.kernel import Mount
+from nfstuned.model.facts import NFS_TYPES, SMB_TYPES, Target
+from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.mounts import UTAB, Request, Snapshot, Superblock
 from nfstuned.model.policy import WITH, Policy, Profile
 
@@ -141,11 +141,13 @@ def _planned_target(snapshot: Snapshot, policy: Policy, request: Request, intent
     asked = intents.asked(request)
     wanted = options(asked)
     host, _ = split_source(request.source)
-    address, port = wanted.get("addr") or wanted.get("ip"), asked_port(request.source, wanted)
-    server = resolve(host, address, port, (), snapshot.tunnels)
+    # mount.cifs(8) takes an address; mount.nfs takes it out and asks for the name's (nfs_append_addr_option).
+    named = wanted if request.fstype in SMB_TYPES else Options()
+    address = next((text for text in (named.get("addr"), named.get("ip")) if text and as_address(text)), None)
+    server = resolve(host, address, asked_port(request.source, wanted), (), snapshot.tunnels)
     if server.provider == GENERIC:
         server = replace(server, provider=provider_by_options(wanted))
-    chosen = choose(policy, request.source, request.point, wanted, server).profile
+    chosen = choose(policy, request.source, request.point, named, server).profile
     return Target(
         subject=f"{request.file}:{request.line}",
         point=request.point,

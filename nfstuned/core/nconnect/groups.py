@@ -349,7 +349,8 @@ def _live(target: Target) -> Group | None:
 def _asked(target: Target, facts: Facts) -> Group | None:
     """Return the group that a mount would join; None where that is open, and for a helper's own tunnel."""
     number, wanted = version(target), target.options
-    place = wanted.get("addr") or address(target, facts)
+    # In a line it does not count: mount.nfs takes it out.
+    place = (wanted.get("addr") if target.live is not None else None) or address(target, facts)
     parsed = as_address(place) if place else None
     tunnelled = target.request is not None and wants_tunnel(target.request)
     if number in {None, "4"} or parsed is None or tunnelled or is_loopback(str(parsed)):

@@ -46,21 +46,24 @@ _RANGES = (
 )
 _NETWORKS = tuple((kind, ip_network(text)) for kind, texts in _RANGES for text in texts)
 _GLOBAL_IPV6 = ip_network("2000::/3")
-_DOCUMENTATION_IPV6 = ip_network("2001:db8::/32")
+_DOCUMENTATION_IPV6 = (ip_network("2001:db8::/32"), ip_network("3fff::/20"))
 _NAT64 = ip_network("64:ff9b::/96")
-"""RFC 6052: a public IPv4 address behind a translator; private ones must not be written so."""
+"""RFC 6052: an IPv4 address behind a translator. Name servers (DNS64) write private ones so, too."""
 
 
 def kind(text: str) -> AddressKind | None:
-    """Return the kind of an address, an IPv4-mapped one as the IPv4 address it is; None for a name."""
+    """Return the kind of an address, of IPv4 in IPv6 as the IPv4 address it is; None for a name."""
     address = as_address(text)
     if address is None:
         return None
+    if address in _NAT64:
+        address = IPv4Address(int(address) & 0xFFFFFFFF)
     for known, network in _NETWORKS:
         if address in network:
             return known
-    outside = address.version == 4 or address in _GLOBAL_IPV6 or address in _NAT64  # noqa: PLR2004 - IPv4
-    return AddressKind.PUBLIC if outside and address not in _DOCUMENTATION_IPV6 else AddressKind.SPECIAL
+    outside = address.version == 4 or address in _GLOBAL_IPV6  # noqa: PLR2004 - IPv4
+    documented = any(address in network for network in _DOCUMENTATION_IPV6)
+    return AddressKind.PUBLIC if outside and not documented else AddressKind.SPECIAL
 
 
 def all_public(addresses: Iterable[str]) -> bool:
@@ -169,8 +172,9 @@ def asked_port(source: str, options: Options) -> int:
 
 
 def plain(host: str) -> str:
-    """Return a host name as names are compared: lower case, without the root's dot."""
-    return host.lower().removesuffix(".")
+    """Return a host as hosts are compared: lower case but for an address's interface, without a last dot."""
+    name, mark, interface = host.partition("%")
+    return name.lower().removesuffix(".") + mark + interface
 
 
 def provider_by_name(host: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Address
 from shlex import quote
 
+from nfstuned.core.mounts.requests import wants_tunnel
 from nfstuned.core.mounts.targets import server_name, stood_in_for
 from nfstuned.core.nconnect.groups import is_azure_files
 from nfstuned.core.policy.endpoint import (
@@ -48,6 +49,9 @@ def public(facts: Facts) -> Iterator[Fault]:
         if not _is_azure(target, answer) or not all_public(used) or _link(answer):
             continue
         host = server_name(target)
+        # A name of one's own may lead to any cloud.
+        names = (host, *answer.chain)
+        account = next((name for name in names if provider_by_name(name) == AZURE_FILES), "")
         what = "leads through a tunnel to" if as_address(host) else f"is of {host}, which is"
         yield Fault(
             target.subject,
@@ -56,22 +60,25 @@ def public(facts: Facts) -> Iterator[Fault]:
             observed=", ".join(used),
             expected="the address of a private endpoint",
             remedy="create a private endpoint for the storage account's file service in this network, "
-            f"link its DNS zone {_zone(host)}, and mount again",
+            f"link its DNS zone {_zone(account)}, and mount again",
         )
 
 
 def not_linked(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts of a name whose chain passes a privatelink zone and still ends at a public address."""
+    """Yield mounts of a name that is in a privatelink zone, or passes it, and ends at a public address."""
     answers = facts.network.by_name
     for target in facts.nfs:
         answer = answers.get(server_name(target), _NOTHING)
         used, link = _used(target, answer), _link(answer)
         if not link or not _is_azure(target, answer) or not all_public(used):
             continue
+        what = f"{link} is a name of the privatelink zone"
+        if link != answer.host:
+            what = f"{answer.host} is an alias of {link}, so that it has a private endpoint"
         yield Fault(
             target.subject,
-            f"{answer.host} is an alias of {link}, so that it has a private endpoint, but this machine's "
-            f"resolver ends at the public address {used[0]}: the private endpoint is not used",
+            f"{what}, but this machine's resolver ends at the public address {used[0]}: the private endpoint "
+            "is not used",
             observed=" -> ".join((answer.host, *answer.chain, used[0])),
             expected="the address of the private endpoint",
             remedy=f"link the private DNS zone {_zone(link)} to this virtual network, or forward it to "
@@ -157,7 +164,8 @@ def unresolved(facts: Facts) -> Iterator[Fault]:
         if not _is_nameless(target, answer) or not doors.all_shut(target):
             continue
         link = _link(answer)
-        known = f"; its alias {link} has no record in the zone that this machine asks" if link else ""
+        who = "it" if link == answer.host else f"its alias {link}"
+        known = f"; {who} has no record in the zone that this machine asks" if link else ""
         works = "the mount lives on the address that it has, and " if target.live is not None else ""
         yield Fault(
             target.subject,
@@ -180,6 +188,8 @@ def clear_in_public(facts: Facts) -> Iterator[Fault]:
         answer = answers.get(server_name(target), _NOTHING)
         used = _used(target, answer) or own
         if target.endpoint.provider != GENERIC or _is_azure(target, answer):
+            continue
+        if target.live is None and target.request is not None and wants_tunnel(target.request):
             continue
         if (options.get("sec") or "sys").startswith("krb5") or (options.get("xprtsec") or "none") != "none":
             continue
@@ -284,8 +294,8 @@ def _used(target: Target, answer: Answer) -> tuple[str, ...]:
 
 
 def _link(answer: Answer) -> str:
-    """Return the name of a privatelink zone that a chain passes, "" when it passes none."""
-    return next((name for name in answer.chain if f".{_LINK}." in f".{plain(name)}"), "")
+    """Return the name of a privatelink zone that is asked for or that a chain passes, "" without one."""
+    return next((name for name in (answer.host, *answer.chain) if f".{_LINK}." in f".{plain(name)}"), "")
 
 
 def _zone(host: str) -> str:

@@ -78,20 +78,21 @@ def shared(facts: Facts) -> Iterator[Fault]:
     """Yield servers with which the client made its session anew again and again between two looks."""
     if facts.measured is None:
         return
-    begun = {
-        target.source.partition(":/")[0]: facts.measured.sessions.get(target.superblock.device, 0)
-        for target in facts.nfs
-        if target.superblock is not None
-    }
-    for server, sessions in begun.items():
-        if sessions >= _OFTEN:
+    begun: dict[str, int] = {}
+    for target in facts.nfs:
+        if target.superblock is not None:
+            # Mounts of one client show the same number; those of NFSv3, or of another client, have their own.
+            server, sessions = target.source.partition(":/")[0], facts.measured.sessions
+            begun[server] = max(begun.get(server, 0), sessions.get(target.superblock.device, 0))
+    for server, times in begun.items():
+        if times >= _OFTEN:
             yield Fault(
                 server,
-                f"the client had to begin anew with this server {sessions} times in "
+                f"the client had to begin anew with this server {times} times in "
                 f"{facts.measured.seconds:.0f} s: as a rule another client has the same identity, "
                 f"{facts.system.client.name or 'its host name'}, and each takes the other's session, opens "
                 "and locks away",
-                observed=f"{sessions} new sessions",
+                observed=f"{times} new sessions",
                 expected="none",
                 remedy="find out who else is called so, give this host another name (sudo hostnamectl "
                 f"hostname NAME) or an identifier ({_ENABLE}), {_AGAIN}",

@@ -225,7 +225,7 @@ def without_vf(facts: Facts) -> Iterator[Fault]:
         if (
             facts.snapshot.azure
             and way.interface.driver == NETVSC
-            and not _virtual_functions(facts, way.name)
+            and not _virtual_functions(facts, way.interface)
         ):
             yield Fault(
                 way.name,
@@ -247,7 +247,7 @@ def idle_vf(facts: Facts) -> Iterator[Fault]:
     carried = {traffic.interface: traffic.received + traffic.sent for traffic in measured.traffic}
     for way in _uplinks(facts):
         total = carried.get(way.name, 0)
-        for function in _virtual_functions(facts, way.name):
+        for function in _virtual_functions(facts, way.interface):
             if total >= TRAFFIC_BYTES and carried.get(function.name) == 0:
                 yield Fault(
                     function.name,
@@ -261,23 +261,33 @@ def idle_vf(facts: Facts) -> Iterator[Fault]:
 
 
 def other_mtu(facts: Facts) -> Iterator[Fault]:
-    """Yield interfaces with an MTU that Azure's storage does not have."""
+    """Yield interfaces with an MTU, or with routes of an MTU, that Azure's storage does not have."""
     for way in _uplinks(facts):
-        mtu = way.interface.mtu
-        wrong = [
-            target.subject
-            for target, route in way.mounts
-            if _has_wrong_mtu(facts, way.interface, target, route)
-        ]
-        if wrong:
+        wrong: dict[int | None, list[tuple[Target, Route]]] = {}
+        for target, route in way.mounts:
+            if _has_wrong_mtu(facts, way.interface, target, route):
+                wrong.setdefault(route.mtu, []).append((target, route))
+        for named, mounts in wrong.items():
+            address = mounts[0][1].address
+            whose = way.name if named is None else f"the route to {address} through {way.name}"
+            mtu = way.interface.mtu if named is None else named
+            remedy = (
+                f"sudo ip link set {quote(way.name)} mtu {MTU}, and the same where the network is "
+                f"configured; or a route to the storage with mtu {MTU}"
+            )
+            if named is not None:
+                remedy = (
+                    f"give the route that ip route get {address} shows mtu {MTU} (sudo ip route change), and "
+                    "the same where the network is configured"
+                )
             yield Fault(
                 way.name,
-                f"{way.name} has an MTU of {mtu} and carries {some(wrong)}: Azure's storage is reached "
-                f"with {MTU}, and what differs is lost, split or wasted on the way",
+                f"{whose} has an MTU of {mtu} and carries {some([target.subject for target, _ in mounts])}: "
+                f"Azure's storage is reached with {MTU}, and what differs is lost, split or wasted on the "
+                "way",
                 observed=str(mtu),
                 expected=str(MTU),
-                remedy=f"sudo ip link set {quote(way.name)} mtu {MTU}, and the same where the network is "
-                f"configured; or a route to the storage with mtu {MTU}",
+                remedy=remedy,
             )
 
 
@@ -301,7 +311,7 @@ def single_queue(facts: Facts) -> Iterator[Fault]:
     if cpus is None or cpus < 2:  # noqa: PLR2004 - "more than one"
         return
     for way in _uplinks(facts):
-        for device in _virtual_functions(facts, way.name) or (way.interface,):
+        for device in _virtual_functions(facts, way.interface) or (way.interface,):
             if device.driver is not None and device.rx_queues == 1 and not device.spread:
                 yield Fault(
                     device.name,
@@ -384,12 +394,17 @@ def _addresses(facts: Facts, target: Target) -> tuple[str, ...]:
     return answer.addresses if answer else ()
 
 
-def _virtual_functions(facts: Facts, name: str) -> tuple[Interface, ...]:
-    """Return the virtual functions under an interface."""
+def _virtual_functions(facts: Facts, above: Interface) -> tuple[Interface, ...]:
+    """Return the virtual functions under an interface of Hyper-V.
+
+    Cards of the same drivers are ports of bonds and bridges elsewhere, where one may well stand still.
+    """
+    if above.driver != NETVSC:
+        return ()
     return tuple(
         interface
         for interface in facts.network.interfaces
-        if interface.master == name
+        if interface.master == above.name
         and interface.driver is not None
         and interface.driver.startswith(VF_DRIVERS)
     )

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from importlib import import_module
 from importlib.machinery import PathFinder
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 from socket import AF_INET, AF_INET6, AF_NETLINK, NETLINK_ROUTE, SOCK_CLOEXEC, SOCK_RAW, socket
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -73,10 +73,12 @@ class Rtnetlink:
     def route(self, address: str) -> Any:  # noqa: ANN401 - pyroute2 has no types
         """Return the route that a packet to `address` takes now, as pyroute2's rtmsg."""
         codec, target = _codec("rtmsg"), ip_address(address)
+        if isinstance(target, IPv6Address) and target.ipv4_mapped is not None:
+            target = target.ipv4_mapped  # a socket sends its packets as those of IPv4
         request = codec()
         request["family"] = AF_INET if target.version == 4 else AF_INET6  # noqa: PLR2004 - IPv4
         request["dst_len"] = target.max_prefixlen
-        request["attrs"] = [("RTA_DST", address)]
+        request["attrs"] = [("RTA_DST", str(target))]
         (answer,) = self._ask(request, _RTM_GETROUTE, 0)
         return _decoded(codec, answer)
 
@@ -169,8 +171,10 @@ def observe_links(root: Root, addresses: Sequence[str]) -> Links:
 def _routes(netlink: Rtnetlink, addresses: Iterable[str], links: Mapping[int, Any]) -> Iterable[Route]:
     for text in addresses:
         address, _, scope = text.partition("%")
-        if scope:  # a link-local address names its interface itself
-            yield Route(text, scope)
+        if scope:  # a link-local address names its interface itself, to the kernel by number (rpc_ntop6)
+            number = decimal(scope)
+            named = links.get(number) if number is not None else None
+            yield Route(text, named.get_attr("IFLA_IFNAME") if named is not None else scope)
             continue
         try:
             route = netlink.route(address)

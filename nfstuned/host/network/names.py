@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from nfstuned.frozen import frozen
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Answer
-from nfstuned.parse.etc.resolver import name_server_lines, parse_hosts, parse_sources
+from nfstuned.parse.etc.resolver import name_server_lines, parse_hosts, parse_servers, parse_sources
 
 if TYPE_CHECKING:
     from dns.message import QueryMessage
@@ -49,8 +49,13 @@ def parallel(jobs: Mapping[Key, Callable[[], Value]], seconds: float) -> dict[Ke
                 return
             done.put((key, jobs[key]()))
 
-    for _ in range(min(len(jobs), THREADS)):
-        Thread(target=work, daemon=True).start()
+    for started in range(min(len(jobs), THREADS)):
+        try:
+            Thread(target=work, daemon=True).start()
+        except RuntimeError:  # noqa: PERF203 - a user or a container may have so many: those do the work
+            if started == 0:
+                work()
+            break
     results: dict[Key, Value] = {}
     while len(results) < len(jobs):
         try:
@@ -68,6 +73,8 @@ _NO_ADDRESS, _NO_NAME, _SERVFAIL = "no A or AAAA record", "NXDOMAIN", "SERVFAIL"
 _IN_TIME = 0.9
 _SYSTEMD = frozenset({"myhostname", "resolve"})
 _LOOPBACK = ("127.0.0.1", "::1")
+_STUBS = frozenset({"127.0.0.53", "127.0.0.54"})
+"""Where systemd-resolved listens as a name server."""
 
 
 @frozen
@@ -95,7 +102,18 @@ def resolve(
     before_dns = sources[: sources.index("dns")] if "dns" in sources else ()
     asked = [name for name in names if name not in own and ("files" not in before_dns or name not in known)]
     from_dns = _ask_dns(root, asked, seconds, port) if "dns" in sources and asked else {}
+    if "resolve" in sources and not _asks_resolved(root):
+        sources = tuple("systemd-resolved" if source == "resolve" else source for source in sources)
     return tuple(own.get(name) or _answer(name, sources, known, from_dns) for name in names)
+
+
+def _asks_resolved(root: Root) -> bool:
+    """Return whether resolv.conf leads to systemd-resolved where that runs, as nss-resolve(8) asks it itself.
+
+    It may have another server for a domain than those that resolv.conf names.
+    """
+    servers = parse_servers(root.read_or_empty("etc/resolv.conf"))
+    return not root.names("run/systemd/resolve") or _STUBS.issuperset(servers)
 
 
 def from_hosts(root: Root, names: Sequence[str]) -> tuple[Answer, ...]:
@@ -167,9 +185,13 @@ def _ask_dns(root: Root, names: Sequence[str], seconds: float, port: int) -> dic
     except dns.exception.DNSException:  # a search domain that is none
         lines = [line for line in text.split("\n") if line.startswith("nameserver")]
         resolver.read_resolv_conf(StringIO("\n".join(lines) or "nameserver 127.0.0.1"))
+    # The kernel connects to this machine then; dnspython waits for an answer from that address itself.
+    own = {"0.0.0.0": _LOOPBACK[0], "::": _LOOPBACK[1]}  # noqa: S104 - nothing is bound
+    resolver.nameservers = [own.get(str(server), str(server)) for server in resolver.nameservers]
     resolver.port = port
-    # Each server gets its turn before the deadline, also behind a dead server.
-    resolver.timeout = min(resolver.timeout, seconds / (len(resolver.nameservers) + 1))
+    # Each server gets its turn before the deadline, also behind a dead server. glibc waits for a second where
+    # the file says less (send_dg in resolv/res_send.c).
+    resolver.timeout = min(max(resolver.timeout, 1), seconds / (len(resolver.nameservers) + 1))
     late = _Names(error=f"no answer within {seconds:g} s", final=False)
     # What a record type said counts also where the other is never answered: it must be told in time.
     end = time.monotonic() + seconds * _IN_TIME
@@ -254,6 +276,7 @@ def _verdict(tried: Sequence[_Names], *, written_first: bool) -> _Names:
 def _query(resolver: Resolver, name: Name, kind: str, end: float) -> _Names:
     """Return what a record type of a name says; never raises."""
     import dns.exception  # noqa: PLC0415 - as above
+    import dns.flags  # noqa: PLC0415
     import dns.resolver  # noqa: PLC0415
 
     try:
@@ -266,6 +289,10 @@ def _query(resolver: Resolver, name: Name, kind: str, end: float) -> _Names:
         return _Names(error="", final=False)
     except dns.exception.DNSException as error:
         return _Names(error=str(error).partition(": ")[2] or str(error), final=False)
+    response = answer.response
+    if not (response.answer or response.additional or response.flags & (dns.flags.AA | dns.flags.RA)):
+        # A server that neither has the zone nor asks others: glibc goes on to the next (resolv/res_send.c).
+        return _Names(error="the name server has no answer of its own and asks no other", final=False)
     # Name servers rotate them; a check that is run twice should say the same twice.
     addresses = tuple(sorted((record.to_text() for record in answer.rrset or ()), key=ip_address))
     return _Names(addresses, _chain(answer.response), "" if addresses else _NO_ADDRESS)

@@ -8,6 +8,7 @@ import selectors
 import socket
 import time
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 
 from nfstuned.model.facts import Reach, Reachable
 
@@ -23,7 +24,9 @@ def reach(servers: Sequence[Sequence[Place]], seconds: float = DEADLINE_S) -> tu
 
     It takes `seconds` at most. What could not be tried in that time is left out.
     """
-    tried = _attempt(dict.fromkeys(place for places in servers for place in places), seconds)
+    # By turns: a name with more dead addresses than can be tried at once must not be all that is tried.
+    turns = (place for turn in zip_longest(*servers) for place in turn if place is not None)
+    tried = _attempt(dict.fromkeys(turns), seconds)
     reaches: dict[Reach, None] = {}
     for places in servers:
         attempts = [tried[place] for place in places if place in tried]
@@ -64,6 +67,9 @@ def _start(selector: selectors.BaseSelector, place: Place, attempts: dict[Place,
             address, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
         )[0]
         sock = socket.socket(family, kind | socket.SOCK_NONBLOCK, protocol)
+    except UnicodeError as error:  # of a scope that no interface can have
+        attempts[place] = Reach(address, port, Reachable.UNREACHABLE, str(error))
+        return
     except OSError as error:
         if error.errno not in (errno.EMFILE, errno.ENFILE):  # ours, not the server's
             attempts[place] = Reach(address, port, Reachable.UNREACHABLE, error.strerror or str(error))

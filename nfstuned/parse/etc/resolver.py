@@ -20,12 +20,12 @@ _ENDS_SEARCH = r"(?i)(?<!!)\bNOTFOUND=return|!(?!NOTFOUND)\w+=return"
 def parse_hosts(text: str) -> Mapping[str, tuple[str, ...]]:
     """Return the addresses of each name, in the file's order; the names are in lower case.
 
-    A line that does not begin with an address is skipped, as glibc does it.
+    A line that does not begin with an address, or with one that has a scope, is skipped, as glibc does it.
     """
     hosts: dict[str, list[str]] = {}
     for line in text.split("\n"):
         address, *names = line.partition("#")[0].split() or [""]
-        if not is_address(address):
+        if not is_address(address) or "%" in address:
             continue
         for name in names:
             known = hosts.setdefault(name.lower(), [])
@@ -65,10 +65,16 @@ def name_server_lines(text: str) -> str:
     )
 
 
+def parse_servers(text: str) -> tuple[str, ...]:
+    """Return the addresses of the `nameserver` lines of resolv.conf(5)."""
+    lines = (line.split() for line in name_server_lines(text).split("\n"))
+    return tuple(words[1] for words in lines if words[:1] == ["nameserver"])
+
+
 def is_address(text: str) -> bool:
-    """Return whether `text` is an IP address; an IPv6 address may have a scope."""
+    """Return whether `text` is an IP address; an IPv6 address may have a scope, one of IPv4 has none."""
     try:
-        ip_address(text.partition("%")[0])
+        ip_address(text)
     except ValueError:
         return False
     return True
