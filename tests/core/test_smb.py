@@ -10,7 +10,7 @@ from nfstuned.core import rules
 from nfstuned.core.mounts.smb import asked_channels, attribute_cache_s, multichannel_support, sessions_of
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules.catalogue import select
-from nfstuned.core.rules.smb6 import no_cache
+from nfstuned.core.rules.smb6 import no_cache, short_attribute_cache
 from nfstuned.host.config_load import load
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Measured, SmbOps, SmbSession, Target
@@ -117,10 +117,35 @@ def test_channels_are_those_that_the_kernel_would_take_from_the_options(
         ("acregmax=30", 1),
         ("acregmax=30,acdirmax=60", 30),
         ("actimeo=60,acdirmax=20", 20),
+        ("acregmax=60,actimeo=30", 1),
+        ("acregmax=60,acdirmax=60,actimeo=5", 60),
+        ("actimeo=5,actimeo=30", 5),
+        ("actimeo=1,actimeo=30", 30),
+        ("acregmax=1,actimeo=30", 30),
+        ("actimeo=x,actimeo=30", 30),
     ],
 )
 def test_attribute_caches_of_a_file_have_the_kernels_default(asked: str, seconds: int) -> None:
     assert attribute_cache_s(only(host(request(asked)))) == seconds
+
+
+@pytest.mark.parametrize(
+    ("asked", "place"),
+    [
+        ("vers=3.1.1", "at the end of"),
+        ("actimeo=5,vers=3.1.1", "in the place of actimeo=5 in"),
+        ("acregmax=60,acdirmax=5,vers=3.1.1", "in the place of acregmax=60,acdirmax=5 in"),
+        ("acdirmax=5,actimeo=60,vers=3.1.1", "in the place of acdirmax=5,actimeo=60 in"),
+    ],
+)
+def test_a_longer_time_takes_the_place_of_times_behind_which_the_kernel_passes_over_it(
+    asked: str, place: str
+) -> None:
+    (fault,) = short_attribute_cache(host(request(asked)))
+    assert f"write actimeo=30 {place} the options in /etc/fstab:7" in fault.remedy
+    shown = mount(LIVE.replace("actimeo=30", "acdirmax=5,acregmax=60"))
+    (fault,) = short_attribute_cache(host(request(asked), live=(shown,)))
+    assert f"write actimeo=30 {place} the options in /etc/fstab:7, then sudo umount" in fault.remedy
 
 
 def test_an_attribute_cache_that_the_kernel_does_not_show_is_not_known() -> None:

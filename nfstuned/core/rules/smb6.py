@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from shlex import quote
 
 from nfstuned.core.mounts.smb import (
+    CACHE_TIMES,
     asked_channels,
     attribute_cache_s,
     channels,
@@ -164,10 +165,17 @@ def short_attribute_cache(facts: Facts) -> Iterator[Fault]:
                 f"least {least} s: every stat and listing after that asks the server again",
                 observed=f"{seconds} s",
                 expected=f"{least} s",
-                remedy=f"where no other client changes the files at once, write actimeo={least} at the end "
-                f"of the options in {where(target)}{again(target)}",
+                remedy=f"where no other client changes the files at once, write actimeo={least} "
+                f"{_in_the_place(target)} the options in {where(target)}{again(target)}",
                 source=source_of(target.profile, "actimeo_min"),
             )
+
+
+def _in_the_place(target: Target) -> str:
+    """Return where `actimeo` goes: the kernel passes over it behind another time."""
+    pairs = (pair for pair in target.wanted.pairs if pair[0] in CACHE_TIMES)
+    named = ",".join(name if value is None else f"{name}={value}" for name, value in pairs)
+    return f"in the place of {named} in" if named else "at the end of"
 
 
 def no_cache(facts: Facts) -> Iterator[Fault]:
