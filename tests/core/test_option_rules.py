@@ -436,6 +436,18 @@ def test_a_login_that_linux_5_15_dropped_is_refused_from_there_on(
     assert [name for name in found(seen) if name.startswith("NFS309")] == wrong
 
 
+@pytest.mark.parametrize(
+    ("option", "refused"),
+    [
+        *[(f"max_channels={number}", False) for number in ("1", "4", "16", "0x10")],
+        *[(f"max_channels{value}", True) for value in ("=0", "=17", "=x", "=", "")],
+    ],
+)
+def test_a_number_of_channels_that_the_kernel_refuses(option: str, *, refused: bool) -> None:
+    seen = facts(f"//nas/a /a cifs vers=3.1.1,cred=/c,{option},_netdev,nofail")
+    assert [name for name in found(seen) if name.startswith("NFS309")] == ["NFS309 /etc/fstab:1"] * refused
+
+
 def test_why_large_requests_are_named() -> None:
     live = Mount(60, 27, "0:46", "/", "/a", "nfs4", "nas:/a", Options((("rsize", "1048576"),)))
     snapshot = Snapshot(superblocks=(Superblock("0:46", 1, 128, (live,)),), kernel=NEW)

@@ -10,7 +10,7 @@ from nfstuned.core import rules
 from nfstuned.core.mounts.smb import asked_channels, attribute_cache_s, multichannel_support, sessions_of
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules.catalogue import select
-from nfstuned.core.rules.smb6 import no_cache, short_attribute_cache
+from nfstuned.core.rules.smb6 import no_cache, short_attribute_cache, signing_cost
 from nfstuned.host.config_load import load
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Measured, SmbOps, SmbSession, Target
@@ -99,7 +99,11 @@ def test_backslashes_are_slashes() -> None:
         ("multichannel", 2),
         ("multichannel,max_channels=4", 4),
         ("multichannel,max_channels=1", 1),
-        ("nomultichannel,max_channels=4", 1),
+        ("nomultichannel,max_channels=4", 4),
+        ("max_channels=4,nomultichannel", 1),
+        ("nomultichannel,multichannel", 2),
+        ("max_channels=1,multichannel", 2),
+        ("max_channels=4,multichannel", 4),
         ("max_channels=x", None),
     ],
 )
@@ -246,6 +250,12 @@ class TestRules:
         facts = host(request(f"{GOOD}{more}"), kernel="6.14.0-1017-azure")
         assert found(facts) == [f"{rule} /etc/fstab:7" for rule in rules]
 
+    def test_the_last_of_contradicting_options_counts(self) -> None:
+        assert found(host(request(f"{GOOD},nomultichannel,max_channels=5"))) == ["SMB602 /etc/fstab:7"]
+        assert found(host(request(f"{GOOD},max_channels=5,nomultichannel"))) == []
+        assert found(host(request(f"{GOOD},noserverino,serverino"))) == []
+        assert found(host(request(f"{GOOD},serverino,noserverino"))) == ["SMB607 /etc/fstab:7"]
+
     def test_sixteen_channels_to_azure_netapp_files_are_not_too_many(self) -> None:
         policy = load(Root("/nonexistent"))
         line = request(f"{GOOD},max_channels=16", "//anf.lab.internal/vol1")
@@ -352,6 +362,13 @@ class TestSigning:
     @pytest.mark.parametrize("option", ["sign", "sec=krb5i", "sec=ntlmsspi,cruid=0"])
     def test_without_a_session_the_option_says_so(self, option: str) -> None:
         assert self.judged(f"{LIVE},{option}") == ["SMB608 /mnt/smb"]
+
+    def test_the_remedy_leaves_no_option_that_the_kernel_refuses_beside_it(self) -> None:
+        volume = request("vers=3.1.1,sign,nomultichannel", self.VOLUME)
+        facts = host(volume)
+        target = replace(only(facts), profile=POLICY.profile("azure-netapp-files-smb"))
+        (fault,) = signing_cost(replace(facts, targets=(target,)))
+        assert fault.remedy == "set max_channels=4 in the place of nomultichannel in /etc/fstab:7"
 
     def test_several_channels_share_the_work(self) -> None:
         two = replace(self.session(signed=True), channels=2)

@@ -210,6 +210,9 @@ _FLAGS = frozenset(
     for name in ("ac", "acl", "cto", "lock", "migration", "posix", "resvport", "sharecache")
     for prefix in ("", "no")
 ) | {"hard", "soft", "softerr", "softreval", "nordirplus"}
+_CHANNELS, MOST_CHANNELS = "max_channels", 16
+"""CIFS_MAX_CHANNELS in fs/smb/client/cifsglob.h."""
+_MANY = f"a number from 1 to {MOST_CHANNELS}"
 _SMB_WORDS = {"vers": SMB_VERSIONS, "sec": SMB_FLAVOURS}
 # kstrtouint() with any base; older kernels knew only decimal numbers.
 _NUMBER = re.compile(r"\+?(?:0x(?P<hex>[0-9a-f]{1,16})|(?P<digits>0|[1-9][0-9]*))", re.ASCII | re.IGNORECASE)
@@ -241,6 +244,8 @@ def wanted_though_sloppy(name: str, value: str | None) -> str:
 
 def wanted_by_smb(name: str, value: str | None) -> str:
     """Return what an option of SMB takes in place of its value; "" where the value may be right."""
+    if name == _CHANNELS:
+        return "" if value is not None and _within(value, 1, MOST_CHANNELS) else _MANY
     return "" if value is None else _word([value], _SMB_WORDS.get(name))
 
 

@@ -29,12 +29,19 @@ _NUMBERS = re.compile(r"\d{1,6}(?:[.-]\d{1,6})*")
 def asked_channels(options: Options) -> int | None:
     """Return how many channels options ask for; None when they say nothing of channels.
 
-    `multichannel` alone means two, and one number above 1 is enough (fs/smb/client/fs_context.c).
+    `multichannel` alone means two, and one number above 1 is enough; what stands last counts. From commit
+    1ef15fbe6771 on the kernel refuses what contradicts itself (fs/smb/client/fs_context.c).
     """
-    if "nomultichannel" in options:
-        return 1
-    number = options.number("max_channels")
-    return 2 if number is None and "multichannel" in options else number
+    asked: int | None = None
+    for name, value in options.pairs:
+        if name == "nomultichannel":
+            asked = 1
+        elif name == "multichannel":
+            asked = max(asked or 1, 2)
+        elif name == "max_channels":
+            number = decimal(value)
+            asked = asked if number is None else number
+    return asked
 
 
 def wanted_channels(target: Target) -> int | None:

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from shlex import quote
 
+from nfstuned.core.mounts.options import last_of
 from nfstuned.core.mounts.smb import (
     CACHE_TIMES,
     asked_channels,
@@ -82,9 +83,16 @@ def too_many_channels(facts: Facts) -> Iterator[Fault]:
                 "more channels cost connections and memory, and performance gets worse",
                 observed=f"max_channels={asked}",
                 expected=f"at most {most}",
-                remedy=f"set max_channels={most} in {where(target)}{again(target)}",
+                remedy=f"{_several(target, most)} in {where(target)}{again(target)}",
                 source=source_of(target.profile, "max_channels"),
             )
+
+
+def _several(target: Target, number: int) -> str:
+    """Return what makes options ask for several channels: kernels refuse that beside `nomultichannel`."""
+    alone = "nomultichannel"
+    place = f" in the place of {alone}" if alone in target.wanted else ""
+    return f"set max_channels={number}{place}"
 
 
 def unsupported_kernel(facts: Facts) -> Iterator[Fault]:
@@ -193,7 +201,8 @@ def no_cache(facts: Facts) -> Iterator[Fault]:
                 expected="cache=strict",
                 remedy=f"write cache=strict in the place of {observed} in {where(target)}{again(target)}",
             )
-        if "noserverino" in options or (live and "serverino" not in options):
+        off = last_of(options, "serverino", "noserverino") == "noserverino"
+        if off or (live and "serverino" not in options):
             yield Fault(
                 target.subject,
                 "the server's inode numbers are not used: the kernel forgets each inode as soon as nobody "
@@ -217,7 +226,7 @@ def signing_cost(facts: Facts) -> Iterator[Fault]:
                 "the throughput of one client from 875 to about 250 MiB/s",
                 observed="signed, 1 channel",
                 expected="several channels, or unsigned where that is allowed",
-                remedy=f"set max_channels=4 in {where(target)}{again(target)}",
+                remedy=f"{_several(target, 4)} in {where(target)}{again(target)}",
             )
 
 
