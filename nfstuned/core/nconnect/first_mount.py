@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import posixpath
-import shlex
 from collections.abc import Sequence
 
 from nfstuned.core.mounts.kernels import V4_0_SINCE
@@ -25,6 +24,7 @@ from nfstuned.core.nconnect.groups import (
 from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.mounts import Maker
 from nfstuned.model.requests import Asked
+from nfstuned.model.shell import quote
 from nfstuned.parse.etc.units import unit_name
 from nfstuned.parse.fields import some
 
@@ -143,7 +143,7 @@ def mend(targets: Sequence[Target], facts: Facts, known: Groups, count: int) -> 
     made = [_command(mount, count) for mount in making(chief, others)]
     units = any(step.startswith("sudo systemctl start ") for step in made)
     steps = [
-        "sudo umount " + " ".join(shlex.quote(mount.point) for mount in reversed(live)),
+        "sudo umount " + " ".join(quote(mount.point) for mount in reversed(live)),
         *([_RELOAD] if units else []),
         *dict.fromkeys(made),
     ]
@@ -213,18 +213,18 @@ def _command(target: Target, count: int) -> str:
 
     In words where nothing tells its options: what the kernel shows leaves some out.
     """
-    point = shlex.quote(target.point)
+    point = quote(target.point)
     if target.request is not None:
         if target.request.maker is Maker.AUTOFS:
             # KEY stands for any key of the map.
-            return f"ls {shlex.quote(target.point.replace('*', 'KEY') + '/')} >/dev/null"
+            return f"ls {quote(target.point.replace('*', 'KEY') + '/')} >/dev/null"
         if target.request.maker is Maker.MOUNT:
             return f"sudo mount {point}"
-        return f"sudo systemctl start {shlex.quote(unit_name(target.point))}"
+        return f"sudo systemctl start {quote(unit_name(target.point))}"
     if not target.asked:
         return f"{_BY_HAND}{point} again with nconnect={count} and otherwise the options that it had"
-    options = shlex.quote(options_again(target, count))
-    return f"sudo mount -t {target.fstype} -o {options} {shlex.quote(target.source)} {point}"
+    options = quote(options_again(target, count))
+    return f"sudo mount -t {target.fstype} -o {options} {quote(target.source)} {point}"
 
 
 def _oldest(mounts: Sequence[Target]) -> Target | None:

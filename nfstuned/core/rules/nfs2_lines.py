@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from shlex import quote
 
 from nfstuned.core.mounts.options import COMMON, NFS, NO_VALUE, RARE_NFS, wanted, wanted_though_sloppy
 from nfstuned.core.mounts.requests import GLOBAL, as_option, effective, is_version
@@ -12,6 +11,7 @@ from nfstuned.model.facts import NFS_TYPES, Facts
 from nfstuned.model.finding import Fault
 from nfstuned.model.mounts import UTAB
 from nfstuned.model.requests import Setting
+from nfstuned.model.shell import quote
 from nfstuned.parse.etc.nfsmount import FILE, VENDOR_FILE
 from nfstuned.parse.fields import clean_path
 from nfstuned.parse.options import parse_options

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from shlex import quote
 
 from nfstuned.core.mounts.kernels import knows_nconnect
 from nfstuned.core.mounts.options import has_kerberos
@@ -35,6 +34,7 @@ from nfstuned.core.rules.remedies import also, source_of
 from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.mounts import UTAB
+from nfstuned.model.shell import quote
 from nfstuned.parse.fields import some
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator
-from shlex import quote
 
 from nfstuned.core.mounts import options as names
 from nfstuned.core.mounts.options import (
@@ -30,6 +29,7 @@ from nfstuned.model.finding import Fault
 from nfstuned.model.kernel import KernelRelease, Options, decimal
 from nfstuned.model.mounts import UTAB, Maker, Request
 from nfstuned.model.requests import Unread, UnreadMap
+from nfstuned.model.shell import quote
 from nfstuned.parse.etc.fstab import SMB
 from nfstuned.parse.fields import quoted
 from nfstuned.parse.options import parse_options

@@ -10,7 +10,6 @@ from __future__ import annotations
 import stat
 from collections import defaultdict
 from collections.abc import Iterator
-from shlex import quote
 
 from nfstuned.core.mounts.options import last_of
 from nfstuned.core.mounts.smb import (
@@ -31,6 +30,7 @@ from nfstuned.core.rules.nfs3_entries import is_refused
 from nfstuned.core.rules.remedies import again, source_of, where
 from nfstuned.model.facts import SMB_TYPES, Facts, Target
 from nfstuned.model.finding import Fault
+from nfstuned.model.shell import quote
 from nfstuned.parse.fields import count, some
 from nfstuned.parse.secrets import holds_secret
 
