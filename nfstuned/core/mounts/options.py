@@ -90,12 +90,14 @@ CACHE_DEFAULTS = {"acregmin": 3, "acregmax": 60, "acdirmin": 30, "acdirmax": 60}
 """In seconds (NFS_DEF_ACREGMIN and so on, include/linux/nfs_fs.h); the kernel does not show a default."""
 _VERSION_NUMBER = re.compile(r"([234])(?:\.([0-2]))?")
 _VERSION_NAMES = ("vers", "nfsvers")
+_ONLY_V3 = ("mountaddr", "mounthost", "mountproto", "mountvers")
 
 
 def version(fstype: str, options: Options) -> Version | None:
     """Return the version that options name, the last of several; None where they name none.
 
-    `vers=4` without a minor version, and the type nfs4, leave that to mount.nfs, which begins with 4.2.
+    `vers=4` without a minor version, and the type nfs4, leave that to mount.nfs, which begins with 4.2. What
+    only version 3 has names it where nothing else does (nfs_set_version in utils/mount/stropts.c).
     """
     asked: Version | None = (4, None) if fstype == "nfs4" else None
     minor: int | None = None
@@ -108,6 +110,8 @@ def version(fstype: str, options: Options) -> Version | None:
             minor = decimal(value)
     if asked is not None and asked[0] == 4 and asked[1] is None:  # noqa: PLR2004 - NFS 4 has minor versions
         return 4, minor
+    if asked is None and fstype == "nfs" and any(name in _ONLY_V3 for name, _ in options.pairs):
+        return 3, None
     return asked
 
 
