@@ -18,7 +18,7 @@ from nfstuned.model.mounts import UTAB, Maker, Request, Snapshot, Superblock
 from nfstuned.model.policy import Assignment, Match
 from nfstuned.model.requests import Setting, Unread, UnreadMap
 from nfstuned.model.samples import OpRate, Sample, TransportRate
-from nfstuned.model.system import CommandLine, KernelSetting, System
+from nfstuned.model.system import CommandLine, KernelSetting, NfsUtils, System
 from nfstuned.parse.etc.fstab import parse_fstab
 from nfstuned.parse.options import parse_options
 from nfstuned.parse.proc.machine import parse_release
@@ -58,15 +58,15 @@ def rules(fields: str) -> list[str]:
     ("fields", "wrong"),
     [
         (f"{AZURE} nfs {GOOD}", []),
-        (f"{AZURE} nfs {GOOD},vers=4", []),
+        (f"{AZURE} nfs {GOOD},vers=4", ["NFS309"]),
         (f"{AZURE} nfs4 {GOOD.removeprefix('vers=4.1,')}", []),
-        (f"{AZURE} nfs {GOOD},vers=3", ["NFS301"]),
-        (f"{AZURE} nfs {GOOD},v4.2", ["NFS301"]),
+        (f"{AZURE} nfs {GOOD},vers=3", ["NFS301", "NFS309"]),
+        (f"{AZURE} nfs {GOOD},v4.2", ["NFS301", "NFS309"]),
         (f"{AZURE} aznfs {GOOD}", []),
-        (f"{AZURE} aznfs {GOOD},vers=4", ["NFS301"]),
-        (f"{AZURE} aznfs {GOOD},vers=3", ["NFS301"]),
+        (f"{AZURE} aznfs {GOOD},vers=4", ["NFS301", "NFS309"]),
+        (f"{AZURE} aznfs {GOOD},vers=3", ["NFS301", "NFS309"]),
         (f"{AZURE} aznfs {GOOD},minorversion=1", ["NFS301"]),
-        (f"{AZURE} aznfs {GOOD},vers=4,minorversion=1", []),
+        (f"{AZURE} aznfs {GOOD},vers=4,minorversion=1", ["NFS309"]),
         (f"{AZURE} aznfs {GOOD.replace('vers=4.1', 'nfsvers=4.1')}", []),
         (f"{AZURE} aznfs {GOOD.replace('vers=4.1', 'v4.1')}", ["NFS301"]),
         (f"{AZURE} aznfs {GOOD.removeprefix('vers=4.1,')}", ["NFS301"]),
@@ -446,6 +446,36 @@ def test_a_login_that_linux_5_15_dropped_is_refused_from_there_on(
 def test_a_number_of_channels_that_the_kernel_refuses(option: str, *, refused: bool) -> None:
     seen = facts(f"//nas/a /a cifs vers=3.1.1,cred=/c,{option},_netdev,nofail")
     assert [name for name in found(seen) if name.startswith("NFS309")] == ["NFS309 /etc/fstab:1"] * refused
+
+
+@pytest.mark.parametrize(
+    ("options", "refused"),
+    [
+        *[(text, False) for text in ("vers=4.1", "v4.1,minorversion=1", "vers=4,minorversion=1,mountvers=3")],
+        *[(text, True) for text in ("vers=4.1,vers=4.1", "v4,vers=4.1", "vers=3,nfsvers=3", "sloppy,v3,v4.2")],
+    ],
+)
+def test_mount_nfs_takes_one_version_only(options: str, *, refused: bool) -> None:
+    line = f"nas:/a /a nfs {options},_netdev,nofail"
+    for utils, wrong in (
+        (None, refused),
+        (NfsUtils(), refused),
+        (NfsUtils((2, 5, 3)), refused),
+        (NfsUtils((2, 3, 3)), False),
+    ):
+        seen = facts(line, system=System(helpers=HELPERS, nfs_utils=utils))
+        assert [name for name in found(seen) if name.startswith("NFS309")] == ["NFS309 /etc/fstab:1"] * wrong
+
+
+def test_the_versions_of_which_one_may_stay_are_named() -> None:
+    (fault,) = (one for one in diagnose(facts("nas:/a /a nfs vers=3,v4.1,nofail"), OPTIONS).findings)
+    assert fault.message == (
+        "mount.nfs takes one option that names a version, not 'vers=3', 'v4.1': "
+        "a mount of type nfs is refused as a whole for it"
+    )
+    assert (fault.observed, fault.remedy) == (
+        "vers=3,v4.1", "keep one of 'vers=3', 'v4.1' in /etc/fstab:1"
+    )  # fmt: skip
 
 
 def test_why_large_requests_are_named() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterable, Iterator
 
 from nfstuned.core.mounts import options as names
@@ -30,6 +31,7 @@ from nfstuned.model.kernel import KernelRelease, Options, decimal
 from nfstuned.model.mounts import UTAB, Maker, Request
 from nfstuned.model.requests import Unread, UnreadMap
 from nfstuned.model.shell import quote
+from nfstuned.model.system import NfsUtils
 from nfstuned.parse.etc.fstab import SMB
 from nfstuned.parse.fields import quoted
 from nfstuned.parse.options import parse_options
@@ -43,6 +45,9 @@ _KNOWN_NETWORK = (*_BACKGROUND, *SMB)
 _OF_NETWORK = ("_netdev", "nofail")
 _EARLY = ("/", "/usr")
 """The initrd mounts these; nofail means nothing there."""
+_VERSION = re.compile("v[234]|vers|nfsvers")
+"""nfs_version_opttbl, whose names count as the beginnings of an option's."""
+_ONE_VERSION_SINCE = (2, 5, 3)
 _FREE = ("x-", "X-", "smackfs", "verity.")
 
 
@@ -103,8 +108,9 @@ def foreign_options(facts: Facts) -> Iterator[Fault]:
     """
     for _, request in _requests(facts.targets):
         strange, misused = _wrong(request, facts.snapshot.kernel)
-        if strange or misused:
-            yield _refused(request, strange, misused)
+        versions = _versions(request, facts.system.nfs_utils)
+        if strange or misused or versions:
+            yield _refused(request, strange, misused, versions)
 
 
 def is_refused(request: Request, kernel: KernelRelease | None) -> bool:
@@ -128,7 +134,23 @@ def _wrong(request: Request, kernel: KernelRelease | None) -> tuple[tuple[str, .
     return strange, tuple(dict.fromkeys(misused))
 
 
-def _refused(request: Request, strange: tuple[str, ...], misused: tuple[_Misused, ...]) -> Fault:
+def _versions(request: Request, utils: NfsUtils | None) -> tuple[str, ...]:
+    """Return the options that name a version where there are several; () where mount.nfs is too old for that.
+
+    It refuses them since nfs-utils 2.5.3, also those that say the same, and `sloppy` is no help
+    (nfs_nfs_version in utils/mount/network.c).
+    """
+    old = utils is not None and utils.version is not None and utils.version < _ONE_VERSION_SINCE
+    if request.fstype in SMB or old:
+        return ()
+    pairs = [pair for pair in parse_options(request.options).pairs if _VERSION.match(pair[0])]
+    texts = tuple(name if value is None else f"{name}={value}" for name, value in pairs)
+    return texts if len(texts) > 1 else ()
+
+
+def _refused(
+    request: Request, strange: tuple[str, ...], misused: tuple[_Misused, ...], versions: tuple[str, ...]
+) -> Fault:
     place = f"{request.file}:{request.line}"
     smb = request.fstype in SMB
     own, other = (names.SMB, names.NFS) if smb else (names.NFS | names.RARE_NFS, names.SMB)
@@ -141,12 +163,14 @@ def _refused(request: Request, strange: tuple[str, ...], misused: tuple[_Misused
         f"{option.name} takes {option.wanted}" + (f", not {option.shown}" if option.shown else "")
         for option in misused
     ]
+    why += [f"mount.nfs takes one option that names a version, not {_listed(versions)}"] if versions else []
     mend = [f"take {_listed(strange)} out of the options in {place}"] if strange else []
+    mend += [f"keep one of {_listed(versions)} in {place}"] if versions else []
     mend += [f"write {option.name} with {option.wanted} in {place}" for option in misused]
     return Fault(
         place,
         f"{', and '.join(why)}: a mount of type {request.fstype} is refused as a whole for it",
-        observed=",".join((*strange, *(option.text for option in misused))).strip(),
+        observed=",".join((*strange, *(option.text for option in misused), *versions)).strip(),
         expected=f"options of {'mount.cifs(8)' if smb else NFS_MANUAL}",
         remedy=", and ".join(mend),
     )
