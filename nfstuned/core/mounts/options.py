@@ -142,9 +142,17 @@ def version_text(numbers: Version) -> str:
     return f"{numbers[0]}" if numbers[1] is None else f"{numbers[0]}.{numbers[1]}"
 
 
+def security(options: Options) -> str:
+    """Return the flavours of NFS that options allow, with colons between them; "" where they name none.
+
+    A second `sec` adds to the first (nfs_parse_security_flavors in fs/nfs/fs_context.c).
+    """
+    return ":".join(value for name, value in options.pairs if name == "sec" and value)
+
+
 def has_kerberos(options: Options) -> bool:
     """Whether options have Kerberos, or a list of flavours in which it is."""
-    return "krb5" in (options.get("sec") or "")
+    return "krb5" in security(options)
 
 
 def carried(shown: Options, stats: MountStats | None) -> int:

@@ -14,6 +14,7 @@ from nfstuned.core.mounts.options import (
     cache_times,
     is_v3,
     last_of,
+    security,
     version,
     version_text,
 )
@@ -110,7 +111,7 @@ def _own(target: Target) -> Options:
 def wrong_security(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure Files without sec=sys among their flavours."""
     for target in filter(is_azure_files, facts.nfs):
-        flavours = (target.options.get("sec") or "sys").split(":")
+        flavours = (security(target.options) or "sys").split(":")
         if "sys" not in flavours and FLAVOURS.issuperset(flavours):
             yield Fault(
                 target.subject,
