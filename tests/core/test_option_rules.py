@@ -441,6 +441,18 @@ def test_a_login_that_linux_5_15_dropped_is_refused_from_there_on(
 @pytest.mark.parametrize(
     ("option", "refused"),
     [
+        *[(option, False) for option in ("cache=loose", "cache=strict", "cache=singleclient", "noperm")],
+        *[(option, True) for option in ("cache=strct", "Cache=strict", "NoPerm", "directio", "strictcache")],
+    ],
+)
+def test_smb_options_that_the_kernel_refuses(option: str, *, refused: bool) -> None:
+    seen = facts(f"//nas/a /a cifs vers=3.1.1,cred=/c,{option},_netdev,nofail")
+    assert [name for name in found(seen) if name.startswith("NFS309")] == ["NFS309 /etc/fstab:1"] * refused
+
+
+@pytest.mark.parametrize(
+    ("option", "refused"),
+    [
         *[(f"max_channels={number}", False) for number in ("1", "4", "16", "0x10")],
         *[(f"max_channels{value}", True) for value in ("=0", "=17", "=x", "=", "")],
     ],

@@ -79,11 +79,11 @@ def test_a_live_mount_and_its_line_are_one() -> None:
 
 
 def test_a_remedy_can_be_pasted_and_takes_the_place_of_what_the_line_has() -> None:
-    line = replace(request("vers=3.1.1,actimeo=30,directio"), point="/mnt/a b")
+    line = replace(request("vers=3.1.1,actimeo=30,cache=none"), point="/mnt/a b")
     live = replace(mount("vers=3.1.1,serverino,actimeo=30,cache=none"), point="/mnt/a b")
     (fault,) = no_cache(host(line, live=(live,)))
-    assert fault.observed == "directio"
-    assert fault.remedy.startswith("write cache=strict in the place of directio in /etc/fstab:7, then ")
+    assert fault.observed == "cache=none"
+    assert fault.remedy.startswith("write cache=strict in the place of cache=none in /etc/fstab:7, then ")
     assert fault.remedy.endswith("sudo umount '/mnt/a b' and mount it again")
 
 

@@ -51,16 +51,16 @@ AZNFS = _names("notls clean")
 
 SMB = _names("""
     acdirmax [no]acl acregmax actimeo addr [no]autotune backupgid backupuid blocksend [no]brl bsize
-    cache cifsacl closetimeo codepage compress cred credentials cruid dfs dir_mode dirmode directio
+    cache cifsacl closetimeo codepage compress cred credentials cruid dfs dir_mode dirmode
     dmask dom domain domainauto [no]dynperm echo_interval esize file_mode fmask [no]forcegid forcemand
-    forcemandatorylock [no]forceuid forcedirectio fsc gid guest [no]handlecache handletimeout [no]hard
+    forcemandatorylock [no]forceuid fsc gid guest [no]handlecache handletimeout [no]hard
     idsfromsid ignore_signature ignorecase [no]intr iocharset ip [no]lease [no]linux locallease
     [no]mapchars [no]mapposix max_cached_dirs max_channels max_credits mfsymlinks min_enc_offload
     modefromsid modesid [no]multichannel multiuser [no]nativesocket netbiosname noac noautotune
     noblocksend nocase nodelete nodfs nosharesock nosparse pass pass2 password password2 path [no]perm
     [no]persistenthandles port [no]posix [no]posixpaths prefixpath rasize rdma reparse
     [no]resilienthandles retrans rootfs rsize rwpidforward seal sec [no]serverino servern [no]setuids
-    setuidfromacl [no]sfu sign signloosely sloppy snapshot [no]soft source srcaddr strictcache
+    setuidfromacl [no]sfu sign signloosely sloppy snapshot [no]soft source srcaddr
     [no]strictsync symlink symlinkroot target [no]tcpnodelay uid unc [no]unicode [no]unix upcall_target
     user [no]user_xattr username ver vers witness workgroup wsize
 """)
@@ -225,7 +225,8 @@ _FLAGS = frozenset(
 _CHANNELS, MOST_CHANNELS = "max_channels", 16
 """CIFS_MAX_CHANNELS in fs/smb/client/cifsglob.h."""
 _MANY = f"a number from 1 to {MOST_CHANNELS}"
-_SMB_WORDS = {"vers": SMB_VERSIONS, "sec": SMB_FLAVOURS}
+_SMB_CACHES = frozenset({"loose", "none", "ro", "singleclient", "strict"})
+_SMB_WORDS = {"vers": SMB_VERSIONS, "sec": SMB_FLAVOURS, "cache": _SMB_CACHES}
 # kstrtouint() with any base; older kernels knew only decimal numbers.
 _NUMBER = re.compile(r"\+?(?:0x(?P<hex>[0-9a-f]{1,16})|(?P<digits>0|[1-9][0-9]*))", re.ASCII | re.IGNORECASE)
 _OCTAL = re.compile(r"\+?0[0-9]+", re.ASCII)

@@ -187,7 +187,7 @@ def _strange(options: Options, fstype: str) -> Iterator[str]:
         known |= names.AZNFS
     in_secret = False  # mount(8) splits at a comma within a password, whose rest then looks like options
     for name, value in options.pairs:
-        if not name.startswith(_FREE) and (name.lower() if smb else name) not in known:
+        if not name.startswith(_FREE) and name not in known:
             yield MASK if in_secret else name
             in_secret = in_secret or holds_secret(f"{name}={value}")
         else:

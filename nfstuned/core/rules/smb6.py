@@ -37,7 +37,6 @@ from nfstuned.parse.secrets import holds_secret
 AZURE, NETAPP = "azure-files-smb", "azure-netapp-files-smb"
 
 _SMB1 = "1.0"
-_DIRECT = ("directio", "forcedirectio")
 _READ_BY_OTHERS = stat.S_IRGRP | stat.S_IROTH
 METADATA_PERCENT, METADATA_PER_S = 75, 50
 
@@ -191,9 +190,8 @@ def no_cache(facts: Facts) -> Iterator[Fault]:
     for target in facts.smb_mounts:
         options = target.options
         live = target.live is not None
-        if options.get("cache") == "none" or any(name in options for name in _DIRECT):
-            # The kernel shows cache=none for each of them.
-            observed = next((name for name in _DIRECT if name in target.wanted), "cache=none")
+        if options.get("cache") == "none":
+            observed = "cache=none"
             yield Fault(
                 target.subject,
                 f"{observed} sends every read and write to the server at once: no read-ahead, no page cache",
