@@ -64,7 +64,14 @@ def test_the_last_of_opposites_counts() -> None:
 
 @pytest.mark.parametrize(
     ("text", "found"),
-    [("", False), ("sec=sys", False), ("sec", False), ("sec=krb5p", True), ("sec=sys:krb5i", True), ("sec=krb5,sec=sys", True)],
+    [
+        ("", False),
+        ("sec=sys", False),
+        ("sec", False),
+        ("sec=krb5p", True),
+        ("sec=sys:krb5i", True),
+        ("sec=krb5,sec=sys", True),
+    ],
 )
 def test_a_list_of_flavours_with_kerberos_in_it_counts_as_kerberos(text: str, found: bool) -> None:  # noqa: FBT001 - an expected value
     assert has_kerberos(parse_options(text)) is found

@@ -466,7 +466,10 @@ def test_a_number_of_channels_that_the_kernel_refuses(option: str, *, refused: b
     ("options", "refused"),
     [
         *[(text, False) for text in ("vers=4.1", "v4.1,minorversion=1", "vers=4,minorversion=1,mountvers=3")],
-        *[(text, True) for text in ("vers=4.1,vers=4.1", "v4,vers=4.1", "vers=3,nfsvers=3", "sloppy,v3,v4.2")],
+        *[
+            (text, True)
+            for text in ("vers=4.1,vers=4.1", "v4,vers=4.1", "vers=3,nfsvers=3", "sloppy,v3,v4.2")
+        ],
     ],
 )
 def test_mount_nfs_takes_one_version_only(options: str, *, refused: bool) -> None:
@@ -591,6 +594,19 @@ def test_efs_wants_noresvport_up_to_linux_5_4(source: str, kernel: str, *, finds
         ("nas/a /a nfs nofail", True),
         ("nas:/a /a nfs nofail", False),
         ("nfs://nas/a /a nfs nofail", False),
+        *[
+            (f"[fd00::10]:/a /a nfs vers=4.1,nofail{more}", False)
+            for more in ("", ",proto=tcp6", ",tcp,proto=tcp6")
+        ],
+        *[
+            (f"[fd00::10]:/a /a nfs vers=4.1,nofail{more}", True)
+            for more in (",tcp", ",proto=rdma", ",proto=tcp6,tcp")
+        ],
+        ("[fe80::1%eth0]:/a /a nfs vers=4.1,nofail,proto=tcp", True),
+        ("[::ffff:10.0.0.4]:/a /a nfs vers=4.1,nofail,proto=tcp", False),
+        ("10.0.0.4:/a /a nfs vers=4.1,nofail,proto=tcp", False),
+        ("10.0.0.4:/a /a nfs vers=4.1,nofail,proto=tcp6", True),
+        ("nas:/a /a nfs vers=4.1,nofail,proto=tcp6", False),
         ("nas:/a /a cifs nofail", True),
         ("//nas /a cifs nofail", True),
         ("//nas/ /a cifs nofail", True),
@@ -606,6 +622,22 @@ def test_efs_wants_noresvport_up_to_linux_5_4(source: str, kernel: str, *, finds
 def test_a_source_has_the_form_of_its_type_and_of_its_server(line: str, *, wrong: bool) -> None:
     system = System(helpers=HELPERS | {"mount.cifs"})
     assert found(facts(line, system=system)) == (["NFS311 /etc/fstab:1"] if wrong else [])
+
+
+def test_the_protocol_of_an_address_is_mended_where_it_stands() -> None:
+    own = facts("[fd00::10]:/a /a nfs vers=4.1,proto=tcp,nofail")
+    (fault,) = diagnose(own, OPTIONS).findings
+    assert "has an IPv6 address, and proto=tcp takes the other kind only" in fault.message
+    assert fault.remedy == "write proto=tcp6 in the place of proto=tcp in the options in /etc/fstab:1"
+    setting = Setting("nfsmount_global_options", None, "Proto", "rdma", CONF, 2)
+    line = "[fd00::10]:/a /a nfs vers=4.1,nofail"
+    snapshot = replace(facts(line).snapshot, settings=(setting,))
+    (fault,) = diagnose(
+        replace(own, snapshot=snapshot, targets=targets(snapshot, POLICY)), OPTIONS
+    ).findings  # fmt: skip
+    assert fault.remedy == "write proto=rdma6 into the options in /etc/fstab:1"
+    (fault,) = diagnose(facts("[fd00::10]:/a /a nfs vers=3,proto=udp6,nofail"), OPTIONS).findings
+    assert fault.remedy == "write proto=tcp6 in the place of udp in the options in /etc/fstab:1"
 
 
 @pytest.mark.parametrize(

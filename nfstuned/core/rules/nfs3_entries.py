@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
+from ipaddress import IPv6Address
 
 from nfstuned.core.mounts import options as names
 from nfstuned.core.mounts.options import (
@@ -48,6 +49,7 @@ _EARLY = ("/", "/usr")
 _VERSION = re.compile("v[234]|vers|nfsvers")
 """nfs_version_opttbl, whose names count as the beginnings of an option's."""
 _ONE_VERSION_SINCE = (2, 5, 3)
+_TRANSPORTS = ("udp", "tcp", "rdma", "proto")
 _FREE = ("x-", "X-", "smackfs", "verity.")
 
 
@@ -229,9 +231,13 @@ def _misused(options: Options, request: Request, *, sloppy: bool) -> Iterator[_M
 
 
 def refused_source(facts: Facts) -> Iterator[Fault]:
-    """Yield lines whose source their type cannot mount, or Azure Files refuses."""
+    """Yield lines whose source their type or their protocol cannot mount, or Azure Files refuses."""
     for target, request in _requests(facts.targets):
-        refusal = None if target.live is not None else _mismatch(request) or _not_a_share(request)
+        refusal = (
+            None
+            if target.live is not None
+            else _mismatch(request) or _other_family(request, target.wanted) or _not_a_share(request)
+        )
         if refusal is not None:
             why, expected, remedy = refusal
             yield Fault(
@@ -281,6 +287,35 @@ def _mismatch(request: Request) -> tuple[str, str, str] | None:
     else:
         return None
     return f"is none of type {fstype}: mount(8) refuses it", form, f"write {form}, or the type {other},"
+
+
+def _other_family(request: Request, wanted: Options) -> tuple[str, str, str] | None:
+    """Return why mount.nfs does not resolve an address, the option that it takes, and a remedy.
+
+    The protocol that stands last says of which family addresses are, and a name alone means IPv4
+    (nfs_nfs_proto_family in utils/mount/network.c). What automount(8) puts together is left to it.
+    """
+    address = as_address(split_source(request.source)[0])
+    six = isinstance(address, IPv6Address)
+    # An IPv4 address in IPv6 form is resolved for both.
+    if (
+        request.fstype in SMB
+        or request.maker is Maker.AUTOFS
+        or address is None
+        or (not six and request.source.startswith("["))
+    ):
+        return None
+    asked = next((pair for pair in reversed(wanted.pairs) if pair[0] in _TRANSPORTS), None)
+    name, value = asked or ("", None)
+    plain_name = (value or "" if name == "proto" else name).removesuffix("6")
+    if plain_name not in _TRANSPORTS or (value or "").endswith("6") == six:
+        return None
+    text = name if value is None else f"{name}={value}"
+    right = f"proto={plain_name}{'6' if six else ''}"
+    own = asked in parse_options(request.options).pairs
+    why = f"has an IPv{6 if six else 4} address, and {text} takes the other kind only: mount.nfs refuses it"
+    place = f"in the place of {text} in" if own else "into"
+    return why, right, f"write {right} {place} the options"
 
 
 def _not_a_share(request: Request) -> tuple[str, str, str] | None:

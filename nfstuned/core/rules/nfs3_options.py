@@ -303,6 +303,8 @@ def over_udp(facts: Facts) -> Iterator[Fault]:
         if protocol(target) != "udp":
             continue
         refused = target.live is None and (kernel is None or kernel.version >= _WITHOUT_UDP)
+        # An address of IPv6 is none for proto=tcp.
+        tcp = "proto=tcp6" if (target.options.get("proto") or "").endswith("6") else "proto=tcp"
         first = (
             "from Linux 5.6 on the kernel has NFS over UDP switched off, unless it was built otherwise, and "
             "refuses the mount; where it is on, "
@@ -314,7 +316,7 @@ def over_udp(facts: Facts) -> Iterator[Fault]:
             f"NFS over UDP: {first}a fragment that is lost or put together wrongly corrupts data (nfs(5))",
             observed="udp",
             expected="tcp",
-            remedy=f"write proto=tcp in the place of udp in the options in {where(target)}{again(target)}",
+            remedy=f"write {tcp} in the place of udp in the options in {where(target)}{again(target)}",
         )
 
 
