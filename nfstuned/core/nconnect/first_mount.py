@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from nfstuned.core.mounts.kernels import V4_0_SINCE
 from nfstuned.core.mounts.options import has_kerberos
-from nfstuned.core.mounts.requests import find, options, requested
+from nfstuned.core.mounts.requests import find, is_version, options, requested
 from nfstuned.core.nconnect.groups import (
     Groups,
     allowed,
@@ -56,7 +56,11 @@ def making(chief: Target, others: Sequence[Target]) -> tuple[Target, ...]:
 def options_again(target: Target, count: int | None) -> str:
     """Return the options that make a live mount as it was asked for, with `count` connections if given."""
     left = {*_OWN, *_GENERIC, *(() if count is None else ("nconnect",))}
-    own = (option for option in target.asked if option.name not in left)
+    own = [option for option in target.asked if option.name not in left]
+    versions = [option for option in own if is_version(option.name) and option.name != "minorversion"]
+    if len(versions) > 1:
+        # Of vers=4,minorversion=1 utab has vers=4,vers=4.1, which mount.nfs adds, and does not take again.
+        own = [option for option in own if not is_version(option.name) or option is versions[-1]]
     words = [option.name if option.value is None else f"{option.name}={option.value}" for option in own]
     if target.live is not None:
         # By itself, or with its superblock.
