@@ -21,7 +21,7 @@ from nfstuned.parse.options import parse_options
         ("nfs", "v3,vers=4.1", (4, 1)),
         ("nfs", "vers=4", (4, None)),
         ("nfs", "mountproto=tcp", (3, None)),
-        ("nfs", "mountport=635", None),
+        ("nfs", "mountport=635", (3, None)),
         ("nfs", "mounthost=nas,vers=4.1", (4, 1)),
         ("nfs4", "mountvers=3", (4, None)),
         ("aznfs", "mountvers=3", None),

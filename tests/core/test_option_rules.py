@@ -465,7 +465,7 @@ def test_a_number_of_channels_that_the_kernel_refuses(option: str, *, refused: b
 @pytest.mark.parametrize(
     ("options", "refused"),
     [
-        *[(text, False) for text in ("vers=4.1", "v4.1,minorversion=1", "vers=4,minorversion=1,mountvers=3")],
+        *[(text, False) for text in ("vers=4.1", "v4.1,minorversion=1", "vers=3,mountvers=3")],
         *[
             (text, True)
             for text in ("vers=4.1,vers=4.1", "v4,vers=4.1", "vers=3,nfsvers=3", "sloppy,v3,v4.2")
@@ -482,6 +482,30 @@ def test_mount_nfs_takes_one_version_only(options: str, *, refused: bool) -> Non
     ):
         seen = facts(line, system=System(helpers=HELPERS, nfs_utils=utils))
         assert [name for name in found(seen) if name.startswith("NFS309")] == ["NFS309 /etc/fstab:1"] * wrong
+
+
+@pytest.mark.parametrize(
+    ("line", "stale"),
+    [
+        ("nas:/a /a nfs vers=3,mountproto=udp,mountport=635,nofail", ""),
+        ("nas:/a /a nfs mountvers=3,nofail", ""),
+        ("nas:/a /a nfs vers=4.1,mountproto=udp,mountport=635,nofail", "'mountproto', 'mountport'"),
+        ("nas:/a /a nfs vers=4,mounthost=nas,nofail", "'mounthost'"),
+        ("nas:/a /a nfs4 mountvers=3,nofail", "'mountvers'"),
+    ],
+)
+def test_version_4_has_no_options_of_the_mount_protocol(line: str, stale: str) -> None:
+    faults = [one for one in diagnose(facts(line), OPTIONS).findings if one.rule == "NFS309"]
+    assert len(faults) == bool(stale)
+    assert all(f"version 4 of NFS has no {stale}: a mount" in fault.message for fault in faults)
+    assert all(fault.remedy == f"take {stale} out of the options in /etc/fstab:1" for fault in faults)
+
+
+def test_a_version_takes_the_place_of_what_only_version_3_has() -> None:
+    (fault,) = diagnose(facts(f"{AZURE} nfs mountproto=tcp,actimeo=30,_netdev,nofail"), OPTIONS).findings
+    assert fault.remedy == (
+        "write vers=4,minorversion=1 in the place of mountproto=tcp in the options in /etc/fstab:1"
+    )
 
 
 def test_the_versions_of_which_one_may_stay_are_named() -> None:

@@ -90,7 +90,8 @@ CACHE_DEFAULTS = {"acregmin": 3, "acregmax": 60, "acdirmin": 30, "acdirmax": 60}
 """In seconds (NFS_DEF_ACREGMIN and so on, include/linux/nfs_fs.h); the kernel does not show a default."""
 _VERSION_NUMBER = re.compile(r"([234])(?:\.([0-2]))?")
 _VERSION_NAMES = ("vers", "nfsvers")
-_ONLY_V3 = ("mountaddr", "mounthost", "mountproto", "mountvers")
+ONLY_V3 = ("mountaddr", "mounthost", "mountport", "mountproto", "mountvers")
+"""Options of the protocol that only version 3 has beside it."""
 
 
 def version(fstype: str, options: Options) -> Version | None:
@@ -110,7 +111,7 @@ def version(fstype: str, options: Options) -> Version | None:
             minor = decimal(value)
     if asked is not None and asked[0] == 4 and asked[1] is None:  # noqa: PLR2004 - NFS 4 has minor versions
         return 4, minor
-    if asked is None and fstype == "nfs" and any(name in _ONLY_V3 for name, _ in options.pairs):
+    if asked is None and fstype == "nfs" and any(name in ONLY_V3 for name, _ in options.pairs):
         return 3, None
     return asked
 

@@ -111,8 +111,9 @@ def foreign_options(facts: Facts) -> Iterator[Fault]:
     for _, request in _requests(facts.targets):
         strange, misused = _wrong(request, facts.snapshot.kernel)
         versions = _versions(request, facts.system.nfs_utils)
-        if strange or misused or versions:
-            yield _refused(request, strange, misused, versions)
+        stale = _only_of_version_3(request)
+        if strange or misused or versions or stale:
+            yield _refused(request, strange, misused, versions, stale)
 
 
 def is_refused(request: Request, kernel: KernelRelease | None) -> bool:
@@ -150,8 +151,21 @@ def _versions(request: Request, utils: NfsUtils | None) -> tuple[str, ...]:
     return texts if len(texts) > 1 else ()
 
 
+def _only_of_version_3(request: Request) -> tuple[str, ...]:
+    """Return the options that only version 3 has where a line asks for version 4 (nfs_do_mount_v4)."""
+    options = parse_options(request.options)
+    asked = None if request.fstype in SMB else version(request.fstype, options)
+    if asked is None or asked[0] != 4:  # noqa: PLR2004 - the version
+        return ()
+    return tuple(dict.fromkeys(name for name, _ in options.pairs if name in names.ONLY_V3))
+
+
 def _refused(
-    request: Request, strange: tuple[str, ...], misused: tuple[_Misused, ...], versions: tuple[str, ...]
+    request: Request,
+    strange: tuple[str, ...],
+    misused: tuple[_Misused, ...],
+    versions: tuple[str, ...],
+    stale: tuple[str, ...],
 ) -> Fault:
     place = f"{request.file}:{request.line}"
     smb = request.fstype in SMB
@@ -166,13 +180,15 @@ def _refused(
         for option in misused
     ]
     why += [f"mount.nfs takes one option that names a version, not {_listed(versions)}"] if versions else []
-    mend = [f"take {_listed(strange)} out of the options in {place}"] if strange else []
+    why += [f"version 4 of NFS has no {_listed(stale)}"] if stale else []
+    out = (*strange, *stale)
+    mend = [f"take {_listed(out)} out of the options in {place}"] if out else []
     mend += [f"keep one of {_listed(versions)} in {place}"] if versions else []
     mend += [f"write {option.name} with {option.wanted} in {place}" for option in misused]
     return Fault(
         place,
         f"{', and '.join(why)}: a mount of type {request.fstype} is refused as a whole for it",
-        observed=",".join((*strange, *(option.text for option in misused), *versions)).strip(),
+        observed=",".join((*out, *(option.text for option in misused), *versions)).strip(),
         expected=f"options of {'mount.cifs(8)' if smb else NFS_MANUAL}",
         remedy=", and ".join(mend),
     )

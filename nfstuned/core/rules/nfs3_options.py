@@ -33,7 +33,9 @@ _EFS_OPTIONS = "https://docs.aws.amazon.com/efs/latest/ug/mounting-fs-nfs-mount-
 _NETAPP_FAQ = "https://learn.microsoft.com/en-us/azure/azure-netapp-files/faq-nfs"
 _AZNFS = "https://github.com/Azure/AZNFS-mount/blob/main/src/mountscript.sh"
 _AZURE_VERSION = "vers=4,minorversion=1"
-_NAMES_VERSION = re.compile(r"(?:nfs|mount)?vers|minorversion|v[234](?:\.[0-2])?")
+_NAMES_VERSION = re.compile(
+    r"(?:nfs)?vers|minorversion|v[234](?:\.[0-2])?|mount(?:addr|host|port|proto|vers)"
+)
 _AZURE_TRANSFER = 1 << 20
 """Bytes of rsize and wsize, as the page on mounting says (read 2026-06-17)."""
 _SIZES = ("rsize", "wsize")
