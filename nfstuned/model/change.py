@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from enum import Enum
@@ -10,6 +9,7 @@ from enum import Enum
 from nfstuned.frozen import frozen
 from nfstuned.model.files import Content
 from nfstuned.model.mounts import Result
+from nfstuned.model.shell import quote
 from nfstuned.model.system import Unit
 
 
@@ -50,7 +50,7 @@ class ShellCommand:
     argv: tuple[str, ...]
 
     def __str__(self) -> str:
-        return shlex.join(self.argv)
+        return " ".join(map(quote, self.argv))
 
 
 @frozen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
@@ -87,6 +88,10 @@ _SEVERITY, _RULE = 9, 8
 _MARGIN = 2
 _HANG = " " * (_MARGIN + _SEVERITY + _RULE)
 _LEAST = 30
+_QUOTED = r"""\$'(?:[^'\\]|\\.)*'|(?<!\w)'[^']*'(?:"'"'[^']*')*"""
+"""A word as nfstuned.model.shell.quote writes it; what stands behind a letter is an apostrophe."""
+_HELD = "\u00a0"
+"""In the place of a blank at which no line ends; `printable` leaves none of these."""
 _LACKS = {
     Need.LIVE: "a running kernel",
     Need.NETWORK: "the network",
@@ -127,12 +132,14 @@ def report_lines(report: Report, width: int | None = None) -> Iterator[ReportLin
 
 
 def _wrapped(text: str, width: int | None) -> list[str]:
-    """Return the text's lines; a word is never broken, for it may be a command's."""
+    """Return the text's lines; a word is never broken, for it may be a command's, nor what is quoted."""
     if width is None:
         return [text]
     from textwrap import wrap  # noqa: PLC0415 - only a terminal has a width
 
-    return wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
+    held = re.sub(_QUOTED, lambda match: match[0].replace(" ", _HELD), text)
+    lines = wrap(held, width, break_long_words=False, break_on_hyphens=False)
+    return [line.replace(_HELD, " ") for line in lines] or [""]
 
 
 def verdict(report: Report) -> Iterator[str]:

@@ -20,6 +20,11 @@ from nfstuned.parse.options import parse_options
         ("nfs", "v4.2", (4, 2)),
         ("nfs", "v3,vers=4.1", (4, 1)),
         ("nfs", "vers=4", (4, None)),
+        ("nfs", "mountproto=tcp", (3, None)),
+        ("nfs", "mountport=635", (3, None)),
+        ("nfs", "mounthost=nas,vers=4.1", (4, 1)),
+        ("nfs4", "mountvers=3", (4, None)),
+        ("aznfs", "mountvers=3", None),
         ("nfs", "vers=3.1.1", None),
         ("nfs", "v3=1", None),
         ("nfs", "vers=4,minorversion=" + "1" * 5000, (4, None)),
@@ -59,7 +64,14 @@ def test_the_last_of_opposites_counts() -> None:
 
 @pytest.mark.parametrize(
     ("text", "found"),
-    [("", False), ("sec=sys", False), ("sec", False), ("sec=krb5p", True), ("sec=sys:krb5i", True)],
+    [
+        ("", False),
+        ("sec=sys", False),
+        ("sec", False),
+        ("sec=krb5p", True),
+        ("sec=sys:krb5i", True),
+        ("sec=krb5,sec=sys", True),
+    ],
 )
 def test_a_list_of_flavours_with_kerberos_in_it_counts_as_kerberos(text: str, found: bool) -> None:  # noqa: FBT001 - an expected value
     assert has_kerberos(parse_options(text)) is found

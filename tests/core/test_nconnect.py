@@ -8,7 +8,15 @@ from dataclasses import replace
 import pytest
 
 from nfstuned.core.mounts.targets import targets
-from nfstuned.core.nconnect.groups import address, groups, is_private, members, requested_nconnect, version
+from nfstuned.core.nconnect.groups import (
+    address,
+    groups,
+    is_private,
+    members,
+    protocol,
+    requested_nconnect,
+    version,
+)
 from nfstuned.model.facts import Answer, Facts, Network
 from nfstuned.model.kernel import KernelRelease
 from nfstuned.model.mounts import Maker, Request
@@ -40,6 +48,24 @@ from tests.core.nconnect_hosts import (
 )
 def test_the_version_of_a_mount_is_told_by_its_options(options: str, told: str | None) -> None:
     assert version(only(facts(lines=(f"{NAS}:/srv /mnt {options}",)))) == told
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("rw", "tcp"),
+        ("proto=tcp6", "tcp"),
+        ("rdma", "rdma"),
+        ("tcp,udp", "udp"),
+        ("udp,tcp", "tcp"),
+        ("proto=tcp,rdma", "rdma"),
+        ("rdma,proto=tcp", "tcp"),
+        ("proto=udp6,tcp,rsize=1024", "tcp"),
+        ("proto,rdma=1", "rdma"),
+    ],
+)
+def test_the_protocol_of_a_mount_is_the_last_that_is_named(options: str, told: str) -> None:
+    assert protocol(only(facts(lines=(f"{NAS}:/srv /mnt {options}",)))) == told
 
 
 def test_negotiation_with_azure_files_ends_at_its_only_version() -> None:

@@ -25,6 +25,7 @@ from nfstuned.model.requests import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Setting
 from nfstuned.model.samples import Sample, TransportRate
 from nfstuned.model.system import System, Unit
 from nfstuned.model.udev import UdevFile
+from nfstuned.view.words import printable
 from tests.core.test_udev_faults import ONE_LINE
 from tests.core.test_udev_writers import NFS_UTILS, VENDOR
 
@@ -654,11 +655,12 @@ def test_the_remedy_of_a_wasted_read_ahead_adds_to_the_configuration(tmp_path: P
     folder = tmp_path / "etc/nfstuned/conf.d"
     folder.mkdir(parents=True)
     (folder / "mine.toml").write_text("[profile.mine]\nread_ahead_kb = 2048\n")
-    points = ('/mnt/a "b" %s', "/mnt/[c]*", "/mnt/d\\e", "/mnt/it's")
+    points = ('/mnt/a "b" %s', "/mnt/[c]*", "/mnt/d\\e", "/mnt/it's", "/mnt/a\nb\x7fB\udcfcro")
     orders = [(points[:1], ""), (points[1:3], "mine"), (points[3:], "")]
     for mounts, profile in orders:
         command = give_workload(mounts, profile, RANDOM)
         assert command.endswith("| sudo tee -a /etc/nfstuned/conf.d/workloads.toml")
+        assert printable(command) == command
         shell = command.replace("sudo tee -a /etc", f"tee -a {tmp_path}/etc")
         subprocess.run(["sh", "-c", shell], check=True, stdout=subprocess.DEVNULL)
     entries = configuration(Root(str(tmp_path))).assignments

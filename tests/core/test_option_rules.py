@@ -18,7 +18,7 @@ from nfstuned.model.mounts import UTAB, Maker, Request, Snapshot, Superblock
 from nfstuned.model.policy import Assignment, Match
 from nfstuned.model.requests import Setting, Unread, UnreadMap
 from nfstuned.model.samples import OpRate, Sample, TransportRate
-from nfstuned.model.system import CommandLine, KernelSetting, System
+from nfstuned.model.system import CommandLine, KernelSetting, NfsUtils, System
 from nfstuned.parse.etc.fstab import parse_fstab
 from nfstuned.parse.options import parse_options
 from nfstuned.parse.proc.machine import parse_release
@@ -58,15 +58,15 @@ def rules(fields: str) -> list[str]:
     ("fields", "wrong"),
     [
         (f"{AZURE} nfs {GOOD}", []),
-        (f"{AZURE} nfs {GOOD},vers=4", []),
+        (f"{AZURE} nfs {GOOD},vers=4", ["NFS309"]),
         (f"{AZURE} nfs4 {GOOD.removeprefix('vers=4.1,')}", []),
-        (f"{AZURE} nfs {GOOD},vers=3", ["NFS301"]),
-        (f"{AZURE} nfs {GOOD},v4.2", ["NFS301"]),
+        (f"{AZURE} nfs {GOOD},vers=3", ["NFS301", "NFS309"]),
+        (f"{AZURE} nfs {GOOD},v4.2", ["NFS301", "NFS309"]),
         (f"{AZURE} aznfs {GOOD}", []),
-        (f"{AZURE} aznfs {GOOD},vers=4", ["NFS301"]),
-        (f"{AZURE} aznfs {GOOD},vers=3", ["NFS301"]),
+        (f"{AZURE} aznfs {GOOD},vers=4", ["NFS301", "NFS309"]),
+        (f"{AZURE} aznfs {GOOD},vers=3", ["NFS301", "NFS309"]),
         (f"{AZURE} aznfs {GOOD},minorversion=1", ["NFS301"]),
-        (f"{AZURE} aznfs {GOOD},vers=4,minorversion=1", []),
+        (f"{AZURE} aznfs {GOOD},vers=4,minorversion=1", ["NFS309"]),
         (f"{AZURE} aznfs {GOOD.replace('vers=4.1', 'nfsvers=4.1')}", []),
         (f"{AZURE} aznfs {GOOD.replace('vers=4.1', 'v4.1')}", ["NFS301"]),
         (f"{AZURE} aznfs {GOOD.removeprefix('vers=4.1,')}", ["NFS301"]),
@@ -100,6 +100,7 @@ def test_the_helper_of_azure_reads_the_version_in_its_own_way(version: str, read
         ("sec=sys", []),
         ("sec=krb5:sys", []),
         ("sec=krb5p", ["NFS302"]),
+        ("sec=sys,sec=krb5", []),
         ("sec=none", ["NFS302"]),
         ("sec=ntlmssp", ["NFS309"]),
         ("rsize=1048576,wsize=1048576", []),
@@ -118,7 +119,8 @@ def test_the_helper_of_azure_reads_the_version_in_its_own_way(version: str, read
     ],
 )
 def test_what_azure_files_wants_is_judged_by_what_is_asked_for(more: str, wrong: list[str]) -> None:
-    assert rules(f"{AZURE} nfs {GOOD},{more}") == wrong
+    good = GOOD.replace("sec=sys,", "") if "sec=" in more else GOOD
+    assert rules(f"{AZURE} nfs {good},{more}") == wrong
 
 
 def mounted(options: str, asked: str | None, beside: str = "", stats: MountStats | None = None) -> Facts:
@@ -436,6 +438,87 @@ def test_a_login_that_linux_5_15_dropped_is_refused_from_there_on(
     assert [name for name in found(seen) if name.startswith("NFS309")] == wrong
 
 
+@pytest.mark.parametrize(
+    ("option", "refused"),
+    [
+        *[(option, False) for option in ("cache=loose", "cache=strict", "cache=singleclient", "noperm")],
+        *[(option, True) for option in ("cache=strct", "Cache=strict", "NoPerm", "directio", "strictcache")],
+    ],
+)
+def test_smb_options_that_the_kernel_refuses(option: str, *, refused: bool) -> None:
+    seen = facts(f"//nas/a /a cifs vers=3.1.1,cred=/c,{option},_netdev,nofail")
+    assert [name for name in found(seen) if name.startswith("NFS309")] == ["NFS309 /etc/fstab:1"] * refused
+
+
+@pytest.mark.parametrize(
+    ("option", "refused"),
+    [
+        *[(f"max_channels={number}", False) for number in ("1", "4", "16", "0x10")],
+        *[(f"max_channels{value}", True) for value in ("=0", "=17", "=x", "=", "")],
+    ],
+)
+def test_a_number_of_channels_that_the_kernel_refuses(option: str, *, refused: bool) -> None:
+    seen = facts(f"//nas/a /a cifs vers=3.1.1,cred=/c,{option},_netdev,nofail")
+    assert [name for name in found(seen) if name.startswith("NFS309")] == ["NFS309 /etc/fstab:1"] * refused
+
+
+@pytest.mark.parametrize(
+    ("options", "refused"),
+    [
+        *[(text, False) for text in ("vers=4.1", "v4.1,minorversion=1", "vers=3,mountvers=3")],
+        *[
+            (text, True)
+            for text in ("vers=4.1,vers=4.1", "v4,vers=4.1", "vers=3,nfsvers=3", "sloppy,v3,v4.2")
+        ],
+    ],
+)
+def test_mount_nfs_takes_one_version_only(options: str, *, refused: bool) -> None:
+    line = f"nas:/a /a nfs {options},_netdev,nofail"
+    for utils, wrong in (
+        (None, refused),
+        (NfsUtils(), refused),
+        (NfsUtils((2, 5, 3)), refused),
+        (NfsUtils((2, 3, 3)), False),
+    ):
+        seen = facts(line, system=System(helpers=HELPERS, nfs_utils=utils))
+        assert [name for name in found(seen) if name.startswith("NFS309")] == ["NFS309 /etc/fstab:1"] * wrong
+
+
+@pytest.mark.parametrize(
+    ("line", "stale"),
+    [
+        ("nas:/a /a nfs vers=3,mountproto=udp,mountport=635,nofail", ""),
+        ("nas:/a /a nfs mountvers=3,nofail", ""),
+        ("nas:/a /a nfs vers=4.1,mountproto=udp,mountport=635,nofail", "'mountproto', 'mountport'"),
+        ("nas:/a /a nfs vers=4,mounthost=nas,nofail", "'mounthost'"),
+        ("nas:/a /a nfs4 mountvers=3,nofail", "'mountvers'"),
+    ],
+)
+def test_version_4_has_no_options_of_the_mount_protocol(line: str, stale: str) -> None:
+    faults = [one for one in diagnose(facts(line), OPTIONS).findings if one.rule == "NFS309"]
+    assert len(faults) == bool(stale)
+    assert all(f"version 4 of NFS has no {stale}: a mount" in fault.message for fault in faults)
+    assert all(fault.remedy == f"take {stale} out of the options in /etc/fstab:1" for fault in faults)
+
+
+def test_a_version_takes_the_place_of_what_only_version_3_has() -> None:
+    (fault,) = diagnose(facts(f"{AZURE} nfs mountproto=tcp,actimeo=30,_netdev,nofail"), OPTIONS).findings
+    assert fault.remedy == (
+        "write vers=4,minorversion=1 in the place of mountproto=tcp in the options in /etc/fstab:1"
+    )
+
+
+def test_the_versions_of_which_one_may_stay_are_named() -> None:
+    (fault,) = (one for one in diagnose(facts("nas:/a /a nfs vers=3,v4.1,nofail"), OPTIONS).findings)
+    assert fault.message == (
+        "mount.nfs takes one option that names a version, not 'vers=3', 'v4.1': "
+        "a mount of type nfs is refused as a whole for it"
+    )
+    assert (fault.observed, fault.remedy) == (
+        "vers=3,v4.1", "keep one of 'vers=3', 'v4.1' in /etc/fstab:1"
+    )  # fmt: skip
+
+
 def test_why_large_requests_are_named() -> None:
     live = Mount(60, 27, "0:46", "/", "/a", "nfs4", "nas:/a", Options((("rsize", "1048576"),)))
     snapshot = Snapshot(superblocks=(Superblock("0:46", 1, 128, (live,)),), kernel=NEW)
@@ -535,6 +618,19 @@ def test_efs_wants_noresvport_up_to_linux_5_4(source: str, kernel: str, *, finds
         ("nas/a /a nfs nofail", True),
         ("nas:/a /a nfs nofail", False),
         ("nfs://nas/a /a nfs nofail", False),
+        *[
+            (f"[fd00::10]:/a /a nfs vers=4.1,nofail{more}", False)
+            for more in ("", ",proto=tcp6", ",tcp,proto=tcp6")
+        ],
+        *[
+            (f"[fd00::10]:/a /a nfs vers=4.1,nofail{more}", True)
+            for more in (",tcp", ",proto=rdma", ",proto=tcp6,tcp")
+        ],
+        ("[fe80::1%eth0]:/a /a nfs vers=4.1,nofail,proto=tcp", True),
+        ("[::ffff:10.0.0.4]:/a /a nfs vers=4.1,nofail,proto=tcp", False),
+        ("10.0.0.4:/a /a nfs vers=4.1,nofail,proto=tcp", False),
+        ("10.0.0.4:/a /a nfs vers=4.1,nofail,proto=tcp6", True),
+        ("nas:/a /a nfs vers=4.1,nofail,proto=tcp6", False),
         ("nas:/a /a cifs nofail", True),
         ("//nas /a cifs nofail", True),
         ("//nas/ /a cifs nofail", True),
@@ -550,6 +646,22 @@ def test_efs_wants_noresvport_up_to_linux_5_4(source: str, kernel: str, *, finds
 def test_a_source_has_the_form_of_its_type_and_of_its_server(line: str, *, wrong: bool) -> None:
     system = System(helpers=HELPERS | {"mount.cifs"})
     assert found(facts(line, system=system)) == (["NFS311 /etc/fstab:1"] if wrong else [])
+
+
+def test_the_protocol_of_an_address_is_mended_where_it_stands() -> None:
+    own = facts("[fd00::10]:/a /a nfs vers=4.1,proto=tcp,nofail")
+    (fault,) = diagnose(own, OPTIONS).findings
+    assert "has an IPv6 address, and proto=tcp takes the other kind only" in fault.message
+    assert fault.remedy == "write proto=tcp6 in the place of proto=tcp in the options in /etc/fstab:1"
+    setting = Setting("nfsmount_global_options", None, "Proto", "rdma", CONF, 2)
+    line = "[fd00::10]:/a /a nfs vers=4.1,nofail"
+    snapshot = replace(facts(line).snapshot, settings=(setting,))
+    (fault,) = diagnose(
+        replace(own, snapshot=snapshot, targets=targets(snapshot, POLICY)), OPTIONS
+    ).findings  # fmt: skip
+    assert fault.remedy == "write proto=rdma6 into the options in /etc/fstab:1"
+    (fault,) = diagnose(facts("[fd00::10]:/a /a nfs vers=3,proto=udp6,nofail"), OPTIONS).findings
+    assert fault.remedy == "write proto=tcp6 in the place of udp in the options in /etc/fstab:1"
 
 
 @pytest.mark.parametrize(

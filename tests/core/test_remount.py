@@ -64,6 +64,25 @@ class TestCommands:
             "mount -t nfs4 -o vers=4.1,nconnect=4 -- nas:/srv /b",
         ]
 
+    @pytest.mark.parametrize(
+        ("recorded", "again"),
+        [
+            ("vers=4,vers=4.1,hard", "vers=4.1,hard"),
+            ("vers=4.1,vers=4.1", "vers=4.1"),
+            ("v4.1,sec=sys,vers=4.1", "sec=sys,vers=4.1"),
+            ("minorversion=1,vers=4,vers=4.1", "vers=4.1"),
+            ("vers=4,minorversion=1", "vers=4,minorversion=1"),
+            ("nfsvers=3,mountvers=3", "nfsvers=3,mountvers=3"),
+        ],
+    )
+    def test_a_version_that_mount_nfs_recorded_twice_is_asked_for_once(
+        self, recorded: str, again: str
+    ) -> None:
+        """With two mount.nfs refuses the mount, which would then be away."""
+        (part,) = [one for one in the_plan(replace(A, asked=recorded), B).coming if one.point == "/a"]
+        assert str(part.make) == f"mount -t nfs4 -o {again},nconnect=4 -- nas:/srv /a"
+        assert argv(part.back) == [f"mount -t nfs4 -o {again} -- nas:/srv /a"]
+
     def test_what_utab_does_not_know_comes_back_as_its_line_says_or_not_at_all(self) -> None:
         plan = the_plan(A, replace(B, asked=None))
         (part,) = [one for one in plan.coming if one.point == "/b"]

@@ -10,7 +10,7 @@ from nfstuned.core import rules
 from nfstuned.core.mounts.smb import asked_channels, attribute_cache_s, multichannel_support, sessions_of
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules.catalogue import select
-from nfstuned.core.rules.smb6 import no_cache
+from nfstuned.core.rules.smb6 import no_cache, short_attribute_cache, signing_cost
 from nfstuned.host.config_load import load
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Measured, SmbOps, SmbSession, Target
@@ -79,11 +79,11 @@ def test_a_live_mount_and_its_line_are_one() -> None:
 
 
 def test_a_remedy_can_be_pasted_and_takes_the_place_of_what_the_line_has() -> None:
-    line = replace(request("vers=3.1.1,actimeo=30,directio"), point="/mnt/a b")
+    line = replace(request("vers=3.1.1,actimeo=30,cache=none"), point="/mnt/a b")
     live = replace(mount("vers=3.1.1,serverino,actimeo=30,cache=none"), point="/mnt/a b")
     (fault,) = no_cache(host(line, live=(live,)))
-    assert fault.observed == "directio"
-    assert fault.remedy.startswith("write cache=strict in the place of directio in /etc/fstab:7, then ")
+    assert fault.observed == "cache=none"
+    assert fault.remedy.startswith("write cache=strict in the place of cache=none in /etc/fstab:7, then ")
     assert fault.remedy.endswith("sudo umount '/mnt/a b' and mount it again")
 
 
@@ -99,7 +99,11 @@ def test_backslashes_are_slashes() -> None:
         ("multichannel", 2),
         ("multichannel,max_channels=4", 4),
         ("multichannel,max_channels=1", 1),
-        ("nomultichannel,max_channels=4", 1),
+        ("nomultichannel,max_channels=4", 4),
+        ("max_channels=4,nomultichannel", 1),
+        ("nomultichannel,multichannel", 2),
+        ("max_channels=1,multichannel", 2),
+        ("max_channels=4,multichannel", 4),
         ("max_channels=x", None),
     ],
 )
@@ -117,10 +121,35 @@ def test_channels_are_those_that_the_kernel_would_take_from_the_options(
         ("acregmax=30", 1),
         ("acregmax=30,acdirmax=60", 30),
         ("actimeo=60,acdirmax=20", 20),
+        ("acregmax=60,actimeo=30", 1),
+        ("acregmax=60,acdirmax=60,actimeo=5", 60),
+        ("actimeo=5,actimeo=30", 5),
+        ("actimeo=1,actimeo=30", 30),
+        ("acregmax=1,actimeo=30", 30),
+        ("actimeo=x,actimeo=30", 30),
     ],
 )
 def test_attribute_caches_of_a_file_have_the_kernels_default(asked: str, seconds: int) -> None:
     assert attribute_cache_s(only(host(request(asked)))) == seconds
+
+
+@pytest.mark.parametrize(
+    ("asked", "place"),
+    [
+        ("vers=3.1.1", "at the end of"),
+        ("actimeo=5,vers=3.1.1", "in the place of actimeo=5 in"),
+        ("acregmax=60,acdirmax=5,vers=3.1.1", "in the place of acregmax=60,acdirmax=5 in"),
+        ("acdirmax=5,actimeo=60,vers=3.1.1", "in the place of acdirmax=5,actimeo=60 in"),
+    ],
+)
+def test_a_longer_time_takes_the_place_of_times_behind_which_the_kernel_passes_over_it(
+    asked: str, place: str
+) -> None:
+    (fault,) = short_attribute_cache(host(request(asked)))
+    assert f"write actimeo=30 {place} the options in /etc/fstab:7" in fault.remedy
+    shown = mount(LIVE.replace("actimeo=30", "acdirmax=5,acregmax=60"))
+    (fault,) = short_attribute_cache(host(request(asked), live=(shown,)))
+    assert f"write actimeo=30 {place} the options in /etc/fstab:7, then sudo umount" in fault.remedy
 
 
 def test_an_attribute_cache_that_the_kernel_does_not_show_is_not_known() -> None:
@@ -220,6 +249,12 @@ class TestRules:
     ) -> None:
         facts = host(request(f"{GOOD}{more}"), kernel="6.14.0-1017-azure")
         assert found(facts) == [f"{rule} /etc/fstab:7" for rule in rules]
+
+    def test_the_last_of_contradicting_options_counts(self) -> None:
+        assert found(host(request(f"{GOOD},nomultichannel,max_channels=5"))) == ["SMB602 /etc/fstab:7"]
+        assert found(host(request(f"{GOOD},max_channels=5,nomultichannel"))) == []
+        assert found(host(request(f"{GOOD},noserverino,serverino"))) == []
+        assert found(host(request(f"{GOOD},serverino,noserverino"))) == ["SMB607 /etc/fstab:7"]
 
     def test_sixteen_channels_to_azure_netapp_files_are_not_too_many(self) -> None:
         policy = load(Root("/nonexistent"))
@@ -327,6 +362,13 @@ class TestSigning:
     @pytest.mark.parametrize("option", ["sign", "sec=krb5i", "sec=ntlmsspi,cruid=0"])
     def test_without_a_session_the_option_says_so(self, option: str) -> None:
         assert self.judged(f"{LIVE},{option}") == ["SMB608 /mnt/smb"]
+
+    def test_the_remedy_leaves_no_option_that_the_kernel_refuses_beside_it(self) -> None:
+        volume = request("vers=3.1.1,sign,nomultichannel", self.VOLUME)
+        facts = host(volume)
+        target = replace(only(facts), profile=POLICY.profile("azure-netapp-files-smb"))
+        (fault,) = signing_cost(replace(facts, targets=(target,)))
+        assert fault.remedy == "set max_channels=4 in the place of nomultichannel in /etc/fstab:7"
 
     def test_several_channels_share_the_work(self) -> None:
         two = replace(self.session(signed=True), channels=2)

@@ -149,6 +149,28 @@ def test_nconnect_of_nfsmount_conf_is_a_number_that_the_kernel_takes(value: str,
 
 
 @pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("proto", "tcp", ""),
+        ("Proto", "Tcp", "Proto=Tcp: proto takes rdma, rdma6, tcp, tcp6, udp or udp6, and every mount"),
+        ("Sec", "SYS", "Sec=SYS: sec takes flavours that nfs(5) names, and every mount"),
+        ("Rsize", "8k", ""),
+        ("Rsize", "8q", "Rsize=8q: rsize takes a number without a unit, and every mount"),
+        ("local_lock", "posix", ""),
+        ("local_lock", "flock", "local_lock=flock becomes local_lock=0: mount.nfs takes what ends with k,"),
+        ("Defaultproto", "tcp", ""),
+        ("Defaultproto", "Tcp", "Defaultproto=Tcp sets nothing: it takes rdma, rdma6, tcp"),
+    ],
+)
+def test_a_value_of_nfsmount_conf_is_judged_as_mount_nfs_hands_it_on(
+    name: str, value: str, said: str
+) -> None:
+    told = faults("NFS214", _configured(("nfsmount_global_options", None, name, value)))
+    assert len(told) == bool(said)
+    assert all(fault.message.startswith(said) for fault in told)
+
+
+@pytest.mark.parametrize(
     ("name", "told"),
     [("nconect", 1), ("Rsize", 0), ("Defaultvers", 0), ("Defaultsize", 1), ("retry", 0), ("x-mine", 0)],
 )

@@ -378,6 +378,9 @@ class TestProblems:
             ("10.1.2.3/24", "allowed: 10.1.2.0/24 for the network"),
             ("10.1.2.0/33", "allowed: an address, a network such as"),
             ("10.1.2.300", "allowed: an address, a network such as"),
+            ("2001:db8::g", "allowed: an address, a network such as"),
+            ("[fd00::10", "allowed: an address, a network such as"),
+            ("nas:2049", "allowed: an address, a network such as"),
             ("2001:db8::1/32", "allowed: 2001:db8::/32 for the network"),
         ],
     )
@@ -385,7 +388,11 @@ class TestProblems:
         assert hint in problem(f'[[policy]]\nmatch.server = "{server}"\nprofile = "generic"')
 
     @pytest.mark.parametrize(
-        "server", ["10.1.2.0/24", "10.1.2.3", "10.1.*", "2001:db8::/32", "[2001:db8::1]", "nas"]
+        "server",
+        [
+            *("10.1.2.0/24", "10.1.2.3", "10.1.*", "2001:db8::/32", "[2001:db8::1]", "nas", "nas[12]"),
+            *("2001:db8::1", "fe80::1%eth0", "[fe80::1%eth0]", "fd00:*", "fd00::[12]", "::ffff:10.0.0.4"),
+        ],
     )
     def test_good_servers_are_taken(self, server: str) -> None:
         assert parse(f'[[policy]]\nmatch.server = "{server}"\nprofile = "generic"').assignments

@@ -51,16 +51,16 @@ AZNFS = _names("notls clean")
 
 SMB = _names("""
     acdirmax [no]acl acregmax actimeo addr [no]autotune backupgid backupuid blocksend [no]brl bsize
-    cache cifsacl closetimeo codepage compress cred credentials cruid dfs dir_mode dirmode directio
+    cache cifsacl closetimeo codepage compress cred credentials cruid dfs dir_mode dirmode
     dmask dom domain domainauto [no]dynperm echo_interval esize file_mode fmask [no]forcegid forcemand
-    forcemandatorylock [no]forceuid forcedirectio fsc gid guest [no]handlecache handletimeout [no]hard
+    forcemandatorylock [no]forceuid fsc gid guest [no]handlecache handletimeout [no]hard
     idsfromsid ignore_signature ignorecase [no]intr iocharset ip [no]lease [no]linux locallease
     [no]mapchars [no]mapposix max_cached_dirs max_channels max_credits mfsymlinks min_enc_offload
     modefromsid modesid [no]multichannel multiuser [no]nativesocket netbiosname noac noautotune
     noblocksend nocase nodelete nodfs nosharesock nosparse pass pass2 password password2 path [no]perm
     [no]persistenthandles port [no]posix [no]posixpaths prefixpath rasize rdma reparse
     [no]resilienthandles retrans rootfs rsize rwpidforward seal sec [no]serverino servern [no]setuids
-    setuidfromacl [no]sfu sign signloosely sloppy snapshot [no]soft source srcaddr strictcache
+    setuidfromacl [no]sfu sign signloosely sloppy snapshot [no]soft source srcaddr
     [no]strictsync symlink symlinkroot target [no]tcpnodelay uid unc [no]unicode [no]unix upcall_target
     user [no]user_xattr username ver vers witness workgroup wsize
 """)
@@ -90,12 +90,15 @@ CACHE_DEFAULTS = {"acregmin": 3, "acregmax": 60, "acdirmin": 30, "acdirmax": 60}
 """In seconds (NFS_DEF_ACREGMIN and so on, include/linux/nfs_fs.h); the kernel does not show a default."""
 _VERSION_NUMBER = re.compile(r"([234])(?:\.([0-2]))?")
 _VERSION_NAMES = ("vers", "nfsvers")
+ONLY_V3 = ("mountaddr", "mounthost", "mountport", "mountproto", "mountvers")
+"""Options of the protocol that only version 3 has beside it."""
 
 
 def version(fstype: str, options: Options) -> Version | None:
     """Return the version that options name, the last of several; None where they name none.
 
-    `vers=4` without a minor version, and the type nfs4, leave that to mount.nfs, which begins with 4.2.
+    `vers=4` without a minor version, and the type nfs4, leave that to mount.nfs, which begins with 4.2. What
+    only version 3 has names it where nothing else does (nfs_set_version in utils/mount/stropts.c).
     """
     asked: Version | None = (4, None) if fstype == "nfs4" else None
     minor: int | None = None
@@ -108,6 +111,8 @@ def version(fstype: str, options: Options) -> Version | None:
             minor = decimal(value)
     if asked is not None and asked[0] == 4 and asked[1] is None:  # noqa: PLR2004 - NFS 4 has minor versions
         return 4, minor
+    if asked is None and fstype == "nfs" and any(name in ONLY_V3 for name, _ in options.pairs):
+        return 3, None
     return asked
 
 
@@ -138,9 +143,17 @@ def version_text(numbers: Version) -> str:
     return f"{numbers[0]}" if numbers[1] is None else f"{numbers[0]}.{numbers[1]}"
 
 
+def security(options: Options) -> str:
+    """Return the flavours of NFS that options allow, with colons between them; "" where they name none.
+
+    A second `sec` adds to the first (nfs_parse_security_flavors in fs/nfs/fs_context.c).
+    """
+    return ":".join(value for name, value in options.pairs if name == "sec" and value)
+
+
 def has_kerberos(options: Options) -> bool:
     """Whether options have Kerberos, or a list of flavours in which it is."""
-    return "krb5" in (options.get("sec") or "")
+    return "krb5" in security(options)
 
 
 def carried(shown: Options, stats: MountStats | None) -> int:
@@ -210,7 +223,11 @@ _FLAGS = frozenset(
     for name in ("ac", "acl", "cto", "lock", "migration", "posix", "resvport", "sharecache")
     for prefix in ("", "no")
 ) | {"hard", "soft", "softerr", "softreval", "nordirplus"}
-_SMB_WORDS = {"vers": SMB_VERSIONS, "sec": SMB_FLAVOURS}
+_CHANNELS, MOST_CHANNELS = "max_channels", 16
+"""CIFS_MAX_CHANNELS in fs/smb/client/cifsglob.h."""
+_MANY = f"a number from 1 to {MOST_CHANNELS}"
+_SMB_CACHES = frozenset({"loose", "none", "ro", "singleclient", "strict"})
+_SMB_WORDS = {"vers": SMB_VERSIONS, "sec": SMB_FLAVOURS, "cache": _SMB_CACHES}
 # kstrtouint() with any base; older kernels knew only decimal numbers.
 _NUMBER = re.compile(r"\+?(?:0x(?P<hex>[0-9a-f]{1,16})|(?P<digits>0|[1-9][0-9]*))", re.ASCII | re.IGNORECASE)
 _OCTAL = re.compile(r"\+?0[0-9]+", re.ASCII)
@@ -241,6 +258,8 @@ def wanted_though_sloppy(name: str, value: str | None) -> str:
 
 def wanted_by_smb(name: str, value: str | None) -> str:
     """Return what an option of SMB takes in place of its value; "" where the value may be right."""
+    if name == _CHANNELS:
+        return "" if value is not None and _within(value, 1, MOST_CHANNELS) else _MANY
     return "" if value is None else _word([value], _SMB_WORDS.get(name))
 
 

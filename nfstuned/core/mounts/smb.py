@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from nfstuned.core.policy.endpoint import as_address, plain, split_source
 from nfstuned.frozen import frozen
 from nfstuned.model.facts import SmbSession, Target
-from nfstuned.model.kernel import Options
+from nfstuned.model.kernel import Options, decimal
 from nfstuned.model.mounts import Snapshot
 
 DEFAULT_CACHE_S = 1
@@ -29,12 +29,19 @@ _NUMBERS = re.compile(r"\d{1,6}(?:[.-]\d{1,6})*")
 def asked_channels(options: Options) -> int | None:
     """Return how many channels options ask for; None when they say nothing of channels.
 
-    `multichannel` alone means two, and one number above 1 is enough (fs/smb/client/fs_context.c).
+    `multichannel` alone means two, and one number above 1 is enough; what stands last counts. From commit
+    1ef15fbe6771 on the kernel refuses what contradicts itself (fs/smb/client/fs_context.c).
     """
-    if "nomultichannel" in options:
-        return 1
-    number = options.number("max_channels")
-    return 2 if number is None and "multichannel" in options else number
+    asked: int | None = None
+    for name, value in options.pairs:
+        if name == "nomultichannel":
+            asked = 1
+        elif name == "multichannel":
+            asked = max(asked or 1, 2)
+        elif name == "max_channels":
+            number = decimal(value)
+            asked = asked if number is None else number
+    return asked
 
 
 def wanted_channels(target: Target) -> int | None:
@@ -43,15 +50,26 @@ def wanted_channels(target: Target) -> int | None:
     return asked if asked is not None else asked_channels(target.options)
 
 
+CACHE_TIMES = ("acregmax", "acdirmax", "actimeo")
+
+
 def attribute_cache_s(target: Target) -> int | None:
-    """Return the shorter of the times for which attributes of files and folders are kept, in seconds."""
-    options = target.options
-    both = options.number("actimeo")
-    if both is None and target.live is None:
-        both = DEFAULT_CACHE_S
-    own = (options.number("acregmax"), options.number("acdirmax"))
-    times = [both if time is None else time for time in own]
-    return min((time for time in times if time is not None), default=None)
+    """Return the shorter of the times for which attributes of files and folders are kept, in seconds.
+
+    The kernel passes over `actimeo` behind another time than its default, another `actimeo` too
+    (smb3_fs_context_parse_param in fs/smb/client/fs_context.c).
+    """
+    default = DEFAULT_CACHE_S if target.live is None else None
+    times = dict.fromkeys(CACHE_TIMES[:2], default)
+    for name, value in target.options.pairs:
+        seconds = decimal(value)
+        if seconds is None:
+            continue
+        if name in times:
+            times[name] = seconds
+        elif name == CACHE_TIMES[2] and {default, DEFAULT_CACHE_S}.issuperset(times.values()):
+            times = dict.fromkeys(times, seconds)
+    return min((time for time in times.values() if time is not None), default=None)
 
 
 def sessions_of(target: Target, sessions: Iterable[SmbSession]) -> tuple[SmbSession, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nfstuned.core.mounts.kernels import V4_0_SINCE, knows_nconnect
-from nfstuned.core.mounts.options import has_kerberos
+from nfstuned.core.mounts.options import has_kerberos, security
 from nfstuned.core.nconnect.groups import (
     addresses,
     is_azure_files,
@@ -60,9 +60,9 @@ def unfit(target: Target, facts: Facts) -> Refusal | None:
     transport = protocol(target)
     if transport != "tcp":
         return Refusal(f"proto={transport}: nconnect is for TCP")
-    options = target.wanted if target.wanted.get("sec") else target.options
+    options = target.wanted if security(target.wanted) else target.options
     if has_kerberos(options):
-        return Refusal(f"sec={options.get('sec')}: Kerberos and several connections do not go together")
+        return Refusal(f"sec={security(options)}: Kerberos and several connections do not go together")
     if why := _old_kernel(target, facts):
         return Refusal(why)
     return _public(target, facts) if is_azure_files(target) else None

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 import posixpath
-import shlex
 from collections.abc import Sequence
 
 from nfstuned.core.mounts.kernels import V4_0_SINCE
 from nfstuned.core.mounts.options import has_kerberos
-from nfstuned.core.mounts.requests import find, options, requested
+from nfstuned.core.mounts.requests import find, is_version, options, requested
 from nfstuned.core.nconnect.groups import (
     Groups,
     allowed,
@@ -25,6 +24,7 @@ from nfstuned.core.nconnect.groups import (
 from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.mounts import Maker
 from nfstuned.model.requests import Asked
+from nfstuned.model.shell import quote
 from nfstuned.parse.etc.units import unit_name
 from nfstuned.parse.fields import some
 
@@ -56,7 +56,11 @@ def making(chief: Target, others: Sequence[Target]) -> tuple[Target, ...]:
 def options_again(target: Target, count: int | None) -> str:
     """Return the options that make a live mount as it was asked for, with `count` connections if given."""
     left = {*_OWN, *_GENERIC, *(() if count is None else ("nconnect",))}
-    own = (option for option in target.asked if option.name not in left)
+    own = [option for option in target.asked if option.name not in left]
+    versions = [option for option in own if is_version(option.name) and option.name != "minorversion"]
+    if len(versions) > 1:
+        # Of vers=4,minorversion=1 utab has vers=4,vers=4.1, which mount.nfs adds, and does not take again.
+        own = [option for option in own if not is_version(option.name) or option is versions[-1]]
     words = [option.name if option.value is None else f"{option.name}={option.value}" for option in own]
     if target.live is not None:
         # By itself, or with its superblock.
@@ -143,7 +147,7 @@ def mend(targets: Sequence[Target], facts: Facts, known: Groups, count: int) -> 
     made = [_command(mount, count) for mount in making(chief, others)]
     units = any(step.startswith("sudo systemctl start ") for step in made)
     steps = [
-        "sudo umount " + " ".join(shlex.quote(mount.point) for mount in reversed(live)),
+        "sudo umount " + " ".join(quote(mount.point) for mount in reversed(live)),
         *([_RELOAD] if units else []),
         *dict.fromkeys(made),
     ]
@@ -213,18 +217,18 @@ def _command(target: Target, count: int) -> str:
 
     In words where nothing tells its options: what the kernel shows leaves some out.
     """
-    point = shlex.quote(target.point)
+    point = quote(target.point)
     if target.request is not None:
         if target.request.maker is Maker.AUTOFS:
             # KEY stands for any key of the map.
-            return f"ls {shlex.quote(target.point.replace('*', 'KEY') + '/')} >/dev/null"
+            return f"ls {quote(target.point.replace('*', 'KEY') + '/')} >/dev/null"
         if target.request.maker is Maker.MOUNT:
             return f"sudo mount {point}"
-        return f"sudo systemctl start {shlex.quote(unit_name(target.point))}"
+        return f"sudo systemctl start {quote(unit_name(target.point))}"
     if not target.asked:
         return f"{_BY_HAND}{point} again with nconnect={count} and otherwise the options that it had"
-    options = shlex.quote(options_again(target, count))
-    return f"sudo mount -t {target.fstype} -o {options} {shlex.quote(target.source)} {point}"
+    options = quote(options_again(target, count))
+    return f"sudo mount -t {target.fstype} -o {options} {quote(target.source)} {point}"
 
 
 def _oldest(mounts: Sequence[Target]) -> Target | None:

@@ -265,11 +265,15 @@ def version(target: Target) -> str | None:
 
 
 def protocol(target: Target) -> str:
-    """Return "tcp", "udp" or "rdma": of IPv6 as of IPv4."""
-    named = target.options.get("proto") or next(
-        (name for name in _PROTOCOLS if name in target.options), "tcp"
+    """Return "tcp", "udp" or "rdma": of IPv6 as of IPv4.
+
+    Whichever stands last counts, `proto=` or a name alone (nfs_nfs_protocol in utils/mount/network.c).
+    """
+    named = (
+        value or "" if name == "proto" else name if name in _PROTOCOLS else ""
+        for name, value in reversed(target.options.pairs)
     )
-    return named.removesuffix("6")
+    return next(filter(None, named), "tcp").removesuffix("6")
 
 
 def addresses(target: Target, facts: Facts) -> frozenset[str]:

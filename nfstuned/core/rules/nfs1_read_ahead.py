@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from shlex import quote
 
 from nfstuned.core.readahead.evidence import KERNEL_KB, WASTE_RATIO, Use, judge, reads_of
 from nfstuned.core.readahead.writers import (
@@ -35,6 +34,7 @@ from nfstuned.model.kernel import whole_pages
 from nfstuned.model.masks import is_mask
 from nfstuned.model.policy import MOST_KB, RANDOM, WITH, Profile
 from nfstuned.model.requests import NFSRAHEAD
+from nfstuned.model.shell import quote
 from nfstuned.model.udev import RuleWriter, UdevEvent, UdevFile
 from nfstuned.parse.fields import some
 from nfstuned.parse.udev.rules import parse_udev_rules

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from shlex import quote
 
 from nfstuned.core.mounts.options import COMMON, NFS, NO_VALUE, RARE_NFS, wanted, wanted_though_sloppy
 from nfstuned.core.mounts.requests import GLOBAL, as_option, effective, is_version
@@ -12,6 +11,7 @@ from nfstuned.model.facts import NFS_TYPES, Facts
 from nfstuned.model.finding import Fault
 from nfstuned.model.mounts import UTAB
 from nfstuned.model.requests import Setting
+from nfstuned.model.shell import quote
 from nfstuned.parse.etc.nfsmount import FILE, VENDOR_FILE
 from nfstuned.parse.fields import clean_path
 from nfstuned.parse.options import parse_options
@@ -130,25 +130,22 @@ def _refused(setting: Setting, *, sloppy: bool) -> tuple[str, str] | None:
             f"neither the kernel nor mount(8) knows {what}: every mount that gets it is refused",
             f"take {setting.name} out",
         )
-    takes = _wanted(setting, name, text if separator else None, sloppy=sloppy)
+    judge = wanted_though_sloppy if sloppy else wanted
+    # As mount.nfs hands it on; case matters to both, whatever nfsmount.conf(5) writes (Proto=Tcp).
+    takes = judge(name, text if separator else None)
     if not takes:
         return None
+    if separator and not judge(name, setting.value):
+        why = (
+            "mount.nfs takes what ends with k, m or g for a number, and every mount that gets this is refused"
+        )
+        remedy = f"put {name}={setting.value} into the options of the mounts instead"
+        return f"{shown} becomes {name}={text}: {why}", remedy
     takes = "True or False" if takes == NO_VALUE else takes
     return (
-        f"{shown}: {name} takes {takes}, and the kernel refuses every mount that gets this",
+        f"{shown}: {name} takes {takes}, and every mount that gets this is refused",
         f"set {setting.name} to {takes}",
     )
-
-
-def _wanted(setting: Setting, name: str, value: str | None, *, sloppy: bool) -> str:
-    """Return what an option takes; "" where its value is right as it is written, or as mount.nfs converts it.
-
-    Case is left alone: nfsmount.conf(5) itself writes Proto=Tcp.
-    """
-    judge = wanted_though_sloppy if sloppy else wanted
-    if value is None:
-        return judge(name, None)
-    return judge(name, value.lower()) and judge(name, setting.value.lower())
 
 
 def _no_default(setting: Setting, name: str, value: str) -> tuple[str, str] | None:
@@ -159,7 +156,7 @@ def _no_default(setting: Setting, name: str, value: str) -> tuple[str, str] | No
         return f"{setting.name} sets nothing: mount.nfs has a default of version and protocol only", (
             f"use {setting.name[len(_DEFAULT) :]}, or take {setting.name} out"
         )
-    takes = wanted(name, value.lower())
+    takes = wanted(name, value)
     if not takes:
         return None
     return f"{setting.name}={setting.value} sets nothing: it takes {takes}", f"set {setting.name} to {takes}"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from shlex import quote
 
 from nfstuned.core.mounts.kernels import knows_nconnect
-from nfstuned.core.mounts.options import has_kerberos
+from nfstuned.core.mounts.options import has_kerberos, security
 from nfstuned.core.mounts.requests import find, is_global
 from nfstuned.core.nconnect.against import against
 from nfstuned.core.nconnect.first_mount import bound, contradicted, decider, mend, planned
@@ -35,6 +34,7 @@ from nfstuned.core.rules.remedies import also, source_of
 from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.mounts import UTAB
+from nfstuned.model.shell import quote
 from nfstuned.parse.fields import some
 
 
@@ -431,15 +431,15 @@ def with_kerberos(facts: Facts) -> Iterator[Fault]:
         if not mounts:
             continue
         chief, *others = mounts
-        security, count = chief.options.get("sec") or "", effective_nconnect(chief, facts, known)
+        flavours, count = security(chief.options), effective_nconnect(chief, facts, known)
         asking = some(list(dict.fromkeys(_asking(mounts, facts, known))))
         unset = _without(mounts, facts, known)
         yield Fault(
             chief.subject,
-            f"sec={security} and nconnect={count}{f' ({asking})' if asking else ''}: "
+            f"sec={flavours} and nconnect={count}{f' ({asking})' if asking else ''}: "
             "connections that share one Kerberos context run ahead of its replay window, which the "
             f"server answers by dropping requests{also(others)}",
-            observed=f"sec={security}, nconnect={count}",
+            observed=f"sec={flavours}, nconnect={count}",
             expected="nconnect=1, or sec=sys",
             remedy=_then(unset, "umount every mount of this server and mount them again without nconnect"),
         )
@@ -447,8 +447,8 @@ def with_kerberos(facts: Facts) -> Iterator[Fault]:
 
 def _is_certain_of_kerberos(target: Target, facts: Facts, known: Groups) -> bool:
     """Whether a mount has Kerberos, whatever is negotiated, and several connections."""
-    security, count = target.options.get("sec") or "", effective_nconnect(target, facts, known) or 1
-    certain = all(flavor.startswith("krb5") for flavor in security.split(":"))
+    flavours, count = security(target.options), effective_nconnect(target, facts, known) or 1
+    certain = all(flavour.startswith("krb5") for flavour in flavours.split(":"))
     return certain and count > 1 and target.endpoint.provider != AZURE_FILES
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterable, Iterator
-from shlex import quote
+from ipaddress import IPv6Address
 
 from nfstuned.core.mounts import options as names
 from nfstuned.core.mounts.options import (
@@ -30,6 +31,8 @@ from nfstuned.model.finding import Fault
 from nfstuned.model.kernel import KernelRelease, Options, decimal
 from nfstuned.model.mounts import UTAB, Maker, Request
 from nfstuned.model.requests import Unread, UnreadMap
+from nfstuned.model.shell import quote
+from nfstuned.model.system import NfsUtils
 from nfstuned.parse.etc.fstab import SMB
 from nfstuned.parse.fields import quoted
 from nfstuned.parse.options import parse_options
@@ -43,6 +46,10 @@ _KNOWN_NETWORK = (*_BACKGROUND, *SMB)
 _OF_NETWORK = ("_netdev", "nofail")
 _EARLY = ("/", "/usr")
 """The initrd mounts these; nofail means nothing there."""
+_VERSION = re.compile("v[234]|vers|nfsvers")
+"""nfs_version_opttbl, whose names count as the beginnings of an option's."""
+_ONE_VERSION_SINCE = (2, 5, 3)
+_TRANSPORTS = ("udp", "tcp", "rdma", "proto")
 _FREE = ("x-", "X-", "smackfs", "verity.")
 
 
@@ -103,8 +110,10 @@ def foreign_options(facts: Facts) -> Iterator[Fault]:
     """
     for _, request in _requests(facts.targets):
         strange, misused = _wrong(request, facts.snapshot.kernel)
-        if strange or misused:
-            yield _refused(request, strange, misused)
+        versions = _versions(request, facts.system.nfs_utils)
+        stale = _only_of_version_3(request)
+        if strange or misused or versions or stale:
+            yield _refused(request, strange, misused, versions, stale)
 
 
 def is_refused(request: Request, kernel: KernelRelease | None) -> bool:
@@ -128,7 +137,36 @@ def _wrong(request: Request, kernel: KernelRelease | None) -> tuple[tuple[str, .
     return strange, tuple(dict.fromkeys(misused))
 
 
-def _refused(request: Request, strange: tuple[str, ...], misused: tuple[_Misused, ...]) -> Fault:
+def _versions(request: Request, utils: NfsUtils | None) -> tuple[str, ...]:
+    """Return the options that name a version where there are several; () where mount.nfs is too old for that.
+
+    It refuses them since nfs-utils 2.5.3, also those that say the same, and `sloppy` is no help
+    (nfs_nfs_version in utils/mount/network.c).
+    """
+    old = utils is not None and utils.version is not None and utils.version < _ONE_VERSION_SINCE
+    if request.fstype in SMB or old:
+        return ()
+    pairs = [pair for pair in parse_options(request.options).pairs if _VERSION.match(pair[0])]
+    texts = tuple(name if value is None else f"{name}={value}" for name, value in pairs)
+    return texts if len(texts) > 1 else ()
+
+
+def _only_of_version_3(request: Request) -> tuple[str, ...]:
+    """Return the options that only version 3 has where a line asks for version 4 (nfs_do_mount_v4)."""
+    options = parse_options(request.options)
+    asked = None if request.fstype in SMB else version(request.fstype, options)
+    if asked is None or asked[0] != 4:  # noqa: PLR2004 - the version
+        return ()
+    return tuple(dict.fromkeys(name for name, _ in options.pairs if name in names.ONLY_V3))
+
+
+def _refused(
+    request: Request,
+    strange: tuple[str, ...],
+    misused: tuple[_Misused, ...],
+    versions: tuple[str, ...],
+    stale: tuple[str, ...],
+) -> Fault:
     place = f"{request.file}:{request.line}"
     smb = request.fstype in SMB
     own, other = (names.SMB, names.NFS) if smb else (names.NFS | names.RARE_NFS, names.SMB)
@@ -141,12 +179,16 @@ def _refused(request: Request, strange: tuple[str, ...], misused: tuple[_Misused
         f"{option.name} takes {option.wanted}" + (f", not {option.shown}" if option.shown else "")
         for option in misused
     ]
-    mend = [f"take {_listed(strange)} out of the options in {place}"] if strange else []
+    why += [f"mount.nfs takes one option that names a version, not {_listed(versions)}"] if versions else []
+    why += [f"version 4 of NFS has no {_listed(stale)}"] if stale else []
+    out = (*strange, *stale)
+    mend = [f"take {_listed(out)} out of the options in {place}"] if out else []
+    mend += [f"keep one of {_listed(versions)} in {place}"] if versions else []
     mend += [f"write {option.name} with {option.wanted} in {place}" for option in misused]
     return Fault(
         place,
         f"{', and '.join(why)}: a mount of type {request.fstype} is refused as a whole for it",
-        observed=",".join((*strange, *(option.text for option in misused))).strip(),
+        observed=",".join((*out, *(option.text for option in misused), *versions)).strip(),
         expected=f"options of {'mount.cifs(8)' if smb else NFS_MANUAL}",
         remedy=", and ".join(mend),
     )
@@ -163,7 +205,7 @@ def _strange(options: Options, fstype: str) -> Iterator[str]:
         known |= names.AZNFS
     in_secret = False  # mount(8) splits at a comma within a password, whose rest then looks like options
     for name, value in options.pairs:
-        if not name.startswith(_FREE) and (name.lower() if smb else name) not in known:
+        if not name.startswith(_FREE) and name not in known:
             yield MASK if in_secret else name
             in_secret = in_secret or holds_secret(f"{name}={value}")
         else:
@@ -205,9 +247,13 @@ def _misused(options: Options, request: Request, *, sloppy: bool) -> Iterator[_M
 
 
 def refused_source(facts: Facts) -> Iterator[Fault]:
-    """Yield lines whose source their type cannot mount, or Azure Files refuses."""
+    """Yield lines whose source their type or their protocol cannot mount, or Azure Files refuses."""
     for target, request in _requests(facts.targets):
-        refusal = None if target.live is not None else _mismatch(request) or _not_a_share(request)
+        refusal = (
+            None
+            if target.live is not None
+            else _mismatch(request) or _other_family(request, target.wanted) or _not_a_share(request)
+        )
         if refusal is not None:
             why, expected, remedy = refusal
             yield Fault(
@@ -257,6 +303,35 @@ def _mismatch(request: Request) -> tuple[str, str, str] | None:
     else:
         return None
     return f"is none of type {fstype}: mount(8) refuses it", form, f"write {form}, or the type {other},"
+
+
+def _other_family(request: Request, wanted: Options) -> tuple[str, str, str] | None:
+    """Return why mount.nfs does not resolve an address, the option that it takes, and a remedy.
+
+    The protocol that stands last says of which family addresses are, and a name alone means IPv4
+    (nfs_nfs_proto_family in utils/mount/network.c). What automount(8) puts together is left to it.
+    """
+    address = as_address(split_source(request.source)[0])
+    six = isinstance(address, IPv6Address)
+    # An IPv4 address in IPv6 form is resolved for both.
+    if (
+        request.fstype in SMB
+        or request.maker is Maker.AUTOFS
+        or address is None
+        or (not six and request.source.startswith("["))
+    ):
+        return None
+    asked = next((pair for pair in reversed(wanted.pairs) if pair[0] in _TRANSPORTS), None)
+    name, value = asked or ("", None)
+    plain_name = (value or "" if name == "proto" else name).removesuffix("6")
+    if plain_name not in _TRANSPORTS or (value or "").endswith("6") == six:
+        return None
+    text = name if value is None else f"{name}={value}"
+    right = f"proto={plain_name}{'6' if six else ''}"
+    own = asked in parse_options(request.options).pairs
+    why = f"has an IPv{6 if six else 4} address, and {text} takes the other kind only: mount.nfs refuses it"
+    place = f"in the place of {text} in" if own else "into"
+    return why, right, f"write {right} {place} the options"
 
 
 def _not_a_share(request: Request) -> tuple[str, str, str] | None:

@@ -14,6 +14,7 @@ from nfstuned.core.mounts.options import (
     cache_times,
     is_v3,
     last_of,
+    security,
     version,
     version_text,
 )
@@ -32,7 +33,9 @@ _EFS_OPTIONS = "https://docs.aws.amazon.com/efs/latest/ug/mounting-fs-nfs-mount-
 _NETAPP_FAQ = "https://learn.microsoft.com/en-us/azure/azure-netapp-files/faq-nfs"
 _AZNFS = "https://github.com/Azure/AZNFS-mount/blob/main/src/mountscript.sh"
 _AZURE_VERSION = "vers=4,minorversion=1"
-_NAMES_VERSION = re.compile(r"(?:nfs|mount)?vers|minorversion|v[234](?:\.[0-2])?")
+_NAMES_VERSION = re.compile(
+    r"(?:nfs)?vers|minorversion|v[234](?:\.[0-2])?|mount(?:addr|host|port|proto|vers)"
+)
 _AZURE_TRANSFER = 1 << 20
 """Bytes of rsize and wsize, as the page on mounting says (read 2026-06-17)."""
 _SIZES = ("rsize", "wsize")
@@ -110,7 +113,7 @@ def _own(target: Target) -> Options:
 def wrong_security(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure Files without sec=sys among their flavours."""
     for target in filter(is_azure_files, facts.nfs):
-        flavours = (target.options.get("sec") or "sys").split(":")
+        flavours = (security(target.options) or "sys").split(":")
         if "sys" not in flavours and FLAVOURS.issuperset(flavours):
             yield Fault(
                 target.subject,
@@ -302,6 +305,8 @@ def over_udp(facts: Facts) -> Iterator[Fault]:
         if protocol(target) != "udp":
             continue
         refused = target.live is None and (kernel is None or kernel.version >= _WITHOUT_UDP)
+        # An address of IPv6 is none for proto=tcp.
+        tcp = "proto=tcp6" if (target.options.get("proto") or "").endswith("6") else "proto=tcp"
         first = (
             "from Linux 5.6 on the kernel has NFS over UDP switched off, unless it was built otherwise, and "
             "refuses the mount; where it is on, "
@@ -313,7 +318,7 @@ def over_udp(facts: Facts) -> Iterator[Fault]:
             f"NFS over UDP: {first}a fragment that is lost or put together wrongly corrupts data (nfs(5))",
             observed="udp",
             expected="tcp",
-            remedy=f"write proto=tcp in the place of udp in the options in {where(target)}{again(target)}",
+            remedy=f"write {tcp} in the place of udp in the options in {where(target)}{again(target)}",
         )
 
 

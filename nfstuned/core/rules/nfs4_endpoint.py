@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from ipaddress import IPv4Address
-from shlex import quote
 
 from nfstuned.core.mounts.requests import wants_tunnel
 from nfstuned.core.mounts.targets import server_name, stood_in_for
@@ -26,6 +25,7 @@ from nfstuned.model.facts import Answer, Facts, Reach, Reachable, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.kernel import Mount
 from nfstuned.model.mounts import Maker
+from nfstuned.model.shell import quote
 from nfstuned.parse.fields import count, some
 
 _LINK = "privatelink"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Container, Iterator, Mapping
-from shlex import quote
 
 from nfstuned.core.mounts.options import aznfs_version, last_of, version
 from nfstuned.core.mounts.requests import AZNFS, wants_tunnel
@@ -26,6 +25,7 @@ from nfstuned.core.rules.remedies import WATCHDOG, enable, later, unmask, unmoun
 from nfstuned.model.facts import Answer, Facts, Identity, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.mounts import Maker, Request
+from nfstuned.model.shell import quote
 from nfstuned.model.system import AUTOFS, LOGINS, Override
 from nfstuned.parse.etc.units import drop_in_folders, unit_name
 from nfstuned.parse.options import parse_options

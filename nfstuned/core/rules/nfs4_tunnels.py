@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timezone
-from shlex import quote
 
 from nfstuned.core.mounts.requests import AZNFS
 from nfstuned.core.nconnect.groups import carrying
@@ -19,6 +18,7 @@ from nfstuned.core.rules.remedies import WATCHDOG, enable
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.kernel import Mount
+from nfstuned.model.shell import quote
 from nfstuned.model.system import TUNNEL_FULL, CaFile, Refusal, TunnelService
 from nfstuned.parse.fields import count, quoted, some
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from shlex import quote
 
 from nfstuned.core.mounts.kernels import el8_build
 from nfstuned.core.nconnect.groups import is_azure_files
@@ -13,6 +12,7 @@ from nfstuned.core.rules.remedies import ParameterWish, lasting, parameter
 from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Interface, Route, Target
 from nfstuned.model.finding import Fault
+from nfstuned.model.shell import quote
 from nfstuned.parse.fields import some
 
 _KERNEL = "kernel"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import posixpath
 from collections.abc import Callable, Sequence
-from shlex import quote
 
 from nfstuned.core.mounts.requests import find
 from nfstuned.core.policy.match import as_glob
@@ -13,6 +12,7 @@ from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.mounts import UTAB
 from nfstuned.model.policy import Profile
+from nfstuned.model.shell import quote
 from nfstuned.model.system import RUNNING, KernelSetting, System, Unit
 from nfstuned.parse.fields import some
 
@@ -38,9 +38,10 @@ def also(others: Sequence[Target]) -> str:
 def give_workload(points: Sequence[str], profile: str, workload: str) -> str:
     """Return the command that adds the [[policy]] entry for mounts to a drop-in; "" keeps their profile.
 
-    The words of the entry have no blanks of their own: a remedy is broken into lines at these.
+    A `?` stands for what TOML, or a terminal, has no place for: it matches any character.
     """
-    patterns = ",".join(json.dumps(as_glob(point), ensure_ascii=False) for point in points)
+    globs = ("".join(char if char.isprintable() else "?" for char in as_glob(point)) for point in points)
+    patterns = ",".join(json.dumps(glob, ensure_ascii=False) for glob in globs)
     keys = [f"match={{mount_point=[{patterns}]}}"]
     keys += [f'profile="{profile}"'] if profile else []
     words = " ".join(quote(line) for line in ("[[policy]]", *keys, f'workload="{workload}"'))

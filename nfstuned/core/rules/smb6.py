@@ -10,9 +10,10 @@ from __future__ import annotations
 import stat
 from collections import defaultdict
 from collections.abc import Iterator
-from shlex import quote
 
+from nfstuned.core.mounts.options import last_of
 from nfstuned.core.mounts.smb import (
+    CACHE_TIMES,
     asked_channels,
     attribute_cache_s,
     channels,
@@ -29,13 +30,13 @@ from nfstuned.core.rules.nfs3_entries import is_refused
 from nfstuned.core.rules.remedies import again, source_of, where
 from nfstuned.model.facts import SMB_TYPES, Facts, Target
 from nfstuned.model.finding import Fault
+from nfstuned.model.shell import quote
 from nfstuned.parse.fields import count, some
 from nfstuned.parse.secrets import holds_secret
 
 AZURE, NETAPP = "azure-files-smb", "azure-netapp-files-smb"
 
 _SMB1 = "1.0"
-_DIRECT = ("directio", "forcedirectio")
 _READ_BY_OTHERS = stat.S_IRGRP | stat.S_IROTH
 METADATA_PERCENT, METADATA_PER_S = 75, 50
 
@@ -81,9 +82,16 @@ def too_many_channels(facts: Facts) -> Iterator[Fault]:
                 "more channels cost connections and memory, and performance gets worse",
                 observed=f"max_channels={asked}",
                 expected=f"at most {most}",
-                remedy=f"set max_channels={most} in {where(target)}{again(target)}",
+                remedy=f"{_several(target, most)} in {where(target)}{again(target)}",
                 source=source_of(target.profile, "max_channels"),
             )
+
+
+def _several(target: Target, number: int) -> str:
+    """Return what makes options ask for several channels: kernels refuse that beside `nomultichannel`."""
+    alone = "nomultichannel"
+    place = f" in the place of {alone}" if alone in target.wanted else ""
+    return f"set max_channels={number}{place}"
 
 
 def unsupported_kernel(facts: Facts) -> Iterator[Fault]:
@@ -164,10 +172,17 @@ def short_attribute_cache(facts: Facts) -> Iterator[Fault]:
                 f"least {least} s: every stat and listing after that asks the server again",
                 observed=f"{seconds} s",
                 expected=f"{least} s",
-                remedy=f"where no other client changes the files at once, write actimeo={least} at the end "
-                f"of the options in {where(target)}{again(target)}",
+                remedy=f"where no other client changes the files at once, write actimeo={least} "
+                f"{_in_the_place(target)} the options in {where(target)}{again(target)}",
                 source=source_of(target.profile, "actimeo_min"),
             )
+
+
+def _in_the_place(target: Target) -> str:
+    """Return where `actimeo` goes: the kernel passes over it behind another time."""
+    pairs = (pair for pair in target.wanted.pairs if pair[0] in CACHE_TIMES)
+    named = ",".join(name if value is None else f"{name}={value}" for name, value in pairs)
+    return f"in the place of {named} in" if named else "at the end of"
 
 
 def no_cache(facts: Facts) -> Iterator[Fault]:
@@ -175,9 +190,8 @@ def no_cache(facts: Facts) -> Iterator[Fault]:
     for target in facts.smb_mounts:
         options = target.options
         live = target.live is not None
-        if options.get("cache") == "none" or any(name in options for name in _DIRECT):
-            # The kernel shows cache=none for each of them.
-            observed = next((name for name in _DIRECT if name in target.wanted), "cache=none")
+        if options.get("cache") == "none":
+            observed = "cache=none"
             yield Fault(
                 target.subject,
                 f"{observed} sends every read and write to the server at once: no read-ahead, no page cache",
@@ -185,7 +199,8 @@ def no_cache(facts: Facts) -> Iterator[Fault]:
                 expected="cache=strict",
                 remedy=f"write cache=strict in the place of {observed} in {where(target)}{again(target)}",
             )
-        if "noserverino" in options or (live and "serverino" not in options):
+        off = last_of(options, "serverino", "noserverino") == "noserverino"
+        if off or (live and "serverino" not in options):
             yield Fault(
                 target.subject,
                 "the server's inode numbers are not used: the kernel forgets each inode as soon as nobody "
@@ -209,7 +224,7 @@ def signing_cost(facts: Facts) -> Iterator[Fault]:
                 "the throughput of one client from 875 to about 250 MiB/s",
                 observed="signed, 1 channel",
                 expected="several channels, or unsigned where that is allowed",
-                remedy=f"set max_channels=4 in {where(target)}{again(target)}",
+                remedy=f"{_several(target, 4)} in {where(target)}{again(target)}",
             )
 
 

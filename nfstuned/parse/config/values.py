@@ -92,8 +92,9 @@ def servers(value: object) -> tuple[str, ...]:
         try:
             if "/" in pattern:
                 ip_network(pattern)
-            elif re.fullmatch(r"[0-9.]+", pattern):
-                ip_address(pattern)
+            elif re.fullmatch(r"[0-9.]+|\[?[^][*?]*:[^][*?]*\]?", pattern):
+                # No name has a colon; a scope counts nowhere, and need not be one.
+                ip_address(re.sub(r"^\[(.*)\]$", r"\1", pattern).partition("%")[0])
         except ValueError as error:  # noqa: PERF203 - a handful
             raise ValueError(
                 f"{shown(pattern)} is no address or network ({error}); {_allowed_server(pattern)}"
