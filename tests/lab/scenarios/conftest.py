@@ -13,7 +13,7 @@ from tests.lab.kit.mounts import Mounts
 from tests.lab.kit.server import Server
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -40,6 +40,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def full(request: pytest.FixtureRequest) -> bool:
     """Whether to do it as often as before a release."""
     return bool(request.config.getoption("--full"))
+
+
+@pytest.fixture
+def say(capsys: pytest.CaptureFixture[str]) -> Callable[[object], None]:
+    """Print at once: what a release measures takes minutes, in which a guest must not seem to hang."""
+
+    def say(line: object) -> None:
+        with capsys.disabled():
+            print(f"\n  {line}", flush=True)
+
+    return say
 
 
 @pytest.fixture(scope="session")

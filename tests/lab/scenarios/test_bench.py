@@ -77,17 +77,6 @@ def read_aheads(client: Clone) -> dict[str, tuple[str, float]]:
     return {one["job"]: (one["outcome"], one["ratio"]) for one in document["differences"]}
 
 
-@pytest.fixture
-def say(capsys: pytest.CaptureFixture[str]) -> Callable[[object], None]:
-    """Print at once: what a release measures takes minutes, in which a guest must not seem to hang."""
-
-    def say(line: object) -> None:
-        with capsys.disabled():
-            print(f"\n  {line}", flush=True)
-
-    return say
-
-
 def told_apart(
     measure: Callable[[], dict[str, tuple[str, float]]], jobs: Sequence[str], say: Callable[[object], None]
 ) -> dict[str, tuple[str, float]]:

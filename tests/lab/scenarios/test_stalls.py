@@ -19,7 +19,7 @@ from tests.lab.kit.shell import run
 from tests.lab.kit.writers import writing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tests.lab.kit.daemon import Daemon
     from tests.lab.kit.mounts import Mounted, Mounts
@@ -37,16 +37,17 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900), pytest.mark.usefixture
 
 
 class Lab(NamedTuple):
-    """What a fault is made with, and how many mounts of each version see it."""
+    """What a fault is made with, how many mounts of each version see it, and where that is said."""
 
     server: Server
     mount: Mounts
     many: int
+    say: Callable[[object], None]
 
 
 @pytest.fixture
-def lab(server: Server, mount: Mounts, *, full: bool) -> Lab:
-    return Lab(server, mount, MANY if full else 1)
+def lab(server: Server, mount: Mounts, say: Callable[[object], None], *, full: bool) -> Lab:
+    return Lab(server, mount, MANY if full else 1, say)
 
 
 @pytest.fixture
@@ -97,13 +98,20 @@ def stopped(server: Server) -> Iterator[None]:
         server.start()
 
 
-def judge(daemon: Daemon, mounts: Sequence[Mounted], fault: contextlib.AbstractContextManager[None]) -> None:
+def judge(
+    daemon: Daemon,
+    mounts: Sequence[Mounted],
+    fault: contextlib.AbstractContextManager[None],
+    say: Callable[[object], None],
+) -> None:
     """Each mount is told to stall within two samples, once, and to be well again."""
+    say(f"{len(mounts)} mounts in use")
     devices = {mounted.device for mounted in mounts}
     time.sleep(INTERVAL_S)  # A sample before the fault, as anywhere.
     daemon.journal.mark()
     began = time.time()
     with fault:
+        made_s = time.time() - began
         found = all_told(daemon, Message.STALLED, devices, 2 * INTERVAL_S + 10)
         missing = [str(mounted) for mounted in mounts if mounted.device not in found]
         assert missing == [], f"{len(missing)} of {len(mounts)} not told\n{under_way()}"
@@ -114,7 +122,7 @@ def judge(daemon: Daemon, mounts: Sequence[Mounted], fault: contextlib.AbstractC
     assert all_told(daemon, Message.STALL_ENDED, devices, END_S).keys() == devices
     found = told(daemon, Message.STALLED)
     late = {device: round(times[0] - began, 1) for device, times in found.items()}
-    print(f"\n  told after {min(late.values())} to {max(late.values())} s")
+    say(f"made in {made_s:.1f} s, told after {min(late.values())} to {max(late.values())} s")
     assert found.keys() == devices
     assert {device: after for device, after in late.items() if after > 2 * INTERVAL_S} == {}
     assert {device: len(times) for device, times in found.items() if len(times) > 1} == {}
@@ -125,7 +133,7 @@ def judge(daemon: Daemon, mounts: Sequence[Mounted], fault: contextlib.AbstractC
 def test_each_mount_that_waits_is_told_of_and_so_is_its_end(
     sampling: Daemon, lab: Lab, nconnect: int, fault: str
 ) -> None:
-    server, mount, many = lab
+    server, mount, many, say = lab
     if nconnect == 1 and many < MANY:
         pytest.skip("four connections show as much; before a release one does, too")
     with contextlib.ExitStack() as stack:
@@ -138,7 +146,7 @@ def test_each_mount_that_waits_is_told_of_and_so_is_its_end(
         stack.callback(mount.clean)
         stack.enter_context(writing(mounts))
         faults = {"stopped": stopped(server), "dropped": silent(ADDRESS), "hung disk": disks.hanging()}
-        judge(sampling, mounts, faults[fault])
+        judge(sampling, mounts, faults[fault], say)
 
 
 @pytest.mark.usefixtures("_locked_down")
@@ -146,17 +154,17 @@ def test_where_requests_are_not_to_be_seen_a_silent_server_is_told_of(sampling: 
     """With NFSv3: a connection of 4.1 is known by its lease alone, after 75 s."""
     mounts = [lab.mount("a", f"{VERSIONS[0]},nconnect=4"), lab.mount("b", f"{VERSIONS[0]},nconnect=4")]
     with writing(mounts):
-        judge(sampling, mounts, silent(ADDRESS))
+        judge(sampling, mounts, silent(ADDRESS), lab.say)
 
 
-def test_of_four_connections_one_is_enough(sampling: Daemon, mount: Mounts) -> None:
+def test_of_four_connections_one_is_enough(sampling: Daemon, lab: Lab) -> None:
     """The client avoids a connection whose queue is longer: a request here and there waits."""
     mounts, made = [], []
     for version in VERSIONS:
         known = set(client_ports(ADDRESS))
-        mounts.append(mount("a", f"{version},nconnect=4"))
+        mounts.append(lab.mount("a", f"{version},nconnect=4"))
         made.append(set(client_ports(ADDRESS)) - known)
     with writing(mounts * 4):
         # Of those that a mount made on the way some are gone by now.
         ports = [min(group & set(client_ports(ADDRESS))) for group in made]
-        judge(sampling, mounts, cut(ADDRESS, ports))
+        judge(sampling, mounts, cut(ADDRESS, ports), lab.say)
