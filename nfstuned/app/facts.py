@@ -82,7 +82,7 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
         modes=observe_modes(root, credentials(mounts), image=scope.image),
     )
     if not scope.image:
-        network, unknown = outside.ask(_questions(snapshot, mounts, scope), offline=scope.offline)
+        network, unknown = outside.ask(_questions(snapshot, mounts), offline=scope.offline)
         measured = _measure(root, facts, scope, outside, network) if scope.sample_s > 0 else None
         stalled = observe_stalls(root)
         missing = () if scope.proposal else _missing(root, mounts, outside)
@@ -134,7 +134,7 @@ def denied_files(root: Root, snapshot: Snapshot) -> tuple[ParseError, ...]:
     return root.missed((f"{root.view}/mountstats",) if complete else ())
 
 
-def _questions(snapshot: Snapshot, mounts: tuple[Target, ...], scope: Scope) -> Questions:
+def _questions(snapshot: Snapshot, mounts: tuple[Target, ...]) -> Questions:
     """Return what is to be asked: each name and each port once, never a tunnel's own."""
     names: dict[str, None] = {}
     servers: dict[tuple[str, int], None] = {}
@@ -150,7 +150,7 @@ def _questions(snapshot: Snapshot, mounts: tuple[Target, ...], scope: Scope) -> 
         servers[target.endpoint.address or host, target.endpoint.port] = None
         if target.endpoint.address:
             addresses[target.endpoint.address] = None
-    return Questions(tuple(names), tuple(servers), tuple(addresses), scope.sample_s > 0, snapshot.azure)
+    return Questions(tuple(names), tuple(servers), tuple(addresses), snapshot.azure)
 
 
 def _measure(root: Root, facts: Facts, scope: Scope, outside: Outside, network: Network) -> Measured | None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from nfstuned.core.mounts.options import (
     CACHE_DEFAULTS,
     FLAVOURS,
+    ONLY_V3,
     Version,
     aznfs_version,
     cache_times,
@@ -33,9 +34,7 @@ _EFS_OPTIONS = "https://docs.aws.amazon.com/efs/latest/ug/mounting-fs-nfs-mount-
 _NETAPP_FAQ = "https://learn.microsoft.com/en-us/azure/azure-netapp-files/faq-nfs"
 _AZNFS = "https://github.com/Azure/AZNFS-mount/blob/main/src/mountscript.sh"
 _AZURE_VERSION = "vers=4,minorversion=1"
-_NAMES_VERSION = re.compile(
-    r"(?:nfs)?vers|minorversion|v[234](?:\.[0-2])?|mount(?:addr|host|port|proto|vers)"
-)
+_NAMES_VERSION = re.compile("|".join((r"(?:nfs)?vers|minorversion|v[234](?:\.[0-2])?", *ONLY_V3)))
 _AZURE_TRANSFER = 1 << 20
 """Bytes of rsize and wsize, as the page on mounting says (read 2026-06-17)."""
 _SIZES = ("rsize", "wsize")

@@ -49,7 +49,7 @@ def public(facts: Facts) -> Iterator[Fault]:
         if not _is_azure(target, answer) or not all_public(used) or _link(answer):
             continue
         host = server_name(target)
-        # A name of one's own may lead to any cloud.
+        # An alias that a customer made may lead to the account of any cloud.
         names = (host, *answer.chain)
         account = next((name for name in names if provider_by_name(name) == AZURE_FILES), "")
         what = "leads through a tunnel to" if as_address(host) else f"is of {host}, which is"
@@ -294,7 +294,7 @@ def _used(target: Target, answer: Answer) -> tuple[str, ...]:
 
 
 def _link(answer: Answer) -> str:
-    """Return the name of a privatelink zone that is asked for or that a chain passes, "" without one."""
+    """Return the first name in a privatelink zone, of a host and its chain of aliases; "" where none is."""
     return next((name for name in (answer.host, *answer.chain) if f".{_LINK}." in f".{plain(name)}"), "")
 
 

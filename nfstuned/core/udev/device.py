@@ -50,7 +50,7 @@ def matches(token: UdevToken, text: str) -> bool:
 
 
 def _is_alike(pattern: str, text: str, flags: int, *, glob: bool) -> bool:
-    """Whether a text is one of those that an alternative stands for. No long pattern is compiled in vain."""
+    """Whether a single pattern matches a text. A pattern that needs a longer text is not compiled."""
     least, written = _glob(pattern) if glob else (len(pattern), re.escape(pattern))
     return least <= len(text) and re.fullmatch(written, text, flags) is not None
 
@@ -65,7 +65,7 @@ def _glob(pattern: str) -> tuple[int, str]:
     Python): many stars would otherwise take longer than anybody waits.
     """
     segments, least = [""], 0
-    # No bracket ends after the last one that could: there each stands for itself, without being looked for.
+    # Behind the last bracket that closes, each that opens stands for itself: its end is not looked for.
     ends = [end.end() for end in _END.finditer(pattern) if end[1]]
     closed = ends[-1] if ends else 0
     for piece in chain(_PIECE.finditer(pattern, 0, closed), _PIECE_OUTSIDE.finditer(pattern, closed)):

@@ -77,20 +77,20 @@ def own_command(root: ImageRoot) -> str:
     if not root.executable(inside.lstrip("/")):
         reason = f"{root.prefix} has no such command: install nfstuned there, at the same place"
         raise OSError(errno.ENOENT, reason, inside)
-    _demand_own(path, os.stat(path).st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+    _demand_own(path, os.stat(path), stat.S_IWGRP | stat.S_IWOTH)
     # Whoever owns a folder, or may write there, can put another file or folder into the place of this one.
     parts = inside.split("/")[1:-1]
     above = path.removesuffix(inside)
     for depth in range(1 if above else 0, len(parts) + 1):
         folder = "/".join((above, *parts[:depth])) or "/"
-        mode = os.stat(folder).st_mode
-        _demand_own(folder, 0 if mode & stat.S_ISVTX else mode & stat.S_IWOTH)
+        status = os.stat(folder)
+        _demand_own(folder, status, 0 if status.st_mode & stat.S_ISVTX else stat.S_IWOTH)
     return inside
 
 
-def _demand_own(path: str, open_to_others: int) -> None:
-    """Raise OSError for what is another user's, or open to others."""
-    if open_to_others or os.stat(path).st_uid not in {0, os.geteuid()}:
+def _demand_own(path: str, status: os.stat_result, forbidden: int) -> None:
+    """Raise OSError for a file or folder that is another user's, or has a forbidden bit of its mode."""
+    if status.st_mode & forbidden or status.st_uid not in {0, os.geteuid()}:
         reason = "another user could change what root would then run: install nfstuned as root"
         raise OSError(errno.EPERM, reason, path)
 

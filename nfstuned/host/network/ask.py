@@ -20,8 +20,6 @@ class Questions:
     """Host names or addresses, and the TCP port that must open there."""
     addresses: tuple[str, ...] = ()
     """Addresses whose route and interface matter: those of live mounts."""
-    traffic: bool = False
-    """What the interfaces carry will be measured: they are wanted whatever they are."""
     azure: bool = False
     """The machine is an Azure VM: its metadata service may be asked for the VM's size."""
 
