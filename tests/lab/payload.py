@@ -19,7 +19,7 @@ addopts = --strict-markers --import-mode=importlib -p no:cacheprovider --color=n
     --durations=5
 xfail_strict = true
 filterwarnings = error
-timeout = 180
+timeout = 600
 verbosity_assertions = 2
 markers =
     short: runs on every kernel (what has no other marker)

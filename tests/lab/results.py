@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.lab.outcomes import Outcome
     from tests.lab.selection import Length
 
-LIMITS = guest.Limits(total_s=3600, quiet_s=300, retries=2)
+LIMITS = guest.Limits(total_s=3600, quiet_s=660, retries=2)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.timeout(600),
     pytest.mark.usefixtures("quiet_udev"),
     # What a sandbox hides is systemd's doing, which is the same on all kernels here.
     pytest.mark.skipif(os.uname().release.startswith("5."), reason="one kernel shows what a sandbox hides"),

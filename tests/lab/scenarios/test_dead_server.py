@@ -18,7 +18,7 @@ from tests.lab.kit.server import ADDRESS, GENERIC
 from tests.lab.kit.unit import let_tick, override, process_status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from tests.lab.kit.daemon import Daemon
     from tests.lab.kit.mounts import Mounted, Mounts
@@ -27,17 +27,11 @@ if TYPE_CHECKING:
 ANSWER_S = 5.0
 SLOWER = 2.0
 """Beside another guest anything may take more than ANSWER_S: then what the dead server adds is judged."""
-STOP_S = 5.0
 START_S = 30.0
 WATCHDOG_S = 20
 WATCHED = f"[Service]\nWatchdogSec={WATCHDOG_S}\n"
 OFTEN = '[daemon]\nsample_interval = "2s"\n'
-COMMANDS = (
-    ("status",),
-    ("status", "--format", "json"),
-    ("apply", "--dry-run"),
-    ("top", "--interval", "0.1", "--count", "1"),
-)
+COMMANDS = ("status", "status --format json", "apply --dry-run", "top --interval 0.1 --count 1")
 pytestmark = [pytest.mark.once, pytest.mark.usefixtures("quiet_udev")]
 
 
@@ -61,7 +55,7 @@ def test_a_stopped_server_stops_nothing_else(watched_daemon: Daemon, server: Ser
     with _hanging(mounts[0]), _hanging(mounts[1]):
         _answers(mounts, alive)
         _outlives_its_watchdog(watched_daemon, pid)
-        _stops_in_time(watched_daemon)
+        _stops(watched_daemon)
         server.start()
 
 
@@ -76,7 +70,7 @@ def test_a_silent_server_stops_nothing_else(watched_daemon: Daemon, mount: Mount
         tuned(1024, other)
         _outlives_its_watchdog(watched_daemon, pid)
         _answers([*mounts, other], alive)
-        _stops_in_time(watched_daemon)
+        _stops(watched_daemon)
 
 
 def test_it_starts_beside_a_silent_server(stopped_daemon: Daemon, mount: Mounts) -> None:
@@ -104,21 +98,23 @@ def _hanging(mounted: Mounted) -> Iterator[None]:
 def _answers(mounts: list[Mounted], alive: dict[str, float]) -> None:
     """The commands answer in time, or in that which they took while the server lived.
 
-    Asked twice: whoever waits for the server waits each time, and another guest seldom takes both.
+    The slow ones are asked again: whoever waits for the server waits each time, and another guest seldom
+    takes both.
     """
-    asked = [_times(mounts), _times(mounts)]
-    times = {line: min(took[line] for took in asked) for line in alive}
-    slow = {line: took for line, took in times.items() if took >= max(ANSWER_S, SLOWER * alive[line])}
+    slow = alive
+    for _ in range(2):
+        times = _times(mounts, slow)
+        slow = {line: took for line, took in times.items() if took >= max(ANSWER_S, SLOWER * alive[line])}
     assert slow == {}, f"alive: {alive}"
 
 
-def _times(mounts: list[Mounted]) -> dict[str, float]:
+def _times(mounts: list[Mounted], commands: Iterable[str] = COMMANDS) -> dict[str, float]:
     """Run each command and return its seconds; each shows all mounts."""
     times = {}
-    for command in COMMANDS:
+    for command in commands:
         started = time.monotonic()
-        done = nfstuned(*command)
-        times[" ".join(command)] = time.monotonic() - started
+        done = nfstuned(*command.split())
+        times[command] = time.monotonic() - started
         assert done.returncode == 0, done.stdout + done.stderr
         if "json" in command:
             rows = json.loads(done.stdout)["mounts"]
@@ -136,9 +132,7 @@ def _outlives_its_watchdog(daemon: Daemon, pid: int) -> None:
     assert failed == []
 
 
-def _stops_in_time(daemon: Daemon) -> None:
-    started = time.monotonic()
+def _stops(daemon: Daemon) -> None:
+    """It ends before systemd kills it, as systemd would if it waited for the server."""
     daemon.stop()
-    took = time.monotonic() - started
-    assert took < STOP_S, f"stopped after {took:.1f} s"
     assert daemon.show("Result") == "success"

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from tests.lab.kit.mounts import Mounted, Mounts
     from tests.lab.kit.server import Server
 
-PATIENT = pytest.mark.timeout(600)
 # `insecure` comes before `mount`, so that everything is unmounted before the server is strict again.
-pytestmark = [pytest.mark.long, PATIENT, pytest.mark.usefixtures("quiet_udev", "stopped_daemon", "insecure")]
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quiet_udev", "stopped_daemon", "insecure")]
 
 COMMAND_S = 200.0
 OTHER = "sa3.file.core.windows.net"

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.daemon import Daemon
     from tests.lab.kit.mounts import Mounted, Mounts
 
-pytestmark = [pytest.mark.once, pytest.mark.timeout(300), pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [pytest.mark.once, pytest.mark.usefixtures("quiet_udev")]
 SIZE = 4 << 20
 UNIX = f"unix:{SOCKET}"
 DROP_IN = Path("/lab/systemd/nfstuned-metrics.conf")

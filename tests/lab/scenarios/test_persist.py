@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.once,
-    pytest.mark.timeout(400),
     pytest.mark.usefixtures("quiet_udev", "stopped_daemon"),
 ]
 

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.mounts import Mounted, Mounts
     from tests.lab.kit.server import Server
 
-PATIENT = pytest.mark.timeout(600)
-pytestmark = [pytest.mark.once, PATIENT, pytest.mark.usefixtures("quiet_udev", "stopped_daemon")]
+pytestmark = [pytest.mark.once, pytest.mark.usefixtures("quiet_udev", "stopped_daemon")]
 
 FSTAB = Path("/etc/fstab")
 COMMAND_S = 300.0

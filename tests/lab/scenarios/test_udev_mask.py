@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.daemon import Daemon
     from tests.lab.kit.mounts import Mounted, Mounts
 
-pytestmark = [pytest.mark.once, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.once
 AZURE_KB = 15360
 CONF = Path("/etc/nfs.conf.d/lab-mask.conf")
 STOCK = rivals.SHIPPED_NFSRAHEAD
