@@ -81,14 +81,19 @@ def _old_kernel(target: Target, facts: Facts) -> str:
 
 def _public(target: Target, facts: Facts) -> Refusal | None:
     """Return why an endpoint of Azure Files is none for nconnect; None for a private one."""
-    host = target.endpoint.host
-    private = is_private(target, facts)
-    if private is None:
-        seen = (is_private(mount, facts) for mount in facts.nfs if mount.live and mount.endpoint.host == host)
-        private = next((answer for answer in seen if answer is not None), None)
+    private = has_private_endpoint(target, facts)
     if private is None:
         return _open(target, facts)
-    return None if private else Refusal(f"{host} is a public endpoint; {_ONLY_THERE}")
+    return None if private else Refusal(f"{target.endpoint.host} is a public endpoint; {_ONLY_THERE}")
+
+
+def has_private_endpoint(target: Target, facts: Facts) -> bool | None:
+    """Return whether a mount's endpoint is private, by a live mount of its name where nothing else tells."""
+    private, host = is_private(target, facts), target.endpoint.host
+    if private is not None:
+        return private
+    seen = (is_private(mount, facts) for mount in facts.nfs if mount.live and mount.endpoint.host == host)
+    return next((answer for answer in seen if answer is not None), None)
 
 
 def _open(target: Target, facts: Facts) -> Refusal:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from nfstuned.core.mounts.kernels import knows_nconnect
 from nfstuned.core.mounts.options import has_kerberos, security
 from nfstuned.core.mounts.requests import find, is_global
-from nfstuned.core.nconnect.against import against
+from nfstuned.core.nconnect.against import against, has_private_endpoint
 from nfstuned.core.nconnect.first_mount import bound, contradicted, decider, mend, planned
 from nfstuned.core.nconnect.groups import (
     Groups,
@@ -17,6 +17,7 @@ from nfstuned.core.nconnect.groups import (
     carrying,
     effective_nconnect,
     groups,
+    is_azure_files,
     is_private,
     limit,
     protocol,
@@ -42,8 +43,8 @@ def below_policy(facts: Facts) -> Iterator[Fault]:
     """Yield servers of which mounts have fewer connections than their profile asks for.
 
     Silent where the advice would be wrong or said already: where a mount of its group has Kerberos (NFS207)
-    or a profile that allows no more, where the kernel cannot (NFS203), and where another finding's remedy
-    brings as many (NFS204 to NFS206, NFS215).
+    or a profile that allows no more, where the kernel cannot (NFS203), where the vendor does not support it
+    (NFS401), and where another finding's remedy brings as many (NFS204 to NFS206, NFS215).
     """
     known, told = groups(facts), _told(facts)
     for sharing in servers(facts):
@@ -249,10 +250,11 @@ def _staying(target: Target, facts: Facts, known: Groups) -> str:
 
 
 def _may_have_more(target: Target, facts: Facts) -> bool:
-    """Whether more connections are possible for a mount."""
+    """Whether more connections are possible for a mount, and supported where it is known."""
     release = facts.snapshot.kernel
     possible = release is None or knows_nconnect(release, facts.snapshot.distribution, version(target))
-    return possible and protocol(target) == "tcp"
+    public = is_azure_files(target) and has_private_endpoint(target, facts) is False
+    return possible and protocol(target) == "tcp" and not public
 
 
 def _raise(low: Sequence[Target], possible: int, sharing: Sequence[Target], facts: Facts) -> str:
