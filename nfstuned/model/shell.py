@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import shlex
 
+IN_IMAGE = "with the image's folder for DIR"
+RELOAD_UDEV = "udevadm control --reload"
+RELOAD_UNITS = "systemctl daemon-reload"
+
 
 def quote(text: str) -> str:
     r"""Return a text as one word of a shell.
@@ -14,6 +18,19 @@ def quote(text: str) -> str:
     if text.isprintable():
         return shlex.quote(text)
     return "$'" + "".join(map(_escaped, text)) + "'"
+
+
+def sudo(program: str, *paths: str, live: bool) -> str:
+    """Return a command about files: those of this host if that is what was looked at, else of an image."""
+    if live:
+        return " ".join(("sudo", program, *map(quote, paths)))
+    below = (quote(f"DIR{path}") for path in paths)
+    return f"{' '.join(('sudo', program, *below))}, {IN_IMAGE}"
+
+
+def then_sudo(program: str, *, live: bool, mark: str = ",") -> str:
+    """Return the step that tells a running system of a change, behind a mark; an image has none."""
+    return f"{mark} then sudo {program}" if live else ""
 
 
 def _escaped(char: str) -> str:

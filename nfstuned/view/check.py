@@ -143,7 +143,7 @@ def _wrapped(text: str, width: int | None) -> list[str]:
 
 
 def verdict(report: Report) -> Iterator[str]:
-    """Yield what came of a check in one or two lines."""
+    """Yield what came of a check in a few lines."""
     findings = report.diagnosis.findings
     judged = len(report.rules) - len(report.skipped)
     scope = f"{count(len(report.facts.targets), 'mount')}, {count(judged, 'rule')}"
@@ -159,6 +159,8 @@ def verdict(report: Report) -> Iterator[str]:
     doubts = f"; {count(len(report.doubts), 'thing')} not found out, see above" if report.doubts else ""
     result = f"{counts} ({scope})" if counts else f"Nothing to report: {scope}"
     yield f"{result}{doubts}{_skipped(report)}"
+    if findings and not report.facts.live:
+        yield f"Every file is named as in the image, which is {printable(report.root)}"
     if findings:
         worst = min(findings, key=lambda finding: finding.severity.rank)
         yield f"Learn more: nfstuned explain {worst.rule}"

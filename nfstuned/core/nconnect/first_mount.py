@@ -24,7 +24,7 @@ from nfstuned.core.nconnect.groups import (
 from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.mounts import Maker
 from nfstuned.model.requests import Asked
-from nfstuned.model.shell import quote
+from nfstuned.model.shell import RELOAD_UNITS, quote
 from nfstuned.parse.etc.units import unit_name
 from nfstuned.parse.fields import some
 
@@ -70,7 +70,7 @@ def options_again(target: Target, count: int | None) -> str:
 
 
 _FSTAB = "/etc/fstab"
-_RELOAD = "sudo systemctl daemon-reload"
+_RELOAD = f"sudo {RELOAD_UNITS}"
 _BY_HAND = "mount "
 """How a step begins that is no command."""
 

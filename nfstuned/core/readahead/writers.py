@@ -17,6 +17,7 @@ from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.policy import Profile
 from nfstuned.model.requests import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Setting
+from nfstuned.model.shell import RELOAD_UDEV, sudo, then_sudo
 
 NFSRAHEAD_KB = 128
 """What nfsrahead says where nfs.conf says nothing (nfs-utils, tools/nfsrahead/main.c)."""
@@ -118,7 +119,8 @@ def _rules(facts: Facts) -> Iterator[Rival]:
             for rival in _nfsrahead(facts, place):
                 yield replace(rival, rule=rule, stock=stock and rival.subject == place)
         elif writer.kb is not None:
-            remedy = f"change the value in {writer.file}, or remove the rule; then udevadm control --reload"
+            reload = then_sudo(RELOAD_UDEV, live=facts.live, mark=";")
+            remedy = f"change the value in {writer.file}, or remove the rule{reload}"
             yield Rival(place, "this udev rule", writer.kb, facts.nfs, remedy, _UDEV, rule=rule, stock=stock)
 
 
@@ -129,10 +131,12 @@ def _nfsrahead(facts: Facts, rule: str) -> Iterator[Rival]:
         target_groups.setdefault(nfsrahead_kb(facts, fstype_of(target)), []).append(target)
     for (kb, setting), targets in target_groups.items():
         place = f"{setting.file}:{setting.line}" if setting else rule
-        yield Rival(place, "nfs-utils' nfsrahead", kb, tuple(targets), _configure(setting, targets))
+        yield Rival(
+            place, "nfs-utils' nfsrahead", kb, tuple(targets), _configure(setting, targets, live=facts.live)
+        )
 
 
-def _configure(setting: Setting | None, targets: Sequence[Target]) -> str:
+def _configure(setting: Setting | None, targets: Sequence[Target], *, live: bool) -> str:
     """Return how nfsrahead is made to agree: it has one value a version, whosever the server is.
 
     A later file may have the last word, so that only the line that decides is worth a change; below /usr it
@@ -140,7 +144,7 @@ def _configure(setting: Setting | None, targets: Sequence[Target]) -> str:
     """
     wanted = {(fstype_of(target), kb) for target in targets if (kb := wanted_kb(target)) is not None}
     if len(wanted) > len({kind for kind, _ in wanted}):
-        mask = "sudo ln -s /dev/null /etc/udev/rules.d/99-nfs.rules"
+        mask = sudo("ln -s /dev/null", "/etc/udev/rules.d/99-nfs.rules", live=live)
         return f"{mask}, and let nfstuned.service set each mount's own value"
     settings = " and ".join(f"{kind}={kb}" for kind, kb in sorted(wanted))
     if setting is None or setting.file.startswith("/usr/"):

@@ -34,7 +34,7 @@ from nfstuned.model.kernel import whole_pages
 from nfstuned.model.masks import is_mask
 from nfstuned.model.policy import MOST_KB, RANDOM, WITH, Profile
 from nfstuned.model.requests import NFSRAHEAD
-from nfstuned.model.shell import quote
+from nfstuned.model.shell import RELOAD_UDEV, sudo, then_sudo
 from nfstuned.model.udev import RuleWriter, UdevEvent, UdevFile
 from nfstuned.parse.fields import some
 from nfstuned.parse.udev.rules import parse_udev_rules
@@ -137,7 +137,7 @@ def _told_of_rules(facts: Facts, *, works: bool) -> Iterator[Fault]:
             observed=rule.defect,
             expected="one line, $$ for a program's own $, and a condition that only NFS meets",
             remedy=f"{elsewhere} and enable nfstuned.service, or write it as in "
-            f"nfstuned's 99-nfstuned.rules{name}; then sudo udevadm control --reload"
+            f"nfstuned's 99-nfstuned.rules{name}{then_sudo(RELOAD_UDEV, live=facts.live, mark=';')}"
             f"{', and sudo nfstuned apply' if lost else ''}",
         )
 
@@ -190,7 +190,7 @@ def masked(facts: Facts) -> Iterator[Fault]:
                 ),
                 observed=f"{hidden[0]} is hidden",
                 expected="a name of its own",
-                remedy=_unhide_remedy(file, hidden[0]),
+                remedy=_unhide_remedy(file, hidden[0], live=facts.live),
             )
 
 
@@ -227,12 +227,12 @@ def _hiding_does_harm(facts: Facts, file: UdevFile) -> bool:
     return counted_on and not (daemon.enabled or daemon.active)
 
 
-def _unhide_remedy(file: UdevFile, hidden: str) -> str:
-    if is_mask(file.text):
+def _unhide_remedy(file: UdevFile, hidden: str, *, live: bool) -> str:
+    if is_mask(file.text) and live:
         return f"sudo systemctl reload {_SERVICE}, which masks the rule only where nfs.conf says nothing"
     if not parse_udev_rules(file.text).rules:
-        return f"sudo rm {quote(file.path)}, then sudo udevadm control --reload"
-    return _rename_remedy(hidden if _is_packaged(file.path) else file.path)
+        return sudo("rm", file.path, live=live) + then_sudo(RELOAD_UDEV, live=live)
+    return _rename_remedy(hidden if _is_packaged(file.path) else file.path, live=live)
 
 
 def _is_packaged(path: str) -> bool:
@@ -275,9 +275,9 @@ def unread(facts: Facts) -> Iterator[Fault]:
             f"give NFS mounts {writer.value} KiB",
             observed=name,
             expected=wanted,
-            remedy=f"sudo mv -n {quote(writer.file)} {quote(f'{folder}/{wanted}')}, then sudo udevadm "
-            f"control --reload{', and sudo nfstuned apply' if lost else ''}; or remove it, and enable "
-            f"{_SERVICE}",
+            remedy=f"{sudo('mv -n', writer.file, f'{folder}/{wanted}', live=facts.live)}"
+            f"{then_sudo(RELOAD_UDEV, live=facts.live)}{', and sudo nfstuned apply' if lost else ''}; or "
+            f"remove it, and enable {_SERVICE}",
         )
 
 
@@ -327,7 +327,8 @@ def outrun(facts: Facts) -> Iterator[Fault]:
             f"this rule writes {writer.kb} KiB, and {winner.file}, which sorts after it, then {kbs} KiB",
             observed=f"{kbs} KiB",
             expected=f"{writer.kb} KiB",
-            remedy=f"{first}{_rename_remedy(writer.file)}{', and sudo nfstuned apply' if lost else ''}",
+            remedy=f"{first}{_rename_remedy(writer.file, live=facts.live)}"
+            f"{', and sudo nfstuned apply' if lost else ''}",
         )
 
 
@@ -349,15 +350,15 @@ def _outrun(facts: Facts) -> list[tuple[RuleWriter, RuleWriter, list[int]]]:
     ]
 
 
-def _rename_remedy(path: str) -> str:
+def _rename_remedy(path: str, *, live: bool) -> str:
     """Return the command for a name that sorts after 99-nfs.rules; a package's file is copied to /etc.
 
     The old name is its end, so that several keep their order.
     """
     folder, _, name = path.rpartition("/")
     verb, folder = ("cp", _ADMINISTRATORS) if _is_packaged(path) else ("mv", folder)
-    new = quote(f"{folder}/99-read-ahead-{name}")
-    return f"sudo {verb} -n {quote(path)} {new}, then sudo udevadm control --reload"
+    moved = sudo(f"{verb} -n", path, f"{folder}/99-read-ahead-{name}", live=live)
+    return moved + then_sudo(RELOAD_UDEV, live=live)
 
 
 _FIXED_DEFAULT_SINCE = (5, 4, 0)

@@ -31,7 +31,7 @@ from nfstuned.model.finding import Fault
 from nfstuned.model.kernel import KernelRelease, Options, decimal
 from nfstuned.model.mounts import UTAB, Maker, Request
 from nfstuned.model.requests import Unread, UnreadMap
-from nfstuned.model.shell import quote
+from nfstuned.model.shell import RELOAD_UNITS, sudo, then_sudo
 from nfstuned.model.system import NfsUtils
 from nfstuned.parse.etc.fstab import SMB
 from nfstuned.parse.fields import quoted
@@ -75,7 +75,7 @@ def network_unaware(facts: Facts) -> Iterator[Fault]:
             observed=",".join(name for name in _OF_NETWORK if name in options) or "neither",
             expected=",".join(_OF_NETWORK),
             remedy=f"add {','.join(name for name in _OF_NETWORK if name not in options)} to the options in "
-            f"{request.file}:{request.line}, then sudo systemctl daemon-reload",
+            f"{request.file}:{request.line}{then_sudo(RELOAD_UNITS, live=facts.live)}",
         )
 
 
@@ -275,8 +275,8 @@ def misnamed_unit(facts: Facts) -> Iterator[Fault]:
             f"systemd refuses the unit {quoted(own)}: a mount at {quoted(request.point)} is {refused.name}",
             observed=own,
             expected=refused.name,
-            remedy=f"sudo mv {quote(request.file)} {quote(f'{folder}/{refused.name}')}, change what "
-            "names the unit, such as an .automount unit, then sudo systemctl daemon-reload",
+            remedy=f"{sudo('mv', request.file, f'{folder}/{refused.name}', live=facts.live)}, change what "
+            f"names the unit, such as an .automount unit{then_sudo(RELOAD_UNITS, live=facts.live)}",
         )
 
 
@@ -363,8 +363,8 @@ def point_twice(facts: Facts) -> Iterator[Fault]:
                 "and passes this one over, and mount -a puts one over the other",
                 observed=request.source,
                 expected="one line a mount point",
-                remedy=f"take {known.file}:{known.line} or {request.file}:{request.line} out, "
-                "then sudo systemctl daemon-reload",
+                remedy=f"take {known.file}:{known.line} or {request.file}:{request.line} out"
+                f"{then_sudo(RELOAD_UNITS, live=facts.live)}",
             )
 
 

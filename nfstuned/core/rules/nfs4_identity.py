@@ -8,6 +8,7 @@ from nfstuned.core.mounts.options import is_v3
 from nfstuned.core.rules.remedies import also
 from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Fault
+from nfstuned.model.shell import IN_IMAGE, sudo
 from nfstuned.model.system import IDENTITY_UNIT
 
 _NAMES_OF_IMAGES = frozenset({
@@ -54,8 +55,7 @@ def _clones(facts: Facts, mount: str) -> Iterator[Fault]:
             f"client: a server takes those that are called {client.name} for one client",
             observed="a machine id",
             expected="an empty file",
-            remedy="sudo truncate --size=0 DIR/etc/machine-id, with the image's folder for DIR: the first "
-            "boot makes one",
+            remedy=f"{sudo('truncate --size=0', '/etc/machine-id', live=False)}: the first boot makes one",
         )
         return
     yield Fault(
@@ -65,8 +65,8 @@ def _clones(facts: Facts, mount: str) -> Iterator[Fault]:
         f"locks away; {mount} is of NFSv4",
         observed=client.name or "",
         expected="a name or an identifier for each clone",
-        remedy="sudo nfstuned bake --root DIR, with the image's folder for DIR: each clone then gives itself "
-        "an identifier at boot, which is made of its machine id",
+        remedy=f"sudo nfstuned bake --root DIR, {IN_IMAGE}: each clone then gives itself an identifier at "
+        "boot, which is made of its machine id",
     )
 
 

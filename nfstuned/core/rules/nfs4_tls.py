@@ -25,7 +25,7 @@ from nfstuned.core.rules.remedies import WATCHDOG, enable, later, unmask, unmoun
 from nfstuned.model.facts import Answer, Facts, Identity, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.mounts import Maker, Request
-from nfstuned.model.shell import quote
+from nfstuned.model.shell import RELOAD_UNITS, quote, then_sudo
 from nfstuned.model.system import AUTOFS, LOGINS, Override
 from nfstuned.parse.etc.units import drop_in_folders, unit_name
 from nfstuned.parse.options import parse_options
@@ -168,7 +168,7 @@ def wrong_cloud(facts: Facts) -> Iterator[Fault]:
             "connection then fails",
             observed=f"{value} in {override.file}" if override else unset,
             expected=f"{_OVERRIDE}={wanted}" + ("" if suffix else ", or the suffix of the account's cloud"),
-            remedy=_corrected(override, target.request, f"{_OVERRIDE}={wanted}"),
+            remedy=_corrected(override, target.request, f"{_OVERRIDE}={wanted}", live=facts.live),
         )
 
 
@@ -195,27 +195,29 @@ def _own(request: Request) -> tuple[str, ...]:
     return (AUTOFS,) if request.maker is Maker.AUTOFS else (name, f"{name}.d")
 
 
-def _corrected(override: Override | None, request: Request, wanted: str) -> str:
+def _corrected(override: Override | None, request: Request, wanted: str, *, live: bool) -> str:
     """Return how a mount gets the override that it needs; other mounts may need what they have."""
-    autofs, reload = request.maker is Maker.AUTOFS, "sudo systemctl daemon-reload"
-    restart = "sudo systemctl restart autofs"
+    autofs = request.maker is Maker.AUTOFS
+    restart = "systemctl restart autofs"
     if override is not None and override.scope in _own(request):
-        return f"set {wanted} in {override.file}, then {reload}{f' and {restart}' if autofs else ''}"
+        programs = f"{RELOAD_UNITS} and sudo {restart}" if autofs else RELOAD_UNITS
+        return f"set {wanted} in {override.file}{then_sudo(programs, live=live)}"
     if autofs:
-        return f"write {wanted} to /etc/default/autofs (Debian) or /etc/sysconfig/autofs, then {restart}"
+        place = "/etc/default/autofs (Debian) or /etc/sysconfig/autofs"
+        return f"write {wanted} to {place}{then_sudo(restart, live=live)}"
     file = later("aznfs.conf", posixpath.basename(override.file) if override and override.scope else "")
     if override is None:
         for_all = (
             f"where all TLS mounts need it, write [Manager] and DefaultEnvironment={wanted} to "
-            "/etc/systemd/system.conf.d/aznfs.conf and run sudo systemctl daemon-reexec"
+            "/etc/systemd/system.conf.d/aznfs.conf" + then_sudo("systemctl daemon-reexec", live=live)
         )
     else:
         place = "the kernel command line" if override.file == "/proc/cmdline" else override.file
         for_all = f"where no mount needs what {place} has, set it there"
     return (
         f"write [Mount] and Environment={wanted} to /etc/systemd/system/"
-        f"{quote(unit_name(request.point))}.d/{file} for this mount alone, then {reload}; or, "
-        f"{for_all}; export it before a mount by hand"
+        f"{quote(unit_name(request.point))}.d/{file} for this mount alone"
+        f"{then_sudo(RELOAD_UNITS, live=live)}; or, {for_all}; export it before a mount by hand"
     )
 
 

@@ -12,6 +12,7 @@ from nfstuned.core.udev.writers import in_force, reaches_all
 from nfstuned.errors import ParseError
 from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Fault
+from nfstuned.model.shell import IN_IMAGE
 from nfstuned.parse.proc.machine import parse_release
 
 _NFS_HELPERS = frozenset({"mount.nfs", "mount.nfs4", "mount.aznfs"})
@@ -51,7 +52,7 @@ def not_enabled(facts: Facts) -> Iterator[Fault]:
             observed="masked" if daemon.masked else "disabled",
             expected="enabled",
             remedy=unmask(daemon, "nfstuned.service", _SYSTEMCTL_IN)
-            + f"{_SYSTEMCTL_IN} enable nfstuned.service, with the image's folder for DIR",
+            + f"{_SYSTEMCTL_IN} enable nfstuned.service, {IN_IMAGE}",
         )
 
 

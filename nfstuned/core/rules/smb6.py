@@ -30,7 +30,7 @@ from nfstuned.core.rules.nfs3_entries import is_refused
 from nfstuned.core.rules.remedies import again, source_of, where
 from nfstuned.model.facts import SMB_TYPES, Facts, Target
 from nfstuned.model.finding import Fault
-from nfstuned.model.shell import quote
+from nfstuned.model.shell import sudo
 from nfstuned.parse.fields import count, some
 from nfstuned.parse.secrets import holds_secret
 
@@ -279,7 +279,7 @@ def readable_credentials(facts: Facts) -> Iterator[Fault]:
             f"{some(list(dict.fromkeys(places)))} logs in",
             observed=f"mode {mode:04o}",
             expected="mode 0600",
-            remedy=f"sudo chmod 600 {quote(path)}, and change the password or rotate the key",
+            remedy=f"{sudo('chmod 600', path, live=facts.live)}, and change the password or rotate the key",
         )
 
 

@@ -28,7 +28,7 @@ class Journal:
 
     def messages(self, *matches: str) -> list[str]:
         """Return only what the entries say."""
-        return [entry.get("MESSAGE", "") for entry in self.entries(*matches)]
+        return [entry.get("MESSAGE", "") for entry in self.entries("--output-fields=MESSAGE", *matches)]
 
 
 def _entry(raw: dict[str, object]) -> Entry:

@@ -120,5 +120,6 @@ def test_it_is_never_called_stalled_nor_is_an_idle_mount_beside_it(
         if case == "suspended":
             suspend()
         wait(case)
-        assert sampling.journal.messages(f"MESSAGE_ID={Message.STALLED.id}") == []
-        assert len(sampling.journal.messages(f"MESSAGE_ID={Message.SAMPLE.id}")) > len(mounts)
+    # What ends is not told as a stall either, and beside the load journalctl may take minutes.
+    assert sampling.journal.messages(f"MESSAGE_ID={Message.STALLED.id}") == []
+    assert len(sampling.journal.messages(f"MESSAGE_ID={Message.SAMPLE.id}")) > len(mounts)

@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.once, pytest.mark.usefixtures("quiet_udev")]
 UNIT = Path("/usr/lib/systemd/system/nfstuned.service")
 SAMPLES, TEXTFILE = STATE / "samples.jsonl", STATE / "nfstuned.prom"
 PERSISTED = Path("/etc/nfsmount.conf.d/50-nfstuned.conf")
-# A traced service that samples each second leaves the one that persists, which has a nice value, no processor.
+# A traced service that samples each second leaves no processor to the one that persists, which is niced.
 EVERYTHING = f"""[daemon]
 sample_interval = "5s"
 restore_on_stop = true
