@@ -292,6 +292,11 @@ class Facts:
         """Whether this is the running host, and not an image."""
         return Need.LIVE in self.has
 
+    @property
+    def image(self) -> bool:
+        """Whether they are of an image, in which nothing runs."""
+        return Need.IMAGE in self.has
+
     def answer(self, host: str) -> Answer | None:
         """Return what the resolver said of a host; None when it was not asked."""
         return next((answer for answer in self.network.answers if answer.host == host), None)

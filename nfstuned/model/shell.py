@@ -20,17 +20,16 @@ def quote(text: str) -> str:
     return "$'" + "".join(map(_escaped, text)) + "'"
 
 
-def sudo(program: str, *paths: str, live: bool) -> str:
-    """Return a command about files: those of this host if that is what was looked at, else of an image."""
-    if live:
-        return " ".join(("sudo", program, *map(quote, paths)))
-    below = (quote(f"DIR{path}") for path in paths)
-    return f"{' '.join(('sudo', program, *below))}, {IN_IMAGE}"
+def sudo(program: str, *paths: str, image: bool) -> str:
+    """Return a command about files of the host, or of an image that was looked at: below its folder."""
+    words = (quote(f"DIR{path}" if image else path) for path in paths)
+    command = " ".join(("sudo", program, *words))
+    return f"{command}, {IN_IMAGE}" if image else command
 
 
-def then_sudo(program: str, *, live: bool, mark: str = ",") -> str:
+def then_sudo(program: str, *, image: bool, mark: str = ",") -> str:
     """Return the step that tells a running system of a change, behind a mark; an image has none."""
-    return f"{mark} then sudo {program}" if live else ""
+    return "" if image else f"{mark} then sudo {program}"
 
 
 def _escaped(char: str) -> str:

@@ -159,8 +159,8 @@ def verdict(report: Report) -> Iterator[str]:
     doubts = f"; {count(len(report.doubts), 'thing')} not found out, see above" if report.doubts else ""
     result = f"{counts} ({scope})" if counts else f"Nothing to report: {scope}"
     yield f"{result}{doubts}{_skipped(report)}"
-    if findings and not report.facts.live:
-        yield f"Every file is named as in the image, which is {printable(report.root)}"
+    if findings and report.facts.image:
+        yield f"The files of the image are below {printable(report.root)}"
     if findings:
         worst = min(findings, key=lambda finding: finding.severity.rank)
         yield f"Learn more: nfstuned explain {worst.rule}"

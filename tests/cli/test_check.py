@@ -193,6 +193,13 @@ def test_an_image_s_invalid_configuration_is_no_reason_to_stop(low: Host) -> Non
     assert run.status in {0, 1}
 
 
+def test_the_text_says_whose_files_it_names(host: MakeHost) -> None:
+    here = host("dup-slash")
+    said = f"The files of the image are below {here.tree}"
+    assert said in here.run("check", "--root", str(here.tree)).out.splitlines()
+    assert "image" not in here.run("check", "--offline").out
+
+
 def test_the_configuration_counts(low: Host) -> None:
     low.configure("[profile.azure-files]\nread_ahead_kb = 128\n")
     assert low.run("check", "--offline", "--select", "NFS101").status == 0

@@ -191,7 +191,6 @@ def test_what_nfstuneds_own_file_asks_for_only_has_to_be_mounted_again() -> None
     ("source", "at", "said"),
     [
         (f"{AZURE}:/sa1/s", NAS_ADDRESS, "sudo nfstuned apply --persist, then "),
-        (f"{AZURE}:/sa1/s", "52.239.238.8", "put nconnect=4 into the options, then "),
         ("10.9.0.5:/v", "10.9.0.5", "sudo nfstuned apply --persist, then "),
         ("[fd00::5]:/v", "fd00::5", "put nconnect=8 into the options, then "),
     ],
@@ -207,6 +206,11 @@ def test_a_mount_by_hand_gets_it_from_nfstuneds_own_file_where_that_can_say_it(
     found = replace(host, policy=policy, targets=targets(host.snapshot, policy))
     (fault,) = faults("NFS201", found)
     assert fault.remedy.startswith(f"{said}sudo umount /a && sudo mount -t nfs4 -o ")
+
+
+def test_over_a_public_endpoint_of_azure_files_none_are_proposed() -> None:
+    host = facts(Made("/a", asked="rw", source=f"{AZURE}:/sa1/s", at="52.239.238.8"))
+    assert faults("NFS201", host) == []
 
 
 def test_what_is_mounted_in_another_mount_namespace_is_not_unmounted_in_the_hosts() -> None:

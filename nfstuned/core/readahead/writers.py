@@ -119,7 +119,7 @@ def _rules(facts: Facts) -> Iterator[Rival]:
             for rival in _nfsrahead(facts, place):
                 yield replace(rival, rule=rule, stock=stock and rival.subject == place)
         elif writer.kb is not None:
-            reload = then_sudo(RELOAD_UDEV, live=facts.live, mark=";")
+            reload = then_sudo(RELOAD_UDEV, image=facts.image, mark=";")
             remedy = f"change the value in {writer.file}, or remove the rule{reload}"
             yield Rival(place, "this udev rule", writer.kb, facts.nfs, remedy, _UDEV, rule=rule, stock=stock)
 
@@ -132,11 +132,11 @@ def _nfsrahead(facts: Facts, rule: str) -> Iterator[Rival]:
     for (kb, setting), targets in target_groups.items():
         place = f"{setting.file}:{setting.line}" if setting else rule
         yield Rival(
-            place, "nfs-utils' nfsrahead", kb, tuple(targets), _configure(setting, targets, live=facts.live)
+            place, "nfs-utils' nfsrahead", kb, tuple(targets), _configure(setting, targets, image=facts.image)
         )
 
 
-def _configure(setting: Setting | None, targets: Sequence[Target], *, live: bool) -> str:
+def _configure(setting: Setting | None, targets: Sequence[Target], *, image: bool) -> str:
     """Return how nfsrahead is made to agree: it has one value a version, whosever the server is.
 
     A later file may have the last word, so that only the line that decides is worth a change; below /usr it
@@ -144,7 +144,7 @@ def _configure(setting: Setting | None, targets: Sequence[Target], *, live: bool
     """
     wanted = {(fstype_of(target), kb) for target in targets if (kb := wanted_kb(target)) is not None}
     if len(wanted) > len({kind for kind, _ in wanted}):
-        mask = sudo("ln -s /dev/null", "/etc/udev/rules.d/99-nfs.rules", live=live)
+        mask = sudo("ln -s /dev/null", "/etc/udev/rules.d/99-nfs.rules", image=image)
         return f"{mask}, and let nfstuned.service set each mount's own value"
     settings = " and ".join(f"{kind}={kb}" for kind, kb in sorted(wanted))
     if setting is None or setting.file.startswith("/usr/"):

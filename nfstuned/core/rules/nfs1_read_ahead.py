@@ -137,7 +137,7 @@ def _told_of_rules(facts: Facts, *, works: bool) -> Iterator[Fault]:
             observed=rule.defect,
             expected="one line, $$ for a program's own $, and a condition that only NFS meets",
             remedy=f"{elsewhere} and enable nfstuned.service, or write it as in "
-            f"nfstuned's 99-nfstuned.rules{name}{then_sudo(RELOAD_UDEV, live=facts.live, mark=';')}"
+            f"nfstuned's 99-nfstuned.rules{name}{then_sudo(RELOAD_UDEV, image=facts.image, mark=';')}"
             f"{', and sudo nfstuned apply' if lost else ''}",
         )
 
@@ -190,7 +190,7 @@ def masked(facts: Facts) -> Iterator[Fault]:
                 ),
                 observed=f"{hidden[0]} is hidden",
                 expected="a name of its own",
-                remedy=_unhide_remedy(file, hidden[0], live=facts.live),
+                remedy=_unhide_remedy(file, hidden[0], image=facts.image),
             )
 
 
@@ -227,12 +227,12 @@ def _hiding_does_harm(facts: Facts, file: UdevFile) -> bool:
     return counted_on and not (daemon.enabled or daemon.active)
 
 
-def _unhide_remedy(file: UdevFile, hidden: str, *, live: bool) -> str:
-    if is_mask(file.text) and live:
+def _unhide_remedy(file: UdevFile, hidden: str, *, image: bool) -> str:
+    if is_mask(file.text) and not image:
         return f"sudo systemctl reload {_SERVICE}, which masks the rule only where nfs.conf says nothing"
     if not parse_udev_rules(file.text).rules:
-        return sudo("rm", file.path, live=live) + then_sudo(RELOAD_UDEV, live=live)
-    return _rename_remedy(hidden if _is_packaged(file.path) else file.path, live=live)
+        return sudo("rm", file.path, image=image) + then_sudo(RELOAD_UDEV, image=image)
+    return _rename_remedy(hidden if _is_packaged(file.path) else file.path, image=image)
 
 
 def _is_packaged(path: str) -> bool:
@@ -275,8 +275,8 @@ def unread(facts: Facts) -> Iterator[Fault]:
             f"give NFS mounts {writer.value} KiB",
             observed=name,
             expected=wanted,
-            remedy=f"{sudo('mv -n', writer.file, f'{folder}/{wanted}', live=facts.live)}"
-            f"{then_sudo(RELOAD_UDEV, live=facts.live)}{', and sudo nfstuned apply' if lost else ''}; or "
+            remedy=f"{sudo('mv -n', writer.file, f'{folder}/{wanted}', image=facts.image)}"
+            f"{then_sudo(RELOAD_UDEV, image=facts.image)}{', and sudo nfstuned apply' if lost else ''}; or "
             f"remove it, and enable {_SERVICE}",
         )
 
@@ -327,7 +327,7 @@ def outrun(facts: Facts) -> Iterator[Fault]:
             f"this rule writes {writer.kb} KiB, and {winner.file}, which sorts after it, then {kbs} KiB",
             observed=f"{kbs} KiB",
             expected=f"{writer.kb} KiB",
-            remedy=f"{first}{_rename_remedy(writer.file, live=facts.live)}"
+            remedy=f"{first}{_rename_remedy(writer.file, image=facts.image)}"
             f"{', and sudo nfstuned apply' if lost else ''}",
         )
 
@@ -350,15 +350,15 @@ def _outrun(facts: Facts) -> list[tuple[RuleWriter, RuleWriter, list[int]]]:
     ]
 
 
-def _rename_remedy(path: str, *, live: bool) -> str:
+def _rename_remedy(path: str, *, image: bool) -> str:
     """Return the command for a name that sorts after 99-nfs.rules; a package's file is copied to /etc.
 
     The old name is its end, so that several keep their order.
     """
     folder, _, name = path.rpartition("/")
     verb, folder = ("cp", _ADMINISTRATORS) if _is_packaged(path) else ("mv", folder)
-    moved = sudo(f"{verb} -n", path, f"{folder}/99-read-ahead-{name}", live=live)
-    return moved + then_sudo(RELOAD_UDEV, live=live)
+    moved = sudo(f"{verb} -n", path, f"{folder}/99-read-ahead-{name}", image=image)
+    return moved + then_sudo(RELOAD_UDEV, image=image)
 
 
 _FIXED_DEFAULT_SINCE = (5, 4, 0)

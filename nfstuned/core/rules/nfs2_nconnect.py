@@ -446,7 +446,7 @@ def with_kerberos(facts: Facts) -> Iterator[Fault]:
             f"server answers by dropping requests{also(others)}",
             observed=f"sec={flavours}, nconnect={count}",
             expected="nconnect=1, or sec=sys",
-            remedy=_then(unset, _REMOUNT_WITHOUT if facts.live else ""),
+            remedy=_then(unset, "" if facts.image else _REMOUNT_WITHOUT),
         )
 
 

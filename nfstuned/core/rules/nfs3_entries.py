@@ -75,7 +75,7 @@ def network_unaware(facts: Facts) -> Iterator[Fault]:
             observed=",".join(name for name in _OF_NETWORK if name in options) or "neither",
             expected=",".join(_OF_NETWORK),
             remedy=f"add {','.join(name for name in _OF_NETWORK if name not in options)} to the options in "
-            f"{request.file}:{request.line}{then_sudo(RELOAD_UNITS, live=facts.live)}",
+            f"{request.file}:{request.line}{then_sudo(RELOAD_UNITS, image=facts.image)}",
         )
 
 
@@ -275,8 +275,8 @@ def misnamed_unit(facts: Facts) -> Iterator[Fault]:
             f"systemd refuses the unit {quoted(own)}: a mount at {quoted(request.point)} is {refused.name}",
             observed=own,
             expected=refused.name,
-            remedy=f"{sudo('mv', request.file, f'{folder}/{refused.name}', live=facts.live)}, change what "
-            f"names the unit, such as an .automount unit{then_sudo(RELOAD_UNITS, live=facts.live)}",
+            remedy=f"{sudo('mv', request.file, f'{folder}/{refused.name}', image=facts.image)}, change what "
+            f"names the unit, such as an .automount unit{then_sudo(RELOAD_UNITS, image=facts.image)}",
         )
 
 
@@ -364,7 +364,7 @@ def point_twice(facts: Facts) -> Iterator[Fault]:
                 observed=request.source,
                 expected="one line a mount point",
                 remedy=f"take {known.file}:{known.line} or {request.file}:{request.line} out"
-                f"{then_sudo(RELOAD_UNITS, live=facts.live)}",
+                f"{then_sudo(RELOAD_UNITS, image=facts.image)}",
             )
 
 

@@ -55,7 +55,7 @@ def _clones(facts: Facts, mount: str) -> Iterator[Fault]:
             f"client: a server takes those that are called {client.name} for one client",
             observed="a machine id",
             expected="an empty file",
-            remedy=f"{sudo('truncate --size=0', '/etc/machine-id', live=False)}: the first boot makes one",
+            remedy=f"{sudo('truncate --size=0', '/etc/machine-id', image=True)}: the first boot makes one",
         )
         return
     yield Fault(

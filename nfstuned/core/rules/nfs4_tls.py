@@ -168,7 +168,7 @@ def wrong_cloud(facts: Facts) -> Iterator[Fault]:
             "connection then fails",
             observed=f"{value} in {override.file}" if override else unset,
             expected=f"{_OVERRIDE}={wanted}" + ("" if suffix else ", or the suffix of the account's cloud"),
-            remedy=_corrected(override, target.request, f"{_OVERRIDE}={wanted}", live=facts.live),
+            remedy=_corrected(override, target.request, f"{_OVERRIDE}={wanted}", image=facts.image),
         )
 
 
@@ -195,21 +195,21 @@ def _own(request: Request) -> tuple[str, ...]:
     return (AUTOFS,) if request.maker is Maker.AUTOFS else (name, f"{name}.d")
 
 
-def _corrected(override: Override | None, request: Request, wanted: str, *, live: bool) -> str:
+def _corrected(override: Override | None, request: Request, wanted: str, *, image: bool) -> str:
     """Return how a mount gets the override that it needs; other mounts may need what they have."""
     autofs = request.maker is Maker.AUTOFS
     restart = "systemctl restart autofs"
     if override is not None and override.scope in _own(request):
         programs = f"{RELOAD_UNITS} and sudo {restart}" if autofs else RELOAD_UNITS
-        return f"set {wanted} in {override.file}{then_sudo(programs, live=live)}"
+        return f"set {wanted} in {override.file}{then_sudo(programs, image=image)}"
     if autofs:
         place = "/etc/default/autofs (Debian) or /etc/sysconfig/autofs"
-        return f"write {wanted} to {place}{then_sudo(restart, live=live)}"
+        return f"write {wanted} to {place}{then_sudo(restart, image=image)}"
     file = later("aznfs.conf", posixpath.basename(override.file) if override and override.scope else "")
     if override is None:
         for_all = (
             f"where all TLS mounts need it, write [Manager] and DefaultEnvironment={wanted} to "
-            "/etc/systemd/system.conf.d/aznfs.conf" + then_sudo("systemctl daemon-reexec", live=live)
+            "/etc/systemd/system.conf.d/aznfs.conf" + then_sudo("systemctl daemon-reexec", image=image)
         )
     else:
         place = "the kernel command line" if override.file == "/proc/cmdline" else override.file
@@ -217,7 +217,7 @@ def _corrected(override: Override | None, request: Request, wanted: str, *, live
     return (
         f"write [Mount] and Environment={wanted} to /etc/systemd/system/"
         f"{quote(unit_name(request.point))}.d/{file} for this mount alone"
-        f"{then_sudo(RELOAD_UNITS, live=live)}; or, {for_all}; export it before a mount by hand"
+        f"{then_sudo(RELOAD_UNITS, image=image)}; or, {for_all}; export it before a mount by hand"
     )
 
 

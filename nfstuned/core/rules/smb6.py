@@ -279,7 +279,7 @@ def readable_credentials(facts: Facts) -> Iterator[Fault]:
             f"{some(list(dict.fromkeys(places)))} logs in",
             observed=f"mode {mode:04o}",
             expected="mode 0600",
-            remedy=f"{sudo('chmod 600', path, live=facts.live)}, and change the password or rotate the key",
+            remedy=f"{sudo('chmod 600', path, image=facts.image)}, and change the password or rotate the key",
         )
 
 

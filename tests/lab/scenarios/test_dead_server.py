@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 ANSWER_S = 5.0
 SLOWER = 2.0
 """Beside another guest anything may take more than ANSWER_S: then what the dead server adds is judged."""
+ROUNDS = 5
 START_S = 30.0
 WATCHDOG_S = 20
 WATCHED = f"[Service]\nWatchdogSec={WATCHDOG_S}\n"
@@ -98,11 +99,11 @@ def _hanging(mounted: Mounted) -> Iterator[None]:
 def _answers(mounts: list[Mounted], alive: dict[str, float]) -> None:
     """The commands answer in time, or in that which they took while the server lived.
 
-    The slow ones are asked again: whoever waits for the server waits each time, and another guest seldom
-    takes both.
+    The slow ones are asked again: whoever waits for the server waits each time, and other guests seldom take
+    every one.
     """
     slow = alive
-    for _ in range(2):
+    for _ in range(ROUNDS):
         times = _times(mounts, slow)
         slow = {line: took for line, took in times.items() if took >= max(ANSWER_S, SLOWER * alive[line])}
     assert slow == {}, f"alive: {alive}"
