@@ -29,6 +29,9 @@ _PATIENCE_S = 280
 """For what starts services: less than a guest may be silent."""
 _EXPORTER = "127.0.0.1:9101"
 _PMDA = Path("/var/lib/pcp/pmdas/nfsclient")
+_PMCD_OPTIONS = Path("/etc/pcp/pmcd/pmcd.options")
+_PMCD_PATIENT = "-q 60\n-t 60\n"
+"""An agent that has not replied for 5 s would be given up, and in emulation its start may take longer."""
 
 
 @dataclass(frozen=True)
@@ -203,6 +206,8 @@ def _exported() -> Figures:
 def pcp(points: Sequence[str]) -> Iterator[Say]:
     """Debian's, with its agent for NFS clients, which is in the package and has to be installed."""
     del points
+    with _PMCD_OPTIONS.open("a") as file:
+        file.write(_PMCD_PATIENT)
     run("systemctl", "start", "pmcd", timeout=_PATIENCE_S)
     try:
         run("sh", "-c", f"cd {_PMDA} && exec ./Install </dev/null", timeout=_PATIENCE_S)
