@@ -288,13 +288,8 @@ class Facts:
         object.__setattr__(self, "smb_mounts", tuple(target for target in self.targets if target.is_smb))
 
     @property
-    def live(self) -> bool:
-        """Whether this is the running host, and not an image."""
-        return Need.LIVE in self.has
-
-    @property
     def image(self) -> bool:
-        """Whether they are of an image, in which nothing runs."""
+        """Whether they are of an image, in which nothing runs, and not of the running host."""
         return Need.IMAGE in self.has
 
     def answer(self, host: str) -> Answer | None:

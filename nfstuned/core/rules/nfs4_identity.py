@@ -29,7 +29,7 @@ def generic(facts: Facts) -> Iterator[Fault]:
     client = facts.system.client
     if not v4 or client.name is None:
         return
-    if not facts.live:
+    if facts.image:
         yield from _clones(facts, v4[0].subject)
     elif client.name.lower() in _NAMES_OF_IMAGES and not client.identifier and not _set(facts):
         yield Fault(

@@ -72,7 +72,7 @@ def id_mapping(facts: Facts) -> Iterator[Fault]:
         return
     value, place = known
     wish = ParameterWish(name, "Y", _maps_nothing, "nfs-idmapping.conf")
-    live = f"for now: echo Y | sudo tee {_RUNNING}, then umount and mount again" if facts.live else ""
+    live = "" if facts.image else f"for now: echo Y | sudo tee {_RUNNING}, then umount and mount again"
     yield Fault(
         name,
         f"{place} says {value}: the client sends names instead of numbers as owners, and Azure Files, which "
