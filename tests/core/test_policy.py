@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from nfstuned.core.policy.decision import decide, decide_early, depends_on_implementation, read_ahead_kb
-from nfstuned.core.policy.match import as_network
+from nfstuned.core.policy.match import as_network, matcher
 from nfstuned.model.kernel import Mount, MountStats, Options, Server, Volume
 from nfstuned.model.mounts import Decision, Snapshot, Superblock, Tunnel
 from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead, Source, Workload
@@ -36,6 +36,18 @@ def policy(*entries: tuple[Match, str]) -> Policy:
 
 def mount(source: str, point: str = "/mnt", **options: str) -> Mount:
     return Mount(40, 25, "0:43", "/", point, "nfs4", source, Options(tuple(options.items())))
+
+
+def test_profiles_are_not_compared_for_a_policy_that_was_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> bool:
+        pytest.fail("profiles were compared")
+
+    before = matcher(BUILTIN)
+    again = replace(BUILTIN)
+    monkeypatch.setattr(Profile, "__eq__", refuse)
+    assert matcher(again) is not before
+    assert matcher(again) is matcher(again)
+    assert matcher(BUILTIN) is before
 
 
 def superblock(*mounts: Mount, volume: Volume | None = None, servers: tuple[Server, ...] = ()) -> Superblock:

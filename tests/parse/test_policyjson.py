@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from dataclasses import fields
+from operator import attrgetter
+
 import pytest
 
 from nfstuned.model.policy import Assignment, Match, Policy, Profile, Prometheus, ReadAhead, Source
@@ -23,11 +26,13 @@ FULL = Policy(
     prometheus=Prometheus("unix:/run/x.sock", allow_remote=True, textfile="/srv/x.prom", max_mounts=7),
     files=("/etc/nfstuned/nfstuned.toml",),
 )
+parts = attrgetter(*(field.name for field in fields(Policy)))
 
 
 @pytest.mark.parametrize("policy", [FULL, Policy(())])
 def test_a_policy_survives_the_way_through_json(policy: Policy) -> None:
-    assert policy_from_json(policy_to_json(policy)) == policy
+    again = policy_from_json(policy_to_json(policy))
+    assert parts(again) == parts(policy)
 
 
 @pytest.mark.parametrize(
