@@ -4,6 +4,7 @@ import select
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -95,7 +96,7 @@ def test_a_file_of_others_is_told(readable: Path, request: pytest.FixtureRequest
 
 def test_a_child_answers_the_same_as_this_process(etc: Path, root: Root) -> None:
     (etc / "nfstuned.toml").write_text('[[policy]]\nmatch.export = "/é"\nprofile = "generic"\n')
-    assert start_load(root, TIMEOUT_S).finish() == load(root)
+    assert asdict(start_load(root, TIMEOUT_S).finish()) == asdict(load(root))
     (etc / "nfstuned.toml").write_text(BROKEN)
     with pytest.raises(ConfigError) as caught:
         start_load(root, TIMEOUT_S).finish()

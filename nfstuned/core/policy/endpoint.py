@@ -123,10 +123,13 @@ for PowerScale takes it as well."""
 MULTIPATH = VAST_CLIENT | {"remoteports", "localports", "localports_failover"}
 """Options of clients that are not the kernel's, and have more connections than it."""
 
+_MOST_KEPT = 2048
+"""Of how many hosts and addresses the answers are kept: each look asks about all of them again."""
+
 Address = IPv4Address | IPv6Address
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(_MOST_KEPT)
 def as_address(text: str) -> Address | None:
     """Return the address that `text` is: without scope (nfsfs has none), IPv4 where it is mapped."""
     try:
@@ -171,12 +174,14 @@ def asked_port(source: str, options: Options) -> int:
     return named if named <= _HIGHEST_PORT else standard
 
 
+@lru_cache(_MOST_KEPT)
 def plain(host: str) -> str:
     """Return a host as hosts are compared: lower case but for an address's interface, without a last dot."""
     name, mark, interface = host.partition("%")
     return name.lower().removesuffix(".") + mark + interface
 
 
+@lru_cache(_MOST_KEPT)
 def provider_by_name(host: str) -> str:
     """Return the provider whose naming scheme `host` follows; "generic" when none does."""
     name = plain(host)
@@ -234,9 +239,8 @@ def resolve(
         for tunnel in tunnels:
             if tunnel.port == port and tunnel.stands_in is None:
                 return _behind(tunnel)
-    shown = str(as_address(address or host))
     for tunnel in tunnels:
-        if tunnel.stands_in == shown:
+        if tunnel.stands_in is not None and tunnel.stands_in == str(as_address(address or host)):
             return replace(_behind(tunnel), address=tunnel.address, port=port)
     provider = provider_by_name(host)
     if provider == GENERIC and as_address(host):

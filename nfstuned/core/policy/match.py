@@ -37,9 +37,9 @@ def subject(host: str, address: str | None, endpoint: Endpoint, **known: str) ->
     texts = {plain(text) for text in (host, address, endpoint.host, endpoint.address) if text}
     addresses = tuple(parsed for text in texts if (parsed := as_address(text)) is not None)
     export, point = known.get("export"), known.get("point")
-    return Subject(
-        frozenset(texts), addresses, export and unended(export), point and unended(re.sub("//+", "/", point))
-    )
+    if point and "//" in point:
+        point = re.sub("//+", "/", point)
+    return Subject(frozenset(texts), addresses, export and unended(export), point and unended(point))
 
 
 def unended(path: str) -> str:
