@@ -1,6 +1,7 @@
 # Sourced by the scripts of dev/. Makes a bare Debian 12 or 13 ready, as root or with sudo; quick when it is.
 #   setup_python   the virtual environment .venv with the project and its tools, on the system's own Python
 #   setup_tests    the tools that the tests hold the manual, the unit and the completions against
+#   setup_prometheus  prometheus and promtool, in build/: the tests that CI runs ask them
 #   setup_lab      the packages that build the lab's image and boot it; the .deb that guests install needs no more
 #   setup_build    what dev/build builds with
 #   setup_check    what dev/build --check tries the packages with
@@ -62,6 +63,21 @@ setup_python() {
 setup_tests() {
 	# shellcheck disable=SC2086
 	packages $TEST_PACKAGES
+}
+
+# Beside the system: where Debian's package is installed, a server starts.
+setup_prometheus() {
+	PROMETHEUS_BIN=$PWD/build/prometheus/usr/bin
+	export PROMETHEUS_BIN
+	[ ! -x "$PROMETHEUS_BIN/promtool" ] || return 0
+	step "fetching prometheus"
+	rm -rf build/prometheus build/prometheus.deb build/prometheus.new
+	mkdir -p build/prometheus.deb
+	quietly as_root apt-get update -q
+	(cd build/prometheus.deb && quietly apt-get download -q prometheus)
+	quietly dpkg-deb -x build/prometheus.deb/prometheus_*.deb build/prometheus.new
+	rm -r build/prometheus.deb
+	mv build/prometheus.new build/prometheus
 }
 
 setup_lab() {

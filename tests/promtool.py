@@ -10,7 +10,7 @@ import pytest
 
 PROMTOOL = shutil.which("promtool", path=os.environ.get("PROMETHEUS_BIN") or None)
 PROMETHEUS = shutil.which("prometheus", path=os.environ.get("PROMETHEUS_BIN") or None)
-WHERE = "is not installed (Debian's package prometheus; or PROMETHEUS_BIN names its folder)"
+WHERE = "is not installed (sh dev/test fetches it; PROMETHEUS_BIN names its folder)"
 needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason=f"promtool {WHERE}")
 needs_prometheus = pytest.mark.skipif(PROMETHEUS is None, reason=f"prometheus {WHERE}")
 

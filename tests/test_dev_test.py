@@ -12,7 +12,7 @@ import pytest
 
 SCRIPT = Path(__file__).parents[1] / "dev/test"
 SETUP = (
-    'set -eu\ncd "$(dirname "$0")/.."\nfor each in python tests lab; do eval "setup_$each() { :; }"; done\n'
+    'set -eu\ncd "$(dirname "$0")/.."\nfor each in python tests prometheus lab; do eval "setup_$each() { :; }"; done\n'
 )
 PYTEST = """\
 #!/bin/sh

@@ -173,7 +173,7 @@ SECONDS: Mapping[str, int] = {
     "test_idle": 50,
     "test_live": 50,
     "test_memory": 90,
-    "test_metrics": 210,
+    "test_metrics": 130,
     "test_missing": 60,
     "test_namespaces": 55,
     "test_package": 70,

@@ -1,4 +1,4 @@
-"""Series with which each alert fires, and with which it must not, for promtool on the host and in a guest."""
+"""Series with which each alert fires, and with which it must not, for promtool; a guest's rules."""
 
 from __future__ import annotations
 

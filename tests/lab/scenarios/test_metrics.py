@@ -14,7 +14,7 @@ import pytest
 
 from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit import dns
-from tests.lab.kit.alerts import RULES, dashboard_queries, names, promtool_tests
+from tests.lab.kit.alerts import dashboard_queries, names
 from tests.lab.kit.daemon import STATE, nfstuned
 from tests.lab.kit.expect import becomes, tuned
 from tests.lab.kit.fstab import lines
@@ -108,13 +108,6 @@ def test_counters_are_what_fio_moved_also_through_a_remount_and_beside_a_storm_o
         for share in "bcd":
             tuned(15360, mount(share, "vers=4.2,nosharecache"), seconds=5)
     assert stopped_daemon.entries(MESSAGE_ID=Message.CYCLE_FAILED.id) == []
-
-
-def test_promtool_finds_nothing_wrong_and_each_alert_fires_on_its_series(tmp_path: Path) -> None:
-    run("promtool", "check", "rules", "--lint=all", "--lint-fatal", str(RULES), timeout=120)
-    file = tmp_path / "test.yml"
-    file.write_text(json.dumps(promtool_tests()))  # which is YAML, too
-    run("promtool", "test", "rules", str(file), timeout=280)
 
 
 @pytest.fixture
