@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.lab import image, quiet, results, selection
+from tests.lab import guest, image, installed, quiet, results, selection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,9 +49,15 @@ class Lab:
         self._say = say
         self._guests = guests
         self._waiting = ThreadPoolExecutor(1)
+        self._temporary = tempfile.TemporaryDirectory(prefix="nfstuned-lab-", dir="/var/tmp")
+        self._disk = Path(self._temporary.name) / "installed.img"
         self._boots = selection.boots(wanted)
         self._runs: dict[Boot, Future[results.Run]] = {}
         self._told: set[Path] = set()
+
+    def install(self) -> None:
+        """Make the disk that all boots begin with. Raises AssertionError when its guest fails."""
+        installed.make(self._disk, self._folder / "installed", lambda line: self._tell("installed", line))
 
     def run(self, choice: Choice) -> results.Run:
         """Return the boot that carries this scenario, together with others of its kernel."""
@@ -70,6 +77,10 @@ class Lab:
     def close(self) -> None:
         """Start no more of them."""
         self._waiting.shutdown(cancel_futures=True)
+        self._temporary.cleanup()
+
+    def _tell(self, name: str, line: str) -> None:
+        self._say(f"{name:>16} | {line}")
 
     def _start(self, boot: Boot) -> None:
         pool = self._waiting if boot.waits else self._guests
@@ -87,11 +98,10 @@ class Lab:
         self._say(f"booting {boot.kernel} for {', '.join(boot.scenarios)}: {target}")
         arguments = (*(["--full"] if self._full else []), *results.arguments(boot.lengths, boot.scenarios))
         limits = replace(results.LIMITS, processors=2 if boot.races else 1)
+        system = guest.System(image.release(boot.kernel), self._disk)
 
         def once(into: Path) -> results.Run:
-            return results.run(
-                boot.kernel, arguments, into, lambda line: self._say(f"{boot.name:>16} | {line}"), limits
-            )
+            return results.run(system, arguments, into, lambda line: self._tell(boot.name, line), limits)
 
         return self._undisturbed(once, target) if boot.races else once(target)
 
@@ -146,8 +156,11 @@ def lab(
     chosen = [_choice(item) for item in request.session.items]
     wanted = tuple(choice for choice in chosen if choice is not None)
     lab = Lab(wanted, lab_folder, say, guests, full=request.config.getoption("--lab") == "full")
-    yield lab
-    lab.close()
+    try:
+        lab.install()
+        yield lab
+    finally:
+        lab.close()
 
 
 def _choice(item: pytest.Item) -> selection.Choice | None:

@@ -31,7 +31,9 @@ markers =
 
 @dataclass(frozen=True)
 class Order:
-    """What the guest is to do: run pytest with these arguments, run a module of the kit, or give a shell."""
+    """What the guest is to do once it has the package: run pytest with these arguments,
+    run a module of the kit, give a shell, or nothing more.
+    """
 
     pytest: tuple[str, ...] = ()
     module: str = ""
@@ -40,9 +42,8 @@ class Order:
     @property
     def mode(self) -> str:
         """The word for it that start.sh knows."""
-        if self.interactive:
-            return "shell"
-        return "module" if self.module else "pytest"
+        words = {"shell": self.interactive, "module": self.module, "pytest": self.pytest}
+        return next((word for word, wanted in words.items() if wanted), "install")
 
 
 def assemble(folder: Path, order: Order) -> Path:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.lab import guest, image, outcomes, payload, recipe
+from tests.lab import guest, outcomes, payload, recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -43,17 +43,16 @@ def folder() -> Path:
 
 
 def run(
-    kernel: str,
+    what: guest.System | str,
     pytest: tuple[str, ...],
     target: Path,
     say: Callable[[str], None],
     limits: guest.Limits = LIMITS,
 ) -> Run:
-    """Boot one kernel, run pytest with these arguments in it, and return what came back."""
-    release = image.release(kernel)
+    """Boot a system, or a release, run pytest with these arguments in it, and return what came back."""
     with tempfile.TemporaryDirectory() as temporary:
         packed = payload.assemble(Path(temporary), payload.Order(pytest=pytest))
-        boot = guest.boot(release, packed, target, say, limits)
+        boot = guest.boot(what, packed, target, say, limits)
     try:
         found = outcomes.read(boot.files / "junit.xml") if boot.files else ()
     except (OSError, ET.ParseError):

@@ -149,8 +149,8 @@ PARTS: Mapping[str, str] = {
 No scenario is about an `image`: test_first_boot.py boots those, as part of `sh dev/test`.
 """
 _HOSTS_SIDE = (
-    "__main__|conftest|demo|errand|firstboot|outcomes|performance|pictures|quiet|rootdisk|roots|selection|"
-    "shapes|test_|workloads|README"
+    "__main__|conftest|demo|errand|firstboot|installed|outcomes|performance|pictures|quiet|rootdisk|roots|"
+    "selection|shapes|test_|workloads|README"
 )
 UNSEEN = re.compile(rf"docs/|\.ci/|dev/|tests/(?!lab/)|tests/lab/({_HOSTS_SIDE})|[A-Z]+(\.md)?$|\.gitignore$")
 """What no guest sees, unless PARTS has it: texts, unit tests, and the host's side of the lab."""

@@ -1,0 +1,27 @@
+"""The image's disk with the tree's package installed, for a session of many boots.
+
+To install it takes a guest as long as to boot: one guest does, and each of the others begins with its disk.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.lab import guest, image, payload, recipe
+from tests.lab.results import LIMITS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def make(disk: Path, target: Path, say: Callable[[str], None]) -> None:
+    """Make the disk, of a gigabyte; `target` gets what is said. Raises AssertionError where it fails."""
+    subprocess.run(["cp", "--sparse=always", image.disk(), disk], check=True)
+    system = guest.System(image.release(recipe.SERIES[0].name), disk, keeps=True)
+    with tempfile.TemporaryDirectory() as folder:
+        packed = payload.assemble(Path(folder), payload.Order())
+        result = guest.boot(system, packed, target, say, LIMITS)
+    assert result.passed, f"{result.explain()}\nsee {target}"
