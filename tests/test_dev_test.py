@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parents[1] / "dev/test"
-SETUP = (
-    'set -eu\ncd "$(dirname "$0")/.."\nfor each in python tests prometheus lab; do eval "setup_$each() { :; }"; done\n'
-)
+SETUP = 'set -eu\ncd "$(dirname "$0")/.."\nfor each in python tests prometheus lab; do eval "setup_$each() { :; }"; done\n'
 PYTEST = """\
 #!/bin/sh
 [ "$*" != "-m tests.lab.image" ] || exec touch image
