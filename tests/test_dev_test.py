@@ -11,7 +11,11 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parents[1] / "dev/test"
-SETUP = 'set -eu\ncd "$(dirname "$0")/.."\nfor each in python tests prometheus lab; do eval "setup_$each() { :; }"; done\n'
+SETUP = """\
+set -eu
+cd "$(dirname "$0")/.."
+for each in python tests prometheus lab; do eval "setup_$each() { :; }"; done
+"""
 PYTEST = """\
 #!/bin/sh
 [ "$*" != "-m tests.lab.image" ] || exec touch image
