@@ -12,6 +12,7 @@ from nfstuned.core.mounts.targets import server_name, targets, with_proposal
 from nfstuned.core.policy.endpoint import as_address, is_loopback
 from nfstuned.errors import ParseError
 from nfstuned.frozen import frozen
+from nfstuned.host.files.local import follow_local
 from nfstuned.host.look.host import observe, observe_entries, observe_stanzas
 from nfstuned.host.look.image import observe_image
 from nfstuned.host.look.smb import (
@@ -30,9 +31,10 @@ from nfstuned.host.root import Root, WitnessRoot
 from nfstuned.host.telemetry.stalls import observe_stalls
 from nfstuned.model.facts import NO_NAMES, Facts, Measured, Missing, Network, Target
 from nfstuned.model.finding import Need
-from nfstuned.model.mounts import Snapshot
+from nfstuned.model.mounts import Maker, Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.stalls import Stalled
+from nfstuned.parse.etc.units import unit_name
 
 MISSING_S = 3.0
 """How long a mount that is not there has to come, which a program may just be making again."""
@@ -104,18 +106,33 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
 
 def _missing(root: Root, mounts: tuple[Target, ...], outside: Outside) -> tuple[Missing, ...]:
     """Return the mounts that nobody has made, and will not within seconds: others come, go and come again."""
-    wanted = awaited(mounts)
+    wanted: dict[str, tuple[Target, str]] = {}
+    for target in awaited(mounts):
+        place = _place(root, target)
+        wanted.setdefault(unit_name(place), (target, place))
     seen = (
         [unit for unit, state in outside.units(tuple(wanted)).items() if is_missing(state)] if wanted else []
     )
     if not seen:
         return ()
     outside.pause(MISSING_S)
+    states = outside.units(seen).items()
+    gone = {unit: state for unit, state in states if unit in wanted and is_missing(state)}
     return tuple(
-        Missing(wanted[unit], unit, state, observe_entries(root, wanted[unit].point))
-        for unit, state in outside.units(seen).items()
-        if unit in wanted and is_missing(state)
+        Missing(wanted[unit][0], unit, state, observe_entries(root, wanted[unit][1]))
+        for unit, state in outside.last_words(gone).items()
     )
+
+
+def _place(root: Root, target: Target) -> str:
+    """Return the path by which systemd knows a mount: it follows the links of fstab's lines, not of units."""
+    request = target.request
+    if request is None or request.maker is not Maker.MOUNT:
+        return target.point
+    try:
+        return follow_local(root, request.point, root.view)
+    except OSError:
+        return request.point
 
 
 def _waiters(root: Root, stalled: Stalled | None) -> Mapping[str, tuple[str, ...]]:

@@ -170,8 +170,10 @@ class UnitState:
     """Whether its conditions were met when it was last to be started."""
     job: bool = False
     """systemd has a job for the unit that has not ended (Job)."""
-    file_state: str = ""
-    """UnitFileState: "enabled", "generated" (of fstab), "disabled" and others."""
+    wanted_by: tuple[str, ...] = ()
+    """WantedBy and RequiredBy: what starts it with itself. Of a line of fstab it is remote-fs.target."""
+    invocation: str = ""
+    """InvocationID, of its last start; "" where it had none, or an older systemd does not tell."""
     said: str = ""
     """What its program said last; "" where it said nothing, or nobody knows."""
 

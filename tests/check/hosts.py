@@ -102,7 +102,10 @@ class Case:
     @property
     def units(self) -> dict[str, UnitState]:
         """What systemd knows of units."""
-        return {name: UnitState(loaded=True, **known) for name, known in self.truth.get("units", {}).items()}
+        return {
+            name: UnitState(loaded=True, **_tuples(known))
+            for name, known in self.truth.get("units", {}).items()
+        }
 
     @property
     def network(self) -> Network:
@@ -140,6 +143,10 @@ class Told:
     def units(self, names: Sequence[str]) -> Mapping[str, UnitState]:
         """Return the units of the truth."""
         return {name: state for name, state in self.states.items() if name in names}
+
+    def last_words(self, states: Mapping[str, UnitState]) -> Mapping[str, UnitState]:
+        """Return the states as they are: the truth has their words."""
+        return states
 
     def kernel_words(self) -> str:
         """Return what the kernel is to have said."""

@@ -255,6 +255,9 @@ def test_what_could_not_be_found_out_is_told(low: Host) -> None:
             del names
             return {}
 
+        def last_words(self, states: Mapping[str, UnitState]) -> Mapping[str, UnitState]:
+            return states
+
         def kernel_words(self) -> str:
             return ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -10,8 +11,10 @@ from nfstuned.model.requests import UnitState
 from nfstuned.parse.etc.units import PROPERTIES, parse_units
 
 SYSTEMCTL_S = 30.0
-_JOURNAL_S = 5.0
+_JOURNAL_S, _WORDS_S = 5.0, 20.0
 _OF_SERVERS = "--grep=^nfs: server .+ (not responding|OK)"
+_NO_REASON = "Refer to the "
+"""How the last line of mount.cifs begins, after the error: where one can read about errors."""
 _MOST_SAID = 200
 """In characters, of what a failed unit said last."""
 
@@ -23,11 +26,15 @@ def observe_states(names: Sequence[str]) -> dict[str, UnitState]:
 
 
 def with_last_words(states: Mapping[str, UnitState]) -> dict[str, UnitState]:
-    """Return the states with what the programs of failed units said last, where the journal is to be read."""
-    return {
-        name: replace(state, said=_last_words(name)) if state.active == "failed" else state
-        for name, state in states.items()
-    }
+    """Return the states with what the programs of failed units said last, where the journal is to be read.
+
+    Of many units the last have none: all of them together may take _WORDS_S.
+    """
+    end, spoken = time.monotonic() + _WORDS_S, {}
+    for name, state in states.items():
+        if state.active == "failed" and (left := end - time.monotonic()) > 0:
+            spoken[name] = replace(state, said=_last_words(name, state.invocation, min(left, _JOURNAL_S)))
+    return {**states, **spoken}
 
 
 def kernel_words() -> str:
@@ -39,7 +46,11 @@ def kernel_words() -> str:
     return run(argv, _JOURNAL_S).output.strip().rpartition("\n")[2][:_MOST_SAID]
 
 
-def _last_words(name: str) -> str:
-    argv = ["journalctl", "--quiet", "--no-pager", "--output=cat", "--lines=1", f"_SYSTEMD_UNIT={name}"]
-    said = run(argv, _JOURNAL_S).output.strip().rpartition("\n")[2]
-    return said[:_MOST_SAID]
+def _last_words(name: str, invocation: str, seconds: float) -> str:
+    """Return what a unit's program said last: at its last start, or in this boot where that is not known."""
+    when = f"_SYSTEMD_INVOCATION_ID={invocation}" if invocation else "--boot"
+    of = f"_SYSTEMD_UNIT={name}"
+    argv = ["journalctl", "--quiet", "--no-pager", "--output=cat", "--lines=10", when, of]
+    lines = run(argv, seconds).output.splitlines()
+    said = (line.strip() for line in reversed(lines) if not line.startswith(_NO_REASON))
+    return next(said, "")[:_MOST_SAID]

@@ -63,8 +63,12 @@ class LiveOutside:
         return time.time()
 
     def units(self, names: Sequence[str]) -> Mapping[str, UnitState]:
-        """Return what systemd knows of units, with the last words of those that failed."""
-        return with_last_words(observe_states(names)) if self.root.prefix == "/" else {}
+        """Return what systemd knows of units."""
+        return observe_states(names) if self.root.prefix == "/" else {}
+
+    def last_words(self, states: Mapping[str, UnitState]) -> Mapping[str, UnitState]:
+        """Return the states with what the programs of failed units said last, from the journal."""
+        return with_last_words(states)
 
     def kernel_words(self) -> str:
         """Return what the kernel said last of a server's answers, from the journal."""
@@ -99,6 +103,10 @@ class FixedOutside:
         """Return nothing: no unit is given."""
         del names
         return {}
+
+    def last_words(self, states: Mapping[str, UnitState]) -> Mapping[str, UnitState]:
+        """Return the states as they are: no journal is given."""
+        return states
 
     def kernel_words(self) -> str:
         """Return nothing: no journal is given."""

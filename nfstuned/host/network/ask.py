@@ -42,5 +42,8 @@ class Outside(Protocol):
     def units(self, names: Sequence[str]) -> Mapping[str, UnitState]:
         """Return what systemd knows of units; nothing where there is none to ask."""
 
+    def last_words(self, states: Mapping[str, UnitState]) -> Mapping[str, UnitState]:
+        """Return the states with what the programs of failed units said, where that is known."""
+
     def kernel_words(self) -> str:
         """Return what the kernel said last of a server's answers; "" where that cannot be read."""

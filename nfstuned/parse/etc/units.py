@@ -196,7 +196,8 @@ def preset_enables(texts: Iterable[str], unit: str) -> bool:
 
 PROPERTIES = (
     *("Id", "LoadState", "FragmentPath", "NeedDaemonReload", "LazyUnmount", "ForceUnmount", "BoundBy"),
-    *("ActiveState", "Result", "ConditionResult", "ConditionTimestampMonotonic", "Job", "UnitFileState"),
+    *("ActiveState", "Result", "ConditionResult", "ConditionTimestampMonotonic", "Job", "InvocationID"),
+    *("WantedBy", "RequiredBy"),
 )
 
 
@@ -219,6 +220,7 @@ def parse_units(text: str) -> Mapping[str, UnitState]:
                 condition=values.get("ConditionResult") != "no"
                 or values.get("ConditionTimestampMonotonic", "0") == "0",
                 job=values.get("Job", "").strip("0 ") != "",
-                file_state=values.get("UnitFileState", ""),
+                wanted_by=tuple(f"{values.get('WantedBy', '')} {values.get('RequiredBy', '')}".split()),
+                invocation=values.get("InvocationID", ""),
             )
     return units
