@@ -30,11 +30,18 @@ RECOVERY_S = 30.0
 least every 15 s (fs/nfs/nfs4proc.c, NFS4_POLL_RETRY_MAX)."""
 
 
+RECOVERED_S = 300.0
+"""No server's grace is longer: one that answers for so long, though with nothing but errors, leaves nobody
+waiting."""
+
+
 class _Told(NamedTuple):
     stall: Stall
     superblock: Counted
     moved_s: float
     """When an operation of the superblock was last seen to end or to wait, of CLOCK_MONOTONIC."""
+    waited_s: float
+    """When a request of it was last seen to wait."""
 
 
 class StallWatch:
@@ -71,14 +78,14 @@ class StallWatch:
             if known is None:
                 self._reporter.stalled(superblocks[identity], stall, look)
             since_s = stall.since_s if known is None else known.stall.since_s
-            told = _Told(stall._replace(since_s=since_s), superblocks[identity], look.monotonic_s)
-            self._told[identity] = told
+            now_s = look.monotonic_s
+            self._told[identity] = _Told(stall._replace(since_s=since_s), superblocks[identity], now_s, now_s)
         self.due_s = look.monotonic_s + AGAIN_S if self._told or again(self._watch) else math.inf
         self._keep(look, min(next_s, self.due_s))
 
     def _settle(self, identity: Identity, now: Counted | None, before: RequestWatch, look: Look) -> None:
         """See whether a superblock whose requests wait no more is well, or its server is in its grace."""
-        stall, known, moved_s = self._told[identity]
+        stall, known, moved_s, waited_s = self._told[identity]
         if now is None:
             why = "unmounted"
         elif not stall.recovering and not answered(now.group, before, look):
@@ -87,8 +94,9 @@ class StallWatch:
             why = "answered"
         else:
             moved_s = look.monotonic_s if moved(known.stats, now.stats) else moved_s
-            if look.monotonic_s - moved_s < RECOVERY_S:
-                self._told[identity] = _Told(stall._replace(recovering=True), now, moved_s)
+            now_s = look.monotonic_s
+            if now_s - moved_s < RECOVERY_S and now_s - waited_s < RECOVERED_S:
+                self._told[identity] = _Told(stall._replace(recovering=True), now, moved_s, waited_s)
                 return
             why = "answered"
         del self._told[identity]

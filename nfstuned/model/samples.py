@@ -53,6 +53,8 @@ class Look:
     time: float
     monotonic_s: float
     superblocks: tuple[Counted, ...] = ()
+    hidden: frozenset[str] = frozenset()
+    """The servers, as RpcRequest.peer has them, of superblocks that have no counters here."""
 
 
 class Csv(Enum):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from nfstuned.core.samples.rates import look, rates
 from nfstuned.core.samples.sample import KINDS, LEASE_OPS, WATCHING_OPS, is_idle, kinds, one_line, to_json
-from nfstuned.model.kernel import ByteCounters, Mount, MountStats, OpCounters, Options, Transport
+from nfstuned.model.kernel import ByteCounters, Mount, MountStats, OpCounters, Options, Transport, Volume
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.samples import Counted, Look, OpRate, Sample, TransportRate
 from nfstuned.parse.proc.mountstats import operation_row
@@ -122,6 +122,11 @@ class TestLook:
     def test_a_superblock_without_statistics_is_left_out(self) -> None:
         snapshot = Snapshot((superblock(mount(30)), Superblock("0:50", 50, 128)))
         assert seen(snapshot, stanza(1, "/else")).superblocks == ()
+
+    def test_the_server_of_a_superblock_that_no_mount_shows_is_known(self) -> None:
+        lazily = Superblock("0:50", 50, 128, volume=Volume(4, "fe80::1", 2049, "0:50", "0:0"))
+        snapshot = Snapshot((superblock(mount(30)), lazily, Superblock("0:51", 51, 128)))
+        assert seen(snapshot, stanza(7)).hidden == {"v4 [fe80::1]:2049"}
 
     def test_the_same_export_mounted_twice_on_one_point_is_one_superblock(self) -> None:
         snapshot = Snapshot((superblock(mount(30), mount(31, parent=30)),))

@@ -236,6 +236,42 @@ class TestBeforeLinux65:
         )
         assert stalls(after(*steps)).keys() == {("0:43", 43)}
 
+    def test_what_a_mount_that_is_not_complete_asks_is_not_charged_to_the_only_one(self) -> None:
+        begins = under_way(WRITE._replace(client=99, operation="SERVER_CAPS"))
+        looks = [at(5.0 * n, superblock(transports=xprt(21 + n, 20 + n), reads=10 + n)) for n in range(9)]
+        assert stalls(after(*((look, begins) for look in looks))) == {}
+
+    def test_nor_is_a_request_of_a_kind_that_it_is_served_with(self) -> None:
+        read = under_way(WRITE._replace(operation="READ"))
+        busy = [superblock(transports=xprt(21 + n, 20 + n), reads=10 + n) for n in range(9)]
+        assert stalls(after(*((at(5.0 * n, one), read) for n, one in enumerate(busy)))) == {}
+        writes = after(*((at(5.0 * n, one), under_way(WRITE)) for n, one in enumerate(busy)))
+        assert stalls(writes).keys() == {("0:43", 43)}
+
+    def test_nor_is_what_may_be_of_a_superblock_that_no_mount_shows(self) -> None:
+        """Of one that was hung and unmounted lazily: its requests wait for ever."""
+        busy = [superblock(transports=xprt(21 + n, 20 + n), reads=10 + n) for n in range(9)]
+        looks = [replace(at(5.0 * n, one), hidden=frozenset({WRITE.peer})) for n, one in enumerate(busy)]
+        assert stalls(after(*((look, under_way(WRITE)) for look in looks))) == {}
+        still = [replace(look, superblocks=(superblock(transports=xprt(21)),)) for look in looks]
+        first = replace(looks[0], superblocks=(superblock(),))
+        steps = [(first, NOTHING_UNDER_WAY), *((look, under_way(WRITE)) for look in still[1:])]
+        assert stalls(after(*steps)).keys() == {("0:43", 43)}
+
+
+class TestALookInWhichRequestsAreNotToBeSeen:
+    def test_is_no_answer_and_no_wait(self) -> None:
+        requests = under_way(WRITE, known=clients(d43={7}))
+        seen = [(at(0), requests), (at(15), requests)]
+        assert stalls(after(*seen, (at(20), None))) == {("0:43", 43): Stall(0, 1, ("WRITE",))}
+        assert stalls(after(*seen, (at(20), None), (at(25), requests))).keys() == {("0:43", 43)}
+        assert stalls(after((at(0), requests), (at(20), None))) == {}
+
+    def test_neither_keeps_what_was_unmounted(self) -> None:
+        requests = under_way(WRITE, known=clients(d43={7}))
+        other = at(20, superblock("0:44"))
+        assert stalls(after((at(0), requests), (at(15), requests), (other, None))) == {}
+
 
 class TestByConnections:
     """Where debugfs is locked: no request is to be seen."""
@@ -281,6 +317,19 @@ class TestByConnections:
         steps = [(at(0), None), (at(5, replied), None)]
         assert stalls(after(*steps, (at(70, replied), None))) == {}
         assert stalls(after(*steps, (at(75, replied), None))) == {("0:43", 43): Stall(0)}
+
+    def test_what_a_broken_connection_lost_is_answered_when_it_was_sent_again(self) -> None:
+        """Lost, sent again and answered between two looks: two were sent, and one answer came."""
+        for group in (V3, V40):
+            again = superblock(group=group, transports=xprt(25, 24, connects=2))
+            steps = [
+                (at(0, superblock(group=group)), None),
+                *((at(60.0 * n, again), None) for n in (1, 2, 3)),
+            ]
+            assert stalls(after(*steps)) == {}
+            asked = superblock(group=group, transports=xprt(26, 24, connects=2))
+            steps += [(at(200, asked), None), (at(215, asked), None)]
+            assert stalls(after(*steps)) == {("0:43", 43): Stall(200)}
 
     def test_whoever_gave_up_waits_no_more(self) -> None:
         asked = superblock(group=V3, transports=xprt(sends=21))
@@ -332,6 +381,14 @@ class TestWhenToLook:
         assert may_wait(watch, at(60, superblock(transports=xprt(sends=21))))
         assert may_wait(watch, at(60, superblock(transports=xprt(connects=2))))
         assert may_wait(RequestWatch(), at(0))
+
+    def test_connections_of_one_name_in_two_network_namespaces_are_one_each(self) -> None:
+        host = superblock(transports=xprt(idle_s=9))
+        other = superblock("0:44", transports=xprt(50, 50, idle_s=9))
+        waits = superblock("0:44", transports=xprt(51, 50))
+        for first, last, later in ((host, other, (host, waits)), (other, host, (waits, host))):
+            watch = after((at(0, first, last), NOTHING_UNDER_WAY), (at(60, first, last), NOTHING_UNDER_WAY))
+            assert may_wait(watch, at(120, *later))
 
     def test_requests_that_a_broken_connection_lost_give_none_for_ever(self) -> None:
         lost = superblock(transports=xprt(sends=25))

@@ -104,6 +104,19 @@ def test_a_server_in_its_grace_answers_and_nobody_is_served_before_its_end(
     assert host.watch.due_s == float("inf")
 
 
+def test_a_server_that_answers_everything_with_an_error_is_not_in_its_grace_for_ever(host: Host) -> None:
+    """It came back without its export, and a monitor asks every 20 s."""
+    for seconds in (0, 15):
+        host.look(seconds, waits=True)
+    for turn, seconds in enumerate(range(20, 400, 20), 1):
+        lines = xprt(sends=21 + turn, receives=21 + turn)
+        refused = superblock("0:43", V41, transports=lines, reads=10 + turn, refused=turn)
+        host.look(seconds, waits=False, mounted=refused)
+    assert host.told()[1:] == [
+        ("STALL_ENDED", "/mnt/0:43: answers again after 320 s, server 10.10.10.10:2049")
+    ]
+
+
 def test_where_nobody_asks_any_more_the_recovery_ends(host: Host) -> None:
     for seconds in (0, 15):
         host.look(seconds, waits=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -131,6 +133,28 @@ def test_a_client_that_goes_meanwhile_has_no_request(tmp_path: Path) -> None:
     found = observe_requests(Root(str(tmp_path)), [])
     assert found is not None
     assert [request.client for request in found.waiting] == [10]
+
+
+@pytest.mark.parametrize("number", [errno.ENOENT, errno.EINVAL, errno.EIO])
+def test_so_has_one_whose_file_is_about_to_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """tasks_open() says EINVAL of a client that nobody uses any more, and debugfs EIO of a file that went."""
+    asked(tmp_path, "a", WAITS)
+    asked(tmp_path, "b", "")
+    opened = os.open
+
+    def refuse(path: str, *arguments: int) -> int:
+        if str(path).endswith("/b/tasks"):
+            raise OSError(number, os.strerror(number), path)
+        return opened(path, *arguments)
+
+    monkeypatch.setattr(os, "open", refuse)
+    root = Root(str(tmp_path))
+    found = observe_requests(root, [])
+    assert found is not None
+    assert [request.client for request in found.waiting] == [10]
+    assert root.problems() == ()
 
 
 def test_what_is_no_list_of_tasks_names_its_file(tmp_path: Path) -> None:

@@ -113,6 +113,14 @@ def test_real_tasks_are_requests_with_their_identity() -> None:
     assert list(parse_requests(TASKS_73, 7, "f")) == [(RpcRequest(7, 37, 0xD90ECB7B, "WRITE"), 4)]
 
 
+def test_a_full_page_of_tasks_may_end_within_a_line() -> None:
+    """Since Linux 6.14 the number of tasks comes last: what fits of it, and a NUL."""
+    for end in ("clnt[10.10.10.10:2049] RPC tasks[64]\n", "clnt[10.10.1\0", "c\0", "\0"):
+        assert len(list(parse_requests(TASKS_73 + end, 7, "f"))) == 1
+    for whole in range(TASKS_73.index("\n")):
+        assert len(list(parse_requests(TASKS_73 + TASKS_73[:whole] + "\0", 7, "f"))) == 1
+
+
 def test_a_task_without_an_xid_has_not_formed_its_request() -> None:
     waits = (
         "    9 c881      0 0x7 0x0      207 nfs4_open_ops [nfsv4] nfsv4 OPEN a:call_reserve [sunrpc] q:none\n"

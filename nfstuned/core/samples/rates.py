@@ -207,13 +207,17 @@ def look(snapshot: Snapshot, stats: Iterable[Stanza], time: float, monotonic_s: 
     joined = join(snapshot, stats)
     known: dict[int, tuple[str, int | None]] = {}
     seen: list[Counted] = []
+    hidden: set[str] = set()
     for superblock in snapshot.superblocks:
         for shown in superblock.mounts:
             counters = joined.get(shown.mount_id)
             if counters is not None:
                 seen.append(_counted(superblock, shown, counters, known))
                 break
-    return Look(time, monotonic_s, tuple(seen))
+        else:
+            if superblock.volume is not None:
+                hidden.add(superblock.volume.peer)
+    return Look(time, monotonic_s, tuple(seen), frozenset(hidden))
 
 
 def _counted(

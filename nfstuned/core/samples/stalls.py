@@ -90,27 +90,35 @@ class RequestWatch:
     """By transport group."""
     blind: bool = False
     """The requests are not to be seen."""
+    seen_s: float = -math.inf
+    """When they were seen last, of CLOCK_MONOTONIC."""
 
 
 def groups(look: Look) -> dict[str, tuple[Transport, ...]]:
     """Return the connections of each transport group; a group whose lines are damaged is left out."""
     found: dict[str, tuple[Transport, ...]] = {}
     for counted in look.superblocks:
-        if counted.group not in found:
-            try:
-                found[counted.group] = parse_transports(counted.stats.transports)
-            except ParseError:
-                continue
+        if counted.group not in found and (lines := _parsed(counted.stats.transports)):
+            found[counted.group] = lines
     return found
 
 
 def may_wait(watch: RequestWatch, look: Look) -> bool:
-    """Tell whether a request may be under way: only then it is worth to look for requests."""
-    lines = groups(look)
+    """Tell whether a request may be under way: only then it is worth to look for requests.
+
+    Connections of one group's name in different network namespaces are not the same: each superblock counts.
+    """
+    lines = {(counted.group, counted.stats.transports) for counted in look.superblocks}
     return bool(watch.waits) or any(
-        watch.blind or not _rests(watch.connections.get(group, ()), lines.get(group, ()))
-        for group in {counted.group for counted in look.superblocks}
+        watch.blind or not _rests(watch.connections.get(group, ()), _parsed(text)) for group, text in lines
     )
+
+
+def _parsed(text: bytes) -> tuple[Transport, ...]:
+    try:
+        return parse_transports(text)
+    except ParseError:
+        return ()
 
 
 def _rests(known: Sequence[Connection], lines: Sequence[Transport]) -> bool:
@@ -133,7 +141,8 @@ def _unanswered(line: Transport) -> int:
 def follow(watch: RequestWatch, look: Look, requests: Requests | None) -> RequestWatch:
     """Return the watch after a look; `requests` are those under way then, None where they are not to be seen.
 
-    They need not be looked for where `may_wait` says so: then there is none.
+    They need not be looked for where `may_wait` says so: then there is none. What was seen at the look before
+    stays for one look in which they are not to be seen: a fault in reading is no answer.
     """
     waiting = {request.peer for request in requests.waiting} if requests is not None else {""}
     connections = {}
@@ -144,10 +153,22 @@ def follow(watch: RequestWatch, look: Look, requests: Requests | None) -> Reques
         looks = 1 if requests is None and group.startswith(_CALLED_BACK) else _LOOKS
         connections[group] = _connections(known, lines, look.monotonic_s, looks, rests=rests)
     if requests is None:
+        once = watch.look is not None and watch.look.monotonic_s == watch.seen_s
+        if watch.waits and once:
+            return RequestWatch(look, _here(watch.waits, look), connections, seen_s=watch.seen_s)
         return RequestWatch(look, connections=connections, blind=True)
     seen = _Seen(watch.look, look, requests, connections, _overfull(look, requests))
     waits = {request: _wait(watch.waits.get(request), request, seen) for request in requests.waiting}
-    return RequestWatch(look, waits, connections)
+    return RequestWatch(look, waits, connections, seen_s=look.monotonic_s)
+
+
+def _here(waits: Mapping[RpcRequest, Wait], look: Look) -> dict[RpcRequest, Wait]:
+    """Return the waits of superblocks that are still there."""
+    mounted = {_identity(one) for one in look.superblocks}
+    return {
+        request: Wait(wait.since_s, {key: stats for key, stats in wait.superblocks.items() if key in mounted})
+        for request, wait in waits.items()
+    }
 
 
 class _Seen(NamedTuple):
@@ -181,8 +202,17 @@ def _wait(known: Wait | None, request: RpcRequest, seen: _Seen) -> Wait:
     if request.operation in GROUP_OPS:
         asked = (one for one in of_server.values() if _is_asked(seen.connections.get(one.group, ())))
         return Wait(since_s, {_identity(one): one.stats for one in asked})
-    if len(of_server) == 1:
-        return Wait(since_s, {key: one.stats for key, one in of_server.items()})
+    # It may also be of a mount that is not complete, or of a superblock that nobody sees (`umount -l`).
+    if (
+        len(of_server) == 1
+        and request.operation not in _NOT_OF_A_USER
+        and request.peer not in seen.look.hidden
+    ):
+        ((key, only),) = of_server.items()
+        if known is None:
+            return Wait(since_s, {key: only.stats})
+        if key in known.superblocks and not _ended(known.superblocks[key], only.stats, request.operation):
+            return known
     of_group = Counter(one.group for one in seen.look.superblocks)
     alone = {
         key: one.stats
@@ -198,6 +228,14 @@ def _wait(known: Wait | None, request: RpcRequest, seen: _Seen) -> Wait:
         if key in of_server and not moved(stats, of_server[key].stats)
     }
     return Wait(since_s, still | alone)
+
+
+def _ended(before: Stanza, now: Stanza, operation: str) -> bool:
+    """Tell whether a request of this kind ended: the superblock's own does not wait then, as a rule."""
+    try:
+        return any(name == operation for name, _, _ in operations(before, now, NOTHING_ELSEWHERE))
+    except (ParseError, ResetError):
+        return False
 
 
 def _active(earlier: Look | None, now: Mapping[Identity, Counted]) -> dict[Identity, Stanza]:
@@ -238,12 +276,11 @@ def stalls(watch: RequestWatch) -> dict[Identity, Stall]:
     """Return the superblocks whose requests wait for longer than `STALLED_S`, and what is known of these."""
     if watch.look is None:
         return {}
-    now_s = watch.look.monotonic_s
     if watch.blind:
-        return _silent(watch, now_s)
+        return _silent(watch, watch.look.monotonic_s)
     late: defaultdict[Identity, list[tuple[float, str]]] = defaultdict(list)
     for request, wait in watch.waits.items():
-        if now_s - wait.since_s >= STALLED_S:
+        if watch.seen_s - wait.since_s >= STALLED_S:
             for superblock in wait.superblocks:
                 late[superblock].append((wait.since_s, request.operation))
     return {superblock: _stall(waits) for superblock, waits in late.items()}
@@ -311,7 +348,9 @@ def _connection(known: Connection, now: Transport, now_s: float, looks: int) -> 
     if now.sends < was.sends or now.receives < was.receives or made < 0:
         return _new(now, now_s)
     unanswered = _unanswered(now)
-    # What a connection lost is sent once more, and counted twice.
+    if made and _answers(now) != _answers(was):
+        # What a connection lost is sent once more, and counted twice: nothing is left of it to wait for.
+        return _new(now, now_s)
     lately = (_unanswered(was),) if made else known.lately
     at_rest = None if made or known.at_rest is None or unanswered < known.at_rest else known.at_rest
     if _answers(now) != _answers(was):

@@ -33,6 +33,9 @@ _REQUESTS = "sys/kernel/debug/sunrpc/rpc_clnt"
 _SUPERBLOCKS = "sys/fs/nfs"
 _CLIENTS_OF = ("nfs_client", "nfsacl_client", "nfs_state_client")
 """A superblock's own, and that of the lease, which it shares with others of its server (fs/nfs/sysfs.c)."""
+_GOING = frozenset({errno.ENOENT, errno.EINVAL, errno.EIO})
+"""What opening or reading a client's file says once nobody uses the client (net/sunrpc/debugfs.c, tasks_open;
+fs/debugfs/file.c)."""
 _PAGE = 65536
 """In bytes, of a single read: the kernel gives a page of them at most, a client's oldest requests first."""
 
@@ -95,12 +98,13 @@ def observe_requests(root: Root, devices: Iterable[str]) -> Requests | None:
 
 
 def _requests(root: Root, name: str) -> Iterator[RpcRequest]:
-    """Yield a client's requests; a client that is gone has none. Raises OSError, ParseError."""
+    """Yield a client's requests; a client that is gone, or goes, has none. Raises OSError, ParseError."""
     file = f"{_REQUESTS}/{name}/tasks"
     try:
         text = root.read_start(file, _PAGE)
     except OSError as error:
-        if error.errno == errno.ENOENT:
+        if error.errno in _GOING:
+            root.faults.pop(file, None)
             return
         raise
     if not text:

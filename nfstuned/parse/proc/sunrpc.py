@@ -68,8 +68,11 @@ def parse_transport_name(name: str, file: str) -> tuple[int, str]:
 def parse_requests(text: str, client: int, file: str) -> Iterator[tuple[RpcRequest, int]]:
     """Yield the requests of a client's `tasks`, each with NFS' major version.
 
-    Raises ParseError for a line that is none of a task.
+    Raises ParseError for a line that is none of a task. Where a page is full the kernel may have cut the last
+    line, and ended it with a NUL: since Linux 6.14 the number of tasks follows them (net/sunrpc/debugfs.c).
     """
+    text, cut, _ = text.partition("\0")
+    text = text[: text.rfind("\n") + 1] if cut else text
     for place, line in enumerate(text.splitlines(), 1):
         match = _TASK.fullmatch(line)
         if match is None:
