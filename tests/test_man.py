@@ -6,8 +6,10 @@ import re
 import subprocess
 from pathlib import Path
 
+import click
 import pytest
 
+from nfstuned.cli.app import app, children
 from nfstuned.host.config_load import builtin_tables
 from nfstuned.host.telemetry.journal import Message
 from nfstuned.parse.config.policy import parse_config
@@ -65,6 +67,30 @@ def test_every_command_of_the_synopsis_is_described() -> None:
         words for words in shown if any(f"{head.strip()} ".startswith(f"{words} ") for head in heads)
     ]
     assert described == shown
+
+
+def _options(command: click.Command, name: str = "") -> dict[str, set[str]]:
+    """Return the long options of the commands below a command, but --help, by the commands' names."""
+    found: dict[str, set[str]] = {}
+    for word, child in children(command).items():
+        below = f"{name} {word}".lstrip()
+        found[below] = {option for one in child.params for option in one.opts if option.startswith("--")}
+        found |= _options(child, below)
+    return found
+
+
+def test_every_option_of_a_command_is_in_its_synopsis_and_described() -> None:
+    wanted = {name: options for name, options in _options(app).items() if options}
+    shown: dict[str, set[str]] = {name: set() for name in wanted}
+    for block in _section("nfstuned.1", "SYNOPSIS").split(".SY nfstuned\n.B ")[1:]:
+        for name in wanted:
+            if re.match(rf"{name}\b", block):
+                shown[name] |= set(re.findall(r"--[a-z-]+", block))
+    assert {"bench", "top", "config show"} <= wanted.keys()
+    assert {name: options & shown[name] for name, options in wanted.items()} == wanted
+    described = "\n".join(_section("nfstuned.1", title) for title in ("COMMANDS", "OPTIONS"))
+    heads = "\n".join(re.findall(r"^\.TP\n(.*)$", described, re.MULTILINE))
+    assert set().union(*wanted.values()) <= set(re.findall(r"--[a-z-]+", heads))
 
 
 def test_every_field_that_a_message_promises_is_described() -> None:

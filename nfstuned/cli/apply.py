@@ -142,8 +142,8 @@ def command(root: Root, /, *, dry_run: bool, form: str, **wish: bool | str | Non
 
     Each mount gets what its profile asks for, see `nfstuned config show`. Nothing is unmounted or
     interrupted: a read-ahead counts for files opened afterwards. Values are only raised, unless the profile
-    says `lower = true`. What `nfstuned undo` put back is set again. The values before are remembered until
-    the next boot.
+    says `lower = true`, or a policy gives a workload with a lower value. What `nfstuned undo` put back is set
+    again. The values before are remembered until the next boot.
 
     With --fstab it changes /etc/fstab instead, for the next time that something is mounted: entries whose
     profile names an nconnect get it among their options, all shares of a server the same. It shows the

@@ -243,6 +243,7 @@ def command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Order has t
       1  something is
       2  could not check: wrong usage, an invalid configuration of this host, a rule that crashed, an
          fstab that is not understood as a whole, or a file that could not be read, but for want of
-         rights; what could be judged is told all the same
+         rights; what could be judged is told all the same, but with an invalid configuration nothing
+         is judged
     """
     return judge(root, CheckOrder(**options))

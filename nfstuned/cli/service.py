@@ -29,6 +29,7 @@ def daemon(context: click.Context) -> int:
     \b
     Exit status:
       0  stopped by SIGTERM or SIGINT
+      1  it could not start; the reason is shown
     """
     return _only_alone(context)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FORMS = ("png", "svg")
-REMEDY = "apt install python3-matplotlib, or pip install 'nfstuned[pictures]'"
+REMEDY = "install Debian's python3-matplotlib, or pip's matplotlib"
 _WIDTH_INCHES = 11.0
 _BAR_INCHES, _SCALE_INCHES, _CURVE_INCHES, _TITLE_INCHES = 0.32, 1.0, 3.2, 0.9
 _DPI = 120

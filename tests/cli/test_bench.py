@@ -464,7 +464,7 @@ def test_without_matplotlib_it_says_what_to_install_before_anything_is_done(
     monkeypatch.setattr("nfstuned.view.bench_picture.find_spec", lambda _: None)
     run = bench(here, place, "--picture", str(tmp_path / "x.png"))
     assert run.status == 2
-    assert "pip install 'nfstuned[pictures]'" in run.err
+    assert "install Debian's python3-matplotlib, or pip's matplotlib" in run.err
     assert kept(here, place) == []
 
 

@@ -131,7 +131,7 @@ def test_without_the_library_metrics_are_2_and_the_remedy(
     run = check(host("clean"), "--format", "prometheus")
     assert (run.status, run.out) == (2, "")
     assert run.err.startswith("--format prometheus: prometheus-client cannot be loaded (")
-    assert run.err.endswith("install python3-prometheus-client, or pip install 'nfstuned[prometheus]'\n")
+    assert run.err.endswith("install Debian's python3-prometheus-client, or pip's prometheus-client\n")
 
 
 @pytest.mark.parametrize(("level", "status"), [("error", 0), ("warning", 1), ("advice", 1), ("info", 1)])

@@ -255,7 +255,7 @@ def test_without_the_library_there_is_a_message_with_the_remedy_and_all_else_goe
     host.sample()
     (message,) = host.messages()
     assert message.startswith("prometheus.listen: prometheus-client cannot be loaded (")
-    assert "install python3-prometheus-client, or pip install 'nfstuned[prometheus]'" in message
+    assert "install Debian's python3-prometheus-client, or pip's prometheus-client" in message
     assert host.metrics.fileno() == -1
     assert host.sampler.last is not None
 

@@ -14,7 +14,7 @@ from nfstuned.model.totals import Kind, MetricFamily, Point
 from nfstuned.parse.secrets import masked
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-REMEDY = "install python3-prometheus-client, or pip install 'nfstuned[prometheus]'"
+REMEDY = "install Debian's python3-prometheus-client, or pip's prometheus-client"
 FINDINGS = frozenset({"nfstuned_findings", "nfstuned_findings_timestamp_seconds", "nfstuned_mounts_missing"})
 _FINDINGS_MOST = 1 << 16
 """A line for each of a few dozen rules has a tenth of it."""
