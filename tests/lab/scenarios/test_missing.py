@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from pathlib import Path
@@ -43,10 +44,42 @@ def test_a_mount_that_failed_is_found_with_its_reason_and_what_lies_below() -> N
         (POINTS / "never/backup.tar").unlink()
 
 
-def test_what_is_mounted_by_hand_at_its_first_use_or_elsewhere_is_not_missing() -> None:
+def test_behind_a_link_systemd_knows_it_by_what_the_link_leads_to() -> None:
+    (POINTS / "place").mkdir(parents=True, exist_ok=True)
+    (POINTS / "link").symlink_to("place")
+    real = unit("place-failed")
+    try:
+        with lines(("link/failed", f"{AZURE}:/srv/nothing", OPTIONS)):
+            attempt("systemctl", "start", real)
+            assert "its mount has failed (exit-code): mount.nfs: " in found()["failed"]
+    finally:
+        attempt("systemctl", "reset-failed", real)
+        (POINTS / "link").unlink()
+
+
+def test_a_copy_in_another_mount_namespace_is_not_the_hosts_mount() -> None:
+    """As a container has it: the host unmounts, and what ran before keeps its copy."""
+    with lines(("shared", f"{AZURE}:/srv/a", OPTIONS)):
+        run("systemctl", "start", unit("shared"))
+        argv = ["unshare", "--mount", "--propagation=private", "sleep", "300"]
+        with subprocess.Popen(argv) as container:
+            try:
+                view = Path(f"/proc/{container.pid}/mountinfo")
+                wait_for(
+                    "a namespace of its own", lambda: _namespace(container.pid) != _namespace(os.getpid())
+                )
+                run("systemctl", "stop", unit("shared"))
+                assert f" {POINTS}/shared " in view.read_text()
+                assert found().keys() == {"shared"}
+            finally:
+                container.kill()
+
+
+def test_what_is_mounted_by_hand_at_its_first_use_a_service_or_elsewhere_is_not_missing() -> None:
     with lines(
         ("noauto", f"{AZURE}:/srv/a", f"{OPTIONS},noauto"),
         ("auto", f"{AZURE}:/srv/b", f"{OPTIONS},x-systemd.automount,x-systemd.idle-timeout=1"),
+        ("service", f"{AZURE}:/srv/d", f"{OPTIONS},x-systemd.wanted-by=backup.service"),
         ("mounted", f"{AZURE}:/srv/c", OPTIONS),
     ):
         run("systemctl", "start", unit("mounted"), unit("auto").replace(".mount", ".automount"))
@@ -84,6 +117,10 @@ def test_a_mount_that_comes_late_or_goes_and_comes_again_is_not_missing() -> Non
                     time.sleep(0.3)
             finally:
                 process.kill()
+
+
+def _namespace(process: int) -> str:
+    return str(Path(f"/proc/{process}/ns/mnt").readlink())
 
 
 def _state(name: str) -> str:
