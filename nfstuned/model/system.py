@@ -15,6 +15,7 @@ NO_TEXTS: Mapping[str, str] = MappingProxyType({})
 AUTOFS = "autofs.service.d"
 """The drop-ins of the automounter's service, which stand for all that sets its environment."""
 IDENTITY_UNIT = "nfstuned-identity.service"
+MACHINE_ID = "/etc/machine-id"
 LOGINS = "logins"
 """All that is started from a login, as pam_env sets its environment; systemd reads no /etc/environment."""
 
@@ -232,13 +233,21 @@ class ClientIdentity:
     """Of an image: something in it names each instance at its first boot, as cloud-init does."""
     given: bool = False
     """IDENTITY_UNIT gives the host an identifier at each boot, which is made of its machine id."""
-    machine_id: bool = False
-    """There is a machine id: in an image it is that of all clones."""
+    machine_ids: tuple[str, ...] = ()
+    """The files of an image of which all of its clones would have their machine id."""
+
+    @property
+    def named_alike(self) -> bool:
+        """Of an image: whether all of its clones are known to have one name."""
+        return self.name is not None and not self.renamed
 
     @property
     def shared_by_clones(self) -> bool:
-        """Of an image: whether all of its clones are known to call themselves alike."""
-        return self.name is not None and not self.renamed and not (self.given and not self.machine_id)
+        """Of an image: whether all of its clones are known to call themselves alike.
+
+        An identifier that a parameter sets for all of them is not counted.
+        """
+        return self.named_alike and not (self.given and not self.machine_ids)
 
 
 @frozen

@@ -523,6 +523,51 @@ class TestIdentity:
         assert ("identity", "NFSv4 client", "skipped") in named.outcomes(run)
         assert not os.path.lexists(named.tree / IDENTITY_LINK)
 
+    def test_so_is_that_of_dbus_of_which_systemd_would_make_one(self, named: Image) -> None:
+        named.put("var/lib/dbus/machine-id", "4a1f0c3e9b7d42d6a5c8e1f20b3d4c5e\n")
+        reason = self.left(named)
+        assert reason.endswith("would share: remove its /var/lib/dbus/machine-id, bake again")
+        (named.tree / "etc/machine-id").write_text("4a1f0c3e9b7d42d6a5c8e1f20b3d4c5e\n")
+        both = "empty its /etc/machine-id and remove its /var/lib/dbus/machine-id, bake again"
+        assert self.left(named).endswith(both)
+
+    @pytest.mark.parametrize(
+        ("file", "text", "way"),
+        [
+            (
+                "etc/modprobe.d/nfs.conf",
+                "options nfs nfs4_unique_id=golden\n",
+                "take nfs4_unique_id=golden out of /etc/modprobe.d/nfs.conf:1",
+            ),
+            (
+                "etc/default/grub",
+                "GRUB_CMDLINE_LINUX=nfs.nfs4_unique_id=golden\n",
+                "take nfs.nfs4_unique_id=golden off the kernel's command line (/etc/default/grub)",
+            ),
+        ],
+    )
+    def test_an_identifier_that_all_clones_would_share_is_named(
+        self, named: Image, file: str, text: str, way: str
+    ) -> None:
+        named.put(file, text)
+        assert f"the identifier golden, which the unit would leave: {way}, bake again" in self.left(named)
+        assert f"{way}; then sudo nfstuned bake --root DIR" in named.run("check").out
+        (named.tree / file).write_text("")
+        assert named.run("bake").status == 0
+        assert os.path.lexists(named.tree / IDENTITY_LINK)
+        assert "NFS413" not in named.run("check").out
+        named.put(file, text)
+        assert "NFS413" in named.run("check").out
+        assert "the identifier golden" in self.left(named)
+
+    def left(self, named: Image) -> str:
+        """Bake, and return why the clones get no identity of their own."""
+        run = named.run("bake", "--format", "json")
+        (one,) = [one for one in run.document["actions"] if one["kind"] == "identity"]
+        assert one["outcome"] == "skipped"
+        assert not os.path.lexists(named.tree / IDENTITY_LINK)
+        return str(one["reason"])
+
     def test_a_mask_is_somebodys_decision(self, named: Image) -> None:
         (named.tree / IDENTITY).parent.mkdir(parents=True, exist_ok=True)
         (named.tree / IDENTITY).symlink_to("/dev/null")

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 
 from nfstuned.errors import ParseError
-from nfstuned.parse.etc.cloud import DEFAULTS, CloudEntry, CloudMounts, as_fstab, parse_cloud_mounts
+from nfstuned.parse.etc.cloud import (
+    DEFAULTS,
+    CloudEntry,
+    CloudMounts,
+    as_fstab,
+    parse_cloud_mounts,
+    parse_preserve_hostname,
+)
 from tests.parse.damage import any_text, damaged
 
 FLOW = """\
@@ -124,3 +131,27 @@ def test_damage_is_told_or_understood(text: str) -> None:
     with suppress(ParseError):
         found = parse_cloud_mounts(text, "f")
         as_fstab(found.mounts or (), found.defaults or DEFAULTS)
+    assert parse_preserve_hostname(text) in {True, False, None}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("preserve_hostname: true\n", True),
+        ("preserve_hostname:  YES  # ours\n", True),
+        ("preserve_hostname: 'On'\n", True),
+        ('"preserve_hostname" : "1"\n', True),
+        ("#cloud-config\r\npreserve_hostname: True\r\n", True),
+        ("preserve_hostname: false\n", False),
+        ("preserve_hostname: maybe\n", False),
+        ("preserve_hostname:\n", False),
+        ("preserve_hostname: true\npreserve_hostname: off\n", False),
+        ("preserve_hostname:true\n", None),
+        ("# preserve_hostname: true\n", None),
+        ("system_info:\n  preserve_hostname: true\n", None),
+        ("preserve_hostnames: true\n", None),
+        ("", None),
+    ],
+)
+def test_whether_the_name_of_the_host_stays(text: str, expected: bool | None) -> None:  # noqa: FBT001 - a column of the table
+    assert parse_preserve_hostname(text) is expected

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from nfstuned.core.mounts.options import is_v3
 from nfstuned.core.rules.nfs2_connections import SESSION_SLOTS, SLOT_TABLE, crowd
+from nfstuned.core.rules.nfs4_identity import one_identifier, without_identifier
 from nfstuned.core.rules.remedies import lasting, new_file
 from nfstuned.core.udev.mask import is_default, set_by_administrator
 from nfstuned.model.change import Change, ChangeKind, ImageService, Wanted
@@ -16,7 +17,7 @@ from nfstuned.model.files import Content, Link, Placement, Step
 from nfstuned.model.masks import BAKED, NFS_RULES
 from nfstuned.model.mounts import Result
 from nfstuned.model.requests import UnitSetting
-from nfstuned.model.system import IDENTITY_UNIT
+from nfstuned.model.system import IDENTITY_UNIT, MACHINE_ID
 from nfstuned.parse.etc.installed import encoded
 from nfstuned.parse.etc.nfsmount import PERSISTED
 from nfstuned.parse.etc.units import parse_unit
@@ -63,9 +64,8 @@ _PRESET_TEXT = f"""\
 enable {IDENTITY_UNIT}
 """
 _KEPT_BY_PRESET = "where presets are applied, by mkosi or at a first boot, the unit stays enabled"
-_ONE_MACHINE_ID = (
-    "the image has a machine id, which all of its clones would share: empty its /etc/machine-id, bake again"
-)
+_ONE_MACHINE_ID = "the image has a machine id, which all of its clones would share: {}, bake again"
+_ONE_IDENTIFIER = "all clones are given the identifier {}, which the unit would leave: {}, bake again"
 _REMOVED, _RESTORED = "removed", "as before"
 
 
@@ -160,11 +160,16 @@ def wanted_identity(facts: Facts, unit: ImageService, text: bytes) -> Wanted:
     """
     client = facts.system.client
     mounts_v4 = any(not is_v3(target.fstype, target.options) for target in facts.nfs)
-    if not mounts_v4 or not client.shared_by_clones or unit.unit.enabled or unit.unit.masked:
+    if not mounts_v4 or unit.unit.masked:
         return Wanted()
-    if client.machine_id:
-        change = Change(ChangeKind.IDENTITY, _CLIENT, None, _OWN, Result.SKIPPED, _ONE_MACHINE_ID)
-        return Wanted((change,))
+    one = one_identifier(facts)
+    if one is not None:
+        return _left(_ONE_IDENTIFIER.format(one[0], without_identifier(facts)))
+    if not client.shared_by_clones or unit.unit.enabled:
+        return Wanted()
+    if client.machine_ids:
+        ways = (f"{'empty' if file == MACHINE_ID else 'remove'} its {file}" for file in client.machine_ids)
+        return _left(_ONE_MACHINE_ID.format(" and ".join(ways)))
     place = f"{UNITS}/{_FOLDER_OF_IDENTITY}/{IDENTITY_UNIT}"
     change = Change(ChangeKind.IDENTITY, _CLIENT, None, _OWN, Result.PLANNED, _AT_BOOT, "/" + place)
     name = _PRESET_OF_IDENTITY.rpartition("/")[2]
@@ -177,6 +182,11 @@ def wanted_identity(facts: Facts, unit: ImageService, text: bytes) -> Wanted:
         (change, replace(change, target=IDENTITY_UNIT, reason=_WITHOUT_PACKAGE, place="/" + file), preset),
         {place: Link("/" + file), file: text, **contents},
     )
+
+
+def _left(reason: str) -> Wanted:
+    """Return that the clones get no identity of their own."""
+    return Wanted((Change(ChangeKind.IDENTITY, _CLIENT, None, _OWN, Result.SKIPPED, reason),))
 
 
 def wanted_sections(

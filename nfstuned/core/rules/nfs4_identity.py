@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nfstuned.core.mounts.options import is_v3
-from nfstuned.core.rules.remedies import also
+from nfstuned.core.rules.remedies import also, out_of_files, parameter
 from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Fault
 from nfstuned.model.shell import IN_IMAGE, sudo
-from nfstuned.model.system import IDENTITY_UNIT
+from nfstuned.model.system import IDENTITY_UNIT, MACHINE_ID
 
 _NAMES_OF_IMAGES = frozenset({
     *("localhost", "localhost.localdomain", "localhost-live", "(none)", "debian", "ubuntu", "fedora"),
@@ -20,6 +20,7 @@ _PARAMETER = "nfs.nfs4_unique_id"
 _OFTEN = 3
 """Sessions that a client makes anew between two looks. A server that boots makes for a single one."""
 _ENABLE = f"sudo systemctl enable --now {IDENTITY_UNIT}"
+_BAKE = f"sudo nfstuned bake --root DIR, {IN_IMAGE}"
 _AGAIN = "then unmount all NFSv4 mounts and mount them again"
 
 
@@ -43,19 +44,57 @@ def generic(facts: Facts) -> Iterator[Fault]:
         )
 
 
+def one_identifier(facts: Facts) -> tuple[str, str] | None:
+    """Return the identifier that a parameter gives to all clones of an image, and where it is set.
+
+    IDENTITY_UNIT leaves it as it is. None where nothing sets it, or the clones have names of their own.
+    """
+    value, place = parameter(facts, _PARAMETER) or ("", "")
+    value = value.strip('"')
+    return (value, place) if value and facts.system.client.named_alike else None
+
+
+def without_identifier(facts: Facts) -> str:
+    """Return how that identifier is taken out of the image."""
+    return out_of_files(facts, _PARAMETER)
+
+
+def _without_machine_id(facts: Facts) -> str:
+    """Return the commands that leave an image without a machine id; the first boot makes one then."""
+    files = facts.system.client.machine_ids
+    # Where it is empty and not absent, systemd applies no presets at the boot that follows (machine-id(5)).
+    return "; ".join(
+        sudo("truncate --size=0" if file == MACHINE_ID else "rm", file, image=True) for file in files
+    )
+
+
 def _clones(facts: Facts, mount: str) -> Iterator[Fault]:
-    """Yield the name that all clones of an image would share."""
+    """Yield the name, or the name and the identifier, that all clones of an image would share."""
     client = facts.system.client
+    one = one_identifier(facts)
+    if one is not None:
+        value, place = one
+        yield Fault(
+            place,
+            f"every clone of this image is {client.name} with the identifier {value} to NFSv4 servers, "
+            f"and {IDENTITY_UNIT} leaves what is set: a server takes the clones for one client, and each "
+            f"takes the others' sessions, opens and locks away; {mount} is of NFSv4",
+            observed=f"{client.name}, with {value}",
+            expected="an identifier for each clone",
+            remedy=f"{without_identifier(facts)}; then {_BAKE}",
+        )
+        return
     if not client.shared_by_clones:
         return
     if client.given:
         yield Fault(
-            "/etc/machine-id",
-            "the image has a machine id, from which all of its clones make the same identity for their NFSv4 "
-            f"client: a server takes those that are called {client.name} for one client",
+            client.machine_ids[0],
+            f"the image has a machine id, in {' and in '.join(client.machine_ids)}, from which all of its "
+            "clones make the same identity for their NFSv4 client: a server takes those that are called "
+            f"{client.name} for one client",
             observed="a machine id",
-            expected="an empty file",
-            remedy=f"{sudo('truncate --size=0', '/etc/machine-id', image=True)}: the first boot makes one",
+            expected="none",
+            remedy=f"{_without_machine_id(facts)}: the first boot makes one",
         )
         return
     yield Fault(
@@ -65,7 +104,7 @@ def _clones(facts: Facts, mount: str) -> Iterator[Fault]:
         f"locks away; {mount} is of NFSv4",
         observed=client.name or "",
         expected="a name or an identifier for each clone",
-        remedy=f"sudo nfstuned bake --root DIR, {IN_IMAGE}: each clone then gives itself an identifier at "
+        remedy=f"{_BAKE}: each clone then gives itself an identifier at "
         "boot, which is made of its machine id",
     )
 

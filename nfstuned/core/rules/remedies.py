@@ -13,7 +13,7 @@ from nfstuned.model.facts import Facts, Target
 from nfstuned.model.mounts import UTAB
 from nfstuned.model.policy import Profile
 from nfstuned.model.shell import quote
-from nfstuned.model.system import RUNNING, KernelSetting, System, Unit
+from nfstuned.model.system import RUNNING, CommandLine, KernelSetting, System, Unit
 from nfstuned.parse.fields import some
 
 WATCHDOG = "aznfswatchdogv4"
@@ -130,16 +130,24 @@ def lasting(facts: Facts, wish: ParameterWish) -> str:
     if old and wish.fits(old):
         return ""
     if word:
-        file = facts.system.cmdline.file
-        made = file.endswith("grub.cfg")
-        shown = f"{file}, which grub-mkconfig makes of /etc/default/grub: change that" if made else file
-        place = "on the kernel's command line" + ("" if file == RUNNING else f" ({shown})")
-        return f"write {wish.name}={wish.value} in the place of {word} {place}"
+        place = _booted_with(facts.system.cmdline)
+        return f"write {wish.name}={wish.value} in the place of {word} on {place}"
     if setting is not None and setting.file.startswith("/etc/"):
         name = wish.name if _by_sysctl(setting) else wish.name.partition(".")[2]
         return f"write {name}={wish.value} in the place of {name}={old} in {setting.file}:{setting.line}"
     file, line = _new_file(wish, setting)
     return f"write {line} into {file}"
+
+
+def out_of_files(facts: Facts, name: str) -> str:
+    """Return how what decides about a parameter is taken out of its file, "" where nothing does."""
+    word, setting = _decider(facts.system, name)
+    if word:
+        return f"take {word} off {_booted_with(facts.system.cmdline)}"
+    if setting is None:
+        return ""
+    key = name if _by_sysctl(setting) else name.partition(".")[2]
+    return f"take {key}={setting.value} out of {setting.file}:{setting.line}"
 
 
 def new_file(facts: Facts, wish: ParameterWish) -> tuple[str, str] | None:
@@ -176,6 +184,14 @@ def _decider(system: System, name: str) -> tuple[str, KernelSetting | None]:
     if setting is not None and _by_sysctl(setting):
         word = ""
     return word, None if word else setting
+
+
+def _booted_with(cmdline: CommandLine) -> str:
+    """Return the kernel's command line for people, with the file to change."""
+    file = cmdline.file
+    made = file.endswith("grub.cfg")
+    shown = f"{file}, which grub-mkconfig makes of /etc/default/grub: change that" if made else file
+    return "the kernel's command line" + ("" if file == RUNNING else f" ({shown})")
 
 
 def _by_sysctl(setting: KernelSetting) -> bool:

@@ -49,12 +49,15 @@ def observe_system(root: Root, *, image: bool) -> System:
         refused_modules=tuple(_parsed(root, "modprobe.d", parse_refused_modules)),
         helpers=frozenset(helpers),
         daemon=observe_unit(root, "nfstuned.service", image=image),
-        client=observe_identity(root, image=image),
         tls=observe_tls(root, image=image),
         nfs_utils=observe_nfs_utils(root),
     )
-    if image:
-        return at_first_boot(root, written)
+    known = at_first_boot(root, written) if image else _running(root, written)
+    return replace(known, client=observe_identity(root, known.cmdline, image=image))
+
+
+def _running(root: Root, written: System) -> System:
+    """Return what is known of a host, with what its kernel has now."""
     return replace(
         written,
         parameters=_parameters(root),

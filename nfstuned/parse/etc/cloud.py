@@ -1,4 +1,4 @@
-"""The mounts in cloud-init's configuration, which it writes to fstab (cloudinit/config/cc_mounts.py).
+"""cloud-init's configuration: the mounts that it writes to fstab (cloudinit/config/cc_mounts.py), and names.
 
 Of YAML only the lists that people write there are read: in brackets or of dashes, of plain and quoted texts.
 What is anything else is an error, and never a guess.
@@ -22,6 +22,9 @@ _KEY = re.compile(r"(?P<key>[A-Za-z_][\w-]*)[ \t]*:(?:[ \t]+(?P<rest>.*))?")
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _OTHER = tuple("&*!|>%@`{}?")
 """How a scalar begins that is more than a text: an alias, a tag, a block, a mapping."""
+_PRESERVE = re.compile(r"""(['"]?)preserve_hostname\1[ \t]*:(?:[ \t]+(?P<value>.*))?""")
+_TRUE = frozenset({"true", "yes", "on", "1"})
+"""What cloud-init takes for true, in any case (cloudinit/util.py, is_true)."""
 _ESCAPES = {"n": "\n", "t": "\t", "\\": "\\", '"': '"', "/": "/", " ": " ", "0": "\0"}
 
 
@@ -62,6 +65,13 @@ def parse_cloud_mounts(text: str, file: str) -> CloudMounts:
         found[match["key"]] = tuple(_ListReader(block, file).entries()) if block else ()
     fields = found.get("mount_default_fields")
     return CloudMounts(found.get("mounts"), None if fields is None else _flat(fields, file))
+
+
+def parse_preserve_hostname(text: str) -> bool | None:
+    """Return whether a file tells cloud-init to leave the host's name alone; None where it does not say."""
+    matches = (_PRESERVE.fullmatch(_without_comment(line).rstrip()) for line in text.splitlines())
+    values = [match["value"] or "" for match in matches if match]
+    return values[-1].strip(" \t'\"").lower() in _TRUE if values else None
 
 
 def as_fstab(mounts: Sequence[CloudEntry], defaults: Sequence[str | None]) -> str:
