@@ -1,0 +1,59 @@
+"""Where a path leads, without a question to a server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nfstuned.host.files.local import follow_local
+from nfstuned.host.root import Root
+
+MOUNTINFO = """\
+1 1 8:1 / / rw - ext4 /dev/sda1 rw
+2 1 0:43 / /srv/nfs rw - nfs4 nas:/a rw
+3 1 0:50 / /net rw - autofs auto.net rw
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/mountinfo").write_text(MOUNTINFO)
+    (tmp_path / "var/mnt/a").mkdir(parents=True)
+    (tmp_path / "srv").mkdir()
+    for link, target in {
+        "mnt": "var/mnt",
+        "data": "/mnt/a",
+        "var/mnt/up": "../../srv",
+        "export": "srv/nfs/share",
+        "loop": "loop",
+        "srv/nfs": "/nowhere",  # what is below a mount is not looked at
+    }.items():
+        (tmp_path / link).symlink_to(target)
+    return Root(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("path", "leads_to"),
+    [
+        ("/", "/"),
+        ("/var/mnt", "/var/mnt"),
+        ("/mnt/a/b", "/var/mnt/a/b"),
+        ("/mnt//a/./new/", "/var/mnt/a/new"),
+        ("/data", "/var/mnt/a"),
+        ("/mnt/up/x", "/srv/x"),
+        ("/mnt/a/../../../..", "/"),
+        ("/loop/a", "/loop/a"),
+        ("/srv/nfs/x/y", "/srv/nfs/x/y"),
+        ("/export/x", "/srv/nfs/share/x"),
+        ("/net/host", "/net/host"),
+    ],
+)
+def test_links_are_followed_as_far_as_no_server_is_asked(root: Root, path: str, leads_to: str) -> None:
+    assert follow_local(root, path) == leads_to
+
+
+def test_without_mountinfo_nobody_knows(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        follow_local(Root(str(tmp_path)), "/mnt")
