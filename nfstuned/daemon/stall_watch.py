@@ -31,8 +31,8 @@ least every 15 s (fs/nfs/nfs4proc.c, NFS4_POLL_RETRY_MAX)."""
 
 
 RECOVERED_S = 300.0
-"""No server's grace is longer: one that answers for so long, though with nothing but errors, leaves nobody
-waiting."""
+"""No server's grace is longer: behind a server that answers for so long, though with errors alone, nobody
+waits."""
 
 
 class _Told(NamedTuple):

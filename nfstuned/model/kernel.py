@@ -23,6 +23,11 @@ def decimal(text: str | None) -> int | None:
     return int(text) if text and len(text) <= _MOST_DIGITS and text.isascii() and text.isdigit() else None
 
 
+def bracketed(address: str) -> str:
+    """Return a host or an address as it stands before a port: an IPv6 address in brackets."""
+    return f"[{address}]" if ":" in address else address
+
+
 def whole_pages(kb: int, page_kb: int) -> int:
     """Return a read-ahead in KiB as the kernel keeps it: rounded down to whole pages."""
     return kb - kb % page_kb
@@ -104,8 +109,7 @@ class Volume:
     @property
     def peer(self) -> str:
         """The version and the server as requests are told apart by: "v4 10.10.10.10:2049"."""
-        address = f"[{self.address}]" if ":" in self.address else self.address
-        return f"v{self.version} {address}:{self.port}"
+        return f"v{self.version} {bracketed(self.address)}:{self.port}"
 
 
 @frozen

@@ -1,6 +1,7 @@
 """The image's disk with the tree's package installed, for a session of many boots.
 
-To install it takes a guest as long as to boot: one guest does, and each of the others begins with its disk.
+A guest takes as long for the installation as for its boot: a first guest installs the package, and all others
+begin with the disk of that guest.
 """
 
 from __future__ import annotations

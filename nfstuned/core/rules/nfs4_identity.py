@@ -60,7 +60,7 @@ def without_identifier(facts: Facts) -> str:
 
 
 def _without_machine_id(facts: Facts) -> str:
-    """Return the commands that leave an image without a machine id; the first boot makes one then."""
+    """Return the commands that leave an image without a machine id: its first boot makes a new id then."""
     files = facts.system.client.machine_ids
     # Where it is empty and not absent, systemd applies no presets at the boot that follows (machine-id(5)).
     return "; ".join(

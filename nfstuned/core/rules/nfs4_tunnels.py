@@ -17,7 +17,7 @@ from nfstuned.core.rules.nfs2_nconnect import too_few
 from nfstuned.core.rules.remedies import WATCHDOG, enable
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault
-from nfstuned.model.kernel import Mount
+from nfstuned.model.kernel import Mount, bracketed
 from nfstuned.model.shell import quote
 from nfstuned.model.system import TUNNEL_FULL, CaFile, Refusal, TunnelService
 from nfstuned.parse.fields import count, quoted, some
@@ -231,7 +231,7 @@ def _accepted(service: TunnelService, refusal: Refusal) -> str:
             "set AZURE_ENDPOINT_OVERRIDE to the suffix of the account's cloud for this mount (nfstuned "
             f"explain NFS409), {_unmount(service.port)}, and mount again with -t {AZNFS}"
         )
-    address = f"[{service.server}]" if ":" in service.server else service.server
+    address = bracketed(service.server)
     look = f"openssl s_client -connect {address}:{service.server_port} </dev/null shows what it presents"
     if not service.ca_file:
         return look

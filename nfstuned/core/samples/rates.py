@@ -40,7 +40,7 @@ from nfstuned.core.samples.growth import (
     sum_grown,
 )
 from nfstuned.errors import ParseError
-from nfstuned.model.kernel import Mount, Options, Stanza, Transport
+from nfstuned.model.kernel import Mount, Options, Stanza, Transport, bracketed
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.samples import Counted, Look, OpRate, Sample, TransportRate
 from nfstuned.parse.proc.mountstats import parse_transports
@@ -53,9 +53,7 @@ def transport_group(options: Options, source: str) -> str:
     `/proc/mounts` leaves the port out when it is 2049, and shows the client's own address and version.
     """
     shown = dict(options.pairs)  # of a repeated option the last counts, as everywhere
-    address = shown.get("addr") or source
-    if ":" in address:
-        address = f"[{address}]"
+    address = bracketed(shown.get("addr") or source)
     version, protocol = shown.get("vers") or "?", shown.get("proto") or "?"
     name = f"v{version} {protocol} {address}:{shown.get('port') or '2049'}"
     security = shown.get("xprtsec")

@@ -141,8 +141,8 @@ def _unanswered(line: Transport) -> int:
 def follow(watch: RequestWatch, look: Look, requests: Requests | None) -> RequestWatch:
     """Return the watch after a look; `requests` are those under way then, None where they are not to be seen.
 
-    They need not be looked for where `may_wait` says so: then there is none. What was seen at the look before
-    stays for one look in which they are not to be seen: a fault in reading is no answer.
+    They need not be looked for where `may_wait` says so: then none waits. The waits of the look before stay
+    for a single look in which the requests are not to be seen: a fault in reading is no answer.
     """
     waiting = {request.peer for request in requests.waiting} if requests is not None else {""}
     connections = {}

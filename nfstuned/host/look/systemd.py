@@ -14,7 +14,7 @@ SYSTEMCTL_S = 30.0
 _JOURNAL_S, _WORDS_S = 5.0, 20.0
 _OF_SERVERS = "--grep=^nfs: server .+ (not responding|OK)"
 _NO_REASON = "Refer to the "
-"""How the last line of mount.cifs begins, after the error: where one can read about errors."""
+"""How the last line of mount.cifs begins: after the error it names its manual page."""
 _MOST_SAID = 200
 """In characters, of what a failed unit said last."""
 

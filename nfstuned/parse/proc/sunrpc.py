@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from nfstuned.errors import ParseError
-from nfstuned.model.kernel import Switch
+from nfstuned.model.kernel import Switch, bracketed
 from nfstuned.model.stalls import RpcRequest
 from nfstuned.parse.fields import number, quoted
 
@@ -88,7 +88,7 @@ def parse_endpoint(text: str) -> str:
     """Return the server of a transport's `info`, "10.10.10.10:2049"; "" where there is none."""
     values = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
     address, port = values.get("addr", "").strip(), values.get("port", "").strip()
-    return (f"[{address}]:{port}" if ":" in address else f"{address}:{port}") if address and port else ""
+    return f"{bracketed(address)}:{port}" if address and port else ""
 
 
 def _content(text: str) -> str:
