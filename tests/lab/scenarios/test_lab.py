@@ -21,6 +21,12 @@ VERSIONS = ("vers=3,nolock", "vers=4.1,nconnect=4", "vers=4.2")
 pytestmark = pytest.mark.usefixtures("quiet_udev")
 
 
+def test_no_timer_ends_a_time_slice() -> None:
+    """Before Linux 5.13 the file has another place, and the feature was off."""
+    features = Path("/sys/kernel/debug/sched/features")
+    assert not features.exists() or "NO_HRTICK" in features.read_text().split()
+
+
 @pytest.mark.parametrize("options", VERSIONS)
 def test_a_mount_gets_128_kib_from_the_kernel(mount: Mounts, options: str) -> None:
     assert mount("a", options).read_ahead_kb == 128
