@@ -216,6 +216,27 @@ class TestBeforeLinux65:
         requests = under_way(WRITE, WRITE._replace(client=8))
         assert stalls(after(*((look, requests) for look in looks))) == {}
 
+    def test_of_connections_that_were_always_in_use_one_was_asked_with_its_last_answers(self) -> None:
+        """Of two mounts, each with a dead connection, users go on on the other connections."""
+        writes, closes = WRITE, WRITE._replace(client=8, operation="CLOSE")
+        lines = [
+            xprt(300 + 9 * n, 300 + 9 * n) + b"\n" + (xprt(112, 111) if n else xprt(60, 59)) for n in range(6)
+        ]
+        groups = (("0:43", V41), ("0:44", "v4.2 tcp 10.0.0.5:2049"))
+        looks = [
+            at(5.0 * n, *(superblock(*one, transports=lines[n], reads=10 + n) for one in groups))
+            for n in range(6)
+        ]
+
+        def stalled(*requests: RpcRequest, hidden: frozenset[str] = frozenset()) -> set[str]:
+            seen = [(replace(look, hidden=hidden), under_way(*requests)) for look in looks]
+            return {device for device, _ in stalls(after(*seen))}
+
+        assert stalled(writes, closes) == {"0:43", "0:44"}
+        assert stalled(writes, closes._replace(operation="SERVER_CAPS")) == set()
+        assert stalled(writes) == set()  # of which of the two cannot be told
+        assert stalled(writes, closes, hidden=frozenset({WRITE.peer})) == set()
+
     def test_a_call_that_only_began_is_use(self) -> None:
         begun = superblock()
         begun = replace(begun, stats=begun.stats._replace(events=b" 1" * 27))

@@ -157,7 +157,9 @@ def follow(watch: RequestWatch, look: Look, requests: Requests | None) -> Reques
         if watch.waits and once:
             return RequestWatch(look, _here(watch.waits, look), connections, seen_s=watch.seen_s)
         return RequestWatch(look, connections=connections, blind=True)
-    seen = _Seen(watch.look, look, requests, connections, _overfull(look, requests))
+    overfull = _overfull(look, (*requests.waiting, *requests.queued))
+    late = (request for request in requests.waiting if _is_late(watch.waits.get(request), look.monotonic_s))
+    seen = _Seen(watch.look, look, requests, connections, overfull, _overfull(look, late) - look.hidden)
     waits = {request: _wait(watch.waits.get(request), request, seen) for request in requests.waiting}
     return RequestWatch(look, waits, connections, seen_s=look.monotonic_s)
 
@@ -180,12 +182,18 @@ class _Seen(NamedTuple):
     connections: Mapping[str, tuple[Connection, ...]]
     overfull: frozenset[str]
     """The servers of which as many clients wait as there are superblocks."""
+    late: frozenset[str]
+    """Those of which as many wait for longer than a server takes that works."""
 
 
-def _overfull(look: Look, requests: Requests) -> frozenset[str]:
+def _is_late(wait: Wait | None, now_s: float) -> bool:
+    return wait is not None and now_s - wait.since_s >= STALLED_S
+
+
+def _overfull(look: Look, requests: Iterable[RpcRequest]) -> frozenset[str]:
     """Return the servers for which each superblock waits: every superblock has a client of its own."""
     clients: defaultdict[str, set[int]] = defaultdict(set)
-    for request in (*requests.waiting, *requests.queued):
+    for request in requests:
         if request.operation not in _NOT_OF_A_USER:
             clients[request.peer].add(request.client)
     superblocks = Counter(peer(counted.group) for counted in look.superblocks)
@@ -214,20 +222,27 @@ def _wait(known: Wait | None, request: RpcRequest, seen: _Seen) -> Wait:
         if key in known.superblocks and not _ended(known.superblocks[key], only.stats, request.operation):
             return known
     of_group = Counter(one.group for one in seen.look.superblocks)
-    alone = {
+    by_number = {
         key: one.stats
         for key, one in of_server.items()
-        if (of_group[one.group] == 1 or request.peer in seen.overfull)
-        and _is_silent(seen.connections.get(one.group, ()), seen.look.monotonic_s)
+        if _waits_by_number(one, request.peer, seen, alone=of_group[one.group] == 1)
     }
     if known is None:
-        return Wait(since_s, _active(seen.earlier, of_server) | alone)
+        return Wait(since_s, _active(seen.earlier, of_server) | by_number)
     still = {
         key: stats
         for key, stats in known.superblocks.items()
         if key in of_server and not moved(stats, of_server[key].stats)
     }
-    return Wait(since_s, still | alone)
+    return Wait(since_s, still | by_number)
+
+
+def _waits_by_number(counted: Counted, server: str, seen: _Seen, *, alone: bool) -> bool:
+    """Tell whether a superblock waits, by its connections and by how many clients of its server do."""
+    connections, now_s = seen.connections.get(counted.group, ()), seen.look.monotonic_s
+    if (alone or server in seen.overfull) and _is_silent(connections, now_s):
+        return True
+    return server in seen.late and _is_held(connections, now_s)
 
 
 def _ended(before: Stanza, now: Stanza, operation: str) -> bool:
@@ -266,6 +281,18 @@ def _is_asked(connections: Sequence[Connection]) -> bool:
 
 def _is_silent(connections: Sequence[Connection], now_s: float) -> bool:
     return any(connection.silent_s(now_s) >= STALLED_S for connection in connections)
+
+
+def _is_held(connections: Sequence[Connection], now_s: float) -> bool:
+    """Tell whether one of them answers nothing, and has left something unanswered.
+
+    It need not be silent: on a connection that was always in use, what was asked just before the last answer
+    looks like a reply to the server's own calls.
+    """
+    return any(
+        _unanswered(one.counters) > (one.at_rest or 0) and now_s - one.answered_s >= STALLED_S
+        for one in connections
+    )
 
 
 def _identity(counted: Counted) -> Identity:
