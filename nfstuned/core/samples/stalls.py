@@ -196,6 +196,8 @@ def _overfull(look: Look, requests: Iterable[RpcRequest]) -> frozenset[str]:
     for request in requests:
         if request.operation not in _NOT_OF_A_USER:
             clients[request.peer].add(request.client)
+    if not clients:
+        return frozenset()
     superblocks = Counter(peer(counted.group) for counted in look.superblocks)
     return frozenset(name for name, number in superblocks.items() if len(clients[name]) >= number)
 
