@@ -41,17 +41,15 @@ class Lab:
         folder: Path,
         say: Callable[[str], None],
         guests: ThreadPoolExecutor,
-        *,
-        full: bool,
+        tier: str,
     ) -> None:
-        self._full = full
         self._folder = folder
         self._say = say
         self._guests = guests
         self._waiting = ThreadPoolExecutor(1)
         self._temporary = tempfile.TemporaryDirectory(prefix="nfstuned-lab-", dir="/var/tmp")
         self._disk = Path(self._temporary.name) / "installed.img"
-        self._boots = selection.boots(wanted)
+        self._boots = selection.boots(wanted, tier)
         self._runs: dict[Boot, Future[results.Run]] = {}
         self._told: set[Path] = set()
 
@@ -96,7 +94,7 @@ class Lab:
     def _boot(self, boot: Boot) -> results.Run:
         target = self._folder / boot.name
         self._say(f"booting {boot.kernel} for {', '.join(boot.scenarios)}: {target}")
-        arguments = (*(["--full"] if self._full else []), *results.arguments(boot.lengths, boot.scenarios))
+        arguments = (*(["--full"] if boot.full else []), *results.arguments(boot.lengths, boot.scenarios))
         limits = replace(results.LIMITS, processors=2 if boot.races else 1)
         system = guest.System(image.release(boot.kernel), self._disk)
 
@@ -155,7 +153,7 @@ def lab(
 ) -> Iterator[Lab]:
     chosen = [_choice(item) for item in request.session.items]
     wanted = tuple(choice for choice in chosen if choice is not None)
-    lab = Lab(wanted, lab_folder, say, guests, full=request.config.getoption("--lab") == "full")
+    lab = Lab(wanted, lab_folder, say, guests, request.config.getoption("--lab"))
     try:
         lab.install()
         yield lab

@@ -7,7 +7,7 @@ import enum
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.lab import recipe
 from tests.lab.payload import SCENARIOS
@@ -193,6 +193,8 @@ SECONDS: Mapping[str, int] = {
     "test_unmount": 45,
 }
 """How long files take in CI, on the slower of its kernels: so their boots are made about equally long."""
+SECONDS_FULL: Mapping[str, int] = {"test_answers": 2090, "test_stalls": 900}
+"""The same, as before a release."""
 _OTHERS_S = 20
 _BOOT_S = 600
 """So much of them a boot has at most, if that can be: less would be lost with the start of more guests, more
@@ -231,6 +233,8 @@ class Boot:
     kernel: str
     lengths: frozenset[Length]
     scenarios: tuple[str, ...]
+    full: bool = False
+    """As before a release: with as many mounts and events, and as long."""
 
     def carries(self, choice: Choice) -> bool:
         """Whether the scenario runs in it."""
@@ -245,12 +249,13 @@ class Boot:
     @property
     def waits(self) -> bool:
         """Whether it may run beside as many others as there should be."""
-        return WAITING.issuperset(self.scenarios)
+        return not self.full and WAITING.issuperset(self.scenarios)
 
     @property
     def seconds(self) -> int:
         """How long it takes, about."""
-        return sum(SECONDS.get(scenario, _OTHERS_S) for scenario in self.scenarios)
+        known = {**SECONDS, **SECONDS_FULL} if self.full else SECONDS
+        return sum(known.get(scenario, _OTHERS_S) for scenario in self.scenarios)
 
 
 @dataclass(frozen=True)
@@ -288,10 +293,11 @@ def choices(tier: str) -> tuple[Choice, ...]:
     return tuple(chosen)
 
 
-def boots(chosen: Iterable[Choice]) -> tuple[Boot, ...]:
-    """Return the boots of these scenarios, the longest first; short ones go along with long ones.
+def boots(chosen: Iterable[Choice], tier: str = "ci") -> tuple[Boot, ...]:
+    """Return a tier's boots of these scenarios, the longest first; short ones go along with long ones.
 
-    Races have a boot of their own on each kernel.
+    Races have a boot of their own on each kernel. `full`: all are as before a release; `all`: half an hour of
+    mixed load is, on the oldest and the newest kernel.
     """
     known = tuple(chosen)
     long = {choice.kernel for choice in known if choice.length is Length.LONG}
@@ -299,8 +305,16 @@ def boots(chosen: Iterable[Choice]) -> tuple[Boot, ...]:
     for choice in known:
         along = choice.length is Length.SHORT and choice.kernel in long
         groups.setdefault((choice.kernel, Length.LONG if along else choice.length), []).append(choice)
-    found = [boot for (kernel, length), members in groups.items() for boot in _boots(kernel, length, members)]
+    cut = [boot for (kernel, length), members in groups.items() for boot in _boots(kernel, length, members)]
+    found = [replace(boot, full=_is_full(boot, tier)) for boot in cut]
     return tuple(sorted(found, key=lambda boot: (not boot.races, -boot.seconds)))
+
+
+def _is_full(boot: Boot, tier: str) -> bool:
+    if tier == "all":
+        ends = {recipe.SERIES[0].name, recipe.SERIES[-1].name}
+        return boot.scenarios == ("test_answers",) and boot.kernel in ends
+    return tier == "full"
 
 
 def _boots(kernel: str, length: Length, members: Sequence[Choice]) -> Iterator[Boot]:

@@ -102,8 +102,22 @@ def test_what_waits_has_a_guest_of_its_own() -> None:
     assert {boot.kernel for boot in waiting} == {NAMES[0], NAMES[-1]}
 
 
+def test_half_an_hour_of_mixed_load_is_for_all_scenarios_too_on_two_kernels() -> None:
+    full = {
+        tier: {
+            (boot.kernel, boot.scenarios)
+            for boot in selection.boots(selection.choices(tier), tier)
+            if boot.full
+        }
+        for tier in ("ci", "all", "full")
+    }
+    assert full["ci"] == set()
+    assert full["all"] == {(kernel, ("test_answers",)) for kernel in (NAMES[0], NAMES[-1])}
+    assert full["all"] < full["full"]
+
+
 def test_how_long_is_known_of_files_that_are_there() -> None:
-    assert selection.SECONDS.keys() | selection.WAITING <= FILES
+    assert selection.SECONDS.keys() | selection.SECONDS_FULL.keys() | selection.WAITING <= FILES
 
 
 def test_races_come_first() -> None:
