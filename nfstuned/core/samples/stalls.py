@@ -309,7 +309,7 @@ def stalls(watch: RequestWatch) -> dict[Identity, Stall]:
         return _silent(watch, watch.look.monotonic_s)
     late: defaultdict[Identity, list[tuple[float, str]]] = defaultdict(list)
     for request, wait in watch.waits.items():
-        if watch.seen_s - wait.since_s >= STALLED_S:
+        if _is_late(wait, watch.seen_s):
             for superblock in wait.superblocks:
                 late[superblock].append((wait.since_s, request.operation))
     return {superblock: _stall(waits) for superblock, waits in late.items()}
