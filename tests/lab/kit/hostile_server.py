@@ -23,20 +23,27 @@ _LAST = 1 << 31
 
 @contextlib.contextmanager
 def named(name: bytes, domain: bytes) -> Iterator[None]:
-    """Serve at HOST and PORT under this implementation name and domain while the block runs."""
+    """Serve at HOST and PORT under this implementation name and domain while the block runs.
+
+    No connection to the guest's own server is left: other scenarios count these.
+    """
+    servers: list[socket.socket] = []
     with socket.create_server((HOST, PORT)) as listening:
-        threading.Thread(target=_accept, args=(listening, name, domain), daemon=True).start()
+        threading.Thread(target=_accept, args=(listening, servers, name, domain), daemon=True).start()
         try:
             yield
         finally:
-            listening.shutdown(socket.SHUT_RDWR)
+            for connection in (listening, *servers):
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
 
 
-def _accept(listening: socket.socket, name: bytes, domain: bytes) -> None:
+def _accept(listening: socket.socket, servers: list[socket.socket], name: bytes, domain: bytes) -> None:
     with contextlib.suppress(OSError):
         while True:
             client, _ = listening.accept()
             server = _connected()
+            servers.append(server)
             threading.Thread(target=_ask, args=(client, server), daemon=True).start()
             threading.Thread(target=_answer, args=(server, client, name, domain), daemon=True).start()
 

@@ -12,6 +12,7 @@ from nfstuned.parse.proc.mountstats import parse_mountstats
 from tests.lab.kit.daemon import nfstuned_json
 from tests.lab.kit.expect import tuned
 from tests.lab.kit.hostile_server import HOST, PORT, named
+from tests.lab.kit.load import sockets
 from tests.lab.kit.metrics import SOCKET, scrape, series, total
 from tests.lab.kit.server import AZURE
 from tests.lab.kit.unit import let_tick
@@ -70,6 +71,7 @@ def test_no_name_of_a_server_says_anything_of_another_mount(stopped_daemon: Daem
             let_tick(stopped_daemon)
             _is_honest(victim, hostile)
             mount.umount(hostile)
+    assert sockets().number == 1, "the victim's, and none of a server that is gone"
 
 
 def _is_honest(victim: Mounted, hostile: Mounted) -> None:
