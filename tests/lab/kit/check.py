@@ -2,14 +2,52 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.lab.kit.daemon import nfstuned_json
+from tests.lab.kit.server import SHARES
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.lab.kit.server import Server
+
+GOOD = "vers=4.1,nconnect=4,noresvport,actimeo=30"
+WITHOUT = "vers=4.1,noresvport,actimeo=30"
+"""Like GOOD, without nconnect."""
+AGREED = Path("/etc/nfs.conf.d/lab.conf")
+"""What nfs-utils' rule reads."""
 GOLDEN = Path(__file__).parents[1] / "golden"
 _SEEN = Path("/results/golden")
 _PATIENCE_S = 120.0
+_BLOCK = Path("/proc/fs/nfsd/max_block_size")
+
+
+@contextlib.contextmanager
+def vendors_host(server: Server) -> Iterator[None]:
+    """A host as the vendor wants it: 1 MiB transfers, nfs-utils' rule at the policy's value."""
+    server.start()
+    before = _BLOCK.read_text()
+    _large_blocks(server, "1048576")
+    server.export(*SHARES, options="insecure")
+    AGREED.parent.mkdir(exist_ok=True)
+    AGREED.write_text("[nfsrahead]\nnfs=15360\nnfs4=15360\n")
+    try:
+        yield
+    finally:
+        AGREED.unlink()
+        _large_blocks(server, before)
+        server.export(*SHARES)
+
+
+def _large_blocks(server: Server, size: str) -> None:
+    """The largest READ is fixed while the server runs."""
+    server.stop()
+    _BLOCK.write_text(size)
+    server.start()
 
 
 def findings(*argv: str) -> list[str]:

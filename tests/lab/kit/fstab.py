@@ -1,4 +1,4 @@
-"""Lines of the guest's /etc/fstab, as systemd takes them at boot."""
+"""The guest's /etc/fstab for a while: as text, and with lines as systemd takes them at boot."""
 
 from __future__ import annotations
 
@@ -13,6 +13,17 @@ if TYPE_CHECKING:
 
 _FSTAB = Path("/etc/fstab")
 POINTS = Path("/mnt/asked")
+
+
+@contextlib.contextmanager
+def replaced(text: str) -> Iterator[None]:
+    """Have this text in fstab while the block runs; systemd is not told."""
+    before = _FSTAB.read_text()
+    _FSTAB.write_text(text)
+    try:
+        yield
+    finally:
+        _FSTAB.write_text(before)
 
 
 @contextlib.contextmanager

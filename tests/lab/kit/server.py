@@ -22,6 +22,7 @@ NAMES = {
     "nas.lab.internal": OTHER_ADDRESS,
 }
 AZURE = "sa1.file.core.windows.net"
+AZURE_2 = "sa2.file.core.windows.net"
 GENERIC = "nas.lab.internal"
 SHARES = ("a", "b", "c", "d")
 _EXPORTS = Path("/etc/exports.d/lab.exports")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,12 +17,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.daemon import Daemon
     from tests.lab.kit.mounts import Mounted, Mounts
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.usefixtures("quiet_udev"),
-    # What a sandbox hides is systemd's doing, which is the same on all kernels here.
-    pytest.mark.skipif(os.uname().release.startswith("5."), reason="one kernel shows what a sandbox hides"),
-]
+pytestmark = [pytest.mark.once, pytest.mark.usefixtures("quiet_udev")]
 WAIT_S = 8.0
 ALL = frozenset({"a mount that was there", "a new mount"})
 START = "the start"

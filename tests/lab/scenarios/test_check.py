@@ -1,84 +1,35 @@
-"""`nfstuned check` in real situations: the findings of the golden file, and nothing else."""
+"""`nfstuned check` of real mounts: which share their connections, and what the kernel gives them."""
 
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.lab.kit import dns, rivals, tls
-from tests.lab.kit.check import check_is, findings
-from tests.lab.kit.daemon import nfstuned_json
+from tests.lab.kit import fstab, rivals, tls
+from tests.lab.kit.check import GOOD, WITHOUT, check_is, vendors_host
 from tests.lab.kit.expect import tuned
 from tests.lab.kit.mounts import set_read_ahead_kb
-from tests.lab.kit.network import silent
-from tests.lab.kit.server import ADDRESS, AZURE, GENERIC, SHARES
-from tests.lab.kit.shell import attempt, run
-from tests.lab.kit.strangers import strangers
+from tests.lab.kit.server import ADDRESS, AZURE, AZURE_2, GENERIC
+from tests.lab.kit.shell import run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from tests.lab.kit.daemon import Daemon
     from tests.lab.kit.mounts import Mounted, Mounts
     from tests.lab.kit.server import Server
 
-AZURE_2 = "sa2.file.core.windows.net"
-GOOD = "vers=4.1,nconnect=4,noresvport,actimeo=30"
-WITHOUT = "vers=4.1,noresvport,actimeo=30"
-BLOCK = Path("/proc/fs/nfsd/max_block_size")
-AGREED = Path("/etc/nfs.conf.d/lab.conf")
-FSTAB = Path("/etc/fstab")
 AGE_S = 2.0
 """mountstats counts ages in seconds."""
-PUBLIC = ("52.239.238.8", "52.239.238.7")
-pytestmark = [pytest.mark.long]
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _host(_server: Server) -> Iterator[None]:
-    """A host as the vendor wants it: 1 MiB transfers, nfs-utils' rule at that value."""
-    _server.start()
-    before = BLOCK.read_text()
-    _large_blocks(_server, "1048576")
-    _server.export(*SHARES, options="insecure")
-    AGREED.parent.mkdir(exist_ok=True)
-    AGREED.write_text("[nfsrahead]\nnfs=15360\nnfs4=15360\n")
-    yield
-    AGREED.unlink()
-    _large_blocks(_server, before)
-    _server.export(*SHARES)
-
-
-def _large_blocks(server: Server, size: str) -> None:
-    """The largest READ is fixed while the server runs."""
-    server.stop()
-    BLOCK.write_text(size)
-    server.start()
-
-
-@pytest.fixture
-def fstab() -> Iterator[Callable[[str], None]]:
-    """Write the guest's fstab; it is as before after the test."""
-    before = FSTAB.read_text()
-
-    def write(text: str) -> None:
-        FSTAB.write_text(text)
-
-    yield write
-    FSTAB.write_text(before)
-
-
-@pytest.fixture
-def public() -> Iterator[None]:
-    """The guest's server also has addresses of the public internet."""
-    for address in PUBLIC:
-        run("ip", "address", "replace", f"{address}/32", "dev", "lo")
-    yield
-    for address in PUBLIC:
-        run("ip", "address", "del", f"{address}/32", "dev", "lo")
+    with vendors_host(_server):
+        yield
 
 
 @pytest.mark.usefixtures("running_daemon")
@@ -94,52 +45,23 @@ def test_the_first_mount_wins_with_v4(mount: Mounts) -> None:
 
 
 @pytest.mark.usefixtures("running_daemon")
-def test_the_first_mount_wins_with_v3(mount: Mounts, fstab: Callable[[str], None]) -> None:
+def test_the_first_mount_wins_with_v3(mount: Mounts) -> None:
     points = [mount.new_point() for _ in range(2)]
-    fstab(
+    asked = (
         f"{GENERIC}:/srv/a {points[0]} nfs vers=3,nolock,_netdev,nofail 0 0\n"
         f"{GENERIC}:/srv/b {points[1]} nfs vers=3,nolock,nconnect=4,_netdev,nofail 0 0\n"
     )
-    for point in points:
-        run("mount", str(point))
-        time.sleep(AGE_S)
-    check_is("first-mount-wins-v3")
+    with fstab.replaced(asked):
+        for point in points:
+            run("mount", str(point))
+            time.sleep(AGE_S)
+        check_is("first-mount-wins-v3")
 
 
 @pytest.mark.usefixtures("running_daemon")
 def test_the_first_mount_wins_under_another_name(mount: Mounts) -> None:
     tuned(15360, mount("a", WITHOUT), _later(mount, "b", AZURE_2))
     check_is("first-mount-wins-other-name")
-
-
-@pytest.mark.usefixtures("running_daemon", "public")
-def test_nconnect_over_public_endpoints(mount: Mounts) -> None:
-    records = [f"address=/{name}/{address}" for name, address in zip((AZURE, AZURE_2), PUBLIC, strict=True)]
-    with dns.zone(records):
-        tuned(15360, mount("a", GOOD), mount("b", WITHOUT, host=AZURE_2))
-        check_is("public-endpoints")
-
-
-@pytest.mark.usefixtures("running_daemon")
-def test_several_shares_of_one_account_over_a_private_endpoint(mount: Mounts) -> None:
-    with dns.zone(_private(AZURE, ADDRESS)):
-        tuned(15360, mount("a", GOOD), mount("b", WITHOUT), mount("c", WITHOUT))
-        check_is("private-endpoint-three-shares")
-
-
-@pytest.mark.usefixtures("running_daemon", "public")
-def test_a_privatelink_chain_that_ends_public(mount: Mounts) -> None:
-    with dns.zone(_private(AZURE, PUBLIC[0])):
-        tuned(15360, mount("a", GOOD))
-        check_is("privatelink-not-linked")
-
-
-@pytest.mark.usefixtures("running_daemon")
-def test_an_address_that_changed_after_the_mount(mount: Mounts) -> None:
-    with dns.zone(_private(AZURE, ADDRESS)):
-        tuned(15360, mount("a", GOOD))
-    with dns.zone(_private(AZURE, "10.10.10.11")):
-        check_is("address-drift")
 
 
 @pytest.mark.usefixtures("running_daemon")
@@ -178,41 +100,13 @@ def test_a_clear_mount_after_a_tls_one_goes_through_its_tunnel(mount: Mounts) ->
 
 
 @pytest.mark.usefixtures("running_daemon")
-def test_a_clear_line_beside_a_tls_mount(mount: Mounts, fstab: Callable[[str], None]) -> None:
-    fstab(f"{AZURE}:/sa1/b /mnt/clear nfs {GOOD},_netdev,nofail 0 0\n")
-    with tls.tunnel():
+def test_a_clear_line_beside_a_tls_mount(mount: Mounts) -> None:
+    clear = f"{AZURE}:/sa1/b /mnt/clear nfs {GOOD},_netdev,nofail 0 0\n"
+    with fstab.replaced(clear), tls.tunnel():
         mounted = mount("a", f"{GOOD},port={tls.PORT}", host="127.0.0.1")
         tuned(15360, mounted)
         check_is("tls-mixed")
         mount.umount(mounted)
-
-
-@pytest.mark.usefixtures("running_daemon")
-def test_nfsrahead_at_its_default_against_the_policy(mount: Mounts) -> None:
-    text = AGREED.read_text()
-    AGREED.write_text("")
-    try:
-        tuned(15360, mount("a", GOOD), seconds=30)
-        check_is("nfsrahead-default")
-    finally:
-        AGREED.write_text(text)
-
-
-@pytest.mark.usefixtures("running_daemon")
-def test_a_filtered_port(mount: Mounts) -> None:
-    tuned(15360, mount("a", GOOD))
-    with silent(ADDRESS):
-        check_is("port-filtered")
-
-
-@pytest.mark.usefixtures("running_daemon")
-def test_a_soft_mount_and_kerberos_in_fstab(mount: Mounts, fstab: Callable[[str], None]) -> None:
-    tuned(15360, mount("a", f"{GOOD},soft"))
-    fstab(
-        f"{GENERIC}:/srv/b /mnt/krb nfs vers=4.2,sec=krb5p,nconnect=4,_netdev,nofail 0 0\n"
-        f"{AZURE_2}:/sa2/c /mnt/azure nfs {GOOD},sec=krb5,_netdev,nofail 0 0\n"
-    )
-    check_is("soft-and-kerberos")
 
 
 def test_the_kernels_own_128_without_the_daemon(mount: Mounts, stopped_daemon: Daemon) -> None:
@@ -223,111 +117,7 @@ def test_the_kernels_own_128_without_the_daemon(mount: Mounts, stopped_daemon: D
     check_is("untuned")
 
 
-TEST = "'BEGIN{ret=1} {if ($4 == bdi) {ret=0}} END{exit ret}' /proc/fs/nfsfs/volumes"
-AWK = f'PROGRAM="/usr/bin/awk -v bdi=$kernel {TEST}"'
-DEFECTS = {
-    # name of the file: (its text, whether it sets a new NFS mount, whether it sets what is not NFS)
-    "flattened": (
-        f'SUBSYSTEM=="bdi" \\ , ACTION=="add" \\ , {AWK} \\ , ATTR{{read_ahead_kb}}="15360"\n',
-        False,
-        False,
-    ),
-    "space-after-backslash": (
-        f'SUBSYSTEM=="bdi" \\\n, ACTION=="add" \\\n, {AWK} \\ \n, ATTR{{read_ahead_kb}}="15360"\n',
-        True,
-        True,
-    ),
-    "missing-backslashes": (
-        f'SUBSYSTEM=="bdi"\n, ACTION=="add"\n, {AWK}\n, ATTR{{read_ahead_kb}}="15360"\n',
-        True,
-        True,
-    ),
-    "unconditional": ('SUBSYSTEM=="bdi", ACTION=="add", ATTR{read_ahead_kb}="15360"\n', True, True),
-    "dollar-four": (f'SUBSYSTEM=="bdi", ACTION=="add", {AWK}, ATTR{{read_ahead_kb}}="15360"\n', True, False),
-}
-
-
-@pytest.mark.usefixtures("stopped_daemon", "quiet_udev")
-@pytest.mark.parametrize("defect", DEFECTS)
-def test_a_broken_rule_does_what_the_finding_says(defect: str, mount: Mounts) -> None:
-    text, tunes, spills = DEFECTS[defect]
-    path = rivals.add_rule("99-vendor.rules", text)
-    try:
-        mounted = mount("a", GOOD)
-        with strangers() as beside:
-            rivals.settle()
-            assert (mounted.read_ahead_kb == 15360) is tunes, f"{mounted.read_ahead_kb} KiB on NFS"
-            others = {value.strip() for value in beside.values().values()}
-            assert ("15360" in others) is spills, f"{others} KiB on what is not NFS"
-        check_is(f"udev-{defect}", "--select", "NFS105,NFS106,NFS107,NFS111")
-    finally:
-        path.unlink()
-        rivals.reload_rules()
-
-
-@pytest.mark.usefixtures("stopped_daemon")
-def test_a_rule_of_the_same_name_hides_nfs_utils_own(mount: Mounts) -> None:
-    path = rivals.add_rule("99-nfs.rules", 'SUBSYSTEM=="block", ACTION=="add", TAG+="lab"\n')
-    try:
-        mounted = mount("a", GOOD)
-        rivals.settle()
-        assert mounted.read_ahead_kb == 128, "nfs-utils' rule wrote its 15360"
-        check_is("udev-masked", "--select", "NFS105,NFS106,NFS107")
-    finally:
-        path.unlink()
-        rivals.reload_rules()
-
-
-@pytest.mark.usefixtures("stopped_daemon")
-def test_a_rule_that_sorts_before_nfs_utils_own_is_outrun(mount: Mounts) -> None:
-    right = AWK.replace("$4", "$$4")
-    path = rivals.add_rule(
-        "90-vendor.rules", f'SUBSYSTEM=="bdi", ACTION=="add", {right}, ATTR{{read_ahead_kb}}="4096"\n'
-    )
-    try:
-        mounted = mount("a", GOOD)
-        rivals.settle()
-        assert mounted.read_ahead_kb == 15360, "the later rule's value is not there"
-        check_is("udev-outrun", "--select", "NFS105,NFS106,NFS107")
-    finally:
-        path.unlink()
-        rivals.reload_rules()
-
-
-@pytest.mark.usefixtures("running_daemon")
-def test_a_hung_server_and_a_resolver_that_never_answers(mount: Mounts) -> None:
-    mounts: list[Mounted] = [mount("a", GOOD), mount("b", GOOD, host=AZURE_2)]
-    tuned(15360, *mounts)
-    with silent(ADDRESS), dns.silence():
-        # Emulation is some ten times slower than a machine; the bound of 10 s is for that.
-        document = nfstuned_json("check", timeout=120)
-    found, unknown = document["findings"], document["unknown"]
-    assert isinstance(found, list)
-    assert isinstance(unknown, list)
-    assert {one["rule"] for one in found} == {"NFS405"}, found
-    assert {host for host in (AZURE, AZURE_2) if any(host in line for line in unknown)} == {AZURE, AZURE_2}
-
-
-@pytest.mark.usefixtures("running_daemon")
-def test_every_user_gets_the_same_verdict(mount: Mounts) -> None:
-    tuned(15360, mount("a", WITHOUT), mount("b", GOOD))
-    mine = findings("--offline")
-    done = attempt(
-        "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "nfstuned", "check", "--offline"
-    )
-    assert done.returncode == 1, done.stderr
-    for line in mine:
-        rule = line.split(" ")[1]
-        assert rule in done.stdout, f"{rule} is not in:\n{done.stdout}"
-
-
 def _later(mount: Mounts, share: str, host: str) -> Mounted:
     """Mount well; late enough that the superblocks' ages tell which came first."""
     time.sleep(AGE_S)
     return mount(share, GOOD, host=host)
-
-
-def _private(name: str, address: str) -> list[str]:
-    """The records of a private endpoint: a chain through its privatelink zone to an address."""
-    link = name.replace(".file.", ".privatelink.file.", 1)
-    return [f"cname={name},{link}", f"host-record={link},{address}"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.lab.kit.mounts import BDI
-from tests.lab.kit.server import ADDRESS
+from tests.lab.kit.server import ADDRESS, AZURE_2
 from tests.lab.kit.shell import attempt, run, wait_for
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def test_the_bdi_keeps_its_inode_as_long_as_the_mount(mount: Mounts) -> None:
 
 def test_the_first_mount_decides_nconnect_for_every_later_one(mount: Mounts) -> None:
     first = mount("a", "vers=4.1,nconnect=4")
-    later = mount("b", "vers=4.1,nconnect=8", host="sa2.file.core.windows.net")
+    later = mount("b", "vers=4.1,nconnect=8", host=AZURE_2)
     assert (first.options["nconnect"], later.options["nconnect"]) == ("4", "4")
 
 

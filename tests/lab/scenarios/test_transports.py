@@ -14,7 +14,7 @@ from nfstuned.host.root import Root
 from nfstuned.model.kernel import MountStats, Server
 from nfstuned.parse.proc.mountstats import parse_mountstats
 from nfstuned.parse.proc.nfsfs import parse_servers
-from tests.lab.kit.server import ADDRESS, AZURE, GENERIC
+from tests.lab.kit.server import ADDRESS, AZURE, AZURE_2, GENERIC
 from tests.lab.kit.shell import CommandError, run
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def test_each_version_has_a_client_and_connections_of_its_own(mount: Mounts) -> 
 
 def test_a_client_keeps_the_name_of_its_first_mount(mount: Mounts) -> None:
     mount("a")
-    mount("b", host="sa2.file.core.windows.net")
+    mount("b", host=AZURE_2)
     assert [server.hostname for server in _servers()] == [AZURE]
 
 

@@ -10,6 +10,7 @@ from tests.lab.kit.shell import attempt, run
 
 UNIT = Path("/usr/lib/systemd/system/nfstuned.service")
 RULE = Path("/lab/udev/99-nfstuned.rules")
+pytestmark = pytest.mark.once
 
 
 def test_the_command_is_installed() -> None:
