@@ -8,6 +8,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 
 from nfstuned.errors import ParseError
 from nfstuned.frozen import frozen
+from nfstuned.host.look.host import deciding
 from nfstuned.host.network.ask import Outside, Questions
 from nfstuned.host.root import Root
 from nfstuned.model.change import Change, settled
@@ -139,7 +140,7 @@ def run(way: Way[Detail], wish: Wish, talk: Talk) -> int:
         if not talk.confirm(way.question):
             return _end(way, plan, settled(plan.changes, Result.SKIPPED, "not wanted"), talk, REFUSED)
         now = plan if plan.same is None else way.look()
-        if now is None or now.same != plan.same:
+        if now is None or now.refusal or now.same != plan.same:
             return _end(way, plan, settled(plan.changes, Result.FAILED, _CHANGED), talk)
         plan = now
     ended = way.carry_out(plan)
@@ -148,6 +149,12 @@ def run(way: Way[Detail], wish: Wish, talk: Talk) -> int:
     status = _end(way, plan, ended.changes, talk)
     talk.hint(ended.hints)
     return max(status, REFUSED) if ended.failed else status
+
+
+def refusal_after(faults: Iterable[ParseError]) -> str:
+    """Return why nothing may be changed after these faults of a look; "" where none of them may decide."""
+    files = [fault.file for fault in deciding(faults)]
+    return f"it may depend on {files[0]}, which could not be read" if files else ""
 
 
 def _end(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from nfstuned.app.change import Ended, Host, Plan, Way
+from nfstuned.app.change import Ended, Host, Plan, Way, refusal_after
 from nfstuned.core.nconnect.fstab import FstabPlan, mounts, plan_fstab
 from nfstuned.core.nconnect.fstab import unsettled as unsettled_entries
 from nfstuned.core.nconnect.fstab_text import owner, with_counts
@@ -66,8 +66,10 @@ class FstabWay(Way[FstabEdit | None]):
             self._host.talk.note(f"{root.shown(FSTAB)}: {error.strerror}")
             return None
         text = original.data.decode("utf-8", "surrogateescape")
-        plan = self._plan(text)
+        with root.watched() as faults:
+            plan = self._plan(text)
         new = with_counts(text, plan.counts)
+        refusal = refusal or refusal_after(faults())
         if not refusal and (name := owner(text)):
             refusal = f"its comments say that {name} writes this file: change it there"
         return Plan(
@@ -139,11 +141,13 @@ class PersistWay(Way[DropInEdit]):
             foreign = Change(ChangeKind.PERSIST, PERSISTED, None, None, Result.FAILED, FOREIGN)
             return Plan((foreign,), DropInEdit(original, {}), nothing, todo=False)
         held = Held(has, self._prune)
-        plan = self._plan(held)
+        with self._host.root.watched() as faults:
+            plan = self._plan(held)
         for name in plan.unused:
             self._host.talk.note(f"{PERSISTED}: nothing here uses {name}; --prune takes its section out")
         todo = any(change.result is Result.PLANNED for change in plan.changes)
-        return Plan(plan.changes, DropInEdit(original, plan.sections(held)), nothing, todo=todo)
+        edit = DropInEdit(original, plan.sections(held))
+        return Plan(plan.changes, edit, nothing, todo=todo, refusal=refusal_after(faults()))
 
     def _plan(self, held: Held) -> PersistPlan:
         utils = observe_nfs_utils(self._host.root)

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import ClassVar, NamedTuple, Protocol
 
-from nfstuned.app.change import Ended, Host, Plan, Way
+from nfstuned.app.change import Ended, Host, Plan, Way, refusal_after
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.nconnect import live, remount
 from nfstuned.core.nconnect.busy import cannot_mount_again, host_names, open_places, servers, unanswered
@@ -80,6 +80,8 @@ class Candidates(NamedTuple):
     """They hold whether the servers of the groups answer."""
     sight: Sight
     cases: tuple[Case, ...] = ()
+    refusal: str = ""
+    """Why no group may be changed: a file that may decide could not be read."""
 
 
 @frozen
@@ -132,6 +134,7 @@ class RemountWay(Way[tuple[GroupRemount, ...]]):
             todo=bool(groups),
             lines=tuple(line for group in groups for line in remount_lines(group.plan)),
             same=[(group.plan.going, group.plan.coming, group.plan.reload) for group in groups],
+            refusal=candidates.refusal,
         )
 
     def carry_out(self, plan: Plan[tuple[GroupRemount, ...]]) -> Ended:
@@ -182,6 +185,7 @@ class LiveWay(Way[tuple[LivePlan, ...]]):
             todo=bool(plans),
             lines=tuple(line for plan in plans for line in live_lines(plan)),
             same=[plan.same for plan in plans],
+            refusal=candidates.refusal,
         )
 
     def carry_out(self, plan: Plan[tuple[LivePlan, ...]]) -> Ended:
@@ -203,7 +207,8 @@ def _candidates(host: Host, wish: GroupWish, ground: MountsGround) -> Candidates
         host.talk.note(obstacle if wish.dry_run else f"nothing was changed: {obstacle}")
         if not wish.dry_run:
             return None
-    snapshot, sight, point = observe(host.root), Sight(nodes=ground.nodes()), wish.point
+    with host.root.watched() as faults:
+        snapshot, sight, point = observe(host.root), Sight(nodes=ground.nodes()), wish.point
     host.talk.unreadable_lines(snapshot.problems)
     facts = Facts(frozenset({Need.LIVE}), snapshot, host.policy, targets(snapshot, host.policy))
     if point is not None and not remount.members(facts, sight, point):
@@ -217,7 +222,7 @@ def _candidates(host: Host, wish: GroupWish, ground: MountsGround) -> Candidates
         servers=tuple(dict.fromkeys(server for case in cases for server in servers(case))),
     )
     facts = replace(facts, network=host.talk.ask(host.outside, wanted))
-    return Candidates(facts, sight, remount.cases(facts, sight, point))
+    return Candidates(facts, sight, remount.cases(facts, sight, point), refusal_after(faults()))
 
 
 def _failures(wish: GroupWish) -> frozenset[Result]:

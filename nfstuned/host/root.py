@@ -224,13 +224,17 @@ class Root:
 
     @contextmanager
     def watched(self) -> Iterator[Callable[[], tuple[ParseError, ...]]]:
-        """Yield what returns the faults since then, also of a name that had failed before."""
+        """Yield a function that returns the faults of this block, also of a name that had failed before.
+
+        A block within another one has its faults in both.
+        """
         before, self.faults = self.faults, {}
         faults = self.faults
         try:
             yield lambda: _errors(faults)
         finally:
-            self.faults = before | faults
+            before.update(faults)
+            self.faults = before
 
     @contextmanager
     def _noted(self, name: str) -> Iterator[None]:

@@ -199,6 +199,16 @@ def test_a_file_that_a_program_calls_its_own_is_refused(here: Host) -> None:
     assert fstab(here).read_text() == "# Ansible managed\n" + OLD
 
 
+def test_what_could_not_be_read_is_not_taken_for_absent(here: Host) -> None:
+    (here.tree / "etc/nfsmount.conf").symlink_to("nfsmount.conf")
+    for arguments in (["--yes"], ["--dry-run"]):
+        run = here.run("apply", "--fstab", *arguments, "--format", "json")
+        assert (run.status, only(run)["outcome"]) == (2, "failed")
+        assert only(run)["reason"] == "it may depend on /etc/nfsmount.conf, which could not be read"
+    assert fstab(here).read_text() == OLD
+    assert etc(here) == {"fstab", "nfsmount.conf"}
+
+
 def test_without_findmnt_nothing_is_changed(here: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(here.tree))
     run = here.run("apply", "--fstab", "--yes", "--format", "json")

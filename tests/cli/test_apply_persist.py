@@ -284,3 +284,23 @@ def test_status_then_names_the_file_as_who_asks(host: Callable[[str], Host]) -> 
     assert (asked["/mnt/2"], asked["/mnt/3"]) == ((4, 4), (None, 1))
     line = drop_in(here).read_text().splitlines().index(f'[ Server "{AZURE}" ]') + 2
     assert rows["/mnt/2"]["nconnect_requested_by"] == f"{PERSISTED}:{line}"
+
+
+def test_what_could_not_be_read_is_not_taken_for_absent(here: Host) -> None:
+    here.run("apply", "--persist")
+    before = drop_in(here).read_text()
+    here.edit("etc/fstab", FSTAB, FSTAB + "10.1.2.9:/vol /mnt/vol nfs rw,nconnect=16 0 0\n")
+    own = here.tree / "etc/nfsmount.conf"
+    own.symlink_to("nfsmount.conf")
+    run = here.run("apply", "--persist", "--format", "json")
+    (action,) = actions(run)
+    assert (run.status, action["target"], action["outcome"]) == (2, "10.1.2.9", "failed")
+    assert action["reason"] == "it may depend on /etc/nfsmount.conf, which could not be read"
+    assert "/etc/nfsmount.conf: Too many levels of symbolic links\n" in run.err
+    own.unlink()
+    fstab = here.tree / "etc/fstab"
+    fstab.unlink()
+    fstab.symlink_to("fstab")
+    run = here.run("apply", "--persist", "--prune", "--format", "json")
+    assert (run.status, [one["outcome"] for one in actions(run)]) == (2, ["failed"])
+    assert drop_in(here).read_text() == before

@@ -99,3 +99,14 @@ def test_from_a_container_nothing_is_tried(here: HostOnDisk, capsys: pytest.Capt
     assert capsys.readouterr() == ("", "nothing was changed: only root can do this\n")
     assert here.run(dry_run=True) == 0
     assert capsys.readouterr().err == "only root can do this\n"
+
+
+def test_after_a_file_that_could_not_be_read_nothing_is_done(
+    here: HostOnDisk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here.tree / "etc/nfsmount.conf").symlink_to("nfsmount.conf")
+    assert here.run(form="json", yes=True) == 1
+    assert {(one["outcome"], one["reason"]) for one in actions(capsys.readouterr().out)} == {
+        ("failed", "it may depend on /etc/nfsmount.conf, which could not be read")
+    }
+    assert here.ground.kernel.calls == []

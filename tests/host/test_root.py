@@ -78,6 +78,16 @@ def test_what_cannot_be_read_is_kept_and_what_is_absent_is_not(tmp_path: Path) -
     assert root.untold() == ()
 
 
+def test_a_fault_of_an_inner_block_is_the_outer_blocks_too(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    root = Root(str(tmp_path))
+    with root.watched() as outer:
+        with root.watched() as inner:
+            root.read_or_empty("loop")
+        assert [error.file for error in inner()] == [error.file for error in outer()] == ["/loop"]
+    assert list(root.faults) == ["loop"]
+
+
 def test_descriptors_are_closed_where_nobody_wants_the_rest(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x" * (2 * PART))
     before = os.listdir("/proc/self/fd")

@@ -86,7 +86,7 @@ def observe(root: Root) -> Snapshot:
     with root.watched() as faults:
         snapshot = _superblocks(root, deep=True)
         stats, problems = observe_stats(root)
-        unread = _deciding(faults())
+        unread = deciding(faults())
     points = sorted({mount.point for superblock in snapshot.superblocks for mount in superblock.mounts})
     collected = observe_intent(root, points)
     rows = parse_utab(root.read_or_empty("run/mount/utab"))
@@ -128,12 +128,12 @@ def observe_superblocks(
             snapshot = replace(snapshot, stats=observe_stats(root)[0])
         return replace(
             snapshot,
-            unread=_deciding(faults()),
+            unread=deciding(faults()),
             problems=tuple(dict.fromkeys((*snapshot.problems, *faults()))),
         )
 
 
-def _deciding(faults: Iterable[ParseError]) -> tuple[ParseError, ...]:
+def deciding(faults: Iterable[ParseError]) -> tuple[ParseError, ...]:
     """Return those without which nothing may be decided: what one process hides holds up no other's mount."""
     return tuple(fault for fault in faults if not is_of_process(fault.file.removeprefix("/")))
 
