@@ -122,6 +122,49 @@ def test_a_service_is_enabled_by_a_link_and_not_when_it_is_masked(tmp_path: Path
     assert observe_unit(root, NAME, image=True) == Unit(installed=True, enabled=False, masked=True)
 
 
+def test_a_link_to_nowhere_in_the_place_of_a_unit_is_no_mask(tmp_path: Path) -> None:
+    unit = tmp_path / f"etc/systemd/system/{NAME}"
+    unit.parent.mkdir(parents=True)
+    unit.symlink_to("/opt/gone.service")
+    assert observe_unit(Root(str(tmp_path)), NAME, image=True) == Unit()
+
+
+def test_a_mask_among_a_targets_wants_hides_the_weaker_link(tmp_path: Path, write: Write) -> None:
+    write(f"usr/lib/systemd/system/{NAME}", UNIT)
+    for folder, target in (("usr/lib", f"../{NAME}"), ("etc", "/dev/null")):
+        link = tmp_path / folder / "systemd/system/multi-user.target.wants" / NAME
+        link.parent.mkdir(parents=True)
+        link.symlink_to(target)
+        assert observe_unit(Root(str(tmp_path)), NAME, image=True).enabled == (folder == "usr/lib")
+
+
+def test_a_command_in_a_comment_masks_no_rules(tmp_path: Path, write: Write) -> None:
+    command = "ExecStartPre=-+/usr/bin/nfstuned udev mask\n"
+    unit = write(f"etc/systemd/system/{NAME}", f"[Service]\n{command}")
+    root = Root(str(tmp_path))
+    assert observe_unit(root, NAME, image=True).masks_rules
+    unit.write_text(f"[Service]\n#{command}")
+    assert not observe_unit(root, NAME, image=True).masks_rules
+
+
+@pytest.mark.parametrize("group", ["storage.slice", "storage.slice/storage-nfs.slice", "system.slice"])
+def test_a_service_is_active_in_whatever_slice_it_is(tmp_path: Path, write: Write, group: str) -> None:
+    root = Root(str(tmp_path))
+    write(f"lib/systemd/system/{NAME}", UNIT)
+    write("sys/fs/cgroup/system.slice/cron.service/cgroup.procs", "1\n")
+    write(f"sys/fs/cgroup/user.slice/user-1.slice/{NAME}/cgroup.procs", "813\n")
+    assert observe_unit(root, NAME, image=False).active is False
+    write(f"sys/fs/cgroup/{group}/{NAME}/cgroup.procs", "812\n")
+    assert observe_unit(root, NAME, image=False).active is True
+
+
+def test_whether_a_service_is_active_is_unknown_where_its_processes_cannot_be_read(tmp_path: Path) -> None:
+    procs = tmp_path / f"sys/fs/cgroup/system.slice/{NAME}/cgroup.procs"
+    procs.parent.mkdir(parents=True)
+    procs.symlink_to("cgroup.procs")
+    assert observe_unit(Root(str(tmp_path)), NAME, image=False).active is None
+
+
 def test_a_service_is_active_when_its_control_group_has_processes(tmp_path: Path, write: Write) -> None:
     root = Root(str(tmp_path))
     write(f"lib/systemd/system/{NAME}", UNIT)

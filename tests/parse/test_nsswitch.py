@@ -75,6 +75,9 @@ def test_a_line_that_automount_does_not_take_is_located(text: str, message: str)
     [
         ("[sssd]\nservices = nss, pam, autofs\n", True),
         ("[ sssd ]\nservices = nss,\n  autofs, pam\n", True),
+        ("[sssd]\nservices =\n # nss,\n\tpam, autofs\n", True),
+        ("[sssd]\n  services = autofs\n", True),
+        ("[sssd]\nservices = nss, pam\ndomains = autofs.example.com\n", False),
         ("[sssd]\nservices = nss, pam\n[domain/x]\nautofs_provider = ad\n", False),
         ("[sssd]\n# services = autofs\n;services = autofs\n[autofs]\nservices = autofs\n", False),
         ("", False),

@@ -70,15 +70,20 @@ def _ends(text: str) -> frozenset[str] | None:
 
 
 def starts_autofs(text: str) -> bool:
-    """Return whether a file of sssd.conf(5) has SSSD start the service that answers automount(8).
+    """Return whether `autofs` is among the `services` of the section [sssd] in a file of sssd.conf(5).
 
-    It is among the `services` of the section [sssd], a list that may go on over several lines.
+    SSSD then starts the service that answers automount(8). The list may go on over indented lines.
     """
-    section = ""
+    section = key = ""
     for line in text.split("\n"):
         content = line.strip()
+        if not content or content.startswith(("#", ";")):
+            continue
         if content.startswith("["):
-            section = content.strip("[] \t").lower()
-        elif section == "sssd" and not content.startswith(("#", ";")) and re.search(r"\bautofs\b", content):
+            section, key = content.strip("[] \t").lower(), ""
+            continue
+        if not (key and line[0].isspace()):
+            key, _, content = content.partition("=")
+        if (section, key.strip().lower()) == ("sssd", "services") and re.search(r"\bautofs\b", content):
             return True
     return False
