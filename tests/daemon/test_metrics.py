@@ -212,7 +212,14 @@ def test_findings_are_taken_over_and_nothing_else_from_that_file(listening: tupl
     assert [s.value for s in found["nfstuned_build_info"].samples] == [1.0]
 
 
-@pytest.mark.parametrize("text", ["nfstuned_findings{", "nfstuned_findings x\n", "#" * 70_000, "a b c d"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("nfstuned_findings{", "nfstuned_findings x\n", "#" * 70_000, "a b c d"),
+        *("nfstuned_findings 1 Inf\n", f"nfstuned_findings 1{'0' * 400}\n"),
+        f"nfstuned_findings 1 1{'0' * 400}\n",
+    ],
+)
 def test_findings_that_are_damaged_are_told_and_left_out(listening: tuple[Host, str], text: str) -> None:
     host, address = listening
     (host.folder / FINDINGS).write_text(text)

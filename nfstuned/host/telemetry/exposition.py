@@ -17,9 +17,9 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 REMEDY = "install Debian's python3-prometheus-client, or pip's prometheus-client"
 FINDINGS = frozenset({"nfstuned_findings", "nfstuned_findings_timestamp_seconds", "nfstuned_mounts_missing"})
 _FINDINGS_MOST = 1 << 16
-"""A line for each of a few dozen rules has a tenth of it."""
+"""Characters of a file of findings: a line for each rule has an eighth of it."""
 _PIECE = 100
-"""Series that are written at a time: half a millisecond."""
+"""Series that are written at a time, in half a millisecond."""
 
 
 class MissingError(Exception):
@@ -27,14 +27,14 @@ class MissingError(Exception):
 
 
 class Exposition(NamedTuple):
-    """What is needed of prometheus-client."""
+    """The parts of prometheus-client that are used: its writer, its families, its parser of the format."""
 
     generate_latest: Callable[[Any], bytes]
     core: Any
     parse: Callable[[str], Iterable[Any]]
 
     def render(self, families: Iterable[MetricFamily], between: Callable[[], None]) -> bytes:
-        """Return the families as text; `between` is called again and again meanwhile."""
+        """Return the families as text; `between` is called after each piece, for what cannot wait."""
         pieces: list[bytes] = []
         for family in families:
             for start in range(0, len(family.points), _PIECE):
@@ -49,15 +49,15 @@ class Exposition(NamedTuple):
     def findings(self, text: str) -> bytes:
         """Return the findings of `nfstuned check --format prometheus`, and nothing else that is in the text.
 
-        Raises ValueError where it is not the text format, or longer than any that is.
+        Raises ValueError where it is not the text format, or has more than _FINDINGS_MOST characters.
         """
         if len(text) > _FINDINGS_MOST:
             raise ValueError(f"longer than {_FINDINGS_MOST} characters")
         try:
             known = [metric for metric in self.parse(text) if metric.name in FINDINGS]
-        except (KeyError, IndexError) as error:  # what the library's parser lets slip
+            return self.generate_latest(_ParsedMetrics(known))
+        except (KeyError, IndexError, OverflowError) as error:  # what the library lets slip
             raise ValueError(f"not the text format of Prometheus: {error!r}") from None
-        return self.generate_latest(_ParsedMetrics(known))
 
 
 class _ParsedMetrics:
