@@ -7,8 +7,10 @@ import select
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 from nfstuned.errors import ConfigError
+from nfstuned.host.command import GRACE_S
 from nfstuned.host.config import INVALID
 from nfstuned.host.root import Root
 from nfstuned.model.policy import Policy
@@ -22,23 +24,26 @@ _BOOT = (
 
 
 class Child:
-    """A child that validates the configuration. Watch `fileno`; when it is readable or overdue, `finish`."""
+    """A child that validates the configuration.
+
+    Poll `fileno()`; when it is readable, or the child is `overdue()`, call `finish()`.
+    """
 
     def __init__(self, root: Root, timeout_s: float) -> None:
         self.deadline = time.monotonic() + timeout_s
-        """When it is overdue, on the clock of time.monotonic."""
-        self._fd, theirs = os.pipe()
+        """From when on the child is overdue, in seconds of time.monotonic()."""
         command = [sys.executable, "-sE", "-X", "utf8", "-c", _BOOT, ":".join(sys.path), root.prefix]
+        self._fd, theirs = os.pipe()
         try:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=theirs)  # noqa: S603 - itself
-        except OSError as error:
+        except OSError:
             os.close(self._fd)
-            raise ConfigError((f"the configuration cannot be validated: {error}",)) from None
+            raise
         finally:
             os.close(theirs)
 
     def fileno(self) -> int:
-        """Return the descriptor that becomes readable when the child answers or ends; -1 afterwards."""
+        """Return the descriptor that becomes readable when the child answers or ends; -1 after finish()."""
         return self._fd
 
     def overdue(self) -> bool:
@@ -65,9 +70,10 @@ class Child:
             raise ConfigError((f"the configuration could not be validated: {error}",)) from None
 
     def kill(self) -> None:
-        """End the child, if it has not ended, and leave nothing of it behind."""
+        """End the child, if it has not ended; a child that waits in the kernel ends when it can."""
         self._process.kill()
-        self._process.wait()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(GRACE_S)
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -85,5 +91,8 @@ class Child:
 
 
 def start_load(root: Root, timeout_s: float) -> Child:
-    """Start validating the configuration; raises ConfigError when not even that is possible."""
-    return Child(root, timeout_s)
+    """Start a child that validates the configuration. Raises ConfigError where none can be started."""
+    try:
+        return Child(root, timeout_s)
+    except OSError as error:
+        raise ConfigError((f"the configuration cannot be validated: {error}",)) from None

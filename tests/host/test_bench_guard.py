@@ -70,3 +70,10 @@ def test_where_the_mount_is_gone_the_next_bench_of_the_folder_is_named(tmp_path:
     (left,) = keeper.end()
     assert left == (f"{keeper.path}: still on the server: the next bench of the same folder removes it")
     assert Path(keeper.record).exists()
+
+
+def test_what_a_guard_still_puts_back_is_left_to_it(keeper: guard.Guard) -> None:
+    left = guard.sweep(keeper.record)
+    assert left.startswith(f"its guard still puts back what {keeper.record} names (process ")
+    assert Path(keeper.path).exists()
+    assert keeper.end() == ()

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import os
+import resource
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -185,3 +188,32 @@ def test_what_the_daemon_imports_does_not_bring_the_validator() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("room", [0, 1, 2, 3])
+def test_without_free_descriptors_the_configuration_is_refused(root: Root, room: int) -> None:
+    before = open_descriptors()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.dup(0)
+    os.close(lowest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + room, hard))
+    try:
+        with pytest.raises(ConfigError, match="Too many open files"):
+            start_load(root, TIMEOUT_S)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert open_descriptors() == before
+
+
+def test_a_child_that_cannot_be_killed_holds_nobody_up(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nfstuned.host.config_child.GRACE_S", 0.1)
+    child = start_load(root, 0.0)
+    process = child._process  # noqa: SLF001 - nobody else can let it live
+    kill = process.kill
+    monkeypatch.setattr(process, "kill", lambda: None)
+    os.kill(process.pid, signal.SIGSTOP)
+    with pytest.raises(ConfigError, match="in time"):
+        child.finish()
+    assert process.poll() is None
+    kill()
+    process.wait(TIMEOUT_S)

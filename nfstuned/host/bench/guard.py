@@ -23,7 +23,7 @@ _WRITTEN = "ok"
 
 
 def record_folder(root: Root) -> str:
-    """Return where a user's records are: they are for the next start, also after a boot."""
+    """Return the folder of a user's records; the next bench reads them, also after a boot."""
     if os.geteuid() == 0:
         return root.path("var/lib/nfstuned/bench")
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
@@ -31,7 +31,7 @@ def record_folder(root: Root) -> str:
 
 
 class Guard:
-    """The guard, and what it is told to put back. Whatever is to be changed is told first."""
+    """The connection to the guard's process. Bench tells it of each change before it makes the change."""
 
     def __init__(self, folder: str, target: str) -> None:
         """Start it; `folder` is where records are and `target` the folder of the mount that is measured."""
@@ -48,8 +48,9 @@ class Guard:
             text=True,
             start_new_session=True,  # ^C is not for it
         )
-        own = os.getpid()
-        self._tell("owner", pid=own, began=guard_child.start_of(own), target=target)
+        own, guard = os.getpid(), self._process.pid
+        guards = {"guard": guard, "guard_began": guard_child.start_of(guard)}
+        self._tell("owner", pid=own, began=guard_child.start_of(own), target=target, **guards)
 
     def folder(self, point: str) -> None:
         """Have the folder removed from the mount on `point`; by the next start where the mount is gone."""
@@ -72,7 +73,7 @@ class Guard:
         self._tell("mount", pid=pid, began=guard_child.start_of(pid), source=source)
 
     def _tell(self, what: str, **item: object) -> None:
-        """Raise OSError where the guard is gone: then nothing may be changed any more."""
+        """Send a line, wait for its answer. Raises OSError without one: nothing may be changed then."""
         if self._process.stdin is None or self._process.stdout is None:
             raise AssertionError
         with suppress(BrokenPipeError):  # a guard that could not write its record says so before it ends
@@ -100,7 +101,7 @@ class Guard:
 
 
 def leftovers(folder: str, target: str) -> Iterator[str]:
-    """Yield the records of a folder's measurements whose bench and guard have both ended."""
+    """Yield the records of a folder's measurements whose bench has ended; the guard may still be at work."""
     with suppress(FileNotFoundError):
         for name in sorted(os.listdir(folder)):
             record = f"{folder}/{name}"
@@ -116,7 +117,11 @@ def leftovers(folder: str, target: str) -> Iterator[str]:
 
 
 def sweep(record: str) -> str:
-    """Put back what a record names; return what could not be."""
+    """Put back what a record names; return what could not be, which is all while its guard still runs."""
+    with open(record, encoding="utf-8") as file:
+        owner = json.loads(file.readline())
+    if "guard" in owner and guard_child.start_of(int(owner["guard"])) == owner["guard_began"]:
+        return f"its guard still puts back what {record} names (process {owner['guard']}): try again later"
     done = run([*_child("sweep"), record], END_S)
     return done.problem or done.output.strip()
 
