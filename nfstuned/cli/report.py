@@ -18,8 +18,7 @@ from nfstuned.core.samples.series import Series
 from nfstuned.frozen import frozen
 from nfstuned.host.files.output import demand_place, write_file
 from nfstuned.host.network.ask import Outside
-from nfstuned.host.root import Root
-from nfstuned.host.telemetry.history import STDIN
+from nfstuned.host.root import STDIN, Root
 from nfstuned.host.telemetry.journal_reader import changes
 from nfstuned.parse.fields import count
 from nfstuned.view.report.page import Account, Page, page_lines

@@ -81,14 +81,16 @@ def command(root: Root, form: str) -> int:
 
     READ-AHEAD is now/target in KiB. NCONNECT is requested/now/target: the kernel takes it from the first
     mount of a server, later mounts share its connections whatever they ask for. CONN counts the connections
-    that exist. The word after a number says how it is: ok, low, high, undone (by `nfstuned undo`) or
-    ignored (the mount asked for another number). STALLED is there where the service sees requests that a
-    server leaves unanswered, and for how long. No mount is touched, so that a dead server cannot hang this.
+    that exist. The word after a number says how it is: ok, low, high, undone (by `nfstuned undo`), ignored
+    (the mount asked for another number), unknown (it could not be read) or - (the profile asks for nothing).
+    STALLED is there where the service sees requests that a server leaves unanswered, and for how long. No
+    mount is touched, so that a dead server cannot hang this.
 
     \b
     Examples:
       nfstuned status
-      nfstuned status --format json | jq '.mounts[] | select(.read_ahead_kb < .read_ahead_target_kb)'
+      nfstuned status --format json |
+        jq '.mounts[] | select(.read_ahead_kb and .read_ahead_kb < .read_ahead_target_kb)'
 
     \b
     Exit status:

@@ -44,7 +44,7 @@ class Terminal:
     def can_ask(self) -> bool:
         """Return whether somebody sees the plan and the question, and can answer."""
         seen = sys.stderr.isatty() and (self.form == "json" or sys.stdout.isatty())
-        return seen and sys.stdin.isatty()
+        return seen and sys.stdin is not None and sys.stdin.isatty()
 
     def confirm(self, question: str) -> bool:
         """Return what a person answers; beside the document, too."""

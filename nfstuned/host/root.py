@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
+from typing import BinaryIO
 
 from nfstuned.errors import ParseError
 
@@ -380,10 +381,17 @@ FSTAB = "etc/fstab"
 STDIN = "-"
 
 
+def standard_input() -> BinaryIO:
+    """Return the standard input. Raises OSError where it is closed, which Python shows as None."""
+    if sys.stdin is None:
+        raise OSError(errno.EBADF, "standard input is closed")
+    return sys.stdin.buffer
+
+
 def read_proposal(name: str) -> str:
     """Return a proposed text, `-` for the standard input. Raises OSError, also where it is too long."""
     if name == STDIN:
-        data = sys.stdin.buffer.read(LARGEST + 1)
+        data = standard_input().read(LARGEST + 1)
     else:
         with open(name, "rb") as file:
             data = file.read(LARGEST + 1)
@@ -395,6 +403,6 @@ def read_proposal(name: str) -> str:
 def read_saved(name: str) -> bytes:
     """Return a saved copy of a file that the kernel makes, `-` for the standard input. Raises OSError."""
     if name == STDIN:
-        return b"".join(parts_of(sys.stdin.fileno(), name))
+        return b"".join(parts_of(standard_input().fileno(), name))
     with open(name, "rb", buffering=0) as file:
         return b"".join(parts_of(file.fileno(), name))

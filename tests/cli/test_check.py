@@ -300,6 +300,13 @@ def test_a_proposed_fstab_is_judged_by_its_own_name(
     assert {"uri": "-"} in uris
 
 
+def test_a_closed_standard_input_is_told(host: MakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    run = check(host("clean"), "--fstab", "-")
+    assert (run.status, run.out) == (2, "")
+    assert "standard input is closed" in run.err
+
+
 def test_a_proposed_fstab_works_with_an_image_and_without_any_nfs(
     host: MakeHost, rules: Rules, tmp_path: Path
 ) -> None:

@@ -398,6 +398,16 @@ class TestEarly:
             assert decide_early(entries, volume(version=3), (row("nas", version=3),), (), azure=azure)
 
 
+def test_an_early_decision_waits_for_netapps_number_also_where_an_entry_of_the_same_value_may_match() -> None:
+    alike = Profile("mine", ReadAhead(1024))
+    less = Profile("azure-netapp-files", ReadAhead(512))
+    profiles = (Profile("generic", ReadAhead(1024)), less, alike)
+    known = Policy(profiles, assignments=(Assignment(Match(export=("/a",)), "mine", "policy 1"),))
+    servers = (row("nas"),)
+    assert decide_early(known, volume(), servers, ()) is None
+    assert decide_early(known, volume(version=3), (row("nas", version=3),), ()) is not None
+
+
 def test_what_a_server_calls_itself_matters_where_netapps_number_is_its_own() -> None:
     assert not depends_on_implementation(BUILTIN)
     others = (Profile("generic", ReadAhead(kb=1024)), Profile("netapp-ontap", ReadAhead(kb=4096)))

@@ -242,6 +242,11 @@ def test_the_values_program_is_the_last_one_of_whichever_rule() -> None:
     ]
 
 
+def test_a_program_that_cannot_start_has_no_output_nor_has_the_one_before() -> None:
+    text = 'PROGRAM=="/usr/bin/get-kb", ENV{x}="1"\nPROGRAM!="awk -f /x", ATTR{read_ahead_kb}="%c"'
+    assert [(each.line, each.program) for each in writers(text)] == [(2, None)]
+
+
 SHELL = "/bin/sh -c 'echo 512 > /sys$devpath/read_ahead_kb'"
 TEE = "/bin/sh -c '/opt/value | tee /sys%p/read_ahead_kb'"
 

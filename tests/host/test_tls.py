@@ -35,7 +35,9 @@ def host(tmp_path: Path) -> Host:
     made.write("proc/1/net/tcp", HEADER + LISTENS)
     made.write("proc/1/net/tcp6", HEADER.replace("local_address rem", "local_address remote") + "\n")
     made.write(f"usr/lib/systemd/system/{WATCHDOG}", "[Service]\nExecStart=/usr/sbin/aznfswatchdogv4\n")
-    made.write(f"etc/systemd/system/nfs-client.target.wants/{WATCHDOG}", "")
+    link = tmp_path / "etc/systemd/system/nfs-client.target.wants" / WATCHDOG
+    link.parent.mkdir(parents=True)
+    link.symlink_to(f"/usr/lib/systemd/system/{WATCHDOG}")
     made.write("sys/fs/cgroup/system.slice/ssh.service/cgroup.procs", "1\n")
     made.write(f"sys/fs/cgroup/system.slice/{WATCHDOG}/cgroup.procs", "812\n")
     return made

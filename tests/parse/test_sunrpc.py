@@ -49,6 +49,11 @@ def test_a_connection_that_is_down_says_nothing(text: str) -> None:
     assert parse_transport_state(text, "f") == frozenset()
 
 
+def test_a_text_without_a_value_is_no_connection_that_is_down() -> None:
+    with pytest.raises(ParseError, match=r"^f:1: not a transport's values: 'src_port 884'"):
+        parse_transport_info("src_port 884\n", "f")
+
+
 def test_values_may_be_negative_and_lines_without_value_do_not_count() -> None:
     assert parse_transport_info("a=-3\n\nnoise\nb=4\n\0", "f") == {"a": -3, "b": 4}
 

@@ -64,9 +64,12 @@ def read_ahead_kb(wanted: ReadAhead | None, rsize: int | None, most_kb: int | No
 
 
 def depends_on_implementation(policy: Policy) -> bool:
-    """Whether a server that calls itself NetApp may have another read-ahead than any server, off Azure."""
+    """Return whether the profile netapp-ontap may give another read-ahead than the profile generic.
+
+    What servers call themselves then counts also off Azure.
+    """
     named, other = (matcher(policy).profile(name) for name in (ONTAP, GENERIC))
-    # By its limit a workload's number is cut.
+    # A workload's number is cut by the profile's limit.
     keys = ("read_ahead", "lower", "read_ahead_max_kb")
     return any(getattr(named, key) != getattr(other, key) for key in keys)
 
@@ -89,8 +92,8 @@ def decide(policy: Policy, superblock: Superblock, snapshot: Snapshot) -> Decisi
     """Return what `superblock` should have.
 
     The first [[policy]] entry that means a mount wins, else the profile named as the mount's provider. Mounts
-    of one superblock share its read-ahead: where they disagree, the largest wins. What is mounted in other
-    namespaces alone decides for itself; beside a mount of the host's own it has no say.
+    of one superblock share its read-ahead: where they disagree, the largest wins. Mounts in other namespaces
+    count only where the host's own namespace has no mount of the superblock.
     """
     deciding = [mount for mount in superblock.mounts if not mount.foreign] or superblock.mounts
     if deciding:
@@ -128,12 +131,15 @@ def decide_early(
     if len({(decision.kb, decision.lower) for decision in decisions}) > 1:
         return None
     first = decisions[0]
-    plain, _, work = first.profile.partition(WITH)
-    nobodys = GENERIC in {server.provider for _, server in choices} and plain == GENERIC
-    if nobodys and volume.version >= V4 and first.kb is not None:
-        named, workload = compiled.profile(NETAPP if azure else ONTAP), policy.workload(work)
-        netapps = (named.working(workload) if workload else named).read_ahead
-        return first if netapps is not None and (netapps.kb or 0) >= first.kb else None
+    if volume.version >= V4 and first.kb is not None:
+        named = compiled.profile(NETAPP if azure else ONTAP)
+        for choice, server in choices:
+            plain, _, work = choice.profile.name.partition(WITH)
+            if (server.provider, plain) == (GENERIC, GENERIC):
+                workload = policy.workload(work)
+                netapps = (named.working(workload) if workload else named).read_ahead
+                if netapps is None or (netapps.kb or 0) < first.kb:
+                    return None
     return first
 
 

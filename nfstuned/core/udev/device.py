@@ -257,6 +257,7 @@ class Device:
         return token.operator == "==" if token.value == ATTRIBUTE and not token.attribute else None
 
     def _run_program(self, token: UdevToken) -> bool | None:
+        self._program = None  # udev forgets the output of the program before, whatever comes of this one
         if start_mistake(token.value):
             return token.operator == "!="
         self._program = token.value

@@ -20,14 +20,13 @@ from io import BufferedReader
 from typing import BinaryIO, cast
 
 from nfstuned.errors import ParseError
-from nfstuned.host.root import Root, UnusableError
+from nfstuned.host.root import STDIN, Root, UnusableError, standard_input
 from nfstuned.host.telemetry.journal import Message
 from nfstuned.host.telemetry.journal_reader import Entry, entries, fields, moment
 from nfstuned.model.samples import Sample
 from nfstuned.parse.proc.mountstats import is_mountstats
 from nfstuned.parse.samples import parse_entry, parse_line
 
-STDIN = "-"
 LONGEST = 4_000_000
 """In bytes: a sample of a thousand mount points has a tenth of it. Longer is no line of ours."""
 _ASIDE = re.compile(r"(?:\.(?P<number>\d{1,4})|-(?P<date>\d{8,10}))(?P<compressed>\.(?:gz|bz2|xz|zst))?")
@@ -60,9 +59,7 @@ def from_files(path: str, since_s: float | None) -> Samples:
     """
     with ExitStack() as opened:
         if path == STDIN:
-            if sys.stdin is None:
-                raise OSError(errno.EBADF, "standard input is closed")
-            files = [("standard input", cast("BinaryIO", sys.stdin.buffer))]
+            files = [("standard input", standard_input())]
         else:
             # All are opened before the first is read: their names change when the daemon puts a file aside.
             files = [(name, opened.enter_context(open(name, "rb"))) for name in _with_older(path)]

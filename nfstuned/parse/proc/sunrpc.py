@@ -21,7 +21,7 @@ _TASK = re.compile(
     r" *(?P<task>\d{1,10}) [0-9a-f]+ +-?\d+ 0x[0-9a-f]+ 0x(?P<xid>[0-9a-f]{1,8}) +-?\d+ \S+(?: \[\S+\])? "
     r"(?P<program>\S+)v(?P<version>\d+) (?P<operation>\S{1,64}) a:.*"
 )
-_TASKS = re.compile(r"clnt\[.*\] RPC tasks\[\d+\]")
+_TASK_COUNT = re.compile(r"clnt\[.*\] RPC tasks\[\d+\]")
 """What newer kernels write behind a client's tasks."""
 _NFS = frozenset({"nfs", "nfsacl"})
 """The programs of a mount. Others are locks, the port mapper, and calls of a server of this machine."""
@@ -38,16 +38,25 @@ def parse_switch_info(text: str, file: str) -> Switch:
             queue_length=values["queue_len"],
         )
     except KeyError as missing:
-        raise ParseError(file, 1, f"no line {missing}=...: {quoted(text)}") from None
+        raise ParseError(file, 1, f"no line {missing.args[0]!r}=...: {quoted(text)}") from None
 
 
 def parse_transport_info(text: str, file: str) -> Mapping[str, int]:
-    """Return `xprt_info`, empty for a connection that is down; ParseError when a value is no number."""
-    return _values(text, file)
+    """Return `xprt_info`, empty for a connection that is down.
+
+    Raises ParseError for a value that is no number, and for another text without any value.
+    """
+    values = _values(text, file)
+    if not values and (content := _content(text)):
+        raise ParseError(file, 1, f"not a transport's values: {quoted(content)}")
+    return values
 
 
 def parse_transport_state(text: str, file: str) -> frozenset[str]:
-    """Return the words of `xprt_state`, such as CONNECTED and BOUND; ParseError for any other text."""
+    """Return the words of `xprt_state`, such as CONNECTED and BOUND; none for a connection that is down.
+
+    Raises ParseError for any other text.
+    """
     content = _content(text)
     if not content:
         return frozenset()
@@ -66,17 +75,18 @@ def parse_transport_name(name: str, file: str) -> tuple[int, str]:
 
 
 def parse_requests(text: str, client: int, file: str) -> Iterator[tuple[RpcRequest, int]]:
-    """Yield the requests of a client's `tasks`, each with NFS' major version.
+    """Yield the requests of a client's `tasks`, each with the version of its program (3 or 4).
 
-    Raises ParseError for a line that is none of a task. Where a page is full the kernel may have cut the last
-    line, and ended it with a NUL: since Linux 6.14 the number of tasks follows them (net/sunrpc/debugfs.c).
+    Raises ParseError for a line that is neither a task nor the number of tasks, which newer kernels write
+    last (Linux 6.14, net/sunrpc/debugfs.c). Where a page is full the kernel cuts its last line and ends it
+    with a NUL: that line is left out.
     """
     text, cut, _ = text.partition("\0")
     text = text[: text.rfind("\n") + 1] if cut else text
     for place, line in enumerate(text.splitlines(), 1):
         match = _TASK.fullmatch(line)
         if match is None:
-            if _TASKS.fullmatch(line):
+            if _TASK_COUNT.fullmatch(line):
                 continue
             raise ParseError(file, place, f"not a task: {quoted(line)}")
         if match["program"] in _NFS:
