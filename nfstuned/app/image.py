@@ -33,7 +33,7 @@ from nfstuned.host.image_root import BareRoot, ImageRoot
 from nfstuned.host.look.services import observe_unit, unit_file
 from nfstuned.host.network.answers import LiveOutside
 from nfstuned.host.network.names import from_hosts
-from nfstuned.model.change import ImageService, Wanted
+from nfstuned.model.change import ImageUnit, Wanted
 from nfstuned.model.facts import Facts, Network
 from nfstuned.model.files import IDENTITY, RULE, Content, Installed, Placement, Step, Work
 from nfstuned.model.mounts import Result
@@ -135,9 +135,9 @@ class BakeWay(Way[Baking]):
             rule = wanted_rule(baked_text(RULE), has_awk=awk, linked=unit.enabled, starts=starts)
             start = together((rule, wanted_mask(facts))) if awk else rule
         else:
-            start = wanted_service(ImageService(unit, *unit_file(bare, SERVICE)))
+            start = wanted_service(ImageUnit(unit, *unit_file(bare, SERVICE)))
         drop_in, replaced = _drop_in(self._image, facts, service=not self._daemonless)
-        known = ImageService(observe_unit(bare, IDENTITY_UNIT, image=True), *unit_file(bare, IDENTITY_UNIT))
+        known = ImageUnit(observe_unit(bare, IDENTITY_UNIT, image=True), *unit_file(bare, IDENTITY_UNIT))
         identity = wanted_identity(facts, known, baked_text(IDENTITY))
         return together((start, drop_in, wanted_parameters(facts), identity)), replaced
 

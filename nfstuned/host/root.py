@@ -80,12 +80,13 @@ class Root:
         return self._proposed[name][0] if name in self._proposed else "/" + name
 
     def propose(self, name: str, shown: str, text: str) -> None:
-        """Read `text` in the place of a file from now on; people know it as `shown`."""
+        """Let `read` return `text` for a file from now on, which people know as `shown`."""
         self._proposed[name] = (shown, text)
 
     def read(self, name: str) -> str:
-        """Return a file's text; bytes that are not UTF-8 become surrogate escapes. It never waits.
+        """Return a file's text; bytes that are not UTF-8 become surrogate escapes.
 
+        It does not wait for a pipe's writer, but for a server whose file it is. Of /dev/null the text is "".
         Raises OSError, which is an UnusableError for what is no regular file or larger than LARGEST.
         """
         if name in self._proposed:
@@ -93,7 +94,7 @@ class Root:
         return self.read_bytes(name).decode("utf-8", "surrogateescape")
 
     def read_bytes(self, name: str) -> bytes:
-        """Return a file's bytes, like `read`: of a large file there is then a single copy. Raises OSError."""
+        """Return a file's bytes, like `read` but for proposals; as text there would be another copy."""
         with self._noted(name):
             fd = self._open(name)
             try:
@@ -170,7 +171,7 @@ class Root:
         return True
 
     def link(self, name: str) -> str | None:
-        """Return where a symbolic link leads, as it is written; None where there is none."""
+        """Return where a symbolic link leads, as it is written; None where there is none, or it is unread."""
         try:
             with self._noted(name):
                 return self._read_link(name)
@@ -186,7 +187,7 @@ class Root:
             return False
 
     def inode(self, name: str) -> int | None:
-        """Return the inode that a name leads to; None where there is none."""
+        """Return the inode that a name leads to; None where there is none, or it is unread."""
         try:
             with self._noted(name):
                 return self._status(name).st_ino
@@ -194,7 +195,7 @@ class Root:
             return None
 
     def mode(self, name: str) -> int | None:
-        """Return the permissions of what a name leads to; None where there is none."""
+        """Return the permissions of what a name leads to; None where there is none, or they are unread."""
         try:
             with self._noted(name):
                 return stat.S_IMODE(self._status(name).st_mode)
@@ -207,7 +208,7 @@ class Root:
             return sorted(self._list(folder))
 
     def names(self, folder: str) -> list[str]:
-        """Return the sorted names in a folder; none where it is absent."""
+        """Return the sorted names in a folder; none where it is absent or unread (`faults`)."""
         try:
             return self.listing(folder)
         except OSError:
@@ -239,7 +240,7 @@ class Root:
 
     @contextmanager
     def _noted(self, name: str) -> Iterator[None]:
-        """Keep why a name could not be read; it is readable from the next time on that it is."""
+        """Keep why a name could not be read."""
         try:
             yield
         except OSError as error:
@@ -308,7 +309,7 @@ class WitnessRoot(Root):
 
 
 def parts_of(fd: int, name: str = "") -> Iterator[bytes]:
-    """Yield what is to be read in parts of about PART bytes. Raises OSError, also beyond LARGEST_MADE bytes.
+    """Yield the rest of a file in parts of at most PART bytes. Raises OSError, also above LARGEST_MADE bytes.
 
     The kernel gives a file that it makes a few kilobytes at a time: those are put together. `name` is for the
     error.

@@ -25,9 +25,13 @@ class ChangeKind(str, Enum):
     LIVE = "live"
     SERVICE = "service"
     RULE = "udev-rule"
+    """A udev rule of an image, written or masked."""
     SECTION = "nconnect"
+    """A [ Server ] section of that drop-in, in an image."""
     PARAMETER = "parameter"
+    """A module parameter of an image."""
     IDENTITY = "identity"
+    """What gives the NFSv4 client of each clone of an image an identity of its own."""
     FILE = "file"
     """A file of an earlier bake that nothing asks for any more, or that is taken back."""
 
@@ -59,11 +63,14 @@ class Change:
 
     kind: ChangeKind
     target: str
-    """For people: a mount point, a server, a unit, or a file with a line."""
+    """For people: a mount point, a server, a unit, a module's parameter, or a file or its line."""
     old: str | int | None
-    """None where there is no value: nothing says a number, or a section is not there."""
+    """A read-ahead in KiB, a number of connections, or a state in words.
+
+    None where there is no value: nothing says a number, or a section is not there.
+    """
     new: str | int | None
-    """None where the value goes."""
+    """The same; None where the value is removed."""
     result: Result
     reason: str
     place: str = ""
@@ -75,7 +82,7 @@ class Change:
 
 
 def settled(changes: Iterable[Change], result: Result, reason: str = "") -> tuple[Change, ...]:
-    """Return the changes with what came of those that were planned; each keeps its reason without another."""
+    """Return the changes with this result of those that were planned, and the reason unless it is ""."""
     return tuple(
         replace(change, result=result, reason=reason or change.reason)
         if change.result is Result.PLANNED
@@ -85,14 +92,15 @@ def settled(changes: Iterable[Change], result: Result, reason: str = "") -> tupl
 
 
 @frozen
-class ImageService:
-    """nfstuned's service as the image has it."""
+class ImageUnit:
+    """A unit of nfstuned's as the image has it: the service, or the unit that gives clones identities."""
 
     unit: Unit
-    """Without a start that comes only from what bake itself wrote."""
+    """As the image was before bake: a link that bake wrote does not enable it."""
     path: str = ""
-    """The file that counts where it is not masked, without a leading slash; "" for none."""
+    """Its strongest file that is no mask, without a leading slash; "" for none."""
     text: str = ""
+    """The text of that file."""
 
 
 @frozen

@@ -16,7 +16,7 @@ from nfstuned.core.image.bake import (
     wanted_service,
 )
 from nfstuned.core.nconnect.persist import with_sections
-from nfstuned.model.change import Change, ChangeKind, ImageService, Wanted
+from nfstuned.model.change import Change, ChangeKind, ImageUnit, Wanted
 from nfstuned.model.files import Link, Placement, Step
 from nfstuned.model.mounts import Result
 from nfstuned.model.system import Unit
@@ -33,7 +33,7 @@ def told(changes: tuple[Change, ...]) -> list[tuple[ChangeKind, str, Result]]:
 
 
 def test_the_service_is_started_by_what_its_unit_names() -> None:
-    wanted = wanted_service(ImageService(INSTALLED, UNIT, TEXT))
+    wanted = wanted_service(ImageUnit(INSTALLED, UNIT, TEXT))
     assert wanted.contents == {LINK: Link(f"/{UNIT}")}
     assert told(wanted.changes) == [(ChangeKind.SERVICE, SERVICE, Result.PLANNED)]
 
@@ -49,7 +49,7 @@ def test_the_service_is_started_by_what_its_unit_names() -> None:
     ],
 )
 def test_a_unit_that_names_no_target_is_not_started(install: str) -> None:
-    wanted = wanted_service(ImageService(INSTALLED, UNIT, install))
+    wanted = wanted_service(ImageUnit(INSTALLED, UNIT, install))
     assert (dict(wanted.contents), told(wanted.changes)) == (
         {},
         [(ChangeKind.SERVICE, SERVICE, Result.FAILED)],
@@ -58,25 +58,25 @@ def test_a_unit_that_names_no_target_is_not_started(install: str) -> None:
 
 def test_a_target_that_is_named_twice_has_one_link() -> None:
     text = "[Install]\nWantedBy=a.target a.target\nWantedBy=a.target\nRequiredBy=a.target\n"
-    names = [path.split("/")[3] for path in wanted_service(ImageService(INSTALLED, UNIT, text)).contents]
+    names = [path.split("/")[3] for path in wanted_service(ImageUnit(INSTALLED, UNIT, text)).contents]
     assert names == ["a.target.wants", "a.target.requires"]
 
 
 @pytest.mark.parametrize(
     ("service", "old"),
     [
-        (ImageService(Unit()), "not installed"),
-        (ImageService(Unit(installed=True, masked=True), UNIT, TEXT), "masked"),
-        (ImageService(Unit(masked=True)), "masked"),
+        (ImageUnit(Unit()), "not installed"),
+        (ImageUnit(Unit(installed=True, masked=True), UNIT, TEXT), "masked"),
+        (ImageUnit(Unit(masked=True)), "masked"),
     ],
 )
-def test_what_cannot_be_started_is_told(service: ImageService, old: str) -> None:
+def test_what_cannot_be_started_is_told(service: ImageUnit, old: str) -> None:
     (change,) = wanted_service(service).changes
     assert (change.old, change.new, change.place, change.result) == (old, "enabled", "", Result.FAILED)
 
 
 def test_what_something_starts_already_is_left() -> None:
-    assert wanted_service(ImageService(Unit(installed=True, enabled=True), UNIT, TEXT)) == Wanted()
+    assert wanted_service(ImageUnit(Unit(installed=True, enabled=True), UNIT, TEXT)) == Wanted()
 
 
 def test_the_rule_needs_awk_and_no_service_beside_it() -> None:

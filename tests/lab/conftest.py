@@ -31,7 +31,7 @@ class Lab:
 
     A guest has one processor: with two, emulated ones wait for each other's locks, and all take longer. It
     uses that for six tenths of its time, and else waits for what a scenario waits for: so `guests` has a
-    guest more than there are processors, and of what waits for nearly all of its time two run beside them.
+    guest more than there are processors, and what waits for nearly all of its time runs beside them.
     While mounts race the daemon in a guest, it is alone.
     """
 
@@ -46,7 +46,7 @@ class Lab:
         self._folder = folder
         self._say = say
         self._guests = guests
-        self._waiting = ThreadPoolExecutor(2)
+        self._waiting = ThreadPoolExecutor(1)
         self._temporary = tempfile.TemporaryDirectory(prefix="nfstuned-lab-", dir="/var/tmp")
         self._disk = Path(self._temporary.name) / "installed.img"
         self._boots = selection.boots(wanted, tier)

@@ -253,7 +253,7 @@ class Boot:
     @property
     def waits(self) -> bool:
         """Whether it may run beside as many others as there should be."""
-        return WAITING.issuperset(self.scenarios)
+        return not self.full and WAITING.issuperset(self.scenarios)
 
     @property
     def seconds(self) -> int:

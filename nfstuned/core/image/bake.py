@@ -11,7 +11,7 @@ from nfstuned.core.rules.nfs2_connections import SESSION_SLOTS, SLOT_TABLE, crow
 from nfstuned.core.rules.nfs4_identity import one_identifier, without_identifier
 from nfstuned.core.rules.remedies import lasting, new_file
 from nfstuned.core.udev.mask import is_default, set_by_administrator
-from nfstuned.model.change import Change, ChangeKind, ImageService, Wanted
+from nfstuned.model.change import Change, ChangeKind, ImageUnit, Wanted
 from nfstuned.model.facts import Facts
 from nfstuned.model.files import Content, Link, Placement, Step
 from nfstuned.model.masks import BAKED, NFS_RULES
@@ -69,7 +69,7 @@ _ONE_IDENTIFIER = "all clones are given the identifier {}, which the unit would 
 _REMOVED, _RESTORED = "removed", "as before"
 
 
-def wanted_service(service: ImageService) -> Wanted:
+def wanted_service(service: ImageUnit) -> Wanted:
     """Return the links that start the service at boot, as its [Install] section says.
 
     Where something starts it already there is nothing to do; a mask is somebody's decision.
@@ -153,7 +153,7 @@ def wanted_parameters(facts: Facts) -> Wanted:
     return Wanted(tuple(changes), contents)
 
 
-def wanted_identity(facts: Facts, unit: ImageService, text: bytes) -> Wanted:
+def wanted_identity(facts: Facts, unit: ImageUnit, text: bytes) -> Wanted:
     """Return what gives the NFSv4 client of each clone an identity of its own: the unit, and its link.
 
     Nothing where no NFSv4 is mounted, the clones get names of their own, or somebody has masked the unit.
@@ -283,7 +283,7 @@ def _gone(placement: Placement, new: str | None, result: Result, reason: str) ->
     return Change(ChangeKind.FILE, path, None, new, result, reason, path)
 
 
-def _install(service: ImageService) -> Iterator[str]:
+def _install(service: ImageUnit) -> Iterator[str]:
     """Yield the folders in which a link starts the service; an empty value takes back those before it."""
     known: dict[str, list[str]] = {name: [] for name in _FOLDERS}
     for item in parse_unit(service.text, "/" + service.path):

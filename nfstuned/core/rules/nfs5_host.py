@@ -47,12 +47,12 @@ def readdir_hang(facts: Facts) -> Iterator[Fault]:
 
 
 def missing_helper(facts: Facts) -> Iterator[Fault]:
-    """Yield the mount helpers that lines of files need and that the host does not have."""
+    """Yield the mount helpers that a mount or a line of a file needs and that the host does not have."""
     needed: dict[str, str] = {}
     for target in facts.nfs:
         helper = "mount.aznfs" if target.request and target.request.fstype == "aznfs" else "mount.nfs"
-        for fromkey in dict.fromkeys((helper, "mount.nfs")):
-            needed.setdefault(fromkey, target.subject if target.live else target.origin)
+        for name in dict.fromkeys((helper, "mount.nfs")):
+            needed.setdefault(name, target.subject if target.live else target.origin)
     for helper, place in needed.items():
         if helper not in facts.system.helpers:
             yield Fault(

@@ -57,7 +57,7 @@ def since_mounted(saved: Saved) -> Frame:
 def between(earlier: Saved, later: Saved) -> Frame:
     """Return what each superblock of the later copy delivered after the earlier was made.
 
-    Raises ValueError where no mount says how much time passed, or where none did.
+    Raises ValueError where the copies have no mount in common whose age both tell, or no time passed.
     """
     counted, silent = _superblocks(later)
     known = {place: stanzas[0] for place, stanzas in _by_place(earlier).items() if len(stanzas) == 1}
@@ -107,7 +107,10 @@ def _by_place(saved: Saved) -> dict[Place, list[Stanza]]:
 
 
 def _superblocks(saved: Saved) -> tuple[list[Counted], int]:
-    """Return each superblock once, and how many mounts lie on others so that their counters are nobody's."""
+    """Return each superblock once, and the number of mounts whose counters are nobody's.
+
+    Several stanzas of such a mount have its source and mount point, and nothing says which is whose.
+    """
     superblocks: list[Counted] = []
     known: dict[tuple[object, ...], int] = {}
     silent = 0

@@ -5,8 +5,8 @@ writes a word to an open file of sysfs. What goes wrong is printed; nothing else
 the standard library, and is run as a file, so that it starts in no time.
 
 A request is an fstatfs(2): the kernel asks the server each time, whatever it has cached (nfs_statfs in
-fs/nfs/super.c calls its version's statfs at once), and it changes nothing there. The descriptor is an O_PATH
-one: to open the folder itself would be a matter between the kernel and the server, with a state to give back.
+fs/nfs/super.c calls its version's statfs at once), and it changes nothing there. An O_PATH descriptor is
+enough for it, which takes no permission to read the folder (open(2)).
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ import sys
 
 
 def ask(point: str, mount_id: str, count: str) -> str:
-    """Send requests over the mount at `point`; return what is against it. Raises OSError."""
+    """Send `count` requests over the mount at `point`; return why none was sent, "" where all were.
+
+    Raises OSError where the kernel or the server refuses a request.
+    """
     fd = os.open(point, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     with open(f"/proc/self/fdinfo/{fd}", encoding="ascii") as file:
         known = dict(line.split(":", 1) for line in file.read().splitlines() if ":" in line)
@@ -28,13 +31,13 @@ def ask(point: str, mount_id: str, count: str) -> str:
 
 
 def write(fd: str, word: str) -> str:
-    """Write a word to an open file. Raises OSError."""
+    """Write a word to an open file; return why not all of it was taken. Raises OSError."""
     data = word.encode("ascii")
     return "" if os.write(int(fd), data) == len(data) else "the kernel did not take it"
 
 
 def main(argv: list[str]) -> None:
-    """Do what is asked for, and print what went wrong."""
+    """Run `ask` or `write`, as the arguments say, and print why it failed."""
     try:
         said = ask(*argv[1:]) if argv[0] == "ask" else write(*argv[1:])
     except OSError as error:

@@ -119,7 +119,7 @@ class Journal:
 
     def __init__(self, write: Callable[..., object] | None = None) -> None:
         self.counts: dict[str, int] = {message.name.lower(): 0 for message in Message}
-        """How many entries of each message were sent, by its name in lower case."""
+        """How many entries of each message were made, by its name in lower case."""
         self.since = time.time()
         """Since when they are counted: the start of the service, in Unix seconds."""
         self._write = write or ((sendv or send_by_socket) if stderr_is_journal(os.environ) else _to_stderr)
@@ -128,7 +128,8 @@ class Journal:
         """Write an entry; `fields` become NFSTUNED_ fields, without those that are None.
 
         A promised field that is missing says "unknown". Paths may hold surrogate escapes: they arrive as
-        the bytes that the kernel gave. Never raises: a full or absent journal must not stop the work.
+        the bytes that the kernel gave. Never raises: a full or absent journal must not stop the work. It
+        waits for a journald that takes no entries for now, as all services do (unix(7), max_dgram_qlen).
         """
         self.counts[message.name.lower()] += 1
         entry = [

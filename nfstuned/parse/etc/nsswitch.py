@@ -1,8 +1,8 @@
 """The line `automount:` of /etc/nsswitch.conf, as automount(8) itself reads it; and whether SSSD has maps.
 
 The grammar is that of lib/nss_tok.l and lib/nss_parse.y of autofs, which is not glibc's: a comment does not
-end the line, sources of other names are passed over, and an error in the line leaves no map that is known by
-its name.
+end the line, sources of other names are passed over, and after an error in the line automount(8) takes no map
+that is given without a path.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _ACTION = rf"(?i:\s*(!?)\s*({'|'.join(STATUSES)})\s*=\s*(continue|return))"
 
 
 def parse_automount(text: str, file: str = FILE) -> tuple[tuple[MapSource, ...], int]:
-    """Return the sources in their order, and the line that has them; 0 where no line does, and files count.
+    """Return the sources in their order and the number of the line; without a line `files` and 0.
 
-    Raises ParseError where automount(8) takes no map by its name, for an error in the line.
+    Raises ParseError for a line that automount(8) refuses.
     """
     matches = ((number, re.match(_LINE, line)) for number, line in enumerate(text.split("\n"), 1))
     lines = [(number, match[1]) for number, match in matches if match]
@@ -42,7 +42,7 @@ def parse_automount(text: str, file: str = FILE) -> tuple[tuple[MapSource, ...],
         if piece["source"] is not None:
             sources.append(MapSource(piece["source"]))
         else:
-            ends = _ends(piece["actions"]) if after_source and piece["end"] else None
+            ends = _ending_answers(piece["actions"]) if after_source and piece["end"] else None
             if ends is None:
                 raise ParseError(file, number, f"automount(8) does not understand {quoted(piece[0])}")
             sources[-1] = MapSource(sources[-1].name, ends)
@@ -53,8 +53,8 @@ def parse_automount(text: str, file: str = FILE) -> tuple[tuple[MapSource, ...],
     return known, number
 
 
-def _ends(text: str) -> frozenset[str] | None:
-    """Return the answers that end the search (check_nss_result of daemon/lookup.c); None for no actions."""
+def _ending_answers(text: str) -> frozenset[str] | None:
+    """Return the answers that end the search (check_nss_result of daemon/lookup.c); None for another text."""
     if not re.fullmatch(rf"(?:{_ACTION})+\s*", text, re.ASCII):
         return None
     actions = {
