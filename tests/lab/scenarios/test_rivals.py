@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.journal import Entry
     from tests.lab.kit.mounts import Mounted, Mounts
 
+pytestmark = pytest.mark.once
 AZURE_KB = 15360
 CONTESTED = "8856ccd810b94cfeb57850a114d0bedd"
 LEFT = "f33562687ae841cdae8787f80e507691"
@@ -83,7 +84,6 @@ def test_rules_that_udev_runs_late_for_earlier_superblocks_are_no_fight(mount: M
         rivals.reload_rules()
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("quiet_udev")
 def test_a_rival_is_outdone_three_times_in_a_minute_and_then_left_alone(
     mount: Mounts, running_daemon: Daemon, rival: Path
@@ -152,7 +152,6 @@ read_ahead_kb = 256
 """
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("quiet_udev")
 def test_only_lower_true_lowers_and_every_value_is_within_the_bounds(
     mount: Mounts, running_daemon: Daemon

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.daemon import Daemon
     from tests.lab.kit.mounts import Mounts
 
-pytestmark = pytest.mark.usefixtures("quiet_udev")
+pytestmark = [pytest.mark.once, pytest.mark.usefixtures("quiet_udev")]
 
 
 def test_the_service_is_ready_and_small(daemon: Daemon) -> None:
@@ -28,7 +28,6 @@ def test_a_mount_is_tuned(daemon: Daemon, mount: Mounts) -> None:
     wait_for("15360 KiB", lambda: mounted.read_ahead_kb == 15360)
 
 
-@pytest.mark.long
 def test_a_configured_value_is_used_after_a_reload(daemon: Daemon, mount: Mounts) -> None:
     daemon.configure("[profile.azure-files]\nread_ahead_kb = 4096\n")
     daemon.reload()
@@ -36,21 +35,18 @@ def test_a_configured_value_is_used_after_a_reload(daemon: Daemon, mount: Mounts
     wait_for("4096 KiB", lambda: mounted.read_ahead_kb == 4096)
 
 
-@pytest.mark.long
 def test_the_service_comes_back_after_a_kill(daemon: Daemon) -> None:
     before = daemon.pid
     daemon.signal("KILL")
     wait_for("another process", lambda: daemon.pid not in {0, before} and daemon.active, 60)
 
 
-@pytest.mark.long
 def test_a_stopped_service_is_gone(daemon: Daemon) -> None:
     daemon.stop()
     assert not daemon.active
     assert daemon.pid == 0
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("stopped_daemon")
 def test_the_command_answers_without_the_service(mount: Mounts) -> None:
     mounted = mount("a")
