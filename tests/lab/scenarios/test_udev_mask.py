@@ -51,7 +51,7 @@ def test_udev_is_as_it_was_after_a_stop_and_while_a_killed_service_waits_for_its
     assert difference(before, view()) == [str(MASK.parent), str(MASK), "udevadm test"]
     assert f"Skipping overridden file '{STOCK}'" in view()["udevadm test"]
     stopped_daemon.signal("KILL")
-    wait_for("the mask is gone", lambda: not MASK.exists())
+    wait_for("the mask and its folder are gone", lambda: not MASK.parent.exists())
     assert difference(before, view()) == []
     wait_for("the service is back", lambda: stopped_daemon.active)
     assert MASK.exists()
@@ -128,10 +128,10 @@ def test_a_write_without_an_event_is_answered_at_once(daemon: Daemon, mount: Mou
     for command in (f"echo 128 > {BDI}/{mounted.device}/read_ahead_kb",) * 3:
         subprocess.run(["unshare", "--mount", "sh", "-c", command], check=True)
         started = time.monotonic()
-        becomes(AZURE_KB, lambda: mounted.read_ahead_kb, 1.0)
+        becomes(AZURE_KB, lambda: mounted.read_ahead_kb)
         took.append(time.monotonic() - started)
     becomes(3, lambda: len(said(daemon, Message.READ_AHEAD_CONTESTED, mounted)))
-    assert sorted(took)[1] < 0.1, took
+    assert sorted(took)[1] < 1.0, took  # a look that no event asks for comes after a minute
 
 
 def test_a_tool_that_writes_again_and_again_is_answered_three_times_and_then_left(
