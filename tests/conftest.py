@@ -36,6 +36,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="leave out what boots nothing: `sh dev/test` runs that side by side beforehand",
     )
     parser.addoption(
+        "--go-on",
+        action="store_true",
+        help="boot no kernel for scenarios that have passed with the same files in the guest",
+    )
+    parser.addoption(
         "--quick",
         action="store_true",
         help="leave out the tests marked slow, and try 20 examples of a property instead of 100",

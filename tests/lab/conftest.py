@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.lab import guest, image, installed, quiet, results, selection
+from tests.lab import guest, image, installed, kept, quiet, results, selection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,36 +20,38 @@ if TYPE_CHECKING:
     from tests.lab.selection import Boot, Choice
 
 MOST_ELSEWHERE = 0.03
-"""The share of the machine that other programs may take from a race, which then counts all the same."""
+"""The share of the machine that other programs may take from a boot that is alone, which then counts."""
 AGAIN = 2
 # These run in the guest; here they would test the host.
 collect_ignore = ["scenarios", "kit"]
 
 
 class Lab:
-    """The boots of one session: races when they are asked for, the others together when no race is left.
+    """The boots of one session: those that are alone when they are asked for, then the others together.
 
     A guest has one processor: with two, emulated ones wait for each other's locks, and all take longer. It
     uses that for six tenths of its time, and else waits for what a scenario waits for: so `guests` has a
     guest more than there are processors, and what waits for nearly all of its time runs beside them.
-    While mounts race the daemon in a guest, it is alone.
+    While mounts race the daemon in a guest, or bench measures, it is alone.
     """
 
     def __init__(
         self,
-        wanted: tuple[Choice, ...],
+        boots: tuple[Boot, ...],
         folder: Path,
         say: Callable[[str], None],
         guests: ThreadPoolExecutor,
-        tier: str,
+        *,
+        go_on: bool,
     ) -> None:
         self._folder = folder
         self._say = say
         self._guests = guests
+        self._go_on = go_on
         self._waiting = ThreadPoolExecutor(1)
         self._temporary = tempfile.TemporaryDirectory(prefix="nfstuned-lab-", dir="/var/tmp")
         self._disk = Path(self._temporary.name) / "installed.img"
-        self._boots = selection.boots(wanted, tier)
+        self._boots = boots
         self._runs: dict[Boot, Future[results.Run]] = {}
         self._told: set[Path] = set()
 
@@ -60,7 +62,7 @@ class Lab:
     def run(self, choice: Choice) -> results.Run:
         """Return the boot that carries this scenario, together with others of its kernel."""
         mine = next(boot for boot in self._boots if boot.carries(choice))
-        if not mine.races:
+        if not mine.alone:
             self.start()
         elif mine not in self._runs:
             self._start(mine)
@@ -69,7 +71,7 @@ class Lab:
     def start(self) -> None:
         """Start all boots that need not be alone."""
         for boot in self._boots:
-            if not boot.races and boot not in self._runs:
+            if not boot.alone and boot not in self._runs:
                 self._start(boot)
 
     def close(self) -> None:
@@ -92,26 +94,37 @@ class Lab:
         return f"{text.partition(chr(10))[0]}; see {run.folder}" if told else f"{text}\nsee {run.folder}"
 
     def _boot(self, boot: Boot) -> results.Run:
+        of = kept.fingerprint(boot)
+        before = kept.recall(image.release(boot.kernel), of) if self._go_on and of else None
+        if before:
+            self._tell(boot.name, f"passed with the same files, see {before.folder}")
+            return before
+        run = self._booted(boot)
+        if of:
+            kept.keep(run, of)
+        return run
+
+    def _booted(self, boot: Boot) -> results.Run:
         target = self._folder / boot.name
         self._say(f"booting {boot.kernel} for {', '.join(boot.scenarios)}: {target}")
         arguments = (*(["--full"] if boot.full else []), *results.arguments(boot.lengths, boot.scenarios))
-        limits = replace(results.LIMITS, processors=2 if boot.races else 1)
+        limits = replace(results.LIMITS, processors=2 if boot.alone else 1)
         system = guest.System(image.release(boot.kernel), self._disk)
 
         def once(into: Path) -> results.Run:
             return results.run(system, arguments, into, lambda line: self._tell(boot.name, line), limits)
 
-        return self._undisturbed(once, target) if boot.races else once(target)
+        return self._undisturbed(once, target) if boot.alone else once(target)
 
     def _undisturbed(self, once: Callable[[Path], results.Run], target: Path) -> results.Run:
-        """Race; again, and said so, where it was lost while other programs had the processors."""
+        """Boot; again, and said so, where it failed while other programs had the processors."""
         for attempt in range(AGAIN):
             before = quiet.now()
             run = once(target)
             share = quiet.elsewhere(before, quiet.now())
             if run.boot.passed or share <= MOST_ELSEWHERE:
                 return run
-            self._say(f"lab: {share:.0%} of the machine went to other programs: racing again")
+            self._say(f"lab: {share:.0%} of the machine went to other programs: booting again")
             target = target.with_name(f"{target.name}-again{attempt or ''}")
         return once(target)
 
@@ -153,7 +166,8 @@ def lab(
 ) -> Iterator[Lab]:
     chosen = [_choice(item) for item in request.session.items]
     wanted = tuple(choice for choice in chosen if choice is not None)
-    lab = Lab(wanted, lab_folder, say, guests, request.config.getoption("--lab"))
+    boots = selection.boots(wanted, request.config.getoption("--lab"))
+    lab = Lab(boots, lab_folder, say, guests, go_on=request.config.getoption("--go-on"))
     try:
         lab.install()
         yield lab
@@ -177,7 +191,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def turn(item: pytest.Item) -> int:
         choice = _choice(item)
         if choice is not None:
-            return 2 if choice.length is selection.Length.RACE else 5
+            return 2 if choice.length in selection.ALONE else 5
         fixtures = getattr(item, "fixturenames", ())
         return 3 if "disk" in fixtures else 4 if "boots" in fixtures else 1
 

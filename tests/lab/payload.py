@@ -26,6 +26,7 @@ markers =
     long: takes minutes; has a boot of its own
     once: says nothing of the kernel; in CI on one kernel alone
     race: races mount(8); has a boot of its own, and nothing beside it
+    measure: compares speeds; the same, in CI on one kernel alone
 """
 
 

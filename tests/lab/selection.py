@@ -26,6 +26,7 @@ ABOUT: Mapping[str, str] = {
     "test_commands": "commands mounts policy readahead nconnect",
     "test_config": "policy daemon readahead check",
     "test_dead_server": "daemon readahead samples commands",
+    "test_effects": "bench",
     "test_events": "daemon",
     "test_external_updates": "daemon readahead commands",
     "test_first_look": "daemon readahead udev",
@@ -150,7 +151,7 @@ PARTS: Mapping[str, str] = {
 No scenario is about an `image`: test_first_boot.py boots those, as part of `sh dev/test`.
 """
 _HOSTS_SIDE = (
-    "__main__|conftest|demo|errand|firstboot|installed|outcomes|performance|pictures|quiet|rootdisk|roots|"
+    "__main__|conftest|demo|errand|firstboot|installed|kept|outcomes|performance|pictures|quiet|rootdisk|roots|"
     "selection|shapes|test_|workloads|README"
 )
 UNSEEN = re.compile(rf"docs/|\.ci/|dev/|tests/(?!lab/)|tests/lab/({_HOSTS_SIDE})|[A-Z]+(\.md)?$|\.gitignore$")
@@ -161,7 +162,7 @@ EVERYTHING = "all scenarios stand on it"
 SECONDS: Mapping[str, int] = {
     "test_allowances": 110,
     "test_answers": 530,
-    "test_bench": 550,
+    "test_bench": 390,
     "test_calls": 40,
     "test_check": 95,
     "test_check_host": 110,
@@ -210,14 +211,18 @@ WAITING = frozenset({"test_answers", "test_stalls"})
 class Length(enum.Enum):
     """A scenario's marker: those of a kernel share its boots, the short ones with its long ones.
 
-    Those that race mount(8), or are about processors, have a guest that is alone on the machine, with two.
-    What is to run once is long and says nothing of the kernel.
+    Those that race mount(8), measure, or are about processors have a guest that is alone on the machine, with
+    two. What measures, and what is to run once, is long and says nothing of the kernel.
     """
 
     RACE = "race"
+    MEASURE = "measure"
     SHORT = "short"
     LONG = "long"
     ONCE = "once"
+
+
+ALONE = frozenset({Length.RACE, Length.MEASURE})
 
 
 @dataclass(frozen=True)
@@ -246,9 +251,9 @@ class Boot:
         return mine and choice.length in self.lengths
 
     @property
-    def races(self) -> bool:
+    def alone(self) -> bool:
         """Whether nothing may run beside it."""
-        return Length.RACE in self.lengths
+        return not ALONE.isdisjoint(self.lengths)
 
     @property
     def waits(self) -> bool:
@@ -282,23 +287,25 @@ def scenarios(length: Length) -> tuple[str, ...]:
 def choices(tier: str) -> tuple[Choice, ...]:
     """Return what a tier runs, boot by boot.
 
-    `ci`: short ones everywhere, long ones and races on the oldest and the newest kernel, and those to run
-    once on the oldest, whose emulation takes the least; `all`: everything everywhere.
+    `ci`: short ones everywhere, long ones and races on the oldest and the newest kernel, and what says
+    nothing of the kernel on the oldest, whose emulation takes the least; `all`: everything everywhere.
     """
     names = [series.name for series in recipe.SERIES]
     long_on = {"all": names, "full": names, "ci": [names[0], names[-1]]}.get(tier, [])
+    once_on = long_on[:1] if tier == "ci" else long_on
     boots = [(name, Length.RACE) for name in long_on]
+    boots += [(name, Length.MEASURE) for name in once_on]
     boots += [(name, Length.SHORT) for name in names if tier != "none"]
     boots += [(name, Length.LONG) for name in long_on]
-    boots += [(name, Length.ONCE) for name in (long_on[:1] if tier == "ci" else long_on)]
+    boots += [(name, Length.ONCE) for name in once_on]
     return tuple(Choice(kernel, length, name) for kernel, length in boots for name in scenarios(length))
 
 
 def boots(chosen: Iterable[Choice], tier: str = "ci") -> tuple[Boot, ...]:
     """Return a tier's boots of these scenarios, the longest first; short ones go along with long ones.
 
-    Races have a boot of their own on each kernel. `full`: all are as before a release; `all`: half an hour of
-    mixed load is, on the oldest and the newest kernel.
+    Races have a boot of their own on each kernel, and so has what measures. `full`: all are as before a
+    release; `all`: half an hour of mixed load is, on the oldest and the newest kernel.
     """
     known = tuple(chosen)
     long = {choice.kernel for choice in known if choice.length is Length.LONG}
@@ -308,7 +315,7 @@ def boots(chosen: Iterable[Choice], tier: str = "ci") -> tuple[Boot, ...]:
         groups.setdefault((choice.kernel, Length.LONG if along else choice.length), []).append(choice)
     cut = [boot for (kernel, length), members in groups.items() for boot in _boots(kernel, length, members)]
     found = [replace(boot, full=_is_full(boot, tier)) for boot in cut]
-    return tuple(sorted(found, key=lambda boot: (not boot.races, -boot.seconds)))
+    return tuple(sorted(found, key=lambda boot: (not boot.alone, -boot.seconds)))
 
 
 def _is_full(boot: Boot, tier: str) -> bool:
@@ -322,7 +329,7 @@ def _boots(kernel: str, length: Length, members: Sequence[Choice]) -> Iterator[B
     lengths = frozenset(choice.length for choice in members)
     files = dict.fromkeys(choice.scenario for choice in members)
     name = f"{kernel}-{length.value}"
-    if length is Length.RACE:
+    if length in ALONE:
         yield Boot(name, kernel, lengths, tuple(files))
         return
     waiting = tuple(file for file in files if file in WAITING)

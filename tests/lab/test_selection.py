@@ -33,11 +33,12 @@ def test_ci_runs_long_scenarios_and_races_on_the_oldest_and_the_newest_kernel_on
 
 def test_ci_runs_what_says_nothing_of_the_kernel_once_and_a_release_everywhere() -> None:
     for tier, times in (("ci", 1), ("all", len(NAMES))):
-        once = [choice for choice in selection.choices(tier) if choice.length is Length.ONCE]
-        assert Counter(choice.scenario for choice in once) == dict.fromkeys(
-            selection.scenarios(Length.ONCE), times
-        )
-        assert {choice.kernel for choice in once} == ({NAMES[0]} if tier == "ci" else set(NAMES))
+        for length in (Length.ONCE, Length.MEASURE):
+            once = [choice for choice in selection.choices(tier) if choice.length is length]
+            assert Counter(choice.scenario for choice in once) == dict.fromkeys(
+                selection.scenarios(length), times
+            )
+            assert {choice.kernel for choice in once} == ({NAMES[0]} if tier == "ci" else set(NAMES))
 
 
 def test_a_file_with_a_test_to_run_once_has_no_other() -> None:
@@ -84,15 +85,15 @@ def test_every_scenario_of_a_tier_has_a_boot(tier: str) -> None:
     assert len({boot.name for boot in boots}) == len(boots)
 
 
-def test_a_boot_takes_ten_minutes_at_most_but_for_races_and_single_files() -> None:
-    boots = [boot for boot in selection.boots(selection.choices("all")) if not boot.races]
+def test_a_boot_takes_ten_minutes_at_most_but_for_those_alone_and_single_files() -> None:
+    boots = [boot for boot in selection.boots(selection.choices("all")) if not boot.alone]
     assert [boot for boot in boots if boot.seconds > 660 and len(boot.scenarios) > 1] == []
 
 
-def test_the_longest_boots_start_first_behind_the_races() -> None:
+def test_the_longest_boots_start_first_behind_those_that_are_alone() -> None:
     boots = selection.boots(selection.choices("ci"))
-    assert [boot.races for boot in boots] == sorted((boot.races for boot in boots), reverse=True)
-    others = [boot.seconds for boot in boots if not boot.races]
+    assert [boot.alone for boot in boots] == sorted((boot.alone for boot in boots), reverse=True)
+    others = [boot.seconds for boot in boots if not boot.alone]
     assert others == sorted(others, reverse=True)
 
 
@@ -120,9 +121,9 @@ def test_how_long_is_known_of_files_that_are_there() -> None:
     assert selection.SECONDS.keys() | selection.SECONDS_FULL.keys() | selection.WAITING <= FILES
 
 
-def test_races_come_first() -> None:
+def test_what_is_alone_comes_first() -> None:
     chosen = selection.choices("all")
-    first = [choice.kernel for choice in chosen if choice.length is Length.RACE]
+    first = [choice.kernel for choice in chosen if choice.length in selection.ALONE]
     assert set(first) == set(NAMES)
     assert [choice.kernel for choice in chosen[: len(first)]] == first
 

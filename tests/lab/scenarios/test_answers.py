@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.server import Server
 
 INTERVAL_S = 10
-FASTEST_S, STEADY_S = 240.0, 1800.0
+FASTEST_S, STEADY_S = 120.0, 1800.0
 """How long there is load as fast as the server takes it, and at a rate."""
 STEADY_PER_S = 4
 """Reads and writes a second of each job then."""

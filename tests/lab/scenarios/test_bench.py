@@ -1,21 +1,20 @@
-"""bench finds the effects that vendors publish, calls nothing else one, and leaves nothing behind."""
+"""bench calls no noise an effect, puts all back and leaves nothing behind, however it ends."""
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import time
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from nfstuned.host.bench import fio
 from nfstuned.model.bench import Job, Pattern
 from tests.lab.kit import disks, smb
+from tests.lab.kit.bench import HERE, SHORT, TEMPORARY, compared, left, measured
 from tests.lab.kit.clones import clone
 from tests.lab.kit.daemon import nfstuned
 from tests.lab.kit.link import shaped
@@ -24,85 +23,17 @@ from tests.lab.kit.mounts import set_read_ahead_kb
 from tests.lab.kit.shell import attempt, run, wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from tests.lab.kit.clones import Clone
     from tests.lab.kit.mounts import Mounted, Mounts
     from tests.lab.kit.server import Server
 
 THIN = ("netem", "delay", "5ms", "rate", "40mbit", "limit", "100000")
-RTT_20_MS = ("netem", "delay", "10ms", "limit", "100000")
 pytestmark = [
     pytest.mark.once,
     pytest.mark.timeout(900),
     pytest.mark.usefixtures("quiet_udev", "stopped_daemon"),
 ]
-HERE = "/run/clone"
-SHORT = ("--yes", "--format", "json", "--size", "64M")
-
-
-def measured(text: str) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(text)
-    for one in document["results"]:
-        speed = one["bytes_per_s"]
-        print(
-            f"{one['job']}, {one['setting']}: {speed['median'] / 1e6:.1f} MB/s "
-            f"({speed['least'] / 1e6:.1f} to {speed['most'] / 1e6:.1f}); {one['limit']}"
-        )
-    return document
-
-
-def left(share: Path) -> list[str]:
-    """What bench left on the server, and in its records."""
-    records = Path("/var/lib/nfstuned/bench")
-    return [str(path) for folder in (share, records) if folder.exists() for path in folder.rglob("*")]
-
-
-def compared(client: Clone, *words: str) -> dict[str, tuple[str, float]]:
-    """Measure one connection against several on /run/clone; return each job's outcome and ratio."""
-    document = measured(client.enter("nfstuned", "bench", HERE, *SHORT, *words, timeout=840))
-    assert document["ended"] == ""
-    assert [one["problem"] for one in document["runs"] if one["problem"]] == []
-    numbers = {setting["name"]: setting["connections"] for setting in document["settings"]}
-    for one in document["runs"]:
-        number = numbers[one["setting"]]
-        assert (one["beside"]["connections"], one["beside"]["carrying"]) == (number, number)
-    return {one["job"]: (one["outcome"], one["ratio"]) for one in document["differences"]}
-
-
-def read_aheads(client: Clone) -> dict[str, tuple[str, float]]:
-    """Measure the kernel's read-ahead against the profile's; return each job's outcome and ratio."""
-    document = measured(client.enter("nfstuned", "bench", HERE, *SHORT, "--compare", timeout=600))
-    assert document["ended"] == ""
-    return {one["job"]: (one["outcome"], one["ratio"]) for one in document["differences"]}
-
-
-def told_apart(
-    measure: Callable[[], dict[str, tuple[str, float]]], jobs: Sequence[str], say: Callable[[object], None]
-) -> dict[str, tuple[str, float]]:
-    """Measure once more where a difference is hidden by what the other guests do; three times at most."""
-    outcomes = measure()
-    for _ in range(2):
-        if all(outcomes[job][0] == "faster" for job in jobs):
-            break
-        say(f"measured again: {outcomes}")
-        outcomes = measure()
-    say(outcomes)
-    return outcomes
-
-
-def test_at_a_distance_read_ahead_is_worth_a_multiple_and_random_reads_gain_nothing(
-    server: Server, tmp_path: Path, say: Callable[[object], None], *, full: bool
-) -> None:
-    """Three times where the guest has the machine; beside other guests in CI it is too slow to show more."""
-    with clone(1, "0123456789abcdef0123456789abcdef", tmp_path) as far, shaped(far, *RTT_20_MS):
-        far.mount("sa1.file.core.windows.net:/srv/a", "vers=4.1,nconnect=4")
-        outcomes = told_apart(lambda: read_aheads(far), ["sequential-read"], say)
-        far.umount()
-    assert outcomes["sequential-read"][0] == "faster"
-    assert outcomes["sequential-read"][1] >= (3 if full else 1.5)
-    assert outcomes["random-read-4k"][0] == "no difference"
-    assert left(server.path("a")) == []
 
 
 def test_readers_that_a_large_read_ahead_hurts_are_told_so_with_what_it_fetched_in_vain(
@@ -144,6 +75,20 @@ def test_an_unchanged_mount_has_no_difference(
     finally:
         with_target.unlink()
     assert left(server.path("a")) == []
+
+
+@pytest.mark.usefixtures("server")
+def test_small_reads_one_at_a_time_gain_nothing_from_connections(
+    tmp_path: Path, say: Callable[[object], None], *, full: bool
+) -> None:
+    """The mount has one connection: it is compared with as many as its profile asks for."""
+    with clone(1, "0123456789abcdef0123456789abcdef", tmp_path) as far:
+        far.mount("sa1.file.core.windows.net:/srv/a", "vers=4.1")
+        words = ("--suite", "latency", "--compare", "--job", "read-4k-alone")
+        outcomes = compared(far, *words, "--runtime", "4" if full else "1")
+        far.umount()
+    say(outcomes)
+    assert outcomes["read-4k-alone"][0] == "no difference"
 
 
 def test_a_job_is_read_ahead_of_as_far_as_its_setting_says(mount: Mounts) -> None:
@@ -249,53 +194,9 @@ def a_job_runs() -> bool:
     return False
 
 
-PER_FLOW = ("fq", "maxrate", "40mbit")
-"""As a cloud holds each connection by itself: 4.7 MB/s of data a connection."""
-TEMPORARY = Path("/run/nfstuned-bench")
-
-
 def nfs_clients() -> int:
     """How many clients the guest's kernel has, below its heading."""
     return len(Path("/proc/fs/nfsfs/servers").read_text().splitlines()) - 1
-
-
-@pytest.mark.parametrize("version", ["4.1", "3"])
-def test_where_each_connection_is_held_four_carry_nearly_four_times_as_much(
-    server: Server, tmp_path: Path, say: Callable[[object], None], version: str, *, full: bool
-) -> None:
-    """A release measures each size and version 3, too; CI a job of a second, beside other guests."""
-    if not full and version == "3":
-        pytest.skip("before a release")
-    jobs = ("read-64k", "write-64k", "read-1024k", "write-1024k") if full else ("read-64k",)
-    least, seconds = (3.3, "8") if full else (2.0, "1")
-    with clone(1, "0123456789abcdef0123456789abcdef", tmp_path) as held, shaped(held, *PER_FLOW):
-        held.mount("sa1.file.core.windows.net:/srv/a", f"vers={version},nconnect=4")
-        before = held.enter("cat", "/proc/self/mounts")
-        words = ("--suite", "nconnect", "--runtime", seconds)
-        outcomes: dict[str, tuple[str, float]] = {}
-        for job in jobs:
-            outcomes |= told_apart(partial(compared, held, *words, "--job", job), [job], say)
-        assert held.enter("cat", "/proc/self/mounts") == before
-        held.umount()
-    assert outcomes.keys() == set(jobs)
-    for outcome, ratio in outcomes.values():
-        assert (outcome, ratio >= least) == ("faster", True)
-    assert left(server.path("a")) == []
-    assert not TEMPORARY.exists()
-
-
-@pytest.mark.usefixtures("server")
-def test_small_reads_one_at_a_time_gain_nothing_from_connections(
-    tmp_path: Path, say: Callable[[object], None], *, full: bool
-) -> None:
-    """The mount has one connection: it is compared with as many as its profile asks for."""
-    with clone(1, "0123456789abcdef0123456789abcdef", tmp_path) as far:
-        far.mount("sa1.file.core.windows.net:/srv/a", "vers=4.1")
-        words = ("--suite", "latency", "--compare", "--job", "read-4k-alone")
-        outcomes = compared(far, *words, "--runtime", "4" if full else "1")
-        far.umount()
-    say(outcomes)
-    assert outcomes["read-4k-alone"][0] == "no difference"
 
 
 @pytest.mark.parametrize(("ending", "version"), [("INT", "4.1"), ("KILL", "3")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
 import pytest
@@ -121,17 +122,23 @@ def test_a_changed_copy_in_etc_stays_in_force_and_is_answered(stopped_daemon: Da
 
 
 def test_a_write_without_an_event_is_answered_at_once(daemon: Daemon, mount: Mounts) -> None:
-    """As efs-utils writes, two seconds after the mount: no udev event tells of it."""
+    """As efs-utils writes, two seconds after the mount: no udev event tells of it.
+
+    At once is sooner than a machine starts an interpreter; a look that no event asks for comes in a minute.
+    """
     mounted = mount("a")
     tuned(AZURE_KB, mounted)
-    took = []
+    starts, took = [], []
     for command in (f"echo 128 > {BDI}/{mounted.device}/read_ahead_kb",) * 3:
+        began = time.monotonic()
+        run("python3", "-c", "pass")
+        starts.append(time.monotonic() - began)
         subprocess.run(["unshare", "--mount", "sh", "-c", command], check=True)
-        started = time.monotonic()
+        written = time.monotonic()
         becomes(AZURE_KB, lambda: mounted.read_ahead_kb)
-        took.append(time.monotonic() - started)
+        took.append(time.monotonic() - written)
     becomes(3, lambda: len(said(daemon, Message.READ_AHEAD_CONTESTED, mounted)))
-    assert sorted(took)[1] < 1.0, took  # a look that no event asks for comes after a minute
+    assert median(took) < median(starts), (took, starts)
 
 
 def test_a_tool_that_writes_again_and_again_is_answered_three_times_and_then_left(

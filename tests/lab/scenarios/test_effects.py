@@ -1,0 +1,73 @@
+"""bench finds the effects that vendors publish."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.lab.kit.bench import HERE, SHORT, TEMPORARY, compared, left, measured
+from tests.lab.kit.clones import clone
+from tests.lab.kit.link import shaped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.lab.kit.clones import Clone
+    from tests.lab.kit.server import Server
+
+RTT_20_MS = ("netem", "delay", "10ms", "limit", "100000")
+PER_FLOW = ("fq", "maxrate", "40mbit")
+"""As a cloud holds each connection by itself: 4.7 MB/s of data a connection."""
+pytestmark = [
+    pytest.mark.measure,
+    pytest.mark.timeout(900),
+    pytest.mark.usefixtures("quiet_udev", "stopped_daemon"),
+]
+
+
+def read_aheads(client: Clone) -> dict[str, tuple[str, float]]:
+    """Measure the kernel's read-ahead against the profile's; return each job's outcome and ratio."""
+    document = measured(client.enter("nfstuned", "bench", HERE, *SHORT, "--compare", timeout=600))
+    assert document["ended"] == ""
+    return {one["job"]: (one["outcome"], one["ratio"]) for one in document["differences"]}
+
+
+def test_at_a_distance_read_ahead_is_worth_a_multiple_and_random_reads_gain_nothing(
+    server: Server, tmp_path: Path, say: Callable[[object], None]
+) -> None:
+    with clone(1, "0123456789abcdef0123456789abcdef", tmp_path) as far, shaped(far, *RTT_20_MS):
+        far.mount("sa1.file.core.windows.net:/srv/a", "vers=4.1,nconnect=4")
+        outcomes = read_aheads(far)
+        far.umount()
+    say(outcomes)
+    assert outcomes["sequential-read"][0] == "faster"
+    assert outcomes["sequential-read"][1] >= 3
+    assert outcomes["random-read-4k"][0] == "no difference"
+    assert left(server.path("a")) == []
+
+
+@pytest.mark.parametrize("version", ["4.1", "3"])
+def test_where_each_connection_is_held_four_carry_nearly_four_times_as_much(
+    server: Server, tmp_path: Path, say: Callable[[object], None], version: str, *, full: bool
+) -> None:
+    """A release measures each size and version 3, too, and CI a job of a second."""
+    if not full and version == "3":
+        pytest.skip("before a release")
+    jobs = ("read-64k", "write-64k", "read-1024k", "write-1024k") if full else ("read-64k",)
+    with clone(1, "0123456789abcdef0123456789abcdef", tmp_path) as held, shaped(held, *PER_FLOW):
+        held.mount("sa1.file.core.windows.net:/srv/a", f"vers={version},nconnect=4")
+        before = held.enter("cat", "/proc/self/mounts")
+        words = ("--suite", "nconnect", "--runtime", "8" if full else "1")
+        outcomes: dict[str, tuple[str, float]] = {}
+        for job in jobs:
+            outcomes |= compared(held, *words, "--job", job)
+        assert held.enter("cat", "/proc/self/mounts") == before
+        held.umount()
+    say(outcomes)
+    assert outcomes.keys() == set(jobs)
+    for outcome, ratio in outcomes.values():
+        assert (outcome, ratio >= 3.3) == ("faster", True)
+    assert left(server.path("a")) == []
+    assert not TEMPORARY.exists()
