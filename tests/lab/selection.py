@@ -201,7 +201,7 @@ SECONDS: Mapping[str, int] = {
 SECONDS_FULL: Mapping[str, int] = {"test_answers": 2370, "test_stalls": 900}
 """The same, as before a release."""
 _OTHERS_S = 20
-_BOOT_S = 600
+_BOOT_S = 660
 """So much of them a boot has at most, if that can be: less would be lost with the start of more guests, more
 with processors that have nothing left to do."""
 WAITING = frozenset({"test_answers", "test_stalls"})
@@ -302,17 +302,22 @@ def choices(tier: str) -> tuple[Choice, ...]:
 
 
 def boots(chosen: Iterable[Choice], tier: str = "ci") -> tuple[Boot, ...]:
-    """Return a tier's boots of these scenarios, the longest first; short ones go along with long ones.
+    """Return a tier's boots of these scenarios, the longest first.
 
-    Races have a boot of their own on each kernel, and so has what measures. `full`: all are as before a
-    release; `all`: half an hour of mixed load is, on the oldest and the newest kernel.
+    Short ones go along with long ones, and what measures with races. `full`: all are as before a release;
+    `all`: half an hour of mixed load is, on the oldest and the newest kernel.
     """
     known = tuple(chosen)
     long = {choice.kernel for choice in known if choice.length is Length.LONG}
+    racing = {choice.kernel for choice in known if choice.length is Length.RACE}
     groups: dict[tuple[str, Length], list[Choice]] = {}
     for choice in known:
-        along = choice.length is Length.SHORT and choice.kernel in long
-        groups.setdefault((choice.kernel, Length.LONG if along else choice.length), []).append(choice)
+        length = choice.length
+        if length is Length.SHORT and choice.kernel in long:
+            length = Length.LONG
+        if length is Length.MEASURE and choice.kernel in racing:
+            length = Length.RACE
+        groups.setdefault((choice.kernel, length), []).append(choice)
     cut = [boot for (kernel, length), members in groups.items() for boot in _boots(kernel, length, members)]
     found = [replace(boot, full=_is_full(boot, tier)) for boot in cut]
     return tuple(sorted(found, key=lambda boot: (not boot.alone, -boot.seconds)))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.lab
-@pytest.mark.timeout(5400)  # the first scenario of a boot waits for all of them, and for the image
+@pytest.mark.timeout(6 * 3600)  # it waits for its boot, and that for others; each has limits of its own
 def test_scenario(lab: Lab, choice: Choice) -> None:
     run = lab.run(choice)
     mine = outcomes.of(choice.scenario, run.outcomes)

@@ -97,6 +97,14 @@ def test_the_longest_boots_start_first_behind_those_that_are_alone() -> None:
     assert others == sorted(others, reverse=True)
 
 
+def test_what_measures_has_the_boot_of_the_races() -> None:
+    alone = [boot for boot in selection.boots(selection.choices("ci")) if boot.alone]
+    assert [boot.kernel for boot in alone if Length.MEASURE in boot.lengths] == [NAMES[0]]
+    assert [Length.RACE in boot.lengths for boot in alone] == [True, True]
+    measures = [choice for choice in selection.choices("ci") if choice.length is Length.MEASURE]
+    assert [boot.lengths for boot in selection.boots(measures)] == [{Length.MEASURE}]
+
+
 def test_what_waits_has_a_guest_of_its_own() -> None:
     waiting = [boot for boot in selection.boots(selection.choices("ci")) if boot.waits]
     assert {file for boot in waiting for file in boot.scenarios} == selection.WAITING
