@@ -110,9 +110,11 @@ class Daemon:
         self._drain_writers(ready)
         if self._table.fileno() in ready:
             self._tuner.must_look = True
+        # A signal puts another child in its place, whose descriptor may have the same number.
+        answered = self._config if self._config is not None and self._config.fileno() in ready else None
         if self._wakeup.fileno() in ready:
             self._serve_signals()
-        if self._config is not None and (self._config.fileno() in ready or self._config.overdue()):
+        if self._config is not None and (self._config is answered or self._config.overdue()):
             self._finish_config()
         now = time.monotonic()
         if self._deep_at is not None and now >= self._deep_at:

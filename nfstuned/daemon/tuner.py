@@ -310,8 +310,10 @@ class Tuner:
             self._reporter.tell(superblock, decision)
             if outcome.result is Result.PLANNED:
                 self._reporter.left(superblock, action, culprit)
-            else:
+            elif outcome.result is Result.DONE:
                 self._reporter.contested(superblock, outcome, culprit)
+            else:
+                self._reporter.keep(outcome)
 
     def _decided_elsewhere(self, seen: Superblock) -> tuple[Superblock, Decision] | None:
         """Return a superblock with its mounts and its decision as an earlier look had them; None without.

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import BinaryIO
 
 from nfstuned.errors import ParseError
+from nfstuned.host.files.walk import walk
 
 VIEWS = ("proc/1", "proc/self")
 LARGEST = 4_000_000
@@ -30,6 +31,10 @@ _KINDS = {
     stat.S_IFLNK: "a link",
 }
 _NULL = os.makedev(1, 3)
+_ADDED = ("opt/", "usr/local/")
+"""Where a host's own programs are, which a site may have on a server."""
+_SYSTEM = ("/", "/usr")
+"""Where these are on a server, the system is that server's, and waits for it anyway."""
 _NOT_MISSED = re.compile(r"proc/(?!1/)\d+/|etc/nfstuned/|etc/fstab$")
 """Other processes' files, of which there are many, and those that are a problem of their own."""
 
@@ -55,7 +60,8 @@ class Root:
     whose mount namespace is its own, and in a container that shares the host's PID namespace.
 
     All reads go through here. What cannot be read though it is there is in `faults` afterwards: whoever makes
-    something of a look must not take it for absent, and asks there.
+    something of a look must not take it for absent, and asks there. Only what a network has at /opt or
+    /usr/local counts as absent: a dead server must not hang who asks, nor be a fault of this host.
     """
 
     def __init__(self, prefix: str = "/") -> None:
@@ -287,7 +293,25 @@ class Root:
 
     def _full(self, name: str) -> str:
         demand_name(name)
+        if name.startswith(_ADDED) and self._is_remote(name):
+            raise FileNotFoundError(errno.ENOENT, "is on a network's file system: not looked at", name)
         return self.prefix + name
+
+    def _is_remote(self, name: str) -> bool:
+        """Tell whether a server may have to be asked for a name; none is asked for that."""
+        # Most names need it not, and whoever takes udev's masks back has to be quick.
+        from nfstuned.parse.proc.mountinfo import parse_mount_types, remote_type  # noqa: PLC0415
+
+        try:
+            mounts = parse_mount_types(self.read(f"{self.view}/mountinfo"))
+            _, remote = walk(
+                name,
+                lambda there: link_target(self.prefix + there[1:]),
+                lambda there: bool(remote_type(mounts, there, _SYSTEM)),
+            )
+        except OSError:  # whoever opens the name is told the same
+            return False
+        return remote
 
 
 class WitnessRoot(Root):

@@ -279,6 +279,14 @@ class TestBeforeLinux65:
         steps = [(first, NOTHING_UNDER_WAY), *((look, under_way(WRITE)) for look in still[1:])]
         assert stalls(after(*steps)).keys() == {("0:43", 43)}
 
+    def test_what_was_unmounted_while_another_of_its_server_waits_is_not_named(self) -> None:
+        used = [superblock(device, transports=xprt(20), reads=10) for device in ("0:43", "0:44")]
+        asked = [superblock(device, transports=xprt(24, 22), reads=11) for device in ("0:43", "0:44")]
+        steps = [(at(0, *used), NOTHING_UNDER_WAY), (at(5, *asked), under_way(WRITE))]
+        assert after(*steps).waits[WRITE].superblocks.keys() == {("0:43", 43), ("0:44", 44)}
+        left = [(at(seconds, asked[0]), under_way(WRITE)) for seconds in (10, 20, 25)]
+        assert stalls(after(*steps, *left)).keys() == {("0:43", 43)}
+
 
 class TestALookInWhichRequestsAreNotToBeSeen:
     def test_is_no_answer_and_no_wait(self) -> None:

@@ -179,3 +179,13 @@ def test_the_journal_gets_an_id_and_what_it_promises(udev: Udev) -> None:
         (Message.RULES_FAILED.id, None),
     ]
     assert all("unknown" not in entry.values() for entry in entries)
+
+
+@pytest.mark.parametrize("name", ["etc/nfs.conf.d", "usr/lib/udev/rules.d/99-nfs.rules"])
+def test_what_cannot_be_read_counts_as_set(udev: Udev, name: str) -> None:
+    path = udev.folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.symlink_to(path.name)  # a link to itself
+    assert udev.mask() == 1
+    assert udev.masks == []

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from nfstuned.daemon import tuner
 from nfstuned.daemon.reporter import FORGOTTEN_S, Reporter
 from nfstuned.daemon.tuner import DEEP_DELAY_S, UNNAMED_S, Tuner
 from nfstuned.errors import ParseError
@@ -20,6 +21,7 @@ from nfstuned.host.config import builtin_policy
 from nfstuned.host.look.host import do_nothing
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message
+from nfstuned.model.mounts import Outcome, Result
 from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
 from tests.host.faults import Fault, FaultyRoot
 
@@ -610,6 +612,21 @@ def test_a_mount_of_another_namespace_keeps_its_value_at_looks_that_do_not_see_i
     assert host.value("0:43") == 15360
     (contested,) = host.messages(Message.READ_AHEAD_CONTESTED)
     assert contested.startswith("/mnt/a: ")
+
+
+@pytest.mark.parametrize("result", [Result.FAILED, Result.SKIPPED])
+def test_a_value_that_could_not_be_set_again_is_not_told_as_set(
+    host: Host, monkeypatch: pytest.MonkeyPatch, result: Result
+) -> None:
+    host.volume("0:43")
+    host.mount("0:43")
+    host.tuner.look(deep=False)
+    host.set("0:43", 128)
+    monkeypatch.setattr(tuner, "apply", lambda _root, _state, action: Outcome(action, result, "because"))
+    host.tuner.look(deep=False)
+    host.tuner.look(deep=False)
+    assert host.messages(Message.READ_AHEAD_CONTESTED) == []
+    assert bool(host.messages(Message.READ_AHEAD_FAILED)) == (result is Result.FAILED)
 
 
 def test_what_another_namespace_has_unmounted_is_decided_anew_by_a_look_that_sees_it(host: Host) -> None:

@@ -57,3 +57,41 @@ def test_links_are_followed_as_far_as_no_server_is_asked(root: Root, path: str, 
 def test_without_mountinfo_nobody_knows(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         follow_local(Root(str(tmp_path)), "/mnt")
+
+
+@pytest.mark.parametrize(
+    ("point", "fstype", "name"),
+    [
+        ("/opt", "nfs4", "opt/microsoft/aznfs/data/mountmap"),
+        ("/opt", "autofs", "opt/microsoft/aznfs/data/mountmap"),
+        ("/usr/local", "fuse.sshfs", "usr/local/lib/udev/rules.d/99-nfs.rules"),
+        ("/srv/nfs", "nfs", "usr/local/lib/udev/rules.d/99-nfs.rules"),
+    ],
+)
+def test_what_a_network_has_of_a_sites_programs_is_absent_and_no_fault(
+    tmp_path: Path, point: str, fstype: str, name: str
+) -> None:
+    place = tmp_path / name
+    if point == "/srv/nfs":
+        (tmp_path / "usr").mkdir()
+        (tmp_path / "usr/local").symlink_to("../srv/nfs/local")
+    place.resolve().parent.mkdir(parents=True)
+    place.write_text("a rule")
+    (tmp_path / "proc/1").mkdir(parents=True)
+    mountinfo = tmp_path / "proc/1/mountinfo"
+    mountinfo.write_text(MOUNTINFO.splitlines()[0] + "\n")
+    folder, _, last = name.rpartition("/")
+    assert (Root(str(tmp_path)).read(name), Root(str(tmp_path)).names(folder)) == ("a rule", [last])
+    mountinfo.write_text(f"{mountinfo.read_text()}9 1 0:60 / {point} rw - {fstype} nas:/x rw\n")
+    root = Root(str(tmp_path))
+    assert (root.read_or_empty(name), root.names(folder), root.exists(name)) == ("", [], False)
+    assert root.faults == {}
+
+
+@pytest.mark.parametrize("point", ["/", "/usr"])
+def test_where_the_system_is_a_servers_its_files_are_read(tmp_path: Path, point: str) -> None:
+    (tmp_path / "proc/1").mkdir(parents=True)
+    (tmp_path / "proc/1/mountinfo").write_text(f"1 1 0:43 / {point} rw - nfs4 nas:/root rw\n")
+    (tmp_path / "usr/local").mkdir(parents=True)
+    (tmp_path / "usr/local/file").write_text("text")
+    assert Root(str(tmp_path)).read("usr/local/file") == "text"

@@ -10,7 +10,7 @@ import pytest
 
 from nfstuned.host.change import bdi as bdis
 from nfstuned.host.change.bdi import Bdi
-from nfstuned.host.change.read_ahead import apply, restore, undo
+from nfstuned.host.change.read_ahead import apply, restore, undo, write
 from nfstuned.host.change.state import FOLDER, State
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import Action, Record, Result
@@ -78,7 +78,7 @@ def test_a_superblock_that_is_gone_is_skipped(root: Root) -> None:
     assert apply(root, State(root), planned).result is Result.SKIPPED
 
 
-def test_a_value_that_the_kernel_changes_is_a_failure(root: Root) -> None:
+def test_a_value_that_the_kernel_refuses_is_a_failure(root: Root) -> None:
     # /dev/zero takes every write and reads back as nothing that is a number.
     file = Path(root.path("sys/class/bdi/0:43/read_ahead_kb"))
     planned = action(root)
@@ -88,6 +88,19 @@ def test_a_value_that_the_kernel_changes_is_a_failure(root: Root) -> None:
     outcome = apply(root, State(root), planned)
     assert outcome.result is Result.FAILED
     assert "No space left" in outcome.reason
+
+
+def test_a_rivals_value_that_is_read_back_is_not_recorded_as_its_own(root: Root) -> None:
+    class Contested(Bdi):
+        def read_kb(self) -> int:
+            put_value(root, "0:43", "128\n")
+            return super().read_kb()
+
+    planned = action(root)
+    with Contested(root, "0:43") as bdi:
+        outcome = write(bdi, State(root), planned)
+    assert (outcome.result, outcome.reason) == (Result.FAILED, "it was 128 KiB when it was read back")
+    assert State(root).all()["0:43"].written_kb == planned.new_kb
 
 
 def test_undo_puts_every_value_back_once(root: Root) -> None:

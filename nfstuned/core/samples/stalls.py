@@ -221,8 +221,9 @@ def _wait(known: Wait | None, request: RpcRequest, seen: _Seen) -> Wait:
         ((key, only),) = of_server.items()
         if known is None:
             return Wait(since_s, {key: only.stats})
-        if key in known.superblocks and not _ended(known.superblocks[key], only.stats, request.operation):
-            return known
+        before = known.superblocks.get(key)
+        if before is not None and not _ended(before, only.stats, request.operation):
+            return Wait(since_s, {key: before})
     of_group = Counter(one.group for one in seen.look.superblocks)
     by_number = {
         key: one.stats

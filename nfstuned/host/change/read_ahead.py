@@ -23,15 +23,17 @@ def apply(root: Root, state: State, action: Action) -> Outcome:
 
 
 def write(bdi: Bdi, state: State, action: Action) -> Outcome:
-    """Write a value to an open bdi, its record first. Raises OSError and ParseError."""
+    """Write a value to an open bdi, its record first. Raises OSError and ParseError.
+
+    A value that is another when it is read back is another writer's: the record stays nfstuned's own.
+    """
     known = state.get(action.device)
     original = known.original_kb if known is not None and known.bdi == bdi.inode else action.old_kb
     state.put(Record(action.device, bdi.inode, original, action.new_kb))
     bdi.write_kb(action.new_kb)
     value = bdi.read_kb()
     if value != action.new_kb:
-        state.put(Record(action.device, bdi.inode, original, value))
-        return Outcome(action, Result.FAILED, f"the kernel made {value} of {action.new_kb}")
+        return Outcome(action, Result.FAILED, f"it was {value} KiB when it was read back")
     return Outcome(action, Result.DONE, action.why)
 
 

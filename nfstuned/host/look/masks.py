@@ -30,17 +30,22 @@ def observe_mask_grounds(root: Root) -> MaskGrounds:
 
     Nothing below a network mount is read: a dead server must not hold up the service's start.
     """
-    files: list[UdevFile] = []
-    for name in MASKED_NAMES:
-        for path in (f"{folder}/{name}" for folder in FOLDERS):
-            if root.exists(path) and not is_mask(text := root.read(path)):
-                files.append(UdevFile(f"/{path}", text))
-                break
-    table = root.read(f"{root.view}/mountinfo")
-    mounts = (*parse_mountinfo(table, family=NFS), *parse_mountinfo(table, family=SMB))
-    collected = Collected()
-    points = [mount.point for mount in mounts if isinstance(mount, Mount)]
-    MountConf(root, points, collected, NFS_CONF).read()
-    if collected.unread:
-        raise OSError(errno.EIO, "; ".join(collected.unread))
-    return MaskGrounds(tuple(files), tuple(collected.settings))
+    with root.watched() as faults:
+        files = tuple(file for name in MASKED_NAMES if (file := _counting(root, name)))
+        table = root.read(f"{root.view}/mountinfo")
+        mounts = (*parse_mountinfo(table, family=NFS), *parse_mountinfo(table, family=SMB))
+        collected = Collected()
+        points = [mount.point for mount in mounts if isinstance(mount, Mount)]
+        MountConf(root, points, collected, NFS_CONF).read()
+        unread = [*collected.unread, *(f"{fault.file}: {fault.message}" for fault in faults())]
+    if unread:
+        raise OSError(errno.EIO, "; ".join(dict.fromkeys(unread)))
+    return MaskGrounds(files, tuple(collected.settings))
+
+
+def _counting(root: Root, name: str) -> UdevFile | None:
+    """Return the file of this name that would count without nfstuned's mask. Raises OSError."""
+    for path in (f"{folder}/{name}" for folder in FOLDERS):
+        if root.demand_existence(path) and not is_mask(text := root.read(path)):
+            return UdevFile(f"/{path}", text)
+    return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import chain
 
 from nfstuned.errors import ParseError
@@ -15,6 +15,10 @@ from nfstuned.parse.proc.bdi import is_device_number
 
 FILE = "/proc/self/mountinfo"
 _LEAST_BEFORE, _AFTER = 6, 2
+_REMOTE = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "autofs", "ceph", "9p", "afs", "lustre", "gpfs", "ocfs2", "gfs2"}
+)
+"""File systems whose answer may not come, besides those of FUSE: a dead server must not hang the daemon."""
 
 
 @frozen
@@ -72,6 +76,21 @@ def parse_mount_types(text: str) -> tuple[tuple[str, str], ...]:
         if after and len(fields) >= _LEAST_BEFORE:
             types.append((unescape(fields[4]), after.partition(" ")[0]))
     return tuple(types)
+
+
+def remote_type(mounts: Sequence[tuple[str, str]], path: str, never: Container[str] = ()) -> str:
+    """Return the type of the file system that a path is on, where its answer may not come; else "".
+
+    `mounts` are those of parse_mount_types; a mount at a point of `never` counts as local.
+    """
+    where, kind = "", ""
+    for point, fstype in mounts:  # the last mount at the longest path counts
+        inside = path == point or path.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(where):
+            where, kind = point, fstype
+    if where in never:
+        return ""
+    return kind if kind in _REMOTE or kind.partition(".")[0] == "fuse" else ""
 
 
 def parse_nodes(text: str) -> tuple[MountNode, ...]:

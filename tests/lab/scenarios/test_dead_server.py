@@ -6,6 +6,7 @@ import contextlib
 import json
 import subprocess
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -33,6 +34,7 @@ WATCHDOG_S = 20
 WATCHED = f"[Service]\nWatchdogSec={WATCHDOG_S}\n"
 OFTEN = '[daemon]\nsample_interval = "2s"\n'
 COMMANDS = ("status", "status --format json", "apply --dry-run", "top --interval 0.1 --count 1")
+SITES_COMMANDS = (*COMMANDS, "udev mask")
 pytestmark = [pytest.mark.once, pytest.mark.usefixtures("quiet_udev")]
 
 
@@ -83,6 +85,23 @@ def test_it_starts_beside_a_silent_server(stopped_daemon: Daemon, mount: Mounts)
         took = time.monotonic() - started
         assert took < START_S, f"READY after {took:.1f} s"
         assert [mounted.read_ahead_kb for mounted in mounts] == [15360, 15360]
+
+
+def test_a_silent_server_of_the_sites_programs_stops_nothing_else(
+    watched_daemon: Daemon, mount: Mounts
+) -> None:
+    """At /opt are AZNFS' lists of addresses, which a source by a private address asks for at each look."""
+    places = {"/opt": "vers=4.1,actimeo=0", "/usr/local": "vers=3,nolock,actimeo=0"}
+    mounts = [mount("a", options, host=ADDRESS, point=Path(point)) for point, options in places.items()]
+    tuned(1024, *mounts)
+    pid, alive = watched_daemon.pid, _times(mounts, SITES_COMMANDS)
+    with silent(ADDRESS), _hanging(mounts[0]), _hanging(mounts[1]):
+        _answers(mounts, alive)
+        _outlives_its_watchdog(watched_daemon, pid)
+        watched_daemon.restart()
+        other = mount("c", "vers=3,nolock", host=GENERIC)
+        tuned(1024, other)
+        _stops(watched_daemon)
 
 
 @contextlib.contextmanager
