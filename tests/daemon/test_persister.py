@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.daemon import persister
-from nfstuned.daemon.persister import Persister
+from nfstuned.daemon.persister import AGAIN_S, Persister
 from nfstuned.host.change.persist import FILE
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message
@@ -25,7 +25,8 @@ class Host:
     def __init__(self, tree: Path) -> None:
         self.file = tree / FILE
         self.entries: list[dict[bytes, bytes]] = []
-        self.persister = Persister(Root(str(tree)), Journal(self._write))
+        self.now = 0.0
+        self.persister = Persister(Root(str(tree)), Journal(self._write), lambda: self.now)
 
     def _write(self, *fields: bytes) -> None:
         self.entries.append(dict(field.split(b"=", 1) for field in fields))
@@ -73,6 +74,17 @@ def test_a_server_that_comes_and_goes_is_no_news(here: Host) -> None:
     """Automounts expire; each would start a service."""
     assert here.asks(mounted("nas:/a"))
     assert not here.asks(mounted())
+    assert not here.asks(mounted("nas:/a"))
+
+
+def test_all_is_told_again_after_an_hour_where_there_is_a_server(here: Host) -> None:
+    """A run that failed for a reason that passes has left its servers unwritten."""
+    assert here.asks(mounted("nas:/a"))
+    here.now = AGAIN_S - 1
+    assert not here.asks(mounted("nas:/a"))
+    here.now = AGAIN_S
+    assert not here.asks(mounted())
+    assert here.asks(mounted("nas:/a"))
     assert not here.asks(mounted("nas:/a"))
 
 
