@@ -649,17 +649,16 @@ def test_a_rule_that_never_acts_is_told_of_instead_of_what_it_left_as_it_was() -
 
 
 def test_the_remedy_of_a_wasted_read_ahead_adds_to_the_configuration(tmp_path: Path) -> None:
-    folder = tmp_path / "etc/nfstuned/conf.d"
-    folder.mkdir(parents=True)
-    (folder / "mine.toml").write_text("[profile.mine]\nread_ahead_kb = 2048\n")
     points = ('/mnt/a "b" %s', "/mnt/[c]*", "/mnt/d\\e", "/mnt/it's", "/mnt/a\nb\x7fB\udcfcro")
     orders = [(points[:1], ""), (points[1:3], "mine"), (points[3:], "")]
     for mounts, profile in orders:
         command = give_workload(mounts, profile, RANDOM)
         assert command.endswith("| sudo tee -a /etc/nfstuned/conf.d/workloads.toml")
         assert printable(command) == command
-        shell = command.replace("sudo tee -a /etc", f"tee -a {tmp_path}/etc")
+        shell = command.replace("sudo ", "").replace("/etc/nfstuned", f"{tmp_path}/etc/nfstuned")
         subprocess.run(["sh", "-c", shell], check=True, stdout=subprocess.DEVNULL)
+    mine = tmp_path / "etc/nfstuned/conf.d/mine.toml"
+    mine.write_text("[profile.mine]\nread_ahead_kb = 2048\n")
     entries = configuration(Root(str(tmp_path))).assignments
     assert [(entry.profile, entry.workload) for entry in entries] == [
         ("", "random"), ("mine", "random"), ("", "random")
@@ -668,6 +667,18 @@ def test_the_remedy_of_a_wasted_read_ahead_adds_to_the_configuration(tmp_path: P
         for point, pattern in zip(mounts, entry.match.mount_point, strict=True):
             assert fnmatchcase(point, pattern)
             assert not fnmatchcase(point.replace("/mnt", "/srv"), pattern)
+
+
+@pytest.mark.parametrize("active", [True, False, None])
+def test_a_running_service_reads_the_policy_before_a_wasted_read_ahead_is_lowered(
+    *, active: bool | None
+) -> None:
+    measured = Measured(8.0, (sample(3.0, 512, 15360),))
+    system = System(daemon=Unit(installed=True, active=active))
+    (fault,) = nfs1.wasted(replace(facts(superblock(15360, AZURE)), measured=measured, system=system))
+    reload = "then sudo systemctl reload nfstuned.service, then sudo nfstuned apply, and measure again"
+    assert fault.remedy.endswith(reload) is bool(active)
+    assert fault.remedy.endswith("sudo nfstuned apply, and measure again")
 
 
 def test_the_remedy_names_all_mounts_of_the_superblock_and_keeps_a_profile_of_ones_own() -> None:

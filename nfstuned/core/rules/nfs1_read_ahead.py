@@ -461,6 +461,8 @@ def shared_conflict(facts: Facts) -> Iterator[Fault]:
 def wasted(facts: Facts) -> Iterator[Fault]:
     """Yield superblocks of which far more was fetched than programs read."""
     samples = facts.measured.samples if facts.measured else ()
+    # A running service keeps the policy that it has read, and would raise again what apply lowers.
+    reload = f"sudo systemctl reload {_SERVICE}, then " if facts.system.daemon.active else ""
     first = {
         target.superblock.device: target
         for target, _ in reversed(_known_read_aheads(facts))
@@ -479,7 +481,7 @@ def wasted(facts: Facts) -> Iterator[Fault]:
             "those reads)",
             observed=f"{reads.ratio:.1f} bytes fetched for each that was read",
             expected=f"below {WASTE_RATIO:.0f}",
-            remedy=f"{_give_random(target)}; then sudo nfstuned apply, and measure again",
+            remedy=f"{_give_random(target)}; then {reload}sudo nfstuned apply, and measure again",
         )
 
 

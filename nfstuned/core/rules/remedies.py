@@ -18,6 +18,7 @@ from nfstuned.parse.fields import some
 
 WATCHDOG = "aznfswatchdogv4"
 """The service that keeps the TLS tunnels of AZNFS."""
+_DROP_INS = "/etc/nfstuned/conf.d"
 
 
 def where(target: Target) -> str:
@@ -38,6 +39,8 @@ def also(others: Sequence[Target]) -> str:
 def give_workload(points: Sequence[str], profile: str, workload: str) -> str:
     """Return the command that adds the [[policy]] entry for mounts to a drop-in; "" keeps their profile.
 
+    It makes the folder of drop-ins, which no package brings.
+
     A `?` stands for what TOML, or a terminal, has no place for: it matches any character.
     """
     globs = ("".join(char if char.isprintable() else "?" for char in as_glob(point)) for point in points)
@@ -45,7 +48,8 @@ def give_workload(points: Sequence[str], profile: str, workload: str) -> str:
     keys = [f"match={{mount_point=[{patterns}]}}"]
     keys += [f'profile="{profile}"'] if profile else []
     words = " ".join(quote(line) for line in ("[[policy]]", *keys, f'workload="{workload}"'))
-    return f"printf '%s\\n' {words} | sudo tee -a /etc/nfstuned/conf.d/workloads.toml"
+    written = f"printf '%s\\n' {words} | sudo tee -a {_DROP_INS}/workloads.toml"
+    return f"sudo mkdir -p {_DROP_INS} && {written}"
 
 
 def out_of_conf(target: Target, *names: str) -> str:
