@@ -208,6 +208,50 @@ def test_a_rule_for_every_bdi_is_named(rule: str) -> None:
     assert found(ONE_LINE + rule + "\n") == [(2, "unconditional bdi write")]
 
 
+TO = "/sys%p/read_ahead_kb"
+
+
+def run(script: str) -> str:
+    return f'ACTION=="add", SUBSYSTEM=="bdi", RUN+="/bin/sh -c \'{script}\'"\n'
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        f"grep -qw %k /proc/fs/nfsfs/volumes && echo 15360 > {TO}",
+        f"grep -qw %k /proc/fs/nfsfs/volumes || exit 0; echo 15360 > {TO}",
+        f"case %k in 0:*) echo 15360 > {TO} ;; esac",
+        f"findmnt -t nfs4 -no MAJ:MIN | grep -q %k && echo 15360 > {TO}",
+        f"if grep -q %k /proc/fs/nfsfs/volumes; then echo 15360 | tee {TO}; fi",
+        f"sleep 1; [ -e /run/nfs ] && echo 15360 > {TO}",
+        f"sleep 1; test -e /run/nfs && echo 15360 > {TO}",
+        f"echo %k | grep -q ^0: && echo 15360 > {TO}",
+        "echo 15360 > /sys/class/bdi/$$(mountpoint -d /srv/nfs)/read_ahead_kb",
+        "echo 15360 > /sys/class/bdi/`mountpoint -d /srv/nfs`/read_ahead_kb",
+    ],
+)
+def test_a_command_that_asks_before_it_writes_is_no_unconditional_write(script: str) -> None:
+    assert found(run(script)) == []
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        f"echo 15360 > {TO}",
+        f"echo 15360 > {TO} || true",
+        f"echo 15360 > {TO} && [ -e /run/nfs ] && touch /run/done",
+        f"echo -n 15360 | /usr/bin/tee {TO}",
+        f"/bin/echo 15360 > {TO}",
+        f"sleep 1; echo 15360 > {TO}",
+        f"true && sleep 1 && echo 15360 > {TO}",
+        f"echo 1 > /run/seen && echo 15360 > {TO}",
+    ],
+)
+def test_what_a_command_says_or_does_beside_its_write_is_no_condition(script: str) -> None:
+    assert found(run(script)) == [(1, "unconditional bdi write")]
+    assert "writes 15360 KiB" in message(run(script))
+
+
 @pytest.mark.parametrize("asks", ['=="128"', '=="128|256"', '!="15360"'])
 def test_a_rule_for_every_bdi_of_the_kernels_own_value_is_named(asks: str) -> None:
     rule = f'SUBSYSTEM=="bdi", ATTR{{read_ahead_kb}}{asks}, ATTR{{./read_ahead_kb}}="15360"\n'
@@ -270,8 +314,10 @@ def test_any_text_is_judged(text: str) -> None:
         "".join(
             f'SUBSYSTEM=="bdi", KERNEL=="{n}{"*a" * 8_000}", ATTR{{read_ahead_kb}}="1"\n' for n in range(30)
         ),
+        f'SUBSYSTEM=="bdi", RUN+="/bin/sh -c {"/true;" * 20_000} echo 1 > /read_ahead_kb"\n',
+        f'SUBSYSTEM=="bdi", RUN+="/bin/sh -c {"echo 1 > echo " * 20_000} /read_ahead_kb > x"\n',
     ],
-    ids=["quotes", "braces", "lines", "brackets", "stars"],
+    ids=["quotes", "braces", "lines", "brackets", "stars", "commands", "writes"],
 )
 def test_a_file_that_was_made_to_take_long_does_not(text: str) -> None:
     """Of an image; the largest file that is read is thirty times as long."""

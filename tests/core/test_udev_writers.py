@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.core.udev.device import matches
-from nfstuned.core.udev.writers import describe, file_writers, find_culprit, find_writers, last_words
+from nfstuned.core.udev.writers import (
+    describe,
+    file_writers,
+    find_culprit,
+    find_writers,
+    last_words,
+    reaches_all,
+)
 from nfstuned.model.udev import RuleWriter, UdevFile, UdevToken
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
@@ -275,6 +282,25 @@ def test_a_later_run_may_drop_the_earlier_ones(after: str, left: list[int]) -> N
 
 def test_a_program_that_writes_for_itself_is_a_writer() -> None:
     assert writers(f'PROGRAM="{SHELL}"') == (RuleWriter("r", 1, "512", SHELL, certain=False),)
+
+
+@pytest.mark.parametrize(
+    ("script", "kb", "reaches"),
+    [
+        ("echo 512 > /sys%p/read_ahead_kb", 512, True),
+        ("echo 1 > /run/seen; echo 512 > /sys%p/read_ahead_kb", 512, True),
+        ("/opt/kb %k | tee /sys%p/read_ahead_kb", None, True),
+        ("grep -qw %k /proc/fs/nfsfs/volumes && echo 512 > /sys%p/read_ahead_kb", 512, True),
+        ("/opt/is-nfs %k && echo 512 > /sys%p/read_ahead_kb", 512, False),
+        ("for f in /sys/class/bdi/0:*/read_ahead_kb; do echo 512 > $$f; done", 512, False),
+    ],
+)
+def test_a_command_that_asks_something_reaches_all_where_it_asks_for_nfs(
+    script: str, kb: int | None, *, reaches: bool
+) -> None:
+    file = UdevFile("r", f'SUBSYSTEM=="bdi", RUN+="/bin/sh -c \'{script}\'"')
+    (writer,) = file_writers([file])
+    assert (writer.kb, reaches_all([file], writer)) == (kb, reaches)
 
 
 AZURE = RuleWriter("/etc/udev/rules.d/90-azure.rules", 1, "15381", None, certain=False)

@@ -23,7 +23,17 @@ if TYPE_CHECKING:
 
 NFS_ADDED = UdevEvent()
 NFSRAHEAD = "nfsrahead"
-_ECHO = re.compile(r"""\becho\s+(?:-n\s+)?["']?([0-9]+)\b""")
+_PATH = r"(?:/[\w./+-]*/)?"
+_PIECE = r"[^;&|()<>`\n]*"
+"""What is within one command of a shell, and starts no other."""
+_TO = rf"(?:>>?|\|\s*{_PATH}tee\b){_PIECE}"
+_ECHO = re.compile(rf"""\becho\s+(?:-n\s+)?["']?([0-9]+)["']?\s*{_TO}(?:{ATTRIBUTE}|\$\w+["']?\s*;)""")
+"""What writes a number to the attribute, or in a loop to a variable."""
+_ALWAYS = re.compile(
+    rf"""{_PATH}(?:ba|da|k)?sh\s+-\w*c\s+["']?\s*"""
+    rf"(?:{_PATH}(?:echo|sleep|true)\b[^;&|\n]*(?:;|&&)\s*)*{_PIECE}{_TO}{ATTRIBUTE}"
+)
+"""A shell's command that writes the attribute of every device: before that it prints or waits at most."""
 
 
 @lru_cache(maxsize=4)
@@ -188,13 +198,14 @@ def _is_unknown(token: UdevToken) -> bool:
 def reaches_all(files: Iterable[UdevFile], writer: RuleWriter) -> bool:
     """Whether a rule writes for every NFS superblock of the host's own namespaces.
 
-    So does a rule that asks the kernel's list of them, and nfs-utils' own. Whether another program's answer,
-    or a jump on that, lets a rule through is not known.
+    So does a rule, or its command, that asks the kernel's list of them, and nfs-utils' own. Whether another
+    program's answer, or a jump on that, lets a rule through is not known.
     """
     known = tuple(files)
     programs = [token for token in _asked(known, writer) if token.key == "PROGRAM"]
     asks = is_nfsrahead(writer) or (bool(programs) and all(finds_nfs(token) for token in programs))
-    return unsure(known, writer) <= ({"PROGRAM", "RESULT"} if asks else set())
+    answered = {"PROGRAM", "RESULT"} if asks else set()
+    return unsure(known, writer) <= answered | ({"RUN"} if _ROWS in (writer.program or "") else set())
 
 
 def finds_nfs(program: UdevToken) -> bool:
@@ -203,11 +214,16 @@ def finds_nfs(program: UdevToken) -> bool:
 
 
 def unsure(files: Iterable[UdevFile], writer: RuleWriter) -> set[str]:
-    """Return the keys of a rule that only the host can answer; GOTO where a jump may pass over it."""
+    """Return the keys of a rule that only the host can answer.
+
+    GOTO stands for a jump that may pass over it, RUN for a command that asks something before it writes.
+    """
     if writer.certain:
         return set()
-    keys = {token.key for token in _asked(files, writer)}
-    return keys - _STATIC | ({"GOTO"} if writer.passed else set())
+    keys = {token.key for token in _asked(files, writer)} - _STATIC
+    command = writer.program or ""
+    asks = _writes_itself(command) and _ALWAYS.match(command) is None
+    return keys | ({"GOTO"} if writer.passed else set()) | ({"RUN"} if asks else set())
 
 
 def _asked(files: Iterable[UdevFile], writer: RuleWriter) -> list[UdevToken]:
