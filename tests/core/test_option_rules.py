@@ -438,6 +438,42 @@ def test_a_login_that_linux_5_15_dropped_is_refused_from_there_on(
     assert [name for name in found(seen) if name.startswith("NFS309")] == wrong
 
 
+@pytest.mark.parametrize("fstype", ["cifs", "smb3"])
+@pytest.mark.parametrize(
+    ("release", "refused"),
+    [
+        ("4.18.0-553.el8_10.x86_64", False),
+        ("5.4.0-216-generic", False),
+        ("5.10.0-35-amd64", False),
+        ("5.11.0-49-generic", True),
+        ("5.14.0-503.el9", True),
+        ("", False),
+    ],
+)
+def test_nolock_of_smb_is_refused_from_linux_5_11_on(release: str, fstype: str, *, refused: bool) -> None:
+    kernel = parse_release(release) if release else None
+    seen = facts(f"//nas/a /a {fstype} vers=3.0,cred=/c,nolock,_netdev,nofail", kernel=kernel)
+    faults = [one for one in diagnose(seen, OPTIONS).findings if one.rule == "NFS309"]
+    assert [one.observed for one in faults] == ["nolock"] * refused
+    assert [one.remedy for one in faults] == ["write nobrl in the place of nolock in /etc/fstab:1"] * refused
+    assert all("Linux 5.11 and later have no 'nolock' of SMB: a mount of" in one.message for one in faults)
+
+
+def test_what_is_renamed_and_what_is_foreign_are_told_apart() -> None:
+    (fault,) = (
+        one
+        for one in diagnose(facts("//nas/a /a cifs cred=/c,nolock,lock,_netdev,nofail"), OPTIONS).findings
+        if one.rule == "NFS309"
+    )
+    assert fault.message.startswith(
+        "only NFS knows 'lock', and Linux 5.11 and later have no 'nolock' of SMB: "
+    )
+    place = "in /etc/fstab:1"
+    assert fault.remedy == (
+        f"take 'lock' out of the options {place}, and write nobrl in the place of nolock {place}"
+    )
+
+
 @pytest.mark.parametrize(
     ("option", "refused"),
     [

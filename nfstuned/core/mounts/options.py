@@ -65,6 +65,10 @@ SMB = _names("""
     user [no]user_xattr username ver vers witness workgroup wsize
 """)
 
+OLD_SMB, WITHOUT_OLD_SMB = {"nolock": "nobrl"}, (5, 11, 0)
+"""Other names of SMB's options in cifs_mount_option_tokens of fs/cifs/connect.c, which smb3_fs_parameters of
+Linux 5.11 left out."""
+
 SMB_VERSIONS = frozenset({"1.0", "2.0", "2.1", "3.0", "3.02", "3.0.2", "3.1.1", "3.11", "3", "default"})
 SMB_FLAVOURS = frozenset(
     {

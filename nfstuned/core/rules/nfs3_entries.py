@@ -125,7 +125,7 @@ def _wrong(request: Request, kernel: KernelRelease | None) -> tuple[tuple[str, .
     """Return the options that nobody knows, and those with values that are refused."""
     options = parse_options(request.options)
     sloppy = request.maker is Maker.AUTOFS or "sloppy" in options
-    strange = () if sloppy else tuple(dict.fromkeys(_strange(options, request.fstype)))
+    strange = () if sloppy else tuple(dict.fromkeys(_strange(options, request.fstype, kernel)))
     misused = [*_misused(options, request, sloppy=sloppy)]
     if request.fstype in SMB and kernel is not None and kernel.version >= names.WITHOUT_NTLM:
         wanted_flavour = "a login that Linux 5.15 and later still have, such as ntlmssp or krb5"
@@ -170,9 +170,11 @@ def _refused(
     place = f"{request.file}:{request.line}"
     smb = request.fstype in SMB
     own, other = (names.SMB, names.NFS) if smb else (names.NFS | names.RARE_NFS, names.SMB)
-    foreign = [name for name in strange if name.lower() in other - own]
-    unknown = [name for name in strange if name not in foreign]
+    renamed = [name for name in strange if smb and name in names.OLD_SMB]
+    foreign = [name for name in strange if name.lower() in other - own and name not in renamed]
+    unknown = [name for name in strange if name not in {*foreign, *renamed}]
     why = [f"only {'NFS' if smb else 'SMB'} knows {_listed(foreign)}"] if foreign else []
+    why += [f"Linux 5.11 and later have no {_listed(renamed)} of SMB"] if renamed else []
     blank = ", whose blank is a part of it" if any(name != name.strip() for name in unknown) else ""
     why += [f"neither the kernel nor mount(8) knows {_listed(unknown)}{blank}"] if unknown else []
     why += [
@@ -182,7 +184,9 @@ def _refused(
     why += [f"mount.nfs takes one option that names a version, not {_listed(versions)}"] if versions else []
     why += [f"version 4 of NFS has no {_listed(stale)}"] if stale else []
     out = (*strange, *stale)
-    mend = [f"take {_listed(out)} out of the options in {place}"] if out else []
+    gone = [name for name in out if name not in renamed]
+    mend = [f"take {_listed(gone)} out of the options in {place}"] if gone else []
+    mend += [f"write {names.OLD_SMB[name]} in the place of {name} in {place}" for name in renamed]
     mend += [f"keep one of {_listed(versions)} in {place}"] if versions else []
     mend += [f"write {option.name} with {option.wanted} in {place}" for option in misused]
     return Fault(
@@ -198,9 +202,11 @@ def _listed(options: Iterable[str]) -> str:
     return ", ".join(map(quoted, options))
 
 
-def _strange(options: Options, fstype: str) -> Iterator[str]:
+def _strange(options: Options, fstype: str, kernel: KernelRelease | None) -> Iterator[str]:
     smb = fstype in SMB
     known = names.COMMON | (names.SMB if smb else names.NFS | names.RARE_NFS)
+    if smb and (kernel is None or kernel.version < names.WITHOUT_OLD_SMB):
+        known |= names.OLD_SMB.keys()
     if fstype == "aznfs":
         known |= names.AZNFS
     in_secret = False  # mount(8) splits at a comma within a password, whose rest then looks like options
