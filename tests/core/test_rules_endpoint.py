@@ -191,6 +191,21 @@ def test_the_zone_of_a_name_of_ones_own_is_of_the_cloud_that_it_leads_to(host: s
     assert "zone privatelink.file.core.chinacloudapi.cn," in fault.remedy
 
 
+@pytest.mark.parametrize(
+    ("host", "owner"),
+    [
+        ("fs-abc123.z05.file.storage.azure.net", "file share"),
+        ("sa1.z12.file.storage.azure.net", "storage account's file service"),
+    ],
+)
+def test_the_zone_of_a_name_that_tells_none_is_left_to_the_endpoint(host: str, owner: str) -> None:
+    (fault,) = faults("NFS401", asked(f"{host}:/a/share1"), Answer(host, (PUBLIC,)))
+    assert fault.remedy == (
+        f"create a private endpoint for the {owner} in this network, link the DNS zone that its DNS "
+        "configuration shows, and mount again"
+    )
+
+
 def test_the_address_that_a_live_mount_has_decides_between_several() -> None:
     both = Answer(SA1, (PUBLIC, PRIVATE), (STORE,))
     assert found([live(f"{SA1}:/sa1/s", PUBLIC)], [both]) == ["NFS401 /mnt/a"]

@@ -59,8 +59,8 @@ def public(facts: Facts) -> Iterator[Fault]:
             "region that have a service endpoint, not over peering, and the address may change",
             observed=", ".join(used),
             expected="the address of a private endpoint",
-            remedy="create a private endpoint for the storage account's file service in this network, "
-            f"link its DNS zone {_zone(account)}, and mount again",
+            remedy=f"create a private endpoint for the {_owner(account)} in this network, "
+            f"link {_zone_to_link(account)}, and mount again",
         )
 
 
@@ -302,6 +302,22 @@ def _zone(host: str) -> str:
     """Return the private DNS zone of an endpoint's name: what follows the account, from privatelink on."""
     _, mark, suffix = plain(host).partition(".file.")
     return f"{_LINK}.file.{suffix if mark else 'core.windows.net'}"
+
+
+def _owner(account: str) -> str:
+    """Return what a private endpoint is made for: a share of Microsoft.FileShares has a name of its own."""
+    return "file share" if plain(account).startswith("fs-") else "storage account's file service"
+
+
+def _zone_to_link(account: str) -> str:
+    """Return the private DNS zone of a name without an alias in one, in words where the name tells none.
+
+    For *.file.storage.azure.net the vendor's table has privatelink.file.core.windows.net, and AZNFS takes
+    names of privatelink.file.storage.azure.net.
+    """
+    if plain(account).endswith(".storage.azure.net"):
+        return "the DNS zone that its DNS configuration shows"
+    return f"its DNS zone {_zone(account)}"
 
 
 def _by_address(facts: Facts) -> _Reaches:
