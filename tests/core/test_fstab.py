@@ -224,7 +224,7 @@ def test_nfsmount_conf_counts_as_asking() -> None:
 def test_every_name_is_asked_for_where_an_entry_may_be_changed() -> None:
     text = line(point="/b") + line("nas:/c", point="/c") + line("10.1.2.4:/d", point="/d")
     assert unsettled(mounts(line() + text, SNAPSHOT, POLICY)) == (SA1, "nas")
-    assert unsettled(mounts(line("nas:/c"), SNAPSHOT, POLICY)) == ()
+    assert unsettled(mounts(line("nas:/c"), SNAPSHOT, BUILTIN)) == ()
     units = (unit("filer:/x"), replace(unit("&:/y"), maker=Maker.AUTOFS, wildcard=True))
     assert unsettled(mounts(line(), replace(SNAPSHOT, requests=units), POLICY)) == (SA1, "filer")
 
@@ -257,6 +257,78 @@ def test_a_server_that_says_netapp_by_a_live_mount_is_that_for_its_other_volumes
     snapshot = live("10.7.7.7:/v1", "10.7.7.7", stats=(stats,), azure=True)
     assert [one.new for one in edited(line("10.7.7.7:/v2", "noauto"), POLICY, snapshot).changes] == [8]
     assert edited(line("10.7.7.7:/v2", "noauto"), POLICY).changes == ()
+
+
+def test_one_that_is_mounted_without_saying_so_is_what_another_mount_of_its_server_says() -> None:
+    stats = MountStats("10.7.7.7:/v1", "/live", "nfs4", "1.1", 9, implementation="NetApp Release 9.13.1")
+    snapshot = live("10.7.7.7:/v1", "10.7.7.7", stats=(stats,), azure=True)
+    silent = live("10.7.7.7:/v2", "10.7.7.7", "/a").superblocks[0]
+    both = replace(snapshot, superblocks=(*snapshot.superblocks, replace(silent, device="0:51", bdi=2)))
+    text = line("10.7.7.7:/v1", "nconnect=8", "/live") + line("10.7.7.7:/v2", "vers=3")
+    assert [(one.new, one.result) for one in edited(text, POLICY, both).changes] == [(8, Result.PLANNED)]
+
+
+VOLUME = "anf1.corp.example"
+"""The name of a server whose profile only its address tells: POLICY has 10.1.2.0/24."""
+
+
+def at(*places: str) -> Network:
+    return Network(answers=(Answer(VOLUME, places),))
+
+
+def by_name(network: Network, snapshot: Snapshot = SNAPSHOT, policy: Policy = POLICY) -> list[object]:
+    """Return what an entry of VOLUME at /v is to ask for."""
+    return [
+        one.new for one in edited(line(f"{VOLUME}:/v", "vers=3", "/v"), policy, snapshot, network).changes
+    ]
+
+
+@pytest.mark.parametrize("network", [Network(), at("10.77.0.1"), at("10.1.2.4", "10.77.0.1")])
+def test_an_entry_that_is_mounted_has_the_profile_of_its_mount(network: Network) -> None:
+    assert by_name(network, live(f"{VOLUME}:/v", "10.1.2.4", "/v")) == [8]
+
+
+@pytest.mark.parametrize(
+    ("network", "numbers"),
+    [
+        (at("10.1.2.4"), [8]),
+        (at("10.1.2.4", "10.23.0.1"), [8]),
+        (at("10.1.2.4", "10.77.0.1"), []),
+        (at("10.77.0.1"), []),
+        (at(), []),
+        (Network(), []),
+    ],
+)
+def test_where_the_policy_goes_by_addresses_the_resolver_tells_the_profile(
+    network: Network, numbers: list[object]
+) -> None:
+    assert by_name(network) == numbers
+
+
+@pytest.mark.parametrize(("network", "numbers"), [(Network(), [8]), (at(), [8]), (at("10.77.0.1"), [])])
+def test_without_an_answer_a_live_mount_of_the_name_tells_it(network: Network, numbers: list[object]) -> None:
+    assert by_name(network, live(f"{VOLUME}:/other", "10.1.2.4")) == numbers
+
+
+@pytest.mark.parametrize("server", ["10.1.2.0/24", "10.1.2.4", "10.1.2.*", "[fd00::5]"])
+def test_names_are_asked_for_where_the_policy_goes_by_addresses(server: str) -> None:
+    matches = (Assignment(Match(server=("x.example", server)), "azure-netapp-files", "policy 1"),)
+    policy = replace(BUILTIN, assignments=matches)
+    assert unsettled(mounts(line("nas:/c"), SNAPSHOT, policy)) == ("nas",)
+    only_name = (Assignment(Match(server=("x.example",)), "azure-netapp-files", "policy 1"),)
+    assert unsettled(mounts(line("nas:/c"), SNAPSHOT, replace(policy, assignments=only_name))) == ()
+
+
+def test_the_first_policy_that_means_the_address_counts() -> None:
+    first = Assignment(Match(server=("10.1.2.4",)), "generic", "policy 1")
+    named = Assignment(Match(server=(VOLUME,)), "azure-netapp-files", "policy 2")
+    assert by_name(at("10.1.2.4"), policy=replace(BUILTIN, assignments=(first, named))) == []
+    assert by_name(at("10.1.2.4"), policy=replace(BUILTIN, assignments=(named, first))) == [8]
+
+
+def test_a_unit_by_name_of_the_same_server_counts_with_the_profile_of_its_address() -> None:
+    snapshot = replace(SNAPSHOT, requests=(unit(f"{VOLUME}:/u", "nconnect=8"),))
+    assert by_name(at("10.1.2.4"), snapshot) == [8]
 
 
 NETAPP = line("10.1.2.4:/a", "rw")
@@ -359,7 +431,7 @@ def test_a_unit_that_fstab_stands_before_decides_nothing() -> None:
 
 
 def test_names_that_lead_to_one_address_are_one_server() -> None:
-    network = Network(answers=(Answer("filer", ("10.1.2.4", "10.1.2.9")),))
+    network = Network(answers=(Answer("filer", ("10.1.2.4", "10.77.0.1")),))
     text = NETAPP + line("filer:/b", "nconnect=2", "/b")
     first, second = edited(text, POLICY, SNAPSHOT, network).changes
     assert (first.result, second.result) == (Result.SKIPPED, Result.SKIPPED)

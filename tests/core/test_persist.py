@@ -290,8 +290,20 @@ def test_a_mount_that_utab_knows_is_judged_by_its_line() -> None:
 
 
 def test_nothing_is_asked_where_nobody_has_an_opinion() -> None:
-    assert unsettled(uses(host("nas:/x /x rw"), POLICY)) == ()
+    assert unsettled(uses(host("nas:/x /x rw"), BUILTIN)) == ()
     assert unsettled(uses(host(A, VOL), POLICY)) == (SA1,)
+
+
+def test_where_the_policy_goes_by_addresses_a_name_is_asked_for_and_has_the_profile_of_its_address() -> None:
+    snapshot = host("anf1:/x /x rw", "anf1:/y /y vers=3")
+    assert unsettled(uses(snapshot, POLICY)) == ("anf1",)
+    assert after(planned(snapshot, network=Network(answers=(Answer("anf1", (ANF,)),)))) == {"anf1": 8}
+    assert after(planned(snapshot, network=Network(answers=(Answer("anf1", (ANF, "10.77.0.1")),)))) == {}
+
+
+def test_a_line_beside_a_live_mount_of_its_name_has_the_profile_of_its_address() -> None:
+    live = facts(Made("/x", source="anf1:/x", at=ANF), lines=("anf1:/y /y vers=4.1",)).snapshot
+    assert after(planned(live, network=Network())) == {"anf1": 8}
 
 
 @pytest.mark.parametrize(("at", "asked"), [("10.10.10.10", ()), ("52.239.238.8", (SA1,))])

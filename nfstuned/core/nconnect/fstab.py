@@ -17,9 +17,11 @@ from nfstuned.core.nconnect.fstab_text import ansible_lines, is_cloud_inits, is_
 from nfstuned.core.nconnect.groups import Id, addresses, common, limit, protocol, united, version
 from nfstuned.core.policy.decision import choose
 from nfstuned.core.policy.endpoint import GENERIC, as_address
+from nfstuned.core.policy.match import matcher
 from nfstuned.frozen import frozen
 from nfstuned.model.change import Change, ChangeKind
-from nfstuned.model.facts import NFS_TYPES, Facts, Network, Target
+from nfstuned.model.facts import NFS_TYPES, Answer, Facts, Network, Target
+from nfstuned.model.kernel import Options
 from nfstuned.model.mounts import FSTAB, UTAB, Maker, Request, Result, Snapshot, Superblock
 from nfstuned.model.policy import Policy
 from nfstuned.parse.etc.fstab import parse_fstab
@@ -95,8 +97,12 @@ def shown_providers(facts: Facts) -> Mapping[str, str]:
 
 
 def unsettled(known: Mounts) -> tuple[str, ...]:
-    """Return the names whose addresses tell which mounts have one server, and whether it is private."""
-    if all(entry.target.profile.nconnect is None for entry in known.entries):
+    """Return the names whose addresses tell which mounts have one server, whether it is private, and more.
+
+    Where the policy goes by addresses, they also tell the profile.
+    """
+    named = any(entry.target.profile.nconnect is not None for entry in known.entries)
+    if not (named or matcher(known.facts.policy).by_address):
         return ()
     unknown = (target.endpoint.host for target in known.others if target.endpoint.address is None)
     names = (*(entry.host for entry in known.entries), *unknown)
@@ -207,6 +213,38 @@ def with_provider(target: Target, providers: Mapping[str, str], policy: Policy) 
     return replace(target, endpoint=place, profile=chosen.profile)
 
 
+def answered(facts: Facts, network: Network) -> Facts:
+    """Return what is known with the resolver's answers; live mounts answer for their names where it does not.
+
+    So the entry of a mount is understood, and its neighbours of the same name, while no resolver answers.
+    """
+    known = {answer.host for answer in network.answers if answer.addresses}
+    seen: dict[str, dict[str, None]] = {}
+    for target in facts.nfs:
+        place = target.endpoint
+        if target.live is not None and place.address is not None and place.host not in known:
+            seen.setdefault(place.host, {})[place.address] = None
+    live = (Answer(host, tuple(places)) for host, places in seen.items())
+    others = (answer for answer in network.answers if answer.host not in seen)
+    return replace(facts, network=replace(network, answers=(*live, *others)))
+
+
+def by_address(target: Target, facts: Facts) -> Target:
+    """Return a mount that is only asked for with the profile that the address of its server gives it.
+
+    Its file has a name, and a policy may go by addresses. Where several of them have profiles that differ, it
+    is open which it will be: then it is that of the name.
+    """
+    place = target.endpoint
+    if target.live is not None or place.address is not None:
+        return target
+    servers = (replace(place, address=found) for found in addresses(target, facts))
+    profiles = {
+        choose(facts.policy, target.source, target.point, Options(), server).profile for server in servers
+    }
+    return replace(target, profile=profiles.pop()) if len(profiles) == 1 else target
+
+
 @frozen
 class FstabPlan:
     """A change for each entry that asks for another number than its server's, planned or not."""
@@ -219,14 +257,35 @@ class FstabPlan:
 
 def plan_fstab(mounts: Mounts, network: Network) -> FstabPlan:
     """Return what should become of the entries; `network` has the answers about unsettled names."""
-    facts = replace(mounts.facts, network=network)
-    changes = dict(change for server in servers(mounts, facts) for change in _of_server(server, facts))
+    facts = answered(mounts.facts, network)
+    known = _with_profiles(mounts, facts)
+    changes = dict(change for server in servers(known, facts) for change in _of_server(server, facts))
     counts = {
         line: change.new
         for line, change in changes.items()
         if change.result is Result.PLANNED and isinstance(change.new, int)
     }
     return FstabPlan(tuple(changes[line] for line in sorted(changes)), counts)
+
+
+def _with_profiles(mounts: Mounts, facts: Facts) -> Mounts:
+    """Return the mounts with the profiles of their addresses; an entry that is mounted has its mount's."""
+    providers = shown_providers(facts)
+    own = {
+        _place(target.source, target.point): with_provider(target, providers, facts.policy).profile
+        for target in facts.nfs
+        if target.live is not None
+    }
+    entries = []
+    for entry in mounts.entries:
+        target, request = by_address(entry.target, facts), entry.target.request
+        if request is not None:
+            profile = own.get(_place(mounted_source(request), request.point), target.profile)
+            target = replace(target, profile=profile)
+        entries.append(replace(entry, target=target))
+    return replace(
+        mounts, entries=tuple(entries), others=tuple(by_address(other, facts) for other in mounts.others)
+    )
 
 
 def _of_server(server: ServerUsers, facts: Facts) -> Iterator[tuple[int, Change]]:

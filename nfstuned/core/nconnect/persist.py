@@ -18,6 +18,7 @@ from enum import Enum
 
 from nfstuned.core.mounts.requests import options
 from nfstuned.core.nconnect.against import Refusal, against
+from nfstuned.core.nconnect.fstab import answered
 from nfstuned.core.nconnect.groups import common
 from nfstuned.core.nconnect.persist_members import SectionUse, Uses, by_conf, servers, unmatched, unnamed
 from nfstuned.frozen import frozen
@@ -290,7 +291,7 @@ def plan_persist(uses: Uses, network: Network, utils: NfsUtils | None, held: Hel
 
     `network` has the answers about the names that are unsettled; `utils` is the installed mount.nfs.
     """
-    facts = replace(uses.facts, network=network)
+    facts = answered(uses.facts, network)
     known = verdicts(uses, facts)
     names = {verdict.name for verdict in known}
     unused = [name for name in held.sections if name not in names]

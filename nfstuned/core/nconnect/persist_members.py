@@ -12,9 +12,10 @@ from dataclasses import replace
 
 from nfstuned.core.mounts.requests import find, mounted_source, options, requested
 from nfstuned.core.mounts.targets import targets
-from nfstuned.core.nconnect.fstab import as_target, ids, shown_providers, with_provider
+from nfstuned.core.nconnect.fstab import as_target, by_address, ids, shown_providers, with_provider
 from nfstuned.core.nconnect.groups import Id, addresses, is_azure_files, is_private, united
 from nfstuned.core.policy.endpoint import as_address, is_loopback, section_name
+from nfstuned.core.policy.match import matcher
 from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.mounts import Maker, Request, Snapshot
@@ -72,8 +73,12 @@ def uses(snapshot: Snapshot, policy: Policy) -> Uses:
 
 
 def unsettled(known: Uses) -> tuple[str, ...]:
-    """Return the names whose addresses tell which mounts have one server, and whether it is private."""
-    if all(use.target.profile.nconnect is None for use in known.all):
+    """Return the names whose addresses tell which mounts have one server, whether it is private, and more.
+
+    Where the policy goes by addresses, they also tell the profile.
+    """
+    named = any(use.target.profile.nconnect is not None for use in known.all)
+    if not (named or matcher(known.facts.policy).by_address):
         return ()
     names = []
     for target in (use.target for use in known.all):
@@ -87,7 +92,8 @@ def unsettled(known: Uses) -> tuple[str, ...]:
 def servers(known: Uses, facts: Facts) -> Sequence[tuple[SectionUse, ...]]:
     """Return the uses of each server, whose sections it shares; `facts` have the resolver's answers."""
     users: list[tuple[frozenset[Id], SectionUse]] = []
-    for use in known.all:
+    for known_use in known.all:
+        use = replace(known_use, target=by_address(known_use.target, facts))
         section: set[Id] = set() if unnamed(use.name) else {(use.name, 0, "section")}
         users.append((ids(use.target, facts) | section, use))
     return united(users)

@@ -63,7 +63,10 @@ class Choice:
 class PolicyRule:
     """A [[policy]] entry, compiled."""
 
-    __slots__ = ("_any_name", "_any_server", "_export", "_names", "_networks", "_point", "assignment")
+    __slots__ = (
+        *("_any_name", "_any_server", "_export", "_names", "_networks", "_point"),
+        *("assignment", "by_address"),
+    )
 
     def __init__(self, assignment: Assignment) -> None:
         match = assignment.match
@@ -72,6 +75,7 @@ class PolicyRule:
         globs = [plain(pattern) for pattern, network in networks if network is None]
         self._any_server = not match.server
         self._any_name = any(not _ADDRESS_GLOB.fullmatch(glob) for glob in globs)
+        self.by_address = len(globs) < len(networks) or any(map(_ADDRESS_GLOB.fullmatch, globs))
         self._networks = tuple(network for _, network in networks if network is not None)
         self._names = _globs(globs)
         self._export = _globs([unended(pattern) for pattern in match.export])
@@ -121,6 +125,11 @@ class Matcher:
         profile = self.profile(assignment.profile or endpoint.provider)
         workload = self._policy.workload(assignment.workload)
         return Choice(profile.working(workload) if workload else profile, assignment.origin)
+
+    @property
+    def by_address(self) -> bool:
+        """Whether the address of a server may give its mounts another profile than its name does."""
+        return any(rule.by_address for rule in self._rules)
 
     def find(self, name: str) -> Profile | None:
         """Return the profile of that name; None when there is none."""
