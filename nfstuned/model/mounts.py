@@ -139,6 +139,8 @@ class Snapshot:
     distribution: Distribution | None = None
     azure: bool = False
     """The machine is an Azure VM, by its chassis asset tag."""
+    azfiles: bool = False
+    """The package azfiles-nfs is installed: its mount.aznfs mounts an address of its own without TLS, too."""
     vast: bool = False
     """VAST's own NFS client is installed, whose modules take the place of the kernel's."""
     page_kb: int = 4
@@ -149,6 +151,8 @@ class Snapshot:
     stanzas: Mapping[tuple[str, str], MountStats] = field(init=False, repr=False, compare=False)
     """`stats` by source and mount point, which is all that they name: where several superblocks have the
     same, on top of each other, none of them."""
+    stand_ins: Mapping[str, str] = field(init=False, repr=False, compare=False)
+    """The addresses of `tunnels` that stand in for servers, by the server's name."""
 
     def __post_init__(self) -> None:
         stanzas = {(stanza.source, stanza.point): stanza for stanza in self.stats}
@@ -157,6 +161,8 @@ class Snapshot:
             if shown is not None and shown.age_s != stanza.age_s:
                 del stanzas[stanza.source, stanza.point]
         object.__setattr__(self, "stanzas", stanzas)
+        names = {tunnel.host: tunnel.stands_in for tunnel in self.tunnels if tunnel.stands_in is not None}
+        object.__setattr__(self, "stand_ins", names)
 
 
 @frozen

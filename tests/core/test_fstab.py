@@ -9,7 +9,7 @@ import pytest
 from nfstuned.core.nconnect.fstab import mounts, unsettled
 from nfstuned.model.facts import Answer, Network
 from nfstuned.model.kernel import Distribution, KernelRelease, Mount, MountStats, Server, Volume
-from nfstuned.model.mounts import UTAB, Maker, Request, Result, Snapshot, Superblock
+from nfstuned.model.mounts import UTAB, Maker, Request, Result, Snapshot, Superblock, Tunnel
 from nfstuned.model.policy import Assignment, Match, Policy, Profile
 from nfstuned.model.requests import Setting
 from nfstuned.parse.options import parse_options
@@ -266,6 +266,18 @@ def test_one_that_is_mounted_without_saying_so_is_what_another_mount_of_its_serv
     both = replace(snapshot, superblocks=(*snapshot.superblocks, replace(silent, device="0:51", bdi=2)))
     text = line("10.7.7.7:/v1", "nconnect=8", "/live") + line("10.7.7.7:/v2", "vers=3")
     assert [(one.new, one.result) for one in edited(text, POLICY, both).changes] == [(8, Result.PLANNED)]
+
+
+def test_a_mount_of_aznfs_by_an_address_of_its_own_is_its_entrys() -> None:
+    stand_in = Tunnel(0, SA1, 0, "azure-files", "/list", "10.161.100.100", "10.10.10.10")
+    row = Request("10.161.100.100:/sa1/a", "/a", "vers=4.1", UTAB, 1)
+    snapshot = live("10.161.100.100:/sa1/a", "10.161.100.100", "/a", tunnels=(stand_in,), requests=(row,))
+    text = line(options="vers=4,minorversion=1,notls", kind="aznfs")
+    (change,) = edited(text, POLICY, snapshot).changes
+    assert (change.new, change.result) == (4, Result.PLANNED)
+    by_name = replace(row, source=f"{SA1}:/sa1/a")
+    before = live(f"{SA1}:/sa1/a", "10.10.10.10", "/a", tunnels=(stand_in,), requests=(by_name,))
+    assert [one.result for one in edited(text, POLICY, before).changes] == [Result.PLANNED]
 
 
 VOLUME = "anf1.corp.example"

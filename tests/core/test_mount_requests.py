@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.mounts.requests import Intents, claim, effective, find, options, requested
+from nfstuned.core.mounts.requests import Intents, claim, effective, find, options, requested, wants_stand_in
 from nfstuned.model.kernel import Mount, Options
-from nfstuned.model.mounts import UTAB, Request
+from nfstuned.model.mounts import UTAB, Request, Snapshot, Tunnel
 from nfstuned.model.requests import Asked, Setting
 from nfstuned.parse.etc.nfsmount import parse_nfsmount
 from tests.parse.damage import TOKENS, any_text
@@ -230,6 +230,38 @@ def test_nfsmount_conf_counts_for_aznfs_with_its_tunnel_as_server_and_never_for_
     assert options(requested(smb, settings(text + MANY))).pairs == (("vers", "3.1.1"),)
     live = replace(mount("//nas/s"), fstype="cifs")
     assert options(Intents((smb,), settings(MANY)).of(live)).pairs == (("vers", "3.1.1"),)
+
+
+CLEAR = replace(TLS, options="vers=4,minorversion=1,notls")
+STAND_INS = {"sa1": "10.161.100.100"}
+
+
+def test_nfsmount_conf_counts_for_aznfs_without_tls_with_the_address_that_stands_in_for_the_name() -> None:
+    text = '[ Server "sa1" ]\nrsize=1\n[ Server "10.161.100.100" ]\nwsize=2\n'
+    assert options(requested(CLEAR, settings(text))).get("rsize") == "1"
+    asked = options(requested(CLEAR, settings(text), STAND_INS))
+    assert (asked.get("rsize"), asked.get("wsize")) == (None, "2")
+    by_name = replace(CLEAR, fstype="nfs")
+    assert options(requested(by_name, settings(text), STAND_INS)).get("rsize") == "1"
+    tunnels = (Tunnel(0, "sa1", 0, "azure-files", "/list", "10.161.100.100", "10.0.0.4"),)
+    assert options(Intents((), settings(text), tunnels).asked(CLEAR)) == asked
+
+
+@pytest.mark.parametrize(
+    ("line", "snapshots"),
+    [
+        (CLEAR, [False, True, True]),
+        (replace(CLEAR, options="vers=3"), [True, True, True]),
+        (replace(CLEAR, fstype="nfs"), [False, False, False]),
+        (TLS, [False, False, False]),
+    ],
+)
+def test_aznfs_mounts_an_address_of_its_own_without_tls_where_its_package_is_new(
+    line: Request, snapshots: list[bool]
+) -> None:
+    tunnel = Tunnel(0, "sa1", 0, "azure-files", "/list", "10.161.100.100", "10.0.0.4")
+    known = (Snapshot(), Snapshot(azfiles=True), Snapshot(tunnels=(tunnel,)))
+    assert [wants_stand_in(line, snapshot) for snapshot in known] == snapshots
 
 
 def test_a_wildcard_is_about_every_mount_that_has_its_form() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from nfstuned.core.mounts.targets import targets
 from nfstuned.model.finding import Fault
+from nfstuned.model.mounts import Request, Tunnel
 from nfstuned.model.policy import Assignment, Match
 from nfstuned.model.requests import Setting
 from nfstuned.parse.etc.nfsmount import PERSISTED
@@ -206,6 +207,19 @@ def test_a_mount_by_hand_gets_it_from_nfstuneds_own_file_where_that_can_say_it(
     found = replace(host, policy=policy, targets=targets(host.snapshot, policy))
     (fault,) = faults("NFS201", found)
     assert fault.remedy.startswith(f"{said}sudo umount /a && sudo mount -t nfs4 -o ")
+
+
+def test_where_mount_aznfs_mounts_an_address_of_its_own_no_file_of_nfsmount_conf_can_say_it() -> None:
+    host = facts(Made("/a", asked="vers=4.1", source="10.161.100.100:/sa1/s", at="10.161.100.100"))
+    tunnels = (Tunnel(0, AZURE, 0, "azure-files", "/list", "10.161.100.100", "10.10.10.10"),)
+    settings = (Setting("server", AZURE, "nconnect", "4", PERSISTED, 7),)
+    by_hand = replace(host.snapshot, tunnels=tunnels, settings=settings)
+    (fault,) = faults("NFS201", replace(host, snapshot=by_hand, targets=targets(by_hand, POLICY)))
+    assert fault.remedy.startswith("put nconnect=4 into the options, then sudo umount /a && sudo mount -t ")
+    line = Request(f"{AZURE}:/sa1/s", "/a", "vers=4,minorversion=1,notls", "/etc/fstab", 1, fstype="aznfs")
+    named = replace(by_hand, requests=(*by_hand.requests, line))
+    (fault,) = faults("NFS201", replace(host, snapshot=named, targets=targets(named, POLICY)))
+    assert fault.remedy == "set nconnect=4 in /etc/fstab:1, then sudo umount /a && sudo mount /a"
 
 
 def test_over_a_public_endpoint_of_azure_files_none_are_proposed() -> None:

@@ -11,7 +11,7 @@ import pytest
 from nfstuned.core.nconnect.persist_members import unsettled, uses
 from nfstuned.model.facts import Answer, Network
 from nfstuned.model.kernel import Distribution, KernelRelease
-from nfstuned.model.mounts import UTAB, Maker, Request, Result
+from nfstuned.model.mounts import FSTAB, UTAB, Maker, Request, Result, Tunnel
 from nfstuned.model.policy import Assignment, Match, Policy
 from tests.core.fstabs import BUILTIN, NETAPP, POLICY, private
 from tests.core.nconnect_hosts import Made, facts
@@ -292,6 +292,44 @@ def test_a_mount_that_utab_knows_is_judged_by_its_line() -> None:
 def test_nothing_is_asked_where_nobody_has_an_opinion() -> None:
     assert unsettled(uses(host("nas:/x /x rw"), BUILTIN)) == ()
     assert unsettled(uses(host(A, VOL), POLICY)) == (SA1,)
+
+
+CLEAR = Request(f"{SA1}:/sa1/a", "/a", "vers=4,minorversion=1,notls", FSTAB, 1, fstype="aznfs")
+STAND_IN = Tunnel(0, SA1, 0, "azure-files", "/list", "10.161.100.100", "10.10.10.10")
+
+
+def test_the_older_mount_aznfs_mounts_by_name_without_tls() -> None:
+    assert after(planned(host(requests=(CLEAR,)))) == {SA1: 4}
+
+
+@pytest.mark.parametrize("package", [{"azfiles": True}, {"tunnels": (STAND_IN,)}])
+def test_where_mount_aznfs_mounts_an_address_of_its_own_no_section_is_written(
+    package: dict[str, object],
+) -> None:
+    snapshot = host(requests=(CLEAR,), **package)
+    assert said(planned(snapshot)) == [(SA1, None, 4, Result.SKIPPED)]
+    assert told(planned(snapshot))[SA1] == (
+        f"mount.aznfs mounts {SA1} by an address of its own, for which no section is: put nconnect into the "
+        "options of the mount"
+    )
+    asking = replace(CLEAR, options=f"{CLEAR.options},nconnect=4")
+    by_name = fstab(B)
+    assert planned(host(requests=(asking,), **package)).changes == ()
+    assert after(planned(host(requests=(asking, *by_name), **package))) == {SA1: 4}
+    assert after(planned(host(requests=(CLEAR, *by_name), **package))) == {}
+
+
+def test_a_mount_of_such_an_address_gets_no_section_whoever_made_it() -> None:
+    seen = facts(Made("/a", source="10.161.100.100:/sa1/a", at="10.161.100.100")).snapshot
+    for requests in (seen.requests, (*seen.requests, CLEAR)):
+        snapshot = replace(seen, requests=requests, tunnels=(STAND_IN,))
+        assert said(planned(snapshot)) == [(SA1, None, 4, Result.SKIPPED)]
+
+
+def test_mount_aznfs_always_mounts_an_address_of_its_own_for_blob_storage() -> None:
+    blob = Request("sa1.blob.core.windows.net:/sa1/c", "/c", "vers=3", FSTAB, 1, fstype="aznfs")
+    policy = named("sa1.blob.core.windows.net")
+    assert "of its own" in told(planned(host(requests=(blob,)), policy=policy))["sa1.blob.core.windows.net"]
 
 
 def test_where_the_policy_goes_by_addresses_a_name_is_asked_for_and_has_the_profile_of_its_address() -> None:

@@ -305,6 +305,21 @@ class TestAgainst:
         assert isinstance(left, Left)
         assert left.reason == "/t goes through a tunnel of a mount helper: use that to mount it again"
 
+    def test_a_section_of_the_name_where_mount_aznfs_mounts_an_address_of_its_own(self) -> None:
+        found = facts(Made("/a", "vers=4.1", "vers=4.1", "10.161.100.100:/sa1/a", at="10.161.100.100"))
+        line = Request(
+            f"{AZURE}:/sa1/a", "/a", "vers=4,minorversion=1,notls", "/etc/fstab", 1, fstype="aznfs"
+        )
+        snapshot = replace(
+            found.snapshot,
+            requests=(*found.snapshot.requests, line),
+            tunnels=(Tunnel(0, AZURE, 0, "azure-files", "/list", "10.161.100.100", "10.1.1.1"),),
+            settings=(Setting("server", AZURE, "nconnect", "4", "/etc/nfsmount.conf.d/nfstuned.conf", 9),),
+        )
+        (left,) = planned(replace(found, snapshot=snapshot, targets=targets(snapshot, POLICY)))
+        assert isinstance(left, Left)
+        assert left.reason.endswith("put it into /etc/fstab:1 (sudo nfstuned apply --fstab)")
+
 
 class TestNamespaces:
     def inside(self, **outer: int | None) -> Space:

@@ -6,6 +6,7 @@ import pytest
 
 from nfstuned.errors import ParseError
 from nfstuned.host.look.host import AZURE_TAG, observe, observe_superblocks
+from nfstuned.host.look.image import observe_image
 from nfstuned.host.root import Root
 
 HEADER = "NV SERVER   PORT DEV          FSID  FSC\n"
@@ -150,6 +151,15 @@ def test_what_aznfs_puts_in_the_place_of_a_server_is_read_for_each_package(tree:
     assert [(problem.file, problem.line) for problem in seen.problems] == [(f"/{data}/mountmapv4notls", 3)]
     tree.own(mount(60, "0:43", "/mnt/a", "127.0.0.1:/sa1/share"))
     assert [tunnel.host for tunnel in observe_superblocks(root, deep=False).tunnels] == ["10.0.0.4"]
+
+
+def test_whose_mount_aznfs_is_installed_is_seen(tree: Tree) -> None:
+    tree.write("proc/sys/kernel/osrelease", "6.12.0\n")
+    root = Root(str(tree.folder))
+    tree.write("opt/microsoft/aznfs/common.sh", "")
+    assert (observe(root).azfiles, observe_image(root).azfiles) == (False, False)
+    tree.write("opt/microsoft/azfiles-nfs/common.sh", "")
+    assert (observe(root).azfiles, observe_image(root).azfiles) == (True, True)
 
 
 def test_a_list_of_aznfs_that_cannot_be_read_is_told_and_nothing_is_decided(tree: Tree) -> None:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from nfstuned.core.mounts.options import aznfs_version
 from nfstuned.model.kernel import Mount, Options
-from nfstuned.model.mounts import UTAB, Request, Tunnel
+from nfstuned.model.mounts import UTAB, Request, Snapshot, Tunnel
 from nfstuned.model.requests import Asked, Setting
 from nfstuned.parse.etc.fstab import SMB
 from nfstuned.parse.fields import clean_path
@@ -23,6 +24,7 @@ from nfstuned.parse.options import parse_options
 
 GLOBAL = "nfsmount_global_options"
 AZNFS = "aznfs"
+NO_STAND_INS: Mapping[str, str] = MappingProxyType({})
 ALIASES = {"background": "bg", "foreground": "fg", "sloppy": "sloppy"}
 _VERSIONS = ("v3", "v4", "vers", "nfsvers", "minorversion")
 _OPPOSITE = {"fg": "bg", "bg": "fg"}
@@ -45,7 +47,7 @@ class Intents:
         self, requests: Sequence[Request], settings: Sequence[Setting], tunnels: Sequence[Tunnel] = ()
     ) -> None:
         self._names = {tunnel.stands_in: tunnel.host for tunnel in tunnels if tunnel.stands_in is not None}
-        self._settings = _Settings(effective(settings))
+        self._settings = _Settings(effective(settings), {name: own for own, name in self._names.items()})
         self._places: dict[tuple[str, str], list[Request]] = {}
         self._wildcards = [request for request in requests if request.wildcard]
         for request in requests:
@@ -96,13 +98,15 @@ class Intents:
         return next((request for request in claims if request), None)
 
 
-def requested(request: Request, settings: Sequence[Setting]) -> tuple[Asked, ...]:
+def requested(
+    request: Request, settings: Sequence[Setting], stand_ins: Mapping[str, str] = NO_STAND_INS
+) -> tuple[Asked, ...]:
     """Return the options with which mount.nfs would be asked, with what nfsmount.conf adds to them.
 
     The request's own options come first; then the sections of its mount point, of its server and of all
-    mounts each fill in what is absent.
+    mounts each fill in what is absent. `stand_ins` are the snapshot's, which a line of mount.aznfs needs.
     """
-    return _merged(request, _Settings(effective(settings)))
+    return _merged(request, _Settings(effective(settings), stand_ins))
 
 
 def as_option(name: str, value: str) -> str:
@@ -129,20 +133,35 @@ def is_global(asked: Asked, settings: Iterable[Setting]) -> bool:
     return any(setting.section == GLOBAL and (setting.file, setting.line) == place for setting in settings)
 
 
-def mounted_source(request: Request) -> str:
+def mounted_source(request: Request, stand_ins: Mapping[str, str] = NO_STAND_INS) -> str:
     """Return the source that the kernel will show: mount.aznfs mounts its tunnel's end on this host.
 
-    It does so by `mount -t nfs` (Azure/AZNFS-mount, src/nfsv4mountscript.sh), so that nfsmount.conf counts.
+    Without a tunnel it mounts the address that stands in for the server: `stand_ins` has those that are known
+    by name. It does so by `mount -t nfs` (Azure/AZNFS-mount, src/nfsv4mountscript.sh), so that nfsmount.conf
+    counts, with the section of that address.
     """
-    if request.wildcard or not wants_tunnel(request):
+    if request.wildcard or request.fstype != AZNFS:
         return request.source
-    return f"127.0.0.1:{request.source.partition(':')[2]}"
+    host, _, export = request.source.partition(":")
+    own = "127.0.0.1" if wants_tunnel(request) else stand_ins.get(host)
+    return request.source if own is None else f"{own}:{export}"
 
 
 def wants_tunnel(request: Request) -> bool:
     """Whether mount.aznfs makes a tunnel for a line: for version 4.1, and not with `notls`."""
     asked = parse_options(request.options)
     return request.fstype == AZNFS and "notls" not in asked and aznfs_version(asked) == "4.1"
+
+
+def wants_stand_in(request: Request, snapshot: Snapshot) -> bool:
+    """Whether mount.aznfs mounts an address of its own for a line, which nobody knows before it does.
+
+    So it is with version 3, and without TLS with the package azfiles-nfs: its forerunner mounts the name.
+    """
+    if request.fstype != AZNFS or wants_tunnel(request):
+        return False
+    listed = request.source.partition(":")[0] in snapshot.stand_ins
+    return listed or snapshot.azfiles or aznfs_version(parse_options(request.options)) == "3"
 
 
 def effective(settings: Sequence[Setting]) -> tuple[Setting, ...]:
@@ -193,7 +212,8 @@ def claim(request: Request, source: str, point: str) -> Request | None:
 class _Settings:
     """Settings that count, the last first, by what mount.nfs looks them up by."""
 
-    def __init__(self, settings: Iterable[Setting]) -> None:
+    def __init__(self, settings: Iterable[Setting], stand_ins: Mapping[str, str]) -> None:
+        self.stand_ins = stand_ins
         self._sections: defaultdict[tuple[str, str | None], list[Setting]] = defaultdict(list)
         self._all: defaultdict[str, list[Setting]] = defaultdict(list)
         self._first: dict[tuple[str, str | None, str], Setting] = {}
@@ -274,7 +294,7 @@ def _merged(request: Request, settings: _Settings) -> tuple[Asked, ...]:
     merge = _Merge(settings, _given(request))
     merge.fill("mountpoint", clean_path(request.point))
     # mount.nfs cuts at the first colon, so that an IPv6 address in brackets is "[" and its first group.
-    merge.fill("server", mounted_source(request).partition(":")[0])
+    merge.fill("server", mounted_source(request, settings.stand_ins).partition(":")[0])
     merge.fill(GLOBAL, None)
     return tuple(asked for asked in merge.options if not asked.name.startswith("default"))
 

@@ -50,7 +50,7 @@ def wanted(target: Target, facts: Facts) -> int | None:
     """Return the number that a mount asks for; what it was made with where no file makes it."""
     if target.request is None:
         return target.wanted.number("nconnect")
-    asked = intent.requested(target.request, facts.snapshot.settings)
+    asked = intent.requested(target.request, facts.snapshot.settings, facts.snapshot.stand_ins)
     return intent.options(asked).number("nconnect")
 
 

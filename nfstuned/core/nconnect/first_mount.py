@@ -122,7 +122,8 @@ def planned(target: Target, facts: Facts) -> int | None:
     """Return the nconnect that a mount's next making asks for: its files may be newer than what it had."""
     if target.request is None:
         return requested_nconnect(target)
-    asked = find(requested(target.request, facts.snapshot.settings), "nconnect")
+    snapshot = facts.snapshot
+    asked = find(requested(target.request, snapshot.settings, snapshot.stand_ins), "nconnect")
     return 1 if asked is None else options([asked]).number("nconnect")
 
 

@@ -165,7 +165,7 @@ def _is_systemds(request: Request) -> bool:
 def _others(entries: Sequence[FstabEntry], facts: Facts) -> Iterator[Target]:
     """Yield the mounts that no entry makes; one that an entry's unit has hidden or decided is the entry's."""
     requests = [entry.target.request for entry in entries if entry.target.request is not None]
-    own = {_place(mounted_source(request), request.point) for request in requests}
+    own = {place for request in requests for place in _places(request, facts)}
     units = {unit_name(request.point) for request in requests}
     mounted = [mount for mount in facts.nfs if mount.live and _place(mount.source, mount.point) in own]
     blocks = [mount.superblock for mount in mounted if mount.superblock is not None]
@@ -191,6 +191,12 @@ def _is_apart(target: Target, blocks: Sequence[Superblock]) -> bool:
         return False
     again = not target.asked and any(block.device == superblock.device for superblock in blocks)
     return again or all(block.servers != superblock.servers for superblock in blocks)
+
+
+def _places(request: Request, facts: Facts) -> tuple[tuple[str, str], ...]:
+    """Return as what the kernel may show an entry's mount; AZNFS came to put an address for the name."""
+    sources = (mounted_source(request, facts.snapshot.stand_ins), mounted_source(request))
+    return tuple(_place(source, request.point) for source in sources)
 
 
 def _place(source: str, point: str) -> tuple[str, str]:
@@ -280,8 +286,8 @@ def _with_profiles(mounts: Mounts, facts: Facts) -> Mounts:
     for entry in mounts.entries:
         target, request = by_address(entry.target, facts), entry.target.request
         if request is not None:
-            profile = own.get(_place(mounted_source(request), request.point), target.profile)
-            target = replace(target, profile=profile)
+            live = (own[place] for place in _places(request, facts) if place in own)
+            target = replace(target, profile=next(live, target.profile))
         entries.append(replace(entry, target=target))
     return replace(
         mounts, entries=tuple(entries), others=tuple(by_address(other, facts) for other in mounts.others)

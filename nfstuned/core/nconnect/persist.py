@@ -20,7 +20,7 @@ from nfstuned.core.mounts.requests import options
 from nfstuned.core.nconnect.against import Refusal, against
 from nfstuned.core.nconnect.fstab import answered
 from nfstuned.core.nconnect.groups import common
-from nfstuned.core.nconnect.persist_members import SectionUse, Uses, by_conf, servers, unmatched, unnamed
+from nfstuned.core.nconnect.persist_members import SectionUse, Uses, by_conf, servers, unmatched
 from nfstuned.frozen import frozen
 from nfstuned.model.change import Change, ChangeKind
 from nfstuned.model.facts import Facts, Network
@@ -100,7 +100,7 @@ def verdicts(uses: Uses, facts: Facts) -> tuple[SectionVerdict, ...]:
 
 
 def _of_server(server: tuple[SectionUse, ...], facts: Facts) -> Iterator[SectionVerdict]:
-    names = sorted({use.name for use in server if not unnamed(use.name)})
+    names = sorted({use.name for use in server if not use.unnamed})
     if all(use.target.profile.nconnect is None for use in server):
         profile = server[0].target.profile.name
         for name in names:

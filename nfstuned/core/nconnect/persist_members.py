@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from nfstuned.core.mounts.requests import find, mounted_source, options, requested
-from nfstuned.core.mounts.targets import targets
+from nfstuned.core.mounts.requests import find, mounted_source, options, requested, wants_stand_in
+from nfstuned.core.mounts.targets import stood_in_for, targets
 from nfstuned.core.nconnect.fstab import as_target, by_address, ids, shown_providers, with_provider
 from nfstuned.core.nconnect.groups import Id, addresses, is_azure_files, is_private, united
 from nfstuned.core.policy.endpoint import as_address, is_loopback, section_name
@@ -41,11 +41,23 @@ class SectionUse:
     """What mount.nfs looks for, in lower case: its case does not matter there."""
     asked: Asked | None
     """Who decides its nconnect; None where nobody does, so that a section of its server would."""
+    stood_in: bool = False
+    """mount.aznfs mounts an address of its own in the place of its server's name."""
 
     @property
     def number(self) -> int | None:
         """The nconnect that it will ask for by itself; None for none, or for what is no number."""
         return None if self.asked is None else options([self.asked]).number("nconnect")
+
+    @property
+    def unnamed(self) -> str:
+        """Why there is no section of its name; "" where there may be one."""
+        if not self.stood_in:
+            return unnamed(self.name)
+        return (
+            f"mount.aznfs mounts {self.target.endpoint.host} by an address of its own, for which no section "
+            "is: put nconnect into the options of the mount"
+        )
 
     @property
     def subject(self) -> str:
@@ -68,7 +80,7 @@ def uses(snapshot: Snapshot, policy: Policy) -> Uses:
     facts = Facts(frozenset(), known, policy, targets(known, policy))
     providers = shown_providers(facts)
     mounts = (*facts.nfs, *_configured(known, policy))
-    known_uses = (_use(with_provider(target, providers, policy), settings) for target in mounts)
+    known_uses = (_use(with_provider(target, providers, policy), known) for target in mounts)
     return Uses(tuple(use for use in known_uses if use is not None), facts)
 
 
@@ -94,7 +106,7 @@ def servers(known: Uses, facts: Facts) -> Sequence[tuple[SectionUse, ...]]:
     users: list[tuple[frozenset[Id], SectionUse]] = []
     for known_use in known.all:
         use = replace(known_use, target=by_address(known_use.target, facts))
-        section: set[Id] = set() if unnamed(use.name) else {(use.name, 0, "section")}
+        section: set[Id] = set() if use.unnamed else {(use.name, 0, "section")}
         users.append((ids(use.target, facts) | section, use))
     return united(users)
 
@@ -111,7 +123,7 @@ def unmatched(use: SectionUse, facts: Facts) -> str:
     by_address = request is not None and request.maker is Maker.AUTOFS and as_address(use.name) is None
     if by_address and len(places) > 1:
         return f"automount(8) mounts {use.name}, which has {len(places)} addresses, by one of them"
-    return unnamed(use.name)
+    return use.unnamed
 
 
 def unnamed(name: str) -> str:
@@ -125,17 +137,18 @@ def unnamed(name: str) -> str:
     return ""
 
 
-def _use(target: Target, settings: Sequence[Setting]) -> SectionUse | None:
+def _use(target: Target, snapshot: Snapshot) -> SectionUse | None:
     """Return a mount as it will be made; None where its server is not known before it is."""
     request = target.request
     likely = request or Request(target.source, target.point, "", "", fstype=target.fstype)
-    name = section_name(mounted_source(likely))
+    name = section_name(mounted_source(likely, snapshot.stand_ins))
     if not name or (likely.wildcard and _KEY in name):
         return None
-    asked = requested(likely, settings)
+    asked = requested(likely, snapshot.settings, snapshot.stand_ins)
     # A mount that was made by hand has no line that says how it comes back: what it has now stays the guess.
     future = target if request is None else replace(target, asked=asked)
-    return SectionUse(future, name, find(asked, "nconnect"))
+    stood_in = stood_in_for(target) or wants_stand_in(likely, snapshot)
+    return SectionUse(future, name, find(asked, "nconnect"), stood_in)
 
 
 def _configured(snapshot: Snapshot, policy: Policy) -> Iterator[Target]:

@@ -138,7 +138,8 @@ def _is_refused(target: Target) -> bool:
 @lru_cache(maxsize=1)
 def lines(facts: Facts) -> dict[Identity, Line]:
     """Return the lines that ask for mounts, by the mounts."""
-    intents, replicas = Intents((), facts.snapshot.settings), _replicas(facts)
+    snapshot = facts.snapshot
+    intents, replicas = Intents((), snapshot.settings, snapshot.tunnels), _replicas(facts)
     known = {}
     for target in facts.nfs:
         request = target.request

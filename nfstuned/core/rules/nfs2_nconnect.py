@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from nfstuned.core.mounts.kernels import knows_nconnect
 from nfstuned.core.mounts.options import has_kerberos, security
 from nfstuned.core.mounts.requests import find, is_global
+from nfstuned.core.mounts.targets import stood_in_for
 from nfstuned.core.nconnect.against import against, has_private_endpoint
 from nfstuned.core.nconnect.first_mount import bound, contradicted, decider, mend, planned
 from nfstuned.core.nconnect.groups import (
@@ -270,7 +271,7 @@ def _raise(low: Sequence[Target], possible: int, sharing: Sequence[Target], fact
     change = ""
     if by_hand is not None:
         profiles = count == by_hand.profile.nconnect and not against(by_hand, facts)
-        may = profiles and not unnamed(section_name(by_hand.source))
+        may = profiles and not _without_section(by_hand)
         change = "sudo nfstuned apply --persist" if may else f"put nconnect={count} into the options"
     return _then(change, _written(count, sharing, facts), mend(low, facts, groups(facts), count))
 
@@ -305,8 +306,13 @@ def _place_of(target: Target, facts: Facts) -> str:
     if not is_global(asked, facts.snapshot.settings):
         return asked.origin
     name = section_name(target.source)
-    own = "" if unnamed(name) else f'[ Server "{name}" ] of {asked.file}'
+    own = "" if _without_section(target) else f'[ Server "{name}" ] of {asked.file}'
     return target.origin or own
+
+
+def _without_section(target: Target) -> bool:
+    """Whether no section of nfsmount.conf is for the server by the name that a mount has."""
+    return stood_in_for(target) or bool(unnamed(section_name(target.source)))
 
 
 def _in_file(target: Target) -> str:

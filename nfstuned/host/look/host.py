@@ -33,6 +33,8 @@ from nfstuned.parse.proc.stanzas import cut_parts
 
 AZURE_TAG = "7783-7084-3265-9085-8269-3286-77"
 """The chassis asset tag of every Azure VM."""
+AZFILES = "opt/microsoft/azfiles-nfs/common.sh"
+"""What comes with the package azfiles-nfs of AZNFS."""
 VAST = "usr/bin/vastnfs-ctl"
 """What comes with VAST's own NFS client (https://vastnfs.vastdata.com)."""
 TUNNELS = (
@@ -99,6 +101,7 @@ def observe(root: Root) -> Snapshot:
         requests=(*actual, *collected.requests),
         misnamed=tuple(collected.misnamed),
         settings=tuple(collected.settings),
+        azfiles=root.exists(AZFILES),
         maps=tuple(collected.maps),
         kernel=parse_release(root.read_or_empty("proc/sys/kernel/osrelease").strip()),
         distribution=parse_os_release(root.read_or_empty("etc/os-release")),

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from nfstuned.errors import ConfigError, ParseError
 from nfstuned.host.config import find_files
 from nfstuned.host.look.cloud import observe_cloud
+from nfstuned.host.look.host import AZFILES
 from nfstuned.host.look.requests import observe_intent
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import Snapshot
@@ -56,6 +57,7 @@ def observe_image(root: Root) -> Snapshot:
         requests=tuple(collected.requests),
         misnamed=tuple(collected.misnamed),
         settings=tuple(collected.settings),
+        azfiles=root.exists(AZFILES),
         maps=tuple(collected.maps),
         kernel=parse_release(releases[-1]) if releases else None,
         distribution=parse_os_release(
