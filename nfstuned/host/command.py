@@ -55,7 +55,7 @@ def _run(argv: Sequence[str], seconds: float, streams: Sequence[int], keep: Sequ
             stderr=streams[1],
             start_new_session=True,
             pass_fds=keep,
-            env={**os.environ, "LC_ALL": "C", "SYSTEMD_COLORS": "0", "SYSTEMD_PAGER": ""},
+            env={**os.environ, "PATH": _path(), "LC_ALL": "C", "SYSTEMD_COLORS": "0", "SYSTEMD_PAGER": ""},
         )
     except OSError as error:
         return f"{argv[0]}: {error.strerror}"
@@ -69,3 +69,9 @@ def _run(argv: Sequence[str], seconds: float, streams: Sequence[int], keep: Sequ
             return f"no end within {seconds:g} s, and it cannot be killed: it waits in the kernel"
         return f"no end within {seconds:g} s"
     return f"{argv[0]} ended with status {status}" if status else ""
+
+
+def _path() -> str:
+    """Return where tools are looked for: not where a site has its own, which may be on a dead server."""
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return os.pathsep.join(folder for folder in folders if not f"{folder}/".startswith("/usr/local/"))

@@ -7,6 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from nfstuned.host.command import Done, run
 
 
@@ -21,6 +23,11 @@ def test_a_failure_is_what_the_tool_said_in_one_line() -> None:
 
 def test_a_tool_that_is_missing_is_a_failure() -> None:
     assert run(["/no/such/tool"], 30).problem == "/no/such/tool: No such file or directory"
+
+
+def test_a_tool_is_not_looked_for_where_a_site_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/usr/local/sbin:/usr/bin:/usr/local:/bin")
+    assert run(["sh", "-c", "echo $PATH"], 30) == Done("/usr/bin:/bin\n", "")
 
 
 def test_a_tool_has_a_session_of_its_own_and_no_input() -> None:
