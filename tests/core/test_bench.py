@@ -39,6 +39,8 @@ from nfstuned.model.bench import (
     Verdict,
 )
 from nfstuned.model.kernel import Stanza
+from nfstuned.model.samples import OpRate
+from tests.core.test_rates import SAMPLE
 
 JOB = Job("read", Pattern.READ, 65536)
 OTHER = Job("other", Pattern.RANDOM_READ, 4096, direct=True)
@@ -324,6 +326,16 @@ def test_what_was_counted_beside_a_run_is_none_where_it_could_not_be_read() -> N
         busiest_processor=1.0,
         tunnel_processors=0.25,
     )
+
+
+def test_what_a_job_reads_is_counted_with_the_operation_that_the_kernel_reads_with() -> None:
+    """NFSv4.2 reads with READ_PLUS where the kernel was built with it."""
+    ops = {"READ_PLUS": OpRate(100, 0.5, 2, 2.5, 0.1, 0), "WRITE": OpRate(100, 0.25, 8, 8.25, 0.2, 0)}
+    meters = Meters(replace(SAMPLE, ops=ops))
+    counted = beside(JOB, meters, None)
+    assert (counted.rtt_ms, counted.queue_ms, counted.retransmissions_per_s) == (0.5, 2, 0.1)
+    written = beside(replace(JOB, pattern=Pattern.WRITE), meters, None)
+    assert (written.rtt_ms, written.queue_ms, written.retransmissions_per_s) == (0.25, 8, 0.2)
 
 
 def test_a_stretch_is_so_many_blocks_at_each_place() -> None:

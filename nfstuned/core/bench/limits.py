@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import median
 
+from nfstuned.core.samples.sample import kinds
 from nfstuned.errors import ParseError
 from nfstuned.frozen import frozen
 from nfstuned.model.bench import Beside, Delivered, Engine, Job, Pattern, Run
@@ -27,12 +28,6 @@ NEARLY_ALL = 0.9
 """Of the requests, on one of several connections."""
 AT_LIMIT = 0.9
 """Of what the VM may send, as in NFS510."""
-_OPERATION = {
-    Pattern.READ: "READ",
-    Pattern.RANDOM_READ: "READ",
-    Pattern.WRITE: "WRITE",
-    Pattern.RANDOM_WRITE: "WRITE",
-}
 
 
 @frozen
@@ -64,7 +59,7 @@ def beside(job: Job, meters: Meters, delivered: Delivered | None) -> Beside:
     )
     if sample is None:
         return counted
-    operation = sample.ops.get(_OPERATION[job.pattern])
+    operation = kinds(sample).get("read" if job.pattern.reads else "write")
     served = sample.server_read_bytes_per_s if job.pattern.reads else sample.server_write_bytes_per_s
     return replace(
         counted,
