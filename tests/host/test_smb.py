@@ -49,3 +49,9 @@ def test_shares_that_came_went_or_were_reset_have_no_difference() -> None:
     before = (SmbOps("a", 10, 5), SmbOps("gone", 1, 1), SmbOps("reset", 100, 0))
     after = (SmbOps("a", 30, 6), SmbOps("came", 1, 1), SmbOps("reset", 2, 0))
     assert operations_between(before, after) == (SmbOps("a", 20, 1),)
+
+
+def test_a_difference_is_right_where_counters_of_32_bits_wrapped_in_between() -> None:
+    before = SmbOps("a", (1 << 32) - 5, (1 << 31) - 1), SmbOps("reset", (1 << 31) - 1, 0)
+    after = SmbOps("a", 15, (1 << 31) + 1), SmbOps("reset", 0, 0)
+    assert operations_between(before, after) == (SmbOps("a", 20, 2),)

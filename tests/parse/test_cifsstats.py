@@ -43,6 +43,11 @@ def test_sessions_to_one_share_are_added_up_and_others_kept_apart() -> None:
     assert parse_stats(text) == (SmbOps(r"\\sa1\smb", 220, 12), SmbOps(r"\\b\c", 110, 6))
 
 
+def test_counters_of_more_than_31_bits_are_printed_with_a_sign() -> None:
+    text = OLD.replace("Reads: 2 total 0", "Reads: -2147483000 total -7")
+    assert parse_stats(text) == (SmbOps(r"\\sa1\smb", metadata=110, data=(1 << 32) - 2147483000 + 4),)
+
+
 @given(st.one_of(any_text, damaged(OLD), tokens_damaged(NEW)))
 def test_any_text_is_read(text: str) -> None:
     assert all(one.metadata >= 0 and one.data >= 0 for one in parse_stats(text))

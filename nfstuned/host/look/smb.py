@@ -14,6 +14,7 @@ from nfstuned.parse.proc.cifs import parse_debug_data, parse_stats
 from nfstuned.parse.proc.mountinfo import SMB, parse_mountinfo
 
 FOLDER = "proc/fs/cifs"
+_HALF = 1 << 31
 
 
 def observe_smb_mounts(root: Root) -> tuple[tuple[Mount, ...], tuple[ParseError, ...]]:
@@ -41,11 +42,16 @@ def operations_between(before: tuple[SmbOps, ...], after: tuple[SmbOps, ...]) ->
     """Return what was sent to each share between two looks; a share whose counters went back is left out."""
     earlier = {counters.share: counters for counters in before}
     growths = (
-        SmbOps(now.share, now.metadata - then.metadata, now.data - then.data)
+        SmbOps(now.share, _grown(then.metadata, now.metadata), _grown(then.data, now.data))
         for now in after
         if (then := earlier.get(now.share)) is not None
     )
     return tuple(growth for growth in growths if growth.metadata >= 0 and growth.data >= 0)
+
+
+def _grown(before: int, now: int) -> int:
+    """Return how much a sum of counters of 32 bits grew, also where some wrapped; negative: it fell."""
+    return (now - before + _HALF) % (2 * _HALF) - _HALF
 
 
 def observe_modes(root: Root, paths: Iterable[str], *, image: bool) -> Mapping[str, int]:

@@ -88,17 +88,23 @@ def _with_line(session: SmbSession, line: str) -> SmbSession:
 METADATA = frozenset({"Creates", "Closes", "QueryDirectories", "QueryInfos", "SetInfos", "ChangeNotifies"})
 DATA = frozenset({"Reads", "Writes"})
 _COUNTED_SHARE = r"\d+\) (\\\\[^\t]+)"
-_COUNT = r"([A-Za-z]+): (\d{1,10}) total \d+ failed"
+_COUNT = r"([A-Za-z]+): (-?\d{1,10}) total -?\d+ failed"
+_WRAP = 1 << 32
+"""The counters have 32 bits, and are printed as numbers with a sign (smb2_print_stats, `%d`)."""
 
 
 def parse_stats(text: str) -> tuple[SmbOps, ...]:
-    """Return the requests to each share since the kernel counts; the sessions to a share are added up."""
+    """Return the requests to each share since the kernel counts; the sessions to a share are added up.
+
+    A counter begins anew after 2**32 requests: what a sum grew by is right modulo 2**32, as the counters are.
+    """
     sums: dict[str, list[int]] = {}
     current = [0, 0]
     for line in text.split("\n"):
         if match := re.match(_COUNTED_SHARE, line):
             current = sums.setdefault(match[1].rstrip(), [0, 0])
         elif match := re.match(_COUNT, line):
-            current[0] += int(match[2]) if match[1] in METADATA else 0
-            current[1] += int(match[2]) if match[1] in DATA else 0
+            count = int(match[2]) % _WRAP
+            current[0] += count if match[1] in METADATA else 0
+            current[1] += count if match[1] in DATA else 0
     return tuple(SmbOps(share, metadata, data) for share, (metadata, data) in sums.items())
