@@ -42,6 +42,11 @@ def test_a_scope_stands_in_no_line_of_hosts() -> None:
         ),
         ("hosts: files [NOTFOUND=return] dns\n", ("files",)),
         ("hosts: files [ NOTFOUND = return ] dns\n", ("files",)),
+        ("hosts: files [\tNOTFOUND\t=\treturn\t] dns\n", ("files",)),
+        ("hosts: files [UNAVAIL=continue NOTFOUND=return] dns\n", ("files",)),
+        ("hosts: files [notfound=return success=continue] dns\n", ("files",)),
+        ("hosts: files [!UNAVAIL=return NOTFOUND=continue] dns\n", ("files", "dns")),
+        ("hosts: files [NOTFOUND=continue ! UNAVAIL=return] dns\n", ("files",)),
         ("hosts: files [SUCCESS=return] dns\n", ("files", "dns")),
         (
             "hosts: mymachines resolve [!UNAVAIL=return] files myhostname dns\n",

@@ -12,9 +12,7 @@ SOURCES = ("files", "dns")
 _HOSTS_LINE = r"(?m)^[ \t]*hosts:([^#\n]*)"
 # The actions after a source, "[...]", or the name of a source.
 _TOKEN = r"\[[^\]]*\]|[^\s\[\]]+"  # noqa: S105 - no password
-# An action that ends the search where a source does not know the name: NOTFOUND=return, or !STATUS=return of
-# another status, which stands for every status but that one, so for NOTFOUND, too.
-_ENDS_SEARCH = r"(?i)(?<!!)\bNOTFOUND=return|!(?!NOTFOUND)\w+=return"
+_ACTION = r"(!?)\s*(\w+)\s*=\s*(\w+)"
 
 
 def parse_hosts(text: str) -> Mapping[str, tuple[str, ...]]:
@@ -48,12 +46,22 @@ def parse_sources(text: str) -> tuple[str, ...]:
     for token in re.findall(_TOKEN, line[1]):
         if token.startswith("["):
             # mdns4_minimal knows .local names only: for all others its NOTFOUND never ends the search.
-            if last in (*SOURCES, "resolve") and re.search(_ENDS_SEARCH, token.replace(" ", "")):
+            if last in (*SOURCES, "resolve") and _ends_search(token):
                 break
             continue
         last = token
         sources.update(dict.fromkeys((*SOURCES, token) if token == "resolve" else (token,)))  # noqa: S105 - no password
     return tuple(sources)
+
+
+def _ends_search(actions: str) -> bool:
+    """Return whether a source with these actions ends the search where it does not know the name."""
+    ends = False
+    for other, status, action in re.findall(_ACTION, actions.upper()):
+        # !STATUS stands for every status but that one. glibc takes the actions in turn, so the last counts.
+        if (status == "NOTFOUND") != bool(other):
+            ends = action == "RETURN"
+    return ends
 
 
 def name_server_lines(text: str) -> str:
