@@ -118,7 +118,7 @@ class TransportRate:
     that was never answered, because its connection broke, stays in the kernel's count of those in flight.
     """
 
-    group: Annotated[str, Field("mountinfo: vers, proto, addr, port, xprtsec")]
+    group: Annotated[str, Field("mountinfo: vers, proto, addr, xprtsec; nfsfs: port")]
     connections: Annotated[int, Field("xprt: lines", "1", "transport_connections")]
     in_flight: Annotated[float | None, Field("xprt: in-flight sum / sends", "1", "transport_in_flight")]
     backlog: Annotated[float | None, Field("xprt: backlog sum / sends", "1", "transport_backlog")]

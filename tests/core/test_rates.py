@@ -107,6 +107,25 @@ def seen(snapshot: Snapshot, *stats: MountStats) -> Look:
     return look(snapshot, cut(*stats), 0.0, 0.0)
 
 
+def tunnelled(port: int) -> tuple[Superblock, ...]:
+    """Two mounts through a TLS tunnel each, and the port of the client that has both; 0: nfsfs shows none."""
+    shown = [
+        superblock(replace(mount(number, f"0:{number}", f"/{number}"), options=through(asked)))
+        for number, asked in ((43, 20049), (44, 20050))
+    ]
+    volume = Volume(4, "127.0.0.1", port, "", "0:0")
+    return tuple(replace(each, volume=replace(volume, device=each.device)) for each in shown)
+
+
+def through(port: int) -> Options:
+    return Options((("vers", "4.1"), ("proto", "tcp"), ("port", str(port)), ("addr", "127.0.0.1")))
+
+
+def looked(*superblocks: Superblock) -> Look:
+    """A look at superblocks of which mountstats has each mount."""
+    return seen(Snapshot(superblocks), *(stanza(1, one.mounts[0].point) for one in superblocks))
+
+
 class TestLook:
     def test_bind_mounts_are_one_superblock(self) -> None:
         snapshot = Snapshot((superblock(mount(30), mount(31, point="/srv/bound")),))
@@ -179,6 +198,23 @@ class TestLook:
         shown = replace(mount(30), options=Options(tuple(options.items())))
         (found,) = seen(Snapshot((superblock(shown),)), stanza(1)).superblocks
         assert found.group == group
+
+    @pytest.mark.parametrize(("port", "groups"), [(20049, ["20049"]), (0, ["20049", "20050"])])
+    def test_mounts_through_two_tunnels_that_share_a_client_are_one_transport_group(
+        self, port: int, groups: list[str]
+    ) -> None:
+        """The kernel takes the server of both for one; each still shows the port that it asked for."""
+        shown = looked(*tunnelled(port))
+        assert list(dict.fromkeys(one_of_them.group for one_of_them in shown.superblocks)) == [
+            f"v4.1 tcp 127.0.0.1:{number}" for number in groups
+        ]
+
+    def test_alike_options_over_clients_with_other_ports_are_two_transport_groups(self) -> None:
+        first, second = tunnelled(20049)
+        alike = replace(second.mounts[0], options=first.mounts[0].options)
+        volume = Volume(4, "127.0.0.1", 20050, "0:44", "0:0")
+        shown = looked(first, replace(second, mounts=(alike,), volume=volume))
+        assert len({one_of_them.group for one_of_them in shown.superblocks}) == 2
 
 
 class TestRates:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.core.samples.history import History
+from nfstuned.core.samples.rates import look as look_at
 from nfstuned.core.samples.rates import rates
 from nfstuned.core.samples.sample import stalled_percent
 from nfstuned.core.samples.series import Series
@@ -24,10 +25,13 @@ from nfstuned.core.samples.stalls import (
     used_of,
 )
 from nfstuned.model.kernel import Stanza
+from nfstuned.model.mounts import Snapshot
 from nfstuned.model.samples import Counted, Look, Sample
 from nfstuned.model.stalls import NOTHING_UNDER_WAY, Requests, RpcRequest, Stall
 from nfstuned.view.history import history_lines
 from nfstuned.view.report.mount import charts
+from tests.core.test_rates import stanza, tunnelled
+from tests.core.written import cut
 
 OPS = b"\tREAD: 10 10 0 1 2 3 4 5 0\n\tSEQUENCE: %d 1 0 1 2 3 4 5 0"
 V3, V41, V40 = "v3 tcp 10.0.0.5:2049", "v4.1 tcp 10.0.0.5:2049", "v4.0 tcp 10.0.0.5:2049"
@@ -121,6 +125,18 @@ class TestBeforeLinux65:
             (at(40, superblock(reads=11, renewals=2), idle), under_way(WRITE)),
         )
         assert stalls(after(*steps)).keys() == {("0:43", 43)}
+
+    def test_of_two_tunnels_over_one_client_it_is_the_mount_that_was_in_use(self) -> None:
+        """The request names the client's port, which is the tunnel's of the other mount."""
+        mounts = tunnelled(20049)
+        waits = under_way(WRITE._replace(peer="v4 127.0.0.1:20049"))
+
+        def later(seconds: float, reads: int) -> Look:
+            counters = cut(stanza(1, "/43"), stanza(reads, "/44"))
+            return look_at(Snapshot(mounts), counters, 1e9 + seconds, seconds)
+
+        steps = (later(0, 10), NOTHING_UNDER_WAY), (later(20, 11), waits), (later(40, 11), waits)
+        assert stalls(after(*steps)).keys() == {("0:44", 44)}
 
     def test_a_mount_whose_operations_end_does_not_wait(self) -> None:
         idle = superblock("0:44")

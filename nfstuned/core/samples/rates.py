@@ -11,6 +11,7 @@ from operator import sub, truediv
 from types import MappingProxyType
 from typing import NamedTuple
 
+from nfstuned.core.policy.endpoint import NFS_PORT
 from nfstuned.core.samples.growth import (
     BYTES_RECEIVED,
     BYTES_SENT,
@@ -47,15 +48,17 @@ from nfstuned.parse.proc.mountstats import parse_transports
 from nfstuned.parse.proc.stanzas import Operations
 
 
-def transport_group(options: Options, source: str) -> str:
+def transport_group(options: Options, source: str, port: int = 0) -> str:
     """Name the transport group as the kernel matches it (fs/nfs/client.c, nfs_match_client).
 
-    `/proc/mounts` leaves the port out when it is 2049, and shows the client's own address and version.
+    `port` is the client's as nfsfs shows it, 0 where that is not known. `/proc/mounts` has the client's own
+    address and version, but the port that its mount asked for, and leaves it out when it is 2049: a tunnel's
+    mount over another's connections still shows its own.
     """
     shown = dict(options.pairs)  # of a repeated option the last counts, as everywhere
     address = bracketed(shown.get("addr") or source)
     version, protocol = shown.get("vers") or "?", shown.get("proto") or "?"
-    name = f"v{version} {protocol} {address}:{shown.get('port') or '2049'}"
+    name = f"v{version} {protocol} {address}:{port or shown.get('port') or NFS_PORT}"
     security = shown.get("xprtsec")
     return name if security in {None, "none"} else f"{name} {security}"
 
@@ -203,7 +206,7 @@ def look(snapshot: Snapshot, stats: Iterable[Stanza], time: float, monotonic_s: 
     have the same, they are taken only when there is no doubt about which belongs to which superblock.
     """
     joined = join(snapshot, stats)
-    known: dict[int, tuple[str, int | None]] = {}
+    known: dict[tuple[int, int], tuple[str, int | None]] = {}
     seen: list[Counted] = []
     hidden: set[str] = set()
     for superblock in snapshot.superblocks:
@@ -219,15 +222,20 @@ def look(snapshot: Snapshot, stats: Iterable[Stanza], time: float, monotonic_s: 
 
 
 def _counted(
-    superblock: Superblock, shown: Mount, counters: Stanza, known: dict[int, tuple[str, int | None]]
+    superblock: Superblock,
+    shown: Mount,
+    counters: Stanza,
+    known: dict[tuple[int, int], tuple[str, int | None]],
 ) -> Counted:
-    """Return the counters of a superblock; `known` are the group and rsize of options that were met."""
-    mounts, options = superblock.mounts, shown.options
-    of_options = known.get(id(options))  # parse_kernel_options() gives the same ones to all mounts alike
+    """Return the counters of a superblock; `known` are the group and rsize of options and ports met."""
+    mounts, options, volume = superblock.mounts, shown.options, superblock.volume
+    # parse_kernel_options() gives the same ones to all mounts alike.
+    key = id(options), volume.port if volume else 0
+    of_options = known.get(key)
     if of_options is None:
-        of_options = transport_group(options, shown.source), options.number("rsize")
+        of_options = transport_group(options, shown.source, key[1]), options.number("rsize")
         if options.get("addr"):
-            known[id(options)] = of_options
+            known[key] = of_options
     return Counted(
         superblock.device,
         superblock.bdi,
