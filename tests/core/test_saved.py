@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from nfstuned.core.samples.saved import Saved, between, since_mounted
 from nfstuned.model.kernel import MountStats, Options
+from nfstuned.parse.proc.mountstats import parse_mountstats
+from nfstuned.parse.proc.stanzas import cut_mountstats
 from tests.core.test_rates import moved, op, stats
-from tests.core.written import cut
+from tests.core.written import cut, written
 
+DATA = Path(__file__).parents[1] / "parse/data"
 MIB = 1 << 20
 USED = stats(100, moved(50 * MIB), READ=op(50, 100))
 
@@ -36,6 +40,26 @@ def test_mounts_of_one_source_are_one_superblock_also_while_it_is_busy() -> None
     alone = Options((*USED.options.pairs, ("nosharecache", "")))
     apart = (replace(mount, options=alone) for mount in (at("/a", USED), busier))
     assert len(since_mounted(saved(*apart)).entries) == 2
+
+
+def bound(age_s: int, read: int) -> Saved:
+    """A copy of an export and of a bind of a folder in it; Linux 6.12 prints options without an address."""
+    real = (DATA / "6.12/mountstats").read_text()
+    opts = next(line for line in real.splitlines() if "opts:" in line and "vers=4.2" in line)
+    text = "".join(
+        written(replace(stats(age_s, moved(read)), source=source, point=point)).replace("\topts:\trw", opts)
+        for source, point in (("nas:/a", "/data"), ("nas:/a/home", "/home"))
+    )
+    mounts = (mount for mount in parse_mountstats(text) if isinstance(mount, MountStats))
+    return Saved.of("copy", cut_mountstats(text.encode()), mounts)
+
+
+def test_a_bind_of_a_folder_is_no_superblock_of_its_own() -> None:
+    (entry,) = since_mounted(bound(100, 50 * MIB)).entries
+    assert (entry.counted.mount_points, entry.counted.group) == (("/data", "/home"), "v4.2 tcp nas:2049")
+    (entry,) = between(bound(100, 50 * MIB), bound(110, 60 * MIB)).entries
+    assert entry.sample is not None
+    assert (entry.counted.mount_points, entry.sample.read_bytes_per_s) == (("/data", "/home"), MIB)
 
 
 def test_the_means_since_a_mount_are_of_its_own_age() -> None:

@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from nfstuned.core.policy.endpoint import split_source
 from nfstuned.core.samples.growth import unused
 from nfstuned.core.samples.rates import rates, transport_group
 from nfstuned.core.samples.top import Frame, TopEntry, figures_of
@@ -119,7 +120,8 @@ def _superblocks(saved: Saved) -> tuple[list[Counted], int]:
             silent += len(stanzas)
             continue
         options = saved.options.get((source, point), Options())
-        group = transport_group(options, source)
+        # mountstats shows no address, and a bind of a folder has that in its source: only the host is shared.
+        group = transport_group(options, split_source(source)[0])
         traits = _traits(stanzas[0], options, group)
         number = next((known[trait] for trait in traits if trait in known), len(superblocks))
         known |= dict.fromkeys(traits, number)
