@@ -82,7 +82,7 @@ class Ground:
 
     @property
     def _stats(self) -> MountStats | None:
-        return self.snapshot.stanzas.get((self.mount.source, self.mount.point))
+        return self.snapshot.stanza_of(self.mount, self.superblock)
 
     def subject(self, program: str) -> MeasuredMount:
         """Return what is known of the mount and the machine."""

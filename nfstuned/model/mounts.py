@@ -164,6 +164,16 @@ class Snapshot:
         names = {tunnel.host: tunnel.stands_in for tunnel in self.tunnels if tunnel.stands_in is not None}
         object.__setattr__(self, "stand_ins", names)
 
+    def stanza_of(self, mount: Mount, superblock: Superblock | None) -> MountStats | None:
+        """Return what mountstats shows of a mount, or of another mount of its superblock: they have one.
+
+        mountstats is of the host's own mount namespace. A mount in another may have the source and the mount
+        point of one of the host's, and be another superblock.
+        """
+        known = (mount, *superblock.mounts) if superblock is not None else (mount,)
+        places = ((each.source, each.point) for each in known if not each.foreign)
+        return next((self.stanzas[place] for place in places if place in self.stanzas), None)
+
 
 @frozen
 class Endpoint:

@@ -173,6 +173,8 @@ class TestDecide:
         seen = decide(BUILTIN, superblock(here), Snapshot(stats=(stats,), azure=True))
         assert (seen.kb, seen.why) == (15360, "azure-netapp-files by what 10.0.1.4 calls itself")
         assert decide(BUILTIN, superblock(there), Snapshot(stats=(stats,), azure=True)).provider == "generic"
+        away = replace(here, foreign=True)
+        assert decide(BUILTIN, superblock(away), Snapshot(stats=(stats,), azure=True)).provider == "generic"
 
     def test_a_multiple_of_rsize_uses_the_mounts_own(self) -> None:
         name = "fs-1.efs.eu-west-1.amazonaws.com:/"

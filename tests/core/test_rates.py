@@ -164,8 +164,21 @@ class TestLook:
         assert seen(Snapshot(tuple(map(superblock, ways))), stanza(1), stanza(2)).superblocks == ()
 
     def test_a_superblock_that_other_namespaces_show_at_the_same_point_is_not_lost(self) -> None:
-        snapshot = Snapshot((superblock(mount(30), mount(300), mount(301)),))
+        away = [replace(mount(number), foreign=True) for number in (300, 301)]
+        snapshot = Snapshot((superblock(mount(30), *away),))
         assert seen(snapshot, stanza(7)).superblocks == (counted(stanza(7)),)
+
+    def test_a_mount_elsewhere_has_nothing_of_the_host_s_mount_with_its_source_and_point(self) -> None:
+        """A container keeps a share that the host mounted again, at the server's new address."""
+        kept = replace(mount(300), foreign=True)
+        host = superblock(mount(31, "0:50"))
+        assert reads_seen(seen(Snapshot((superblock(kept), host)), stanza(7))) == {"0:50": 7}
+        assert seen(Snapshot((superblock(kept),)), stanza(7)).superblocks == ()
+
+    def test_a_superblock_of_the_host_has_the_mount_points_elsewhere_as_well(self) -> None:
+        away = replace(mount(300, point="/in/container"), foreign=True)
+        shown = seen(Snapshot((superblock(away, mount(30)),)), stanza(7))
+        assert shown.superblocks == (counted(stanza(7), points=("/in/container", "/mnt/data")),)
 
     def test_a_mount_that_appeared_between_the_two_files_is_not_guessed_at(self) -> None:
         for superblocks in (

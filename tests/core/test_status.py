@@ -75,6 +75,16 @@ def test_connections_are_joined_by_source_and_point() -> None:
     assert status(host(mount("/a"), stats=(other,)), POLICY)[0].connections is None
 
 
+def test_connections_of_a_mount_elsewhere_are_those_of_its_superblock_s_mount_here() -> None:
+    """A mount of the host that has the same source and mount point may be another superblock."""
+    away = replace(mount("/a"), foreign=True)
+    mine = MountStats("server:/a", "/a", "nfs4", "1.1", transports=(TRANSPORT, TRANSPORT))
+    here = MountStats("server:/a", "/b", "nfs4", "1.1", transports=(TRANSPORT,))
+    for mounts, connections in (((away,), None), ((away, mount("/b")), 1)):
+        rows = status(host(*mounts, stats=(mine, here)), POLICY)
+        assert [row.connections for row in rows] == [connections] * len(mounts)
+
+
 def test_stanzas_that_superblocks_stacked_on_one_point_share_are_nobodys() -> None:
     """They name the same source and point: which is whose would be a guess."""
     below = MountStats("server:/a", "/a", "nfs4", "1.1", age_s=9, transports=(TRANSPORT, TRANSPORT))

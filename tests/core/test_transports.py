@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from nfstuned.core.mounts.targets import targets
 from nfstuned.model.facts import Facts, Measured
 from nfstuned.model.finding import Need
+from nfstuned.model.mounts import Snapshot
 from nfstuned.model.requests import Setting
 from nfstuned.model.samples import OpRate, Sample, TransportRate
 from nfstuned.model.system import CommandLine, KernelSetting, NfsUtils, System
-from tests.core.nconnect_hosts import AZURE, NAS, Made, facts, faults, subjects
+from tests.core.nconnect_hosts import AZURE, LIVE, NAS, POLICY, Made, facts, faults, subjects
 
 
 def test_missing_connections_are_told_once_a_group() -> None:
@@ -22,6 +24,21 @@ def test_missing_connections_are_told_once_a_group() -> None:
     assert "1 more" in fault.message
     assert not faults("NFS208", facts(Made("/a", None, shown, connections=4)))
     assert not faults("NFS208", facts(Made("/a", None, shown, connections=0)))  # mountstats had no lines
+
+
+def test_connections_of_the_host_s_mount_are_not_those_of_a_container_s_with_its_source_and_point() -> None:
+    """The container keeps what the host mounted again after the server got another address."""
+    shown = "vers=4.1,proto=tcp"
+    found = facts(Made("/a", None, f"{shown},nconnect=4"), Made("/a", None, shown, at="10.0.0.6")).snapshot
+    kept, new = found.superblocks
+    assert [len(stats.transports) for stats in found.stanzas.values()] == [1]
+    assert faults("NFS208", judged(found))
+    away = replace(kept, mounts=(replace(kept.mounts[0], foreign=True),))
+    assert not faults("NFS208", judged(replace(found, superblocks=(away, new))))
+
+
+def judged(snapshot: Snapshot) -> Facts:
+    return Facts(LIVE, snapshot, POLICY, targets(snapshot, POLICY))
 
 
 def test_slots_of_an_image_are_what_its_files_set_last_and_the_kernels_default_else() -> None:

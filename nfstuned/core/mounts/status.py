@@ -9,7 +9,7 @@ from nfstuned.core.mounts.requests import Intents, find, options
 from nfstuned.core.policy.decision import decide, most_connections, wanted_connections
 from nfstuned.core.udev.writers import file_writers, last_words
 from nfstuned.frozen import frozen
-from nfstuned.model.kernel import Mount, MountStats, whole_pages
+from nfstuned.model.kernel import Mount, whole_pages
 from nfstuned.model.masks import is_mask
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile
@@ -62,7 +62,7 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
     decision = decide(look.policy or _NO_POLICY, superblock, look.snapshot)
     profile = _profile(look.policy, decision.profile)
     asked = find(look.intents.of(mount), "nconnect")
-    stats = _stats(mount, superblock, look.snapshot)
+    stats = look.snapshot.stanza_of(mount, superblock)
     now = mount.options.number("nconnect") or 1
     stalls = look.stalled.stalls if look.stalled is not None else {}
     stall = stalls.get((superblock.device, superblock.bdi))
@@ -105,12 +105,3 @@ def _profile(policy: Policy | None, name: str) -> Profile:
 def _coming(mount: Mount, look: _Look) -> int | None:
     asked = find(look.intents.coming(mount), "nconnect")
     return None if asked is None else options([asked]).number("nconnect")
-
-
-def _stats(mount: Mount, superblock: Superblock, snapshot: Snapshot) -> MountStats | None:
-    """Return what has a mount's transports; another mount of its superblock has the same ones.
-
-    mountstats has no device number, and only this namespace's mounts.
-    """
-    stanzas = (snapshot.stanzas.get((known.source, known.point)) for known in (mount, *superblock.mounts))
-    return next((stanza for stanza in stanzas if stanza is not None), None)

@@ -116,7 +116,7 @@ def _targets_of(
     placed = [(mount, place(policy, mount, superblock, snapshot)) for mount in superblock.mounts]
     decision = agree(placed) if placed else None
     for mount, where in placed:
-        stats = snapshot.stanzas.get((mount.source, mount.point))
+        stats = snapshot.stanza_of(mount, superblock)
         target = _live_target(mount, where, policy, intents)
         yield replace(target, superblock=superblock, decision=decision, stats=stats)
 

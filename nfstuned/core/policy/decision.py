@@ -35,7 +35,7 @@ class Place:
 
 def place(policy: Policy, mount: Mount, superblock: Superblock | None, snapshot: Snapshot) -> Place:
     """Return the place of a live mount; `superblock` is None for what is not NFS."""
-    stanza = snapshot.stanzas.get((mount.source, mount.point))
+    stanza = snapshot.stanza_of(mount, superblock)
     implementation = stanza.implementation if stanza else None
     server = endpoint(mount, superblock, snapshot.tunnels, snapshot.azure, implementation)
     return Place(server, choose(policy, mount.source, mount.point, mount.options, server))

@@ -64,10 +64,16 @@ def transport_group(options: Options, source: str, port: int = 0) -> str:
 
 
 def join(snapshot: Snapshot, stats: Iterable[Stanza]) -> dict[int, Stanza]:
-    """Map mount ids to their stanzas, by source and mount point: mountstats names no device."""
+    """Map mount ids to their stanzas, by source and mount point: mountstats names no device.
+
+    It shows the host's own mount namespace. A mount in another has none, also where a mount of the host has
+    the same source and mount point: that may be another superblock.
+    """
     shown = tuple(stats)
     known = {(stanza.source, stanza.point): stanza for stanza in shown}
-    mounts = [mount for superblock in snapshot.superblocks for mount in superblock.mounts]
+    mounts = [
+        mount for superblock in snapshot.superblocks for mount in superblock.mounts if not mount.foreign
+    ]
     if len(known) == len(shown) and len({(mount.source, mount.point) for mount in mounts}) == len(mounts):
         places = ((mount.mount_id, known.get((mount.source, mount.point))) for mount in mounts)
         return {mount_id: stanza for mount_id, stanza in places if stanza is not None}
@@ -87,8 +93,8 @@ def join(snapshot: Snapshot, stats: Iterable[Stanza]) -> dict[int, Stanza]:
 def _pair(alike: list[Mount], stanzas: Sequence[Stanza]) -> dict[int, Stanza]:
     """Pair mounts of one source and point with the stanzas of the same; nothing when it is unclear.
 
-    mountinfo was perhaps read in more mount namespaces than mountstats, so that the counts differ. It does
-    not matter where all are one superblock: it has one age, and its mounts show the same counters.
+    Where all are one superblock their numbers may differ, as when one appeared between the two files: it has
+    one age, and its mounts show the same counters.
     """
     if len({mount.device for mount in alike}) == 1:
         same = len({stanza.age_s for stanza in stanzas}) == 1
