@@ -261,7 +261,9 @@ def test_only_a_line_with_remount_relies_on_remount() -> None:
     assert subjects("NFS213", facts(lines=lines)) == ["/etc/fstab:100", "/etc/fstab:103"]
 
 
-def _sampled(depth: float, per_s: float, rtt_ms: float, sent: tuple[int, ...]) -> Facts:
+def _sampled(
+    depth: float, per_s: float, rtt_ms: float, sent: tuple[int, ...], pending: float | None = None
+) -> Facts:
     made = Made("/a", None, "vers=4.1,proto=tcp,nconnect=4", f"{AZURE}:/sa1/s", connections=4)
     sample = Sample(
         time=0.0,
@@ -275,7 +277,7 @@ def _sampled(depth: float, per_s: float, rtt_ms: float, sent: tuple[int, ...]) -
         server_write_bytes_per_s=0.0,
         over_fetch_ratio=None,
         ops={"READ": OpRate(per_s, rtt_ms, 0.0, rtt_ms, 0.0, 0.0)},
-        transport=TransportRate("v4.1 tcp 10.0.0.5:2049", 4, depth, 0.0),
+        transport=TransportRate("v4.1 tcp 10.0.0.5:2049", 4, depth, 0.0, pending=pending),
     )
     return facts(made, measured=Measured(10.0, (sample,), {"0:50": sent} if sent else {}))
 
@@ -294,6 +296,20 @@ def test_the_depth_of_a_queue_is_that_of_all_connections_that_carry(
     depth: float, sent: tuple[int, ...], told: int
 ) -> None:
     assert len(faults("NFS209", _sampled(depth, 4000, 20, sent))) == told
+
+
+def test_what_a_broken_connection_lost_is_not_under_way() -> None:
+    """Sends less receives never loses it; a thread that waits for each answer finds a hundred requests."""
+    sent = (250, 250, 250, 250)
+    for pending, deep, alone in ((0.0, 0, 1), (19.0, 1, 0), (None, 0, 0)):
+        found = _sampled(101.0, 400, 2, sent, pending)
+        assert (len(faults("NFS209", found)), len(faults("NFS212", found))) == (deep, alone)
+
+
+def test_a_depth_without_the_count_of_waiting_requests_is_confirmed_by_their_time() -> None:
+    """RDMA and old kernels."""
+    for rtt_ms, told in ((20, 1), (10, 1), (9, 0)):
+        assert len(faults("NFS209", _sampled(20.0, 4000, rtt_ms, (9, 9, 9, 9)))) == told
 
 
 @pytest.mark.parametrize(

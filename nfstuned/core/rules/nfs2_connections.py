@@ -58,6 +58,8 @@ _BUSY_SENDS = 64
 """A connection that sent nothing meanwhile is left out: the kernel takes them in turn."""
 _DEEPEST = 64
 _ALONE, _AT_WORK, _BEYOND_ALONE = 1.25, 0.5, 1.5
+_ALIKE = 2.0
+"""Requests under way by two counts are of one size: bursts find more than there are in the mean."""
 
 
 def connections_missing(facts: Facts) -> Iterator[Fault]:
@@ -164,11 +166,29 @@ class _Busy:
 
     @property
     def depth(self) -> float | None:
-        """The mean number of requests sent and waiting; the kernel counts those of one connection."""
-        rate = self.samples[0].transport
-        if rate.in_flight is None or rate.backlog is None:
+        """The mean number of requests sent and waiting; the kernel counts those of one connection.
+
+        None where it is not known: without the count of those that wait for replies (RDMA, old kernels) only
+        the time that requests took tells whether `in_flight` has some that broken connections lost.
+        """
+        rate, seen = self.samples[0].transport, self.in_flight
+        if seen is None or rate.backlog is None:
             return None
-        return (rate.in_flight + rate.backlog) * self.carrying
+        if rate.pending is None and seen * self.carrying > _ALIKE * self.under_way:
+            return None
+        return (seen + rate.backlog) * self.carrying
+
+    @property
+    def in_flight(self) -> float | None:
+        """The mean number of requests under way on the connection on which one is sent, itself included.
+
+        What a broken connection lost stays in the kernel's sends less receives until the mount goes, and is
+        in no queue of requests that wait for their replies.
+        """
+        rate = self.samples[0].transport
+        if rate.in_flight is None or rate.pending is None:
+            return rate.in_flight
+        return min(rate.in_flight, rate.pending + 1)
 
     @property
     def under_way(self) -> float:
@@ -179,7 +199,7 @@ class _Busy:
     @property
     def alone(self) -> bool:
         """Whether requests follow each other one by one, nearly all of the time."""
-        seen = self.samples[0].transport.in_flight
+        seen = self.in_flight
         return seen is not None and seen <= _ALONE and _AT_WORK <= self.under_way <= _BEYOND_ALONE
 
 
