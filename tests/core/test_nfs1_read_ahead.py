@@ -236,6 +236,27 @@ def test_a_shared_superblock_is_named_once() -> None:
     assert not list(nfs1.shared_conflict(facts(shared, policy=small("azure-netapp-files"))))
 
 
+def elsewhere(shared: Superblock, *numbers: int) -> Superblock:
+    """Return a superblock of whose mounts those with these numbers are of other mount namespaces."""
+    mounts = (replace(mount, foreign=mount.mount_id in numbers) for mount in shared.mounts)
+    return replace(shared, mounts=tuple(mounts))
+
+
+def test_a_mount_of_another_namespace_has_no_say_beside_the_hosts_own() -> None:
+    policy = small("small")
+    assert not list(nfs1.shared_conflict(facts(elsewhere(superblock(15360, AZURE, AZURE), 1), policy=policy)))
+    (fault,) = nfs1.below_policy(facts(elsewhere(superblock(128, AZURE, AZURE), 0), policy=policy))
+    assert (fault.subject, fault.expected) == ("/1", "512 KiB")
+
+
+def test_a_conflict_is_of_the_hosts_own_mounts_or_where_it_has_none_of_all() -> None:
+    shared, policy = superblock(15360, AZURE, AZURE, AZURE), small("small")
+    (mixed,) = nfs1.shared_conflict(facts(elsewhere(shared, 0), policy=policy))
+    assert mixed.message.startswith("/1, /2 share one superblock")
+    (away,) = nfs1.shared_conflict(facts(elsewhere(shared, 0, 1, 2), policy=policy))
+    assert away.message.startswith("/0, /1, /2 share one superblock")
+
+
 def test_nfsrahead_without_settings_says_128_wherever_its_rule_is_in_force() -> None:
     host = facts(superblock(15360, AZURE))
     (fault,) = nfs1.contested(replace(host, udev=(PACKAGED,)))

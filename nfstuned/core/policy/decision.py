@@ -97,7 +97,7 @@ def decide(policy: Policy, superblock: Superblock, snapshot: Snapshot) -> Decisi
     """
     deciding = [mount for mount in superblock.mounts if not mount.foreign] or superblock.mounts
     if deciding:
-        return agree([(mount, place(policy, mount, superblock, snapshot)) for mount in deciding])
+        return _agree([(mount, place(policy, mount, superblock, snapshot)) for mount in deciding])
     if superblock.volume is None:
         return Decision(None, GENERIC, GENERIC, lower=False, why=UNSEEN)
     return _least(_of_volume(matcher(policy), superblock.volume, superblock.servers, snapshot.tunnels))
@@ -143,7 +143,7 @@ def decide_early(
     return first
 
 
-def agree(placed: Sequence[tuple[Mount, Place]]) -> Decision:
+def _agree(placed: Sequence[tuple[Mount, Place]]) -> Decision:
     """Return what a superblock should have, given the places of its mounts; there must be a mount.
 
     Where they disagree the largest value counts.

@@ -440,12 +440,13 @@ def below_page(facts: Facts) -> Iterator[Fault]:
 
 
 def shared_conflict(facts: Facts) -> Iterator[Fault]:
-    """Yield superblocks whose mounts ask for different values, once each."""
+    """Yield superblocks whose mounts ask for different values, once each, with those that have a say."""
     sharing: dict[tuple[str, int | None], list[Target]] = {}
     for target, _ in _known_read_aheads(facts):
         if target.superblock is not None and target.decision is not None and target.decision.conflict:
             sharing.setdefault((target.superblock.device, target.superblock.bdi), []).append(target)
-    for (device, _), targets in sharing.items():
+    for (device, _), every in sharing.items():
+        targets = [target for target in every if not target.foreign] or every
         mounts = some([target.subject for target in targets])
         profiles = " and ".join(sorted({target.profile.name for target in targets}))
         yield Fault(
@@ -559,7 +560,8 @@ def _known_read_aheads(facts: Facts) -> list[tuple[Target, int]]:
 def _by_superblock(facts: Facts) -> list[tuple[Target, int, list[Target]]]:
     """Return a mount of each superblock, its read-ahead in KiB, and the superblock's other mounts.
 
-    The mount is the first that a file asks for: binds of it have none.
+    The mount is the first that a file asks for: binds of it have none. The host's own go before those of
+    other mount namespaces, whose mount points mean nothing here.
     """
     sharing: dict[tuple[str, int | None], list[tuple[Target, int]]] = {}
     for target, kb in _known_read_aheads(facts):
@@ -567,7 +569,7 @@ def _by_superblock(facts: Facts) -> list[tuple[Target, int, list[Target]]]:
             sharing.setdefault((target.superblock.device, target.superblock.bdi), []).append((target, kb))
     result = []
     for mounts in sharing.values():
-        chief, kb = next((pair for pair in mounts if pair[0].request is not None), mounts[0])
+        chief, kb = min(mounts, key=lambda pair: (pair[0].foreign, pair[0].request is None))
         result.append((chief, kb, [target for target, _ in mounts if target is not chief]))
     return result
 
