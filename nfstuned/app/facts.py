@@ -152,13 +152,16 @@ def denied_files(root: Root, snapshot: Snapshot) -> tuple[ParseError, ...]:
 
 
 def _questions(snapshot: Snapshot, mounts: tuple[Target, ...]) -> Questions:
-    """Return what is to be asked: each name and each port once, never a tunnel's own."""
+    """Return what is to be asked: each name and each port once, never a tunnel's own.
+
+    Nothing for a mount of another namespace: this host's resolver and routes may not be those that it has.
+    """
     names: dict[str, None] = {}
     servers: dict[tuple[str, int], None] = {}
     addresses: dict[str, None] = {}
     for target in mounts:
         host = target.endpoint.host
-        if target.request is not None and target.request.wildcard:
+        if target.elsewhere or (target.request is not None and target.request.wildcard):
             continue
         if not host or is_loopback(host):
             continue

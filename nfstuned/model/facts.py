@@ -62,6 +62,14 @@ class Target:
         return self.live is not None and self.live.foreign
 
     @property
+    def elsewhere(self) -> bool:
+        """Whether it is another namespace's alone: no file of this host asks for it.
+
+        It may have been made with a resolver, a network and programs that are not this host's.
+        """
+        return self.foreign and self.request is None
+
+    @property
     def identity(self) -> Identity:
         """The mount's key in dictionaries: its place in the mount table, or the line that asks for it."""
         if self.live is not None:

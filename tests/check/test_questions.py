@@ -87,3 +87,8 @@ def test_the_name_behind_a_tunnel_is_asked_for_where_a_line_has_it(
     assert asked.names == names
     assert asked.servers == (("10.10.10.10", 2049),)
     assert asked.addresses == ("10.10.10.10",)
+
+
+def test_nothing_is_asked_about_what_a_container_has_mounted_by_itself(tmp_path: Path) -> None:
+    asked = questions("container-mounts-by-itself", tmp_path)
+    assert (asked.names, asked.servers, asked.addresses) == ((), (), ())

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -8,6 +8,7 @@ from nfstuned.core.rules import RULES
 from nfstuned.core.rules.nfs5_host import egress, is_old
 from nfstuned.model.facts import Answer, Facts, Interface, Measured, Network, Route, Target, Traffic
 from nfstuned.model.finding import Fault, Need
+from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.mounts import Endpoint, Snapshot
 from nfstuned.model.policy import Policy, Profile
 from nfstuned.model.samples import Sample, TransportRate
@@ -93,6 +94,13 @@ class TestAcceleratedNetworking:
         (fault,) = Host((ETH0,), five).faults("NFS506")
         assert fault.subject == "eth0"
         assert "/mnt/a, /mnt/b, /mnt/c and 2 more" in fault.message
+
+    def test_a_mount_of_another_namespace_may_go_by_another_interface(self) -> None:
+        mount = Mount(40, 25, "0:43", "/", "/mnt/b", "nfs4", "nas:/b", Options(), foreign=True)
+        away = replace(target("/mnt/b"), live=mount)
+        assert Host((ETH0,), (away,)).subjects("NFS506") == []
+        (fault,) = Host((ETH0,), (target(), away)).faults("NFS506")
+        assert "/mnt/b" not in fault.message
 
     @pytest.mark.parametrize("driver", ["mlx4_core", "mlx4_en", "mlx5_core", "mana"])
     def test_any_of_azures_virtual_functions_will_do(self, driver: str) -> None:

@@ -90,6 +90,25 @@ def test_the_rules_are_in_the_order_of_their_ids() -> None:
     assert [rule.id for rule in RULES] == [f"NFS4{number:02}" for number in range(1, 22)]
 
 
+def test_what_this_host_resolves_and_reaches_is_nothing_to_a_mount_of_another_namespace() -> None:
+    answers, dead = [Answer("nas", error="NXDOMAIN")], [Reach(PRIVATE, 2049, Reachable.UNREACHABLE)]
+    own = live("nas:/e", PRIVATE)
+    assert own.live is not None
+    away = replace(own, live=replace(own.live, foreign=True))
+    assert found([own], answers, dead) == ["NFS405 /mnt/a", "NFS408 /mnt/a"]
+    assert found([away], answers, dead) == []
+    moved = [Answer("nas", ("10.10.10.11",))]
+    assert found([own], moved, dead) == ["NFS405 /mnt/a", "NFS404 /mnt/a"]
+    assert found([away], moved, dead) == []
+
+
+def test_a_line_of_this_host_is_judged_also_where_only_a_container_has_its_mount() -> None:
+    line, own = asked("nas:/e"), live("nas:/e", PRIVATE)
+    assert own.live is not None
+    away = replace(own, live=replace(own.live, foreign=True), request=line.request)
+    assert found([away], [Answer("nas", error="NXDOMAIN")]) == ["NFS408 /mnt/a"]
+
+
 @pytest.mark.parametrize(
     ("options", "addresses", "finds"),
     [

@@ -44,7 +44,7 @@ def public(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure Files at a public address; what has a private endpoint all the same is NFS402."""
     answers = facts.network.by_name
     for target in facts.nfs:
-        answer = answers.get(server_name(target), _NOTHING)
+        answer = _answer(answers, target, server_name(target))
         used = _used(target, answer)
         if not _is_azure(target, answer) or not all_public(used) or _link(answer):
             continue
@@ -68,7 +68,7 @@ def not_linked(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of a name that is in a privatelink zone, or passes it, and ends at a public address."""
     answers = facts.network.by_name
     for target in facts.nfs:
-        answer = answers.get(server_name(target), _NOTHING)
+        answer = _answer(answers, target, server_name(target))
         used, link = _used(target, answer), _link(answer)
         if not link or not _is_azure(target, answer) or not all_public(used):
             continue
@@ -119,7 +119,7 @@ def drifted(facts: Facts) -> Iterator[Fault]:
     current = {as_address(address) for target in facts.nfs if (address := _current(answers, target))}
     for target in facts.nfs:
         address, host = _shown_address(target), plain(split_source(target.source)[0])
-        answer = answers.get(host, _NOTHING)
+        answer = _answer(answers, target, host)
         if address is None or is_loopback(address) or as_address(address) in current:
             continue
         # IPv4 and IPv6 are asked for apart: one of them without an answer is no change.
@@ -185,7 +185,7 @@ def clear_in_public(facts: Facts) -> Iterator[Fault]:
     for target in facts.nfs:
         options, host = target.options, plain(split_source(target.source)[0])
         own = (host,) if as_address(host) is not None else ()
-        answer = answers.get(server_name(target), _NOTHING)
+        answer = _answer(answers, target, server_name(target))
         used = _used(target, answer) or own
         if target.endpoint.provider != GENERIC or _is_azure(target, answer):
             continue
@@ -203,6 +203,11 @@ def clear_in_public(facts: Facts) -> Iterator[Fault]:
                 remedy="let it go through a VPN, or ask for sec=krb5p or xprtsec=mtls (Linux 6.5) in "
                 f"{target.origin or 'the mount command'}",
             )
+
+
+def _answer(answers: dict[str, Answer], target: Target, host: str) -> Answer:
+    """Return what the resolver said of a mount's server; nothing where another namespace has its own."""
+    return _NOTHING if target.elsewhere else answers.get(host, _NOTHING)
 
 
 def _shown_address(target: Target) -> str | None:
@@ -246,14 +251,17 @@ class _Doors:
 
     def answer(self, target: Target) -> Answer:
         """Return what the resolver said of a mount's server."""
-        return self._answers.get(server_name(target), _NOTHING)
+        return _answer(self._answers, target, server_name(target))
 
     def tried(self, target: Target) -> tuple[Reach, ...]:
-        """Return the attempts that count for a mount: at the address that it has, or at those of its name."""
+        """Return the attempts that count for a mount: at the address that it has, or at those of its name.
+
+        None does for a mount of another namespace, whose address may be one of another network.
+        """
         place = target.endpoint
-        if (target.options.get("proto") or "") in _NOT_TCP or any(
-            option in target.options for option in _NOT_TCP
-        ):
+        if target.elsewhere or (target.options.get("proto") or "") in _NOT_TCP:
+            return ()
+        if any(option in target.options for option in _NOT_TCP):
             return ()
         named = self._answers.get(place.host, _NOTHING).addresses or (place.host,)
         return _tried(self._reaches, (place.address,) if place.address is not None else named, place.port)

@@ -47,9 +47,14 @@ def readdir_hang(facts: Facts) -> Iterator[Fault]:
 
 
 def missing_helper(facts: Facts) -> Iterator[Fault]:
-    """Yield the mount helpers that a mount or a line of a file needs and that the host does not have."""
+    """Yield the mount helpers that a mount or a line of a file needs and that the host does not have.
+
+    What another namespace has mounted may have been made with a helper of its own.
+    """
     needed: dict[str, str] = {}
     for target in facts.nfs:
+        if target.elsewhere:
+            continue
         helper = "mount.aznfs" if target.request and target.request.fstype == "aznfs" else "mount.nfs"
         for name in dict.fromkeys((helper, "mount.nfs")):
             needed.setdefault(name, target.subject if target.live else target.origin)
@@ -370,12 +375,15 @@ def old_size(facts: Facts) -> Iterator[Fault]:
 
 
 def _uplinks(facts: Facts) -> Iterator[_Uplink]:
-    """Yield the interfaces that carry mounts, in the order of their names; never this host's own loopback."""
+    """Yield the interfaces that carry mounts, in the order of their names; never this host's own loopback.
+
+    Mounts of other namespaces are left out: they may have interfaces and routes of their own.
+    """
     routes = {route.address: route for route in facts.network.routes if not route.local}
     carried: dict[str, list[tuple[Target, Route]]] = {}
     for target in facts.targets:
         route = next((routes[address] for address in _addresses(facts, target) if address in routes), None)
-        if route is not None:
+        if route is not None and not target.elsewhere:
             carried.setdefault(route.interface, []).append((target, route))
     for name, pairs in sorted(carried.items()):
         interface = facts.interface(name)
