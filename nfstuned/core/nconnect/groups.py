@@ -319,8 +319,12 @@ def is_azure_files(target: Target) -> bool:
 
 
 def is_netapp(target: Target) -> bool:
-    """Whether a mount is of Azure NetApp Files, by its server or by the administrator's word."""
-    return NETAPP in {target.endpoint.provider, target.profile.base}
+    """Whether a mount is of Azure NetApp Files, by the administrator's word or else by its server's.
+
+    No server has a name that tells. What calls itself NetApp on an Azure VM may be another ONTAP, as a policy
+    can say.
+    """
+    return target.profile.base == NETAPP
 
 
 def was_recorded(target: Target, facts: Facts) -> bool:

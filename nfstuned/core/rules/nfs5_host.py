@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from nfstuned.core.mounts.kernels import el8_build
-from nfstuned.core.nconnect.groups import is_azure_files
-from nfstuned.core.policy.endpoint import AZURE_FILES, NETAPP, as_address
+from nfstuned.core.nconnect.groups import is_azure_files, is_netapp
+from nfstuned.core.policy.endpoint import AZURE_FILES, as_address
 from nfstuned.core.rules.remedies import ParameterWish, lasting, parameter
 from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Interface, Route, Target
@@ -304,7 +304,8 @@ def _has_wrong_mtu(facts: Facts, interface: Interface, target: Target, route: Ro
     interface's.
     """
     mtu = route.mtu or interface.mtu
-    if mtu is None or interface.mtu is None or target.endpoint.provider not in (AZURE_FILES, NETAPP):
+    of_azure = target.endpoint.provider == AZURE_FILES or is_netapp(target)
+    if mtu is None or interface.mtu is None or not of_azure:
         return False
     meant = route.mtu is not None or interface.driver is None or not facts.snapshot.azure
     return mtu > MTU or (mtu < MTU and not meant)
