@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from nfstuned.core.mounts.requests import Intents
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules import RULES
 from nfstuned.core.rules.catalogue import diagnose, select
@@ -553,6 +554,45 @@ def test_the_versions_of_which_one_may_stay_are_named() -> None:
     assert (fault.observed, fault.remedy) == (
         "vers=3,v4.1", "keep one of 'vers=3', 'v4.1' in /etc/fstab:1"
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("entry", "default", "finds"),
+    [
+        ("nfs nofail", None, True),
+        ("nfs nofail", "4.2", True),
+        ("nfs nofail", "4", True),
+        ("nfs nofail", "4.1", False),
+        ("nfs nofail", "3", False),
+        ("nfs nofail", "4.7", False),
+        ("nfs nofail", "True", False),
+        ("nfs nofail,vers=4", "4.1", False),
+        ("nfs nofail,vers=4", "3", True),
+        ("nfs4 nofail", "4.1", False),
+        ("nfs4 nofail", "3", True),
+        ("nfs nofail,vers=4.2", "4.1", True),
+        ("nfs nofail,vers=3", "4.2", False),
+    ],
+)
+def test_an_open_version_of_netapp_is_named_where_mount_nfs_begins_with_4_2(
+    entry: str, default: str | None, *, finds: bool
+) -> None:
+    requests = tuple(item for item in parse_fstab(f"nas:/a /a {entry}") if isinstance(item, Request))
+    setting = Setting("nfsmount_global_options", None, "Defaultvers", default or "", CONF, 2)
+    snapshot = Snapshot(requests=requests, settings=(setting,) if default else (), kernel=NEW)
+    given = Assignment(Match(server=("nas",)), "azure-netapp-files", "policy 1")
+    policy = replace(POLICY, assignments=(given,))
+    seen = Facts(frozenset({Need.LIVE}), snapshot, policy, targets(snapshot, policy))
+    assert ("NFS301" in [one.rule for one in diagnose(seen, OPTIONS).findings]) is finds
+
+
+def test_a_default_version_counts_for_the_mount_points_and_servers_of_its_section() -> None:
+    line = Request("nas:/a", "/a", "", "/etc/fstab", 3)
+    everywhere = Setting("nfsmount_global_options", None, "Defaultvers", "4.2", CONF, 2)
+    here = Setting("mountpoint", "/a", "defaultVers", "4.1", CONF, 4)
+    assert Intents((), (everywhere, here)).default_version(line) == "4.1"
+    assert Intents((), (everywhere, here)).default_version(replace(line, point="/b")) == "4.2"
+    assert Intents((), (here,)).default_version(replace(line, point="/b")) is None
 
 
 def test_why_large_requests_are_named() -> None:

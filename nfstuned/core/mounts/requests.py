@@ -93,6 +93,14 @@ class Intents:
         """Return the options with which a line asks for its mount, with what nfsmount.conf adds to them."""
         return _merged(request, self._settings)
 
+    def default_version(self, request: Request) -> str | None:
+        """Return the Defaultvers with which mount.nfs begins to negotiate for a line; None for none.
+
+        It is text as nfsmount.conf has it, "" where it has no value there.
+        """
+        default = find(_filled(request, self._settings), "defaultvers")
+        return None if default is None else default.value or ""
+
     def _wild(self, mount: Mount) -> Request | None:
         claims = (claim(request, mount.source, mount.point) for request in self._wildcards)
         return next((request for request in claims if request), None)
@@ -291,12 +299,17 @@ class _Merge:
 def _merged(request: Request, settings: _Settings) -> tuple[Asked, ...]:
     if request.fstype in SMB:
         return _given(request)
+    return tuple(asked for asked in _filled(request, settings) if not asked.name.startswith("default"))
+
+
+def _filled(request: Request, settings: _Settings) -> Sequence[Asked]:
+    """Return what a line and nfsmount.conf ask for, with the defaults that mount.nfs keeps for itself."""
     merge = _Merge(settings, _given(request))
     merge.fill("mountpoint", clean_path(request.point))
     # mount.nfs cuts at the first colon, so that an IPv6 address in brackets is "[" and its first group.
     merge.fill("server", mounted_source(request, settings.stand_ins).partition(":")[0])
     merge.fill(GLOBAL, None)
-    return tuple(asked for asked in merge.options if not asked.name.startswith("default"))
+    return merge.options
 
 
 def _plain(name: str) -> str:

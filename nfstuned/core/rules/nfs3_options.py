@@ -19,6 +19,7 @@ from nfstuned.core.mounts.options import (
     version,
     version_text,
 )
+from nfstuned.core.mounts.requests import Intents
 from nfstuned.core.nconnect.groups import groups, is_azure_files, is_netapp, members, protocol
 from nfstuned.core.policy.endpoint import AZURE_BLOB, AZURE_FILES, EFS
 from nfstuned.core.rules.remedies import again, also, out_of_conf, where
@@ -48,6 +49,7 @@ _RESVPORT_MENDED = {AZURE_FILES: (5, 18, 0), EFS: (5, 5, 0)}
 
 def wrong_version(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of a version that the vendor does not support; what is negotiated, the server decides."""
+    intents = Intents((), facts.snapshot.settings)
     for target in facts.nfs:
         asked = version(target.fstype, target.options)
         if is_azure_files(target):
@@ -58,7 +60,7 @@ def wrong_version(facts: Facts) -> Iterator[Fault]:
         elif is_netapp(target) and asked == (4, 2):
             fault = _version_fault(target, "Azure NetApp Files supports NFS 3 and 4.1", "vers=4.1", asked)
             yield replace(fault, source=_NETAPP_FAQ)
-        elif is_netapp(target) and target.live is None and asked in {None, (4, None)}:
+        elif is_netapp(target) and target.live is None and _begins_with_4_2(target, asked, intents):
             yield Fault(
                 target.subject,
                 "the entry leaves the version open: mount.nfs asks for 4.2 first, which Azure NetApp Files "
@@ -68,6 +70,21 @@ def wrong_version(facts: Facts) -> Iterator[Fault]:
                 remedy=_versioned(target, "vers=4.1 (of an NFSv3 volume vers=3)"),
                 source=_NETAPP_FAQ,
             )
+
+
+def _begins_with_4_2(target: Target, asked: Version | None, intents: Intents) -> bool:
+    """Whether mount.nfs asks for 4.2 first, as it does where neither an entry nor Defaultvers says less.
+
+    Beside a version 4 without a minor one a default of another major version does not count
+    (nfs_default_version in utils/mount/stropts.c). A default that is no version is NFS214's.
+    """
+    if asked not in {None, (4, None)} or target.request is None:
+        return False
+    named = intents.default_version(target.request)
+    default = version("nfs", Options((("vers", named),))) if named is not None else (4, 2)
+    if asked is not None and default is not None and default[0] != asked[0]:
+        return True
+    return default in {(4, None), (4, 2)}
 
 
 def _refused_by_helper(target: Target) -> Iterator[Fault]:
