@@ -15,6 +15,7 @@ from nfstuned.core.policy.endpoint import (
     AZURE_FILES,
     NETAPP,
     NFS_PORT,
+    PROVIDERS,
     AddressKind,
     as_address,
     is_loopback,
@@ -322,9 +323,10 @@ def is_netapp(target: Target) -> bool:
     """Whether a mount is of Azure NetApp Files, by the administrator's word or else by its server's.
 
     No server has a name that tells. What calls itself NetApp on an Azure VM may be another ONTAP, as a policy
-    can say.
+    says with the profile of another provider; a profile of the administrator's own says nothing of that.
     """
-    return target.profile.base == NETAPP
+    base = target.profile.base
+    return base == NETAPP or (target.endpoint.provider == NETAPP and base not in PROVIDERS)
 
 
 def was_recorded(target: Target, facts: Facts) -> bool:

@@ -82,6 +82,12 @@ AZURE_FILES, AZURE_BLOB, NETAPP = "azure-files", "azure-blob", "azure-netapp-fil
 EFS, S3_FILES, FSX_ONTAP, FSX_OPENZFS = "aws-efs", "aws-s3-files", "aws-fsx-ontap", "aws-fsx-openzfs"
 ALIBABA, IBM, ONTAP, VAST = "alibaba-nas", "ibm-file-storage", "netapp-ontap", "vast"
 GENERIC = "generic"
+PROVIDERS = frozenset(
+    (
+        *(AZURE_FILES, AZURE_BLOB, NETAPP, EFS, S3_FILES, FSX_ONTAP, FSX_OPENZFS),
+        *(ALIBABA, IBM, ONTAP, VAST, GENERIC),
+    )
+)
 NFS_PORT, SMB_PORT = 2049, 445
 _HIGHEST_PORT = 65535
 TUNNEL_PORTS = range(20049, 21050)
