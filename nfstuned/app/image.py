@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from nfstuned.app.change import Ended, Plan, Talk, Way
+from nfstuned.app.change import Ended, Plan, Talk, Way, refusal_after
 from nfstuned.app.facts import Scope, examine
 from nfstuned.core.image.bake import (
     SERVICE,
@@ -25,6 +25,7 @@ from nfstuned.core.image.bake import (
 from nfstuned.core.image.files import plan_files, plan_removal
 from nfstuned.core.nconnect.persist import FOREIGN, Held, PersistPlan, plan_persist, sections, with_sections
 from nfstuned.core.nconnect.persist_members import unsettled, uses
+from nfstuned.errors import ParseError
 from nfstuned.frozen import frozen
 from nfstuned.host.change.persist import PATH
 from nfstuned.host.files.installed import baked_text, digest_at
@@ -55,16 +56,19 @@ class Image:
     known: Installed
     now: Mapping[str, str | None]
     """The digests of what it wrote, and of its drop-in of nfsmount.conf."""
+    ours: frozenset[str]
+    """The files that are still as they were written."""
+    bare: BareRoot
+    """The image without what bake wrote."""
 
     @property
-    def ours(self) -> frozenset[str]:
-        """The files that are still as they were written."""
-        return frozenset(path for path, values in self.known.digests.items() if self.now[path] in values)
+    def faults(self) -> tuple[ParseError, ...]:
+        """What could not be read there, until now."""
+        return (*self.bare.problems(), *self.root.problems())
 
-    @property
-    def bare(self) -> BareRoot:
-        """The image without what bake wrote."""
-        return BareRoot(self.root.prefix, self.ours)
+    def untold(self) -> tuple[ParseError, ...]:
+        """Return the faults that were not returned here before, nor among a look's problems."""
+        return (*self.bare.untold(), *self.root.untold())
 
 
 def open_image(root: ImageRoot) -> Image:
@@ -75,7 +79,9 @@ def open_image(root: ImageRoot) -> Image:
     root.listing("etc")
     ledger = Ledger(root, RECORD)
     known = ledger.known()
-    return Image(root, ledger, known, ledger.digests((PATH,), known))
+    now = ledger.digests((PATH,), known)
+    ours = frozenset(path for path, values in known.digests.items() if now[path] in values)
+    return Image(root, ledger, known, now, ours, BareRoot(root.prefix, ours))
 
 
 @frozen
@@ -104,7 +110,8 @@ class BakeWay(Way[Baking]):
         try:
             wanted, replaced = self._wanted()
             digests = image.ledger.digests(tuple(wanted.contents), image.known)
-            if not self._dry_run:
+            refusal = refusal_after(image.faults)
+            if not (self._dry_run or refusal):
                 image.ledger.tidy(image.known)
         except OSError as error:
             self._talk.note(unfit(error))
@@ -118,6 +125,7 @@ class BakeWay(Way[Baking]):
             Baking(Work(steps, wanted.contents, digests, image.known), wanted, replaced),
             "Nothing to do: the image is prepared.",
             todo=any(step.step in {Step.WRITE, Step.REMOVE} for step in steps),
+            refusal=refusal,
         )
 
     def _wanted(self) -> tuple[Wanted, dict[str, str]]:
@@ -224,7 +232,7 @@ def _drop_in(image: Image, facts: Facts, *, service: bool) -> tuple[Wanted, dict
         return refused_sections(FOREIGN), {}
     own = image.known.before.get(PATH, "") if ours else text
     held = Held(sections(own) or {})
-    plan, left = _plan_sections(image.root, facts, held)
+    plan, left = _plan_sections(image.bare, facts, held)
     mode = facts.policy.nconnect_mode if service else None
     planned, after = tuple(with_way(change, left, mode) for change in plan.changes), plan.sections(held)
     if after == now:

@@ -7,7 +7,7 @@ from functools import partial
 import click
 
 from nfstuned.app.change import COULD_NOT_TRY, Wish, run
-from nfstuned.app.image import BakeWay, UnbakeWay, open_image, unfit
+from nfstuned.app.image import BakeWay, Image, UnbakeWay, open_image, unfit
 from nfstuned.cli.options import format_option
 from nfstuned.cli.talk import usable_policy
 from nfstuned.cli.terminal import Terminal
@@ -55,7 +55,8 @@ def command(root: Root, /, *, folder: str | None, undo: bool, form: str, **wish:
     Exit status:
       0  all done, or nothing to do
       1  something was refused or failed; the reason is shown
-      2  could not try: no such image, an invalid configuration in it, not allowed, or wrong usage
+      2  could not try: no such image, an invalid configuration in it, not allowed, or wrong usage;
+         or a file in it could not be read, which is shown: nothing is changed then
     """
     daemonless, limits = wish["daemonless"], Wish(wish["dry_run"])
     if undo and daemonless:
@@ -69,7 +70,7 @@ def command(root: Root, /, *, folder: str | None, undo: bool, form: str, **wish:
     try:
         image = open_image(root)
         if undo:
-            return run(UnbakeWay(image, talk), limits, talk)
+            return _ended(image, run(UnbakeWay(image, talk), limits, talk), talk)
         policy = usable_policy(image.bare)
         if policy is None:
             return COULD_NOT_TRY
@@ -80,4 +81,10 @@ def command(root: Root, /, *, folder: str | None, undo: bool, form: str, **wish:
         talk.note(unfit(error))
         return COULD_NOT_TRY
     way = BakeWay(image, policy, talk, daemonless=daemonless, dry_run=limits.dry_run)
-    return run(way, limits, talk)
+    return _ended(image, run(way, limits, talk), talk)
+
+
+def _ended(image: Image, status: int, talk: Terminal) -> int:
+    """Tell the faults of an image that nobody has told; return the exit status, which is 2 with a fault."""
+    talk.unreadable_lines(image.untold())
+    return max(status, COULD_NOT_TRY) if image.faults else status

@@ -204,6 +204,35 @@ def test_a_loop_of_links_is_named(image: Image) -> None:
     assert everything(image.tree) == before
 
 
+def test_what_could_not_be_read_is_not_taken_for_absent(image: Image) -> None:
+    own = image.tree / "etc/nfsmount.conf.d/10-loop.conf"
+    own.parent.mkdir()
+    own.symlink_to(own.name)
+    before = everything(image.tree)
+    for words in ((), ("--dry-run",), ("--daemonless",)):
+        run = image.run("bake", *words, "--format", "json")
+        assert run.status == 2
+        ends = {(one["outcome"], one["reason"]) for one in run.document["actions"]}
+        assert {outcome for outcome, _ in ends} == {"failed"}
+        assert {why for _, why in ends if "awk" not in why} == {
+            f"it may depend on /etc/nfsmount.conf.d/{own.name}, which could not be read"
+        }
+        assert run.err.count(f"/etc/nfsmount.conf.d/{own.name}: Too many levels of symbolic links\n") == 1
+        assert everything(image.tree) == before
+
+
+def test_what_it_wrote_stays_where_the_reason_for_it_could_not_be_read(image: Image) -> None:
+    image.run("bake")
+    fstab = image.tree / "etc/fstab"
+    fstab.unlink()
+    fstab.symlink_to("fstab")
+    before = everything(image.tree)
+    run = image.run("bake")
+    assert (run.status, everything(image.tree)) == (2, before)
+    assert "it may depend on /etc/fstab, which could not be read" in " ".join(run.out.split())
+    assert image.run("bake", "--undo").status == 0
+
+
 def test_a_damaged_record_is_not_followed(image: Image) -> None:
     image.run("bake")
     image.put(RECORD, '{"schema": "nfstuned.installed/1", "files": {"etc/passwd": [')

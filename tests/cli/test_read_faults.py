@@ -15,7 +15,7 @@ import pytest
 from nfstuned.cli import main
 from nfstuned.host.root import WitnessRoot
 from tests.check import hosts
-from tests.host.faults import Fault, FaultyImage, FaultyRoot
+from tests.host.faults import Fault, FaultyBare, FaultyImage, FaultyRoot
 
 BROKEN = 2
 COMMANDS = (
@@ -26,6 +26,7 @@ COMMANDS = (
     ("config", "show"),
 )
 OF_AN_IMAGE = ("check", "--format", "json", "--root")
+OF_A_BAKE = ("bake", "--dry-run", "--format", "json", "--root")
 TREES = (
     "azure-scenario-2",
     "autofs-direct",
@@ -71,10 +72,13 @@ class Stage:
     patch: pytest.MonkeyPatch
 
     def run(self, fault: Fault) -> tuple[int, str, str]:
-        if self.words != OF_AN_IMAGE:
+        if self.words not in {OF_AN_IMAGE, OF_A_BAKE}:
             return run(FaultyRoot(self.tree, fault), self.words)
         with self.patch.context() as patch:
             patch.setattr("nfstuned.host.image_root.ImageRoot", lambda folder: FaultyImage(folder, fault))
+            patch.setattr(
+                "nfstuned.app.image.BareRoot", lambda folder, hidden: FaultyBare(folder, hidden, fault)
+            )
             return run(WitnessRoot(self.tree), (*self.words, self.tree))
 
 
@@ -125,17 +129,20 @@ def test_no_read_of_another_namespace_fails_in_silence(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("words", [OF_AN_IMAGE, OF_A_BAKE], ids=["check", "bake"])
 @of_each_kind
 def test_no_read_of_an_image_fails_in_silence(
-    fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fault: Fault, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judge(Stage(str(hosts.load(IMAGE).build(tmp_path / IMAGE)), OF_AN_IMAGE, monkeypatch), fault)
+    judge(Stage(str(hosts.load(IMAGE).build(tmp_path / IMAGE)), words, monkeypatch), fault)
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("azure-scenario-2", COMMANDS[3]), (IMAGE, OF_AN_IMAGE)], ids=["host", "image"]
+    ("name", "words"),
+    [("azure-scenario-2", COMMANDS[3]), (IMAGE, OF_AN_IMAGE), (IMAGE, OF_A_BAKE)],
+    ids=["host", "image", "bake"],
 )
-def test_no_tenth_read_of_a_check_fails_in_silence(
+def test_no_tenth_read_fails_in_silence(
     name: str, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge(Stage(str(hosts.load(name).build(tmp_path / name)), words, monkeypatch), FAULTS["EIO"], every=10)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from nfstuned.host.image_root import ImageRoot
+from nfstuned.host.image_root import BareRoot, ImageRoot
 from nfstuned.host.root import Root, WitnessRoot
 
 
@@ -72,4 +73,12 @@ class FaultyImage(_Faulty, ImageRoot):
 
     def __init__(self, folder: str, fault: Fault) -> None:
         super().__init__(folder)
+        self.fault = fault
+
+
+class FaultyBare(_Faulty, BareRoot):
+    """An image without some of its files that fails once."""
+
+    def __init__(self, folder: str, hidden: Collection[str], fault: Fault) -> None:
+        super().__init__(folder, hidden)
         self.fault = fault
