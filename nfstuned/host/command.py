@@ -20,6 +20,13 @@ class Done:
 
     output: str = ""
     problem: str = ""
+    """Behind what it said on its standard error, in one line."""
+    errors: str = ""
+    """Its standard error, also where it did not fail."""
+    late: bool = False
+    """Its time was over before it ended."""
+    cut: bool = False
+    """It said more than is kept."""
 
 
 def run(argv: Sequence[str], seconds: float, keep: Sequence[int] = ()) -> Done:
@@ -31,20 +38,24 @@ def run(argv: Sequence[str], seconds: float, keep: Sequence[int] = ()) -> Done:
     """
     streams = [os.memfd_create(name) for name in ("output", "errors")]
     try:
-        problem = _run(argv, seconds, streams, keep)
+        problem, late = _run(argv, seconds, streams, keep)
+        cut = any(os.fstat(stream).st_size > _LARGEST for stream in streams)
         texts = (os.pread(stream, _LARGEST, 0) for stream in streams)
         output, errors = (text.decode("utf-8", "surrogateescape") for text in texts)
     finally:
         for stream in streams:
             os.close(stream)
-    if not problem:
-        return Done(output)
-    lines = (line.strip() for line in (*errors.splitlines(), problem))
-    return Done(output, "; ".join(line for line in lines if line))
+    lines = (line.strip() for line in (*errors.splitlines(), problem)) if problem else ()
+    return Done(output, "; ".join(line for line in lines if line), errors, late, cut)
 
 
-def _run(argv: Sequence[str], seconds: float, streams: Sequence[int], keep: Sequence[int]) -> str:
-    """Return why a command failed, "" where it did not. A child that cannot be killed is left behind."""
+def _run(
+    argv: Sequence[str], seconds: float, streams: Sequence[int], keep: Sequence[int]
+) -> tuple[str, bool]:
+    """Return why a command failed, "" where it did not, and whether its time was over.
+
+    A child that cannot be killed is left behind.
+    """
     import subprocess  # noqa: PLC0415 - it is slow to load, and most checks run no tool
 
     try:
@@ -55,10 +66,10 @@ def _run(argv: Sequence[str], seconds: float, streams: Sequence[int], keep: Sequ
             stderr=streams[1],
             start_new_session=True,
             pass_fds=keep,
-            env={**os.environ, "PATH": _path(), "LC_ALL": "C", "SYSTEMD_COLORS": "0", "SYSTEMD_PAGER": ""},
+            env={**os.environ, "PATH": search_path(), "LC_ALL": "C", "SYSTEMD_COLORS": "0", "SYSTEMD_PAGER": ""},
         )
     except OSError as error:
-        return f"{argv[0]}: {error.strerror}"
+        return f"{argv[0]}: {error.strerror}", False
     try:
         status = process.wait(seconds)
     except subprocess.TimeoutExpired:
@@ -66,12 +77,12 @@ def _run(argv: Sequence[str], seconds: float, streams: Sequence[int], keep: Sequ
         try:
             process.wait(GRACE_S)
         except subprocess.TimeoutExpired:
-            return f"no end within {seconds:g} s, and it cannot be killed: it waits in the kernel"
-        return f"no end within {seconds:g} s"
-    return f"{argv[0]} ended with status {status}" if status else ""
+            return f"no end within {seconds:g} s, and it cannot be killed: it waits in the kernel", True
+        return f"no end within {seconds:g} s", True
+    return f"{argv[0]} ended with status {status}" if status else "", False
 
 
-def _path() -> str:
+def search_path() -> str:
     """Return where tools are looked for: not where a site has its own, which may be on a dead server."""
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     return os.pathsep.join(folder for folder in folders if not f"{folder}/".startswith("/usr/local/"))

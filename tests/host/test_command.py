@@ -13,12 +13,17 @@ from nfstuned.host.command import Done, run
 
 
 def test_the_output_of_a_tool_is_returned() -> None:
-    assert run(["sh", "-c", "echo one; echo noise >&2"], 30) == Done("one\n", "")
+    assert run(["sh", "-c", "echo one; echo noise >&2"], 30) == Done("one\n", "", "noise\n")
 
 
 def test_a_failure_is_what_the_tool_said_in_one_line() -> None:
     done = run(["sh", "-c", "echo half; echo ' first' >&2; echo second >&2; exit 32"], 30)
-    assert done == Done("half\n", "first; second; sh ended with status 32")
+    assert done == Done("half\n", "first; second; sh ended with status 32", " first\nsecond\n")
+
+
+def test_who_says_too_much_is_cut_short() -> None:
+    done = run(["sh", "-c", "head -c 1000001 /dev/zero"], 30)
+    assert (len(done.output), done.problem, done.cut) == (1_000_000, "", True)
 
 
 def test_a_tool_that_is_missing_is_a_failure() -> None:
@@ -40,7 +45,7 @@ def test_what_takes_too_long_ends_with_all_that_it_started(tmp_path: Path) -> No
     started = time.monotonic()
     done = run(["sh", "-c", f"echo trying >&2; sleep 300 & echo $! >{file}; wait"], 0.7)
     assert time.monotonic() - started < 20
-    assert done.problem == "trying; no end within 0.7 s"
+    assert (done.problem, done.late) == ("trying; no end within 0.7 s", True)
     assert _ends(int(file.read_text()))
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
+import shutil
 from collections import Counter
 
+from nfstuned.host.command import run, search_path
 from nfstuned.parse.etc.fstab import parse_verify
 
 DEADLINE_S = 10.0
-"""It asks for the status of every mount point: a dead server would hold it up for ever."""
+"""It asks for the status of every mount point: a dead server would hold it up for ever, killed or not."""
 
 
 class _NoVerdictError(Exception):
@@ -30,30 +30,18 @@ def new_errors(old: str, new: str, deadline_s: float = DEADLINE_S) -> str:
 
 def _errors(path: str, deadline_s: float) -> Counter[str]:
     """Return the errors of a file, each as often as it is there. Raises _NoVerdictError."""
-    command = ["findmnt", "--verify", "--tab-file", path]
-    try:
-        done = subprocess.run(  # noqa: S603 - the only thing that differs is a path, which no shell sees
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=deadline_s,
-            check=False,
-            env={**os.environ, "LC_ALL": "C"},
-        )
-    except FileNotFoundError:
-        raise _NoVerdictError(
-            "findmnt, which would check the new text, is not installed (util-linux)"
-        ) from None
-    except subprocess.TimeoutExpired:
+    if shutil.which("findmnt", path=search_path()) is None:
+        raise _NoVerdictError("findmnt, which would check the new text, is not installed (util-linux)")
+    done = run(("findmnt", "--verify", "--tab-file", path), deadline_s)
+    if done.late:
         raise _NoVerdictError(
             f"findmnt --verify, which checks the new text, gave no answer within {deadline_s:g} s: "
             "a mount point may hang because its server is dead"
-        ) from None
-    except OSError as error:
-        raise _NoVerdictError(f"findmnt, which would check the new text: {error.strerror}") from None
-    output, errors = (stream.decode("utf-8", "surrogateescape") for stream in (done.stdout, done.stderr))
-    verdict = parse_verify(output, errors)
+        )
+    if done.cut:
+        raise _NoVerdictError("findmnt --verify, which checks the new text, says more than can be read")
+    verdict = parse_verify(done.output, done.errors)
     if verdict is None:
-        said = (errors.strip() or output.strip() or f"exit status {done.returncode}").splitlines()[0]
+        said = (done.errors.strip() or done.output.strip() or done.problem).splitlines()[0]
         raise _NoVerdictError(f"findmnt --verify, which checks the new text, came to no verdict: {said}")
     return verdict
