@@ -88,6 +88,31 @@ def test_systemd_finds_nothing_wrong_with_the_check_s_units(name: str, tmp_path:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+@pytest.mark.parametrize(
+    ("check", "left"),
+    [
+        ("echo new; exit 0", "new\n"),
+        ("echo new; exit 1", "new\n"),
+        ("echo half; exit 2", "old\n"),
+        ("exec python3 -c 'import nowhere.at.all'", "old\n"),
+    ],
+    ids=["clean", "found", "broken", "cannot-load"],
+)
+def test_only_a_check_that_was_made_replaces_what_was_found_before(
+    check: str, left: str, tmp_path: Path
+) -> None:
+    (command,) = re.findall(r"^ExecStart=/bin/sh -c '(.*?)'$", CHECK.read_text(), re.MULTILINE | re.DOTALL)
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\n{check}\n")
+    program.chmod(0o755)
+    found = tmp_path / "findings.prom"
+    found.write_text("old\n")
+    script = command.replace("\\\n", " ").replace("$$", "$")
+    script = script.replace("/usr/bin/nfstuned ", f"{program} ").replace("/run/nfstuned", str(tmp_path))
+    assert (run("/bin/sh", "-c", script).returncode == 0) is (left == "new\n")
+    assert found.read_text() == left
+
+
 def test_the_drop_in_for_metrics_opens_the_sandbox_by_no_more_than_it_says(tmp_path: Path) -> None:
     shutil.copy(UNIT, tmp_path)
     folder = tmp_path / f"{UNIT.name}.d"
