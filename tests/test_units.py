@@ -54,7 +54,7 @@ def test_systemd_finds_nothing_wrong_with_all_of_them_together(tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("unit", "tenths"),
-    [(UNIT, 18), (PERSIST, 26), (CHECK, 26)],
+    [(UNIT, 18), (PERSIST, 27), (CHECK, 26)],
     ids=["daemon", "persist", "check"],
 )
 def test_the_sandbox_is_as_tight_as_promised(unit: Path, tenths: int) -> None:
@@ -78,6 +78,14 @@ def test_the_service_may_write_what_the_command_writes() -> None:
     filters = [value for name, value in given if name == "SystemCallFilter"]
     assert filters[-1] == "@chown"
     assert LOCK.startswith(f"run/{dict(given)['RuntimeDirectory']}/")
+
+
+@pytest.mark.parametrize("unit", [PERSIST, CHECK], ids=["persist", "check"])
+def test_what_reads_all_of_etc_may_read_what_is_another_user_s(unit: Path) -> None:
+    """Root without it may not enter /etc/sssd/conf.d, which is SSSD's own user's."""
+    assert dict(settings(unit))["CapabilityBoundingSet"] == "CAP_DAC_READ_SEARCH"
+    # With it, handles would open whatever a file system has.
+    assert "open_by_handle_at" not in allowed(unit)
 
 
 @pytest.mark.parametrize("name", ["nfstuned-check.service", "nfstuned-check.timer"])
