@@ -66,7 +66,13 @@ def _run(
             stderr=streams[1],
             start_new_session=True,
             pass_fds=keep,
-            env={**os.environ, "PATH": search_path(), "LC_ALL": "C", "SYSTEMD_COLORS": "0", "SYSTEMD_PAGER": ""},
+            env={
+                **os.environ,
+                "PATH": search_path(),
+                "LC_ALL": "C",
+                "SYSTEMD_COLORS": "0",
+                "SYSTEMD_PAGER": "",
+            },
         )
     except OSError as error:
         return f"{argv[0]}: {error.strerror}", False

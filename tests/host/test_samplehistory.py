@@ -84,6 +84,23 @@ class TestFiles:
         file.with_name("samples.jsonl.1").write_bytes(text(numbered(5)))
         assert times(file) == [5]
 
+    def test_what_others_put_beside_it_is_told_and_neither_followed_nor_waited_for(
+        self, file: Path, tmp_path: Path
+    ) -> None:
+        """In a folder that others may write to; the file itself may be a pipe, for whoever names it."""
+        file.write_bytes(text(numbered(5)))
+        (tmp_path / "another").write_bytes(text(numbered(4)))
+        file.with_name("samples.jsonl.1").symlink_to("another")
+        os.mkfifo(file.with_name("samples.jsonl.2"))
+        file.with_name("samples.jsonl.3").mkdir()
+        file.with_name("samples.jsonl.4").write_bytes(text(numbered(1)))
+        assert times_of(file) == [1, 5]
+        assert problems(file) == [
+            f"{file}.3: a directory where a file should be: not read",
+            f"{file}.2: a fifo where a file should be: not read",
+            f"{file}.1: a link where a file should be: not read",
+        ]
+
     def test_a_rotation_in_the_middle_loses_nothing(self, file: Path) -> None:
         file.write_bytes(text(numbered(2)))
         file.with_name("samples.jsonl.1").write_bytes(text(numbered(1)))

@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from io import BufferedReader
+from itertools import chain
 from typing import BinaryIO, cast
 
 from nfstuned.errors import ParseError
-from nfstuned.host.root import STDIN, Root, UnusableError, standard_input
+from nfstuned.host.root import STDIN, Root, UnusableError, demand_regular, standard_input
 from nfstuned.host.telemetry.journal import Message
 from nfstuned.host.telemetry.journal_reader import Entry, entries, fields, moment
 from nfstuned.model.samples import Sample
@@ -55,17 +56,56 @@ def from_files(path: str, since_s: float | None) -> Samples:
 
     Files overlap where they were copied while they grew: a sample that is in two of them comes once.
     `path.2` and `path.1` are older files, and `path-20260729` of logrotate, also compressed (gzip, bzip2,
-    xz); "-" is stdin. Raises OSError, before the first, where a file cannot be read.
+    xz); "-" is stdin. An older file that is none, but a link or a pipe, is only told. Raises OSError, before
+    the first, where a file cannot be read.
     """
     with ExitStack() as opened:
+        odd: list[ParseError] = []
         if path == STDIN:
             files = [("standard input", standard_input())]
         else:
             # All are opened before the first is read: their names change when the daemon puts a file aside.
-            files = [(name, opened.enter_context(open(name, "rb"))) for name in _with_older(path)]
+            files, odd = _opened(path, opened)
         for name, file in files:
             _demand_samples(name, file)
-        return _once(_samples_of_files(files, opened.pop_all(), since_s))
+        return chain(odd, _once(_samples_of_files(files, opened.pop_all(), since_s)))
+
+
+def _opened(path: str, opened: ExitStack) -> tuple[list[tuple[str, BinaryIO]], list[ParseError]]:
+    """Return the files with their names, oldest first, and what is told of those that are none.
+
+    `opened` closes them. The path is the user's own word, and may be a pipe. The others are there by their
+    names alone, which somebody else may have given to what he likes in a folder that others may write to.
+    """
+    files: list[tuple[str, BinaryIO]] = []
+    odd: list[ParseError] = []
+    for name in _with_older(path):
+        file = open(name, "rb") if name == path else _open_older(name)  # noqa: SIM115 - `opened` closes it
+        if isinstance(file, ParseError):
+            odd.append(file)
+        else:
+            files.append((name, opened.enter_context(file)))
+    return files, odd
+
+
+def _open_older(name: str) -> BinaryIO | ParseError:
+    """Return a file that was put aside, or what it is instead. Raises OSError."""
+    try:
+        return open(name, "rb", opener=_regular)
+    except UnusableError as error:
+        return ParseError(name, 0, str(error.strerror))
+
+
+def _regular(name: str, flags: int) -> int:
+    """Return the descriptor of a regular file (open()'s opener). Raises OSError, UnusableError for others."""
+    demand_regular(os.lstat(name), name)
+    fd = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        demand_regular(os.fstat(fd), name)  # it may be another one by now
+    except UnusableError:
+        os.close(fd)
+        raise
+    return fd
 
 
 def _demand_samples(name: str, file: BinaryIO) -> None:
