@@ -303,9 +303,10 @@ class _Work:
         suite = self._order.suite
         self._all_s = plan.seconds(suite, compared or (AS_IT_IS,) * search.LIKELY_TRIED)
         self._keeper.folder(self._ground.mount.point)
-        _, problem = guard.ask("make", self._keeper.path, _ANSWER_S)
+        inode, problem = guard.ask("make", self._keeper.path, _ANSWER_S)
         if problem:
             raise _StopError(problem)
+        self._keeper.files(int(inode))
         shapes = {(job.threads, job.files, job.file_bytes): job for job in suite.jobs}
         for job in shapes.values():
             what = f"making {job.threads * job.files} files of {job.file_bytes >> 20} MiB"

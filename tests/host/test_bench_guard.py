@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.bench import guard
+from nfstuned.host.bench import fio, guard
+from nfstuned.model.bench import Job, Pattern
 
 
 @pytest.fixture
@@ -17,7 +18,9 @@ def keeper(tmp_path: Path) -> guard.Guard:
     """A guard of a folder that is no mount, and that is made."""
     made = guard.Guard(str(tmp_path / "records"), str(tmp_path))
     made.folder("/")
-    Path(made.path).mkdir()
+    inode, problem = guard.ask("make", made.path, 30)
+    assert problem == ""
+    made.files(int(inode))
     return made
 
 
@@ -31,6 +34,41 @@ def test_a_guard_puts_all_back_and_says_nothing(keeper: guard.Guard) -> None:
     assert keeper.end() == ()
     assert not Path(keeper.path).exists()
     assert not Path(keeper.record).exists()
+
+
+def test_only_the_files_of_fio_go(keeper: guard.Guard) -> None:
+    place = Path(keeper.path)
+    job = Job("reader", Pattern.READ, 1 << 16, threads=4, files=2, file_bytes=1 << 20)
+    (form,) = [word for word in fio.arguments(job, keeper.path) if word.startswith("--filename_format=")]
+    name = form.partition("=")[2].replace("$jobnum", "3").replace("$filenum", "1")
+    (place / name).write_text("random")
+    (place / "notes").write_text("somebody's")
+    (place / "1-1-1.0.0").mkdir()
+    assert keeper.end() == (f"{place}: Directory not empty",)
+    assert sorted(path.name for path in place.iterdir()) == ["1-1-1.0.0", "notes"]
+
+
+def test_another_folder_of_its_name_keeps_its_files(keeper: guard.Guard) -> None:
+    """Whoever may write beside bench's folder may also rename it."""
+    place = Path(keeper.path)
+    place.rename(place.with_name("moved"))
+    place.mkdir()
+    (place / "1-1-1.0.0").write_text("somebody's")
+    first, second = keeper.end()
+    assert first == f"{place}: is not the folder that bench made: nothing in it was removed"
+    assert second == f"{place}: Directory not empty"
+    assert (place / "1-1-1.0.0").read_text() == "somebody's"
+    assert Path(keeper.record).exists()
+
+
+def test_of_a_folder_whose_making_nobody_answered_for_no_file_goes(tmp_path: Path) -> None:
+    keeper = guard.Guard(str(tmp_path / "records"), str(tmp_path))
+    keeper.folder("/")
+    Path(keeper.path).mkdir()
+    file = Path(keeper.path) / "1-1-1.0.0"
+    file.write_text("somebody's")
+    assert keeper.end() == (f"{keeper.path}: Directory not empty",)
+    assert file.exists()
 
 
 def test_a_guard_that_was_killed_has_put_nothing_back(keeper: guard.Guard, tmp_path: Path) -> None:

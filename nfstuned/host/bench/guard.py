@@ -54,7 +54,11 @@ class Guard:
 
     def folder(self, point: str) -> None:
         """Have the folder removed from the mount on `point`; by the next start where the mount is gone."""
-        self._tell("folder", path=self.path, point=point)
+        self._tell("empty-folder", path=self.path, point=point)
+
+    def files(self, inode: int) -> None:
+        """Have bench's files removed from the folder, if it is still the one with this inode."""
+        self._tell("files", path=self.path, inode=inode)
 
     def read_ahead(self, bdi: Bdi, kb: int) -> None:
         """Have a superblock's read-ahead set back."""
@@ -127,7 +131,7 @@ def sweep(record: str) -> str:
 
 
 def ask(word: str, folder: str, seconds: float) -> tuple[str, str]:
-    """Let a child look at a folder or make it; return what it says, and what went wrong."""
+    """Let a child look at a folder or make it (guard_child); return what it says, and what went wrong."""
     done = run([*_child(word), folder], seconds)
     # The child's own words are enough.
     return done.output, done.problem.partition("; ")[0] if done.problem else ""

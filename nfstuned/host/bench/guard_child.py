@@ -2,7 +2,8 @@
 
 `python -I -S guard_child.py guard RECORD` takes from standard input a line for each thing to put back, writes
 it to RECORD, answers "ok", and puts everything back when the input ends, however bench ended. `sweep RECORD`
-does so for what a guard left behind. `look FOLDER` says what room there is, and `make FOLDER` makes a folder.
+does so for what a guard left behind. `look FOLDER` says what room there is, and `make FOLDER` makes a folder
+and says its inode.
 What goes wrong is printed. It imports nothing but the standard library, and is run as a file, so that it
 starts in no time.
 """
@@ -13,6 +14,7 @@ import contextlib
 import errno
 import json
 import os
+import re
 import signal
 import stat
 import sys
@@ -20,7 +22,10 @@ import time
 
 GONE_S = 5.0
 """How long a killed program has to end."""
+FILE = re.compile(r"\d+-\d+-\d+\.\d+\.\d+", re.ASCII)
+"""The names that host.bench.fio has fio give its files."""
 _STEP_S = 0.05
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def guard(record: str) -> str:
@@ -123,41 +128,62 @@ def _set_back(item: dict[str, object]) -> None:
         os.close(fd)
 
 
-def _remove(item: dict[str, object]) -> None:
-    """Remove a folder and the files that are directly in it; whatever else somebody put there stays.
+def _remove_files(item: dict[str, object]) -> None:
+    """Remove bench's files from the folder that it made, and from no other that has its name by now.
 
-    Where its mount is gone it is still on the server.
+    Whoever may write beside it can rename it and put another in its place. It is told by its inode alone: the
+    device of a mount is another one when the folder is mounted anew, as after a boot.
     """
+    with contextlib.suppress(FileNotFoundError):
+        _empty(str(item["path"]), item["inode"])
+
+
+def _remove_folder(item: dict[str, object]) -> None:
+    """Remove a folder that is empty. Where its mount is gone it is still on the server."""
     path = str(item["path"])
     try:
-        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        os.rmdir(path)
     except FileNotFoundError:
         if not os.path.ismount(str(item["point"])):
             raise OSError(
                 errno.ENODEV, "still on the server: the next bench of the same folder removes it", path
             ) from None
-        return
+
+
+def _remove_both(item: dict[str, object]) -> None:
+    """Remove files and folder as a record of an earlier version has them: it does not know the inode."""
+    with contextlib.suppress(FileNotFoundError):
+        _empty(str(item["path"]), None)
+    _remove_folder(item)
+
+
+def _empty(path: str, inode: object) -> None:
+    """Remove bench's files from a folder; whatever else somebody put there stays. Raises OSError."""
+    folder = os.open(path, _FOLDER)
     try:
-        for name in os.listdir(folder):
+        if inode is not None and os.fstat(folder).st_ino != inode:
+            raise OSError(errno.ESTALE, "is not the folder that bench made: nothing in it was removed", path)
+        for name in filter(FILE.fullmatch, os.listdir(folder)):
             if stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
                 os.unlink(name, dir_fd=folder)
     finally:
         os.close(folder)
-    os.rmdir(path)
 
 
 def _leave(item: dict[str, object]) -> None:
     """Do nothing: who began it is for the next start to know."""
 
 
-_ORDER = ("owner", "program", "mount", "point", "read-ahead", "folder")
+_ORDER = ("owner", "program", "mount", "point", "read-ahead", "files", "empty-folder", "folder")
 _PUT_BACK = {
     "owner": _leave,
     "program": _end,
     "mount": _unmount,
     "point": _remove_point,
     "read-ahead": _set_back,
-    "folder": _remove,
+    "files": _remove_files,
+    "empty-folder": _remove_folder,
+    "folder": _remove_both,
 }
 
 
@@ -176,9 +202,16 @@ def look(folder: str) -> str:
 
 
 def make(folder: str) -> str:
-    """Make a folder that nobody else may enter. Raises OSError."""
+    """Make a folder that nobody else may enter, and return its inode. Raises OSError."""
     os.mkdir(folder, 0o700)
-    return ""
+    made = os.open(folder, _FOLDER)
+    try:
+        # In the meantime somebody may have put another one in its place; in an empty one nothing can be lost.
+        if os.listdir(made):
+            raise OSError(errno.ENOTEMPTY, "is not the folder that was just made", folder)
+        return str(os.fstat(made).st_ino)
+    finally:
+        os.close(made)
 
 
 _WORDS = {"guard": guard, "sweep": sweep, "look": look, "make": make}
