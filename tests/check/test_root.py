@@ -126,7 +126,9 @@ def test_nothing_outside_the_image_is_looked_at(image: Path, tmp_path: Path) -> 
 
 
 def test_nothing_outside_the_image_is_baked_nor_looked_at_for_that(image: Path, tmp_path: Path) -> None:
-    for name in ("etc/nfstuned/nfstuned.toml", "etc/fstab", "etc/nfsmount.conf.d", "etc/modprobe.d"):
+    # nfs.conf is a link to itself, after which nothing would be written.
+    replaced = ("etc/nfstuned/nfstuned.toml", "etc/fstab", "etc/nfsmount.conf.d", "etc/modprobe.d")
+    for name in (*replaced, "etc/nfs.conf"):
         (image / name).unlink()
     (image / "etc/nfstuned/nfstuned.toml").write_text(
         '[[policy]]\nmatch = { server = "10.1.2.4" }\nprofile = "azure-netapp-files"\n'
