@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from nfstuned.core.mounts.requests import Intents, options
-from nfstuned.core.policy.decision import Place, choose, decide, place
+from nfstuned.core.policy.decision import Place, agree, choose, place
 from nfstuned.core.policy.endpoint import (
     GENERIC,
     as_address,
@@ -113,12 +113,11 @@ def _targets_of(
     superblock: Superblock, snapshot: Snapshot, policy: Policy, intents: Intents
 ) -> Iterator[Target]:
     """Yield the mounts of a superblock as targets; all of them have the decision of the superblock."""
-    if not superblock.mounts:
-        return
-    decision = decide(policy, superblock, snapshot)
-    for mount in superblock.mounts:
+    placed = [(mount, place(policy, mount, superblock, snapshot)) for mount in superblock.mounts]
+    decision = agree(placed) if placed else None
+    for mount, where in placed:
         stats = snapshot.stanza_of(mount, superblock)
-        target = _live_target(mount, place(policy, mount, superblock, snapshot), policy, intents)
+        target = _live_target(mount, where, policy, intents)
         yield replace(target, superblock=superblock, decision=decision, stats=stats)
 
 

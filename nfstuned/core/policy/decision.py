@@ -92,12 +92,10 @@ def decide(policy: Policy, superblock: Superblock, snapshot: Snapshot) -> Decisi
     """Return what `superblock` should have.
 
     The first [[policy]] entry that means a mount wins, else the profile named as the mount's provider. Mounts
-    of one superblock share its read-ahead: where they disagree, the largest wins. Mounts in other namespaces
-    count only where the host's own namespace has no mount of the superblock.
+    of one superblock share its read-ahead, and agree on it.
     """
-    deciding = [mount for mount in superblock.mounts if not mount.foreign] or superblock.mounts
-    if deciding:
-        return _agree([(mount, place(policy, mount, superblock, snapshot)) for mount in deciding])
+    if superblock.mounts:
+        return agree([(mount, place(policy, mount, superblock, snapshot)) for mount in superblock.mounts])
     if superblock.volume is None:
         return Decision(None, GENERIC, GENERIC, lower=False, why=UNSEEN)
     return _least(_of_volume(matcher(policy), superblock.volume, superblock.servers, snapshot.tunnels))
@@ -143,13 +141,15 @@ def decide_early(
     return first
 
 
-def _agree(placed: Sequence[tuple[Mount, Place]]) -> Decision:
+def agree(placed: Sequence[tuple[Mount, Place]]) -> Decision:
     """Return what a superblock should have, given the places of its mounts; there must be a mount.
 
-    Where they disagree the largest value counts.
+    Where they disagree the largest value counts. Mounts in other namespaces count only where the host's own
+    namespace has no mount of the superblock.
     """
+    deciding = [pair for pair in placed if not pair[0].foreign] or placed
     decisions = [
-        _decision(where.choice, where.endpoint, mount.options.number("rsize")) for mount, where in placed
+        _decision(where.choice, where.endpoint, mount.options.number("rsize")) for mount, where in deciding
     ]
     best = max(decisions, key=lambda decision: (decision.kb or 0, not decision.lower))
     values = sorted({decision.kb for decision in decisions if decision.kb is not None})
