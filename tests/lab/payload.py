@@ -26,7 +26,8 @@ markers =
     long: takes minutes; has a boot of its own
     once: says nothing of the kernel; in CI on one kernel alone
     race: races mount(8); has a boot of its own, and nothing beside it
-    measure: compares speeds; the same, in CI on one kernel alone
+    measure: compares speeds; the same, and not in CI
+    release: says how much, or runs a whole system; not in CI
 """
 
 

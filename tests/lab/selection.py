@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import enum
+import functools
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from tests.lab.rootdisk import Way
 from tests.lab.roots import SUITES
 
 ABOUT: Mapping[str, str] = {
+    "test_alerts": "metrics samples daemon readahead check",
     "test_allowances": "package daemon readahead",
     "test_answers": "daemon samples mounts",
     "test_apply_fstab": "fstab mounts policy",
@@ -26,6 +28,7 @@ ABOUT: Mapping[str, str] = {
     "test_commands": "commands mounts policy readahead nconnect",
     "test_config": "policy daemon readahead check",
     "test_dead_server": "daemon readahead samples commands",
+    "test_differences": "bench",
     "test_effects": "bench",
     "test_events": "daemon",
     "test_external_updates": "daemon readahead commands",
@@ -43,7 +46,6 @@ ABOUT: Mapping[str, str] = {
     "test_namespaces": "daemon readahead mounts",
     "test_option_values": "check mounts",
     "test_overflow": "daemon readahead",
-    "test_package": "package daemon",
     "test_persist": "persist mounts policy daemon",
     "test_read_ahead": "kernel",
     "test_read_ahead_use": "readahead samples",
@@ -66,6 +68,7 @@ ABOUT: Mapping[str, str] = {
     "test_udev_rule": "udev",
     "test_units": "package udev",
     "test_unmount": "daemon readahead",
+    "test_upgrade": "package daemon",
     "test_value_stays": "daemon readahead udev",
 }
 """The capabilities that each scenario file is about: those whose change can make it fail.
@@ -160,9 +163,10 @@ EVERYTHING = "all scenarios stand on it"
 
 
 SECONDS: Mapping[str, int] = {
+    "test_alerts": 110,
     "test_allowances": 110,
     "test_answers": 530,
-    "test_bench": 390,
+    "test_bench": 215,
     "test_calls": 40,
     "test_check": 95,
     "test_check_host": 110,
@@ -170,6 +174,7 @@ SECONDS: Mapping[str, int] = {
     "test_commands": 75,
     "test_config": 115,
     "test_dead_server": 180,
+    "test_differences": 175,
     "test_external_updates": 60,
     "test_hostile_users": 50,
     "test_identity": 65,
@@ -177,11 +182,10 @@ SECONDS: Mapping[str, int] = {
     "test_journal": 65,
     "test_live": 45,
     "test_memory": 130,
-    "test_metrics": 130,
+    "test_metrics": 30,
     "test_missing": 60,
     "test_namespaces": 50,
     "test_overflow": 60,
-    "test_package": 100,
     "test_persist": 75,
     "test_remount": 70,
     "test_rivals": 60,
@@ -196,6 +200,7 @@ SECONDS: Mapping[str, int] = {
     "test_tools": 110,
     "test_udev_mask": 95,
     "test_unmount": 40,
+    "test_upgrade": 90,
 }
 """How long files take in CI, on the slower of its kernels: so their boots are made about equally long."""
 SECONDS_FULL: Mapping[str, int] = {"test_answers": 2370, "test_stalls": 900}
@@ -212,7 +217,8 @@ class Length(enum.Enum):
     """A scenario's marker: those of a kernel share its boots, the short ones with its long ones.
 
     Those that race mount(8), measure, or are about processors have a guest that is alone on the machine, with
-    two. What measures, and what is to run once, is long and says nothing of the kernel.
+    two. What is to run once says nothing of the kernel; no more does what a release is asked for: how much
+    something takes or gains, and what a whole system makes of it.
     """
 
     RACE = "race"
@@ -220,9 +226,16 @@ class Length(enum.Enum):
     SHORT = "short"
     LONG = "long"
     ONCE = "once"
+    RELEASE = "release"
 
 
 ALONE = frozenset({Length.RACE, Length.MEASURE})
+_ALONG: Mapping[Length, Length] = {
+    Length.SHORT: Length.LONG,
+    Length.MEASURE: Length.RACE,
+    Length.RELEASE: Length.ONCE,
+}
+"""Whose boots of the same kernel a length shares, where there are any."""
 
 
 @dataclass(frozen=True)
@@ -279,6 +292,7 @@ class Disk:
         return f"{self.kernel}-{self.suite}-{self.way.value}"
 
 
+@functools.cache
 def scenarios(length: Length) -> tuple[str, ...]:
     """Return the names of the scenario files that have tests of this length, judged by their markers."""
     return tuple(sorted(p.stem for p in SCENARIOS.glob("test_*.py") if length in lengths(p.read_text())))
@@ -287,36 +301,36 @@ def scenarios(length: Length) -> tuple[str, ...]:
 def choices(tier: str) -> tuple[Choice, ...]:
     """Return what a tier runs, boot by boot.
 
-    `ci`: short ones everywhere, long ones and races on the oldest and the newest kernel, and what says
-    nothing of the kernel on the oldest, whose emulation takes the least; `all`: everything everywhere.
+    `ci`: short ones everywhere, long ones and races on the oldest and the newest kernel, and what is to run
+    once on the oldest, whose emulation takes the least; `all`: everything everywhere, and what measures or is
+    for a release there alone.
     """
     names = [series.name for series in recipe.SERIES]
     long_on = {"all": names, "full": names, "ci": [names[0], names[-1]]}.get(tier, [])
     once_on = long_on[:1] if tier == "ci" else long_on
+    released_on = [] if tier == "ci" else long_on
     boots = [(name, Length.RACE) for name in long_on]
-    boots += [(name, Length.MEASURE) for name in once_on]
+    boots += [(name, Length.MEASURE) for name in released_on]
     boots += [(name, Length.SHORT) for name in names if tier != "none"]
     boots += [(name, Length.LONG) for name in long_on]
     boots += [(name, Length.ONCE) for name in once_on]
+    boots += [(name, Length.RELEASE) for name in released_on]
     return tuple(Choice(kernel, length, name) for kernel, length in boots for name in scenarios(length))
 
 
 def boots(chosen: Iterable[Choice], tier: str = "ci") -> tuple[Boot, ...]:
     """Return a tier's boots of these scenarios, the longest first.
 
-    Short ones go along with long ones, and what measures with races. `full`: all are as before a release;
-    `all`: half an hour of mixed load is, on the oldest and the newest kernel.
+    Short ones go along with long ones, what measures with races, and what is for a release with what is to
+    run once. `full`: all are as before a release; `all`: half an hour of mixed load is, on the oldest and the
+    newest kernel.
     """
     known = tuple(chosen)
-    long = {choice.kernel for choice in known if choice.length is Length.LONG}
-    racing = {choice.kernel for choice in known if choice.length is Length.RACE}
+    there = {(choice.kernel, choice.length) for choice in known}
     groups: dict[tuple[str, Length], list[Choice]] = {}
     for choice in known:
-        length = choice.length
-        if length is Length.SHORT and choice.kernel in long:
-            length = Length.LONG
-        if length is Length.MEASURE and choice.kernel in racing:
-            length = Length.RACE
+        along = _ALONG.get(choice.length, choice.length)
+        length = along if (choice.kernel, along) in there else choice.length
         groups.setdefault((choice.kernel, length), []).append(choice)
     cut = [boot for (kernel, length), members in groups.items() for boot in _boots(kernel, length, members)]
     found = [replace(boot, full=_is_full(boot, tier)) for boot in cut]

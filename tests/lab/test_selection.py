@@ -33,18 +33,36 @@ def test_ci_runs_long_scenarios_and_races_on_the_oldest_and_the_newest_kernel_on
 
 def test_ci_runs_what_says_nothing_of_the_kernel_once_and_a_release_everywhere() -> None:
     for tier, times in (("ci", 1), ("all", len(NAMES))):
-        for length in (Length.ONCE, Length.MEASURE):
-            once = [choice for choice in selection.choices(tier) if choice.length is length]
-            assert Counter(choice.scenario for choice in once) == dict.fromkeys(
-                selection.scenarios(length), times
-            )
-            assert {choice.kernel for choice in once} == ({NAMES[0]} if tier == "ci" else set(NAMES))
+        once = [choice for choice in selection.choices(tier) if choice.length is Length.ONCE]
+        assert Counter(choice.scenario for choice in once) == dict.fromkeys(
+            selection.scenarios(Length.ONCE), times
+        )
+        assert {choice.kernel for choice in once} == ({NAMES[0]} if tier == "ci" else set(NAMES))
 
 
-def test_a_file_with_a_test_to_run_once_has_no_other() -> None:
+def test_a_release_has_all_that_there_is_on_every_kernel() -> None:
+    every = {
+        (kernel, length, name)
+        for kernel in NAMES
+        for length in Length
+        for name in selection.scenarios(length)
+    }
+    for tier in ("all", "full"):
+        chosen = selection.choices(tier)
+        assert len(chosen) == len(every)
+        assert {(choice.kernel, choice.length, choice.scenario) for choice in chosen} == every
+
+
+def test_what_a_release_alone_is_asked_for_is_not_for_ci() -> None:
+    lengths = {choice.length for choice in selection.choices("ci")}
+    assert set(Length) - lengths == {Length.MEASURE, Length.RELEASE}
+
+
+def test_a_file_with_tests_that_few_tiers_run_has_no_other() -> None:
     """A boot chooses tests by their markers: it would run such a test wherever it runs the file's others."""
     files = [selection.lengths(file.read_text()) for file in SCENARIOS.glob("test_*.py")]
-    assert [lengths for lengths in files if Length.ONCE in lengths and len(lengths) > 1] == []
+    few = {Length.ONCE, Length.MEASURE, Length.RELEASE}
+    assert [lengths for lengths in files if lengths & few and len(lengths) > 1] == []
 
 
 def test_a_scenario_without_a_marker_is_short() -> None:
@@ -97,12 +115,17 @@ def test_the_longest_boots_start_first_behind_those_that_are_alone() -> None:
     assert others == sorted(others, reverse=True)
 
 
-def test_what_measures_has_the_boot_of_the_races() -> None:
-    alone = [boot for boot in selection.boots(selection.choices("ci")) if boot.alone]
-    assert [boot.kernel for boot in alone if Length.MEASURE in boot.lengths] == [NAMES[0]]
-    assert [Length.RACE in boot.lengths for boot in alone] == [True, True]
-    measures = [choice for choice in selection.choices("ci") if choice.length is Length.MEASURE]
-    assert [boot.lengths for boot in selection.boots(measures)] == [{Length.MEASURE}]
+@pytest.mark.parametrize(
+    ("length", "host"),
+    [(Length.MEASURE, Length.RACE), (Length.RELEASE, Length.ONCE), (Length.SHORT, Length.LONG)],
+)
+def test_some_lengths_have_the_boots_of_others(length: Length, host: Length) -> None:
+    boots = selection.boots(selection.choices("all"))
+    shared = [boot.kernel for boot in boots if {length, host} <= boot.lengths]
+    assert set(shared) == set(NAMES)
+    assert [boot.name for boot in boots if length in boot.lengths and host not in boot.lengths] == []
+    alone = [choice for choice in selection.choices("all") if choice.length is length]
+    assert {boot.lengths for boot in selection.boots(alone)} == {frozenset({length})}
 
 
 def test_what_waits_has_a_guest_of_its_own() -> None:

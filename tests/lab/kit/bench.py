@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tests.lab.kit.clones import Clone
 
 HERE = "/run/clone"
@@ -26,6 +28,12 @@ def measured(text: str) -> dict[str, Any]:
     return document
 
 
+def outcomes(document: Mapping[str, Any]) -> dict[str, tuple[str, float]]:
+    """Return what a comparison that came to its end says of each job: its outcome, and the ratio."""
+    assert document["ended"] == ""
+    return {one["job"]: (one["outcome"], one["ratio"]) for one in document["differences"]}
+
+
 def left(share: Path) -> list[str]:
     """What bench left on the server, and in its records."""
     records = Path("/var/lib/nfstuned/bench")
@@ -35,10 +43,9 @@ def left(share: Path) -> list[str]:
 def compared(client: Clone, *words: str) -> dict[str, tuple[str, float]]:
     """Measure one connection against several on a clone; return each job's outcome and ratio."""
     document = measured(client.enter("nfstuned", "bench", HERE, *SHORT, *words, timeout=840))
-    assert document["ended"] == ""
     assert [one["problem"] for one in document["runs"] if one["problem"]] == []
     numbers = {setting["name"]: setting["connections"] for setting in document["settings"]}
     for one in document["runs"]:
         number = numbers[one["setting"]]
         assert (one["beside"]["connections"], one["beside"]["carrying"]) == (number, number)
-    return {one["job"]: (one["outcome"], one["ratio"]) for one in document["differences"]}
+    return outcomes(document)

@@ -31,6 +31,12 @@ _TIMEOUT_S = 20.0
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
+def configured(**keys: str | int) -> str:
+    """Return a configuration with these keys of its table `prometheus`, and samples each second."""
+    table = "".join(f"{name} = {json.dumps(value)}\n" for name, value in keys.items())
+    return f'[daemon]\nsample_interval = "1s"\n\n[prometheus]\n{table}'
+
+
 def scrape(address: str) -> str:
     """Return what GET /metrics answers, over TCP or at "unix:PATH"."""
     if address.startswith("unix:"):

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if all(item.get_closest_marker(name) is None for name in ("long", "measure", "once", "race")):
+        if all(
+            item.get_closest_marker(name) is None for name in ("long", "measure", "once", "race", "release")
+        ):
             item.add_marker(pytest.mark.short)
 
 

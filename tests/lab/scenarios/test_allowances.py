@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.daemon import Daemon
     from tests.lab.kit.mounts import Mounted, Mounts
 
-pytestmark = [pytest.mark.once, pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [pytest.mark.release, pytest.mark.usefixtures("quiet_udev")]
 WAIT_S = 8.0
 ALL = frozenset({"a mount that was there", "a new mount"})
 START = "the start"

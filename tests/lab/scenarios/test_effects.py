@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.lab.kit.bench import HERE, SHORT, TEMPORARY, compared, left, measured
+from tests.lab.kit.bench import HERE, SHORT, TEMPORARY, compared, left, measured, outcomes
 from tests.lab.kit.clones import clone
 from tests.lab.kit.link import shaped
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.lab.kit.clones import Clone
     from tests.lab.kit.server import Server
 
 RTT_20_MS = ("netem", "delay", "10ms", "limit", "100000")
@@ -29,24 +28,17 @@ pytestmark = [
 ]
 
 
-def read_aheads(client: Clone) -> dict[str, tuple[str, float]]:
-    """Measure the kernel's read-ahead against the profile's; return each job's outcome and ratio."""
-    document = measured(client.enter("nfstuned", "bench", HERE, *SHORT, "--compare", timeout=600))
-    assert document["ended"] == ""
-    return {one["job"]: (one["outcome"], one["ratio"]) for one in document["differences"]}
-
-
 def test_at_a_distance_read_ahead_is_worth_a_multiple_and_random_reads_gain_nothing(
     server: Server, tmp_path: Path, say: Callable[[object], None]
 ) -> None:
     with clone(1, "0123456789abcdef0123456789abcdef", tmp_path) as far, shaped(far, *RTT_20_MS):
         far.mount(f"sa1.file.core.windows.net:/srv/{SHARE}", "vers=4.1,nconnect=4")
-        outcomes = read_aheads(far)
+        found = outcomes(measured(far.enter("nfstuned", "bench", HERE, *SHORT, "--compare", timeout=600)))
         far.umount()
-    say(outcomes)
-    assert outcomes["sequential-read"][0] == "faster"
-    assert outcomes["sequential-read"][1] >= 3
-    assert outcomes["random-read-4k"][0] == "no difference"
+    say(found)
+    assert found["sequential-read"][0] == "faster"
+    assert found["sequential-read"][1] >= 3
+    assert found["random-read-4k"][0] == "no difference"
     assert left(server.path(SHARE)) == []
 
 
@@ -62,14 +54,14 @@ def test_where_each_connection_is_held_four_carry_nearly_four_times_as_much(
         held.mount(f"sa1.file.core.windows.net:/srv/{SHARE}", f"vers={version},nconnect=4")
         before = held.enter("cat", "/proc/self/mounts")
         words = ("--suite", "nconnect", "--runtime", "8" if full else "1")
-        outcomes: dict[str, tuple[str, float]] = {}
+        found: dict[str, tuple[str, float]] = {}
         for job in jobs:
-            outcomes |= compared(held, *words, "--job", job)
+            found |= compared(held, *words, "--job", job)
         assert held.enter("cat", "/proc/self/mounts") == before
         held.umount()
-    say(outcomes)
-    assert outcomes.keys() == set(jobs)
-    for outcome, ratio in outcomes.values():
+    say(found)
+    assert found.keys() == set(jobs)
+    for outcome, ratio in found.values():
         assert (outcome, ratio >= 3.3) == ("faster", True)
     assert left(server.path(SHARE)) == []
     assert not TEMPORARY.exists()

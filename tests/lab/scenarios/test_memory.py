@@ -24,7 +24,7 @@ MOST_GROWTH_KB = 1024
 MOST_KB = 30 * 1024
 MOUNTS = 50
 OFTEN = '[daemon]\nsample_interval = "2s"\n'
-pytestmark = [pytest.mark.once, pytest.mark.timeout(900), pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [pytest.mark.release, pytest.mark.timeout(900), pytest.mark.usefixtures("quiet_udev")]
 
 
 def test_the_kernel_gives_it_no_huge_pages(daemon: Daemon) -> None:

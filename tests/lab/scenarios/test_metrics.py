@@ -1,64 +1,35 @@
-"""Metrics are what fio, the kernel and check say; a real Prometheus scrapes them, and each alert fires."""
+"""Metrics are what fio, the kernel and promtool say, also through a remount and beside a storm of scrapes."""
 
 from __future__ import annotations
 
-import json
 import os
-import re
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from nfstuned.host.telemetry.journal import Message
-from tests.lab.kit import dns
-from tests.lab.kit.alerts import dashboard_queries, names
-from tests.lab.kit.daemon import STATE, nfstuned
 from tests.lab.kit.expect import becomes, tuned
-from tests.lab.kit.fstab import lines
 from tests.lab.kit.load import Job, fio
 from tests.lab.kit.metrics import (
     ADDRESS,
     SOCKET,
-    TEXTFILE,
-    fired,
-    fires,
-    prometheus,
-    query,
+    configured,
     scrape,
     series,
     storm,
     total,
 )
-from tests.lab.kit.mounts import set_read_ahead_kb
-from tests.lab.kit.network import silent
-from tests.lab.kit.server import ADDRESS as SERVER
-from tests.lab.kit.server import AZURE, OTHER_ADDRESS
-from tests.lab.kit.shell import attempt, run, wait_for
-from tests.lab.kit.unit import let_tick, override
-from tests.lab.kit.writers import writing
+from tests.lab.kit.shell import attempt, wait_for
+from tests.lab.kit.unit import let_tick
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.lab.kit.daemon import Daemon
     from tests.lab.kit.mounts import Mounted, Mounts
 
 pytestmark = [pytest.mark.once, pytest.mark.usefixtures("quiet_udev")]
 SIZE = 4 << 20
 UNIX = f"unix:{SOCKET}"
-DROP_IN = Path("/lab/systemd/nfstuned-metrics.conf")
-FINDINGS = STATE / "findings.prom"
-SLOTS = Path("/proc/sys/sunrpc/tcp_max_slot_table_entries")
-LARGE, HEADS, HEAD = 16 << 20, 16, 256 << 10
-V3 = "vers=3,nolock,rsize=65536,actimeo=600"
-
-
-def configured(**keys: str | int) -> str:
-    table = "".join(f"{name} = {json.dumps(value)}\n" for name, value in keys.items())
-    return f'[daemon]\nsample_interval = "1s"\n\n[prometheus]\n{table}'
 
 
 def of(mounted: Mounted, what: str) -> int:
@@ -108,169 +79,6 @@ def test_counters_are_what_fio_moved_also_through_a_remount_and_beside_a_storm_o
         for share in "bcd":
             tuned(15360, mount(share, "vers=4.2,nosharecache"), seconds=5)
     assert stopped_daemon.entries(MESSAGE_ID=Message.CYCLE_FAILED.id) == []
-
-
-@pytest.fixture
-def say(capsys: pytest.CaptureFixture[str]) -> Callable[[], None]:
-    """Print what has fired: a guest that prints nothing for minutes is taken for one that hangs."""
-
-    def say() -> None:
-        with capsys.disabled():
-            print(f"\nfired: {', '.join(sorted(fired()))}", flush=True)
-
-    return say
-
-
-@pytest.mark.timeout(900)
-def test_each_alert_fires_in_a_situation_of_its_own_and_the_dashboard_has_data(
-    stopped_daemon: Daemon, mount: Mounts, say: Callable[[], None]
-) -> None:
-    """The rules are the project's own with less waiting (`shortened`); nothing else of them differs."""
-    TEXTFILE.parent.mkdir(parents=True, exist_ok=True)
-    _files()
-    with override(DROP_IN.read_text()):
-        stopped_daemon.configure(configured(listen=ADDRESS, textfile=str(TEXTFILE)))
-        stopped_daemon.start()
-        with prometheus():
-            nconnect = fires("NfstunedNconnectBelowProfile"), fires("NfstunedNconnectInherited")
-            with nconnect[0], nconnect[1], fires("NfstunedEndpointDrift"), fires("NfstunedMountMissing"):
-                used = _mounted_in_the_wrong_order(mount)
-                _checked_after_the_name_moved(stopped_daemon)
-            say()
-            with fires("NfstunedOverFetch"):
-                _read_the_heads_of_many_files(used)
-            with fires("NfstunedReadAheadReverted"), fires("NfstunedFindingsStale"):
-                _make_the_findings_old()
-                _revert_until_it_is_left(used)
-            with fires("NfstunedMountStalled"):
-                _wait_for_a_silent_server(used)
-            with fires("NfstunedRetransmissions"), fires("NfstunedBacklog"):
-                _read_while_the_network_loses_everything(mount)
-                _read_over_two_slots(mount)
-            say()
-            assert [text for text in dashboard_queries() if not query(text)] == []
-            with fires("NfstunedConfigurationRefused"):
-                _reload(stopped_daemon, "[prometheus]\nlisten = 9814\n")
-            with fires("NfstunedMountsLeftOut"):
-                _reload(stopped_daemon, configured(listen=ADDRESS, textfile=str(TEXTFILE), max_mounts=1))
-            with fires("NfstunedDown"), fires("NfstunedStale"):
-                stopped_daemon.stop()
-            assert fired() == names()
-    TEXTFILE.unlink()
-
-
-def _files() -> None:
-    """Put what is read on the server: sparse files, of which it sends zeros."""
-    heads = [Path(f"/srv/b/head{number}") for number in range(HEADS)]
-    for path in (Path("/srv/c/large"), Path("/srv/d/large"), *heads):
-        path.touch()
-        os.truncate(path, LARGE)
-
-
-def _mounted_in_the_wrong_order(mount: Mounts) -> Mounted:
-    """Mount two shares of one account: the first asks for no connections, the second for four."""
-    with dns.zone(_private(SERVER)):
-        mount("a", "vers=4.1")
-        time.sleep(2)  # mountstats counts ages in seconds, by which the first is known
-        second = mount("b", "vers=4.1,nconnect=4")
-        tuned(15360, second)
-    return second
-
-
-def _checked_after_the_name_moved(daemon: Daemon) -> None:
-    """Let the timer's service check, and hold it to what the command finds outside of its sandbox.
-
-    A line of fstab is not mounted, either.
-    """
-    with dns.zone(_private(OTHER_ADDRESS)), lines(("never", f"{AZURE}:/srv/d", "vers=4.1,nofail")):
-        run("systemctl", "start", "nfstuned-check.service", timeout=180)
-        said = json.loads(nfstuned("check", "--format", "json", timeout=120).stdout)
-    let_tick(daemon)
-    assert _found() == {(one["rule"], one["severity"]) for one in said["findings"]}
-
-
-def _make_the_findings_old() -> None:
-    """Leave the file as if the timer had not run for years."""
-    text = FINDINGS.read_text()
-    FINDINGS.write_text(re.sub(r"(?m)^(nfstuned_findings_timestamp_seconds) .*$", r"\1 1.0", text))
-
-
-def _revert_until_it_is_left(mounted: Mounted) -> None:
-    """Set the read-ahead back again and again, as another program would."""
-
-    def again() -> bool:
-        set_read_ahead_kb(mounted.device, 128)
-        return bool(query("nfstuned_mount_read_ahead_left == 1"))
-
-    wait_for("the read-ahead to be left", again, 60)
-
-
-def _read_the_heads_of_many_files(mounted: Mounted) -> None:
-    """Read the first 256 KiB of many files: of each the kernel asks for four times that."""
-
-    end = time.monotonic() + 120
-    while "NfstunedOverFetch" not in fired():
-        assert time.monotonic() < end, "not enough was fetched, or not fast enough"
-        for number in range(HEADS):
-            with (mounted.point / f"head{number}").open("rb", buffering=0) as file:
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-                assert len(file.read(HEAD)) == HEAD
-
-
-def _wait_for_a_silent_server(mounted: Mounted) -> None:
-    with writing([mounted]), silent(SERVER):
-        wait_for("the alert of the stall", lambda: "NfstunedMountStalled" in fired(), 150)
-
-
-def _read_while_the_network_loses_everything(mount: Mounts) -> None:
-    """NFSv3 sends again at each timeout, here of a second. Open the file before it."""
-    used = mount("c", f"{V3},timeo=10")
-    tuned(15360, used)
-    with (used.point / "large").open("rb", buffering=0) as file, ThreadPoolExecutor(1) as pool:
-        with silent(SERVER):
-            job = pool.submit(file.read, SIZE)
-            time.sleep(6)
-        assert len(job.result(120)) == SIZE
-
-
-def _read_over_two_slots(mount: Mounts) -> None:
-    """Read ahead over a connection that was made to carry two requests at a time.
-
-    Only what a counter grows after it was first scraped is a rate.
-    """
-    counters = "nfstuned_transport_sends_total"
-    before, known = SLOTS.read_text(), len(query(counters))
-    SLOTS.write_text("2")
-    try:
-        used = mount("d", V3, host="sa3.file.core.windows.net")
-    finally:
-        SLOTS.write_text(before)
-    tuned(15360, used)
-    wait_for("the new connection's counters", lambda: len(query(counters)) > known, 60)
-    with (used.point / "large").open("rb", buffering=0) as file:
-        while file.read(SIZE):
-            pass
-
-
-def _reload(daemon: Daemon, text: str) -> None:
-    daemon.configure(text)
-    daemon.reload()
-
-
-def _found() -> set[tuple[str, str]]:
-    """Return rule and severity of what the metrics say that was found."""
-    found = [
-        dict(labels)
-        for (name, labels), value in series(scrape(ADDRESS)).items()
-        if name == "nfstuned_findings" and value
-    ]
-    return {(labels["rule"], labels["severity"]) for labels in found}
-
-
-def _private(address: str) -> list[str]:
-    """The records of the account's private endpoint."""
-    link = AZURE.replace(".file.", ".privatelink.file.", 1)
-    return [f"cname={AZURE},{link}", f"host-record={link},{address}"]
 
 
 def _served() -> bool:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.mounts import Mounts
 
 pytestmark = [
-    pytest.mark.once,
+    pytest.mark.release,
     pytest.mark.timeout(900),
     pytest.mark.usefixtures("quiet_udev"),
 ]

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.lab.kit.daemon import nfstuned
+from tests.lab.kit.package import compiled
 from tests.lab.kit.shell import attempt, run
 
 UNIT = Path("/usr/lib/systemd/system/nfstuned.service")
@@ -50,3 +52,13 @@ def test_udev_finds_nothing_wrong_with_the_rule(arguments: tuple[str, ...]) -> N
 def test_the_catalog_explains_every_message() -> None:
     listed = run("journalctl", "--list-catalog")
     assert "nfstuned" in listed
+
+
+def test_commands_find_all_that_they_import_compiled() -> None:
+    """What a service in its sandbox and a user without rights run cannot be written."""
+    before = compiled()
+    assert before
+    for command in (("status",), ("check", "--offline"), ("config", "schema"), ("explain", "NFS101")):
+        assert nfstuned(*command).returncode in {0, 1}
+    assert compiled() == before
+    assert attempt("dpkg", "--verify", "nfstuned").stdout == ""

@@ -14,6 +14,7 @@ import pytest
 from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit.daemon import ETC, STATE, UNIT, nfstuned
 from tests.lab.kit.expect import tuned
+from tests.lab.kit.package import HOME, compiled
 from tests.lab.kit.shell import attempt, run
 from tests.lab.kit.udev import MASK, difference, view
 
@@ -25,9 +26,8 @@ if TYPE_CHECKING:
 
 INSTALL_S = 600.0
 """An upgrade compiles the libraries, in emulation."""
-HOME = Path("/usr/lib/nfstuned")
 pytestmark = [
-    pytest.mark.once,
+    pytest.mark.release,
     pytest.mark.timeout(1200),
 ]
 
@@ -62,10 +62,6 @@ def package(stopped_daemon: Daemon, capsys: pytest.CaptureFixture[str]) -> Itera
     yield found
     if attempt("dpkg", "--verify", "nfstuned").returncode:
         found.install_again()
-
-
-def compiled() -> list[Path]:
-    return sorted(HOME.rglob("*.pyc"))
 
 
 def line_of(mounted: Mounted) -> str:
@@ -113,13 +109,3 @@ def test_an_upgrade_a_removal_and_an_installation_beside_a_mount(
     assert stopped_daemon.rss_kb <= 30 * 1024
     entry = stopped_daemon.wait_for_entry(MESSAGE_ID=Message.READ_AHEAD_SET.id)
     assert entry["NFSTUNED_NEW_KB"] == "15360"
-
-
-def test_commands_find_all_that_they_import_compiled() -> None:
-    """What a service in its sandbox and a user without rights run cannot be written."""
-    before = compiled()
-    assert before
-    for command in (("status",), ("check", "--offline"), ("config", "schema"), ("explain", "NFS101")):
-        assert nfstuned(*command).returncode in {0, 1}
-    assert compiled() == before
-    assert attempt("dpkg", "--verify", "nfstuned").stdout == ""
