@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 
 from nfstuned.app.bench_ground import CannotMeasureError, Ground
@@ -18,7 +17,6 @@ from nfstuned.core.bench.limits import beside, from_memory, limit, unlike_settin
 from nfstuned.core.bench.own_mount import most_connections, obstacle, own_mount
 from nfstuned.core.readahead.evidence import KERNEL_KB
 from nfstuned.errors import ParseError
-from nfstuned.frozen import frozen
 from nfstuned.host.bench import fio, guard
 from nfstuned.host.bench.own_mount import OwnMountError, OwnMounts
 from nfstuned.host.change.bdi import Bdi
@@ -26,6 +24,7 @@ from nfstuned.model.bench import Bench, BenchSetting, BenchStep, Run, Suite, Var
 from nfstuned.model.kernel import Mount
 from nfstuned.parse.proc.mountinfo import SMB
 from nfstuned.parse.proc.mountstats import parse_transports
+from nfstuned.values import frozen, replace
 
 _ANSWER_S = 20.0
 """How long a child may take to look at the folder, or to make it."""

@@ -6,7 +6,6 @@ import os
 
 from nfstuned.core.mounts.targets import profile_of
 from nfstuned.core.policy.decision import decide, place, wanted_connections
-from nfstuned.frozen import frozen
 from nfstuned.host.look.host import observe, observe_superblocks
 from nfstuned.host.look.smb import observe_smb_mounts
 from nfstuned.host.root import Root
@@ -15,6 +14,7 @@ from nfstuned.model.kernel import Mount, MountStats, whole_pages
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.policy import Policy
 from nfstuned.parse.proc.mountinfo import SMB
+from nfstuned.values import frozen
 
 
 class CannotMeasureError(Exception):

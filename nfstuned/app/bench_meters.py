@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from nfstuned.core.bench.limits import Meters, sends_between
 from nfstuned.core.rules.nfs5_host import egress
 from nfstuned.core.samples.rates import look, rates
-from nfstuned.frozen import frozen
 from nfstuned.host.bench.machine import (
     Processors,
     busy_between,
@@ -23,6 +22,7 @@ from nfstuned.host.root import Root
 from nfstuned.model.kernel import Mount, Stanza
 from nfstuned.model.mounts import Snapshot, Superblock, Tunnel
 from nfstuned.model.samples import Counted, Look
+from nfstuned.values import frozen
 
 _BITS = 8
 

@@ -7,7 +7,6 @@ from collections.abc import Container, Iterable, Sequence
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from nfstuned.errors import ParseError
-from nfstuned.frozen import frozen
 from nfstuned.host.look.host import deciding
 from nfstuned.host.network.ask import Outside, Questions
 from nfstuned.host.root import Root
@@ -15,6 +14,7 @@ from nfstuned.model.change import Change, settled
 from nfstuned.model.facts import Network
 from nfstuned.model.mounts import Result
 from nfstuned.model.policy import Policy
+from nfstuned.values import frozen
 
 ALL_DONE, REFUSED, COULD_NOT_TRY = 0, 1, 2
 _CHANGED = "the host has changed since this was shown: nothing was done; try again"

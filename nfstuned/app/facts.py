@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 
 from nfstuned.core.mounts.missing import awaited, is_missing
 from nfstuned.core.mounts.smb import credentials
 from nfstuned.core.mounts.targets import server_name, targets, with_proposal
 from nfstuned.core.policy.endpoint import as_address, is_loopback
 from nfstuned.errors import ParseError
-from nfstuned.frozen import frozen
 from nfstuned.host.files.local import follow_local
 from nfstuned.host.look.host import observe, observe_entries, observe_stanzas
 from nfstuned.host.look.image import observe_image
@@ -35,6 +33,7 @@ from nfstuned.model.mounts import Maker, Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.stalls import Stalled
 from nfstuned.parse.etc.units import unit_name
+from nfstuned.values import frozen, replace
 
 MISSING_S = 3.0
 """How long a mount that is not there has to come, which a program may just be making again."""

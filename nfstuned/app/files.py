@@ -11,7 +11,6 @@ from nfstuned.core.nconnect.fstab_text import owner, with_counts
 from nfstuned.core.nconnect.persist import FOREIGN, Held, PersistPlan, plan_persist, sections, with_sections
 from nfstuned.core.nconnect.persist_members import unsettled as unsettled_uses
 from nfstuned.core.nconnect.persist_members import uses
-from nfstuned.frozen import frozen
 from nfstuned.host.change.findmnt import new_errors
 from nfstuned.host.change.persist import PATH, load_persisted, write_persisted
 from nfstuned.host.files.replace import LOCK, LinkError, Original, load, replace
@@ -23,6 +22,7 @@ from nfstuned.model.change import Change, ChangeKind, settled
 from nfstuned.model.facts import Network
 from nfstuned.model.mounts import Result, Snapshot
 from nfstuned.parse.etc.nfsmount import PERSISTED
+from nfstuned.values import frozen
 from nfstuned.view.change import diff_lines
 
 _NO_ENTRY = "Nothing to do: no NFS entry of /etc/fstab asks for another nconnect than its profile."

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import ClassVar, NamedTuple, Protocol
 
 from nfstuned.app.change import Ended, Host, Plan, Way, refusal_after
@@ -15,7 +14,6 @@ from nfstuned.core.mounts.targets import targets
 from nfstuned.core.nconnect import live, remount
 from nfstuned.core.nconnect.busy import cannot_mount_again, host_names, open_places, servers, unanswered
 from nfstuned.core.nconnect.case import Case
-from nfstuned.frozen import frozen
 from nfstuned.host.change.remount import LOCK, uninterrupted
 from nfstuned.host.files.replace import locked
 from nfstuned.host.look.host import observe
@@ -27,6 +25,7 @@ from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Need
 from nfstuned.model.kernel import MountNode
 from nfstuned.model.mounts import Result
+from nfstuned.values import frozen, replace
 from nfstuned.view.change import finish_lines, lasting_lines, live_lines, remount_lines
 
 _READ_AHEAD = "The service gives them their read-ahead; where it does not run: sudo nfstuned apply"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from nfstuned.app.change import Ended, Plan, Talk, Way, refusal_after
 from nfstuned.app.facts import Scope, examine
@@ -26,7 +25,6 @@ from nfstuned.core.image.files import plan_files, plan_removal
 from nfstuned.core.nconnect.persist import FOREIGN, Held, PersistPlan, plan_persist, sections, with_sections
 from nfstuned.core.nconnect.persist_members import unsettled, uses
 from nfstuned.errors import ParseError
-from nfstuned.frozen import frozen
 from nfstuned.host.change.persist import PATH
 from nfstuned.host.files.installed import baked_text, digest_at
 from nfstuned.host.files.ledger import Ledger
@@ -41,6 +39,7 @@ from nfstuned.model.mounts import Result
 from nfstuned.model.policy import Policy
 from nfstuned.model.system import IDENTITY_UNIT
 from nfstuned.parse.etc.installed import digest, encoded, is_file
+from nfstuned.values import frozen, replace
 
 COMMAND = "bake"
 RECORD = "etc/nfstuned-baked.json"

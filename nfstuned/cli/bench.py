@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import click
@@ -23,7 +23,6 @@ from nfstuned.core.bench.plan import ROUND_TRIPS, bounds, lasting, scaled, secon
 from nfstuned.core.bench.search import LIKELY_TRIED, MOST_TRIED
 from nfstuned.core.policy.endpoint import GENERIC
 from nfstuned.errors import ParseError
-from nfstuned.frozen import frozen
 from nfstuned.host.bench import fio
 from nfstuned.host.bench.suites import names, suite
 from nfstuned.host.files.output import demand_place, write_file
@@ -31,6 +30,7 @@ from nfstuned.host.root import Root
 from nfstuned.model.bench import Bench, BenchSetting
 from nfstuned.model.policy import WITH
 from nfstuned.parse.config.suites import parse_size
+from nfstuned.values import frozen, replace
 from nfstuned.view.bench import (
     HEADER,
     against_lines,

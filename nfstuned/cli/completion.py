@@ -12,7 +12,7 @@ import click
 
 from nfstuned.cli.app import app, children
 from nfstuned.cli.options import RuleName
-from nfstuned.frozen import frozen
+from nfstuned.values import frozen
 
 NAME = "nfstuned"
 _HELP_WIDTH = 60

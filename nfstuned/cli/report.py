@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -15,12 +14,12 @@ from nfstuned.cli.check import examined
 from nfstuned.cli.options import demand_whole_path, file_option, mount_option, since_option
 from nfstuned.cli.talk import note, usable_policy
 from nfstuned.core.samples.series import Series
-from nfstuned.frozen import frozen
 from nfstuned.host.files.output import demand_place, write_file
 from nfstuned.host.network.ask import Outside
 from nfstuned.host.root import STDIN, Root
 from nfstuned.host.telemetry.journal_reader import changes
 from nfstuned.parse.fields import count
+from nfstuned.values import frozen, replace
 from nfstuned.view.report.page import Account, Page, page_lines
 
 WRITTEN, INCOMPLETE, FAILED = 0, 1, 2

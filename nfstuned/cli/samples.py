@@ -16,12 +16,12 @@ from nfstuned.cli.talk import note
 from nfstuned.core.samples.history import BOUNDS_MS, History, MeanTimesCount, series_key
 from nfstuned.core.samples.sample import kinds, to_json
 from nfstuned.errors import ParseError
-from nfstuned.frozen import frozen
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.history import from_files, from_journal
 from nfstuned.model.samples import Sample
 from nfstuned.parse.fields import clean_path, count
 from nfstuned.parse.moment import parse_since
+from nfstuned.values import frozen
 from nfstuned.view.history import ASCII, BLOCKS, CSV_HEADER, csv_row, history_lines
 from nfstuned.view.words import TIME_FORM, printable, without_secrets
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nfstuned.cli.talk import terminal_width
-from nfstuned.frozen import frozen
+from nfstuned.values import frozen
 from nfstuned.view.words import shorten
 
 STYLES = {

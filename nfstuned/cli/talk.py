@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from nfstuned.errors import ConfigError, ParseError
-from nfstuned.frozen import frozen
 from nfstuned.host.root import Root, WitnessRoot
+from nfstuned.values import frozen
 from nfstuned.view.words import printable
 
 if TYPE_CHECKING:

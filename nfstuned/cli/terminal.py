@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 import click
 
 from nfstuned.cli import talk
-from nfstuned.frozen import frozen
 from nfstuned.host.network.ask import Outside, Questions
 from nfstuned.model.change import Change
 from nfstuned.model.facts import Network
+from nfstuned.values import frozen
 from nfstuned.view.change import apply_document, cells, summary
 from nfstuned.view.words import Document, to_json
 

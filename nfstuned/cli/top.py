@@ -8,7 +8,6 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -18,7 +17,6 @@ from nfstuned.core.samples.rates import look
 from nfstuned.core.samples.saved import Saved, between, since_mounted
 from nfstuned.core.samples.top import SORTS, Frame, List, TopState, arranged, frame, press
 from nfstuned.errors import ParseError
-from nfstuned.frozen import frozen
 from nfstuned.host.look.host import observe_stanzas, observe_superblocks
 from nfstuned.host.root import STDIN, Root, read_saved
 from nfstuned.host.telemetry.stalls import observe_stalls
@@ -28,6 +26,7 @@ from nfstuned.model.samples import Look
 from nfstuned.parse.keys import parse_keys
 from nfstuned.parse.proc.mountstats import is_mountstats, parse_mountstats
 from nfstuned.parse.proc.stanzas import cut_mountstats
+from nfstuned.values import frozen, replace
 from nfstuned.view.top import Size, Style, plain_lines, screen
 from nfstuned.view.words import printable
 

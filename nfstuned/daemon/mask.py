@@ -9,11 +9,11 @@ import os
 import sys
 from collections.abc import Callable
 
-from nfstuned.frozen import frozen
 from nfstuned.host.change.udev_mask import made_masks, make_masks, reload_rules, take_masks, udev_runs
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message, Priority, stderr_is_journal
 from nfstuned.model.masks import MASKS
+from nfstuned.values import frozen
 
 DONE, FAILED = 0, 1
 

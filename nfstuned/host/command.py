@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import Sequence
 
-from nfstuned.frozen import frozen
+from nfstuned.values import frozen
 
 GRACE_S = 2.0
 """A child that waits in the kernel for a server is killed at once, or not at all."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from enum import Enum
 
-from nfstuned.frozen import frozen
 from nfstuned.model.policy import Source
+from nfstuned.values import field, frozen
 
 SCHEMA = "nfstuned.bench/1"
 

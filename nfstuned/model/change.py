@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
 from enum import Enum
 
-from nfstuned.frozen import frozen
 from nfstuned.model.files import Content
 from nfstuned.model.mounts import Result
 from nfstuned.model.shell import quote
 from nfstuned.model.system import Unit
+from nfstuned.values import field, frozen, replace
 
 
 class ChangeKind(str, Enum):

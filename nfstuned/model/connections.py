@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from types import MappingProxyType
 from typing import Protocol
 
 from nfstuned.errors import ParseError
-from nfstuned.frozen import frozen
 from nfstuned.model.change import ShellCommand
 from nfstuned.model.kernel import MountNode, Switch, Transport
 from nfstuned.model.mounts import Result
 from nfstuned.model.requests import UnitState
+from nfstuned.values import field, frozen
 
 
 @frozen

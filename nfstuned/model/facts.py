@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
 
 from nfstuned.errors import ParseError
-from nfstuned.frozen import frozen
 from nfstuned.model.finding import Diagnosis, Finding, Need, Rule, Severity
 from nfstuned.model.kernel import Mount, MountStats, Options
 from nfstuned.model.mounts import FSTAB, Decision, Endpoint, Request, Snapshot, Superblock
@@ -19,6 +17,7 @@ from nfstuned.model.samples import Sample
 from nfstuned.model.stalls import Stalled
 from nfstuned.model.system import System
 from nfstuned.model.udev import UdevFile
+from nfstuned.values import field, frozen
 
 NO_MODES: Mapping[str, int] = MappingProxyType({})
 NO_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType({})

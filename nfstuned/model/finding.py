@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from nfstuned.frozen import frozen
+from nfstuned.values import frozen
 
 if TYPE_CHECKING:
     from nfstuned.model.facts import Facts

@@ -7,11 +7,10 @@ Strings decode the kernel's escapes; bytes that are not UTF-8 stay as surrogate 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-from nfstuned.frozen import frozen
+from nfstuned.values import field, frozen
 
 NOTHING: Mapping[str, OpCounters] = MappingProxyType({})
 _MOST_DIGITS = 20
@@ -274,7 +273,7 @@ class Switch:
     queue_length: int
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@frozen
 class KernelRelease:
     """The version triple of a kernel release; `text` is the whole of `uname -r`."""
 

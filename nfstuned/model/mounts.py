@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from enum import Enum
 
 from nfstuned.errors import ParseError
-from nfstuned.frozen import frozen
 from nfstuned.model.kernel import Distribution, KernelRelease, Mount, MountStats, Server, Volume
 from nfstuned.model.requests import Setting, UnreadMap
+from nfstuned.values import field, frozen
 
 FSTAB, UTAB = "/etc/fstab", "/run/mount/utab"
 

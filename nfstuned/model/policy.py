@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
-
-from nfstuned.frozen import frozen
+from nfstuned.values import field, frozen, replace
 
 LEAST_KB, MOST_KB = 64, 65536
 """The bounds of every read-ahead that nfstuned writes, in KiB: a 64 KiB page, and four times the largest

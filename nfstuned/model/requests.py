@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from enum import Enum
 from types import MappingProxyType
 
-from nfstuned.frozen import frozen
+from nfstuned.values import field, frozen
 
 NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 

@@ -7,14 +7,12 @@ is written, read back and documented of it follows from these (`fields_of`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY
 from enum import Enum
 from functools import cache
-from inspect import Parameter, signature
 from typing import Annotated, NamedTuple, get_args, get_origin, get_type_hints
 
-from nfstuned.frozen import frozen
 from nfstuned.model.kernel import Stanza
+from nfstuned.values import KW_ONLY, defaults, frozen
 
 SCHEMA = "nfstuned.sample/1"
 MOST = 1e100
@@ -189,9 +187,10 @@ def fields_of(table: type) -> tuple[Field, ...]:
     """Return the fields of a sample, of its transport or of an operation, in their order."""
     hints = get_type_hints(table, include_extras=True)
     rows = {key: get_args(hint) for key, hint in hints.items() if get_origin(hint) is Annotated}
-    defaults = {name: value.default for name, value in signature(table).parameters.items()}
-    absent = {name: None if value is Parameter.empty else value for name, value in defaults.items()}
-    return tuple(row._replace(key=key, type=kind, absent=absent[key]) for key, (kind, row) in rows.items())
+    absent = table._field_defaults if issubclass(table, tuple) else defaults(table)  # type: ignore[attr-defined]  # of a named one
+    return tuple(
+        row._replace(key=key, type=kind, absent=absent.get(key)) for key, (kind, row) in rows.items()
+    )
 
 
 @frozen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from nfstuned.frozen import frozen
+from nfstuned.values import frozen
 
 
 class RpcRequest(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nfstuned.frozen import frozen
+from nfstuned.values import frozen
 
 
 @frozen

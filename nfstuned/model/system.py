@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from types import MappingProxyType
 
 from nfstuned.errors import ParseError
-from nfstuned.frozen import frozen
+from nfstuned.values import field, frozen
 
 APART_SINCE = (2, 8, 3)
 """The first nfs-utils that keeps sections of different names apart."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
 
-from nfstuned.frozen import frozen
 from nfstuned.model.kernel import Transport
 from nfstuned.model.samples import Counted
+from nfstuned.values import field, frozen
 
 
 class CountedPlace(NamedTuple):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nfstuned.frozen import frozen
 from nfstuned.model.kernel import decimal, whole_pages
+from nfstuned.values import frozen
 
 MATCHES = ("==", "!=")
 

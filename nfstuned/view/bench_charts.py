@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 from nfstuned.core.bench.difference import figures, spread
 from nfstuned.core.samples.sample import figure, speed
-from nfstuned.frozen import frozen
 from nfstuned.model.bench import Bench, BenchSetting, Job, Spread
 from nfstuned.parse.fields import count
+from nfstuned.values import frozen
 from nfstuned.view.bench import FIGURES, proposed, short_name, summary
 
 SMALL_BYTES = 64 << 10

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from nfstuned import __version__
-from nfstuned.frozen import frozen
 from nfstuned.model.facts import Report
 from nfstuned.model.finding import Need, Rule, Severity
 from nfstuned.parse.fields import count
+from nfstuned.values import frozen
 from nfstuned.view.words import Document, printable
 
 FINDING_KEYS = ("rule", "name", "severity", "subject", "message", "observed", "expected", "remedy", "source")

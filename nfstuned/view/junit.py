@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from nfstuned.core.rules.catalogue import CRASHED
-from nfstuned.frozen import frozen
 from nfstuned.model.facts import Report
 from nfstuned.model.finding import Finding
+from nfstuned.values import frozen
 from nfstuned.view.words import printable
 
 _NAME = "nfstuned check"

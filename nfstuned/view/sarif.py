@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 from nfstuned import __version__
 from nfstuned.core.rules.catalogue import CATALOGUE
-from nfstuned.frozen import frozen
 from nfstuned.model.facts import BROKEN, Report
 from nfstuned.model.finding import Finding, Rule, Severity
+from nfstuned.values import frozen
 from nfstuned.view.words import Document, printable
 
 _LINE = re.compile(r"(?P<file>.+):(?P<line>[0-9]+)", re.DOTALL)

@@ -10,11 +10,11 @@ from rich.cells import cell_len, set_cell_size
 
 from nfstuned.core.samples.sample import both, figure, label, ratio, speed
 from nfstuned.core.samples.top import NAME, Frame, TopEntry, TopState, arranged, rdma_of
-from nfstuned.frozen import frozen
 from nfstuned.model.kernel import Stanza
 from nfstuned.model.samples import Sample
 from nfstuned.parse.fields import count
 from nfstuned.parse.proc.mountstats import parse_nfsv4
+from nfstuned.values import frozen
 from nfstuned.view.words import NONE, duration, printable, shorten
 
 MARGIN = 2

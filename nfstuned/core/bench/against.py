@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 from nfstuned.core.bench.difference import LEAST_RUNS, difference, figures, spread
-from nfstuned.frozen import frozen
 from nfstuned.model.bench import Bench, BenchSetting, Job, Spread, Suite, Verdict
 from nfstuned.parse.secrets import masked
+from nfstuned.values import frozen, replace
 
 _BEFORE, _AFTER = BenchSetting("before"), BenchSetting("now")
 _LABELS = {"mount_point": "mount point", "fstype": "type", "read_ahead_kb": "read-ahead"}

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from statistics import median
 
 from nfstuned.core.samples.sample import kinds
 from nfstuned.errors import ParseError
-from nfstuned.frozen import frozen
 from nfstuned.model.bench import Beside, Delivered, Engine, Job, Pattern, Run
 from nfstuned.model.kernel import Stanza
 from nfstuned.model.samples import Sample
 from nfstuned.model.system import TUNNEL_FULL
 from nfstuned.parse.proc.mountstats import parse_transports
+from nfstuned.values import frozen, replace
 
 CACHED = 0.9
 """Of a job that reads, at least this part is to come from the server, or the client's memory was measured."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
-from nfstuned.frozen import frozen
 from nfstuned.model.bench import BenchSetting, BenchStep, Job, Suite
+from nfstuned.values import frozen, replace
 
 WARM_UP = 0
 """The turn whose runs are thrown away: the first of a job fills the server's caches."""

@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterable
 
 from nfstuned.core.policy.endpoint import as_address, plain, split_source
-from nfstuned.frozen import frozen
 from nfstuned.model.facts import SmbSession, Target
 from nfstuned.model.kernel import Options, decimal
 from nfstuned.model.mounts import Snapshot
+from nfstuned.values import frozen
 
 DEFAULT_CACHE_S = 1
 """CIFS_DEF_ACTIMEO in fs/smb/client/fs_context.h."""

@@ -8,7 +8,6 @@ from nfstuned.core.mounts.options import carried, version, version_text
 from nfstuned.core.mounts.requests import Intents, find, options
 from nfstuned.core.policy.decision import decide, most_connections, wanted_connections
 from nfstuned.core.udev.writers import file_writers, last_words
-from nfstuned.frozen import frozen
 from nfstuned.model.kernel import Mount, whole_pages
 from nfstuned.model.masks import is_mask
 from nfstuned.model.mounts import Snapshot, Superblock
@@ -16,6 +15,7 @@ from nfstuned.model.policy import Policy, Profile
 from nfstuned.model.stalls import Stalled
 from nfstuned.model.status import StatusRow, StatusRules
 from nfstuned.model.udev import UdevFile
+from nfstuned.values import frozen
 
 _NO_POLICY = Policy(profiles=())
 

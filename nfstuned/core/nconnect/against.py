@@ -14,9 +14,9 @@ from nfstuned.core.nconnect.groups import (
     version,
 )
 from nfstuned.core.policy.endpoint import as_address
-from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.mounts import Result
+from nfstuned.values import frozen
 
 _ONLY_THERE = "Azure Files supports nconnect over private endpoints only"
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from nfstuned.core.mounts import requests as intent
 from nfstuned.core.nconnect.first_mount import bound
 from nfstuned.core.nconnect.groups import Groups, carrying, highest, pending_kerberos
-from nfstuned.frozen import frozen
 from nfstuned.model.connections import Sight
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.kernel import MountNode
 from nfstuned.parse.etc.units import unit_name
+from nfstuned.values import frozen
 
 
 @frozen

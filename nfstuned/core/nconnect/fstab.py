@@ -8,7 +8,6 @@ of fstab changes count like shares that stay as they are.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from nfstuned.core.mounts.requests import mounted_source
 from nfstuned.core.mounts.targets import targets
@@ -18,7 +17,6 @@ from nfstuned.core.nconnect.groups import Id, addresses, common, limit, protocol
 from nfstuned.core.policy.decision import choose
 from nfstuned.core.policy.endpoint import GENERIC, as_address
 from nfstuned.core.policy.match import matcher
-from nfstuned.frozen import frozen
 from nfstuned.model.change import Change, ChangeKind
 from nfstuned.model.facts import NFS_TYPES, Answer, Facts, Network, Target
 from nfstuned.model.kernel import Options
@@ -27,6 +25,7 @@ from nfstuned.model.policy import Policy
 from nfstuned.parse.etc.fstab import parse_fstab
 from nfstuned.parse.etc.units import unit_name
 from nfstuned.parse.fields import clean_path
+from nfstuned.values import frozen, replace
 
 
 @frozen

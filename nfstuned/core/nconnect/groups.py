@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import TypeVar
 
@@ -22,10 +21,10 @@ from nfstuned.core.policy.endpoint import (
     kind,
     split_source,
 )
-from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.kernel import Options, Server
 from nfstuned.model.mounts import UTAB
+from nfstuned.values import frozen, replace
 
 Id = tuple[str, int, str]
 """A server's name or address, its port, and its protocol, or "section" for a section of nfsmount.conf."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from enum import Enum
 
 from nfstuned.core.mounts.requests import options
@@ -21,7 +20,6 @@ from nfstuned.core.nconnect.against import Refusal, against
 from nfstuned.core.nconnect.fstab import answered
 from nfstuned.core.nconnect.groups import common
 from nfstuned.core.nconnect.persist_members import SectionUse, Uses, by_conf, servers, unmatched
-from nfstuned.frozen import frozen
 from nfstuned.model.change import Change, ChangeKind
 from nfstuned.model.facts import Facts, Network
 from nfstuned.model.kernel import decimal
@@ -29,6 +27,7 @@ from nfstuned.model.mounts import Result
 from nfstuned.model.requests import Asked, Setting
 from nfstuned.model.system import NfsUtils
 from nfstuned.parse.etc.nfsmount import PERSISTED, parse_nfsmount
+from nfstuned.values import frozen, replace
 
 FOREIGN = (
     "it is not as nfstuned wrote it: move what was added to a file of another name in that folder, delete "

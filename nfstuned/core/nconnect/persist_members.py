@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from nfstuned.core.mounts.requests import find, mounted_source, options, requested, wants_stand_in
 from nfstuned.core.mounts.targets import stood_in_for, targets
@@ -16,12 +15,12 @@ from nfstuned.core.nconnect.fstab import as_target, by_address, ids, shown_provi
 from nfstuned.core.nconnect.groups import Id, addresses, is_azure_files, is_private, united
 from nfstuned.core.policy.endpoint import as_address, is_loopback, section_name
 from nfstuned.core.policy.match import matcher
-from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.mounts import Maker, Request, Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.requests import Asked, Setting
 from nfstuned.parse.etc.nfsmount import PERSISTED
+from nfstuned.values import frozen, replace
 
 MOUNTPOINT = "mountpoint"
 _NAME = re.compile(r"[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_.])?")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 from nfstuned.core.mounts.kernels import V4_0_SINCE, knows_nconnect
@@ -30,9 +29,9 @@ from nfstuned.core.policy.endpoint import (
     plain,
     split_source,
 )
-from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.mounts import Maker, Request
+from nfstuned.values import frozen, replace
 
 
 @frozen

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from nfstuned.core.policy.endpoint import (
     GENERIC,
@@ -16,10 +15,10 @@ from nfstuned.core.policy.endpoint import (
     split_source,
 )
 from nfstuned.core.policy.match import Choice, Matcher, Subject, matcher, subject
-from nfstuned.frozen import frozen
 from nfstuned.model.kernel import Mount, Options, Server, Volume
 from nfstuned.model.mounts import Decision, Endpoint, Snapshot, Superblock, Tunnel
 from nfstuned.model.policy import LEAST_KB, MOST_KB, WITH, Policy, Profile, ReadAhead
+from nfstuned.values import frozen, replace
 
 V4 = 4
 UNSEEN = "no mount of it is visible here"

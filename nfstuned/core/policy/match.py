@@ -8,9 +8,9 @@ from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from nfstuned.core.policy.endpoint import NETAPP, ONTAP, VAST, Address, as_address, plain, provider_by_name
-from nfstuned.frozen import frozen
 from nfstuned.model.mounts import Endpoint
 from nfstuned.model.policy import Assignment, Policy, Profile
+from nfstuned.values import frozen
 
 _MAPPED = IPv6Network("::ffff:0:0/96")
 _ADDRESS_GLOB = re.compile(r"[0-9.:*?]+")

@@ -7,12 +7,11 @@ given only where one reading of the numbers is by far the likeliest, and nothing
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum
 
 from nfstuned.core.samples.sample import KINDS, amount
-from nfstuned.frozen import frozen
 from nfstuned.model.samples import Sample
+from nfstuned.values import field, frozen, mutable
 
 KERNEL_KB = 128
 """What kernels give every NFS mount since 5.4, and some vendors' before (VM_READAHEAD_PAGES)."""
@@ -132,7 +131,7 @@ class Verdict:
         return size + room if self.use is Use.TOO_SMALL else size
 
 
-@dataclass(slots=True)
+@mutable
 class _ReadSums:
     """What was sent under one read-ahead: in all, and for each use what was read of it."""
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from nfstuned.core.policy.decision import decide
-from nfstuned.frozen import frozen
 from nfstuned.model.kernel import whole_pages
 from nfstuned.model.mounts import Action, Decision, Outcome, Result, Snapshot, Superblock
 from nfstuned.model.policy import Policy
+from nfstuned.values import frozen, replace
 
 TRIES = 3
 WINDOW_S = 60.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from nfstuned.core.mounts.options import version
@@ -13,11 +12,11 @@ from nfstuned.core.policy.decision import read_ahead_kb
 from nfstuned.core.policy.endpoint import AZURE_FILES, EFS, is_loopback, split_source
 from nfstuned.core.udev.mask import is_default
 from nfstuned.core.udev.writers import in_force, is_nfsrahead, reaches_all
-from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.policy import Profile
 from nfstuned.model.requests import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Setting
 from nfstuned.model.shell import RELOAD_UDEV, sudo, then_sudo
+from nfstuned.values import frozen, replace
 
 NFSRAHEAD_KB = 128
 """What nfsrahead says where nfs.conf says nothing (nfs-utils, tools/nfsrahead/main.c)."""

@@ -27,7 +27,6 @@ from nfstuned.core.udev.writers import (
     runs_unknown,
     unsure,
 )
-from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.kernel import whole_pages
@@ -38,6 +37,7 @@ from nfstuned.model.shell import RELOAD_UDEV, sudo, then_sudo
 from nfstuned.model.udev import RuleWriter, UdevEvent, UdevFile
 from nfstuned.parse.fields import some
 from nfstuned.parse.udev.rules import parse_udev_rules
+from nfstuned.values import frozen
 
 _DISK = UdevEvent(kernel="8:0", read_ahead_kb="128")
 """A disk as most are, with the kernel's own default (VM_READAHEAD_PAGES)."""

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from nfstuned.core.nconnect.groups import groups, is_azure_files, is_netapp, version
 from nfstuned.core.rules.remedies import ParameterWish, lasting, parameter
-from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.kernel import decimal
 from nfstuned.model.samples import Sample
 from nfstuned.parse.fields import count
+from nfstuned.values import frozen
 
 _MOST = 128
 _LEAST = 180

@@ -25,7 +25,6 @@ from nfstuned.core.policy.endpoint import (
     provider_by_name,
     split_source,
 )
-from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.kernel import KernelRelease, Options, decimal
@@ -37,6 +36,7 @@ from nfstuned.parse.etc.fstab import SMB
 from nfstuned.parse.fields import quoted
 from nfstuned.parse.options import parse_options
 from nfstuned.parse.secrets import MASK, holds_secret
+from nfstuned.values import frozen
 
 NFS_MANUAL = "nfs(5)"
 _BACKGROUND = ("nfs", "nfs4")

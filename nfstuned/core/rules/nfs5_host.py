@@ -9,11 +9,11 @@ from nfstuned.core.mounts.kernels import el8_build
 from nfstuned.core.nconnect.groups import is_azure_files, is_netapp
 from nfstuned.core.policy.endpoint import AZURE_FILES, as_address
 from nfstuned.core.rules.remedies import ParameterWish, lasting, parameter
-from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Interface, Route, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.shell import quote
 from nfstuned.parse.fields import some
+from nfstuned.values import frozen
 
 _KERNEL = "kernel"
 _READDIR_BROKEN, _READDIR_MENDED = (5, 11, 0), (5, 12, 5)

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 
 from nfstuned.core.mounts.requests import find
 from nfstuned.core.policy.match import as_glob
-from nfstuned.frozen import frozen
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.mounts import UTAB
 from nfstuned.model.policy import Profile
 from nfstuned.model.shell import quote
 from nfstuned.model.system import RUNNING, CommandLine, KernelSetting, System, Unit
 from nfstuned.parse.fields import some
+from nfstuned.values import frozen
 
 WATCHDOG = "aznfswatchdogv4"
 """The service that keeps the TLS tunnels of AZNFS."""

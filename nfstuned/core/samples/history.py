@@ -11,15 +11,14 @@ import math
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from operator import itemgetter, sub
 from statistics import median
 from typing import NamedTuple
 
 from nfstuned.core.readahead.evidence import Tally, Verdict
 from nfstuned.core.samples.sample import ALL_KINDS, label, rtt_ms, stalled_percent
-from nfstuned.frozen import frozen
 from nfstuned.model.samples import OpRate, Sample
+from nfstuned.values import field, frozen, mutable
 
 BOUNDS_MS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 """The upper ends of all buckets but the last, each within its bucket."""
@@ -106,7 +105,7 @@ def _numbers() -> array[float]:
     return array("d")
 
 
-@dataclass(slots=True)
+@mutable
 class _MountSamples:
     """What is kept of a mount's samples: 8 * (2 + len(METRICS)) bytes for each."""
 

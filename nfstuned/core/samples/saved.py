@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from nfstuned.core.policy.endpoint import split_source
 from nfstuned.core.samples.growth import unused
 from nfstuned.core.samples.rates import rates, transport_group
 from nfstuned.core.samples.top import Frame, TopEntry, figures_of
-from nfstuned.frozen import frozen
 from nfstuned.model.kernel import MountStats, Options, Stanza
 from nfstuned.model.samples import Counted, Look, Sample
+from nfstuned.values import frozen, replace
 
 Place = tuple[str, str]
 """Source and mount point."""

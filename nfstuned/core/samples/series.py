@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from nfstuned.core.readahead.evidence import Tally, Verdict
 from nfstuned.core.samples.history import Axis, MeanTimes, MeanTimesCount, overlaps, series_key
 from nfstuned.core.samples.sample import ALL_KINDS, kinds, label, stalled_percent, together
-from nfstuned.frozen import frozen
 from nfstuned.model.samples import OpRate, Sample
+from nfstuned.values import field, frozen, mutable
 
 MOST_POINTS = 400
 WIDTHS_S = (1, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400)
@@ -89,7 +88,7 @@ def _row() -> array[float]:
     return array("d", bytes(16 * len(NAMES)))
 
 
-@dataclass(slots=True)
+@mutable
 class _Sums:
     """What is kept of a mount's samples."""
 

@@ -13,18 +13,17 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
 from nfstuned.core.samples.growth import GROUP_OPS, NOTHING_ELSEWHERE, ResetError, operations, well_ended
 from nfstuned.core.samples.sample import is_idle
 from nfstuned.errors import ParseError
-from nfstuned.frozen import frozen
 from nfstuned.model.kernel import Stanza, Transport
 from nfstuned.model.samples import Counted, Look, Sample
 from nfstuned.model.stalls import Requests, RpcRequest, Stall
 from nfstuned.parse.proc.mountstats import parse_transports
+from nfstuned.values import field, frozen, replace
 
 Identity = tuple[str, int | None]
 """A superblock's device number and its bdi."""

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
 from types import MappingProxyType
 
 from nfstuned.core.samples.growth import sends_between
 from nfstuned.core.samples.rates import rates
 from nfstuned.core.samples.sample import is_idle, kinds, label, together
 from nfstuned.errors import ParseError
-from nfstuned.frozen import frozen
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.samples import Counted, Look, OpRate, Sample
 from nfstuned.model.stalls import Stalled
 from nfstuned.parse.proc.mountstats import parse_transports
+from nfstuned.values import field, frozen, replace
 
 Identity = tuple[str, int | None]
 """Of a superblock: its device number and its bdi."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nfstuned.frozen import frozen
 from nfstuned.model.masks import MASKED_NAMES, NFS_RULES
 from nfstuned.model.requests import NFSRAHEAD, Setting
 from nfstuned.model.udev import UdevFile, UdevRule, UdevToken
 from nfstuned.parse.udev.rules import parse_udev_rules
+from nfstuned.values import frozen
 
 _PACKAGED = ("/usr/lib/udev/rules.d/", "/lib/udev/rules.d/")
 _VENDORS = "/usr/"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Sequence
 
-from nfstuned.frozen import frozen
 from nfstuned.host.network.links import FOLDER as LINKS
 from nfstuned.host.network.links import observe_traffic
 from nfstuned.host.root import Root
+from nfstuned.values import frozen
 
 _IDLE = (3, 4)
 """Columns of a line: idle and iowait."""

@@ -13,7 +13,6 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from nfstuned.frozen import frozen
 from nfstuned.host.files.whole import (
     CREATE,
     exchange,
@@ -26,6 +25,7 @@ from nfstuned.host.files.whole import (
     write_new,
 )
 from nfstuned.host.root import demand_text
+from nfstuned.values import frozen
 
 LOCK = "run/nfstuned/replace.lock"
 """Below a root; only root may write into the folder, which systemd keeps when the service ends."""

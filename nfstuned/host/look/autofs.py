@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 
 from nfstuned.errors import ParseError
@@ -58,16 +57,16 @@ _VARIABLES = {
 }
 
 
-@dataclass
 class AutoMaps:
     """A reader of maps; nothing below the points in `mounted`, or of the maps, is read."""
 
-    root: Root
-    mounted: Sequence[str]
-    collected: Collected
-    maps: list[AutoMap] = field(default_factory=list)
-    files: int = 0
-    _answering: dict[str, bool] = field(default_factory=dict)
+    def __init__(self, root: Root, mounted: Sequence[str], collected: Collected) -> None:
+        self.root = root
+        self.mounted = mounted
+        self.collected = collected
+        self.maps: list[AutoMap] = []
+        self.files = 0
+        self._answering: dict[str, bool] = {}
 
     def read(self) -> None:
         """Add what the maps in files ask for; a point that comes twice is its first map's."""

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TypeVar
 
 from nfstuned.errors import ParseError
-from nfstuned.frozen import frozen
 from nfstuned.host.change import bdi
 from nfstuned.host.change.state import State
 from nfstuned.host.files.local import demand_local
@@ -30,6 +28,7 @@ from nfstuned.parse.proc.mountinfo import parse_mountinfo
 from nfstuned.parse.proc.mountstats import parse_mountstats
 from nfstuned.parse.proc.nfsfs import parse_servers, parse_volumes
 from nfstuned.parse.proc.stanzas import cut_parts
+from nfstuned.values import field, frozen, mutable, replace
 
 AZURE_TAG = "7783-7084-3265-9085-8269-3286-77"
 """The chassis asset tag of every Azure VM."""
@@ -58,7 +57,7 @@ _PRIVATE = ("10.", "172.", "192.168.")
 _Stanzas = TypeVar("_Stanzas")
 
 
-@dataclass
+@mutable
 class _Known:
     """What was read so far, by device number."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from types import MappingProxyType
 
 from nfstuned.errors import ConfigError, ParseError
@@ -29,6 +28,7 @@ from nfstuned.parse.proc.machine import (
     parse_release,
 )
 from nfstuned.parse.versions import newest_last
+from nfstuned.values import replace
 
 SERVICE = "nfstuned.service"
 MODULES = ("usr/lib/modules", "lib/modules")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 
-from nfstuned.frozen import frozen
 from nfstuned.host.look.nfsmount import NFS_CONF, Collected, MountConf
 from nfstuned.host.look.udev import FOLDERS
 from nfstuned.host.root import Root
@@ -13,6 +12,7 @@ from nfstuned.model.masks import MASKED_NAMES, is_mask
 from nfstuned.model.requests import Setting
 from nfstuned.model.udev import UdevFile
 from nfstuned.parse.proc.mountinfo import NFS, SMB, parse_mountinfo
+from nfstuned.values import frozen
 
 
 @frozen

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 
 from nfstuned.errors import ParseError
 from nfstuned.host.look.folders import UNIT_FOLDERS
@@ -13,22 +12,21 @@ from nfstuned.model.mounts import Maker, Misnamed, Request
 from nfstuned.model.requests import UnitSetting
 from nfstuned.parse.etc.fstab import parse_fstab
 from nfstuned.parse.etc.units import SUFFIX, drop_in_folders, mount_request, parse_unit, unit_name
+from nfstuned.values import replace
 
 AUTOMOUNT = ".automount"
 _DIRECTORIES = {"t": "/run", "S": "/var/lib", "C": "/var/cache", "L": "/var/log", "E": "/etc"}
 
 
-@dataclass
 class MountUnits:
     """A reader of mount units; `seen` are the names that need not be looked at again."""
 
-    root: Root
-    collected: Collected
-    seen: set[str] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
+    def __init__(self, root: Root, collected: Collected) -> None:
+        self.root = root
+        self.collected = collected
+        self.seen: set[str] = set()
         names = {"H": "proc/sys/kernel/hostname", "v": "proc/sys/kernel/osrelease", "m": "etc/machine-id"}
-        values = {letter: self.root.read_or_empty(name).strip() for letter, name in names.items()}
+        values = {letter: root.read_or_empty(name).strip() for letter, name in names.items()}
         values["l"] = values["H"].partition(".")[0]
         self.specifiers = _DIRECTORIES | {letter: value for letter, value in values.items() if value}
         folders = {folder: self.root.names(folder) for folder in UNIT_FOLDERS}

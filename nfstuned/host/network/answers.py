@@ -6,13 +6,13 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from nfstuned.frozen import frozen
 from nfstuned.host.look.systemd import kernel_words, observe_states, with_last_words
 from nfstuned.host.network.ask import Questions
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Answer, Network, Reach
 from nfstuned.model.requests import UnitState
 from nfstuned.parse.etc.resolver import is_address
+from nfstuned.values import frozen
 
 if TYPE_CHECKING:
     from nfstuned.host.network.reach import Place

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from nfstuned.frozen import frozen
 from nfstuned.model.facts import Network
 from nfstuned.model.requests import UnitState
+from nfstuned.values import frozen
 
 
 @frozen

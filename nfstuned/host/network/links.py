@@ -23,10 +23,10 @@ from socket import AF_INET, AF_INET6, AF_NETLINK, NETLINK_ROUTE, SOCK_CLOEXEC, S
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from nfstuned.frozen import frozen
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Interface, Route, Traffic
 from nfstuned.model.kernel import decimal
+from nfstuned.values import frozen
 
 _HEADER = struct.Struct("=IHHII")
 """struct nlmsghdr: length, type, flags, sequence number, port."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from io import StringIO
 from ipaddress import ip_address
@@ -13,10 +12,10 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
-from nfstuned.frozen import frozen
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Answer
 from nfstuned.parse.etc.resolver import name_server_lines, parse_hosts, parse_servers, parse_sources
+from nfstuned.values import frozen, replace
 
 if TYPE_CHECKING:
     from dns.message import QueryMessage

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from nfstuned.errors import ConfigError
-from nfstuned.frozen import frozen
 from nfstuned.model.policy import (
     SAMPLE_INTERVAL_S,
     Assignment,
@@ -40,6 +38,7 @@ from nfstuned.parse.config.tables import (
 )
 from nfstuned.parse.config.toml import Document, Path, parse_toml, suggestion
 from nfstuned.parse.config.values import is_local
+from nfstuned.values import field, frozen, mutable, replace
 
 Tables = list[tuple[Document, Mapping[str, Any]]]
 """Each file's table with the file, in the order in which they count."""
@@ -166,7 +165,7 @@ class _Entry:
         return self.document.problem(("policy", self.number, key), value, allowed)
 
 
-@dataclass(slots=True)
+@mutable
 class _File:
     """The right tables of a file; `settings` have the names that Policy gives them."""
 

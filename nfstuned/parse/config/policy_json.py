@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Any
 
 from nfstuned.model.policy import (
@@ -20,6 +19,8 @@ from nfstuned.model.policy import (
 
 def policy_to_json(policy: Policy) -> str:
     """Return the policy as a JSON object; its keys are the fields' names."""
+    from dataclasses import asdict  # noqa: PLC0415 - the daemon, which reads it, does without
+
     return json.dumps(asdict(policy))
 
 

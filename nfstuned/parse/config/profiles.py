@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
-from nfstuned.frozen import frozen
 from nfstuned.model.policy import Profile, ReadAhead
 from nfstuned.parse.config.toml import Document, suggestion
+from nfstuned.values import field, frozen, mutable, replace
 
 _LIMITS = (("read_ahead_kb", "read_ahead_max_kb"), ("nconnect", "nconnect_max"))
 _INHERITS = "inherits"
@@ -25,7 +24,7 @@ class Layer:
     values: Mapping[str, Any]
 
 
-@dataclass(slots=True)
+@mutable
 class _Draft:
     """A profile that is being put together; `own` holds the keys of its own tables and where each was set."""
 

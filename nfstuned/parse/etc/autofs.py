@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from itertools import takewhile
 
 from nfstuned.errors import ParseError
-from nfstuned.frozen import frozen
 from nfstuned.model.mounts import Maker, Request
 from nfstuned.model.requests import AutoMap, MapEntry, MapInclude
 from nfstuned.parse.etc.fstab import SMB, TYPES
 from nfstuned.parse.fields import quoted
 from nfstuned.parse.options import parse_options
+from nfstuned.values import frozen, replace
 
 MASTER = "auto.master"
 AUTOFS = "autofs"

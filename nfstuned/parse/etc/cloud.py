@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn
 
 from nfstuned.errors import ParseError
-from nfstuned.frozen import frozen
 from nfstuned.parse.fields import quoted
+from nfstuned.values import field, frozen, mutable
 
 DEFAULTS: tuple[str | None, ...] = (None, None, "auto", "defaults,nofail,_netdev", "0", "2")
 """What a mount gets that names fewer fields; the ordering behind cloud-init itself is left out."""
@@ -122,7 +121,7 @@ def _without_comment(line: str) -> str:
     return line
 
 
-@dataclass
+@mutable
 class _ListReader:
     """A reader of a list: of dashes, or in brackets over as many lines as it takes."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 from nfstuned.errors import ParseError
@@ -12,6 +11,7 @@ from nfstuned.model.mounts import Maker, Misnamed, Request
 from nfstuned.model.requests import UnitSetting, UnitState
 from nfstuned.parse.etc.fstab import TYPES, mounted_type
 from nfstuned.parse.fields import clean_path, quoted
+from nfstuned.values import field, mutable, replace
 
 SUFFIX = ".mount"
 _SPACE = " \t\n\r"
@@ -21,7 +21,7 @@ _DOT = ord(".")
 _SPECIFIER = r"%([A-Za-z0-9%])"
 
 
-@dataclass
+@mutable
 class _UnitReader:
     """The section that a unit file's lines are in, and what they held."""
 

@@ -7,11 +7,11 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import chain
 
 from nfstuned.errors import ParseError
-from nfstuned.frozen import frozen
 from nfstuned.model.kernel import Mount, MountNode, decimal
 from nfstuned.parse.fields import number, quoted, unescape
 from nfstuned.parse.options import parse_kernel_options
 from nfstuned.parse.proc.bdi import is_device_number
+from nfstuned.values import frozen
 
 FILE = "/proc/self/mountinfo"
 _LEAST_BEFORE, _AFTER = 6, 2

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
 
-from nfstuned.frozen import frozen
 from nfstuned.model.udev import MATCHES, UdevToken
 from nfstuned.parse.udev.tokens import find_mistake
+from nfstuned.values import field, frozen, replace
 
 _IMPORTS = ("file", "program", "builtin", "db", "cmdline", "parent")
 _BUILTINS = (

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nfstuned.frozen import frozen
 from nfstuned.model.udev import UdevDefect, UdevRule, UdevRules, UdevToken
 from nfstuned.parse.udev.keys import check_token, is_builtin
 from nfstuned.parse.udev.tokens import split_tokens
+from nfstuned.values import frozen
 
 SPACE = " \t\n\r"
 LIMIT = 16384

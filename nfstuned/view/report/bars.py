@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 
 from nfstuned.core.bench.difference import LEAST_DIFFERENCE, LEAST_RUNS
-from nfstuned.frozen import frozen
 from nfstuned.model.bench import Spread
+from nfstuned.values import frozen
 from nfstuned.view.bench_charts import Bar, BarChart, Chart, Curve, marks, told
 from nfstuned.view.report.chart import esc, number_ticks
 from nfstuned.view.words import shorten

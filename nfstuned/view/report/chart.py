@@ -9,7 +9,7 @@ from html import escape
 from itertools import takewhile
 
 from nfstuned.core.samples.history import Axis
-from nfstuned.frozen import frozen
+from nfstuned.values import frozen
 from nfstuned.view.words import printable
 
 _LEAST = 1e-6

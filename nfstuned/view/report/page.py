@@ -9,11 +9,11 @@ from nfstuned import __version__
 from nfstuned.core.samples.history import Axis
 from nfstuned.core.samples.sample import amount, speed
 from nfstuned.core.samples.series import MountSeries
-from nfstuned.frozen import frozen
 from nfstuned.model.facts import Report
 from nfstuned.model.finding import Finding
 from nfstuned.model.samples import Event
 from nfstuned.parse.fields import count
+from nfstuned.values import frozen
 from nfstuned.view.check import verdict
 from nfstuned.view.report.chart import PlotFrame, PlotLine, esc, spark
 from nfstuned.view.report.mount import milliseconds, mount_section, ratio

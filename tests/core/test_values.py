@@ -1,19 +1,24 @@
-"""Frozen values: each promise of `dataclass(frozen=True, slots=True)`, beside that very decorator."""
+"""Values: each promise of `dataclass(slots=True)`, beside that very decorator."""
 
 from __future__ import annotations
 
 import copy
+import dataclasses
 import inspect
 import math
 import pickle
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, replace
+from dataclasses import FrozenInstanceError, asdict, dataclass, fields
+from typing import Any, ClassVar
 
 import pytest
 
-from nfstuned.frozen import frozen
+from nfstuned import values
+from nfstuned.values import KW_ONLY, defaults, field, frozen, mutable, replace
 
-MAKERS = {"frozen": frozen, "dataclass": dataclass(frozen=True, slots=True)}
+STANDARD = dataclass(frozen=True, slots=True)
+MAKERS: dict[str, Callable[[type], type]] = {"frozen": frozen, "dataclass": STANDARD}
+SOURCES = {"frozen": values, "dataclass": dataclasses}
 
 
 @frozen
@@ -32,8 +37,8 @@ class Model:
 
     x: int
     y: int = 2
-    names: tuple[str, ...] = field(default_factory=tuple)
-    note: str = field(default="", compare=False, repr=False)
+    names: tuple[str, ...] = dataclasses.field(default_factory=tuple)
+    note: str = dataclasses.field(default="", compare=False, repr=False)
 
 
 @pytest.fixture(params=[Point, Model], ids=["frozen", "dataclass"])
@@ -47,7 +52,7 @@ def test_it_is_made_shown_and_taken_apart_as_a_dataclass(kind: type[Point]) -> N
     assert repr(point) == f"{kind.__name__}(x=1, y=2, names=('a',))"
     assert asdict(point) == {"x": 1, "y": 2, "names": ("a",), "note": ""}
     assert [member.name for member in fields(point)] == ["x", "y", "names", "note"]
-    assert replace(point, y=3) == kind(1, 3, ("a",))
+    assert dataclasses.replace(point, y=3) == kind(1, 3, ("a",))
     parameters = inspect.signature(kind).parameters
     assert {name: parameter.annotation for name, parameter in parameters.items()} == {
         "x": "int",
@@ -89,18 +94,16 @@ def test_what_is_missing_is_named_with_the_class(kind: type[Point]) -> None:
         kind()  # type: ignore[call-arg]
 
 
-@pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS)
-def test_a_factory_makes_a_new_value_each_time_and_own_methods_stay(
-    maker: Callable[[type], type],
-) -> None:
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_factory_makes_a_new_value_each_time_and_own_methods_stay(name: str) -> None:
     class Own:
         """Has a list, a field that it sets itself, and a way of its own to be shown."""
 
-        items: list[int] = field(default_factory=list)
+        items: list[int] = SOURCES[name].field(default_factory=list)
         missing: str = ""
         set_items: str = ""
         make_items: str = ""
-        total: int = field(init=False)
+        total: int = SOURCES[name].field(init=False)
 
         def __post_init__(self) -> None:
             object.__setattr__(self, "total", sum(self.items))
@@ -108,7 +111,7 @@ def test_a_factory_makes_a_new_value_each_time_and_own_methods_stay(
         def __repr__(self) -> str:
             return f"own {self.total}"
 
-    made = maker(Own)
+    made = MAKERS[name](Own)
     assert made().items is not made().items
     assert repr(made([1, 2])) == "own 3"
 
@@ -132,17 +135,15 @@ def test_fields_are_inherited(maker: Callable[[type], type]) -> None:
     assert more(3) == more(3, 2) != base(3)
 
 
-@pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS)
-def test_a_field_given_by_name_alone_may_stand_before_a_field_without_default(
-    maker: Callable[[type], type],
-) -> None:
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_field_given_by_name_alone_may_stand_before_a_field_without_default(name: str) -> None:
     class Named:
         """Has a field with a default first."""
 
-        x: int = field(default=1, kw_only=True)
+        x: int = SOURCES[name].field(default=1, kw_only=True)
         y: int
 
-    named = maker(Named)
+    named = MAKERS[name](Named)
     assert repr(named(2, x=3)).endswith("Named(x=3, y=2)")
     with pytest.raises(TypeError, match="takes 2 positional arguments but 3 were given"):
         named(2, 3)
@@ -187,3 +188,89 @@ def test_a_default_that_nobody_would_set_is_refused() -> None:
 
     with pytest.raises(TypeError, match=r"Lost\.x: a field without init has no default"):
         frozen(Lost)
+
+
+def test_the_standard_librarys_own_field_is_refused() -> None:
+    class Mixed:
+        """Describes a field by another module's function."""
+
+        x: int = dataclasses.field(default=1)
+
+    with pytest.raises(TypeError, match=r"Mixed\.x: its field\(\) is not that of nfstuned\.values"):
+        frozen(Mixed)
+
+
+def test_the_standard_library_replaces_and_describes_as_this_does() -> None:
+    point = Point(1, names=("a",), note="kept")
+    assert dataclasses.replace(point, y=3) == replace(point, y=3) == Point(1, 3, ("a",))
+    assert replace(point, y=3).note == "kept"
+    told, meant = fields(Point), fields(Model)
+    for one, other in zip(told, meant, strict=True):
+        keys = ("name", "type", "default", "default_factory", "init", "repr", "compare", "kw_only")
+        assert [getattr(one, key) for key in keys] == [getattr(other, key) for key in keys]
+    assert defaults(Point) == {"y": 2, "note": ""}
+    with pytest.raises(TypeError, match="unexpected keyword argument 'z'"):
+        replace(point, z=1)  # type: ignore[call-arg]
+
+
+def test_fields_behind_kw_only_are_given_by_name() -> None:
+    @frozen
+    class Named:
+        """Has one field that is given by its place."""
+
+        x: int
+        _: KW_ONLY
+        y: int = 2
+        z: int
+
+    assert repr(Named(1, z=3)).endswith("Named(x=1, y=2, z=3)")
+    assert Named.__match_args__ == ("x",)
+
+
+def test_a_mutable_value_changes_and_equals_itself_alone() -> None:
+    @mutable
+    class Filled:
+        """Is filled bit by bit."""
+
+        name: str
+        items: list[int] = field(default_factory=list)
+
+    value = Filled("a")
+    value.items.append(1)
+    value.name = "b"
+    assert repr(value).endswith("Filled(name='b', items=[1])")
+    assert asdict(value) == {"name": "b", "items": [1]}
+    assert value == value != Filled("b", [1])  # noqa: PLR0124 - that is what is asked
+    assert len({value, Filled("b", [1])}) == 2
+    with pytest.raises(AttributeError):
+        value.other = 1  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS)
+def test_what_a_class_has_beside_fields_stays(maker: Callable[[type], type]) -> None:
+    """A constant of the class is no field; a classmethod and super() work on the class that is made."""
+
+    class Base:
+        """Has a method."""
+
+        x: int
+        unit: ClassVar[str] = "kB"
+
+        @classmethod
+        def made(cls, x: int) -> object:
+            return cls(x)  # type: ignore[call-arg]
+
+        def text(self) -> str:
+            return f"{self.x} {self.unit}"
+
+    base: Any = maker(Base)
+
+    class More(base):  # type: ignore[misc]
+        """Says more."""
+
+        def text(self) -> str:
+            return f"{base.text(self)}!"
+
+    more: Any = maker(More)
+    assert more.made(3).text() == "3 kB!"
+    assert [member.name for member in fields(more)] == ["x"]
