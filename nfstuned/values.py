@@ -47,7 +47,7 @@ else:
         return type(value)(**changes)
 
 
-__all__ = ("KW_ONLY", "defaults", "field", "frozen", "mutable", "replace")
+__all__ = ("KW_ONLY", "compile_all", "defaults", "field", "frozen", "mutable", "replace")
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -73,6 +73,12 @@ def defaults(cls: type) -> dict[str, object]:
     """Return the defaults of the fields that have one, but for those that a factory makes."""
     members: dict[str, _Member] = cls.__value_fields__  # type: ignore[attr-defined]  # of what is made here
     return {name: member.default for name, member in members.items() if member.default is not _MISSING}
+
+
+def compile_all() -> None:
+    """Compile now what the first value of each class would wait for."""
+    while _UNMADE:
+        _UNMADE.pop().__init__  # noqa: B018 - whoever asks for it has it compiled
 
 
 class _Missing:
@@ -156,11 +162,16 @@ class _Init:
 
     def __set_name__(self, owner: type[Value], _: str) -> None:
         self.owner = owner
+        _UNMADE.append(owner)
 
     def __get__(self, value: object, _: type | None = None) -> object:
         method = _init(self.owner)
         self.owner.__init__ = method  # type: ignore[method-assign]  # this very one
         return method if value is None else method.__get__(value)
+
+
+_UNMADE: list[type[Value]] = []
+"""The classes whose `__init__` `compile_all` has not asked for."""
 
 
 def _init(made: type[Value]) -> FunctionType:

@@ -9,12 +9,13 @@ import math
 import pickle
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, asdict, dataclass, fields
+from types import FunctionType
 from typing import Any, ClassVar
 
 import pytest
 
 from nfstuned import values
-from nfstuned.values import KW_ONLY, defaults, field, frozen, mutable, replace
+from nfstuned.values import KW_ONLY, compile_all, defaults, field, frozen, mutable, replace
 
 STANDARD = dataclass(frozen=True, slots=True)
 MAKERS: dict[str, Callable[[type], type]] = {"frozen": frozen, "dataclass": STANDARD}
@@ -188,6 +189,31 @@ def test_a_default_that_nobody_would_set_is_refused() -> None:
 
     with pytest.raises(TypeError, match=r"Lost\.x: a field without init has no default"):
         frozen(Lost)
+
+
+def test_what_a_value_is_made_with_is_compiled_with_the_first_value_or_before() -> None:
+    @frozen
+    class Late:
+        """Is compiled when it is used."""
+
+        x: int
+
+    @frozen
+    class Early:
+        """Is compiled before."""
+
+        x: int
+
+    def compiled(kind: type) -> bool:
+        return isinstance(kind.__dict__["__init__"], FunctionType)
+
+    assert not compiled(Late)
+    Late(1)
+    assert compiled(Late)
+    assert not compiled(Early)
+    compile_all()
+    assert compiled(Early)
+    assert Early(1) == Early(x=1)
 
 
 def test_the_standard_librarys_own_field_is_refused() -> None:
