@@ -260,6 +260,7 @@ def _restore(self: Value, state: list[object]) -> None:
 
 _SHARED: dict[str, Any] = {
     "__repr__": _repr,
+    "__replace__": replace,
     "__getstate__": _state,
     "__setstate__": _restore,
     "__dataclass_fields__": _AsDataclass(),

@@ -7,6 +7,7 @@ import dataclasses
 import inspect
 import math
 import pickle
+import sys
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, asdict, dataclass, fields
 from types import FunctionType
@@ -230,6 +231,8 @@ def test_the_standard_library_replaces_and_describes_as_this_does() -> None:
     point = Point(1, names=("a",), note="kept")
     assert dataclasses.replace(point, y=3) == replace(point, y=3) == Point(1, 3, ("a",))
     assert replace(point, y=3).note == "kept"
+    if sys.version_info >= (3, 13):
+        assert copy.replace(point, y=3) == replace(point, y=3)
     told, meant = fields(Point), fields(Model)
     for one, other in zip(told, meant, strict=True):
         keys = ("name", "type", "default", "default_factory", "init", "repr", "compare", "kw_only")
