@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parents[1] / "dev/test"
+WORKERS = len(os.sched_getaffinity(0)) + 1
+"""As nproc(1) counts processors, and one more."""
 SETUP = """\
 set -eu
 cd "$(dirname "$0")/.."
@@ -55,7 +57,7 @@ def test_what_boots_nothing_runs_side_by_side_and_the_lab_in_one_process(
     assert run(tmp_path, *option, "-k", "mine", "tests") == (
         0,
         [
-            "-m pytest --numprocesses=logical --dist=worksteal -k mine tests --lab=none",
+            f"-m pytest --numprocesses={WORKERS} --dist=worksteal -k mine tests --lab=none",
             f"-m pytest --lab={tier} --only-lab -k mine tests --numprocesses=0",
         ],
     )
@@ -63,7 +65,7 @@ def test_what_boots_nothing_runs_side_by_side_and_the_lab_in_one_process(
 
 @pytest.mark.parametrize("status", [0, 1, 5])
 def test_quick_boots_nothing(status: int, tmp_path: Path) -> None:
-    quick = "-m pytest --numprocesses=logical --dist=worksteal --quick -x --lab=none"
+    quick = f"-m pytest --numprocesses={WORKERS} --dist=worksteal --quick -x --lab=none"
     assert run(tmp_path, "--quick", "-x", without=status, lab=1) == (status, [quick])
 
 
