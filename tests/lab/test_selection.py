@@ -56,6 +56,8 @@ def test_a_release_has_all_that_there_is_on_every_kernel() -> None:
 def test_what_a_release_alone_is_asked_for_is_not_for_ci() -> None:
     lengths = {choice.length for choice in selection.choices("ci")}
     assert set(Length) - lengths == {Length.MEASURE, Length.RELEASE}
+    alone = [boot for boot in selection.boots(selection.choices("ci")) if boot.alone]
+    assert [boot.lengths for boot in alone] == [{Length.RACE}, {Length.RACE}]
 
 
 def test_a_file_with_tests_that_few_tiers_run_has_no_other() -> None:
