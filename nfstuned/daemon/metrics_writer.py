@@ -93,7 +93,7 @@ class Metrics:
         contests = self._tuner.contests
         counts = {device: contest.count for device, contest in contests.items()}
         self._totals = count(self._totals, look, counts, self._settings.max_mounts, self._tuner.between)
-        self._reap()
+        free = self._reap()
         self._read_findings(self._exposition)
         service = Service(
             version=__version__,
@@ -110,7 +110,8 @@ class Metrics:
         self._seen = (self._tuner.snapshot, policy, service)
         self._text = None
         self._listen()
-        self._write()
+        if free:
+            self._write()
 
     def close(self) -> None:
         """Hang up."""
@@ -180,8 +181,6 @@ class Metrics:
         exposition, path = self._exposition, self._settings.textfile
         if exposition is None or not path:
             return
-        if self._writer.finished() is None:
-            return
         self._written = path
         if why := self._remote(dirname(path)):
             self._failed_write(why)
@@ -195,17 +194,21 @@ class Metrics:
         else:
             self._writing = True
 
-    def _reap(self) -> None:
-        """See what came of the last write; a write that still goes on after a whole interval hangs."""
+    def _reap(self) -> bool:
+        """See what came of the last write, and whether another may begin.
+
+        A write that still goes on after a whole interval hangs.
+        """
         reason = self._writer.finished()
         if reason is None:
             self._failed_write("the last write still goes on: is its disk well?")
-            return
+            return False
         if reason:
             self._failed_write(reason)
         elif self._writing:
             self._recovered("textfile")
         self._writing = False
+        return True
 
     def _failed_write(self, reason: str) -> None:
         self._writes_failed += 1

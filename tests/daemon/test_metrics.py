@@ -27,6 +27,7 @@ from nfstuned.daemon.tuner import Tuner
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message
+from nfstuned.host.telemetry.text_file import TextfileWriter
 from nfstuned.model.policy import Prometheus
 from nfstuned.view.metrics import MOST_SERIES
 from tests.ports import free_port
@@ -298,6 +299,41 @@ def test_a_file_that_could_be_written_and_then_cannot_is_told_anew(host: Host) -
         (host.folder / "srv").mkdir()
         host.sample_until((host.folder / "srv/nfstuned.prom").exists)
         (host.folder / "srv").rename(host.folder / f"gone{number}")
+
+
+class Late(TextfileWriter):
+    """One whose child ends right after it was asked after for the third time, and whose folder goes then."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+        self._asked = 0
+
+    def finished(self) -> str | None:
+        self._asked += 1
+        if self._asked != 3:
+            return super().finished()
+        os.waitid(os.P_PID, self._child, os.WEXITED | os.WNOWAIT)
+        self._folder.rename(self._folder.with_name("gone"))
+        return None
+
+
+def test_a_write_that_ends_right_after_it_was_asked_after_counts_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
+    host, told = Host(tmp_path), "prometheus.textfile: /srv/nfstuned.prom: No such file or directory"
+    monkeypatch.setattr(host.metrics, "_writer", Late(host.folder / "srv"))
+    host.metrics.configure(Prometheus(textfile="/srv/nfstuned.prom"))
+    host.sample_and_write()
+    (host.folder / "srv").mkdir()
+    host.sample_and_write()
+    host.sample()
+    assert host.messages() == [
+        told,
+        "prometheus.textfile: /srv/nfstuned.prom: the last write still goes on: is its disk well?",
+    ]
+    host.sample_until(partial(seen_times, host, told, 2))
 
 
 def test_the_start_is_the_services_also_where_metrics_are_asked_for_later(
