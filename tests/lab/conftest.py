@@ -107,7 +107,11 @@ class Lab:
     def _booted(self, boot: Boot) -> results.Run:
         target = self._folder / boot.name
         self._say(f"booting {boot.kernel} for {', '.join(boot.scenarios)}: {target}")
-        arguments = (*(["--full"] if boot.full else []), *results.arguments(boot.lengths, boot.scenarios))
+        arguments = (
+            *(["--full"] if boot.full else []),
+            *(f"--deselect=tests/lab/scenarios/{test}" for test in boot.without),
+            *results.arguments(boot.lengths, boot.scenarios),
+        )
         limits = replace(results.LIMITS, processors=2 if boot.alone else 1)
         system = guest.System(image.release(boot.kernel), self._disk)
 

@@ -29,7 +29,7 @@ def fingerprint(boot: Boot, project: Path = payload.PROJECT) -> str | None:
     done = subprocess.run(command, cwd=project, check=False, capture_output=True)
     if done.returncode:
         return None
-    told = hashlib.sha256(repr((recipe.key(), boot.name, boot.scenarios, boot.full)).encode())
+    told = hashlib.sha256(repr((recipe.key(), boot.name, boot.scenarios, boot.full, *boot.without)).encode())
     for name in sorted(done.stdout.decode().split("\0")[:-1]):
         if _is_seen(name, boot):
             file = project / name

@@ -205,6 +205,50 @@ SECONDS: Mapping[str, int] = {
 """How long files take in CI, on the slower of its kernels: so their boots are made about equally long."""
 SECONDS_FULL: Mapping[str, int] = {"test_answers": 2370, "test_stalls": 900}
 """The same, as before a release."""
+LEFT: Mapping[str, Sequence[str]] = {
+    "test_answers": (
+        "test_it_is_never_called_stalled_nor_is_an_idle_mount_beside_it[loaded]",
+        "test_it_is_never_called_stalled_nor_is_an_idle_mount_beside_it[rebooted]",
+        "test_it_is_never_called_stalled_nor_is_an_idle_mount_beside_it[suspended]",
+        "test_half_an_hour_of_load_has_no_stall",
+    ),
+    "test_bench": (
+        "test_where_the_server_is_stopped_the_read_ahead_is_back_at_once_and_the_files_go_later",
+        "test_an_unmount_under_it_is_said_and_the_next_start_removes_its_files",
+        "test_a_disk_that_fills_up_under_it_ends_it_with_the_reason",
+    ),
+    "test_calls": ("test_the_unit_allows_what_the_service_calls",),
+    "test_dead_server": (
+        "test_a_silent_server_stops_nothing_else",
+        "test_a_silent_server_of_the_sites_programs_stops_nothing_else",
+    ),
+    "test_hostile_users": ("test_a_mountinfo_of_300_mb_costs_the_service_nothing",),
+    "test_idle": ("test_it_makes_no_system_call_for_30_s",),
+    "test_missing": ("test_a_mount_that_comes_late_or_goes_and_comes_again_is_not_missing",),
+    "test_overflow": ("test_nothing_is_missed_when_2000_events_came_while_it_was_stopped",),
+    "test_stalls": (
+        "test_each_mount_that_waits_is_told_of_and_so_is_its_end[stopped-1]",
+        "test_each_mount_that_waits_is_told_of_and_so_is_its_end[dropped-1]",
+        "test_each_mount_that_waits_is_told_of_and_so_is_its_end[dropped-4]",
+        "test_each_mount_that_waits_is_told_of_and_so_is_its_end[hung disk-1]",
+        "test_each_mount_that_waits_is_told_of_and_so_is_its_end[hung disk-4]",
+        "test_of_four_connections_one_is_enough",
+    ),
+    "test_strangers": ("test_devices_that_appear_during_a_storm_keep_the_kernels_values",),
+}
+"""Tests that CI leaves to a release: each takes a minute or more, for a flood, a silence, what is counted over
+a while, or one more way of what another test shows in one; or CI would begin it only to skip it."""
+SECONDS_CI: Mapping[str, int] = {
+    "test_answers": 80,
+    "test_bench": 45,
+    "test_dead_server": 70,
+    "test_hostile_users": 10,
+    "test_missing": 35,
+    "test_overflow": 30,
+    "test_stalls": 165,
+    "test_strangers": 25,
+}
+"""How long the files take without those."""
 _OTHERS_S = 20
 _BOOT_S = 660
 """So much of them a boot has at most, if that can be: less would be lost with the start of more guests, more
@@ -218,7 +262,7 @@ class Length(enum.Enum):
 
     Those that race mount(8), measure, or are about processors have a guest that is alone on the machine, with
     two. What is to run once says nothing of the kernel; no more does what a release is asked for: how much
-    something takes or gains, and what a whole system makes of it.
+    something takes or gains, and what a whole system makes of it. LEFT has single tests of the others.
     """
 
     RACE = "race"
@@ -257,6 +301,8 @@ class Boot:
     scenarios: tuple[str, ...]
     full: bool = False
     """As before a release: with as many mounts and events, and as long."""
+    without: tuple[str, ...] = ()
+    """Tests of its files that it does not run, as pytest names them."""
 
     def carries(self, choice: Choice) -> bool:
         """Whether the scenario runs in it."""
@@ -276,7 +322,7 @@ class Boot:
     @property
     def seconds(self) -> int:
         """How long it takes, about."""
-        known = {**SECONDS, **SECONDS_FULL} if self.full else SECONDS
+        known = {**SECONDS, **SECONDS_FULL} if self.full else _seconds(left=bool(self.without))
         return sum(known.get(scenario, _OTHERS_S) for scenario in self.scenarios)
 
 
@@ -302,8 +348,8 @@ def choices(tier: str) -> tuple[Choice, ...]:
     """Return what a tier runs, boot by boot.
 
     `ci`: short ones everywhere, long ones and races on the oldest and the newest kernel, and what is to run
-    once on the oldest, whose emulation takes the least; `all`: everything everywhere, and what measures or is
-    for a release there alone.
+    once on the oldest, whose emulation takes the least, without the files that it leaves as a whole; `all`:
+    everything everywhere, and what measures or is for a release there alone.
     """
     names = [series.name for series in recipe.SERIES]
     long_on = {"all": names, "full": names, "ci": [names[0], names[-1]]}.get(tier, [])
@@ -315,15 +361,23 @@ def choices(tier: str) -> tuple[Choice, ...]:
     boots += [(name, Length.LONG) for name in long_on]
     boots += [(name, Length.ONCE) for name in once_on]
     boots += [(name, Length.RELEASE) for name in released_on]
-    return tuple(Choice(kernel, length, name) for kernel, length in boots for name in scenarios(length))
+    chosen = (Choice(kernel, length, name) for kernel, length in boots for name in scenarios(length))
+    return tuple(choice for choice in chosen if tier != "ci" or not _is_left(choice.scenario))
 
 
-def boots(chosen: Iterable[Choice], tier: str = "ci") -> tuple[Boot, ...]:
+@functools.cache
+def _is_left(scenario: str) -> bool:
+    """Whether CI leaves each test of a file to a release."""
+    there = {test.name for test in _tests((SCENARIOS / f"{scenario}.py").read_text())}
+    return there <= set(LEFT.get(scenario, ()))
+
+
+def boots(chosen: Iterable[Choice], tier: str) -> tuple[Boot, ...]:
     """Return a tier's boots of these scenarios, the longest first.
 
     Short ones go along with long ones, what measures with races, and what is for a release with what is to
-    run once. `full`: all are as before a release; `all`: half an hour of mixed load is, on the oldest and the
-    newest kernel.
+    run once. `ci`: without the tests that it leaves to a release; `full`: all are as before a release; `all`:
+    half an hour of mixed load is, on the oldest and the newest kernel.
     """
     known = tuple(chosen)
     there = {(choice.kernel, choice.length) for choice in known}
@@ -332,8 +386,14 @@ def boots(chosen: Iterable[Choice], tier: str = "ci") -> tuple[Boot, ...]:
         along = _ALONG.get(choice.length, choice.length)
         length = along if (choice.kernel, along) in there else choice.length
         groups.setdefault((choice.kernel, length), []).append(choice)
-    cut = [boot for (kernel, length), members in groups.items() for boot in _boots(kernel, length, members)]
-    found = [replace(boot, full=_is_full(boot, tier)) for boot in cut]
+    cut = [
+        boot
+        for (kernel, length), members in groups.items()
+        for boot in _boots(kernel, length, members, _seconds(left=tier == "ci"))
+    ]
+    found = [
+        replace(boot, full=_is_full(boot, tier), without=_left(boot) if tier == "ci" else ()) for boot in cut
+    ]
     return tuple(sorted(found, key=lambda boot: (not boot.alone, -boot.seconds)))
 
 
@@ -344,7 +404,17 @@ def _is_full(boot: Boot, tier: str) -> bool:
     return tier == "full"
 
 
-def _boots(kernel: str, length: Length, members: Sequence[Choice]) -> Iterator[Boot]:
+def _left(boot: Boot) -> tuple[str, ...]:
+    return tuple(f"{file}.py::{test}" for file in boot.scenarios for test in LEFT.get(file, ()))
+
+
+def _seconds(*, left: bool) -> Mapping[str, int]:
+    return {**SECONDS, **SECONDS_CI} if left else SECONDS
+
+
+def _boots(
+    kernel: str, length: Length, members: Sequence[Choice], seconds: Mapping[str, int]
+) -> Iterator[Boot]:
     lengths = frozenset(choice.length for choice in members)
     files = dict.fromkeys(choice.scenario for choice in members)
     name = f"{kernel}-{length.value}"
@@ -354,18 +424,18 @@ def _boots(kernel: str, length: Length, members: Sequence[Choice]) -> Iterator[B
     waiting = tuple(file for file in files if file in WAITING)
     if waiting:
         yield Boot(f"{name}-waiting", kernel, lengths, waiting)
-    parts = _dealt([file for file in files if file not in WAITING])
+    parts = _dealt([file for file in files if file not in WAITING], seconds)
     for number, part in enumerate(parts, 1):
         yield Boot(f"{name}-{number}" if len(parts) > 1 else name, kernel, lengths, part)
 
 
-def _dealt(files: Sequence[str]) -> list[tuple[str, ...]]:
+def _dealt(files: Sequence[str], seconds: Mapping[str, int]) -> list[tuple[str, ...]]:
     """Return the files in parts that take about as long as each other, each part in the order of `files`."""
-    longest = sorted(files, key=lambda file: -SECONDS.get(file, _OTHERS_S))
-    count = math.ceil(sum(SECONDS.get(file, _OTHERS_S) for file in files) / _BOOT_S)
+    longest = sorted(files, key=lambda file: -seconds.get(file, _OTHERS_S))
+    count = math.ceil(sum(seconds.get(file, _OTHERS_S) for file in files) / _BOOT_S)
     parts: list[list[str]] = [[] for _ in range(count)]
     for file in longest:
-        least = min(parts, key=lambda part: sum(SECONDS.get(known, _OTHERS_S) for known in part))
+        least = min(parts, key=lambda part: sum(seconds.get(known, _OTHERS_S) for known in part))
         least.append(file)
     return [tuple(sorted(part, key=files.index)) for part in parts if part]
 
@@ -393,14 +463,17 @@ def disks(tier: str) -> tuple[Disk, ...]:
 
 def lengths(source: str) -> set[Length]:
     """Return which lengths of test a scenario file holds, from its source: it cannot be imported here."""
-    body = ast.parse(source).body
     of_all = [
         node.value
-        for node in body
+        for node in ast.parse(source).body
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
     ]
-    tests = [node for node in body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
-    return {_marked(of_all) or _marked(test.decorator_list) or Length.SHORT for test in tests}
+    return {_marked(of_all) or _marked(test.decorator_list) or Length.SHORT for test in _tests(source)}
+
+
+def _tests(source: str) -> list[ast.FunctionDef]:
+    body = ast.parse(source).body
+    return [node for node in body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
 
 
 def _marked(marks: Iterable[ast.expr]) -> Length | None:

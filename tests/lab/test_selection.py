@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 
 import pytest
@@ -14,6 +15,7 @@ from tests.lab.selection import Length
 
 NAMES = [series.name for series in recipe.SERIES]
 FILES = {file.stem for file in SCENARIOS.glob("test_*.py")}
+LEFT_AS_A_WHOLE = {"test_calls", "test_idle"}
 
 
 def test_no_tier_forgets_a_kernel() -> None:
@@ -32,12 +34,36 @@ def test_ci_runs_long_scenarios_and_races_on_the_oldest_and_the_newest_kernel_on
 
 
 def test_ci_runs_what_says_nothing_of_the_kernel_once_and_a_release_everywhere() -> None:
-    for tier, times in (("ci", 1), ("all", len(NAMES))):
+    for tier, kernels in (("ci", NAMES[:1]), ("all", NAMES)):
         once = [choice for choice in selection.choices(tier) if choice.length is Length.ONCE]
-        assert Counter(choice.scenario for choice in once) == dict.fromkeys(
-            selection.scenarios(Length.ONCE), times
-        )
-        assert {choice.kernel for choice in once} == ({NAMES[0]} if tier == "ci" else set(NAMES))
+        files = set(selection.scenarios(Length.ONCE)) - (LEFT_AS_A_WHOLE if tier == "ci" else set())
+        assert Counter(choice.scenario for choice in once) == dict.fromkeys(files, len(kernels))
+        assert {choice.kernel for choice in once} == set(kernels)
+
+
+def test_ci_leaves_single_tests_that_are_there_and_a_release_none() -> None:
+    for file, tests in selection.LEFT.items():
+        source = (SCENARIOS / f"{file}.py").read_text()
+        there = {node.name: node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)}
+        for test in tests:
+            name, _, values = test.removesuffix("]").partition("[")
+            shown = "".join(ast.unparse(mark) for mark in there[name].decorator_list)
+            assert [value for value in values.split("-") if value not in shown] == [], test
+    left = {boot.name: boot.without for boot in selection.boots(selection.choices("ci"), "ci")}
+    assert sorted({test for tests in left.values() for test in tests}) == sorted(
+        f"{file}.py::{test}"
+        for file, tests in selection.LEFT.items()
+        for test in tests
+        if file not in LEFT_AS_A_WHOLE
+    )
+    for tier in ("all", "full"):
+        assert {boot.without for boot in selection.boots(selection.choices(tier), tier)} == {()}
+
+
+def test_ci_has_each_file_but_those_whose_tests_it_leaves_and_those_of_a_release() -> None:
+    there = {choice.scenario for choice in selection.choices("ci")}
+    of_a_release = {*selection.scenarios(Length.RELEASE), *selection.scenarios(Length.MEASURE)}
+    assert FILES - there == LEFT_AS_A_WHOLE | of_a_release
 
 
 def test_a_release_has_all_that_there_is_on_every_kernel() -> None:
@@ -56,7 +82,7 @@ def test_a_release_has_all_that_there_is_on_every_kernel() -> None:
 def test_what_a_release_alone_is_asked_for_is_not_for_ci() -> None:
     lengths = {choice.length for choice in selection.choices("ci")}
     assert set(Length) - lengths == {Length.MEASURE, Length.RELEASE}
-    alone = [boot for boot in selection.boots(selection.choices("ci")) if boot.alone]
+    alone = [boot for boot in selection.boots(selection.choices("ci"), "ci") if boot.alone]
     assert [boot.lengths for boot in alone] == [{Length.RACE}, {Length.RACE}]
 
 
@@ -98,20 +124,21 @@ def test_marks_of_one_test_are_not_those_of_its_file() -> None:
 @pytest.mark.parametrize("tier", ["short", "ci", "all"])
 def test_every_scenario_of_a_tier_has_a_boot(tier: str) -> None:
     chosen = selection.choices(tier)
-    boots = selection.boots(chosen)
+    boots = selection.boots(chosen, tier)
     assert {choice: sum(boot.carries(choice) for boot in boots) for choice in chosen} == dict.fromkeys(
         chosen, 1
     )
     assert len({boot.name for boot in boots}) == len(boots)
 
 
-def test_a_boot_takes_ten_minutes_at_most_but_for_those_alone_and_single_files() -> None:
-    boots = [boot for boot in selection.boots(selection.choices("all")) if not boot.alone]
+@pytest.mark.parametrize("tier", ["ci", "all"])
+def test_a_boot_takes_ten_minutes_at_most_but_for_those_alone_and_single_files(tier: str) -> None:
+    boots = [boot for boot in selection.boots(selection.choices(tier), tier) if not boot.alone]
     assert [boot for boot in boots if boot.seconds > 660 and len(boot.scenarios) > 1] == []
 
 
 def test_the_longest_boots_start_first_behind_those_that_are_alone() -> None:
-    boots = selection.boots(selection.choices("ci"))
+    boots = selection.boots(selection.choices("ci"), "ci")
     assert [boot.alone for boot in boots] == sorted((boot.alone for boot in boots), reverse=True)
     others = [boot.seconds for boot in boots if not boot.alone]
     assert others == sorted(others, reverse=True)
@@ -122,16 +149,16 @@ def test_the_longest_boots_start_first_behind_those_that_are_alone() -> None:
     [(Length.MEASURE, Length.RACE), (Length.RELEASE, Length.ONCE), (Length.SHORT, Length.LONG)],
 )
 def test_some_lengths_have_the_boots_of_others(length: Length, host: Length) -> None:
-    boots = selection.boots(selection.choices("all"))
+    boots = selection.boots(selection.choices("all"), "all")
     shared = [boot.kernel for boot in boots if {length, host} <= boot.lengths]
     assert set(shared) == set(NAMES)
     assert [boot.name for boot in boots if length in boot.lengths and host not in boot.lengths] == []
     alone = [choice for choice in selection.choices("all") if choice.length is length]
-    assert {boot.lengths for boot in selection.boots(alone)} == {frozenset({length})}
+    assert {boot.lengths for boot in selection.boots(alone, "all")} == {frozenset({length})}
 
 
 def test_what_waits_has_a_guest_of_its_own() -> None:
-    waiting = [boot for boot in selection.boots(selection.choices("ci")) if boot.waits]
+    waiting = [boot for boot in selection.boots(selection.choices("ci"), "ci") if boot.waits]
     assert {file for boot in waiting for file in boot.scenarios} == selection.WAITING
     assert {boot.kernel for boot in waiting} == {NAMES[0], NAMES[-1]}
 
@@ -152,6 +179,8 @@ def test_half_an_hour_of_mixed_load_is_for_all_scenarios_too_on_two_kernels() ->
 
 def test_how_long_is_known_of_files_that_are_there() -> None:
     assert selection.SECONDS.keys() | selection.SECONDS_FULL.keys() | selection.WAITING <= FILES
+    assert selection.SECONDS_CI.keys() == selection.LEFT.keys() - LEFT_AS_A_WHOLE
+    assert [file for file, left in selection.SECONDS_CI.items() if left >= selection.SECONDS[file]] == []
 
 
 def test_what_is_alone_comes_first() -> None:
