@@ -236,8 +236,8 @@ LEFT: Mapping[str, Sequence[str]] = {
     ),
     "test_strangers": ("test_devices_that_appear_during_a_storm_keep_the_kernels_values",),
 }
-"""Tests that CI leaves to a release: each takes a minute or more, for a flood, a silence, what is counted over
-a while, or one more way of what another test shows in one; or CI would begin it only to skip it."""
+"""Tests that CI leaves to a release: each takes a minute or more, for a flood, a silence, what is counted
+over a while, or one more way of what another test shows in one; or CI would begin it only to skip it."""
 SECONDS_CI: Mapping[str, int] = {
     "test_answers": 80,
     "test_bench": 45,
