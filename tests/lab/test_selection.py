@@ -15,7 +15,14 @@ from tests.lab.selection import Length
 
 NAMES = [series.name for series in recipe.SERIES]
 FILES = {file.stem for file in SCENARIOS.glob("test_*.py")}
-LEFT_AS_A_WHOLE = {"test_calls", "test_idle"}
+LEFT_AS_A_WHOLE = {
+    "test_calls",
+    "test_hostile_servers",
+    "test_idle",
+    "test_overflow",
+    "test_storm",
+    "test_tunnel",
+}
 
 
 def test_no_tier_forgets_a_kernel() -> None:
