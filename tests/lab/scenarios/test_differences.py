@@ -29,6 +29,7 @@ pytestmark = [
 def test_readers_that_a_large_read_ahead_hurts_are_told_so_with_what_it_fetched_in_vain(
     server: Server, tmp_path: Path, say: Callable[[object], None]
 ) -> None:
+    before = set(left(server.path("a")))  # Other files' tests have mounted it.
     words = ("--suite", "streams", "--compare", "--size", "48M", "--runtime", "1")
     with clone(1, "0123456789abcdef0123456789abcdef", tmp_path) as far, shaped(far, *THIN):
         far.mount("sa1.file.core.windows.net:/srv/a", "vers=4.1,nconnect=4")
@@ -40,13 +41,14 @@ def test_readers_that_a_large_read_ahead_hurts_are_told_so_with_what_it_fetched_
     say((found["outcome"], found["ratio"], few, many))
     assert (found["outcome"], document["proposed_read_ahead_kb"]) == ("slower", 128)
     assert many > 1.5 * few
-    assert left(server.path("a")) == []
+    assert set(left(server.path("a"))) <= before
 
 
 @pytest.mark.timeout(2400)
 def test_an_unchanged_mount_has_no_difference(
     mount: Mounts, server: Server, say: Callable[[object], None], *, full: bool
 ) -> None:
+    before = set(left(server.path("a")))
     mounted = mount("a", "vers=4.1")
     with_target = Path("/etc/nfstuned/nfstuned.toml")
     with_target.parent.mkdir(exist_ok=True)
@@ -64,7 +66,7 @@ def test_an_unchanged_mount_has_no_difference(
             assert {outcome for outcome, _ in found.values()} == {"no difference"}
     finally:
         with_target.unlink()
-    assert left(server.path("a")) == []
+    assert set(left(server.path("a"))) <= before
 
 
 @pytest.mark.usefixtures("server")
