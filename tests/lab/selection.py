@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import enum
 import functools
+import itertools
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -202,7 +203,7 @@ SECONDS: Mapping[str, int] = {
     "test_unmount": 40,
     "test_upgrade": 90,
 }
-"""How long files take in CI, on the slower of its kernels: so their boots are made about equally long."""
+"""How long files take, on the slower of CI's kernels: so their boots are made about equally long."""
 SECONDS_FULL: Mapping[str, int] = {"test_answers": 2370, "test_stalls": 900}
 """The same, as before a release."""
 LEFT: Mapping[str, Sequence[str]] = {
@@ -260,7 +261,7 @@ SECONDS_CI: Mapping[str, int] = {
     "test_stalls": 165,
     "test_state": 110,
 }
-"""How long the files take without those."""
+"""How long the files take in CI, without those."""
 _OTHERS_S = 20
 _BOOT_S = 660
 """So much of them a boot has at most, if that can be: less would be lost with the start of more guests, more
@@ -314,7 +315,7 @@ class Boot:
     full: bool = False
     """As before a release: with as many mounts and events, and as long."""
     without: tuple[str, ...] = ()
-    """Tests of its files that it does not run, as pytest names them."""
+    """Tests of its files that it does not run, as pytest names them from their folder on."""
 
     def carries(self, choice: Choice) -> bool:
         """Whether the scenario runs in it."""
@@ -398,13 +399,11 @@ def boots(chosen: Iterable[Choice], tier: str) -> tuple[Boot, ...]:
         along = _ALONG.get(choice.length, choice.length)
         length = along if (choice.kernel, along) in there else choice.length
         groups.setdefault((choice.kernel, length), []).append(choice)
-    cut = [
-        boot
-        for (kernel, length), members in groups.items()
-        for boot in _boots(kernel, length, members, _seconds(left=tier == "ci"))
-    ]
+    ci = tier == "ci"
+    cut = (_boots(*group, members, _seconds(left=ci)) for group, members in groups.items())
     found = [
-        replace(boot, full=_is_full(boot, tier), without=_left(boot) if tier == "ci" else ()) for boot in cut
+        replace(boot, full=_is_full(boot, tier), without=_left(boot) if ci else ())
+        for boot in itertools.chain.from_iterable(cut)
     ]
     return tuple(sorted(found, key=lambda boot: (not boot.alone, -boot.seconds)))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import tarfile
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -113,9 +112,8 @@ def boots(
         (payload / "start").write_text(f"{BAD[verdict]}\n")
         # Where many guests share the processors a boot takes minutes; only the silent guest is waited for. A
         # boot whose machine hangs before the first word begins again, as everywhere.
-        limits = Limits(total_s=300, first_s=240, quiet_s=20, retries=1)
-        if verdict is Verdict.SILENT:
-            limits = replace(limits, first_s=60, retries=0)
+        silent = verdict is Verdict.SILENT
+        limits = Limits(total_s=300, first_s=60 if silent else 240, quiet_s=20, retries=0 if silent else 1)
         return guest.boot(
             image.release("newest"), payload, lab_folder / f"bad-{verdict.name.lower()}", say, limits
         )
