@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tests.lab import recipe
+from tests.lab import left, recipe
+from tests.lab.left import LEFT
 from tests.lab.payload import SCENARIOS
 from tests.lab.rootdisk import Way
 from tests.lab.roots import SUITES
@@ -155,7 +156,7 @@ PARTS: Mapping[str, str] = {
 No scenario is about an `image`: test_first_boot.py boots those, as part of `sh dev/test`.
 """
 _HOSTS_SIDE = (
-    "__main__|conftest|demo|errand|firstboot|installed|kept|outcomes|performance|pictures|quiet|rootdisk|roots|"
+    "__main__|conftest|demo|errand|firstboot|installed|kept|left|outcomes|performance|pictures|quiet|rootdisk|roots|"
     "selection|shapes|test_|workloads|README"
 )
 UNSEEN = re.compile(rf"docs/|\.ci/|dev/|tests/(?!lab/)|tests/lab/({_HOSTS_SIDE})|[A-Z]+(\.md)?$|\.gitignore$")
@@ -177,6 +178,7 @@ SECONDS: Mapping[str, int] = {
     "test_dead_server": 180,
     "test_differences": 175,
     "test_external_updates": 60,
+    "test_first_look": 40,
     "test_hostile_users": 50,
     "test_identity": 65,
     "test_idle": 50,
@@ -202,66 +204,11 @@ SECONDS: Mapping[str, int] = {
     "test_udev_mask": 95,
     "test_unmount": 40,
     "test_upgrade": 90,
+    "test_value_stays": 80,
 }
 """How long files take, on the slower of CI's kernels: so their boots are made about equally long."""
 SECONDS_FULL: Mapping[str, int] = {"test_answers": 2370, "test_stalls": 900}
 """The same, as before a release."""
-LEFT: Mapping[str, Sequence[str]] = {
-    "test_answers": (
-        "test_it_is_never_called_stalled_nor_is_an_idle_mount_beside_it[loaded]",
-        "test_it_is_never_called_stalled_nor_is_an_idle_mount_beside_it[rebooted]",
-        "test_it_is_never_called_stalled_nor_is_an_idle_mount_beside_it[suspended]",
-        "test_half_an_hour_of_load_has_no_stall",
-    ),
-    "test_bench": (
-        "test_where_the_server_is_stopped_the_read_ahead_is_back_at_once_and_the_files_go_later",
-        "test_an_unmount_under_it_is_said_and_the_next_start_removes_its_files",
-        "test_a_disk_that_fills_up_under_it_ends_it_with_the_reason",
-    ),
-    "test_calls": ("test_the_unit_allows_what_the_service_calls",),
-    "test_dead_server": (
-        "test_a_silent_server_stops_nothing_else",
-        "test_a_silent_server_of_the_sites_programs_stops_nothing_else",
-    ),
-    "test_hostile_servers": ("test_no_name_of_a_server_says_anything_of_another_mount",),
-    "test_hostile_users": ("test_a_mountinfo_of_300_mb_costs_the_service_nothing",),
-    "test_idle": ("test_it_makes_no_system_call_for_30_s",),
-    "test_missing": (
-        "test_what_is_mounted_by_hand_at_its_first_use_a_service_or_elsewhere_is_not_missing",
-        "test_a_mount_that_comes_late_or_goes_and_comes_again_is_not_missing",
-    ),
-    "test_overflow": (
-        "test_nothing_is_missed_when_2000_events_came_while_it_was_stopped",
-        "test_records_of_superblocks_that_went_unseen_are_dropped",
-    ),
-    "test_persist": ("test_the_service_has_it_written_for_a_server_that_it_sees",),
-    "test_samples_kept": ("test_the_file_and_the_journal_have_the_same_samples_and_show_what_fio_wrote",),
-    "test_stalls": (
-        "test_each_mount_that_waits_is_told_of_and_so_is_its_end[stopped-1]",
-        "test_each_mount_that_waits_is_told_of_and_so_is_its_end[dropped-1]",
-        "test_each_mount_that_waits_is_told_of_and_so_is_its_end[dropped-4]",
-        "test_each_mount_that_waits_is_told_of_and_so_is_its_end[hung disk-1]",
-        "test_each_mount_that_waits_is_told_of_and_so_is_its_end[hung disk-4]",
-        "test_of_four_connections_one_is_enough",
-    ),
-    "test_state": ("test_restore_on_stop_leaves_the_values_when_the_daemon_is_killed",),
-    "test_storm": ("test_a_storm_of_300_mounts_leaves_every_mount_and_every_stranger_right",),
-    "test_tunnel": ("test_a_tunnel_of_which_a_thread_has_all_of_a_processor",),
-}
-"""Tests that CI leaves to a release: each takes a minute or more, for a flood, a silence, what is counted
-over a while, or one more way of what another test shows in one; or CI would begin it only to skip it."""
-SECONDS_CI: Mapping[str, int] = {
-    "test_answers": 80,
-    "test_bench": 45,
-    "test_dead_server": 70,
-    "test_hostile_users": 10,
-    "test_missing": 20,
-    "test_persist": 20,
-    "test_samples_kept": 45,
-    "test_stalls": 165,
-    "test_state": 110,
-}
-"""How long the files take in CI, without those."""
 _OTHERS_S = 20
 _BOOT_S = 660
 """So much of them a boot has at most, if that can be: less would be lost with the start of more guests, more
@@ -335,7 +282,7 @@ class Boot:
     @property
     def seconds(self) -> int:
         """How long it takes, about."""
-        known = {**SECONDS, **SECONDS_FULL} if self.full else _seconds(left=bool(self.without))
+        known = {**SECONDS, **SECONDS_FULL} if self.full else _seconds(ci=bool(self.without))
         return sum(known.get(scenario, _OTHERS_S) for scenario in self.scenarios)
 
 
@@ -400,7 +347,7 @@ def boots(chosen: Iterable[Choice], tier: str) -> tuple[Boot, ...]:
         length = along if (choice.kernel, along) in there else choice.length
         groups.setdefault((choice.kernel, length), []).append(choice)
     ci = tier == "ci"
-    cut = (_boots(*group, members, _seconds(left=ci)) for group, members in groups.items())
+    cut = (_boots(*group, members, _seconds(ci=ci)) for group, members in groups.items())
     found = [
         replace(boot, full=_is_full(boot, tier), without=_left(boot) if ci else ())
         for boot in itertools.chain.from_iterable(cut)
@@ -419,8 +366,8 @@ def _left(boot: Boot) -> tuple[str, ...]:
     return tuple(f"{file}.py::{test}" for file in boot.scenarios for test in LEFT.get(file, ()))
 
 
-def _seconds(*, left: bool) -> Mapping[str, int]:
-    return {**SECONDS, **SECONDS_CI} if left else SECONDS
+def _seconds(*, ci: bool) -> Mapping[str, int]:
+    return {**SECONDS, **left.SECONDS} if ci else SECONDS
 
 
 def _boots(
