@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import tempfile
 import threading
@@ -29,6 +30,7 @@ collect_ignore = ["scenarios", "kit"]
 class Lab:
     """The boots of one session: those that are alone when they are asked for, then the others together.
 
+    All of them begin with a disk that a first guest makes, and fail where it fails.
     A guest has one processor: with two, emulated ones wait for each other's locks, and all take longer. It
     uses that for six tenths of its time, and else waits for what a scenario waits for: so `guests` has a
     guest more than there are processors, and what waits for nearly all of its time runs beside them.
@@ -52,12 +54,10 @@ class Lab:
         self._temporary = tempfile.TemporaryDirectory(prefix="nfstuned-lab-", dir="/var/tmp")
         self._disk = Path(self._temporary.name) / "installed.img"
         self._boots = boots
+        say_installed = functools.partial(self._tell, "installed")
+        self._installed = guests.submit(installed.make, self._disk, folder / "installed", say_installed)
         self._runs: dict[Boot, Future[results.Run]] = {}
         self._told: set[Path] = set()
-
-    def install(self) -> None:
-        """Make the disk that all boots begin with. Raises AssertionError when its guest fails."""
-        installed.make(self._disk, self._folder / "installed", lambda line: self._tell("installed", line))
 
     def run(self, choice: Choice) -> results.Run:
         """Return the boot that carries this scenario, together with others of its kernel."""
@@ -105,6 +105,7 @@ class Lab:
         return run
 
     def _booted(self, boot: Boot) -> results.Run:
+        self._installed.result()
         target = self._folder / boot.name
         self._say(f"booting {boot.kernel} for {', '.join(boot.scenarios)}: {target}")
         arguments = (
@@ -173,7 +174,6 @@ def lab(
     boots = selection.boots(wanted, request.config.getoption("--lab"))
     lab = Lab(boots, lab_folder, say, guests, go_on=request.config.getoption("--go-on"))
     try:
-        lab.install()
         yield lab
     finally:
         lab.close()
