@@ -98,11 +98,7 @@ _ONE_MORE_WAY: Mapping[str, Sequence[str]] = {
         "test_restore_on_stop_keeps_the_administrators_undo",
         "test_what_restore_on_stop_put_back_is_tuned_at_the_next_start",
     ),
-    "test_udev_mask": (
-        "test_values_of_an_administrator_in_nfs_conf_are_told_or_obeyed[16384-16384]",
-        "test_a_changed_copy_in_etc_stays_in_force_and_is_answered",
-        "test_status_and_check_know_who_writes",
-    ),
+    "test_udev_mask": ("test_values_of_an_administrator_in_nfs_conf_are_told_or_obeyed[16384-16384]",),
     "test_value_stays": (
         "test_no_mount_has_another_value_once_it_has_its_own[vers=4.1,nconnect=4-busy]",
         "test_what_waits_for_a_mount_opens_its_files_with_the_right_value[vers=4.1,nconnect=4]",
@@ -141,6 +137,10 @@ _SHOWN_ELSEWHERE: Mapping[str, Sequence[str]] = {
         "test_a_restart_tunes_what_came_meanwhile",
     ),
     "test_service": ("test_a_configured_value_is_used_after_a_reload",),
+    "test_udev_mask": (
+        "test_a_changed_copy_in_etc_stays_in_force_and_is_answered",
+        "test_status_and_check_know_who_writes",
+    ),
 }
 """By tests that boot nothing, of the same code on trees of hosts, or by a scenario of another file."""
 
