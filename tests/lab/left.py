@@ -107,6 +107,10 @@ _ONE_MORE_WAY: Mapping[str, Sequence[str]] = {
 """A version, a signal, a number, a mistake of another kind: of what another test of the file shows."""
 
 _SHOWN_ELSEWHERE: Mapping[str, Sequence[str]] = {
+    "test_check": (
+        "test_a_clear_line_beside_a_tls_mount",
+        "test_the_kernels_own_128_without_the_daemon",
+    ),
     "test_check_host": (
         "test_nconnect_over_public_endpoints",
         "test_several_shares_of_one_account_over_a_private_endpoint",
@@ -115,6 +119,10 @@ _SHOWN_ELSEWHERE: Mapping[str, Sequence[str]] = {
         "test_a_filtered_port",
         "test_a_soft_mount_and_kerberos_in_fstab",
         "test_nfsrahead_at_its_default_against_the_policy",
+    ),
+    "test_check_smb": (
+        "test_channels_that_the_server_does_not_offer_are_missed",
+        "test_another_vendors_server_is_not_held_to_azures_numbers",
     ),
     "test_commands": (
         "test_status_without_a_mount_is_empty",
@@ -126,11 +134,14 @@ _SHOWN_ELSEWHERE: Mapping[str, Sequence[str]] = {
         "test_check_is_content_without_a_file_and_with_a_good_one",
         "test_drop_ins_count_more_than_the_main_file",
     ),
+    "test_external_updates": ("test_a_value_written_by_hand_is_set_again_at_the_next_look",),
     "test_first_look": ("test_with_nfs_utils_rule_in_place_30_of_30_mounts_end_right",),
+    "test_identity": ("test_check_names_both",),
     "test_missing": (
         "test_behind_a_link_systemd_knows_it_by_what_the_link_leads_to",
         "test_a_copy_in_another_mount_namespace_is_not_the_hosts_mount",
     ),
+    "test_remount": ("test_a_mount_that_is_refused_leaves_the_others_and_the_command_that_finishes",),
     "test_rivals": ("test_only_lower_true_lowers_and_every_value_is_within_the_bounds",),
     "test_sandbox": (
         "test_it_takes_what_is_mounted_already_and_says_how_many",
@@ -140,6 +151,7 @@ _SHOWN_ELSEWHERE: Mapping[str, Sequence[str]] = {
     "test_udev_mask": (
         "test_a_changed_copy_in_etc_stays_in_force_and_is_answered",
         "test_status_and_check_know_who_writes",
+        "test_a_tool_that_writes_again_and_again_is_answered_three_times_and_then_left",
     ),
 }
 """By tests that boot nothing, of the same code on trees of hosts, or by a scenario of another file."""
@@ -152,18 +164,20 @@ LEFT: Mapping[str, Sequence[str]] = {
 SECONDS: Mapping[str, int] = {
     "test_answers": 80,
     "test_bench": 30,
-    "test_check": 70,
+    "test_check": 55,
     "test_check_host": 35,
-    "test_check_smb": 35,
+    "test_check_smb": 20,
     "test_commands": 50,
     "test_config": 60,
     "test_dead_server": 70,
+    "test_external_updates": 45,
     "test_first_look": 25,
     "test_hostile_users": 10,
-    "test_identity": 45,
+    "test_identity": 30,
     "test_journal": 40,
     "test_missing": 15,
     "test_persist": 10,
+    "test_remount": 60,
     "test_rivals": 35,
     "test_samples": 30,
     "test_samples_kept": 45,
@@ -172,7 +186,7 @@ SECONDS: Mapping[str, int] = {
     "test_stalls": 165,
     "test_state": 70,
     "test_strangers": 30,
-    "test_udev_mask": 65,
+    "test_udev_mask": 50,
     "test_value_stays": 55,
 }
 """How long the files take in CI, without those; what it leaves as a whole is not among them."""
