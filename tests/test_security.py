@@ -272,6 +272,7 @@ def test_maps_that_include_each_other_end(tmp_path: Path) -> None:
     assert points == {f"/a/k{step}" for step in range(16)}
 
 
+@pytest.mark.slow
 def test_each_test_that_the_page_names_is_there() -> None:
     page = PAGE.read_text()
     named = set(re.findall(r"`((?:tests/[a-z/]+/)?test_[a-z_]+\.py)`", page))

@@ -171,6 +171,7 @@ def run_all(planted: tuple[Host, Secrets]) -> dict[str, str]:
     return outputs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", CONFIGS, ids=CONFIGS)
 def test_no_output_shows_a_secret(planted: tuple[Host, Secrets], config: str) -> None:
     made, secrets = planted

@@ -511,6 +511,7 @@ def test_each_outrun_file_gets_a_name_of_its_own_that_sorts_last() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_many_rules_that_are_broken_and_outrun_are_told_in_time() -> None:
     """As an image may have them; a file that is read has up to eight times as many."""
     text = 'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}="1"\n' * 10_000

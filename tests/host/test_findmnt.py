@@ -75,6 +75,7 @@ def test_a_findmnt_that_does_not_do_its_work_is_told(
 
 # Python says so of a child that is left behind.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.slow
 def test_what_does_not_end_when_it_is_killed_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
