@@ -26,6 +26,7 @@ from __future__ import annotations
 import os
 import time as clock
 from collections.abc import Iterable
+from dataclasses import replace
 
 from nfstuned.app.facts import Scope, denied_files, examine
 from nfstuned.app.policy import configuration as read_configuration
@@ -47,7 +48,6 @@ from nfstuned.model.kernel import Distribution, KernelRelease, Mount, Options
 from nfstuned.model.mounts import Action, Maker, Outcome, Request, Result, Snapshot, Superblock
 from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
 from nfstuned.model.samples import Look, OpRate, Sample, TransportRate
-from nfstuned.values import replace
 
 __all__ = [
     "Action",

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 
 from nfstuned.app.bench_ground import CannotMeasureError, Ground
@@ -24,7 +25,6 @@ from nfstuned.model.bench import Bench, BenchSetting, BenchStep, Run, Suite, Var
 from nfstuned.model.kernel import Mount
 from nfstuned.parse.proc.mountinfo import SMB
 from nfstuned.parse.proc.mountstats import parse_transports
-from nfstuned.values import frozen, replace
 
 _ANSWER_S = 20.0
 """How long a child may take to look at the folder, or to make it."""
@@ -33,7 +33,7 @@ _SPACE = 1.05
 AS_IT_IS = BenchSetting("as it is")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class BenchOrder:
     """What is to be measured, how, and where."""
 
@@ -49,7 +49,7 @@ class BenchOrder:
     """
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Progress:
     """Where a measurement is."""
 
@@ -264,7 +264,7 @@ def _have_connections(own: OwnMounts, mount: Mount, number: int) -> None:
         )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Means:
     """What a measurement changes the mount with; the guard puts all of it back."""
 

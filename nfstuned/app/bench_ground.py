@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 from nfstuned.core.mounts.targets import profile_of
 from nfstuned.core.policy.decision import decide, place, wanted_connections
@@ -14,14 +15,13 @@ from nfstuned.model.kernel import Mount, MountStats, whole_pages
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.policy import Policy
 from nfstuned.parse.proc.mountinfo import SMB
-from nfstuned.values import frozen
 
 
 class CannotMeasureError(Exception):
     """Why a mount is not measured."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Ground:
     """The mount that is measured, as it was found."""
 

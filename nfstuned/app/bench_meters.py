@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from nfstuned.core.bench.limits import Meters, sends_between
 from nfstuned.core.rules.nfs5_host import egress
@@ -22,12 +23,11 @@ from nfstuned.host.root import Root
 from nfstuned.model.kernel import Mount, Stanza
 from nfstuned.model.mounts import Snapshot, Superblock, Tunnel
 from nfstuned.model.samples import Counted, Look
-from nfstuned.values import frozen
 
 _BITS = 8
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Reading:
     """What the counters said at a moment; None is what could not be read."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from nfstuned.errors import ParseError
@@ -14,14 +15,13 @@ from nfstuned.model.change import Change, settled
 from nfstuned.model.facts import Network
 from nfstuned.model.mounts import Result
 from nfstuned.model.policy import Policy
-from nfstuned.values import frozen
 
 ALL_DONE, REFUSED, COULD_NOT_TRY = 0, 1, 2
 _CHANGED = "the host has changed since this was shown: nothing was done; try again"
 Detail = TypeVar("Detail")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Wish:
     """How far the user wants to go."""
 
@@ -62,7 +62,7 @@ class Talk(Protocol):
         """Say to people what they are to know of what was done."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Host:
     """Where a change is to be made, by which policy, and who is asked and told."""
 
@@ -72,7 +72,7 @@ class Host:
     outside: Outside
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Plan(Generic[Detail]):
     """What is to be changed."""
 
@@ -92,7 +92,7 @@ class Plan(Generic[Detail]):
     """Why nothing may be changed here; "" where it may."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Ended:
     """What came of a plan, and what people are to know of it."""
 

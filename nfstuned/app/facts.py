@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from nfstuned.core.mounts.missing import awaited, is_missing
 from nfstuned.core.mounts.smb import credentials
@@ -33,13 +34,12 @@ from nfstuned.model.mounts import Maker, Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.stalls import Stalled
 from nfstuned.parse.etc.units import unit_name
-from nfstuned.values import frozen, replace
 
 MISSING_S = 3.0
 """How long a mount that is not there has to come, which a program may just be making again."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Scope:
     """What a check is to look at."""
 

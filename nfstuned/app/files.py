@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from nfstuned.app.change import Ended, Host, Plan, Way, refusal_after
@@ -22,7 +23,6 @@ from nfstuned.model.change import Change, ChangeKind, settled
 from nfstuned.model.facts import Network
 from nfstuned.model.mounts import Result, Snapshot
 from nfstuned.parse.etc.nfsmount import PERSISTED
-from nfstuned.values import frozen
 from nfstuned.view.change import diff_lines
 
 _NO_ENTRY = "Nothing to do: no NFS entry of /etc/fstab asks for another nconnect than its profile."
@@ -36,7 +36,7 @@ _WRITTEN = (
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FstabEdit:
     """The file as it was read, and as it is to be."""
 
@@ -112,7 +112,7 @@ class FstabWay(Way[FstabEdit | None]):
         return Ended(settled(plan.changes, Result.DONE), (f"The old file is {done.backup}.", _EDITED))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class DropInEdit:
     """nfstuned's drop-in as it was read, and the sections that it is to have."""
 

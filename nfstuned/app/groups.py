@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Protocol
 
 from nfstuned.app.change import Ended, Host, Plan, Way, refusal_after
@@ -25,14 +26,13 @@ from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Need
 from nfstuned.model.kernel import MountNode
 from nfstuned.model.mounts import Result
-from nfstuned.values import frozen, replace
 from nfstuned.view.change import finish_lines, lasting_lines, live_lines, remount_lines
 
 _READ_AHEAD = "The service gives them their read-ahead; where it does not run: sudo nfstuned apply"
 _FAILED_OR_SKIPPED = frozenset({Result.FAILED, Result.SKIPPED})
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class GroupWish:
     """Whose connections are to be changed."""
 
@@ -83,7 +83,7 @@ class Candidates(NamedTuple):
     """Why no group may be changed: a file that may decide could not be read."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class GroupRemount:
     """How a group is mounted again, and the addresses and ports at which its server answers."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from nfstuned.app.change import Ended, Plan, Talk, Way, refusal_after
 from nfstuned.app.facts import Scope, examine
@@ -39,14 +40,13 @@ from nfstuned.model.mounts import Result
 from nfstuned.model.policy import Policy
 from nfstuned.model.system import IDENTITY_UNIT
 from nfstuned.parse.etc.installed import digest, encoded, is_file
-from nfstuned.values import frozen, replace
 
 COMMAND = "bake"
 RECORD = "etc/nfstuned-baked.json"
 """In /etc itself, which every image has: no folder has to be made that a kill could leave behind."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Image:
     """An image, and what an earlier bake wrote there."""
 
@@ -83,7 +83,7 @@ def open_image(root: ImageRoot) -> Image:
     return Image(root, ledger, known, now, ours, BareRoot(root.prefix, ours))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Baking:
     """What is to be written into an image."""
 
@@ -169,7 +169,7 @@ class BakeWay(Way[Baking]):
         return Ended(changes)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Removal:
     """What is to be taken out of an image."""
 

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import click
@@ -30,7 +30,6 @@ from nfstuned.host.root import Root
 from nfstuned.model.bench import Bench, BenchSetting
 from nfstuned.model.policy import WITH
 from nfstuned.parse.config.suites import parse_size
-from nfstuned.values import frozen, replace
 from nfstuned.view.bench import (
     HEADER,
     against_lines,
@@ -58,7 +57,7 @@ def _size(_ctx: click.Context, _param: click.Parameter, value: str | None) -> in
         raise click.BadParameter(str(error)) from None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class BenchWish:
     """What was asked for beside the folder and the suite."""
 

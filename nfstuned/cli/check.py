@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -21,14 +22,13 @@ from nfstuned.host.root import FSTAB, Root, read_proposal
 from nfstuned.model.facts import BROKEN, Report
 from nfstuned.model.finding import Need, Rule, Severity
 from nfstuned.model.policy import Policy
-from nfstuned.values import frozen
 from nfstuned.view.check import check_document, findings_counts, report_lines
 from nfstuned.view.words import to_json
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.ADVICE: "cyan", Severity.INFO: "blue"}
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class CheckOrder:
     """What the user asked for."""
 

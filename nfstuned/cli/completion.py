@@ -7,18 +7,18 @@ on the host that a completion would have to ask for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import click
 
 from nfstuned.cli.app import app, children
 from nfstuned.cli.options import RuleName
-from nfstuned.values import frozen
 
 NAME = "nfstuned"
 _HELP_WIDTH = 60
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Word:
     """A word that may follow, its help, and the values that may follow it in turn."""
 
@@ -28,7 +28,7 @@ class Word:
     """None for a word that takes no value, empty for one whose values are files or free."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Node:
     """A command: its full name, and the words that may follow it."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -19,7 +20,6 @@ from nfstuned.host.network.ask import Outside
 from nfstuned.host.root import STDIN, Root
 from nfstuned.host.telemetry.journal_reader import changes
 from nfstuned.parse.fields import count
-from nfstuned.values import frozen, replace
 from nfstuned.view.report.page import Account, Page, page_lines
 
 WRITTEN, INCOMPLETE, FAILED = 0, 1, 2
@@ -27,7 +27,7 @@ _LEFT_OUT = "Not asked for: this page is about samples only."
 _INVALID = "Not judged: the configuration is invalid, see nfstuned config check."
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ReportOrder:
     """What was asked for."""
 

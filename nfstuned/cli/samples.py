@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime, timezone
 
 import click
@@ -21,7 +22,6 @@ from nfstuned.host.telemetry.history import from_files, from_journal
 from nfstuned.model.samples import Sample
 from nfstuned.parse.fields import clean_path, count
 from nfstuned.parse.moment import parse_since
-from nfstuned.values import frozen
 from nfstuned.view.history import ASCII, BLOCKS, CSV_HEADER, csv_row, history_lines
 from nfstuned.view.words import TIME_FORM, printable, without_secrets
 
@@ -31,7 +31,7 @@ MOST_PROBLEMS = 10
 MOST_NAMES = 8
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class SamplesOrder:
     """What was asked for."""
 

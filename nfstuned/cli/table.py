@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from io import StringIO
 
 from rich.cells import cell_len
@@ -13,7 +14,6 @@ from rich.table import Table
 from rich.text import Text
 
 from nfstuned.cli.talk import terminal_width
-from nfstuned.values import frozen
 from nfstuned.view.words import shorten
 
 STYLES = {
@@ -36,7 +36,7 @@ WIDE = 100_000
 Rows = Sequence[Sequence[str]]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Column:
     """How one column is drawn; only a terminal shrinks any."""
 

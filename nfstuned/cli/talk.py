@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nfstuned.errors import ConfigError, ParseError
 from nfstuned.host.root import Root, WitnessRoot
-from nfstuned.values import frozen
 from nfstuned.view.words import printable
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ _SOON_S = 2.0
 _CLEAR = "\r\x1b[K"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Patient:
     """The world beyond files; on a terminal it says what it waits for when that takes longer than 2 s."""
 

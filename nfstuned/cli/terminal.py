@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import click
 
@@ -11,12 +12,11 @@ from nfstuned.cli import talk
 from nfstuned.host.network.ask import Outside, Questions
 from nfstuned.model.change import Change
 from nfstuned.model.facts import Network
-from nfstuned.values import frozen
 from nfstuned.view.change import apply_document, cells, summary
 from nfstuned.view.words import Document, to_json
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Terminal:
     """What a change of something says and asks (nfstuned.app.change.Talk)."""
 

@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -26,7 +27,6 @@ from nfstuned.model.samples import Look
 from nfstuned.parse.keys import parse_keys
 from nfstuned.parse.proc.mountstats import is_mountstats, parse_mountstats
 from nfstuned.parse.proc.stanzas import cut_mountstats
-from nfstuned.values import frozen, replace
 from nfstuned.view.top import Size, Style, plain_lines, screen
 from nfstuned.view.words import printable
 
@@ -47,7 +47,7 @@ _SGR = {
 """No colours: every terminal and every background can do these."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TopOrder:
     """What was asked for."""
 
@@ -58,7 +58,7 @@ class TopOrder:
     """One or two saved copies of mountstats, the earlier first."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Clock:
     """The time in Unix seconds, that of CLOCK_MONOTONIC, and a way to let it pass."""
 

@@ -10,7 +10,6 @@ from nfstuned.daemon.loop import Daemon
 from nfstuned.host.process import without_huge_pages
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
-from nfstuned.values import compile_all
 
 
 def run() -> int:
@@ -25,8 +24,6 @@ def run() -> int:
         text = f"cannot start: {where}{error.strerror}" + ("" if os.geteuid() == 0 else "; run it as root")
         journal.send(Message.STOPPED, text, Priority.ERROR, reason=text)
         return 1
-    # No mount is to wait for it.
-    compile_all()
     # What is loaded by now lives as long as the process: keep collections away from it.
     gc.collect()
     gc.freeze()

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from nfstuned.host.change.udev_mask import made_masks, make_masks, reload_rules, take_masks, udev_runs
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message, Priority, stderr_is_journal
 from nfstuned.model.masks import MASKS
-from nfstuned.values import frozen
 
 DONE, FAILED = 0, 1
 
@@ -27,7 +27,7 @@ def change(root: Root, verb: str) -> int:
     return masks.make() if verb == "mask" else masks.take()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Masks:
     """The masks of a host. Nothing is raised: the daemon starts and ends whatever becomes of them."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from dataclasses import replace
 from posixpath import dirname
 
 from nfstuned import __version__
@@ -24,7 +25,6 @@ from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import Policy, Prometheus
 from nfstuned.model.status import StatusRow
 from nfstuned.model.totals import Service, Totals
-from nfstuned.values import replace
 from nfstuned.view.metrics import families
 
 FINDINGS = "run/nfstuned/findings.prom"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from nfstuned.core.readahead.plan import superblock_name
 from nfstuned.core.samples.stalls import server
@@ -14,7 +15,6 @@ from nfstuned.model.policy import Policy
 from nfstuned.model.samples import Counted, Look
 from nfstuned.model.stalls import Stall
 from nfstuned.model.udev import RuleWriter
-from nfstuned.values import replace
 
 REMEMBERED = 200
 STALL_ENDS = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 from nfstuned.core.policy.decision import decide, decide_early, depends_on_implementation
 from nfstuned.core.readahead.plan import Contest, changed_by_another, plan_superblock
@@ -23,7 +24,6 @@ from nfstuned.model.mounts import Decision, Outcome, Result, Snapshot, Superbloc
 from nfstuned.model.policy import Policy
 from nfstuned.model.udev import RuleWriter, UdevEvent
 from nfstuned.parse.proc.nfsfs import find_volume
-from nfstuned.values import replace
 
 DEEP_DELAY_S = 0.3
 """How long a bdi may stay unexplained before other namespaces are searched: most are mounted by then."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Sequence
-
-from nfstuned.values import frozen
+from dataclasses import dataclass
 
 GRACE_S = 2.0
 """A child that waits in the kernel for a server is killed at once, or not at all."""
@@ -14,7 +13,7 @@ _LARGEST = 1_000_000
 """In bytes: no tool says more that anybody wants to read."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Done:
     """What came of a command: its output, and why it failed, "" where it did not."""
 

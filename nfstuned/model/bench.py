@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
 from nfstuned.model.policy import Source
-from nfstuned.values import field, frozen
 
 SCHEMA = "nfstuned.bench/1"
 
@@ -44,7 +44,7 @@ class Varies(str, Enum):
     CONNECTIONS = "nconnect"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Job:
     """One of fio's jobs."""
 
@@ -74,7 +74,7 @@ class Job:
         return self.threads * self.files * self.file_bytes
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Suite:
     """Jobs that answer one question."""
 
@@ -97,7 +97,7 @@ class Suite:
         return sum(shapes.values())
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class BenchSetting:
     """How the mount is while a job runs. None leaves it as it is."""
 
@@ -112,7 +112,7 @@ class BenchSetting:
         return cls(f"{kb} KiB", kb)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class OwnMount:
     """A mount of the same folder of the same server with connections of its own: mount(2)'s arguments."""
 
@@ -124,7 +124,7 @@ class OwnMount:
     connections: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class BenchStep:
     """A job to be run under a setting. The runs of turn 0 are the warm-up, and thrown away."""
 
@@ -133,7 +133,7 @@ class BenchStep:
     setting: BenchSetting
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Delivered:
     """What fio says of a job. Rates are for all of its threads together."""
 
@@ -148,7 +148,7 @@ class Delivered:
     """The errno of the first request that failed; 0 where none did."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Beside:
     """What the kernel counted of the mount and of the machine while a job ran, its ramp and layout with it.
 
@@ -182,7 +182,7 @@ class Beside:
     """The busiest one alone, from 0 to 1."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Run:
     """One step, done, or tried."""
 
@@ -194,7 +194,7 @@ class Run:
     """Why the run does not count; "" where it does."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Spread:
     """The repeats of one figure: the median, the least and the most."""
 
@@ -213,7 +213,7 @@ class Verdict(str, Enum):
     UNKNOWN = "too few runs"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Difference:
     """A job under two settings."""
 
@@ -225,7 +225,7 @@ class Difference:
     """The medians' throughput, after by before; None where one of them is missing or 0."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class MeasuredMount:
     """The mount that was measured, and the machine."""
 
@@ -241,7 +241,7 @@ class MeasuredMount:
     host: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Bench:
     """A whole measurement."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from nfstuned.model.files import Content
 from nfstuned.model.mounts import Result
 from nfstuned.model.shell import quote
 from nfstuned.model.system import Unit
-from nfstuned.values import field, frozen, replace
 
 
 class ChangeKind(str, Enum):
@@ -46,7 +46,7 @@ IMAGE_KINDS = frozenset({
 """The kinds of changes of an image."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ShellCommand:
     """A command as root runs it."""
 
@@ -56,7 +56,7 @@ class ShellCommand:
         return " ".join(map(quote, self.argv))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Change:
     """A value that a command changes, or leaves as it is, and why."""
 
@@ -90,7 +90,7 @@ def settled(changes: Iterable[Change], result: Result, reason: str = "") -> tupl
     )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ImageUnit:
     """A unit of nfstuned's as the image has it: the service, or the unit that gives clones identities."""
 
@@ -102,7 +102,7 @@ class ImageUnit:
     """The text of that file."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Wanted:
     """What an image should have, and why."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
 
@@ -11,10 +12,9 @@ from nfstuned.model.change import ShellCommand
 from nfstuned.model.kernel import MountNode, Switch, Transport
 from nfstuned.model.mounts import Result
 from nfstuned.model.requests import UnitState
-from nfstuned.values import field, frozen
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Space:
     """Another mount namespace, seen through a process in it."""
 
@@ -23,7 +23,7 @@ class Space:
     nodes: tuple[MountNode, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class BusyUse:
     """Something that keeps a superblock busy: `what` says for people who it is and what it has there."""
 
@@ -31,7 +31,7 @@ class BusyUse:
     what: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PathUse:
     """Something that keeps a mount busy, where all that is known is a path of this mount namespace."""
 
@@ -42,7 +42,7 @@ class PathUse:
 NO_UNITS: Mapping[str, UnitState] = MappingProxyType({})
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Sight:
     """What is observed of a host for remounts only; `nodes` are the mounts of this mount namespace.
 
@@ -59,7 +59,7 @@ class Sight:
     units: Mapping[str, UnitState] = field(default_factory=lambda: NO_UNITS)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Part:
     """A mount of the group, and the commands that unmount it and make it again."""
 
@@ -85,7 +85,7 @@ class Part:
         return (self.make, self.before) if self.from_file else (self.before,)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Connections:
     """By what to see, after the unmounting, whether a group's nfs_client is gone from the kernel."""
 
@@ -104,7 +104,7 @@ class Connections:
     """
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RemountPlan:
     """How a transport group is mounted again; `old` and `new` are numbers of connections."""
 
@@ -129,7 +129,7 @@ class RemountPlan:
 RELOAD = ShellCommand(("systemctl", "daemon-reload"))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Left:
     """A group that is left as it is, and why; `old` and `new` are numbers of connections."""
 
@@ -166,7 +166,7 @@ class Hands(Protocol):
         """Return the number of connections in effect; None where nothing is mounted."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Xprt:
     """A connection, as its folder below the switch's folder in sysfs shows it.
 
@@ -183,7 +183,7 @@ class Xprt:
     """Requests on it that have not ended (tasks_queuelen)."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class SwitchSeen:
     """The connections of a transport group in /sys/kernel/sunrpc/xprt-switches."""
 
@@ -209,7 +209,7 @@ Switches = Mapping[str, SwitchLook]
 """Looks by the device numbers of the superblocks."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Spot:
     """The mount over which requests of our own are sent, and whose stanza of mountstats counts them."""
 
@@ -221,7 +221,7 @@ class Spot:
     """The inode of its bdi's read_ahead_kb: device numbers are reused at once."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class LivePlan:
     """What is added to a transport group."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -17,7 +18,6 @@ from nfstuned.model.samples import Sample
 from nfstuned.model.stalls import Stalled
 from nfstuned.model.system import System
 from nfstuned.model.udev import UdevFile
-from nfstuned.values import field, frozen
 
 NO_MODES: Mapping[str, int] = MappingProxyType({})
 NO_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType({})
@@ -29,7 +29,7 @@ Identity = tuple[str, int, str, str]
 """What tells a mount from every other mount of its Facts."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Target:
     """A network mount: live, asked for by a file, or both (a live mount and its fstab line are joined)."""
 
@@ -107,7 +107,7 @@ class Missing(NamedTuple):
     """How many names the folder of its mount point has; None where nobody may look there."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What the resolver says of a host name."""
 
@@ -130,7 +130,7 @@ class Reachable(str, Enum):
     UNREACHABLE = "unreachable"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Reach:
     """An attempt to connect to a server, and what came of it."""
 
@@ -140,7 +140,7 @@ class Reach:
     detail: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Interface:
     """A network interface; `None` means that the kernel did not say."""
 
@@ -157,7 +157,7 @@ class Interface:
     tx_bytes: int | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Route:
     """How packets to an address leave this host."""
 
@@ -169,7 +169,7 @@ class Route:
     """What a route or path MTU discovery says; it counts before the interface's."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Network:
     """What the network answered, and what the kernel knows about it."""
 
@@ -186,7 +186,7 @@ class Network:
         return {answer.host: answer for answer in self.answers}
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class SmbSession:
     """An SMB session of /proc/fs/cifs/DebugData."""
 
@@ -203,7 +203,7 @@ class SmbSession:
     encrypted: bool | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class SmbOps:
     """Requests to a share: since the kernel counts, or between two looks (/proc/fs/cifs/Stats)."""
 
@@ -215,7 +215,7 @@ class SmbOps:
     """Reads and writes."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Traffic:
     """How much an interface carried between two looks, in bytes."""
 
@@ -224,7 +224,7 @@ class Traffic:
     sent: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Measured:
     """What two looks at the counters, some seconds apart, show."""
 
@@ -240,7 +240,7 @@ class Measured:
     """By a tunnel's configuration: how much of a processor each thread had in between, the most first."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Facts:
     """A host or an image at one moment, as the rules see it; equal to itself alone.
 
@@ -311,7 +311,7 @@ class Facts:
 CLEAN, FINDINGS, BROKEN = 0, 1, 2
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Report:
     """What every format of the output is made from."""
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
-
-from nfstuned.values import field, frozen
 
 FILES = MappingProxyType(
     {
@@ -37,7 +36,7 @@ SERVICES = tuple(name for name in FILES if name.endswith(".service") and name !=
 """The units that start the program."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Link:
     """A symbolic link, which stands where another file would have its bytes."""
 
@@ -59,7 +58,7 @@ class Step(Enum):
     """It was written by nfstuned, but somebody has changed it since."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Placement:
     """A file, and what becomes of it."""
 
@@ -69,7 +68,7 @@ class Placement:
     reason: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Installed:
     """What was written, so that exactly this can be taken back."""
 
@@ -82,7 +81,7 @@ class Installed:
     """By path: the text that was in the place of what was written, and that goes back there."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Work:
     """What is to be done to files."""
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
-
-from nfstuned.values import frozen
 
 if TYPE_CHECKING:
     from nfstuned.model.facts import Facts
@@ -39,7 +38,7 @@ class Need(Enum):
     IMAGE = "an image: --root"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Fault:
     """Something that is wrong, as a rule sees it; the runner adds what the rule says of itself."""
 
@@ -58,7 +57,7 @@ class Fault:
 Judge = Callable[["Facts"], Iterable[Fault]]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Rule:
     """A row of the catalogue; its id and name never change their meaning."""
 
@@ -76,7 +75,7 @@ class Rule:
         return self.id[:4]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Finding:
     """A finding, as `nfstuned.check/1` in docs/json.md has it."""
 
@@ -91,7 +90,7 @@ class Finding:
     source: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """What came of all rules."""
 

@@ -7,10 +7,9 @@ Strings decode the kernel's escapes; bytes that are not UTF-8 stay as surrogate 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
-
-from nfstuned.values import field, frozen
 
 NOTHING: Mapping[str, OpCounters] = MappingProxyType({})
 _MOST_DIGITS = 20
@@ -32,7 +31,7 @@ def whole_pages(kb: int, page_kb: int) -> int:
     return kb - kb % page_kb
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Options:
     """Mount options in their order, as `/proc/self/mountinfo`, fstab or utab write them.
 
@@ -56,7 +55,7 @@ class Options:
         return any(key == name for key, _ in self.pairs)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Mount:
     """A line of mountinfo: a superblock at a mount point of a mount namespace (proc_pid_mountinfo(5))."""
 
@@ -76,7 +75,7 @@ class Mount:
     """It is in a mount namespace that is not the host's own, where somebody else chose the mount point."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class MountNode:
     """A mount of any kind in the tree of a mount namespace: a line of mountinfo."""
 
@@ -94,7 +93,7 @@ class MountNode:
     """The peer group that it receives from."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Volume:
     """A row of `/proc/fs/nfsfs/volumes`: a superblock of this network namespace (fs/nfs/client.c)."""
 
@@ -111,7 +110,7 @@ class Volume:
         return f"v{self.version} {bracketed(self.address)}:{self.port}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Server:
     """A row of `/proc/fs/nfsfs/servers`: an nfs_client of this network namespace.
 
@@ -134,7 +133,7 @@ RDMA = (
 """What xprt_rdma_print_stats (net/sunrpc/xprtrdma/transport.c) prints last; old kernels print fewer."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Transport:
     """An `xprt:` line of mountstats: a connection of the superblock's transport group.
 
@@ -162,7 +161,7 @@ class Transport:
         return dict(zip(RDMA, self.extra, strict=False)) if self.protocol.startswith("rdma") else {}
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class OpCounters:
     """A line of the per-op statistics; the three times are sums over all operations, in milliseconds."""
 
@@ -178,7 +177,7 @@ class OpCounters:
     """Replies with an error status; absent before statvers 1.1's ninth column (Linux 5.3)."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ByteCounters:
     """The `bytes:` line: normal and direct are what programs asked for, server is what went over the wire."""
 
@@ -192,7 +191,7 @@ class ByteCounters:
     pages_written: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class MountStats:
     """An NFS stanza of `/proc/self/mountstats` (fs/nfs/super.c, nfs_show_stats).
 
@@ -253,7 +252,7 @@ class Stanza(NamedTuple):
     """The option fsc: what is read is also kept in FS-Cache."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Uevent:
     """A kernel uevent about a device (`Documentation/driver-api/driver-model`, lib/kobject_uevent.c)."""
 
@@ -263,7 +262,7 @@ class Uevent:
     """The last part of DEVPATH: for a bdi its device number, "0:43"."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Switch:
     """`xprt_switch_info` of a `/sys/kernel/sunrpc/xprt-switches/switch-N` (Linux 5.14 and later)."""
 
@@ -273,7 +272,7 @@ class Switch:
     queue_length: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class KernelRelease:
     """The version triple of a kernel release; `text` is the whole of `uname -r`."""
 
@@ -281,7 +280,7 @@ class KernelRelease:
     text: str = field(compare=False)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Distribution:
     """os-release(5), as far as nfstuned uses it."""
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Distribution, KernelRelease, Mount, MountStats, Server, Volume
 from nfstuned.model.requests import Setting, UnreadMap
-from nfstuned.values import field, frozen
 
 FSTAB, UTAB = "/etc/fstab", "/run/mount/utab"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Record:
     """What nfstuned did to a superblock's read-ahead, kept in /run/nfstuned so that it can be undone.
 
@@ -28,7 +28,7 @@ class Record:
     """The administrator took the value back: the superblock is left alone."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Superblock:
     """A device number, its bdi with the read-ahead, and its visible mounts (none after `umount -l`)."""
 
@@ -42,7 +42,7 @@ class Superblock:
     record: Record | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Tunnel:
     """A local TLS proxy: mounts of 127.0.0.1:`port` really go to `host`:`host_port`.
 
@@ -78,7 +78,7 @@ _AT_FIRST_USE = frozenset({"x-systemd.automount", "comment=systemd.automount"})
 """Both are systemd's (fstab_options_to_flags in src/fstab-generator); the second is the older one."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Request:
     """The options with which a mount was, or will be, asked for, and the line that asks.
 
@@ -106,7 +106,7 @@ class Request:
         return watched or not _AT_FIRST_USE.isdisjoint(self.options.split(","))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Misnamed:
     """A mount unit that systemd refuses: its name is not that of its mount point."""
 
@@ -115,7 +115,7 @@ class Misnamed:
     """What the unit's name would have to be."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """A host at one moment.
 
@@ -174,7 +174,7 @@ class Snapshot:
         return next((self.stanzas[place] for place in places if place in self.stanzas), None)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Endpoint:
     """The real server of a mount, behind tunnels and aliases."""
 
@@ -185,7 +185,7 @@ class Endpoint:
     """The name of the built-in profile for the server's kind, such as "azure-files"; "generic" for any."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Decision:
     """What a superblock should have, and why; `kb` is None when the policy has no opinion."""
 
@@ -198,7 +198,7 @@ class Decision:
     """The mounts of the superblock ask for different values."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Action:
     """A change of a superblock's read-ahead; `bdi` makes sure that it is still the same superblock."""
 
@@ -221,7 +221,7 @@ class Result(str, Enum):
     SKIPPED = "skipped"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """An action and what came of it; `reason` says why it was not done, or what was decided."""
 

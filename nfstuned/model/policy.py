@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nfstuned.values import field, frozen, replace
+from dataclasses import dataclass, field, replace
 
 LEAST_KB, MOST_KB = 64, 65536
 """The bounds of every read-ahead that nfstuned writes, in KiB: a 64 KiB page, and four times the largest
@@ -16,7 +16,7 @@ RANDOM = "random"
 _READ_AHEAD = "read_ahead_kb"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Source:
     """Who recommends which of a profile's numbers, and when that was read (a date, or year and month)."""
 
@@ -27,7 +27,7 @@ class Source:
     title: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ReadAhead:
     """A read-ahead: either `kb` KiB, or `times_rsize` times the mount's rsize; the other is None."""
 
@@ -35,7 +35,7 @@ class ReadAhead:
     times_rsize: int | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Workload:
     """What programs do with a mount, and which read-ahead serves it best."""
 
@@ -47,7 +47,7 @@ class Workload:
     sources: tuple[Source, ...] = ()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Profile:
     """What a kind of server should get; `None` means no opinion."""
 
@@ -100,7 +100,7 @@ class Profile:
         )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Match:
     """Which mounts a [[policy]] means; an empty field matches all. Globs as in fnmatch, servers also CIDR."""
 
@@ -109,7 +109,7 @@ class Match:
     mount_point: tuple[str, ...] = ()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Assignment:
     """A [[policy]] entry: mounts that match get the profile, as their workload changes it."""
 
@@ -121,7 +121,7 @@ class Assignment:
     workload: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Prometheus:
     """Where the daemon's metrics can be had; with neither address nor file there are none."""
 
@@ -140,7 +140,7 @@ class Prometheus:
         return bool(self.listen or self.textfile)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Policy:
     """The whole configuration, validated, inheritance resolved.
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
-
-from nfstuned.values import field, frozen
 
 NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
@@ -14,7 +13,7 @@ NFSRAHEAD, AZNFS, EFS_UTILS, TUNED = "nfsrahead", "aznfs", "efs-utils", "tuned"
 """The programs that write read-aheads, as the sections of their settings in Facts.writers."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Setting:
     """An assignment of nfsmount.conf or nfs.conf (nfs-utils, support/nfs/conffile.c)."""
 
@@ -30,7 +29,7 @@ class Setting:
     """It replaces what sections of other names say before it, as an older mount.nfs has it."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ConfInclude:
     """`include = path`: the settings of another file stand here, and begin in this section."""
 
@@ -42,7 +41,7 @@ class ConfInclude:
     line: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class UnitSetting:
     """An assignment of a systemd unit file or drop-in; an empty value takes earlier ones back."""
 
@@ -53,7 +52,7 @@ class UnitSetting:
     line: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class AutoMap:
     """An entry of auto.master(5): a map that serves a mount point ("/-": the keys are whole paths)."""
 
@@ -70,7 +69,7 @@ class AutoMap:
     """Of a map of the kind "multi" those that it consists of: the first that has a key counts."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class MapInclude:
     """A map that a line names: `+name`, `+dir:folder`, or a master map of autofs.conf."""
 
@@ -80,7 +79,7 @@ class MapInclude:
     line: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class MapSource:
     """A source of `automount:` in nsswitch.conf(5)."""
 
@@ -100,7 +99,7 @@ class Unread(Enum):
     PLACE = "it lies below a mount point"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class UnreadMap:
     """A map of the automounter's that was not read, and the line that names it."""
 
@@ -116,7 +115,7 @@ class UnreadMap:
     """A file of that name, whose entries count only as far as those before it have none."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class MapEntry:
     """An entry of a file map (autofs(5)): `text` is all that follows the key, as it stands."""
 
@@ -126,7 +125,7 @@ class MapEntry:
     line: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Asked:
     """An option of a mount, and the line that decided it."""
 
@@ -146,7 +145,7 @@ class Asked:
         return self.name if self.value is None else f"{self.name}={self.value}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class UnitState:
     """What systemd says of a mount unit: properties of `systemctl show`, and `said` from the journal."""
 

@@ -7,19 +7,19 @@ is written, read back and documented of it follows from these (`fields_of`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, MISSING, dataclass, fields
 from enum import Enum
 from functools import cache
 from typing import Annotated, NamedTuple, get_args, get_origin, get_type_hints
 
 from nfstuned.model.kernel import Stanza
-from nfstuned.values import KW_ONLY, defaults, frozen
 
 SCHEMA = "nfstuned.sample/1"
 MOST = 1e100
 """No figure is larger, so that sums of them stay finite."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Counted:
     """A superblock's counters at a moment, once for all of its mounts.
 
@@ -39,7 +39,7 @@ class Counted:
     """The most bytes that a READ asks for."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Look:
     """The counters of every visible NFS superblock at the same moment.
 
@@ -106,7 +106,7 @@ class OpRate(NamedTuple):
     received_bytes_per_s: Annotated[float | None, Field("bytes received", "B/s", csv=Csv.LAST)] = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TransportRate:
     """The connections of a transport group over an interval; each figure counts the group once.
 
@@ -128,7 +128,7 @@ class TransportRate:
     """Connections made, also again after they were idle and closed, or broke; None for UDP."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Sample:
     """A superblock over an interval, as `nfstuned.sample/1` in docs/json.md."""
 
@@ -187,13 +187,17 @@ def fields_of(table: type) -> tuple[Field, ...]:
     """Return the fields of a sample, of its transport or of an operation, in their order."""
     hints = get_type_hints(table, include_extras=True)
     rows = {key: get_args(hint) for key, hint in hints.items() if get_origin(hint) is Annotated}
-    absent = table._field_defaults if issubclass(table, tuple) else defaults(table)  # type: ignore[attr-defined]  # of a named one
+    absent = table._field_defaults if issubclass(table, tuple) else _defaults(table)  # type: ignore[attr-defined]  # of a NamedTuple
     return tuple(
         row._replace(key=key, type=kind, absent=absent.get(key)) for key, (kind, row) in rows.items()
     )
 
 
-@frozen
+def _defaults(table: type) -> dict[str, object]:
+    return {field.name: field.default for field in fields(table) if field.default is not MISSING}
+
+
+@dataclass(frozen=True, slots=True)
 class SampleFile:
     """Where lines go: an absolute path, the size at which the file is put aside, how many such are kept."""
 
@@ -203,7 +207,7 @@ class SampleFile:
     keep: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Appended:
     """What came of an attempt to append lines: how many were written whole, and why not the others."""
 
@@ -212,7 +216,7 @@ class Appended:
     """Empty when all are there."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Event:
     """A journal entry; `name` is that of its message in host/telemetry/journal.py: "READ_AHEAD_SET"."""
 

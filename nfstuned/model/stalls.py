@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
-
-from nfstuned.values import frozen
 
 
 class RpcRequest(NamedTuple):
@@ -23,7 +22,7 @@ class RpcRequest(NamedTuple):
     """The protocol's major version and the server, "v4 10.10.10.10:2049"; "" where that is not known."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Requests:
     """The requests that are under way, of all RPC clients of NFS on this machine."""
 

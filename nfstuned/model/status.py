@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from nfstuned.values import frozen
+from dataclasses import dataclass
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class StatusRow:
     """A visible mount: what it has, what it asked for, and what its profile asks for.
 
@@ -47,7 +47,7 @@ class StatusRow:
     """What they wait for, the most frequent first."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class StatusRules:
     """A file of udev rules that writes the read-ahead of NFS mounts."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from nfstuned.errors import ParseError
-from nfstuned.values import field, frozen
 
 APART_SINCE = (2, 8, 3)
 """The first nfs-utils that keeps sections of different names apart."""
@@ -19,7 +19,7 @@ LOGINS = "logins"
 """All that is started from a login, as pam_env sets its environment; systemd reads no /etc/environment."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class KernelSetting:
     """A parameter that modprobe.d or sysctl.d sets: "nfs.max_session_slots" (module, dot, parameter)."""
 
@@ -33,7 +33,7 @@ RUNNING = "/proc/cmdline"
 """The file with the running kernel's command line."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class CommandLine:
     """What a kernel is booted with, "" where nothing tells, and the file that has it."""
 
@@ -46,7 +46,7 @@ class CommandLine:
         return tuple(self.text.split())
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RefusedModule:
     """A line of modprobe.d that has a program run in the place of a module, and the program does nothing."""
 
@@ -55,7 +55,7 @@ class RefusedModule:
     line: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Unit:
     """A service as far as the files tell, and where it runs also what the host tells."""
 
@@ -70,7 +70,7 @@ class Unit:
     """Its unit masks the distribution's udev rules while it runs, as nfstuned's own does."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Override:
     """A place that sets AZURE_ENDPOINT_OVERRIDE for mount.aznfs, or a drop-in that hides such a place."""
 
@@ -89,7 +89,7 @@ TUNNEL_FULL = 0.9
 """Of a processor: so much a thread of a tunnel has that never waits long for its connection's next bytes."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TunnelService:
     """A service of a tunnel's configuration: where it listens and leads to, and whom it trusts there."""
 
@@ -117,7 +117,7 @@ class TunnelService:
     """The file with the number of the process, which has the other services, too."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """A server that a tunnel refused at its last connection, by the tunnel's log."""
 
@@ -129,7 +129,7 @@ class Refusal:
     """The subject of the certificate that was refused."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class CaFile:
     """A file with certificates of CAs, in which all that is there was understood."""
 
@@ -138,7 +138,7 @@ class CaFile:
     missing: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TunnelEntry:
     """A line of AZNFS's list of tunnels."""
 
@@ -156,7 +156,7 @@ NO_CA_FILES: Mapping[str, CaFile] = MappingProxyType({})
 NO_REFUSALS: Mapping[str, Refusal] = MappingProxyType({})
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Tls:
     """The TLS helper of Azure Files: its watchdog, its tunnels, and where these may listen."""
 
@@ -177,7 +177,7 @@ class Tls:
     """What of them could not be understood."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ImageKernel:
     """A kernel that is installed in an image."""
 
@@ -188,7 +188,7 @@ class ImageKernel:
     """CONFIG_… = y or m, where the image has the file."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class NfsUtils:
     """What the installed mount.nfs does with nfsmount.conf, which depends on its version."""
 
@@ -217,7 +217,7 @@ class NfsUtils:
         return f"mount.nfs {'.'.join(map(str, self.version))}" if self.version else "mount.nfs"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ClientIdentity:
     """What an NFSv4 client calls itself to servers (fs/nfs/nfs4proc.c): its host's name, and an identifier.
 
@@ -249,7 +249,7 @@ class ClientIdentity:
         return self.named_alike and not (self.given and not self.machine_ids)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class System:
     """What of the host or the image concerns no single mount."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
 
 from nfstuned.model.kernel import Transport
 from nfstuned.model.samples import Counted
-from nfstuned.values import field, frozen
 
 
 class CountedPlace(NamedTuple):
@@ -35,7 +35,7 @@ class OpTotals(NamedTuple):
     execute_ms: int = 0
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class SuperblockTotals:
     """A superblock's numbers, and the look that they contain."""
 
@@ -52,7 +52,7 @@ class SuperblockTotals:
     contests_seen: int = 0
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class GroupTotals:
     """A transport group's numbers, once for all superblocks on it; `lines` is what they contain."""
 
@@ -70,7 +70,7 @@ class GroupTotals:
     """Operations of the nfs_client itself: the lease, sessions."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Totals:
     """All numbers. What is gone is kept for a while: it may only have been out of sight."""
 
@@ -101,7 +101,7 @@ class Point(NamedTuple):
     value: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class MetricFamily:
     """All series of the same name. A counter's name ends with `_total`; units are seconds and bytes."""
 
@@ -112,7 +112,7 @@ class MetricFamily:
     points: tuple[Point, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Service:
     """What the daemon says of itself; times are Unix seconds."""
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from nfstuned.model.kernel import decimal, whole_pages
-from nfstuned.values import frozen
 
 MATCHES = ("==", "!=")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class UdevToken:
     """A `KEY{attribute}operator"value"` of a rule."""
 
@@ -30,7 +31,7 @@ class UdevToken:
         return self.operator in MATCHES
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class UdevRule:
     """A rule, which may stand on several lines."""
 
@@ -45,7 +46,7 @@ class UdevRule:
     """The label of a later rule of this file."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class UdevDefect:
     """What udev reports about a rule when it reads it."""
 
@@ -57,7 +58,7 @@ class UdevDefect:
     """Whether the whole rule counts for nothing; where not, udev goes on with its own idea of it."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class UdevRules:
     """A rules file: what is in force, and what udev says about the rest."""
 
@@ -65,7 +66,7 @@ class UdevRules:
     defects: tuple[UdevDefect, ...] = ()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class UdevEvent:
     """A device's event, with what rules can ask about it. By default: the bdi of a new NFS superblock."""
 
@@ -81,7 +82,7 @@ class UdevEvent:
         return f"/devices/virtual/{self.subsystem}/{self.kernel}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RuleWriter:
     """A rule that writes read_ahead_kb of an NFS superblock."""
 
@@ -108,7 +109,7 @@ class RuleWriter:
         return self.program is not None or "%" in self.value or "$" in self.value
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class UdevFile:
     """A udev rules file that is in force, or an empty file that masks others."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from nfstuned.core.bench.difference import figures, spread
 from nfstuned.core.samples.sample import figure, speed
 from nfstuned.model.bench import Bench, BenchSetting, Job, Spread
 from nfstuned.parse.fields import count
-from nfstuned.values import frozen
 from nfstuned.view.bench import FIGURES, proposed, short_name, summary
 
 SMALL_BYTES = 64 << 10
@@ -17,7 +17,7 @@ LEAST_POINTS = 3
 """Fewer read-aheads are no curve."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Quantity:
     """A figure of which there is a picture."""
 
@@ -45,7 +45,7 @@ LATENCY = Quantity(
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Bar:
     """A job under a setting."""
 
@@ -55,7 +55,7 @@ class Bar:
     spread: Spread
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class BarGroup:
     """A job's bars, under its name."""
 
@@ -63,7 +63,7 @@ class BarGroup:
     bars: tuple[Bar, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class BarChart:
     """Bars with one scale; it begins at 0."""
 
@@ -72,7 +72,7 @@ class BarChart:
     groups: tuple[BarGroup, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class CurvePoint:
     """What a read-ahead delivered."""
 
@@ -80,7 +80,7 @@ class CurvePoint:
     spread: Spread
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Curve:
     """A figure of a job over the read-ahead."""
 

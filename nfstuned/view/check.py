@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import groupby
 
 from nfstuned import __version__
 from nfstuned.model.facts import Report
 from nfstuned.model.finding import Need, Rule, Severity
 from nfstuned.parse.fields import count
-from nfstuned.values import frozen
 from nfstuned.view.words import Document, printable
 
 FINDING_KEYS = ("rule", "name", "severity", "subject", "message", "observed", "expected", "remedy", "source")
@@ -100,7 +100,7 @@ _LACKS = {
 }
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ReportLine:
     """A line; a finding's first line has its severity in a column of its own."""
 

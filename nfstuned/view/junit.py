@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from nfstuned.core.rules.catalogue import CRASHED
 from nfstuned.model.facts import Report
 from nfstuned.model.finding import Finding
-from nfstuned.values import frozen
 from nfstuned.view.words import printable
 
 _NAME = "nfstuned check"
 _NO_TIME = "0"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Stamp:
     """When and where a check ran."""
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from urllib.parse import quote
 
 from nfstuned import __version__
 from nfstuned.core.rules.catalogue import CATALOGUE
 from nfstuned.model.facts import BROKEN, Report
 from nfstuned.model.finding import Finding, Rule, Severity
-from nfstuned.values import frozen
 from nfstuned.view.words import Document, printable
 
 _LINE = re.compile(r"(?P<file>.+):(?P<line>[0-9]+)", re.DOTALL)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class SubjectPlace:
     """A line of a file; line 0 means the file as a whole."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from enum import Enum
 
@@ -14,7 +15,6 @@ from nfstuned.model.kernel import Stanza
 from nfstuned.model.samples import Sample
 from nfstuned.parse.fields import count
 from nfstuned.parse.proc.mountstats import parse_nfsv4
-from nfstuned.values import frozen
 from nfstuned.view.words import NONE, duration, printable, shorten
 
 MARGIN = 2
@@ -24,7 +24,7 @@ _LEAST_CUT = 3
 """Shorter than the three dots no name can be cut."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TopColumn:
     """A column: what it is called, and how a figure of it is written."""
 
@@ -53,7 +53,7 @@ COLUMNS = (
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Layout:
     """Which columns there are, and how wide the names before them may be."""
 
@@ -251,7 +251,7 @@ class Style(Enum):
     IDLE = "idle"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ScreenLine:
     """A line, not wider than the screen."""
 
@@ -259,7 +259,7 @@ class ScreenLine:
     style: Style = Style.PLAIN
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Size:
     """Of a terminal, in characters."""
 
@@ -272,7 +272,7 @@ class Size:
         return max(1, self.rows - _HEAD - 1)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Screen:
     """What is to be shown, and how far the list is scrolled then."""
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from nfstuned.core.bench.difference import LEAST_RUNS, difference, figures, spread
 from nfstuned.model.bench import Bench, BenchSetting, Job, Spread, Suite, Verdict
 from nfstuned.parse.secrets import masked
-from nfstuned.values import frozen, replace
 
 _BEFORE, _AFTER = BenchSetting("before"), BenchSetting("now")
 _LABELS = {"mount_point": "mount point", "fstype": "type", "read_ahead_kb": "read-ahead"}
@@ -20,7 +19,7 @@ class NotComparableError(Exception):
     """Why two measurements are not of the same jobs."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Changed:
     """A property of the host, the mount or the measurement that is no longer as it was."""
 
@@ -29,7 +28,7 @@ class Changed:
     after: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Compared:
     """A job under a setting, before and now."""
 
@@ -44,7 +43,7 @@ class Compared:
     now: Spread | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Against:
     """A measurement beside an earlier measurement."""
 

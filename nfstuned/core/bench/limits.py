@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
 
 from nfstuned.core.samples.sample import kinds
@@ -12,7 +13,6 @@ from nfstuned.model.kernel import Stanza
 from nfstuned.model.samples import Sample
 from nfstuned.model.system import TUNNEL_FULL
 from nfstuned.parse.proc.mountstats import parse_transports
-from nfstuned.values import frozen, replace
 
 CACHED = 0.9
 """Of a job that reads, at least this part is to come from the server, or the client's memory was measured."""
@@ -29,7 +29,7 @@ AT_LIMIT = 0.9
 """Of what the VM may send, as in NFS510."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Meters:
     """What was read at both ends of a run; None is what could not be read."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from nfstuned.model.bench import BenchSetting, BenchStep, Job, Suite
-from nfstuned.values import frozen, replace
 
 WARM_UP = 0
 """The turn whose runs are thrown away: the first of a job fills the server's caches."""
@@ -21,7 +21,7 @@ _LAYOUT_BYTES_PER_S = 100e6
 """A guess, to say beforehand how long the files take to be written; nothing depends on it."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Bounds:
     """What a measurement moves at most, by what the jobs ask for."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from nfstuned.core.mounts.options import is_v3
 from nfstuned.core.rules.nfs2_connections import SESSION_SLOTS, SLOT_TABLE, crowd
@@ -20,7 +21,6 @@ from nfstuned.model.system import IDENTITY_UNIT, MACHINE_ID
 from nfstuned.parse.etc.installed import encoded
 from nfstuned.parse.etc.nfsmount import PERSISTED
 from nfstuned.parse.etc.units import parse_unit
-from nfstuned.values import replace
 
 SERVICE = "nfstuned.service"
 UNITS = "etc/systemd/system"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from nfstuned.core.mounts.options import aznfs_version
@@ -20,7 +21,6 @@ from nfstuned.model.requests import Asked, Setting
 from nfstuned.parse.etc.fstab import SMB
 from nfstuned.parse.fields import clean_path
 from nfstuned.parse.options import parse_options
-from nfstuned.values import field, mutable, replace
 
 GLOBAL = "nfsmount_global_options"
 AZNFS = "aznfs"
@@ -253,7 +253,7 @@ class _Settings:
         return None
 
 
-@mutable
+@dataclass(slots=True, eq=False)
 class _Merge:
     """The options so far; `strict` after `Sloppy=False`, which no later section can take back."""
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from nfstuned.core.policy.endpoint import as_address, plain, split_source
 from nfstuned.model.facts import SmbSession, Target
 from nfstuned.model.kernel import Options, decimal
 from nfstuned.model.mounts import Snapshot
-from nfstuned.values import frozen
 
 DEFAULT_CACHE_S = 1
 """CIFS_DEF_ACTIMEO in fs/smb/client/fs_context.h."""
@@ -134,7 +134,7 @@ def share_name(source: str) -> tuple[str, str]:
     return plain(host), path.strip("/").partition("/")[0].lower()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Listed:
     """A distribution of the vendor's list: the first kernel of each series that has what it takes."""
 
@@ -156,7 +156,7 @@ _LISTED = (
 _SERIES = 3
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class KernelSupport:
     """Whether the vendor lists the running kernel for multichannel; None where the list does not tell."""
 

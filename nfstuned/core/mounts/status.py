@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from nfstuned.core.mounts.options import carried, version, version_text
 from nfstuned.core.mounts.requests import Intents, find, options
@@ -15,7 +16,6 @@ from nfstuned.model.policy import Policy, Profile
 from nfstuned.model.stalls import Stalled
 from nfstuned.model.status import StatusRow, StatusRules
 from nfstuned.model.udev import UdevFile
-from nfstuned.values import frozen
 
 _NO_POLICY = Policy(profiles=())
 
@@ -48,7 +48,7 @@ def rules(files: Sequence[UdevFile]) -> tuple[StatusRules, ...]:
     return (*masked, *(StatusRules(file) for file in writing))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Look:
     """What all rows of one look have in common."""
 

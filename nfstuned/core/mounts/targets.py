@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from nfstuned.core.mounts.requests import Intents, options
 from nfstuned.core.policy.decision import Place, agree, choose, place
@@ -22,7 +23,6 @@ from nfstuned.model.facts import NFS_TYPES, SMB_TYPES, Target
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.mounts import UTAB, Request, Snapshot, Superblock
 from nfstuned.model.policy import WITH, Policy, Profile
-from nfstuned.values import replace
 
 SMB_SUFFIX = "-smb"
 _OF_SMB = ("actimeo_min", "max_channels")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from nfstuned.core.mounts.kernels import V4_0_SINCE, knows_nconnect
 from nfstuned.core.mounts.options import has_kerberos, security
 from nfstuned.core.nconnect.groups import (
@@ -16,12 +18,11 @@ from nfstuned.core.nconnect.groups import (
 from nfstuned.core.policy.endpoint import as_address
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.mounts import Result
-from nfstuned.values import frozen
 
 _ONLY_THERE = "Azure Files supports nconnect over private endpoints only"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """Why there is no change."""
 

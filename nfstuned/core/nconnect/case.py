@@ -12,10 +12,9 @@ from nfstuned.model.connections import Sight
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.kernel import MountNode
 from nfstuned.parse.etc.units import unit_name
-from nfstuned.values import frozen
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Goal:
     """A number of connections, and who says so."""
 

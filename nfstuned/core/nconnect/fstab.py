@@ -8,6 +8,7 @@ of fstab changes count like shares that stay as they are.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from nfstuned.core.mounts.requests import mounted_source
 from nfstuned.core.mounts.targets import targets
@@ -25,10 +26,9 @@ from nfstuned.model.policy import Policy
 from nfstuned.parse.etc.fstab import parse_fstab
 from nfstuned.parse.etc.units import unit_name
 from nfstuned.parse.fields import clean_path
-from nfstuned.values import frozen, replace
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FstabEntry:
     """An NFS line of an fstab: its text, and the mount that comes of it."""
 
@@ -52,7 +52,7 @@ class FstabEntry:
         return self.target.endpoint.host
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Mounts:
     """The mounts that a text of fstab asks for, and beside them all others of the host."""
 
@@ -62,7 +62,7 @@ class Mounts:
     facts: Facts
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ServerUsers:
     """What shares connections, whatever its version, and who uses it."""
 
@@ -250,7 +250,7 @@ def by_address(target: Target, facts: Facts) -> Target:
     return replace(target, profile=profiles.pop()) if len(profiles) == 1 else target
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FstabPlan:
     """A change for each entry that asks for another number than its server's, planned or not."""
 

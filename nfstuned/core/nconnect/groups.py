@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeVar
 
@@ -24,7 +25,6 @@ from nfstuned.core.policy.endpoint import (
 from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.kernel import Options, Server
 from nfstuned.model.mounts import UTAB
-from nfstuned.values import frozen, replace
 
 Id = tuple[str, int, str]
 """A server's name or address, its port, and its protocol, or "section" for a section of nfsmount.conf."""
@@ -60,7 +60,7 @@ MOST = 16
 """NFS_MAX_CONNECTIONS."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Group:
     """What the kernel tells nfs_clients apart by (fs/nfs/client.c, nfs_match_client); no name is in it."""
 
@@ -90,7 +90,7 @@ class _Namespaces:
         return number
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Groups:
     """The transport groups that are live, each with its mounts; `bare` finds them without the namespace."""
 

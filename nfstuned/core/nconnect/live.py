@@ -10,6 +10,7 @@ comes. What fails takes all of them back: the mount is then as it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from nfstuned.core.nconnect.busy import is_tunnel, servers, unfit_part
 from nfstuned.core.nconnect.case import Case, Goal, goal
@@ -32,7 +33,6 @@ from nfstuned.model.facts import Facts, Target
 from nfstuned.model.kernel import Transport
 from nfstuned.model.mounts import Result
 from nfstuned.parse.fields import count, some
-from nfstuned.values import field, mutable, replace
 
 SINCE, SINCE_TEXT = (7, 1, 13), "7.1.13"
 """The first kernel that was read in which add_xprt passes on no uninitialised memory: "sunrpc: fix
@@ -179,7 +179,7 @@ ROUNDS = 8
 _OFF = frozenset({"OFFLINE", "REMOVE"})
 
 
-@mutable
+@dataclass(slots=True, eq=False)
 class _Run:
     """A plan under way."""
 

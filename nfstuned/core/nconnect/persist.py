@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from nfstuned.core.mounts.requests import options
@@ -27,7 +28,6 @@ from nfstuned.model.mounts import Result
 from nfstuned.model.requests import Asked, Setting
 from nfstuned.model.system import NfsUtils
 from nfstuned.parse.etc.nfsmount import PERSISTED, parse_nfsmount
-from nfstuned.values import frozen, replace
 
 FOREIGN = (
     "it is not as nfstuned wrote it: move what was added to a file of another name in that folder, delete "
@@ -76,7 +76,7 @@ class Fate(Enum):
     DROP = "there should be none"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class SectionVerdict:
     """What should become of the section of one name."""
 
@@ -261,7 +261,7 @@ def _only_section(
 _UNUSED = "nothing here uses it"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Held:
     """What nfstuned's file has now."""
 
@@ -270,7 +270,7 @@ class Held:
     """Sections of servers that nothing uses go."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PersistPlan:
     """What to do with the file; empty where it is as it should be and nothing was refused."""
 

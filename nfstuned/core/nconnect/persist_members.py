@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from nfstuned.core.mounts.requests import find, mounted_source, options, requested, wants_stand_in
 from nfstuned.core.mounts.targets import stood_in_for, targets
@@ -20,7 +21,6 @@ from nfstuned.model.mounts import Maker, Request, Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.requests import Asked, Setting
 from nfstuned.parse.etc.nfsmount import PERSISTED
-from nfstuned.values import frozen, replace
 
 MOUNTPOINT = "mountpoint"
 _NAME = re.compile(r"[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_.])?")
@@ -30,7 +30,7 @@ _KEY = "&"
 """In the source of a wildcard of autofs: its key is a part of the server's name."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class SectionUse:
     """A mount, as it will be made the next time without nfstuned's file."""
 
@@ -64,7 +64,7 @@ class SectionUse:
         return self.target.subject if self.target.live is None else f"the mount at {self.target.point}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Uses:
     """All mounts of a host or an image whose server has a name; `facts` are without nfstuned's file."""
 

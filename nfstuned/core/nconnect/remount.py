@@ -10,6 +10,7 @@ is gone comes back as it was; when something fails after that, everything else c
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from nfstuned.core.nconnect.busy import apart, obstacle
 from nfstuned.core.nconnect.case import Case, automatic, goal, in_sight, makes
@@ -21,7 +22,6 @@ from nfstuned.model.facts import Facts, Target
 from nfstuned.model.mounts import Maker, Result
 from nfstuned.parse.etc.units import unit_name
 from nfstuned.parse.fields import some
-from nfstuned.values import field, mutable, replace
 
 
 def cases(facts: Facts, sight: Sight, point: str | None = None) -> tuple[Case, ...]:
@@ -149,7 +149,7 @@ def _connections(case: Case) -> Connections:
     return replace(known, version=mine[0], address=mine[1], port=mine[2], clients=clients)
 
 
-@mutable
+@dataclass(slots=True, eq=False)
 class _RemountRun:
     """A plan under way."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from nfstuned.core.mounts.kernels import V4_0_SINCE, knows_nconnect
@@ -31,10 +32,9 @@ from nfstuned.core.policy.endpoint import (
 )
 from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.mounts import Maker, Request
-from nfstuned.values import frozen, replace
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Line:
     """A line of fstab, a unit or a map that asks for a mount."""
 
@@ -60,7 +60,7 @@ class Line:
         return requested_nconnect(self.target)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Disagreement:
     """Lines whose mounts share the connections of one server, and that ask for different numbers of them."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from nfstuned.core.policy.endpoint import (
     GENERIC,
@@ -18,13 +19,12 @@ from nfstuned.core.policy.match import Choice, Matcher, Subject, matcher, subjec
 from nfstuned.model.kernel import Mount, Options, Server, Volume
 from nfstuned.model.mounts import Decision, Endpoint, Snapshot, Superblock, Tunnel
 from nfstuned.model.policy import LEAST_KB, MOST_KB, WITH, Policy, Profile, ReadAhead
-from nfstuned.values import frozen, replace
 
 V4 = 4
 UNSEEN = "no mount of it is visible here"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Place:
     """The server that a live mount really leads to, and the profile that applies."""
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from enum import Enum
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 from nfstuned.model.kernel import Mount, Options, Server, Volume
 from nfstuned.model.mounts import Endpoint, Superblock, Tunnel
-from nfstuned.values import replace
 
 
 class AddressKind(str, Enum):

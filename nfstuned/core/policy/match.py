@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from fnmatch import translate
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -10,13 +11,12 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from nfstuned.core.policy.endpoint import NETAPP, ONTAP, VAST, Address, as_address, plain, provider_by_name
 from nfstuned.model.mounts import Endpoint
 from nfstuned.model.policy import Assignment, Policy, Profile
-from nfstuned.values import frozen
 
 _MAPPED = IPv6Network("::ffff:0:0/96")
 _ADDRESS_GLOB = re.compile(r"[0-9.:*?]+")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Subject:
     """What is known of one mount, or of one that is still being made. `None` means not known."""
 
@@ -52,7 +52,7 @@ def as_glob(text: str) -> str:
     return re.sub(r"([*?[])", r"[\1]", text)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Choice:
     """A profile that applies, or may apply, and why."""
 

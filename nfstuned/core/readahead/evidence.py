@@ -7,11 +7,11 @@ given only where one reading of the numbers is by far the likeliest, and nothing
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import Enum
 
 from nfstuned.core.samples.sample import KINDS, amount
 from nfstuned.model.samples import Sample
-from nfstuned.values import field, frozen, mutable
 
 KERNEL_KB = 128
 """What kernels give every NFS mount since 5.4, and some vendors' before (VM_READAHEAD_PAGES)."""
@@ -48,7 +48,7 @@ class Use(str, Enum):
     TOO_SMALL = "is too small"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Reads:
     """What one superblock read over a time in which its read-ahead stayed the same."""
 
@@ -112,7 +112,7 @@ def _by_size(reads: Reads, rsize: int) -> Use | None:
     return Use.HELPS if window >= rsize and reads.fetched_bytes >= ENOUGH_BYTES else None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What most of the bytes that the server sent under one read-ahead say, and their numbers."""
 
@@ -131,7 +131,7 @@ class Verdict:
         return size + room if self.use is Use.TOO_SMALL else size
 
 
-@mutable
+@dataclass(slots=True, eq=False)
 class _ReadSums:
     """What was sent under one read-ahead: in all, and for each use what was read of it."""
 

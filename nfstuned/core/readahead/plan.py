@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from nfstuned.core.policy.decision import decide
 from nfstuned.model.kernel import whole_pages
 from nfstuned.model.mounts import Action, Decision, Outcome, Result, Snapshot, Superblock
 from nfstuned.model.policy import Policy
-from nfstuned.values import frozen, replace
 
 TRIES = 3
 WINDOW_S = 60.0
 UNREAD = "what its value depends on could not be read"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Contest:
     """The times at which one superblock's value was set again, and whether it is now left alone."""
 

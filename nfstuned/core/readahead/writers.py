@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from nfstuned.core.mounts.options import version
@@ -16,7 +17,6 @@ from nfstuned.model.facts import Facts, Target
 from nfstuned.model.policy import Profile
 from nfstuned.model.requests import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Setting
 from nfstuned.model.shell import RELOAD_UDEV, sudo, then_sudo
-from nfstuned.values import frozen, replace
 
 NFSRAHEAD_KB = 128
 """What nfsrahead says where nfs.conf says nothing (nfs-utils, tools/nfsrahead/main.c)."""
@@ -31,7 +31,7 @@ _PROBE = "0:43"
 """A device number like those that NFS mounts have."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Rival:
     """A value that another program writes, and the mounts that it reaches."""
 

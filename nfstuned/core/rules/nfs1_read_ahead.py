@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from nfstuned.core.readahead.evidence import KERNEL_KB, WASTE_RATIO, Use, judge, reads_of
 from nfstuned.core.readahead.writers import (
@@ -37,7 +38,6 @@ from nfstuned.model.shell import RELOAD_UDEV, sudo, then_sudo
 from nfstuned.model.udev import RuleWriter, UdevEvent, UdevFile
 from nfstuned.parse.fields import some
 from nfstuned.parse.udev.rules import parse_udev_rules
-from nfstuned.values import frozen
 
 _DISK = UdevEvent(kernel="8:0", read_ahead_kb="128")
 """A disk as most are, with the kernel's own default (VM_READAHEAD_PAGES)."""
@@ -68,7 +68,7 @@ def contested(facts: Facts) -> Iterator[Fault]:
         )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Contest:
     """A value that another program writes, and the mounts for which the policy wants another one."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from nfstuned.core.nconnect.groups import groups, is_azure_files, is_netapp, version
 from nfstuned.core.rules.remedies import ParameterWish, lasting, parameter
@@ -11,7 +12,6 @@ from nfstuned.model.finding import Fault
 from nfstuned.model.kernel import decimal
 from nfstuned.model.samples import Sample
 from nfstuned.parse.fields import count
-from nfstuned.values import frozen
 
 _MOST = 128
 _LEAST = 180
@@ -35,7 +35,7 @@ _DEFAULTS = {SLOT_TABLE.name: 65536, SESSION_SLOTS.name: 64}
 """What kernels have where nobody says otherwise."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Crowd:
     """The mounts that a parameter does not suit, and what it is or will be."""
 
@@ -155,7 +155,7 @@ def session_slots_low(facts: Facts) -> Iterator[Fault]:
         )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Busy:
     """A transport group over the interval, at one of its mounts."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from nfstuned.core.mounts.options import COMMON, NFS, NO_VALUE, RARE_NFS, wanted, wanted_though_sloppy
 from nfstuned.core.mounts.requests import GLOBAL, as_option, effective, is_version
@@ -14,7 +15,6 @@ from nfstuned.model.shell import quote
 from nfstuned.parse.etc.nfsmount import FILE, VENDOR_FILE
 from nfstuned.parse.fields import clean_path
 from nfstuned.parse.options import parse_options
-from nfstuned.values import replace
 
 _FIXED = ("nconnect", "rsize", "wsize")
 _DEFAULT, _DEFAULTS = "default", ("vers", "proto")

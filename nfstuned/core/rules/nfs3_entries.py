@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from ipaddress import IPv6Address
 
 from nfstuned.core.mounts import options as names
@@ -36,7 +37,6 @@ from nfstuned.parse.etc.fstab import SMB
 from nfstuned.parse.fields import quoted
 from nfstuned.parse.options import parse_options
 from nfstuned.parse.secrets import MASK, holds_secret
-from nfstuned.values import frozen
 
 NFS_MANUAL = "nfs(5)"
 _BACKGROUND = ("nfs", "nfs4")
@@ -218,7 +218,7 @@ def _strange(options: Options, fstype: str, kernel: KernelRelease | None) -> Ite
             in_secret = holds_secret(f"{name}={value}")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Misused:
     """An option whose value the kernel refuses, and what it takes."""
 

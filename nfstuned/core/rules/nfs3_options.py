@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from nfstuned.core.mounts.options import (
     CACHE_DEFAULTS,
@@ -27,7 +28,6 @@ from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.kernel import Options
 from nfstuned.parse.options import parse_options
-from nfstuned.values import replace
 
 _WITHOUT_UDP = (5, 6, 0)
 """NFS_DISABLE_UDP_SUPPORT of fs/nfs/Kconfig, whose default is y."""

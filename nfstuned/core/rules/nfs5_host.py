@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from nfstuned.core.mounts.kernels import el8_build
 from nfstuned.core.nconnect.groups import is_azure_files, is_netapp
@@ -13,7 +14,6 @@ from nfstuned.model.facts import Facts, Interface, Route, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.shell import quote
 from nfstuned.parse.fields import some
-from nfstuned.values import frozen
 
 _KERNEL = "kernel"
 _READDIR_BROKEN, _READDIR_MENDED = (5, 11, 0), (5, 12, 5)
@@ -129,7 +129,7 @@ def kernel_without_io_depth(facts: Facts) -> Iterator[Fault]:
 _SIZES = "https://learn.microsoft.com/azure/virtual-machines/sizes"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class VmSeries:
     """The "Max Network Bandwidth" column of one page, read 2026-11-20; it counts what the VM sends."""
 
@@ -140,7 +140,7 @@ class VmSeries:
     """CPUs, and millions of bits a second."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Egress:
     """How much one VM may send, on all of its interfaces together."""
 
@@ -208,7 +208,7 @@ NEAR, MAINLY = 0.9, 0.5
 _RESIZE = "az vm resize --resource-group GROUP --name VM --size SIZE"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Uplink:
     """An interface, and the mounts whose packets leave through it."""
 

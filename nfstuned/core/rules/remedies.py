@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import posixpath
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from nfstuned.core.mounts.requests import find
 from nfstuned.core.policy.match import as_glob
@@ -14,7 +15,6 @@ from nfstuned.model.policy import Profile
 from nfstuned.model.shell import quote
 from nfstuned.model.system import RUNNING, CommandLine, KernelSetting, System, Unit
 from nfstuned.parse.fields import some
-from nfstuned.values import frozen
 
 WATCHDOG = "aznfswatchdogv4"
 """The service that keeps the TLS tunnels of AZNFS."""
@@ -97,7 +97,7 @@ def unmount(target: Target) -> str:
     return f"sudo umount {quote(target.point)}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ParameterWish:
     """What a parameter should be: the value to write, and which other values are right as well."""
 

@@ -11,6 +11,7 @@ import math
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from operator import itemgetter, sub
 from statistics import median
 from typing import NamedTuple
@@ -18,7 +19,6 @@ from typing import NamedTuple
 from nfstuned.core.readahead.evidence import Tally, Verdict
 from nfstuned.core.samples.sample import ALL_KINDS, label, rtt_ms, stalled_percent
 from nfstuned.model.samples import OpRate, Sample
-from nfstuned.values import field, frozen, mutable
 
 BOUNDS_MS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 """The upper ends of all buckets but the last, each within its bucket."""
@@ -63,7 +63,7 @@ Intervals differ by microseconds, and would otherwise reach into the next column
 """
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Row:
     """A figure of one mount: its means over each column while the mount was in use, and its extremes."""
 
@@ -74,7 +74,7 @@ class Row:
     most: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class MountHistory:
     """A mount: how many samples it has, for how long it was in use, and its figures; not those unknown."""
 
@@ -87,7 +87,7 @@ class MountHistory:
     """What its reads tell of each read-ahead that it had."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Axis:
     """The time that all mounts are shown over, in Unix seconds, in equal columns."""
 
@@ -105,7 +105,7 @@ def _numbers() -> array[float]:
     return array("d")
 
 
-@mutable
+@dataclass(slots=True, eq=False)
 class _MountSamples:
     """What is kept of a mount's samples: 8 * (2 + len(METRICS)) bytes for each."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import repeat
 from operator import sub, truediv
 from types import MappingProxyType
@@ -45,7 +46,6 @@ from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.samples import Counted, Look, OpRate, Sample, TransportRate
 from nfstuned.parse.proc.mountstats import parse_transports
 from nfstuned.parse.proc.stanzas import Operations
-from nfstuned.values import replace
 
 
 def transport_group(options: Options, source: str, port: int = 0) -> str:

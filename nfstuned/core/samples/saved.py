@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from nfstuned.core.policy.endpoint import split_source
 from nfstuned.core.samples.growth import unused
@@ -17,13 +18,12 @@ from nfstuned.core.samples.rates import rates, transport_group
 from nfstuned.core.samples.top import Frame, TopEntry, figures_of
 from nfstuned.model.kernel import MountStats, Options, Stanza
 from nfstuned.model.samples import Counted, Look, Sample
-from nfstuned.values import frozen, replace
 
 Place = tuple[str, str]
 """Source and mount point."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Saved:
     """A copy of mountstats; `name` is the file's, and stanzas and options are of the same text."""
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from nfstuned.core.readahead.evidence import Tally, Verdict
 from nfstuned.core.samples.history import Axis, MeanTimes, MeanTimesCount, overlaps, series_key
 from nfstuned.core.samples.sample import ALL_KINDS, kinds, label, stalled_percent, together
 from nfstuned.model.samples import OpRate, Sample
-from nfstuned.values import field, frozen, mutable
 
 MOST_POINTS = 400
 WIDTHS_S = (1, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400)
@@ -41,7 +41,7 @@ _NEARLY = 0.9
 """An interval of 60.01 s is one of 60 s."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class MountSeries:
     """A mount: its means over each point while it was in use, and what it delivered in all."""
 
@@ -88,7 +88,7 @@ def _row() -> array[float]:
     return array("d", bytes(16 * len(NAMES)))
 
 
-@mutable
+@dataclass(slots=True, eq=False)
 class _Sums:
     """What is kept of a mount's samples."""
 

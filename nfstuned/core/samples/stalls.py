@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -23,7 +24,6 @@ from nfstuned.model.kernel import Stanza, Transport
 from nfstuned.model.samples import Counted, Look, Sample
 from nfstuned.model.stalls import Requests, RpcRequest, Stall
 from nfstuned.parse.proc.mountstats import parse_transports
-from nfstuned.values import field, frozen, replace
 
 Identity = tuple[str, int | None]
 """A superblock's device number and its bdi."""
@@ -79,7 +79,7 @@ class Connection(NamedTuple):
         return max(0.0, now_s - self.asked_s) if now_s - self.moved_s < _GIVEN_UP_S else 0.0
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RequestWatch:
     """What is remembered from look to look."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from nfstuned.core.samples.growth import sends_between
@@ -15,7 +16,6 @@ from nfstuned.model.mounts import Snapshot
 from nfstuned.model.samples import Counted, Look, OpRate, Sample
 from nfstuned.model.stalls import Stalled
 from nfstuned.parse.proc.mountstats import parse_transports
-from nfstuned.values import field, frozen, replace
 
 Identity = tuple[str, int | None]
 """Of a superblock: its device number and its bdi."""
@@ -41,7 +41,7 @@ SORTS = (
 _NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TopEntry:
     """A superblock; `sample` is None until two looks show it, and where its counters began anew."""
 
@@ -68,7 +68,7 @@ class TopEntry:
         return self.stalled_s > 0 or (self.sample is not None and not is_idle(self.sample))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Frame:
     """All superblocks at one moment."""
 
@@ -145,7 +145,7 @@ def _rtt_ms(op: OpRate | None) -> float | None:
     return None if op is None else op.rtt_ms
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TopState:
     """What the person at the screen has chosen."""
 
@@ -178,7 +178,7 @@ def arranged(entries: Iterable[TopEntry], state: TopState) -> tuple[TopEntry, ..
     return (*known, *(entry for entry in chosen if state.sort not in entry.figures))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class List:
     """What a key is pressed over: the superblocks from top to bottom, and how many lines a page has."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
@@ -29,7 +30,6 @@ from nfstuned.model.kernel import Stanza, Transport
 from nfstuned.model.samples import Counted, Look
 from nfstuned.model.totals import CountedPlace, GroupTotals, OpTotals, SuperblockTotals, Totals
 from nfstuned.parse.proc.mountstats import Row, parse_transports
-from nfstuned.values import field, mutable, replace
 
 UNBOUNDED = Span(0.0, 2.0**64, 2.0**64)
 """The span of a counter that is taken from its own zero on, however long ago it began."""
@@ -145,7 +145,7 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value", SuperblockTotals, GroupTotals)
 
 
-@mutable
+@dataclass(slots=True, eq=False)
 class _Counting:
     """A look on its way into the totals."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from nfstuned.core.udev.device import ATTRIBUTE, Device, is_refused, matches, redirects_nothing, start_mistake
 from nfstuned.core.udev.writers import NFS_ADDED, NFSRAHEAD, aims_at_attribute, finds_nfs, reached
@@ -18,7 +19,6 @@ from nfstuned.model.udev import UdevDefect, UdevRule, UdevToken
 from nfstuned.parse.udev.keys import check_token
 from nfstuned.parse.udev.rules import JoinedLine, join_lines, parse_udev_rules, physical_lines
 from nfstuned.parse.udev.tokens import split_tokens, uses_result
-from nfstuned.values import frozen, replace
 
 _ABOUT = re.compile(r"\bbdi\b|\bread_ahead_kb\b")
 _FLATTENED = re.compile(r"\\\s*(?:,\s*)?[A-Z]+(?:\{[^}]{0,255}\})?\s*[-+:=!]=?")
@@ -38,7 +38,7 @@ _LOOKS_BACK = re.compile(r"\b(?:RESULT|ENV)\b|%c|\$result")
 _NO_EFFECT = "The line has no effect"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class BrokenRule:
     """A rule as its author meant it, and why it is another one for udev."""
 
@@ -54,7 +54,7 @@ class BrokenRule:
     """Whether it acts as its author meant it all the same, and udev only complains."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Reason:
     """Why a rule that udev reads never acts."""
 
@@ -62,7 +62,7 @@ class _Reason:
     why: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Piece:
     """What udev takes for one rule."""
 

@@ -7,12 +7,12 @@ them (udev(7)). What an administrator has set is his, and stays in force.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from nfstuned.model.masks import MASKED_NAMES, NFS_RULES
 from nfstuned.model.requests import NFSRAHEAD, Setting
 from nfstuned.model.udev import UdevFile, UdevRule, UdevToken
 from nfstuned.parse.udev.rules import parse_udev_rules
-from nfstuned.values import frozen
 
 _PACKAGED = ("/usr/lib/udev/rules.d/", "/lib/udev/rules.d/")
 _VENDORS = "/usr/"
@@ -20,7 +20,7 @@ _ADDED = (UdevToken("ACTION", None, "==", "add"), UdevToken("SUBSYSTEM", None, "
 _ATTRIBUTE = "read_ahead_kb"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Mask:
     """A name, and why its file is left in force; "" where it is masked."""
 

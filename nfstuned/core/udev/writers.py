@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,6 @@ from nfstuned.core.udev.mask import is_default, set_by_administrator
 from nfstuned.model.masks import NFS_RULES
 from nfstuned.model.udev import RuleWriter, UdevEvent, UdevFile, UdevRule, UdevToken
 from nfstuned.parse.udev.rules import parse_udev_rules
-from nfstuned.values import replace
 
 if TYPE_CHECKING:
     from nfstuned.model.facts import Facts

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from nfstuned.host.network.links import FOLDER as LINKS
 from nfstuned.host.network.links import observe_traffic
 from nfstuned.host.root import Root
-from nfstuned.values import frozen
 
 _IDLE = (3, 4)
 """Columns of a line: idle and iowait."""
@@ -16,7 +16,7 @@ _GUESTS = 8
 """From here on columns count what others hold, too."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Processors:
     """Ticks since the boot of each processor: all, and those in which it worked."""
 

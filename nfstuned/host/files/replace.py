@@ -12,6 +12,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from nfstuned.host.files.whole import (
     CREATE,
@@ -25,7 +26,6 @@ from nfstuned.host.files.whole import (
     write_new,
 )
 from nfstuned.host.root import demand_text
-from nfstuned.values import frozen
 
 LOCK = "run/nfstuned/replace.lock"
 """Below a root; only root may write into the folder, which systemd keeps when the service ends."""
@@ -58,7 +58,7 @@ def locked(path: str) -> Iterator[None]:
         os.close(fd)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Backup:
     """The name under which the old text is kept."""
 
@@ -131,7 +131,7 @@ class LinkError(OSError):
     """The name is a symbolic link, and nobody said that it may be followed."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Original:
     """A file as it was read."""
 
@@ -141,7 +141,7 @@ class Original:
     status: os.stat_result
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Replaced:
     """What came of a replacement; `problem` says what was in the way, with the path and what to do."""
 
@@ -225,7 +225,7 @@ def create(path: str, data: bytes, lock: str) -> str:
         return refusal(error, path, lock)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Job:
     """A replacement: the folder's descriptor, the new file's name in it, the name to have, what was read."""
 

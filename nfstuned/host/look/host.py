@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TypeVar
 
@@ -28,7 +29,6 @@ from nfstuned.parse.proc.mountinfo import parse_mountinfo
 from nfstuned.parse.proc.mountstats import parse_mountstats
 from nfstuned.parse.proc.nfsfs import parse_servers, parse_volumes
 from nfstuned.parse.proc.stanzas import cut_parts
-from nfstuned.values import field, frozen, mutable, replace
 
 AZURE_TAG = "7783-7084-3265-9085-8269-3286-77"
 """The chassis asset tag of every Azure VM."""
@@ -57,7 +57,7 @@ _PRIVATE = ("10.", "172.", "192.168.")
 _Stanzas = TypeVar("_Stanzas")
 
 
-@mutable
+@dataclass(slots=True, eq=False)
 class _Known:
     """What was read so far, by device number."""
 
@@ -316,7 +316,7 @@ def _stand_ins(root: Root, known: _Known, superblocks: tuple[Superblock, ...]) -
     return tuple(row for row in parsed if isinstance(row, Tunnel))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class View:
     """A process through which a namespace can be seen; `folder` is its place in proc ("proc/4711")."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from types import MappingProxyType
 
 from nfstuned.errors import ConfigError, ParseError
@@ -28,7 +29,6 @@ from nfstuned.parse.proc.machine import (
     parse_release,
 )
 from nfstuned.parse.versions import newest_last
-from nfstuned.values import replace
 
 SERVICE = "nfstuned.service"
 MODULES = ("usr/lib/modules", "lib/modules")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from dataclasses import dataclass
 
 from nfstuned.host.look.nfsmount import NFS_CONF, Collected, MountConf
 from nfstuned.host.look.udev import FOLDERS
@@ -12,10 +13,9 @@ from nfstuned.model.masks import MASKED_NAMES, is_mask
 from nfstuned.model.requests import Setting
 from nfstuned.model.udev import UdevFile
 from nfstuned.parse.proc.mountinfo import NFS, SMB, parse_mountinfo
-from nfstuned.values import frozen
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class MaskGrounds:
     """The rules files, and what administrators say in nfs.conf."""
 

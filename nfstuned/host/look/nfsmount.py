@@ -6,6 +6,7 @@ import errno
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
@@ -21,7 +22,6 @@ from nfstuned.parse.etc.nfsmount import (
     parse_mount_nfs,
     parse_nfsmount,
 )
-from nfstuned.values import field, mutable
 
 MOST_REQUESTS = 10_000
 """Mounts that the files of a host ask for: each is judged by every rule."""
@@ -57,7 +57,7 @@ _TOO_MANY_MAPS = f"more than {MOST_MAPS} maps cannot be read: what follows this 
 _TOO_MANY_PROBLEMS = f"more than {MOST_PROBLEMS} lines are not understood: mend those above first"
 
 
-@mutable
+@dataclass(slots=True, eq=False)
 class Collected:
     """What the files ask for, and what in them could not be understood."""
 
@@ -140,7 +140,7 @@ MOST_INCLUDES = 100
 """Files that are included, each as often as it is."""
 
 
-@mutable
+@dataclass(slots=True, eq=False)
 class MountConf:
     """A reader of a configuration of nfs-utils; nothing below the points in `mounted` is read."""
 

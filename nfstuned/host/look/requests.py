@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from nfstuned.host.look.autofs import AutoMaps
 from nfstuned.host.look.folders import STRONG_UNIT_FOLDERS, WEAK_UNIT_FOLDERS
 from nfstuned.host.look.nfsmount import Collected, MountConf, observe_nfs_utils
 from nfstuned.host.look.units import MountUnits
 from nfstuned.host.root import Root
-from nfstuned.values import replace
 
 
 def observe_intent(root: Root, mounted: Sequence[str]) -> Collected:

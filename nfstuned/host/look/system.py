@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from nfstuned.host.look.folders import conf_files
@@ -15,7 +16,6 @@ from nfstuned.host.root import Root
 from nfstuned.model.system import CommandLine, System
 from nfstuned.parse.etc.parameters import parse_modprobe, parse_refused_modules, parse_sysctl
 from nfstuned.parse.proc.machine import parse_cpu_list, parse_slabinfo
-from nfstuned.values import replace
 
 T = TypeVar("T")
 _PROGRAMS = (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from nfstuned.host.command import run
 from nfstuned.model.requests import UnitState
 from nfstuned.parse.etc.units import PROPERTIES, parse_units
-from nfstuned.values import replace
 
 SYSTEMCTL_S = 30.0
 _JOURNAL_S, _WORDS_S = 5.0, 20.0

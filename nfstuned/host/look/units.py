@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from nfstuned.errors import ParseError
 from nfstuned.host.look.folders import UNIT_FOLDERS
@@ -12,7 +13,6 @@ from nfstuned.model.mounts import Maker, Misnamed, Request
 from nfstuned.model.requests import UnitSetting
 from nfstuned.parse.etc.fstab import parse_fstab
 from nfstuned.parse.etc.units import SUFFIX, drop_in_folders, mount_request, parse_unit, unit_name
-from nfstuned.values import replace
 
 AUTOMOUNT = ".automount"
 _DIRECTORIES = {"t": "/run", "S": "/var/lib", "C": "/var/cache", "L": "/var/log", "E": "/etc"}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from nfstuned.host.look.nfsmount import below
 from nfstuned.host.root import Root
@@ -23,14 +24,13 @@ from nfstuned.parse.proc.processes import (
     parse_swaps,
     parse_unix,
 )
-from nfstuned.values import field, mutable
 
 _PLACES = (("cwd", "has its working directory"), ("root", "has its root directory"))
 _EXPORTS = ("proc/fs/nfsd/exports", "var/lib/nfs/etab")
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3")
 
 
-@mutable
+@dataclass(slots=True, eq=False)
 class _Process:
     """A process: its number, name and mount namespace."""
 
@@ -43,7 +43,7 @@ class _Process:
         return f"{self.name} ({self.pid})"
 
 
-@mutable
+@dataclass(slots=True, eq=False)
 class Holders:
     """All processes and mount namespaces of a host, as they are when this is made."""
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from nfstuned.host.look.nfsmount import NFS_CONF, Collected, MountConf
 from nfstuned.host.root import Root
 from nfstuned.model.requests import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Setting
 from nfstuned.parse.etc.writers import parse_aznfs, parse_ini
-from nfstuned.values import replace
 
 _EFS_CONF = "etc/amazon/efs/efs-utils.conf"
 _AZNFS_HELPERS = ("sbin/mount.aznfs", "usr/sbin/mount.aznfs")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nfstuned.host.look.systemd import kernel_words, observe_states, with_last_words
@@ -12,13 +13,12 @@ from nfstuned.host.root import Root
 from nfstuned.model.facts import Answer, Network, Reach
 from nfstuned.model.requests import UnitState
 from nfstuned.parse.etc.resolver import is_address
-from nfstuned.values import frozen
 
 if TYPE_CHECKING:
     from nfstuned.host.network.reach import Place
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class LiveOutside:
     """The network of this machine. The worst case is the sum of the deadlines: 3, 2 and 1 s."""
 
@@ -75,7 +75,7 @@ class LiveOutside:
         return kernel_words() if self.root.prefix == "/" else ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FixedOutside:
     """A network whose answers are given: nobody is asked, but time passes."""
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from nfstuned.model.facts import Network
 from nfstuned.model.requests import UnitState
-from nfstuned.values import frozen
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Questions:
     """What a check wants to know of the network."""
 

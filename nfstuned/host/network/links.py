@@ -16,6 +16,7 @@ import struct
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.machinery import PathFinder
 from ipaddress import IPv6Address, ip_address
@@ -26,7 +27,6 @@ from typing import Any, NamedTuple
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Interface, Route, Traffic
 from nfstuned.model.kernel import decimal
-from nfstuned.values import frozen
 
 _HEADER = struct.Struct("=IHHII")
 """struct nlmsghdr: length, type, flags, sequence number, port."""
@@ -138,7 +138,7 @@ FOLDER = "sys/class/net"
 _RTN_LOCAL = 2
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Links:
     """What the kernel says of the way to some addresses."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from io import StringIO
 from ipaddress import ip_address
@@ -15,7 +16,6 @@ from typing import TYPE_CHECKING, TypeVar
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Answer
 from nfstuned.parse.etc.resolver import name_server_lines, parse_hosts, parse_servers, parse_sources
-from nfstuned.values import frozen, replace
 
 if TYPE_CHECKING:
     from dns.message import QueryMessage
@@ -76,7 +76,7 @@ _STUBS = frozenset({"127.0.0.53", "127.0.0.54"})
 """Where systemd-resolved listens as a name server."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Names:
     """What a source says of a name; another source may know more unless it is `final`."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -38,7 +39,6 @@ from nfstuned.parse.config.tables import (
 )
 from nfstuned.parse.config.toml import Document, Path, parse_toml, suggestion
 from nfstuned.parse.config.values import is_local
-from nfstuned.values import field, frozen, mutable, replace
 
 Tables = list[tuple[Document, Mapping[str, Any]]]
 """Each file's table with the file, in the order in which they count."""
@@ -142,7 +142,7 @@ def _workloads(files: Iterable[_File]) -> dict[str, Workload]:
     return known
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Entry:
     """An entry of [[policy]]; no assignment where something in it is wrong."""
 
@@ -165,7 +165,7 @@ class _Entry:
         return self.document.problem(("policy", self.number, key), value, allowed)
 
 
-@mutable
+@dataclass(slots=True, eq=False)
 class _File:
     """The right tables of a file; `settings` have the names that Policy gives them."""
 
@@ -201,7 +201,7 @@ class _File:
         return file
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Checker:
     """Checks the tables of a file, each by itself, so that no problem hides another."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nfstuned.model.policy import Profile, ReadAhead
 from nfstuned.parse.config.toml import Document, suggestion
-from nfstuned.values import field, frozen, mutable, replace
 
 _LIMITS = (("read_ahead_kb", "read_ahead_max_kb"), ("nconnect", "nconnect_max"))
 _INHERITS = "inherits"
@@ -15,7 +15,7 @@ _INSTEAD = {"nconnect": "nconnect_depends", "nconnect_depends": "nconnect"}
 """Keys that exclude each other: a profile that sets one of them does not inherit the other."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Layer:
     """A [profile.NAME] table: the keys that it sets, each already checked by itself."""
 
@@ -24,7 +24,7 @@ class Layer:
     values: Mapping[str, Any]
 
 
-@mutable
+@dataclass(slots=True, eq=False)
 class _Draft:
     """A profile that is being put together; `own` holds the keys of its own tables and where each was set."""
 

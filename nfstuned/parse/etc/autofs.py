@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from nfstuned.errors import ParseError
@@ -17,7 +18,6 @@ from nfstuned.model.requests import AutoMap, MapEntry, MapInclude
 from nfstuned.parse.etc.fstab import SMB, TYPES
 from nfstuned.parse.fields import quoted
 from nfstuned.parse.options import parse_options
-from nfstuned.values import frozen, replace
 
 MASTER = "auto.master"
 AUTOFS = "autofs"
@@ -197,7 +197,7 @@ _OWN = (
 """Options that automount keeps for itself (sun_mount, and mount_mount of modules/mount_nfs.c)."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Part:
     """A mount of an entry: where below the entry, with which options, and from where."""
 

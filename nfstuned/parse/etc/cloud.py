@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn
 
 from nfstuned.errors import ParseError
 from nfstuned.parse.fields import quoted
-from nfstuned.values import field, frozen, mutable
 
 DEFAULTS: tuple[str | None, ...] = (None, None, "auto", "defaults,nofail,_netdev", "0", "2")
 """What a mount gets that names fewer fields; the ordering behind cloud-init itself is left out."""
@@ -40,7 +40,7 @@ class CloudEntry(NamedTuple):
     fields: tuple[str | None, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class CloudMounts:
     """What a file says of mounts; None where it does not have the key."""
 
@@ -121,7 +121,7 @@ def _without_comment(line: str) -> str:
     return line
 
 
-@mutable
+@dataclass(slots=True, eq=False)
 class _ListReader:
     """A reader of a list: of dashes, or in brackets over as many lines as it takes."""
 

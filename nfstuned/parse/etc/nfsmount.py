@@ -12,13 +12,13 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from nfstuned.errors import ParseError
 from nfstuned.model.requests import ConfInclude, Setting
 from nfstuned.model.system import NfsUtils
 from nfstuned.parse.fields import clean_path, quoted
 from nfstuned.parse.versions import in_version_order
-from nfstuned.values import field, mutable
 
 FILE = "/etc/nfsmount.conf"
 VENDOR_FILE = "/usr/etc/nfsmount.conf"
@@ -33,7 +33,7 @@ SECTIONS_WITH_NAMES = ("server", "mountpoint")
 Item = Setting | ConfInclude | ParseError
 
 
-@mutable
+@dataclass(slots=True, eq=False)
 class _Reader:
     """What a file's lines held, and the section that they are in; None where assignments do not count."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 from nfstuned.errors import ParseError
@@ -11,7 +12,6 @@ from nfstuned.model.mounts import Maker, Misnamed, Request
 from nfstuned.model.requests import UnitSetting, UnitState
 from nfstuned.parse.etc.fstab import TYPES, mounted_type
 from nfstuned.parse.fields import clean_path, quoted
-from nfstuned.values import field, mutable, replace
 
 SUFFIX = ".mount"
 _SPACE = " \t\n\r"
@@ -21,7 +21,7 @@ _DOT = ord(".")
 _SPECIFIER = r"%([A-Za-z0-9%])"
 
 
-@mutable
+@dataclass(slots=True, eq=False)
 class _UnitReader:
     """The section that a unit file's lines are in, and what they held."""
 

@@ -25,9 +25,9 @@ for each kind of request: `Creates: 12 total 1 failed`. SMB1 shares have other l
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, replace
 
 from nfstuned.model.facts import SmbOps, SmbSession
-from nfstuned.values import frozen, replace
 
 _SERVER = r"\d+\) ConnectionId: 0x[0-9a-f]+ (?:Hostname: (\S+))?"
 _DIALECT = r"Number of credits: [-\d,]+ Dialect 0x([0-9a-f]{1,8})(.*)"
@@ -38,7 +38,7 @@ _DISABLED = r"\t\tChannel: \d+ DISABLED"
 _SHARE = r"\t\d+\) (\\\\.+?) Mounts: \d+ "
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Server:
     """The server whose sessions follow."""
 

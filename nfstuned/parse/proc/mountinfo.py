@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 
 from nfstuned.errors import ParseError
@@ -11,7 +12,6 @@ from nfstuned.model.kernel import Mount, MountNode, decimal
 from nfstuned.parse.fields import number, quoted, unescape
 from nfstuned.parse.options import parse_kernel_options
 from nfstuned.parse.proc.bdi import is_device_number
-from nfstuned.values import frozen
 
 FILE = "/proc/self/mountinfo"
 _LEAST_BEFORE, _AFTER = 6, 2
@@ -21,7 +21,7 @@ _REMOTE = frozenset(
 """File systems whose answer may not come, besides those of FUSE: a dead server must not hang the daemon."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Family:
     """The types of file system that are looked for, and what every line about such a mount contains.
 

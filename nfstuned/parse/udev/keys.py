@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from nfstuned.model.udev import MATCHES, UdevToken
 from nfstuned.parse.udev.tokens import find_mistake
-from nfstuned.values import field, frozen, replace
 
 _IMPORTS = ("file", "program", "builtin", "db", "cmdline", "parent")
 _BUILTINS = (
@@ -33,7 +33,7 @@ _INTEGER = r"[ \t\n\r]*[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+|[0-9]+)"
 _LOG_LEVEL = "emerg|alert|crit|err|warning|notice|info|debug|[0-7]|reset"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Key:
     """What udev takes of a key."""
 

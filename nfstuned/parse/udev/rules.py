@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from nfstuned.model.udev import UdevDefect, UdevRule, UdevRules, UdevToken
 from nfstuned.parse.udev.keys import check_token, is_builtin
 from nfstuned.parse.udev.tokens import split_tokens
-from nfstuned.values import frozen
 
 SPACE = " \t\n\r"
 LIMIT = 16384
@@ -21,7 +21,7 @@ _ENDS = r"(?:\r\n|\n\r|\n|\r)\0?|\0"
 """What ends a line for read_line_full() of src/basic/fileio.c, which udev reads with."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class JoinedLine:
     """A rule's text on a single line, without the space before each part."""
 

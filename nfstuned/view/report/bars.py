@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from nfstuned.core.bench.difference import LEAST_DIFFERENCE, LEAST_RUNS
 from nfstuned.model.bench import Spread
-from nfstuned.values import frozen
 from nfstuned.view.bench_charts import Bar, BarChart, Chart, Curve, marks, told
 from nfstuned.view.report.chart import esc, number_ticks
 from nfstuned.view.words import shorten
@@ -111,7 +111,7 @@ def _along(value: float, top: float) -> float:
     return _NAMES + value / top * (WIDTH - _NAMES - _VALUES)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Plot:
     """The area of a curve: the read-ahead by its logarithm, and a figure from 0 on."""
 

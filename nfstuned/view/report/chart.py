@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from html import escape
 from itertools import takewhile
 
 from nfstuned.core.samples.history import Axis
-from nfstuned.values import frozen
 from nfstuned.view.words import printable
 
 _LEAST = 1e-6
@@ -82,7 +82,7 @@ _LABEL_WIDTH = 80
 """About how wide the label of a time is, with room around it."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PlotLine:
     """A line: a value for each column of the axis, None where nothing is known."""
 
@@ -92,7 +92,7 @@ class PlotLine:
     values: Sequence[float | None]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Chart:
     """What one chart shows."""
 
@@ -108,7 +108,7 @@ class Chart:
     """Moments in Unix seconds, and what happened then."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PlotFrame:
     """The time that charts show, in Unix seconds, and the columns that their lines have in it."""
 
@@ -118,7 +118,7 @@ class PlotFrame:
     zone: tzinfo | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Plot:
     """The area in which lines are, in the units of the picture, and what it shows."""
 

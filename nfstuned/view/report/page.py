@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
 from nfstuned import __version__
@@ -13,7 +14,6 @@ from nfstuned.model.facts import Report
 from nfstuned.model.finding import Finding
 from nfstuned.model.samples import Event
 from nfstuned.parse.fields import count
-from nfstuned.values import frozen
 from nfstuned.view.check import verdict
 from nfstuned.view.report.chart import PlotFrame, PlotLine, esc, spark
 from nfstuned.view.report.mount import milliseconds, mount_section, ratio
@@ -38,7 +38,7 @@ _HEADINGS = (
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Account:
     """What the page says beside the samples: the check's report and the service's events, or why not."""
 
@@ -50,7 +50,7 @@ class Account:
     """How many entries or lines could not be read."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Page:
     """All that is on the page."""
 
