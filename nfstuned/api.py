@@ -32,7 +32,7 @@ from nfstuned.app.facts import Scope, denied_files, examine
 from nfstuned.app.policy import configuration as read_configuration
 from nfstuned.app.policy import image_policy
 from nfstuned.app.read_ahead import carry_out, plan_anew
-from nfstuned.core.rules import RULES, catalogue
+from nfstuned.core.rules import catalogue
 from nfstuned.core.samples.rates import look as look_at
 from nfstuned.core.samples.rates import rates
 from nfstuned.errors import ConfigError, ParseError
@@ -173,7 +173,7 @@ def diagnose(
     elif network is None:
         scope = replace(scope, offline=True)
     facts = examine(opened, policy, scope, outside)
-    diagnosis = catalogue.diagnose(facts, catalogue.select(RULES, words, ()))
+    diagnosis = catalogue.diagnose(facts, catalogue.select(catalogue.RULES, words, ()))
     unreadable = map(str, denied_files(opened, facts.snapshot))
     return replace(diagnosis, doubts=tuple(dict.fromkeys((*diagnosis.doubts, *unreadable))))
 

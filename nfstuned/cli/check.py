@@ -15,8 +15,7 @@ from nfstuned.app.policy import image_policy
 from nfstuned.cli import talk
 from nfstuned.cli.options import RuleName, format_option
 from nfstuned.cli.talk import Patient, live_outside, terminal_width, usable_policy
-from nfstuned.core.rules import RULES
-from nfstuned.core.rules.catalogue import diagnose, select
+from nfstuned.core.rules.catalogue import RULES, diagnose, select
 from nfstuned.host.network.ask import Outside
 from nfstuned.host.root import FSTAB, Root, read_proposal
 from nfstuned.model.facts import BROKEN, Report

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -54,20 +54,21 @@ class Fault:
     """Who says so, where it is not the rule's own source."""
 
 
-Judge = Callable[["Facts"], Iterable[Fault]]
-
-
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A row of the catalogue; its id and name never change their meaning."""
+    """A rule of the catalogue; its id and name never change their meaning."""
 
     id: str
     name: str
     severity: Severity
-    judge: Judge
+    judge: Callable[[Facts], Iterator[Fault]]
     source: str
     """The page, kernel file or manual that it rests on."""
     needs: frozenset[Need] = frozenset()
+
+    def __call__(self, facts: Facts) -> Iterator[Fault]:
+        """Yield the faults that it sees."""
+        return self.judge(facts)
 
     @property
     def family(self) -> str:

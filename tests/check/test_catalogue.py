@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.app.facts import Scope
-from nfstuned.core.rules import RULES
-from nfstuned.core.rules.catalogue import CATALOGUE, CRASHED
+from nfstuned.core.rules.catalogue import CATALOGUE, CRASHED, RULES
 from nfstuned.host.files.installed import page
 from nfstuned.model.finding import Need, Rule
 from tests.check import hosts

@@ -9,8 +9,7 @@ import pytest
 
 from nfstuned.app.facts import Scope, examine
 from nfstuned.app.policy import image_policy
-from nfstuned.core.rules import RULES
-from nfstuned.core.rules.catalogue import diagnose
+from nfstuned.core.rules.catalogue import RULES, diagnose
 from nfstuned.host.config_load import load
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.root import Root

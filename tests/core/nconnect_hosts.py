@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from nfstuned.core.mounts.targets import targets
-from nfstuned.core.rules import RULES
+from nfstuned.core.rules.catalogue import RULES
 from nfstuned.model.facts import Answer, Facts, Network, Target
 from nfstuned.model.finding import Fault, Need
 from nfstuned.model.kernel import Distribution, KernelRelease, Mount, MountStats, Server, Transport, Volume

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from nfstuned.core.rules import RULES
+from nfstuned.core.rules.catalogue import RULES
 from nfstuned.core.rules.nfs5_host import egress, is_old
 from nfstuned.model.facts import Answer, Facts, Interface, Measured, Network, Route, Target, Traffic
 from nfstuned.model.finding import Fault, Need

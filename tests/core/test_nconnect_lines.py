@@ -9,8 +9,7 @@ import pytest
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.nconnect.groups import united
 from nfstuned.core.nconnect.servers import servers
-from nfstuned.core.rules import RULES
-from nfstuned.core.rules.catalogue import diagnose, select
+from nfstuned.core.rules.catalogue import RULES, diagnose, select
 from nfstuned.model.facts import Answer, Facts, Network
 from nfstuned.model.kernel import KernelRelease
 from nfstuned.model.mounts import Maker, Request

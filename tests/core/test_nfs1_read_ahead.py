@@ -140,18 +140,18 @@ STOCK = System(daemon=Unit(installed=True, masks_rules=True))
 @pytest.mark.parametrize(
     ("kb", "system", "rules"),
     [
-        (128, System(), ["below_policy"]),
-        (128, STOCK, ["below_policy"]),
-        (15360, STOCK, ["contested"]),
-        (64, STOCK, ["contested", "below_policy"]),
+        (128, System(), ["NFS101"]),
+        (128, STOCK, ["NFS101"]),
+        (15360, STOCK, ["NFS104"]),
+        (64, STOCK, ["NFS104", "NFS101"]),
         # What the service does not mask has to be changed by hand.
-        (128, System(daemon=Unit(installed=True)), ["contested"]),
-        (128, System(daemon=Unit(installed=True, active=True)), ["contested"]),
+        (128, System(daemon=Unit(installed=True)), ["NFS104"]),
+        (128, System(daemon=Unit(installed=True, active=True)), ["NFS104"]),
     ],
 )
 def test_a_stock_128_is_one_finding(kb: int, system: System, rules: list[str]) -> None:
     host = replace(facts(superblock(kb, AZURE)), udev=(PACKAGED,), system=system)
-    assert [judge.__name__ for judge in (nfs1.contested, nfs1.below_policy) if list(judge(host))] == rules
+    assert [rule.id for rule in (nfs1.contested, nfs1.below_policy) if list(rule(host))] == rules
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import pytest
 
 from nfstuned.core.mounts.requests import Intents
 from nfstuned.core.mounts.targets import targets
-from nfstuned.core.rules import RULES
-from nfstuned.core.rules.catalogue import diagnose, select
+from nfstuned.core.rules.catalogue import RULES, diagnose, select
 from nfstuned.host.config_load import load
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Measured

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nfstuned.core import rules
 from nfstuned.core.policy.endpoint import as_address, provider_by_name
+from nfstuned.core.rules import catalogue
 from nfstuned.core.rules.catalogue import diagnose, select
 from nfstuned.core.rules.nfs4_tls import helper_down, wrong_cloud
 from nfstuned.model.facts import Answer, Facts, Measured, Network, Reach, Reachable, Target
@@ -21,7 +21,7 @@ from nfstuned.parse.options import parse_options
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-RULES = select(rules.RULES, ("NFS4",), ())
+RULES = select(catalogue.RULES, ("NFS4",), ())
 SA1 = "sa1.file.core.windows.net"
 LINK = "sa1.privatelink.file.core.windows.net"
 STORE = "file.ams20prdstr05a.store.core.windows.net"

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.core import rules
 from nfstuned.core.mounts.smb import asked_channels, attribute_cache_s, multichannel_support, sessions_of
 from nfstuned.core.mounts.targets import targets
+from nfstuned.core.rules import catalogue
 from nfstuned.core.rules.catalogue import select
 from nfstuned.core.rules.smb6 import no_cache, short_attribute_cache, signing_cost
 from nfstuned.host.config_load import load
@@ -22,7 +22,7 @@ from nfstuned.model.system import System
 from nfstuned.parse.options import parse_options
 from nfstuned.parse.proc.machine import parse_release
 
-RULES = select(rules.RULES, ("SMB6",), ())
+RULES = select(catalogue.RULES, ("SMB6",), ())
 POLICY = Policy(
     (
         Profile("generic"),

@@ -5,11 +5,47 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-from nfstuned.core.rules import RULES
+from nfstuned.core.rules import (
+    nfs1_read_ahead,
+    nfs2_connections,
+    nfs2_lines,
+    nfs2_nconnect,
+    nfs3_entries,
+    nfs3_options,
+    nfs4_endpoint,
+    nfs4_identity,
+    nfs4_tls,
+    nfs4_tunnels,
+    nfs5_host,
+    nfs7_image,
+    smb6,
+)
 from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Diagnosis, Fault, Finding, Need, Rule, Severity
 
-CRASHED = Rule("NFS000", "rule-crashed", Severity.ERROR, lambda _: (), "")
+_FAMILIES = (
+    nfs1_read_ahead,
+    nfs2_connections,
+    nfs2_lines,
+    nfs2_nconnect,
+    nfs3_entries,
+    nfs3_options,
+    nfs4_endpoint,
+    nfs4_identity,
+    nfs4_tls,
+    nfs4_tunnels,
+    nfs5_host,
+    nfs7_image,
+    smb6,
+)
+RULES: tuple[Rule, ...] = tuple(
+    sorted(
+        (value for family in _FAMILIES for value in vars(family).values() if isinstance(value, Rule)),
+        key=lambda rule: rule.id,
+    )
+)
+"""Every rule, in the order of the ids."""
+CRASHED = Rule("NFS000", "rule-crashed", Severity.ERROR, lambda _: iter(()), "")
 
 
 def diagnose(facts: Facts, rules: Iterable[Rule]) -> Diagnosis:

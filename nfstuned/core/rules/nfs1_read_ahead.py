@@ -16,7 +16,9 @@ from nfstuned.core.readahead.writers import (
     rivals,
     wanted_kb,
 )
+from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import also, enable, give_workload, source_of, unmask
+from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, LIVE, SAMPLE, WARNING, rule
 from nfstuned.core.udev.faults import BrokenRule, find_broken, is_about_read_ahead
 from nfstuned.core.udev.mask import is_copy, set_by_administrator
 from nfstuned.core.udev.writers import (
@@ -48,6 +50,12 @@ _NFS_RULES = "99-nfs.rules"
 _SERVICE = "nfstuned.service"
 
 
+@rule(
+    "NFS104",
+    "read-ahead-contested",
+    WARNING,
+    source="https://manpages.debian.org/bookworm/nfs-common/nfsrahead.5.en.html",
+)
 def contested(facts: Facts) -> Iterator[Fault]:
     """Yield what else writes a value that the policy does not want for mounts of this host.
 
@@ -103,6 +111,7 @@ def _masks_stock_rules(facts: Facts) -> bool:
     return not (daemon.enabled or daemon.active) and (daemon.masks_rules or not daemon.installed)
 
 
+@rule("NFS105", "udev-rule-broken", ERROR, source=sources.UDEV)
 def broken(facts: Facts) -> Iterator[Fault]:
     """Yield rules that do not do what they mean, with all else that is wrong there.
 
@@ -111,6 +120,7 @@ def broken(facts: Facts) -> Iterator[Fault]:
     return _told_of_rules(facts, works=False)
 
 
+@rule("NFS111", "udev-rule-tolerated", WARNING, source=sources.UDEV)
 def tolerated(facts: Facts) -> Iterator[Fault]:
     """Yield rules that work although udev complains of them, with all else that is wrong there."""
     return _told_of_rules(facts, works=True)
@@ -119,10 +129,10 @@ def tolerated(facts: Facts) -> Iterator[Fault]:
 def _told_of_rules(facts: Facts, *, works: bool) -> Iterator[Fault]:
     outran = {(early.file, early.line): late for early, late, _ in _outrun(facts)}
     hidden = {file.path: hidden for file, hidden in _masked(facts)}
-    for path, rule in _broken(facts):
-        if rule.works is not works:
+    for path, defective in _broken(facts):
+        if defective.works is not works:
             continue
-        late = next((outran[place] for place in _lines_of([(path, rule)]) if place in outran), None)
+        late = next((outran[place] for place in _lines_of([(path, defective)]) if place in outran), None)
         more = ""
         if path in hidden:
             more += f"; the file also hides {' and '.join(hidden[path])} of the same name"
@@ -130,11 +140,11 @@ def _told_of_rules(facts: Facts, *, works: bool) -> Iterator[Fault]:
             more += f"; {late.file}, which sorts after it, overwrites its value as well"
         elsewhere = f"remove {path}" if path in hidden else f"remove the rule from {path}"
         name = ", under a name of its own that sorts after 99-nfs.rules" if more else ""
-        lost = any(_lost_to(facts, target, rule.kb) for target in facts.nfs)
+        lost = any(_lost_to(facts, target, defective.kb) for target in facts.nfs)
         yield Fault(
-            f"{path}:{rule.line}",
-            rule.message + more,
-            observed=rule.defect,
+            f"{path}:{defective.line}",
+            defective.message + more,
+            observed=defective.defect,
             expected="one line, $$ for a program's own $, and a condition that only NFS meets",
             remedy=f"{elsewhere} and enable nfstuned.service, or write it as in "
             f"nfstuned's 99-nfstuned.rules{name}{then_sudo(RELOAD_UDEV, image=facts.image, mark=';')}"
@@ -176,6 +186,7 @@ def _lines_of(rules: Sequence[tuple[str, BrokenRule]]) -> dict[tuple[str, int], 
     return {(path, line): None for path, rule in rules for line in range(rule.line, rule.last + 1)}
 
 
+@rule("NFS106", "udev-rule-masked", WARNING, source=sources.UDEV)
 def masked(facts: Facts) -> Iterator[Fault]:
     """Yield files that hide a packaged one of the same name; not where NFS105 tells of their rules."""
     broken_files = {path for path, _ in _broken(facts)}
@@ -263,6 +274,7 @@ _LEFT_ASIDE = (
 """How names end that people and packages give to files which are not to count."""
 
 
+@rule("NFS112", "udev-file-unread", WARNING, source=sources.UDEV)
 def unread(facts: Facts) -> Iterator[Fault]:
     """Yield files with a rule about the read-ahead that udev does not read, because of their names."""
     for writer in _unread_writers(facts):
@@ -305,6 +317,7 @@ def _after_nfs_rules(name: str) -> str:
     return name if name > _NFS_RULES else f"99-read-ahead-{name}"
 
 
+@rule("NFS107", "udev-rule-outrun", WARNING, source=sources.UDEV)
 def outrun(facts: Facts) -> Iterator[Fault]:
     """Yield rules whose value nfs-utils' rule overwrites, because its file comes later.
 
@@ -313,8 +326,8 @@ def outrun(facts: Facts) -> Iterator[Fault]:
     broken_rules = _broken(facts)
     broken_lines = _lines_of(broken_rules)
     numbers: dict[str, list[str]] = {}
-    for path, rule in broken_rules:
-        numbers.setdefault(path, []).append(str(rule.line))
+    for path, defective in broken_rules:
+        numbers.setdefault(path, []).append(str(defective.line))
     for writer, winner, values in _outrun(facts):
         if (writer.file, writer.line) in broken_lines:
             continue
@@ -365,6 +378,7 @@ _FIXED_DEFAULT_SINCE = (5, 4, 0)
 """From this kernel on a mount starts with 128 KiB; before, with what its rsize came to."""
 
 
+@rule("NFS101", "read-ahead-below-policy", WARNING, needs=(LIVE,), source=sources.PERFORMANCE)
 def below_policy(facts: Facts) -> Iterator[Fault]:
     """Yield superblocks whose read-ahead is below their profile's, but for less than a page (`below_page`).
 
@@ -396,6 +410,7 @@ def below_policy(facts: Facts) -> Iterator[Fault]:
         )
 
 
+@rule("NFS102", "read-ahead-excessive", WARNING, needs=(LIVE,), source=sources.PERFORMANCE)
 def excessive(facts: Facts) -> Iterator[Fault]:
     """Yield superblocks with more read-ahead than their profile allows, or than every sensible value."""
     for target, kb, others in _by_superblock(facts):
@@ -423,6 +438,7 @@ def _most_kb(profile: Profile) -> int:
     return profile.read_ahead_max_kb or MOST_KB
 
 
+@rule("NFS103", "read-ahead-below-page", ERROR, needs=(LIVE,), source="mm/readahead.c")
 def below_page(facts: Facts) -> Iterator[Fault]:
     """Yield superblocks without any read-ahead."""
     page = facts.snapshot.page_kb
@@ -439,6 +455,7 @@ def below_page(facts: Facts) -> Iterator[Fault]:
             )
 
 
+@rule("NFS108", "read-ahead-shared-conflict", WARNING, needs=(LIVE,), source="fs/nfs/super.c")
 def shared_conflict(facts: Facts) -> Iterator[Fault]:
     """Yield superblocks whose mounts ask for different values, once each, with those that have a say."""
     sharing: dict[tuple[str, int | None], list[Target]] = {}
@@ -459,6 +476,7 @@ def shared_conflict(facts: Facts) -> Iterator[Fault]:
         )
 
 
+@rule("NFS109", "read-ahead-wasted", ADVICE, needs=(LIVE, SAMPLE), source="include/linux/nfs_iostat.h")
 def wasted(facts: Facts) -> Iterator[Fault]:
     """Yield superblocks of which far more was fetched than programs read."""
     samples = facts.measured.samples if facts.measured else ()
@@ -494,6 +512,13 @@ def _give_random(target: Target) -> str:
     return give_workload(tuple(points), profile if profile != target.endpoint.provider else "", RANDOM)
 
 
+@rule(
+    "NFS110",
+    "read-ahead-not-persistent",
+    INFO,
+    needs=(LIVE,),
+    source="https://www.kernel.org/doc/Documentation/ABI/testing/sysfs-class-bdi",
+)
 def not_persistent(facts: Facts) -> Iterator[Fault]:
     """Yield the mounts that are right now, while nothing on this host would make them so at the next mount.
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nfstuned.core.nconnect.groups import groups, is_azure_files, is_netapp, version
+from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import ParameterWish, lasting, parameter
+from nfstuned.core.rules.rule import ADVICE, LIVE, SAMPLE, WARNING, rule
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.kernel import decimal
@@ -62,6 +64,13 @@ _ALIKE = 2.0
 """Requests under way by two counts are of one size: bursts find more than there are in the mean."""
 
 
+@rule(
+    "NFS208",
+    "connections-missing",
+    WARNING,
+    needs=(LIVE,),
+    source="https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/net/sunrpc/clnt.c",
+)
 def connections_missing(facts: Facts) -> Iterator[Fault]:
     """Yield one mount of each transport group that has too few connections, or some that carry nothing."""
     for members in groups(facts).live.values():
@@ -93,6 +102,7 @@ def connections_missing(facts: Facts) -> Iterator[Fault]:
             )
 
 
+@rule("NFS209", "queue-depth-high", ADVICE, needs=(SAMPLE,), source=sources.PERFORMANCE)
 def queue_deep(facts: Facts) -> Iterator[Fault]:
     """Yield one Azure Files mount of each group with more requests at a time than are of use."""
     for busy in _measured(facts):
@@ -108,6 +118,7 @@ def queue_deep(facts: Facts) -> Iterator[Fault]:
             )
 
 
+@rule("NFS212", "nconnect-latency-bound", ADVICE, needs=(SAMPLE,), source=sources.PERFORMANCE)
 def latency_bound(facts: Facts) -> Iterator[Fault]:
     """Yield one mount of each group with nconnect that has one request at a time."""
     for busy in _measured(facts):
@@ -124,6 +135,7 @@ def latency_bound(facts: Facts) -> Iterator[Fault]:
             )
 
 
+@rule("NFS210", "slot-table-unbounded", WARNING, source=sources.SLOTS)
 def slot_table_unbounded(facts: Facts) -> Iterator[Fault]:
     """Yield the first NetApp mount over NFS 3 where its connections may have too many slots."""
     crowded = crowd(facts, SLOT_TABLE)
@@ -141,6 +153,7 @@ def slot_table_unbounded(facts: Facts) -> Iterator[Fault]:
         )
 
 
+@rule("NFS211", "session-slots-low", ADVICE, source=sources.SLOTS)
 def session_slots_low(facts: Facts) -> Iterator[Fault]:
     """Yield the first NetApp mount over NFS 4.1 where a session has few slots."""
     crowded = crowd(facts, SESSION_SLOTS)

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from nfstuned.core.mounts.options import COMMON, NFS, NO_VALUE, RARE_NFS, wanted, wanted_though_sloppy
 from nfstuned.core.mounts.requests import GLOBAL, as_option, effective, is_version
+from nfstuned.core.rules import sources
+from nfstuned.core.rules.rule import ERROR, INFO, rule
 from nfstuned.model.facts import NFS_TYPES, Facts
 from nfstuned.model.finding import Fault
 from nfstuned.model.mounts import UTAB
@@ -24,6 +26,7 @@ _NAMED = {"server": "Server", "mountpoint": "MountPoint"}
 _KNOWN = (*_NAMED, _VARIABLES, GLOBAL)
 
 
+@rule("NFS213", "remount-cannot-change", INFO, source=sources.NFS)
 def remount(facts: Facts) -> Iterator[Fault]:
     """Yield lines of fstab and of units that mean to change by remount what a mount keeps for its life."""
     for request in facts.snapshot.requests:
@@ -42,6 +45,12 @@ def remount(facts: Facts) -> Iterator[Fault]:
         )
 
 
+@rule(
+    "NFS214",
+    "nfsmount-conf-ineffective",
+    ERROR,
+    source="https://man7.org/linux/man-pages/man5/nfsmount.conf.5.html",
+)
 def ineffective(facts: Facts) -> Iterator[Fault]:
     """Yield lines of nfsmount.conf that count for no mount, or make the mounts that they mean fail.
 

@@ -32,7 +32,9 @@ from nfstuned.core.nconnect.live import promising
 from nfstuned.core.nconnect.persist_members import unnamed
 from nfstuned.core.nconnect.servers import Disagreement, disagreements, lines, servers, strictest
 from nfstuned.core.policy.endpoint import AZURE_FILES, section_name
+from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import also, source_of
+from nfstuned.core.rules.rule import ADVICE, ERROR, WARNING, rule
 from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.mounts import UTAB
@@ -40,6 +42,7 @@ from nfstuned.model.shell import quote
 from nfstuned.parse.fields import some
 
 
+@rule("NFS201", "nconnect-below-policy", ADVICE, source=sources.PERFORMANCE)
 def below_policy(facts: Facts) -> Iterator[Fault]:
     """Yield servers of which mounts have fewer connections than their profile asks for.
 
@@ -98,6 +101,7 @@ def _got(target: Target, facts: Facts, known: Groups) -> int | None:
     return carrying(target) or effective_nconnect(target, facts, known)
 
 
+@rule("NFS202", "nconnect-above-policy", WARNING, source=sources.PERFORMANCE)
 def above_policy(facts: Facts) -> Iterator[Fault]:
     """Yield servers of which mounts have more connections than their profile allows.
 
@@ -158,6 +162,7 @@ def _is_above(target: Target, facts: Facts, known: Groups) -> bool:
     return not (contradicted(target, facts, known) and (requested_nconnect(target) or 0) <= most)
 
 
+@rule("NFS203", "nconnect-unsupported-kernel", ERROR, source=sources.NETAPP)
 def unsupported_kernel(facts: Facts) -> Iterator[Fault]:
     """Yield the mounts that ask for nconnect where the kernel does not know it: the cause is one."""
     release = facts.snapshot.kernel
@@ -183,6 +188,7 @@ def unsupported_kernel(facts: Facts) -> Iterator[Fault]:
         )
 
 
+@rule("NFS204", "nconnect-inherited", WARNING, source=sources.NETAPP)
 def inherited(facts: Facts) -> Iterator[Fault]:
     """Yield servers of which mounts do not get the nconnect that they ask for, since another came first."""
     known = groups(facts)
@@ -325,6 +331,7 @@ def _in(place: str) -> str:
     return f" in {place}" if place else ""
 
 
+@rule("NFS205", "nconnect-shared-private-endpoint", WARNING, source=sources.PERFORMANCE)
 def shared_private_endpoint(facts: Facts) -> Iterator[Fault]:
     """Yield private endpoints over which several shares are mounted that ask for different nconnect.
 
@@ -353,6 +360,7 @@ def _unlike_shares(facts: Facts) -> Iterator[tuple[str, Sequence[Target]]]:
                 yield place, alike
 
 
+@rule("NFS206", "nconnect-public-endpoint", WARNING, source=sources.PERFORMANCE)
 def public_endpoint(facts: Facts) -> Iterator[Fault]:
     """Yield mounts over public endpoints that ask for different nconnect: one finding for all of them.
 
@@ -377,6 +385,7 @@ def _unsupported(facts: Facts) -> Iterator[Sequence[Target]]:
     yield from _unlike_public(facts)
 
 
+@rule("NFS215", "nconnect-lines-differ", WARNING, source="fs/nfs/client.c, nfs_match_client")
 def lines_differ(facts: Facts) -> Iterator[Fault]:
     """Yield servers whose lines ask for different nconnect: who is mounted first decides for all of them.
 
@@ -431,6 +440,7 @@ def _differing(facts: Facts) -> Iterator[Disagreement]:
 _REMOUNT_WITHOUT = "umount every mount of this server and mount them again without nconnect"
 
 
+@rule("NFS207", "nconnect-with-kerberos", WARNING, source=sources.NETAPP)
 def with_kerberos(facts: Facts) -> Iterator[Fault]:
     """Yield servers with Kerberos mounts that have several connections.
 

@@ -26,6 +26,8 @@ from nfstuned.core.policy.endpoint import (
     provider_by_name,
     split_source,
 )
+from nfstuned.core.rules import sources
+from nfstuned.core.rules.rule import ERROR, INFO, WARNING, rule
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.kernel import KernelRelease, Options, decimal
@@ -53,6 +55,7 @@ _TRANSPORTS = ("udp", "tcp", "rdma", "proto")
 _FREE = ("x-", "X-", "smackfs", "verity.")
 
 
+@rule("NFS308", "fstab-not-network-aware", WARNING, source=sources.MOUNTING)
 def network_unaware(facts: Facts) -> Iterator[Fault]:
     """Yield lines of fstab that hold up the boot, or that systemd takes for a local file system."""
     for target, request in _requests(facts.targets):
@@ -102,6 +105,7 @@ def _waited_for(target: Target, named: str, options: Options) -> bool:
     return "_netdev" not in options or is_azure_files(target)
 
 
+@rule("NFS309", "foreign-options", ERROR, source="fs/nfs/fs_context.c, nfs(5), mount.cifs(8)")
 def foreign_options(facts: Facts) -> Iterator[Fault]:
     """Yield lines with options or values that the kernel or mount(8) refuses for their type of file system.
 
@@ -252,6 +256,7 @@ def _misused(options: Options, request: Request, *, sloppy: bool) -> Iterator[_M
             yield _Misused(name, value, takes)
 
 
+@rule("NFS311", "source-refused", ERROR, source=sources.MOUNTING)
 def refused_source(facts: Facts) -> Iterator[Fault]:
     """Yield lines whose source their type or their protocol cannot mount, or Azure Files refuses."""
     for target, request in _requests(facts.targets):
@@ -271,6 +276,7 @@ def refused_source(facts: Facts) -> Iterator[Fault]:
             )
 
 
+@rule("NFS315", "unit-misnamed", ERROR, source="systemd.mount(5)")
 def misnamed_unit(facts: Facts) -> Iterator[Fault]:
     """Yield mount units that systemd refuses, because their name is not that of their mount point."""
     for refused in facts.snapshot.misnamed:
@@ -354,6 +360,12 @@ def _not_a_share(request: Request) -> tuple[str, str, str] | None:
     return why, f"/{account}/{named}", f"write {host}:/{account}/{named}"
 
 
+@rule(
+    "NFS313",
+    "mount-point-twice",
+    WARNING,
+    source="https://www.freedesktop.org/software/systemd/man/latest/systemd-fstab-generator.html",
+)
 def point_twice(facts: Facts) -> Iterator[Fault]:
     """Yield lines of an fstab whose mount point has a line already; noauto leaves the choice to people."""
     first: dict[tuple[str, str], Request] = {}
@@ -378,6 +390,7 @@ def _is_automatic(request: Request) -> bool:
     return last_of(parse_options(request.options), "auto", "noauto") != "noauto"
 
 
+@rule("NFS310", "autofs-map", INFO, source="autofs(5)")
 def unexpanded_maps(facts: Facts) -> Iterator[Fault]:
     """Yield the automounter's entries for any key, and its maps that are no files."""
     # Not by line, as _requests: the mount of a key that is in use has the same line, and is no wildcard.

@@ -22,7 +22,9 @@ from nfstuned.core.mounts.options import (
 from nfstuned.core.mounts.requests import Intents
 from nfstuned.core.nconnect.groups import groups, is_azure_files, is_netapp, members, protocol
 from nfstuned.core.policy.endpoint import AZURE_BLOB, AZURE_FILES, EFS
+from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import again, also, out_of_conf, where
+from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, WARNING, rule
 from nfstuned.core.samples.sample import LEASE_OPS
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault
@@ -47,6 +49,7 @@ _RESVPORT_MENDED = {AZURE_FILES: (5, 18, 0), EFS: (5, 5, 0)}
 """From which kernel on each vendor does without noresvport."""
 
 
+@rule("NFS301", "version-not-supported", ERROR, source=sources.MOUNTING)
 def wrong_version(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of a version that the vendor does not support; what is negotiated, the server decides."""
     intents = Intents((), facts.snapshot.settings)
@@ -126,6 +129,7 @@ def _own(target: Target) -> Options:
     return parse_options(target.request.options if target.request else "")
 
 
+@rule("NFS302", "security-not-supported", ERROR, source=sources.MOUNTING)
 def wrong_security(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure Files without sec=sys among their flavours."""
     for target in filter(is_azure_files, facts.nfs):
@@ -141,6 +145,7 @@ def wrong_security(facts: Facts) -> Iterator[Fault]:
             )
 
 
+@rule("NFS303", "transfer-size-low", WARNING, source=sources.MOUNTING)
 def small_transfers(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure Files whose lines ask for an rsize or wsize below 1 MiB; 0 is the server's own.
 
@@ -172,6 +177,7 @@ def small_transfers(facts: Facts) -> Iterator[Fault]:
             )
 
 
+@rule("NFS304", "transfer-size-high", WARNING, source=sources.NETAPP)
 def large_transfers(facts: Facts) -> Iterator[Fault]:
     """Yield mounts with an rsize or wsize above what their profile allows (Azure NetApp Files: 262144)."""
     for target in facts.nfs:
@@ -190,6 +196,7 @@ def large_transfers(facts: Facts) -> Iterator[Fault]:
             )
 
 
+@rule("NFS305", "noresvport-missing", WARNING, source=sources.MOUNTING)
 def reserved_port(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure Files and Amazon EFS without noresvport on kernels that their vendors name."""
     kernel = facts.snapshot.kernel
@@ -211,6 +218,7 @@ def reserved_port(facts: Facts) -> Iterator[Fault]:
             )
 
 
+@rule("NFS306", "attribute-cache-short", ADVICE, source=sources.MOUNTING)
 def short_cache(facts: Facts) -> Iterator[Fault]:
     """Yield mounts that keep attributes for less time than their profile asks for, where that matters.
 
@@ -298,6 +306,7 @@ def _noac(target: Target) -> str:
     return noac if last_of(target.options, "ac", noac) == noac else ""
 
 
+@rule("NFS307", "soft-mount", WARNING, source="nfs(5)")
 def soft_mount(facts: Facts) -> Iterator[Fault]:
     """Yield mounts whose requests fail after a time instead of waiting for the server."""
     for target in facts.nfs:
@@ -314,6 +323,7 @@ def soft_mount(facts: Facts) -> Iterator[Fault]:
             )
 
 
+@rule("NFS312", "over-udp", WARNING, source=sources.NFS)
 def over_udp(facts: Facts) -> Iterator[Fault]:
     """Yield mounts over UDP, which kernels of today refuse."""
     kernel = facts.snapshot.kernel
@@ -338,6 +348,7 @@ def over_udp(facts: Facts) -> Iterator[Fault]:
         )
 
 
+@rule("NFS314", "locks-local", INFO, source=sources.NFS)
 def local_locks(facts: Facts) -> Iterator[Fault]:
     """Yield what is mounted for writing over NFSv3 with locks that the server never hears of."""
     for target in facts.nfs:

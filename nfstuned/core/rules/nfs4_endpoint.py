@@ -20,7 +20,9 @@ from nfstuned.core.policy.endpoint import (
     same,
     split_source,
 )
+from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import also, unmount
+from nfstuned.core.rules.rule import ADVICE, ERROR, LIVE, NETWORK, WARNING, rule
 from nfstuned.model.facts import Answer, Facts, Reach, Reachable, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.kernel import Mount
@@ -40,6 +42,7 @@ _WHY = {
 }
 
 
+@rule("NFS401", "public-endpoint", WARNING, needs=(NETWORK,), source=sources.NETWORKING)
 def public(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure Files at a public address; what has a private endpoint all the same is NFS402."""
     answers = facts.network.by_name
@@ -64,6 +67,7 @@ def public(facts: Facts) -> Iterator[Fault]:
         )
 
 
+@rule("NFS402", "privatelink-not-linked", ERROR, needs=(NETWORK,), source=sources.NETWORKING)
 def not_linked(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of a name that is in a privatelink zone, or passes it, and ends at a public address."""
     answers = facts.network.by_name
@@ -86,6 +90,12 @@ def not_linked(facts: Facts) -> Iterator[Fault]:
         )
 
 
+@rule(
+    "NFS403",
+    "mounted-by-address",
+    ADVICE,
+    source="https://learn.microsoft.com/en-us/azure/storage/files/storage-files-networking-endpoints",
+)
 def by_address(facts: Facts) -> Iterator[Fault]:
     """Yield the addresses, and names of the privatelink zone, by which Azure Files is mounted, each once."""
     mounts: dict[tuple[str, str], list[Target]] = {}
@@ -107,6 +117,7 @@ def by_address(facts: Facts) -> Iterator[Fault]:
         )
 
 
+@rule("NFS404", "address-drift", WARNING, needs=(LIVE, NETWORK), source=sources.NFS)
 def drifted(facts: Facts) -> Iterator[Fault]:
     """Yield live mounts whose address is not among those of their name any more.
 
@@ -138,6 +149,13 @@ def drifted(facts: Facts) -> Iterator[Fault]:
         )
 
 
+@rule(
+    "NFS405",
+    "port-unreachable",
+    ERROR,
+    needs=(NETWORK,),
+    source="https://learn.microsoft.com/en-us/troubleshoot/azure/azure-storage/files/security/files-troubleshoot-linux-nfs",
+)
 def unreachable(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of which no address that was tried opens the port; what is mounted has no replicas."""
     doors = _Doors(facts)
@@ -156,6 +174,7 @@ def unreachable(facts: Facts) -> Iterator[Fault]:
             )
 
 
+@rule("NFS408", "name-unresolved", ERROR, needs=(NETWORK,), source=sources.NFS)
 def unresolved(facts: Facts) -> Iterator[Fault]:
     """Yield mounts whose server's name has no address, by the resolver's own verdict."""
     doors = _Doors(facts)
@@ -176,6 +195,7 @@ def unresolved(facts: Facts) -> Iterator[Fault]:
         )
 
 
+@rule("NFS410", "clear-in-public", ADVICE, needs=(NETWORK,), source=sources.NFS)
 def clear_in_public(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of public addresses of no provider with neither Kerberos nor TLS.
 
@@ -344,6 +364,7 @@ def _dead(tried: tuple[Reach, ...]) -> bool:
     return bool(tried) and all(reach.state is not Reachable.OPEN for reach in tried)
 
 
+@rule("NFS411", "mount-stalled", ERROR, needs=(LIVE,), source=sources.NFS)
 def stalled(facts: Facts) -> Iterator[Fault]:
     """Yield superblocks whose requests wait for their server, as the service saw them."""
     if facts.stalled is None:
@@ -382,6 +403,7 @@ def _names(mount: Mount) -> set[str]:
     return {mount.source.partition(":/")[0], mount.options.get("addr") or ""}
 
 
+@rule("NFS412", "mount-missing", ERROR, needs=(LIVE,), source=sources.SYSTEMCTL)
 def missing(facts: Facts) -> Iterator[Fault]:
     """Yield mounts that files ask for and that nobody has made, with what systemd knows of why."""
     for target, unit, state, entries in facts.missing:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nfstuned.core.mounts.options import is_v3
+from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import also, out_of_files, parameter
+from nfstuned.core.rules.rule import ERROR, LIVE, SAMPLE, WARNING, rule
 from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Fault
 from nfstuned.model.shell import IN_IMAGE, sudo
@@ -24,6 +26,7 @@ _BAKE = f"sudo nfstuned bake --root DIR, {IN_IMAGE}"
 _AGAIN = "then unmount all NFSv4 mounts and mount them again"
 
 
+@rule("NFS413", "client-identity-generic", WARNING, source=sources.CLIENT_ID)
 def generic(facts: Facts) -> Iterator[Fault]:
     """Yield the name of an NFSv4 client that others are likely to have as well, or will have."""
     v4 = [target for target in facts.nfs if not is_v3(target.fstype, target.options)]
@@ -113,6 +116,7 @@ def _set(facts: Facts) -> str:
     return facts.system.parameters.get(_PARAMETER, "")
 
 
+@rule("NFS414", "client-identity-shared", ERROR, needs=(LIVE, SAMPLE), source=sources.CLIENT_ID)
 def shared(facts: Facts) -> Iterator[Fault]:
     """Yield servers with which the client made its session anew again and again between two looks."""
     if facts.measured is None:

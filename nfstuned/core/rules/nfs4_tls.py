@@ -21,7 +21,9 @@ from nfstuned.core.policy.endpoint import (
     provider_by_name,
     split_source,
 )
+from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import WATCHDOG, enable, later, unmask, unmount
+from nfstuned.core.rules.rule import ERROR, WARNING, rule
 from nfstuned.model.facts import Answer, Facts, Identity, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.mounts import Maker, Request
@@ -34,6 +36,7 @@ _OVERRIDE = "AZURE_ENDPOINT_OVERRIDE"
 _PUBLIC_CLOUD = "windows.net"
 
 
+@rule("NFS406", "tls-helper-down", ERROR, source=sources.TLS)
 def helper_down(facts: Facts) -> Iterator[Fault]:
     """Yield TLS mounts whose tunnel has no listener, or over which no watchdog watches."""
     state = facts.system.tls
@@ -63,6 +66,7 @@ def helper_down(facts: Facts) -> Iterator[Fault]:
             )
 
 
+@rule("NFS407", "tls-mixed", ERROR, source=sources.TLS)
 def mixed(facts: Facts) -> Iterator[Fault]:
     """Yield TLS mounts that share a clear mount's connections, and clear mounts of an endpoint with TLS.
 
@@ -144,6 +148,7 @@ def _may_share(target: Target) -> bool:
     return version(target.fstype, target.options) in {None, (4, None), (4, 1)}
 
 
+@rule("NFS409", "tls-wrong-cloud", WARNING, source=sources.TLS)
 def wrong_cloud(facts: Facts) -> Iterator[Fault]:
     """Yield TLS mounts for which the helper's endpoint override is another cloud's, or is missing."""
     for target in facts.nfs:

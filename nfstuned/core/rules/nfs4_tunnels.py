@@ -13,8 +13,10 @@ from nfstuned.core.mounts.requests import AZNFS
 from nfstuned.core.nconnect.groups import carrying
 from nfstuned.core.nconnect.servers import servers
 from nfstuned.core.policy.endpoint import is_loopback, split_source
+from nfstuned.core.rules import sources
 from nfstuned.core.rules.nfs2_nconnect import too_few
 from nfstuned.core.rules.remedies import WATCHDOG, enable
+from nfstuned.core.rules.rule import ADVICE, ERROR, LIVE, SAMPLE, WARNING, rule
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.kernel import Mount, bracketed
@@ -34,6 +36,7 @@ _SYSTEM = "/etc/ssl/certs/"
 _BUNDLE = "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem"
 
 
+@rule("NFS415", "tls-ca-unusable", ERROR, needs=(LIVE,), source=sources.STUNNEL)
 def unusable_ca(facts: Facts) -> Iterator[Fault]:
     """Yield files of CAs with which no tunnel can tell that it talks to the server."""
     for path, services in _by_ca_file(facts).items():
@@ -62,6 +65,7 @@ def unusable_ca(facts: Facts) -> Iterator[Fault]:
             )
 
 
+@rule("NFS416", "tls-ca-expires", WARNING, needs=(LIVE,), source=sources.STUNNEL)
 def expiring_ca(facts: Facts) -> Iterator[Fault]:
     """Yield files of CAs of which every certificate ends within a month."""
     for path, services in _by_ca_file(facts).items():
@@ -81,6 +85,7 @@ def expiring_ca(facts: Facts) -> Iterator[Fault]:
             )
 
 
+@rule("NFS417", "tls-unverified", WARNING, needs=(LIVE,), source=sources.STUNNEL)
 def unverified(facts: Facts) -> Iterator[Fault]:
     """Yield tunnels that accept the certificate of any server, or any certificate that a CA vouches for."""
     for service in facts.system.tls.services:
@@ -101,6 +106,7 @@ def unverified(facts: Facts) -> Iterator[Fault]:
         )
 
 
+@rule("NFS418", "tls-port-twice", ERROR, needs=(LIVE,), source=sources.AZNFS)
 def port_twice(facts: Facts) -> Iterator[Fault]:
     """Yield tunnels whose address and port the configuration of a tunnel to another server has as well."""
     first: dict[str, TunnelService] = {}
@@ -121,6 +127,7 @@ def port_twice(facts: Facts) -> Iterator[Fault]:
         )
 
 
+@rule("NFS419", "tls-entry-waits", WARNING, needs=(LIVE,), source=sources.AZNFS)
 def entry_waits(facts: Facts) -> Iterator[Fault]:
     """Yield tunnels kept for a mount whose time is over, and which nothing but that mount would use."""
     ports = {service.file: service.port for service in facts.system.tls.services}
@@ -150,6 +157,7 @@ def entry_waits(facts: Facts) -> Iterator[Fault]:
         )
 
 
+@rule("NFS420", "tls-server-refused", ERROR, needs=(LIVE,), source=sources.STUNNEL)
 def server_refused(facts: Facts) -> Iterator[Fault]:
     """Yield tunnels that refused their server's certificate at the last connection."""
     for service in facts.system.tls.services:
@@ -167,6 +175,7 @@ def server_refused(facts: Facts) -> Iterator[Fault]:
         )
 
 
+@rule("NFS421", "tls-tunnel-full", ADVICE, needs=(LIVE, SAMPLE), source=sources.STUNNEL)
 def thread_full(facts: Facts) -> Iterator[Fault]:
     """Yield tunnels of which as many threads as carry a connection each had all of a processor."""
     if facts.measured is None:

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from nfstuned.core.mounts.kernels import el8_build
 from nfstuned.core.nconnect.groups import is_azure_files, is_netapp
 from nfstuned.core.policy.endpoint import AZURE_FILES, as_address
+from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import ParameterWish, lasting, parameter
+from nfstuned.core.rules.rule import ERROR, INFO, LIVE, NETWORK, SAMPLE, WARNING, rule
 from nfstuned.model.facts import Facts, Interface, Route, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.shell import quote
@@ -30,6 +32,7 @@ _RUNNING = "/sys/module/nfs/parameters/nfs4_disable_idmapping"
 _FALSE = frozenset({"n", "no", "0", "f", "false", "off"})
 
 
+@rule("NFS501", "kernel-readdir-hang", ERROR, source=sources.TROUBLE)
 def readdir_hang(facts: Facts) -> Iterator[Fault]:
     """Yield a kernel whose NFS client hangs while it lists large directories."""
     kernel = facts.snapshot.kernel
@@ -46,6 +49,7 @@ def readdir_hang(facts: Facts) -> Iterator[Fault]:
         )
 
 
+@rule("NFS502", "helper-missing", ERROR, source=sources.TROUBLE)
 def missing_helper(facts: Facts) -> Iterator[Fault]:
     """Yield the mount helpers that a mount or a line of a file needs and that the host does not have.
 
@@ -69,6 +73,7 @@ def missing_helper(facts: Facts) -> Iterator[Fault]:
             )
 
 
+@rule("NFS503", "idmapping-enabled", WARNING, source=sources.TROUBLE)
 def id_mapping(facts: Facts) -> Iterator[Fault]:
     """Yield an NFS module that maps ids to names, where an Azure file share is used."""
     name = "nfs.nfs4_disable_idmapping"
@@ -92,6 +97,13 @@ def _maps_nothing(value: str) -> bool:
     return value.lower() not in _FALSE
 
 
+@rule(
+    "NFS504",
+    "inode-hash-default",
+    INFO,
+    needs=(LIVE,),
+    source="https://learn.microsoft.com/en-us/azure/storage/files/nfs-large-directories",
+)
 def inode_hash(facts: Facts) -> Iterator[Fault]:
     """Yield a kernel with a million inodes of NFS in a table of the default size."""
     held = facts.system.nfs_inodes
@@ -109,6 +121,7 @@ def inode_hash(facts: Facts) -> Iterator[Fault]:
         )
 
 
+@rule("NFS505", "kernel-old-for-depth", WARNING, source=sources.SLOW)
 def kernel_without_io_depth(facts: Facts) -> Iterator[Fault]:
     """Yield a kernel that is older than those with which Azure Files is fast at depth."""
     kernel = facts.snapshot.kernel
@@ -224,6 +237,7 @@ class _Uplink:
         return tuple(target.subject for target, _ in self.mounts)
 
 
+@rule("NFS506", "accelerated-networking-off", WARNING, needs=(LIVE,), source=sources.ACCELERATED)
 def without_vf(facts: Facts) -> Iterator[Fault]:
     """Yield an Azure VM's interfaces that carry a mount without a virtual function."""
     for way in _uplinks(facts):
@@ -244,6 +258,7 @@ def without_vf(facts: Facts) -> Iterator[Fault]:
             )
 
 
+@rule("NFS507", "vf-not-carrying", WARNING, needs=(LIVE, SAMPLE), source=sources.ACCELERATED)
 def idle_vf(facts: Facts) -> Iterator[Fault]:
     """Yield virtual functions that stood still while the interface above them carried traffic."""
     measured = facts.measured
@@ -265,6 +280,13 @@ def idle_vf(facts: Facts) -> Iterator[Fault]:
                 )
 
 
+@rule(
+    "NFS508",
+    "mtu-not-1500",
+    WARNING,
+    needs=(LIVE,),
+    source="https://learn.microsoft.com/azure/virtual-network/how-to-virtual-machine-mtu",
+)
 def other_mtu(facts: Facts) -> Iterator[Fault]:
     """Yield interfaces with an MTU, or with routes of an MTU, that Azure's storage does not have."""
     for way in _uplinks(facts):
@@ -311,6 +333,13 @@ def _has_wrong_mtu(facts: Facts, interface: Interface, target: Target, route: Ro
     return mtu > MTU or (mtu < MTU and not meant)
 
 
+@rule(
+    "NFS509",
+    "single-queue-nic",
+    WARNING,
+    needs=(LIVE,),
+    source="https://docs.kernel.org/networking/scaling.html",
+)
 def single_queue(facts: Facts) -> Iterator[Fault]:
     """Yield devices that receive for several CPUs on one queue."""
     cpus = facts.system.cpus
@@ -332,6 +361,13 @@ def single_queue(facts: Facts) -> Iterator[Fault]:
                 )
 
 
+@rule(
+    "NFS510",
+    "egress-near-limit",
+    INFO,
+    needs=(LIVE, NETWORK, SAMPLE),
+    source="https://learn.microsoft.com/azure/virtual-network/virtual-machine-network-throughput",
+)
 def near_egress(facts: Facts) -> Iterator[Fault]:
     """Yield the interface that sends most where the VM, mainly by writes to NFS, sends all that it may."""
     measured, size = facts.measured, facts.network.vm_size
@@ -360,6 +396,13 @@ def _mbit(bytes_per_s: float) -> float:
     return bytes_per_s * 8 / 1e6
 
 
+@rule(
+    "NFS511",
+    "vm-size-old",
+    INFO,
+    needs=(LIVE, NETWORK),
+    source="https://learn.microsoft.com/azure/azure-netapp-files/performance-virtual-machine-sku",
+)
 def old_size(facts: Facts) -> Iterator[Fault]:
     """Yield a VM size on whose chipsets the NUMA node of the interface decides how fast NFS reads."""
     size = facts.network.vm_size

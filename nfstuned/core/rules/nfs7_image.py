@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 from nfstuned.core.mounts.kernels import has_nconnect, read_ahead_is_small
 from nfstuned.core.mounts.options import is_v3
+from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import unmask
+from nfstuned.core.rules.rule import ERROR, IMAGE, INFO, WARNING, rule
 from nfstuned.core.udev.writers import in_force, reaches_all
 from nfstuned.errors import ParseError
 from nfstuned.model.facts import Facts
@@ -39,6 +41,7 @@ _PACKAGES = {
 """Which package has the modules, by os-release's ID or ID_LIKE."""
 
 
+@rule("NFS701", "daemon-not-enabled", WARNING, needs=(IMAGE,), source=sources.SYSTEMCTL)
 def not_enabled(facts: Facts) -> Iterator[Fault]:
     """Yield the service where it is installed and nothing will start it, nor a udev rule do its work."""
     daemon = facts.system.daemon
@@ -56,6 +59,7 @@ def not_enabled(facts: Facts) -> Iterator[Fault]:
         )
 
 
+@rule("NFS702", "module-missing", ERROR, needs=(IMAGE,), source="fs/nfs/Makefile")
 def module_missing(facts: Facts) -> Iterator[Fault]:
     """Yield kernels that lack a module which the image's mounts need; an image without any needs none.
 
@@ -91,6 +95,7 @@ def module_missing(facts: Facts) -> Iterator[Fault]:
             )
 
 
+@rule("NFS703", "kernel-config", INFO, needs=(IMAGE,), source="fs/nfs/client.c")
 def kernel_defaults(facts: Facts) -> Iterator[Fault]:
     """Yield what the newest kernel does by itself, in an image that can mount NFS."""
     kernels = facts.system.kernels
@@ -111,6 +116,7 @@ def kernel_defaults(facts: Facts) -> Iterator[Fault]:
         )
 
 
+@rule("NFS704", "config-invalid", ERROR, needs=(IMAGE,), source="man:nfstuned.toml(5)")
 def config_invalid(facts: Facts) -> Iterator[Fault]:
     """Yield each thing that is wrong with nfstuned's configuration in the image."""
     for problem in facts.system.config_problems:

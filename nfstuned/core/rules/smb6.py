@@ -26,8 +26,10 @@ from nfstuned.core.mounts.smb import (
     signs,
     wanted_channels,
 )
+from nfstuned.core.rules import sources
 from nfstuned.core.rules.nfs3_entries import is_refused
 from nfstuned.core.rules.remedies import again, source_of, where
+from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, LIVE, SAMPLE, WARNING, rule
 from nfstuned.model.facts import SMB_TYPES, Facts, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.shell import sudo
@@ -51,6 +53,7 @@ def _mountable(facts: Facts) -> Iterator[Target]:
             yield target
 
 
+@rule("SMB601", "multichannel-unused", ADVICE, source=sources.SMB)
 def multichannel_unused(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure Files that use one channel on a kernel that the vendor lists for more."""
     support = multichannel_support(facts.snapshot)
@@ -71,6 +74,7 @@ def multichannel_unused(facts: Facts) -> Iterator[Fault]:
             )
 
 
+@rule("SMB602", "channels-above-four", WARNING, source=sources.SLOW)
 def too_many_channels(facts: Facts) -> Iterator[Fault]:
     """Yield mounts with more channels than their profile allows."""
     for target in facts.smb_mounts:
@@ -94,6 +98,7 @@ def _several(target: Target, number: int) -> str:
     return f"set max_channels={number}{place}"
 
 
+@rule("SMB603", "multichannel-unsupported-kernel", WARNING, source=sources.SMB)
 def unsupported_kernel(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure Files that ask for channels on a kernel below those that the vendor lists."""
     support = multichannel_support(facts.snapshot)
@@ -113,6 +118,7 @@ def unsupported_kernel(facts: Facts) -> Iterator[Fault]:
             )
 
 
+@rule("SMB604", "channels-missing", WARNING, needs=(LIVE,), source="fs/smb/client/cifs_debug.c")
 def channels_missing(facts: Facts) -> Iterator[Fault]:
     """Yield live mounts whose every possible session has fewer channels than the mount asked for."""
     for target in facts.smb_mounts:
@@ -132,6 +138,7 @@ def channels_missing(facts: Facts) -> Iterator[Fault]:
             )
 
 
+@rule("SMB605", "dialect-old", WARNING, source=sources.SMB_MOUNTING)
 def dialect_old(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Microsoft's servers, which speak 3.1.1, with a lower dialect, and all with SMB 1."""
     for target in facts.smb_mounts:
@@ -161,6 +168,7 @@ def _needs_311(target: Target) -> str:
     return "multichannel with Azure Files, " if target.profile.base == AZURE else ""
 
 
+@rule("SMB606", "attribute-cache-short", ADVICE, source=sources.SMB_MOUNTING)
 def short_attribute_cache(facts: Facts) -> Iterator[Fault]:
     """Yield mounts that keep attributes for less time than their profile recommends."""
     for target in _mountable(facts):
@@ -185,6 +193,7 @@ def _in_the_place(target: Target) -> str:
     return f"in the place of {named} in" if named else "at the end of"
 
 
+@rule("SMB607", "cache-none", WARNING, source=sources.SLOW)
 def no_cache(facts: Facts) -> Iterator[Fault]:
     """Yield mounts without page cache or without the server's inode numbers."""
     for target in facts.smb_mounts:
@@ -212,6 +221,7 @@ def no_cache(facts: Facts) -> Iterator[Fault]:
             )
 
 
+@rule("SMB608", "signing-cost", INFO, source=sources.NETAPP_SMB)
 def signing_cost(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure NetApp Files that sign all packets on a single channel."""
     for target in _mountable(facts):
@@ -228,6 +238,7 @@ def signing_cost(facts: Facts) -> Iterator[Fault]:
             )
 
 
+@rule("SMB609", "encryption-cost", INFO, source=sources.NETAPP_SMB)
 def encryption_cost(facts: Facts) -> Iterator[Fault]:
     """Yield mounts that ask for encryption themselves."""
     for target in _mountable(facts):
@@ -241,6 +252,7 @@ def encryption_cost(facts: Facts) -> Iterator[Fault]:
             )
 
 
+@rule("SMB612", "secret-in-file", WARNING, source="mount.cifs(8)")
 def secret_in_file(facts: Facts) -> Iterator[Fault]:
     """Yield lines that hold a password or an account key, which everybody who reads the file has then."""
     places = dict.fromkeys(
@@ -263,6 +275,7 @@ def secret_in_file(facts: Facts) -> Iterator[Fault]:
         )
 
 
+@rule("SMB613", "credentials-readable", WARNING, source=sources.SMB_MOUNTING)
 def readable_credentials(facts: Facts) -> Iterator[Fault]:
     """Yield files with a login that more than their owner may read, once a file."""
     lines: defaultdict[str, list[str]] = defaultdict(list)
@@ -283,6 +296,12 @@ def readable_credentials(facts: Facts) -> Iterator[Fault]:
         )
 
 
+@rule(
+    "SMB610",
+    "fips-with-ntlm",
+    ERROR,
+    source="https://learn.microsoft.com/en-us/troubleshoot/azure/azure-storage/files/connectivity/files-troubleshoot-linux-smb",
+)
 def ntlm_under_fips(facts: Facts) -> Iterator[Fault]:
     """Yield mounts that log in with NTLM on a machine in FIPS mode."""
     for target in facts.smb_mounts:
@@ -297,6 +316,7 @@ def ntlm_under_fips(facts: Facts) -> Iterator[Fault]:
             )
 
 
+@rule("SMB611", "metadata-cache", INFO, needs=(LIVE, SAMPLE), source=sources.SMB)
 def metadata_heavy(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure Files whose requests were mostly about metadata between two looks."""
     measured = facts.measured

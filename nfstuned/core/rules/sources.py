@@ -1,0 +1,22 @@
+"""The pages and manuals that several rules rest on."""
+
+ACCELERATED = "https://learn.microsoft.com/azure/virtual-network/accelerated-networking-how-it-works"
+AZNFS = "https://github.com/Azure/AZNFS-mount"
+CLIENT_ID = "https://docs.kernel.org/filesystems/nfs/client-identifier.html"
+MOUNTING = "https://learn.microsoft.com/en-us/azure/storage/files/storage-files-how-to-mount-nfs-shares"
+NETAPP = "https://learn.microsoft.com/en-us/azure/azure-netapp-files/performance-linux-mount-options"
+NETAPP_SMB = "https://learn.microsoft.com/en-us/azure/azure-netapp-files/azure-netapp-files-smb-performance"
+NETWORKING = "https://learn.microsoft.com/en-us/azure/storage/files/storage-files-networking-overview"
+NFS = "https://man7.org/linux/man-pages/man5/nfs.5.html"
+PERFORMANCE = "https://learn.microsoft.com/en-us/azure/storage/files/nfs-performance"
+SLOTS = (
+    "https://learn.microsoft.com/en-us/azure/azure-netapp-files/performance-linux-concurrency-session-slots"
+)
+SLOW = "https://learn.microsoft.com/en-us/troubleshoot/azure/azure-storage/files/performance/files-troubleshoot-performance"
+SMB = "https://learn.microsoft.com/en-us/azure/storage/files/smb-performance"
+SMB_MOUNTING = "https://learn.microsoft.com/en-us/azure/storage/files/storage-how-to-use-files-linux"
+STUNNEL = "https://www.stunnel.org/static/stunnel.html"
+SYSTEMCTL = "https://www.freedesktop.org/software/systemd/man/latest/systemctl.html"
+TLS = "https://learn.microsoft.com/en-us/azure/storage/files/encryption-in-transit-for-nfs-shares"
+TROUBLE = "https://learn.microsoft.com/en-us/troubleshoot/azure/azure-storage/files/linux/files-troubleshoot-linux-nfs"
+UDEV = "https://www.freedesktop.org/software/systemd/man/latest/udev.html"
