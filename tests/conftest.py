@@ -14,7 +14,7 @@ import pytest
 from tests.users import NOBODY, rights_of
 
 LINTERS = Path(__file__).with_name("test_linters.py")
-TIERS = ("none", "short", "ci", "all", "full")
+TIERS = ("none", "ci", "all")
 
 
 # How long an example takes says more of the machine than of the code.
@@ -28,17 +28,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--lab",
         choices=TIERS,
         default=os.environ.get("NFSTUNED_LAB", "none"),
-        help="what to run on real kernels: none (default), the short scenarios, what ci runs, or all",
+        help="the boots of real kernels: none (default), those of CI, or all, as before a release",
     )
     parser.addoption(
         "--only-lab",
         action="store_true",
         help="leave out what boots nothing: `sh dev/test` runs that side by side beforehand",
-    )
-    parser.addoption(
-        "--go-on",
-        action="store_true",
-        help="boot no kernel for scenarios that have passed with the same files in the guest",
     )
     parser.addoption(
         "--quick",

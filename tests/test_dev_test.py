@@ -50,7 +50,7 @@ def run(tree: Path, *arguments: str, without: int = 0, lab: int = 0) -> tuple[in
     return done.returncode, (tree / "started").read_text().splitlines()
 
 
-@pytest.mark.parametrize(("option", "tier"), [((), "ci"), (("--all",), "all"), (("--full",), "full")])
+@pytest.mark.parametrize(("option", "tier"), [((), "ci"), (("--all",), "all")])
 def test_what_boots_nothing_runs_side_by_side_and_the_lab_in_one_process(
     option: tuple[str, ...], tier: str, tmp_path: Path
 ) -> None:

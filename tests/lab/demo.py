@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dev.package.run import BuildError
-from tests.lab import guest, image, payload, results
+from tests.lab import guest, image, payload, runs
 
 USAGE = "usage: sh dev/demo [KERNEL]   (5.10, 6.1, 6.12, last-6 or newest, the default)"
 MODULE = "tests.lab.kit.demo"
@@ -80,7 +80,7 @@ def _demonstrate(release: str) -> int:
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     printer = Printer(colour, guest.stdout_line, _progress)
     printer(f"@heading nfstuned on Linux {release}, with an NFS server and client in one guest")
-    target = results.folder() / f"demo-{release}"
+    target = runs.folder() / f"demo-{release}"
     _progress("building the package, unless it is there: some seconds")
     with tempfile.TemporaryDirectory() as folder:
         packed = payload.assemble(Path(folder), payload.Order(module=MODULE))

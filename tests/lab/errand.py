@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from tests.lab import guest, image, payload, results
+from tests.lab import guest, image, payload, runs
 
 KERNELS = "5.10, 6.1, 6.12, last-6 or newest"
 
@@ -37,7 +37,7 @@ def command(name: str, kernel: str, limits: guest.Limits, make: Callable[[Path, 
 
 
 def _run(name: str, release: str, limits: guest.Limits) -> Path | None:
-    target = results.folder() / f"{name}-{release}"
+    target = runs.folder() / f"{name}-{release}"
     with tempfile.TemporaryDirectory() as folder:
         packed = payload.assemble(Path(folder), payload.Order(module=f"tests.lab.kit.{name}"))
         boot = guest.boot(release, packed, target, guest.stdout_line, limits)

@@ -13,15 +13,38 @@ from typing import Any
 from nfstuned.model.kernel import Mount, MountStats
 from nfstuned.parse.proc.mountinfo import parse_mountinfo
 from nfstuned.parse.proc.mountstats import parse_mountstats
-from tests.lab import guest, image, rootdisk
+from tests.lab import guest, image, recipe, rootdisk
 from tests.lab.rootdisk import DATA, SHARE, VOLUME, Order, Report, Way
-from tests.lab.selection import Disk
 
 _START = Path(__file__).parent / "kit/first_boot.sh"
 _LIMITS = guest.Limits(total_s=1800, first_s=900, quiet_s=300, retries=2, processors=1)
 """The first word comes after a whole Debian has started: a minute, and several on a busy machine."""
 _PERSIST = "nfstuned apply --persist --format json\n"
 _RULE_KB, _GENERIC_KB = 15360, 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """One root disk on one kernel."""
+
+    kernel: str
+    suite: str
+    way: Way
+
+    def __str__(self) -> str:
+        return f"{self.kernel}-{self.suite}-{self.way.value}"
+
+
+def disks(tier: str) -> tuple[Disk, ...]:
+    """Return the root disks that a tier boots: one with the newest kernel in `ci`, every way in `all`."""
+    oldest, newest = recipe.SERIES[0].name, recipe.SERIES[-1].name
+    service = Disk(newest, "trixie", Way.SERVICE)
+    others = (
+        Disk(oldest, "bookworm", Way.SERVICE),
+        Disk(newest, "trixie", Way.DAEMONLESS),
+        Disk(oldest, "bookworm", Way.PERSIST),
+    )
+    return {"ci": (service,), "all": (service, *others)}.get(tier, ())
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,8 @@ import pytest
 from nfstuned.host.telemetry.journal import Message
 from tests.lab import firstboot, rootdisk
 from tests.lab.conftest import Lab
-from tests.lab.firstboot import Booted, Seen
+from tests.lab.firstboot import Booted, Disk, Seen
 from tests.lab.rootdisk import DATA, DROP_IN, SHARE, VOLUME, Way
-from tests.lab.selection import Disk
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(3600)]
 
@@ -23,6 +22,12 @@ BEFORE_LOGINS, IDLE, LOADED = "before-logins", "idle", "loaded"
 CONNECTIONS = {SHARE: 4, VOLUME: 8, DATA: 1}
 RULE, SLOTS = "etc/udev/rules.d/99-nfstuned.rules", "etc/modprobe.d/sunrpc-slots.conf"
 MASK = "etc/udev/rules.d/99-nfs.rules"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "disk" in metafunc.fixturenames:
+        chosen = firstboot.disks(metafunc.config.getoption("--lab"))
+        metafunc.parametrize("disk", chosen, ids=str, scope="module")
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.lab import guest, image, outcomes
+from tests.lab import guest, image, recipe, runs
 from tests.lab.guest import Limits, Verdict
 
 if TYPE_CHECKING:
@@ -83,14 +83,45 @@ JUNIT = """<testsuites><testsuite name="pytest">
 </testsuite></testsuites>"""
 
 
-def test_outcomes_name_scenario_test_and_trouble(tmp_path: Path) -> None:
+def test_outcomes_name_test_and_trouble(tmp_path: Path) -> None:
     junit = tmp_path / "junit.xml"
     junit.write_text(JUNIT)
-    found = outcomes.read(junit)
-    assert [one.scenario for one in found] == ["test_a", "test_a", "test_b", "test_c"]
+    found = runs.read_outcomes(junit)
+    names = ["test_a::test_one", "test_a::test_two", "test_b::test_x", "tests.lab.scenarios.test_c"]
+    assert [one.test for one in found] == names
     assert [one.trouble for one in found] == ["", "why", "", "no import"]
     assert found[2].skipped == "no sysfs"
-    assert outcomes.of("test_b", found) == (found[2],)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "status", "outcomes", "says"),
+    [
+        (Verdict.ENDED, 0, ["", ""], ""),
+        (Verdict.ENDED, 1, ["", "why"], "why"),
+        (Verdict.ENDED, 0, [], "status 0"),
+        (Verdict.ENDED, 5, [""], "status 5"),
+        (Verdict.DIED, None, ["why"], "the guest died"),
+        (Verdict.DIED, None, [], "the guest died"),
+    ],
+)
+def test_a_run_passes_when_its_boot_ended_well_and_all_its_tests_passed(
+    verdict: Verdict, status: int | None, outcomes: list[str], says: str, tmp_path: Path
+) -> None:
+    result = guest.Result("6.1", verdict, status, 1.0, "", "", tmp_path)
+    found = tuple(runs.Outcome(str(number), trouble) for number, trouble in enumerate(outcomes))
+    failure = runs.Run(result, found, tmp_path).failure
+    assert bool(failure) == bool(says)
+    assert says in failure
+
+
+def test_ci_boots_each_kernel_once_and_the_system_on_the_newest() -> None:
+    names = [str(boot) for boot in runs.boots("ci")]
+    assert names[0] == "newest-system"
+    assert names[1:] == [f"{series.name}-kernel" for series in recipe.SERIES]
+    assert runs.boots("none") == ()
+    (first, second, *others) = runs.boots("all")
+    assert (str(first), str(second)) == ("newest-release", "5.10-release")
+    assert [str(boot) for boot in others] == names
 
 
 BAD = {

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
 
+MARKERS = ("kernel", "system", "release")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if all(
-            item.get_closest_marker(name) is None for name in ("long", "measure", "once", "race", "release")
-        ):
-            item.add_marker(pytest.mark.short)
+    unmarked = [item.nodeid for item in items if not any(map(item.get_closest_marker, MARKERS))]
+    if unmarked:
+        raise pytest.UsageError(f"mark these {', '.join(MARKERS[:-1])} or {MARKERS[-1]}: {unmarked}")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -29,7 +29,7 @@ STEADY_PER_S = 4
 WAIT_S = 40.0
 """Twice what a stall takes to be told."""
 VERSIONS = ("vers=3,nolock", "vers=4.1", "vers=4.2")
-pytestmark = [pytest.mark.once, pytest.mark.timeout(2700), pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(2700), pytest.mark.usefixtures("quiet_udev")]
 
 
 @pytest.fixture

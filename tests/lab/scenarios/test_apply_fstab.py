@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tests.lab.kit.mounts import Mounts
 
-pytestmark = [pytest.mark.once, pytest.mark.usefixtures("quiet_udev", "stopped_daemon")]
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev", "stopped_daemon")]
 
 FSTAB, BACKUP = Path("/etc/fstab"), Path("/etc/fstab.nfstuned-backup")
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.server import Server
 
 pytestmark = [
-    pytest.mark.once,
+    pytest.mark.system,
     pytest.mark.timeout(900),
     pytest.mark.usefixtures("quiet_udev", "stopped_daemon"),
 ]

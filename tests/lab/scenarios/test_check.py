@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 AGE_S = 2.0
 """mountstats counts ages in seconds."""
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.kernel
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.server import Server
 
 PUBLIC = ("52.239.238.8", "52.239.238.7")
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.system
 
 
 @pytest.fixture(scope="module", autouse=True)

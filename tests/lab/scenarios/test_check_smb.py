@@ -30,7 +30,7 @@ _SMB = ("--offline", "--select", "SMB6")
 _PATIENCE_S = 60.0
 _LATE_S = 5.0
 """Channels that come after mount(2) come within this."""
-pytestmark = [pytest.mark.long]
+pytestmark = [pytest.mark.kernel]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.mounts import Mounted, Mounts
 
 OUTCOMES = ("kind", "target", "old", "new", "outcome", "reason")
-pytestmark = [pytest.mark.once, pytest.mark.usefixtures("quiet_udev", "stopped_daemon")]
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev", "stopped_daemon")]
 
 
 def test_status_holds_what_the_kernel_has(mount: Mounts) -> None:

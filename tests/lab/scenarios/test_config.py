@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.mounts import Mounts
 
 MAIN = ETC / "nfstuned.toml"
-pytestmark = [pytest.mark.once, pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
 
 BROKEN = {
     "a value out of bounds": (

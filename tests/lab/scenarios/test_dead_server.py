@@ -34,7 +34,7 @@ WATCHDOG_S = 20
 WATCHED = f"[Service]\nWatchdogSec={WATCHDOG_S}\n"
 OFTEN = '[daemon]\nsample_interval = "2s"\n'
 COMMANDS = ("status", "status --format json", "apply --dry-run", "top --interval 0.1 --count 1")
-pytestmark = [pytest.mark.once, pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
 
 
 @pytest.fixture

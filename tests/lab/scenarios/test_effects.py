@@ -22,7 +22,7 @@ SHARE = "d"
 PER_FLOW = ("fq", "maxrate", "40mbit")
 """As a cloud holds each connection by itself: 4.7 MB/s of data a connection."""
 pytestmark = [
-    pytest.mark.measure,
+    pytest.mark.release,
     pytest.mark.timeout(900),
     pytest.mark.usefixtures("quiet_udev", "stopped_daemon"),
 ]

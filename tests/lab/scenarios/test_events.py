@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nfstuned.model.kernel import Server, Uevent, Volume
     from tests.lab.kit.mounts import Mounts
 
-pytestmark = pytest.mark.usefixtures("quiet_udev")
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev")]
 
 
 @dataclass

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.mounts import Mounts
 
 OFTEN = '[daemon]\nsample_interval = "1s"\n'
-pytestmark = [pytest.mark.once, pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
 
 
 @pytest.fixture

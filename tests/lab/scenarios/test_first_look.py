@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.mounts import Mounts
     from tests.lab.kit.server import Server
 
-pytestmark = pytest.mark.race
+pytestmark = pytest.mark.release
 VERSIONS = ("vers=3,nolock", "vers=4.1,nconnect=4", "vers=4.2")
 AZURE_KB = 15360
 MOUNTS = 30

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.daemon import Daemon
     from tests.lab.kit.mounts import Mounts
 
-pytestmark = [pytest.mark.once, pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
 MOUNTINFO = 300_000_000
 OFTEN = '[daemon]\nsample_interval = "2s"\n'
 MOST_KB = 60_000

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.lab.kit.server import Server
 
-pytestmark = [pytest.mark.once, pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
 WORK_S = 10.0
 OPTIONS = {"4.0": "vers=4.0", "4.1": "vers=4.1"}
 BEGUN = {"4.0": "SETCLIENTID_CONFIRM", "4.1": "CREATE_SESSION"}

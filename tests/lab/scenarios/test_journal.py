@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 OFTEN = '[daemon]\nsample_interval = "1s"\n'
 AWKWARD = b"/mnt/lab/two words\tand \xff"
 SIZE = 8 << 20
-pytestmark = [pytest.mark.once, pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
 
 
 @pytest.fixture

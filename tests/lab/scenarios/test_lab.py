@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.server import Server
 
 VERSIONS = ("vers=3,nolock", "vers=4.1,nconnect=4", "vers=4.2")
-pytestmark = pytest.mark.usefixtures("quiet_udev")
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev")]
 
 
 def test_no_timer_ends_a_time_slice() -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.server import Server
 
 # `insecure` comes before `mount`, so that everything is unmounted before the server is strict again.
-pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quiet_udev", "stopped_daemon", "insecure")]
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev", "stopped_daemon", "insecure")]
 
 COMMAND_S = 200.0
 OTHER = "sa3.file.core.windows.net"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.daemon import Daemon
     from tests.lab.kit.mounts import Mounted, Mounts
 
-pytestmark = [pytest.mark.once, pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
 SIZE = 4 << 20
 UNIX = f"unix:{SOCKET}"
 

@@ -17,7 +17,7 @@ from tests.lab.kit.shell import attempt, run, wait_for
 
 OPTIONS = "vers=4.1,nofail,_netdev"
 pytestmark = [
-    pytest.mark.once,
+    pytest.mark.system,
     pytest.mark.usefixtures("quiet_udev", "stopped_daemon", "server"),
 ]
 

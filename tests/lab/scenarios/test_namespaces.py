@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 AZURE_KB, GENERIC_KB = 15360, 1024
 SOURCE = f"{AZURE}:/srv/a"
-pytestmark = pytest.mark.usefixtures("quiet_udev")
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev")]
 
 
 @pytest.fixture

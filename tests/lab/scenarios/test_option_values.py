@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tests.lab.kit.mounts import Mounts
 
-pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev")]
 
 CONF = Path("/etc/nfsmount.conf")
 BASE = "vers=4.1"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.mounts import Mounts
 
 pytestmark = [
-    pytest.mark.once,
+    pytest.mark.system,
     pytest.mark.usefixtures("quiet_udev", "stopped_daemon"),
 ]
 

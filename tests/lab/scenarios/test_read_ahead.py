@@ -20,7 +20,7 @@ from tests.lab.kit.shell import run
 if TYPE_CHECKING:
     from tests.lab.kit.mounts import Mounted, Mounts
 
-pytestmark = pytest.mark.usefixtures("quiet_udev")
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev")]
 FILE_BYTES = 8 << 20
 CHUNK = 4096
 

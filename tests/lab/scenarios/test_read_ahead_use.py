@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from nfstuned.model.samples import Look
     from tests.lab.kit.mounts import Mounts
 
-pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quiet_udev", "stopped_daemon")]
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev", "stopped_daemon")]
 SIZE = 48 << 20
 KIB = 1 << 10
 RSIZE = 256 * KIB

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.mounts import Mounted, Mounts
     from tests.lab.kit.server import Server
 
-pytestmark = [pytest.mark.once, pytest.mark.usefixtures("quiet_udev", "stopped_daemon")]
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev", "stopped_daemon")]
 
 FSTAB = Path("/etc/fstab")
 COMMAND_S = 300.0

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.journal import Entry
     from tests.lab.kit.mounts import Mounted, Mounts
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.system
 AZURE_KB = 15360
 CONTESTED = "8856ccd810b94cfeb57850a114d0bedd"
 LEFT = "f33562687ae841cdae8787f80e507691"

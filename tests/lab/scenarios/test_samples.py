@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.mounts import Mounts
     from tests.lab.kit.server import Server
 
-pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quiet_udev", "stopped_daemon")]
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev", "stopped_daemon")]
 SIZE = 4 << 20
 JOBS = (
     Job("read", "1M", direct=False, size="4M"),

@@ -28,7 +28,7 @@ STOP_S = 5.0
 MOST_EXPOSED = 2.0
 HIDEABLE = (Path("/home/lab"), Path("/root/lab"), Path("/tmp/lab"))  # noqa: S108 - what sandboxes like to hide
 CAPABILITIES = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
-pytestmark = [pytest.mark.once, pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
 
 
 def test_it_is_ready_in_time_without_a_capability(stopped_daemon: Daemon) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.server import Server
 
 AZURE_KB = 15360
-pytestmark = pytest.mark.usefixtures("quiet_udev")
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev")]
 
 
 @pytest.fixture

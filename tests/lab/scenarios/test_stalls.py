@@ -33,7 +33,7 @@ END_S = 300.0
 """TCP sends again after twice as long each time, and NFSv4 reclaims what it held within the grace."""
 _SHORT_GRACE_S = 10
 DEBUGFS = Path("/sys/kernel/debug")
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900), pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [pytest.mark.kernel, pytest.mark.timeout(900), pytest.mark.usefixtures("quiet_udev")]
 
 
 class Lab(NamedTuple):

@@ -24,7 +24,7 @@ OFTEN = '[daemon]\nsample_interval = "1s"\n'
 RESTORING = "[daemon]\nrestore_on_stop = true\n"
 DEAD = "[Service]\nRestart=no\n"
 UNWATCHED = "[Service]\nWatchdogSec=0\n"
-pytestmark = [pytest.mark.once, pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
 
 
 def test_undo_knows_the_values_after_kill_9_without_the_daemon(stopped_daemon: Daemon, mount: Mounts) -> None:

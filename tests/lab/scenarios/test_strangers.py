@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 
 AZURE_KB = 15360
 VERSIONS = ("vers=3,nolock", "vers=4.1", "vers=4.2")
-pytestmark = pytest.mark.usefixtures("quiet_udev")
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev")]
 
 
-@pytest.mark.long
 def test_every_other_device_keeps_its_value_through_the_daemons_whole_life(
     mount: Mounts, running_daemon: Daemon
 ) -> None:
@@ -40,7 +39,6 @@ def test_every_other_device_keeps_its_value_through_the_daemons_whole_life(
     assert after == before
 
 
-@pytest.mark.long
 def test_devices_that_appear_during_a_storm_keep_the_kernels_values(
     mount: Mounts, running_daemon: Daemon
 ) -> None:

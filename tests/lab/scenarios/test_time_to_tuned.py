@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.daemon import Daemon
     from tests.lab.kit.mounts import Mounts
 
-pytestmark = pytest.mark.measure
+pytestmark = pytest.mark.release
 
 
 def test_nfstuneds_median_is_at_most_a_quarter_of_the_vendors_rules(

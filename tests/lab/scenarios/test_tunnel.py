@@ -29,7 +29,7 @@ READ = ("fio", "--name=read", "--thread", "--rw=read", "--size=64M")
 MANY = ("--bs=1M", "--direct=1", "--ioengine=libaio", "--iodepth=16", "--time_based", "--runtime=300")
 AGE_S = 2.0
 """mountstats counts ages in seconds."""
-pytestmark = [pytest.mark.race, pytest.mark.usefixtures("stopped_daemon")]
+pytestmark = [pytest.mark.release, pytest.mark.usefixtures("stopped_daemon")]
 
 
 @pytest.fixture(autouse=True)

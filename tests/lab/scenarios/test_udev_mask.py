@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.daemon import Daemon
     from tests.lab.kit.mounts import Mounted, Mounts
 
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.system
 AZURE_KB = 15360
 CONF = Path("/etc/nfs.conf.d/lab-mask.conf")
 STOCK = rivals.SHIPPED_NFSRAHEAD

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.mounts import Mounts
 
 RULE_KB = 15360
+pytestmark = pytest.mark.kernel
 SHIPPED = Path("/lab/udev/99-nfstuned.rules")
 VERSIONS = ("vers=3,nolock", "vers=4.1,nconnect=4", "vers=4.2")
 

@@ -12,7 +12,7 @@ from tests.lab.kit.shell import attempt, run
 
 UNIT = Path("/usr/lib/systemd/system/nfstuned.service")
 RULE = Path("/lab/udev/99-nfstuned.rules")
-pytestmark = pytest.mark.once
+pytestmark = pytest.mark.system
 
 
 def test_the_command_is_installed() -> None:

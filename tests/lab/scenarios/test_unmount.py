@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 AZURE_KB, GENERIC_KB = 15360, 1024
 MESSAGE_CYCLE_FAILED = "4e73fad58dcc543bb45d3c7816196295"
-pytestmark = pytest.mark.usefixtures("quiet_udev")
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev")]
 
 
 def test_a_lazily_unmounted_superblock_keeps_its_value_while_a_file_is_open(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.mounts import Mounts
     from tests.lab.kit.server import Server
 
-pytestmark = [pytest.mark.race, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.release, pytest.mark.timeout(1800)]
 VERSIONS = ("vers=3,nolock", "vers=4.1,nconnect=4", "vers=4.2")
 AZURE_KB = 15360
 UNITS = Path("/run/systemd/system")

@@ -1,0 +1,143 @@
+"""Runs of scenarios: the boots of a tier, each one's tests, and their outcomes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import time
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.lab import guest, image, payload, recipe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LIMITS = guest.Limits(total_s=5400, quiet_s=660, retries=2, processors=1)
+_KERNELS = tuple(series.name for series in recipe.SERIES)
+
+
+@dataclass(frozen=True, slots=True)
+class Boot:
+    """One kernel, and the marker of the scenarios that run on it."""
+
+    kernel: str
+    marker: str
+
+    def __str__(self) -> str:
+        return f"{self.kernel}-{self.marker}"
+
+    @property
+    def alone(self) -> bool:
+        """Whether no other guest may run at the same time: `release` measures, on two processors."""
+        return self.marker == "release"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One test of the guest: the reasons of its failure or skip, both empty when it passed."""
+
+    test: str
+    trouble: str = ""
+    skipped: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One boot of scenarios: its end, and the tests' outcomes (none without a whole JUnit file)."""
+
+    boot: guest.Result
+    outcomes: tuple[Outcome, ...]
+    folder: Path
+
+    @property
+    def failure(self) -> str:
+        """All that went wrong in the boot; "" if all tests passed."""
+        troubles = [f"{one.test}\n{one.trouble}" for one in self.outcomes if one.trouble]
+        if self.boot.passed and self.outcomes and not troubles:
+            return ""
+        if not troubles or self.boot.status not in {0, 1}:  # pytest's own: all passed, some failed
+            troubles.append(self.boot.explain())
+        return "\n".join([f"on {self.boot.release}, see {self.folder}:", *troubles])
+
+
+def boots(tier: str) -> tuple[Boot, ...]:
+    """Return a tier's boots; those that must be alone come first, then the longest.
+
+    `ci`: each kernel, and the system with the newest one; `all`: also a release's measures at both ends.
+    """
+    if tier == "none":
+        return ()
+    ends = (_KERNELS[-1], _KERNELS[0])
+    measures = [Boot(kernel, "release") for kernel in ends] if tier == "all" else []
+    return (*measures, Boot(_KERNELS[-1], "system"), *(Boot(kernel, "kernel") for kernel in _KERNELS))
+
+
+def folder() -> Path:
+    """Return a new folder for results, below the cache or at NFSTUNED_LAB_RESULTS."""
+    if chosen := os.environ.get("NFSTUNED_LAB_RESULTS"):
+        new = Path(chosen)
+        new.mkdir(parents=True, exist_ok=True)
+        return new
+    parent = recipe.cache() / "results"
+    parent.mkdir(parents=True, exist_ok=True)
+    # Two that start in the same second must not write over each other.
+    return Path(tempfile.mkdtemp(prefix=time.strftime("%Y%m%d-%H%M%S-"), dir=parent))
+
+
+def install(disk: Path, target: Path, say: Callable[[str], None]) -> None:
+    """Make `disk`, a copy of the image's with the tree's package installed.
+
+    A guest takes as long for the installation as for its boot: all boots of a session share this one.
+    Raises AssertionError where the installation fails; `target` gets the guest's output.
+    """
+    subprocess.run(["cp", "--sparse=always", image.disk(), disk], check=True)
+    system = guest.System(image.release(_KERNELS[0]), disk, keeps=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        packed = payload.assemble(Path(temporary), payload.Order())
+        result = guest.boot(system, packed, target, say, LIMITS)
+    assert result.passed, f"{result.explain()}\nsee {target}"
+
+
+def run_boot(boot: Boot, disk: Path, target: Path, say: Callable[[str], None]) -> Run:
+    """Boot the scenarios of a marker on a disk that `install` made. A test marked `release` is only that."""
+    marked = boot.marker if boot.alone else f"{boot.marker} and not release"
+    system = guest.System(image.release(boot.kernel), disk)
+    limits = replace(LIMITS, processors=2) if boot.alone else LIMITS
+    return run(system, ("-m", marked, "tests/lab/scenarios"), target, say, limits)
+
+
+def run(
+    system: guest.System | str,
+    pytest: tuple[str, ...],
+    target: Path,
+    say: Callable[[str], None],
+    limits: guest.Limits = LIMITS,
+) -> Run:
+    """Boot a system, or a release, run pytest with these arguments in it, and return the outcomes."""
+    with tempfile.TemporaryDirectory() as temporary:
+        packed = payload.assemble(Path(temporary), payload.Order(pytest=pytest))
+        boot = guest.boot(system, packed, target, say, limits)
+    try:
+        outcomes = read_outcomes(boot.files / "junit.xml") if boot.files else ()
+    except (OSError, ET.ParseError):
+        outcomes = ()
+    return Run(boot, outcomes, target)
+
+
+def read_outcomes(junit: Path) -> tuple[Outcome, ...]:
+    """Return the outcomes in the guest's order; raise OSError or ET.ParseError when the file is not whole."""
+    root = ET.parse(junit).getroot()  # noqa: S314 the file comes from our own guest
+    return tuple(_outcome(case) for case in root.iter("testcase"))
+
+
+def _outcome(case: ET.Element) -> Outcome:
+    """A file that cannot be imported has no class: pytest gives its dotted path as the test's name."""
+    path = case.get("classname") or ""
+    troubles = [child.text or child.tag for child in case if child.tag in {"failure", "error"}]
+    skips = [child.get("message", "") or "skipped" for child in case if child.tag == "skipped"]
+    name = f"{path.rpartition('.')[2]}::{case.get('name', '')}".removeprefix("::")
+    return Outcome(name, "\n".join(troubles), "; ".join(skips))
