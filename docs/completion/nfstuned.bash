@@ -18,7 +18,6 @@ _nfstuned() {
         "nfstuned undo --format") words="text json" ;;
         "nfstuned config show --format") words="text json" ;;
         "nfstuned apply --remount") words="" ;;
-        "nfstuned apply --live") words="" ;;
         "nfstuned apply --format") words="text json" ;;
         "nfstuned bake --root") words="" ;;
         "nfstuned bake --format") words="text json" ;;
@@ -68,7 +67,7 @@ _nfstuned() {
             "nfstuned config check") words="-h --help" ;;
             "nfstuned config schema") words="-h --help" ;;
             "nfstuned completion") words="bash fish zsh -h --help" ;;
-            "nfstuned apply") words="--dry-run --fstab --persist --remount --live --yes --follow-symlink --prune --format -h --help" ;;
+            "nfstuned apply") words="--dry-run --fstab --persist --remount --yes --follow-symlink --prune --format -h --help" ;;
             "nfstuned bake") words="--root --daemonless --undo --dry-run --format -h --help" ;;
             "nfstuned check") words="--root --fstab --offline --sample --select --ignore --fail-on --format -h --help" ;;
             "nfstuned explain") words="NFS000 NFS101 NFS102 NFS103 NFS104 NFS105 NFS106 NFS107 NFS108 NFS109 NFS110 NFS111 NFS112 NFS201 NFS202 NFS203 NFS204 NFS205 NFS206 NFS207 NFS208 NFS209 NFS210 NFS211 NFS212 NFS213 NFS214 NFS215 NFS301 NFS302 NFS303 NFS304 NFS305 NFS306 NFS307 NFS308 NFS309 NFS310 NFS311 NFS312 NFS313 NFS314 NFS315 NFS401 NFS402 NFS403 NFS404 NFS405 NFS406 NFS407 NFS408 NFS409 NFS410 NFS411 NFS412 NFS413 NFS414 NFS415 NFS416 NFS417 NFS418 NFS419 NFS420 NFS421 NFS501 NFS502 NFS503 NFS504 NFS505 NFS506 NFS507 NFS508 NFS509 NFS510 NFS511 NFS701 NFS702 NFS703 NFS704 SMB601 SMB602 SMB603 SMB604 SMB605 SMB606 SMB607 SMB608 SMB609 SMB610 SMB611 SMB612 SMB613 -h --help" ;;

@@ -1,7 +1,4 @@
-"""Two ways to change the number of connections of live mounts.
-
-They are mounted again, or connections are added while they stay mounted.
-"""
+"""The mounts of a server, mounted again so that they have another number of connections."""
 
 from __future__ import annotations
 
@@ -12,8 +9,8 @@ from typing import ClassVar, NamedTuple, Protocol
 
 from nfstuned.app.change import Ended, Host, Plan, Way, refusal_after
 from nfstuned.core.mounts.targets import targets
-from nfstuned.core.nconnect import live, remount
-from nfstuned.core.nconnect.busy import cannot_mount_again, host_names, open_places, servers, unanswered
+from nfstuned.core.nconnect import remount
+from nfstuned.core.nconnect.busy import cannot_mount_again, host_names, open_places, servers
 from nfstuned.core.nconnect.case import Case
 from nfstuned.host.change.remount import LOCK, uninterrupted
 from nfstuned.host.files.replace import locked
@@ -21,12 +18,12 @@ from nfstuned.host.look.host import observe
 from nfstuned.host.network.ask import Questions
 from nfstuned.host.network.reach import Place
 from nfstuned.model.change import Change, ChangeKind, settled
-from nfstuned.model.connections import ConnectionHands, Hands, Left, LivePlan, RemountPlan, Sight, Switches
+from nfstuned.model.connections import Hands, Left, RemountPlan, Sight
 from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Need
 from nfstuned.model.kernel import MountNode
 from nfstuned.model.mounts import Result
-from nfstuned.view.change import finish_lines, lasting_lines, live_lines, remount_lines
+from nfstuned.view.change import finish_lines, remount_lines
 
 _READ_AHEAD = "The service gives them their read-ahead; where it does not run: sudo nfstuned apply"
 _FAILED_OR_SKIPPED = frozenset({Result.FAILED, Result.SKIPPED})
@@ -42,8 +39,8 @@ class GroupWish:
     """Only a plan is wanted, so that what is against carrying it out here does not matter."""
 
 
-class MountsGround(Protocol):
-    """What both ways need of the host beside its files."""
+class RemountGround(Protocol):
+    """The host beyond its files (host.change.remount.MountGround; a test has its own)."""
 
     def obstacle(self) -> str:
         """Return why nothing can be changed from here, "" where it can."""
@@ -51,24 +48,10 @@ class MountsGround(Protocol):
     def nodes(self) -> tuple[MountNode, ...]:
         """Return all mounts of this mount namespace."""
 
-
-class RemountGround(MountsGround, Protocol):
-    """What RemountWay needs of the host (host.change.remount.MountGround; a test has its own)."""
-
     def sight(self, devices: frozenset[str], units: Sequence[str]) -> Sight:
         """Return who uses superblocks, and what systemd says of units."""
 
     def hands(self, places: Sequence[Place], signals: Sequence[int]) -> Hands:
-        """Return who carries out a plan."""
-
-
-class LiveGround(MountsGround, Protocol):
-    """What LiveWay needs of the host (host.change.live.SunrpcGround; a test has its own)."""
-
-    def switches(self, devices: frozenset[str]) -> Switches:
-        """Return the connections of superblocks."""
-
-    def hands(self, plan: LivePlan, signals: Sequence[int]) -> ConnectionHands:
         """Return who carries out a plan."""
 
 
@@ -148,59 +131,7 @@ class RemountWay(Way[tuple[GroupRemount, ...]]):
         return Ended(changes, (*finish_lines(changes), *((_READ_AHEAD,) if done else ())))
 
 
-class LiveWay(Way[tuple[LivePlan, ...]]):
-    """Add connections to mounts that stay mounted, where that was proven to be safe."""
-
-    question: ClassVar[str] = "Add them?"
-
-    def __init__(self, host: Host, wish: GroupWish, ground: LiveGround) -> None:
-        self._host = host
-        self._wish = wish
-        self._ground = ground
-        self.failures = _failures(wish)
-
-    def look(self) -> Plan[tuple[LivePlan, ...]] | None:
-        """Return what is to be added; None where nothing can be: the user has been told why."""
-        candidates = _candidates(self._host, self._wish, self._ground)
-        if candidates is None:
-            return None
-        network = candidates.facts.network
-        devices = frozenset[str]().union(*(case.devices for case in candidates.cases))
-        switches = self._ground.switches(devices)
-        results = [
-            live.plan_live(case, switches, unanswered(case, network))
-            for case in candidates.cases
-            if self._wish.point is not None or case.goal.new > case.goal.old
-        ]
-        plans = tuple(plan for plan in results if isinstance(plan, LivePlan))
-        left = [plan for plan in results if isinstance(plan, Left)]
-        return Plan(
-            (
-                *(change for plan in plans for change in live.planned(plan)),
-                *_changes_of_left(ChangeKind.LIVE, left),
-            ),
-            plans,
-            "Nothing to do: the mounts have the connections that their profiles and files ask for.",
-            todo=bool(plans),
-            lines=tuple(line for plan in plans for line in live_lines(plan)),
-            same=[plan.same for plan in plans],
-            refusal=candidates.refusal,
-        )
-
-    def carry_out(self, plan: Plan[tuple[LivePlan, ...]]) -> Ended:
-        """Add connections to one group after the other."""
-
-        def each(signals: Sequence[int]) -> Iterable[Change]:
-            for group in plan.detail:
-                yield from live.carry_out(group, self._ground.hands(group, signals))
-
-        changes = _run_exclusively(self._host, plan.changes, each)
-        done = {change.target for change in changes if change.result is Result.DONE}
-        grown = [group for group in plan.detail if done & set(group.points)]
-        return Ended(changes, tuple(lasting_lines(grown)))
-
-
-def _candidates(host: Host, wish: GroupWish, ground: MountsGround) -> Candidates | None:
+def _candidates(host: Host, wish: GroupWish, ground: RemountGround) -> Candidates | None:
     """Return the groups, their servers asked; None where none can be changed: the user has been told why."""
     if obstacle := ground.obstacle():
         host.talk.note(obstacle if wish.dry_run else f"nothing was changed: {obstacle}")

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import itertools
 import posixpath
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from nfstuned.host.network.ask import Outside
 
 ALL = "--all"
-"""The value of --remount and --live that stands for every server."""
+"""The value of --remount that stands for every server."""
 Detail = TypeVar("Detail")
 
 
@@ -71,54 +70,23 @@ def remount(root: Root, form: str, wish: Wish, point: str) -> int:
     return change(root, form, wish, lambda host: RemountWay(host, group, MountGround(root)))
 
 
-def live(root: Root, form: str, wish: Wish, point: str) -> int:
-    """Add connections to the group of the mount at `point`, or ALL; return the exit status.
-
-    Raises click.UsageError.
-    """
-    from nfstuned.app.groups import GroupWish, LiveWay
-    from nfstuned.host.change.live import SunrpcGround
-
-    if point != ALL and not point.startswith("/"):
-        raise click.UsageError(
-            "--live takes a mount point, which begins with a slash, or nothing for all mounts"
-        )
-    group = GroupWish(normalised_point(point), wish.dry_run)
-    return change(root, form, wish, lambda host: LiveWay(host, group, SunrpcGround(root)))
-
-
 def normalised_point(point: str) -> str | None:
     """Return the mount point without slashes too many; None for ALL."""
     # POSIX keeps two slashes at the beginning; the kernel has one.
     return None if point == ALL else posixpath.normpath(f"/{point.lstrip('/')}")
 
 
-_CHANGES = ("fstab", "persist", "remount", "live")
+_CHANGES = ("fstab", "persist", "remount")
 """What can be changed instead of the read-ahead."""
 _OPTION_APPLIES_TO = {
-    "yes": ("fstab", "remount", "live"),
+    "yes": ("fstab", "remount"),
     "follow_symlink": ("fstab",),
     "prune": ("persist",),
 }
 """Options that only some changes have, and which."""
 
 
-class _Apply(click.Command):
-    """A command whose --live may stand alone; click's own way to that differs between its releases."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put "--all" behind a --live that stands alone, or before another option."""
-        filled = []
-        for word, following in itertools.zip_longest(args, args[1:]):
-            filled.append(word)
-            if word == "--live" and (
-                following is None or (following.startswith("-") and following != "--all")
-            ):
-                filled.append("--all")
-        return super().parse_args(ctx, filled)
-
-
-@click.command("apply", cls=_Apply)
+@click.command("apply")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @click.option("--fstab", is_flag=True, help="Let the NFS entries of /etc/fstab ask for nconnect instead.")
 @click.option("--persist", is_flag=True, help="Let mount.nfs ask for nconnect by itself instead.")
@@ -127,12 +95,7 @@ class _Apply(click.Command):
     metavar="MOUNT|--all",
     help="Unmount all mounts of this mount's server (or of every server) and mount them again instead.",
 )
-@click.option(
-    "--live",
-    metavar="[MOUNT]",
-    help="Add connections to this mount's server (or to every server) while it is mounted instead.",
-)
-@click.option("--yes", is_flag=True, help="Of --fstab, --remount and --live: change without a question.")
+@click.option("--yes", is_flag=True, help="Of --fstab and --remount: change without a question.")
 @click.option("--follow-symlink", is_flag=True, help="Of --fstab: change the file that /etc/fstab leads to.")
 @click.option("--prune", is_flag=True, help="Of --persist: drop the servers that nothing uses any more.")
 @format_option()
@@ -160,11 +123,6 @@ def command(root: Root, /, *, dry_run: bool, form: str, **wish: bool | str | Non
     force, not while something uses one of them, and not where the server does not answer. It shows the
     commands and asks; without a terminal it does nothing unless --yes is given.
 
-    With --live it adds the connections that are missing while everything stays mounted. That is only done
-    where it was proven to be safe: Linux 7.1.13 or later, mounts that were made with nconnect of at least 2
-    and with noresvport. Everywhere else it says why not, and changes nothing. Each connection must carry
-    requests before the next one comes; where one does not, all are taken back. It asks as --remount does.
-
     \b
     Examples:
       nfstuned apply --dry-run
@@ -176,7 +134,6 @@ def command(root: Root, /, *, dry_run: bool, form: str, **wish: bool | str | Non
       sudo nfstuned apply --persist --prune
       sudo nfstuned apply --remount /data --dry-run
       sudo nfstuned apply --remount --all
-      sudo nfstuned apply --live /data --dry-run
 
     \b
     Exit status:
@@ -193,8 +150,6 @@ def command(root: Root, /, *, dry_run: bool, form: str, **wish: bool | str | Non
         return persist(root, form, limits, prune=bool(wish["prune"]))
     if chosen == "remount":
         return remount(root, form, limits, str(wish[chosen]))
-    if chosen == "live":
-        return live(root, form, limits, str(wish[chosen]))
     return read_ahead(root, form, limits)
 
 

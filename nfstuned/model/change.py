@@ -21,7 +21,6 @@ class ChangeKind(str, Enum):
     PERSIST = "persist"
     """A [ Server ] section of nfstuned's own drop-in of nfsmount.conf."""
     REMOUNT = "remount"
-    LIVE = "live"
     SERVICE = "service"
     RULE = "udev-rule"
     """A udev rule of an image, written or masked."""

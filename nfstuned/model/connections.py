@@ -1,15 +1,14 @@
-"""What `apply --remount` and `apply --live` are to do to the connections of a transport group."""
+"""The steps by which `apply --remount` mounts a transport group again."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
 
-from nfstuned.errors import ParseError
 from nfstuned.model.change import ShellCommand
-from nfstuned.model.kernel import MountNode, Switch, Transport
+from nfstuned.model.kernel import MountNode
 from nfstuned.model.mounts import Result
 from nfstuned.model.requests import UnitState
 
@@ -164,116 +163,3 @@ class Hands(Protocol):
 
     def nconnect(self, point: str) -> int | None:
         """Return the number of connections in effect; None where nothing is mounted."""
-
-
-@dataclass(frozen=True, slots=True)
-class Xprt:
-    """A connection, as its folder below the switch's folder in sysfs shows it.
-
-    `source_port` and `queued` are None while the connection is down.
-    """
-
-    name: str
-    """The folder: "xprt-7-tcp". The kernel gives the number to another connection once it is free."""
-    protocol: str
-    state: frozenset[str] = frozenset()
-    """The words of xprt_state, such as CONNECTED, OFFLINE, REMOVE."""
-    source_port: int | None = None
-    queued: int | None = None
-    """Requests on it that have not ended (tasks_queuelen)."""
-
-
-@dataclass(frozen=True, slots=True)
-class SwitchSeen:
-    """The connections of a transport group in /sys/kernel/sunrpc/xprt-switches."""
-
-    name: str
-    """The folder: "switch-3"; the kernel gives the number to another group once it is free."""
-    info: Switch
-    xprts: tuple[Xprt, ...]
-    grows: bool
-    """It has an add_xprt: connections can be added, as of Linux 6.15."""
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The folders of the connections, also of those that were switched off."""
-        return frozenset(xprt.name for xprt in self.xprts)
-
-
-SwitchLook = SwitchSeen | ParseError | None
-"""What a look at a superblock's connections gives: the connections, why they are not understood, or None.
-
-None is of a superblock whose connections the kernel does not tell.
-"""
-Switches = Mapping[str, SwitchLook]
-"""Looks by the device numbers of the superblocks."""
-
-
-@dataclass(frozen=True, slots=True)
-class Spot:
-    """The mount over which requests of our own are sent, and whose stanza of mountstats counts them."""
-
-    point: str
-    mount_id: int
-    source: str
-    device: str
-    bdi: int
-    """The inode of its bdi's read_ahead_kb: device numbers are reused at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class LivePlan:
-    """What is added to a transport group."""
-
-    points: tuple[str, ...]
-    old: int
-    """The connections that there are."""
-    new: int
-    shown: int
-    """The nconnect of /proc/mounts, which does not change."""
-    reason: str
-    spot: Spot
-    switch: SwitchSeen
-    place: tuple[str, int]
-    """The server's address and port."""
-
-    @property
-    def adding(self) -> int:
-        """How many connections are to come."""
-        return self.new - self.old
-
-    @property
-    def same(self) -> tuple[object, ...]:
-        """What must not change between the question to the user and the answer."""
-        return self.points, self.old, self.new, self.spot, self.switch.name, self.switch.names
-
-
-class ConnectionHands(Protocol):
-    """The calls that add connections. Each ends within a deadline; a returned str says why not, or is ""."""
-
-    def interrupted(self) -> str:
-        """Return which signal wants this to end; "" for none."""
-
-    def answers(self, count: int) -> str:
-        """Open `count` connections to the server at once; return why it does not answer on each of them."""
-
-    def ask(self, count: int) -> str:
-        """Send `count` requests over the mount, each after the last answer, whatever the answers say."""
-
-    def counters(self) -> Sequence[Transport]:
-        """Return what each connection in use carried so far, in the kernel's order; () without the mount."""
-
-    def switch(self) -> SwitchSeen | None:
-        """Return the connections; None where the mount or its switch is no longer that of the plan."""
-
-    def add(self) -> str:
-        """Add a connection."""
-
-    def offline(self, name: str) -> str:
-        """Have the kernel send no new requests over a connection."""
-
-    def settle(self, name: str) -> None:
-        """Wait, within a bound, until the requests that are on a connection have ended."""
-
-    def remove(self, name: str) -> str:
-        """Take a connection away that is offline, and wait a moment until it is gone."""

@@ -263,16 +263,6 @@ class Uevent:
 
 
 @dataclass(frozen=True, slots=True)
-class Switch:
-    """`xprt_switch_info` of a `/sys/kernel/sunrpc/xprt-switches/switch-N` (Linux 5.14 and later)."""
-
-    transports: int
-    active: int
-    unique_addresses: int
-    queue_length: int
-
-
-@dataclass(frozen=True, slots=True)
 class KernelRelease:
     """The version triple of a kernel release; `text` is the whole of `uname -r`."""
 

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 
 from nfstuned.model.change import IMAGE_KINDS, Change, ChangeKind, ShellCommand
-from nfstuned.model.connections import LivePlan, RemountPlan
+from nfstuned.model.connections import RemountPlan
 from nfstuned.model.mounts import Result
 from nfstuned.parse.fields import count
 from nfstuned.view.words import NONE, Document, printable, text
 
-SWITCHES = "/sys/kernel/sunrpc/xprt-switches"
 _UNENDED = "\\ No newline at end of file"
 
 
@@ -35,7 +34,7 @@ def _action(change: Change) -> Document:
     if command is not None:
         reason = f"{reason}; to finish: {_sudo(command)}"
     action |= {"old": change.old, "new": change.new, "outcome": change.result.value, "reason": reason}
-    if change.kind in {ChangeKind.REMOUNT, ChangeKind.LIVE}:
+    if change.kind is ChangeKind.REMOUNT:
         action |= {"mounted": change.mounted, "command": None if command is None else str(command)}
     return action
 
@@ -51,8 +50,6 @@ def _values(change: Change) -> str:
     old, new = ("none" if value is None else value for value in (change.old, change.new))
     if kind is ChangeKind.READ_AHEAD:
         return f"read-ahead {old} -> {new} KiB"
-    if kind is ChangeKind.LIVE:
-        return f"connections {old} -> {new}"
     if kind is ChangeKind.FSTAB:
         return f"{printable(change.place)} nconnect {old} -> {new}"
     if kind is ChangeKind.PERSIST and old == new:
@@ -69,21 +66,6 @@ def summary(changes: Sequence[Change]) -> str:
     """Return the counts of what came of changes in one line: "2 done, 1 failed"."""
     numbers = {result: sum(1 for change in changes if change.result is result) for result in Result}
     return ", ".join(f"{number} {result.value}" for result, number in numbers.items() if number)
-
-
-def live_lines(plan: LivePlan) -> Iterator[str]:
-    """Yield what will happen, and to which file it is written."""
-    mounts, more = count(len(plan.points), "mount"), count(plan.adding, "connection")
-    yield f"{mounts} of one server, connections {plan.old} -> {plan.new} ({printable(plan.reason)}):"
-    yield f"  add {more} through {SWITCHES}/{plan.switch.name}/add_xprt, one by one"
-    spot = printable(plan.spot.point)
-    yield f"  after each, send requests over {spot}, and take all back if a connection carries none"
-
-
-def lasting_lines(plans: Sequence[LivePlan]) -> Iterator[str]:
-    """Yield how long added connections last, and which nconnect /proc/mounts shows meanwhile."""
-    for shown in sorted({plan.shown for plan in plans}):
-        yield f"They last until the mounts are unmounted; /proc/mounts goes on to show nconnect={shown}."
 
 
 def remount_lines(plan: RemountPlan) -> Iterator[str]:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import jsonschema
 import pytest
 
+from nfstuned.host.change.remount import LOCK
+from nfstuned.host.files.replace import locked
 from nfstuned.model.connections import BusyUse
 from nfstuned.model.facts import Network, Reach, Reachable
-from tests.cli.conftest import Host
-from tests.cli.groupchange import actions
+from tests.cli import remounting
+from tests.cli.conftest import REPOSITORY, Host
 from tests.cli.remounting import Remounting, existing, prepare
+from tests.cli.terminal import on_a_terminal
 
 STOP = "systemctl stop --job-mode=ignore-dependencies --"
 PLAN = f"""\
@@ -23,6 +31,14 @@ or the next boot decides anew):
   systemctl start -- mnt-a.mount
 """
 REASON = "/etc/fstab:4 asks for nconnect=4; put it also into /etc/fstab:3, or the next boot decides anew"
+
+
+def actions(text: str) -> list[dict[str, Any]]:
+    """Return the actions of what `apply --format json` printed, which must be as its schema says."""
+    document = json.loads(text)
+    jsonschema.validate(document, json.loads((REPOSITORY / "docs/schema/nfstuned.apply.1.json").read_text()))
+    found: list[dict[str, Any]] = document["actions"]
+    return found
 
 
 @pytest.fixture
@@ -147,6 +163,92 @@ def test_what_is_left_alone_on_purpose_is_a_failure_only_where_it_was_asked_for(
     assert here.run("--all", "json", yes=True) == 0
     assert {one["outcome"] for one in actions(capsys.readouterr().out)} == {"skipped"}
     assert here.run("/mnt/a", "json", yes=True) == 1
+
+
+def program(here: Remounting) -> list[str]:
+    """Return the command over a host in a process of its own, but for the format."""
+    return [sys.executable, "-m", remounting.__name__, str(here.tree)]
+
+
+@pytest.fixture
+def plan(here: Remounting, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return what a dry run shows before the lines of the mounts."""
+    assert here.run(dry_run=True) == 0
+    shown, _, _ = capsys.readouterr().out.partition("\n/mnt/a  ")
+    assert shown.startswith("2 mounts of one server, ")
+    return shown
+
+
+def test_without_a_terminal_nothing_is_done_unasked(
+    here: Remounting, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert here.run(form="json") == 2
+    out, err = capsys.readouterr()
+    assert "--yes" in err
+    assert {one["outcome"] for one in actions(out)} == {"planned"}
+    assert here.ground.kernel.calls == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "ending"), [(b"y\n", (0, "done")), (b"n\n", (1, "skipped")), (b"\n", (1, "skipped"))]
+)
+def test_on_a_terminal_it_shows_the_plan_and_asks(
+    here: Remounting, plan: str, answer: bytes, ending: tuple[int, str]
+) -> None:
+    status, out, talk = on_a_terminal([*program(here), "json"], answer)
+    assert {(status, one["outcome"]) for one in actions(out)} == {ending}
+    assert plan in talk
+    assert "Unmount them and mount them again? [y/N]" in talk
+
+
+def test_what_has_changed_while_it_asked_is_left(here: Remounting) -> None:
+    returned, out, _ = on_a_terminal([*program(here), "json", "changing"], b"y\n")
+    assert returned == 1
+    assert {one["reason"] for one in actions(out)} == {
+        "the host has changed since this was shown: nothing was done; try again"
+    }
+
+
+def test_while_another_one_is_at_it_nothing_is_done(
+    here: Remounting, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with locked(str(here.tree / LOCK)):
+        assert here.run(form="json", yes=True) == 1
+    assert {one["reason"] for one in actions(capsys.readouterr().out)} == {
+        "nothing was done: another nfstuned is at it"
+    }
+    assert here.ground.kernel.calls == []
+    with (here.tree / LOCK).open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@pytest.mark.parametrize("point", ["/mnt", "/mnt/c", "/"])
+def test_what_is_no_nfs_mount_cannot_be_tried(
+    here: Remounting, capsys: pytest.CaptureFixture[str], point: str
+) -> None:
+    assert here.run(point, yes=True) == 2
+    assert (
+        capsys.readouterr().err == f"{point}: no NFS mount is there, or the kernel does not tell its server\n"
+    )
+
+
+def test_from_a_container_nothing_is_tried(here: Remounting, capsys: pytest.CaptureFixture[str]) -> None:
+    here.ground.refusal = "only root can do this"
+    assert here.run(yes=True) == 2
+    assert capsys.readouterr() == ("", "nothing was changed: only root can do this\n")
+    assert here.run(dry_run=True) == 0
+    assert capsys.readouterr().err == "only root can do this\n"
+
+
+def test_after_a_file_that_could_not_be_read_nothing_is_done(
+    here: Remounting, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here.tree / "etc/nfsmount.conf").symlink_to("nfsmount.conf")
+    assert here.run(form="json", yes=True) == 1
+    assert {(one["outcome"], one["reason"]) for one in actions(capsys.readouterr().out)} == {
+        ("failed", "it may depend on /etc/nfsmount.conf, which could not be read")
+    }
+    assert here.ground.kernel.calls == []
 
 
 class TestUsage:

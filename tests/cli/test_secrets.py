@@ -123,7 +123,7 @@ COMMANDS = (
     ),
     *(("status", "--format", form) for form in ("text", "json")),
     *(("apply", "--dry-run", *what, "--format", form)
-      for what in ((), ("--fstab",), ("--persist",), ("--remount", "--all"), ("--live",))
+      for what in ((), ("--fstab",), ("--persist",), ("--remount", "--all"))
       for form in ("text", "json")),
     *(("config", "show", "--format", form) for form in ("text", "json")),
     ("config", "check"),

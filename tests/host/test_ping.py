@@ -5,9 +5,9 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
-from nfstuned.host.network.ping import ping, pings
+from nfstuned.host.network.ping import ping
 
 DENIED = (1, 1, 1, 5)
 """REPLY, MSG_DENIED, AUTH_ERROR, AUTH_TOOWEAK: what a server says that wants TLS."""
@@ -76,38 +76,3 @@ def test_a_closed_port_is_none() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         place = listening.getsockname()
     assert ping(place, 10) == f"127.0.0.1 port {place[1]}: Connection refused"
-
-
-def test_several_are_open_at_the_same_time() -> None:
-    held: list[socket.socket] = []
-    still: list[bool] = []
-
-    def serve(listening: socket.socket) -> None:
-        for _ in range(3):
-            sock, _ = listening.accept()
-            call = sock.recv(4096)
-            for earlier in held:
-                with suppress(BlockingIOError):
-                    earlier.recv(1, socket.MSG_DONTWAIT)
-                    still.append(False)
-            held.append(sock)
-            sock.sendall(reply(call, 1))
-
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        thread = threading.Thread(target=serve, args=(listening,), daemon=True)
-        thread.start()
-        said = pings(listening.getsockname(), 3, 10)
-        thread.join(10)
-    for sock in held:
-        sock.close()
-    assert (said, len(held), still) == ("", 3, [])
-
-
-def test_a_server_that_takes_no_more_is_no_answer() -> None:
-    def answer(call: bytes, sock: socket.socket) -> None:
-        sock.sendall(reply(call, 1))
-        time.sleep(0.5)
-
-    with serving(answer) as place:
-        said = pings(place, 2, 0.4)
-    assert said == f"{place[0]} port {place[1]}, connection 2 at a time: no answer within 0.4 s"

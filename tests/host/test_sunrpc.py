@@ -1,4 +1,4 @@
-"""From a superblock to its connections, over the files of a real kernel."""
+"""The requests that clients wait for, over files as debugfs has them."""
 
 from __future__ import annotations
 
@@ -9,72 +9,9 @@ from pathlib import Path
 import pytest
 
 from nfstuned.errors import ParseError
-from nfstuned.host.look.sunrpc import observe_requests, observe_switch, switch_name
+from nfstuned.host.look.sunrpc import observe_requests
 from nfstuned.host.root import Root
-from nfstuned.model.connections import SwitchSeen
-from nfstuned.model.kernel import Switch
 from nfstuned.model.stalls import Requests, RpcRequest
-from tests.host.switches import connect
-
-
-def look(tree: Path, device: str = "0:46") -> SwitchSeen:
-    found = observe_switch(Root(str(tree)), device)
-    assert found is not None
-    return found
-
-
-def test_superblocks_of_a_group_lead_to_one_switch(tmp_path: Path) -> None:
-    connect(tmp_path, "0:46", "0:47")
-    assert look(tmp_path) == look(tmp_path, "0:47")
-    found = look(tmp_path)
-    assert (found.name, found.info, found.grows) == ("switch-2", Switch(2, 2, 1, 0), True)
-    assert [(one.name, one.protocol, one.source_port, one.queued) for one in found.xprts] == [
-        ("xprt-0-tcp", "tcp", 40_000, 0),
-        ("xprt-3-tcp", "tcp", 40_001, 0),
-    ]
-    assert found.xprts[0].state == {"CONNECTED", "BOUND"}
-    assert found.names == {"xprt-0-tcp", "xprt-3-tcp"}
-
-
-def test_a_kernel_without_add_xprt_says_so(tmp_path: Path) -> None:
-    (connect(tmp_path, "0:46") / "add_xprt").unlink()
-    assert not look(tmp_path).grows
-
-
-# net/sunrpc/sysfs.c: what is not connected prints this word instead of its values
-def test_a_connection_that_is_down_has_no_port(tmp_path: Path) -> None:
-    folder = connect(tmp_path, "0:46")
-    (folder / "xprt-3-tcp/xprt_info").write_text("<closed>\n")
-    (folder / "xprt-3-tcp/xprt_state").write_text("state=      OFFLINE REMOVE\n")
-    down = look(tmp_path).xprts[1]
-    assert (down.source_port, down.queued, down.state) == (None, None, frozenset({"OFFLINE", "REMOVE"}))
-
-
-def test_without_the_links_nothing_is_known(tmp_path: Path) -> None:
-    root = Root(str(tmp_path))
-    assert observe_switch(root, "0:46") is None
-    connect(tmp_path, "0:46")
-    assert observe_switch(root, "0:47") is None
-    link = tmp_path / "sys/fs/nfs/0:46/nfs_client"
-    link.unlink()
-    link.symlink_to("../../elsewhere")
-    assert switch_name(root, "0:46") is None
-    link.unlink()
-    link.symlink_to("../../../kernel/sunrpc/rpc-clients/clnt-7")
-    assert switch_name(root, "0:46") is None
-
-
-def test_a_switch_that_is_gone_is_unknown(tmp_path: Path) -> None:
-    folder = connect(tmp_path, "0:46")
-    (folder / "xprt_switch_info").unlink()
-    assert observe_switch(Root(str(tmp_path)), "0:46") is None
-
-
-def test_damage_is_named_with_its_file(tmp_path: Path) -> None:
-    folder = connect(tmp_path, "0:46")
-    (folder / "xprt_switch_info").write_text("num_xprts=x\n")
-    with pytest.raises(ParseError, match=r"^/sys/kernel/sunrpc/xprt-switches/switch-2/xprt_switch_info:1: "):
-        observe_switch(Root(str(tmp_path)), "0:46")
 
 
 def asked(tree: Path, client: str, tasks: str, xprt: str = "3") -> None:

@@ -136,18 +136,12 @@ def host_names(case: Case) -> tuple[str, ...]:
 
 def cannot_mount_again(case: Case, network: Network) -> str:
     """Return why a mount could not be made again: a server that does not answer; "" where all do."""
-    why = unanswered(case, network)
-    return f"{why}: a mount could not be made again" if why else ""
-
-
-def unanswered(case: Case, network: Network) -> str:
-    """Return which server does not answer and how; "" where all do."""
     for host, port in servers(case):
         tried = _tried(host, port, network)
         if not any(state is Reachable.OPEN for _, state, _ in tried):
             place = tried[0][0] if tried else host
             why = (tried[0][2] or tried[0][1].value) if tried else "no attempt came to an end"
-            return f"its server does not answer ({place} port {port}: {why})"
+            return f"its server does not answer ({place} port {port}: {why}): a mount could not be made again"
     return ""
 
 

@@ -28,7 +28,6 @@ from nfstuned.core.nconnect.groups import (
     share,
     version,
 )
-from nfstuned.core.nconnect.live import promising
 from nfstuned.core.nconnect.persist_members import unnamed
 from nfstuned.core.nconnect.servers import Disagreement, disagreements, lines, servers, strictest
 from nfstuned.core.policy.endpoint import AZURE_FILES, section_name
@@ -38,7 +37,6 @@ from nfstuned.core.rules.rule import ADVICE, ERROR, WARNING, rule
 from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.mounts import UTAB
-from nfstuned.model.shell import quote
 from nfstuned.parse.fields import some
 
 
@@ -68,7 +66,7 @@ def below_policy(facts: Facts) -> Iterator[Fault]:
             f"network flow, with the speed of one{also(others)}",
             observed=f"nconnect={got}" if "nconnect" in chief.options else "no nconnect",
             expected=f"nconnect={most}",
-            remedy=_raise([chief, *others], most, sharing, facts) + _staying(chief, facts, known),
+            remedy=_raise([chief, *others], most, sharing, facts),
             source=source_of(chief.profile, "nconnect"),
         )
 
@@ -211,7 +209,7 @@ def inherited(facts: Facts) -> Iterator[Fault]:
             f"{also(others)}",
             observed=f"nconnect={got}" if got != 1 else "no nconnect",
             expected=f"nconnect={wanted}",
-            remedy=_granted([chief, *others], sharing, facts) + _staying(chief, facts, known),
+            remedy=_granted([chief, *others], sharing, facts),
         )
 
 
@@ -247,13 +245,6 @@ def _told(facts: Facts) -> dict[Identity, int]:
 
 def _identities(targets: Iterable[Target]) -> list[Identity]:
     return [target.identity for target in targets]
-
-
-def _staying(target: Target, facts: Facts, known: Groups) -> str:
-    """Return how a live mount gets connections and stays mounted, "" where that is known to be refused."""
-    if not promising(target, facts, known):
-        return ""
-    return f"; or, while everything stays mounted: sudo nfstuned apply --live {quote(target.point)}"
 
 
 def _may_have_more(target: Target, facts: Facts) -> bool:

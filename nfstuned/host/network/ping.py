@@ -9,7 +9,6 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from contextlib import ExitStack
 
 _CALL = struct.Struct(">10I")
 """xid, CALL, RPC version, program, version, procedure, and two empty credentials of AUTH_NONE."""
@@ -23,32 +22,17 @@ _LEAST = 8
 
 def ping(place: tuple[str, int], seconds: float) -> str:
     """Return why the server at this address and port gave no answer; "" where it answered."""
-    return pings(place, 1, seconds)
-
-
-def pings(place: tuple[str, int], count: int, seconds: float) -> str:
-    """Return why the server did not answer on each of `count` connections that are open at the same time.
-
-    They come from ordinary ports, above 1023. All of it takes so many seconds at most.
-    """
     end = time.monotonic() + seconds
-    with ExitStack() as opened:
-        for number in range(1, count + 1):
-            try:
-                left = max(end - time.monotonic(), 0.001)
-                answered = _ask(opened.enter_context(socket.create_connection(place, left)), end)
-            except TimeoutError:
-                return _failure(place, number, f"no answer within {seconds:g} s")
-            except OSError as error:
-                return _failure(place, number, error.strerror or str(error))
-            if not answered:
-                return _failure(place, number, "what answers there is no NFS server")
-    return ""
-
-
-def _failure(place: tuple[str, int], number: int, why: str) -> str:
-    further = f", connection {number} at a time" if number > 1 else ""
-    return f"{place[0]} port {place[1]}{further}: {why}"
+    try:
+        with socket.create_connection(place, seconds) as sock:
+            answered = _ask(sock, end)
+    except TimeoutError:
+        why = f"no answer within {seconds:g} s"
+    except OSError as error:
+        why = error.strerror or str(error)
+    else:
+        why = "" if answered else "what answers there is no NFS server"
+    return f"{place[0]} port {place[1]}: {why}" if why else ""
 
 
 def _ask(sock: socket.socket, end: float) -> bool:
