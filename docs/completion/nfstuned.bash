@@ -42,7 +42,7 @@ _nfstuned() {
         "nfstuned report --mount") words="" ;;
         "nfstuned report --file") words="" ;;
         "nfstuned report --output") words="" ;;
-        "nfstuned bench --suite") words="azure-files latency model-loading nconnect netapp quick read-ahead smb streams" ;;
+        "nfstuned bench --suite") words="azure-files model-loading nconnect netapp quick read-ahead" ;;
         "nfstuned bench --nconnect") words="" ;;
         "nfstuned bench --job") words="" ;;
         "nfstuned bench --runtime") words="" ;;
@@ -52,7 +52,6 @@ _nfstuned() {
         "nfstuned bench --format") words="text json html" ;;
         "nfstuned bench -o") words="" ;;
         "nfstuned bench --output") words="" ;;
-        "nfstuned bench --picture") words="" ;;
         "nfstuned bench --against") words="" ;;
         *) case "$place" in
             "nfstuned") words="status undo daemon udev config completion apply bake check explain install-files rules samples top report bench --version -h --help" ;;
@@ -76,7 +75,7 @@ _nfstuned() {
             "nfstuned samples") words="--since --mount --file --format -h --help" ;;
             "nfstuned top") words="--interval --sort --count --file -h --help" ;;
             "nfstuned report") words="--since --mount --file --output --offline --samples-only -h --help" ;;
-            "nfstuned bench") words="--suite --compare --nconnect --job --full --runtime --size --repeats --rate --yes --format -o --output --picture --against -h --help" ;;
+            "nfstuned bench") words="--suite --compare --nconnect --job --full --runtime --size --repeats --rate --yes --format -o --output --against -h --help" ;;
         esac ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")

@@ -67,25 +67,21 @@ def settings(ground: Ground, order: BenchOrder) -> tuple[BenchSetting, ...]:
     Raises CannotMeasureError.
     """
     suite = order.suite
-    if ground.mount.fstype in SMB.types and (order.compare or suite.compares or suite.searches):
+    compares_connections = suite.varies is Varies.CONNECTIONS
+    if ground.mount.fstype in SMB.types and (order.compare or compares_connections or suite.searches):
         raise CannotMeasureError(
             f"{ground.mount.point} is an SMB mount, whose read-ahead and channels bench does not change: "
-            "without --compare it measures the mount as it is, as in --suite smb"
+            "without --compare the vendors' suites measure the mount as it is"
         )
-    if order.connections is not None and not (order.compare or suite.compares):
-        raise CannotMeasureError("--nconnect is for a comparison: add --compare, or --suite nconnect")
-    if suite.varies is Varies.CONNECTIONS and (order.compare or suite.compares):
+    if compares_connections:
         return _numbers_of_connections(ground, order)
     if order.connections is not None:
-        raise CannotMeasureError(
-            f"suite {suite.name} does not compare connections: the suites nconnect and latency do"
-        )
+        raise CannotMeasureError(f"suite {suite.name} does not compare connections: --suite nconnect does")
     if order.compare:
         if suite.varies is not Varies.READ_AHEAD:
             raise CannotMeasureError(
                 f"suite {suite.name} reads and writes past the page cache, so that no read-ahead can "
-                "change it: --compare is of the suites quick, streams, model-loading and read-ahead, and of "
-                "latency, which compares connections"
+                "change it: --compare is for the suites quick, model-loading and read-ahead"
             )
         target = ground.target_kb
         if target is None or target == KERNEL_KB:

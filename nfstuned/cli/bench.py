@@ -39,7 +39,6 @@ from nfstuned.view.bench import (
     table,
     verdict_lines,
 )
-from nfstuned.view.bench_picture import FORMS, NoPictureError, demand_library, picture
 from nfstuned.view.words import duration, printable, to_json
 
 MEASURED, INCOMPLETE, FAILED = 0, 1, 2
@@ -65,7 +64,6 @@ class BenchWish:
     yes: bool
     form: str
     output: str | None
-    picture: str | None = None
     against: str | None = None
     runtime: float | None = None
 
@@ -79,7 +77,8 @@ def bench(root: Root, order: BenchOrder, wish: BenchWish) -> int:
     if policy is None:
         return FAILED
     try:
-        _demand_outputs(wish)
+        if wish.output is not None:
+            demand_place(wish.output)
         ground = Ground.find(root, policy, order.folder)
         if wish.runtime is None and ground.round_trip_ms is not None:
             order = replace(order, suite=lasting(order.suite, ground.round_trip_ms))
@@ -97,22 +96,13 @@ def bench(root: Root, order: BenchOrder, wish: BenchWish) -> int:
             return FAILED
         with _bar() as say:
             result = measure(ground, order, say)
-    except (CannotMeasureError, NotComparableError, NoPictureError, ParseError) as error:
+    except (CannotMeasureError, NotComparableError, ParseError) as error:
         note(str(error))
         return FAILED
     except OSError as error:
         note(f"{error.filename or order.folder}: {error.strerror or error}")
         return FAILED
     return _present(root, result, before, wish)
-
-
-def _demand_outputs(wish: BenchWish) -> None:
-    """Raise OSError or NoPictureError where what was asked for could not be written in the end."""
-    for path in (wish.output, wish.picture):
-        if path is not None:
-            demand_place(path)
-    if wish.picture is not None:
-        demand_library()
 
 
 def _earlier(
@@ -173,14 +163,7 @@ def _present(root: Root, result: Bench, before: Bench | None, wish: BenchWish) -
         note(f"kept in {keep(root, result, beside)}")
     except OSError as error:
         note(f"not kept: {error.filename}: {error.strerror or error}")
-    written = _print(result, beside, wish)
-    if wish.picture is not None:
-        try:
-            written = _write(wish.picture, picture(result, _form(wish.picture))) and written
-        except NoPictureError as error:
-            note(str(error))
-            written = False
-    return status if written else INCOMPLETE
+    return status if _print(result, beside, wish) else INCOMPLETE
 
 
 def _print(result: Bench, beside: Against | None, wish: BenchWish) -> bool:
@@ -202,7 +185,7 @@ def _print(result: Bench, beside: Against | None, wish: BenchWish) -> bool:
     return True
 
 
-def _write(path: str, content: Iterable[str] | bytes) -> bool:
+def _write(path: str, content: Iterable[str]) -> bool:
     try:
         write_file(path, content)
     except OSError as error:
@@ -245,11 +228,6 @@ def _wrapped(line: str) -> str:
     )
 
 
-def _form(path: str) -> str:
-    """Return what kind of picture a file is to be, by its name."""
-    return path.rpartition(".")[2].lower()
-
-
 @click.command("bench")
 @click.argument("folder", metavar="MOUNT", type=click.Path())
 @click.option(
@@ -263,15 +241,14 @@ def _form(path: str) -> str:
 @click.option(
     "--compare",
     is_flag=True,
-    help="Run each job with the kernel's read-ahead and with the profile's, by turns; "
-    "of suite latency with one connection and with several.",
+    help="Run each job with the kernel's read-ahead and with the profile's, by turns.",
 )
 @click.option(
     "--nconnect",
     "connections",
     type=click.IntRange(2, MOST),
     metavar="N",
-    help="Compare one connection with so many.",
+    help="Of suite nconnect: compare one connection with N.",
 )
 @click.option(
     "--job", "jobs", multiple=True, metavar="NAME", help="Of the suite run only this job; can be repeated."
@@ -302,12 +279,6 @@ def _form(path: str) -> str:
     help="Write the JSON document or the HTML page to this file.",
 )
 @click.option(
-    "--picture",
-    type=click.Path(),
-    metavar="FILE",
-    help="Draw the results to this file as well: FILE.png or FILE.svg. Needs matplotlib.",
-)
-@click.option(
     "--against",
     metavar="FILE|last",
     help="Compare with an earlier JSON document, or with the last measurement of this mount and these jobs.",
@@ -325,7 +296,7 @@ def command(root: Root, /, *, folder: str, name: str, **options: Any) -> int:  #
     Examples:
       sudo nfstuned bench /data --compare
       sudo nfstuned bench /data --suite read-ahead
-      sudo nfstuned bench /data --suite read-ahead --format html -o data.html --picture data.png
+      sudo nfstuned bench /data --suite read-ahead --format html -o data.html
       sudo nfstuned bench /data --suite nconnect
       nfstuned bench /data/mine --suite azure-files --yes --format json > before.json
       nfstuned bench /data/mine --suite azure-files --repeats 5 --against before.json
@@ -333,15 +304,13 @@ def command(root: Root, /, *, folder: str, name: str, **options: Any) -> int:  #
     \b
     Exit status:
       0  measured
-      1  measured in part, or not compared or drawn as wanted; stderr says why
+      1  measured in part, or not compared or written as asked; stderr says why
       2  not measured: no fio, no room, no right, or wrong usage
     """
     if options["output"] is not None and options["form"] == "text":
         raise click.UsageError("--output is for a document: add --format json or --format html")
     if options["form"] == "html" and options["output"] is None and sys.stdout.isatty():
         raise click.UsageError("a page is not for a terminal: give --output FILE")
-    if options["picture"] is not None and _form(options["picture"]) not in FORMS:
-        raise click.UsageError(f"--picture is a file with the ending .{' or .'.join(FORMS)}")
     try:
         whole = with_jobs(suite(name, full=options["full"]), options["jobs"])
     except ValueError as error:

@@ -62,8 +62,6 @@ class Job:
     file_bytes: int = 1 << 30
     skip_bytes: int = 0
     """After each block so much is left out, as where one part of a file in several is wanted."""
-    stretch_bytes: int = 0
-    """At each random place so much is read in order, in blocks; 0 for a block alone."""
     runtime_s: float = 60.0
     ramp_s: float = 0.0
     """Before the measurement begins."""
@@ -84,8 +82,6 @@ class Suite:
     varies: Varies = Varies.NOTHING
     searches: bool = False
     """Whether the best setting is looked for, and not each one tried."""
-    compares: bool = False
-    """Whether the suite compares settings without being asked to."""
     repeats: int = 3
     sources: tuple[Source, ...] = ()
     """Where the jobs come from; the vendors'."""

@@ -1,8 +1,8 @@
-"""docs/performance.md's tables and pictures, of documents of bench: python -m tests.bench.performance FOLDER.
+"""The tables of docs/performance.md, of documents of bench: python -m tests.bench.performance FOLDER.
 
 FOLDER holds what `python -m tests.lab.performance` left: a document for each `<!-- measured NAME -->` of the
 page. They are copied to tests/data/performance, to which a test holds the tables; what stands between such a
-mark and the next `<!-- end -->` is written anew. Pictures are drawn by matplotlib, from the same documents.
+mark and the next `<!-- end -->` is written anew.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from pathlib import Path
 from nfstuned.model.bench import Bench
 from nfstuned.parse.bench import parse_bench
 from nfstuned.view.bench import HEADER, comparisons, proposed, table
-from nfstuned.view.bench_picture import picture
 
 PROJECT = Path(__file__).parents[2]
 DOCUMENTS = PROJECT / "tests/data/performance"
 PAGE = PROJECT / "docs/performance.md"
-PICTURES = PROJECT / "docs/pictures"
 NOT_YET = "Nobody has measured this yet."
 _PART = re.compile(r"(<!-- measured (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _NAMES = 2
@@ -53,13 +51,13 @@ def filled(page: str, documents: dict[str, Bench]) -> str:
     for name in documents:
         if name not in names(page):
             raise SystemExit(f"performance: {PAGE.name} has no place for {name}.json")
-    return _PART.sub(lambda match: f"{match[1]}{_part(match[2], documents.get(match[2]))}\n{match[3]}", page)
+    return _PART.sub(lambda match: f"{match[1]}{_part(documents.get(match[2]))}\n{match[3]}", page)
 
 
-def _part(name: str, bench: Bench | None) -> str:
+def _part(bench: Bench | None) -> str:
     if bench is None:
         return NOT_YET
-    return "\n".join((*_about(bench), "", *_rows(bench), "", *_verdicts(bench), "", _image(name, bench)))
+    return "\n".join((*_about(bench), "", *_rows(bench), "", *_verdicts(bench)))
 
 
 def _about(bench: Bench) -> Iterator[str]:
@@ -91,27 +89,11 @@ def _verdicts(bench: Bench) -> Iterator[str]:
         yield f"- bench proposes {best.read_ahead_kb} KiB."
 
 
-def _image(name: str, bench: Bench) -> str:
-    shown = f"Medians of suite {bench.suite.name} with the least and the most of the runs"
-    return f"![{shown}](pictures/bench-{name}.svg)"
-
-
-def write() -> list[Path]:
-    """Write the page and its pictures; return the files."""
-    documents = measured()
-    page = filled(PAGE.read_text(), documents)
-    PAGE.write_text(page)
-    written = [PAGE]
-    for name in documents:
-        written.append(PICTURES / f"bench-{name}.svg")
-        written[-1].write_bytes(picture(documents[name], "svg"))
-    return written
-
-
 def make(folder: Path, _: str) -> list[Path]:
-    """Make the page of what a guest left; return the files."""
+    """Write the page of the documents that a guest left; return the files."""
     take(folder)
-    return write()
+    PAGE.write_text(filled(PAGE.read_text(), measured()))
+    return [PAGE]
 
 
 def main(arguments: Sequence[str]) -> None:

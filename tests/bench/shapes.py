@@ -25,7 +25,7 @@ GOOD = 0.95
 
 
 def rows(text: str) -> list[dict[str, Any]]:
-    """Return the links and readers that were measured, and last the reader that is hurt."""
+    """Return the links and readers that were measured."""
     return [json.loads(line) for line in text.splitlines()]
 
 
@@ -42,7 +42,7 @@ def share(row: dict[str, Any]) -> float:
 
 def table(text: str, kernel: str) -> Iterator[str]:
     """Yield the lines of the page's measured part."""
-    *links, last = rows(text)
+    links = rows(text)
     runs = len(next(iter(links[0]["bytes_per_s"].values())))
     good = sum(share(row) >= GOOD for row in links)
     yield f"Linux {kernel}; the sweep has {runs} runs under each value. In {good} of {len(links)} the"
@@ -57,24 +57,6 @@ def table(text: str, kernel: str) -> Iterator[str]:
             f"| {row['rtt_ms']} ms | {row['mbit']} Mbit/s | {row['job']} | {speed(medians[128])} | "
             f"{speed(medians[best])} with {best} KiB | {row['proposed_kb']} KiB | {share(row):.0%} |"
         )
-    yield ""
-    yield from _hurt(last["hurt"])
-
-
-def _hurt(document: dict[str, Any]) -> Iterator[str]:
-    """Yield what bench said of a reader that a large read-ahead hurts."""
-    (found,) = document["differences"]
-    results = {result["setting"]: result for result in document["results"]}
-    before, after = (results[found[which]] for which in ("before", "after"))
-    told = (
-        f"{speed(side['bytes_per_s']['median'])} and {side['over_fetch']['median']:.1f} times the bytes"
-        for side in (before, after)
-    )
-    yield (
-        f"Over 20 Mbit/s and 10 ms suite `streams` is {found['outcome']} with the profile's read-ahead, "
-        f"{found['ratio']:.2f} times: {next(told)} with 128 KiB, {next(told)} with 15360 KiB. bench proposes "
-        f"{document['proposed_read_ahead_kb']} KiB."
-    )
 
 
 PART = Part(PAGE, KEPT, BEGIN, END, table)

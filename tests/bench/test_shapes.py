@@ -15,13 +15,6 @@ def test_the_page_has_what_was_measured() -> None:
     assert shapes.page(old, shapes.KEPT.read_text(), KERNEL) == old
 
 
-def test_what_is_hurt_is_told() -> None:
-    *links, last = shapes.rows(shapes.KEPT.read_text())
-    assert len(links) == 10
-    (found,) = last["hurt"]["differences"]
-    assert (found["outcome"], last["hurt"]["proposed_read_ahead_kb"]) == ("slower", 128)
-
-
 def test_a_page_without_its_marks_is_no_page() -> None:
     assert filled("a\n<b>\nold\n<e>\nz\n", "<b>\n", "<e>\n", ["new"]) == "a\n<b>\nnew\n<e>\nz\n"
     with pytest.raises(ValueError, match="the page has no <b> with <e>"):

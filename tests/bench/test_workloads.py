@@ -17,9 +17,3 @@ def test_a_cell_has_medians_and_a_run_from_memory_says_nothing() -> None:
     assert workloads.cell([Run(9e6, 1.0), Run(9e6, 0.5), Run(9e6, 1.1)]) == "-"
     assert workloads.cell([Run(9e6, 1.01), Run(12e6, 1.02), Run(10e6, 0.99)]) == "10.0 MB/s, 1.0"
     assert workloads.cell([Run(4e3, 1766.2), Run(4e3, 3695.5), Run(4e3, 2672.9)]) == "4.0 kB/s, 2,673"
-
-
-def test_the_picture_has_each_way_of_reading() -> None:
-    text = workloads.KEPT.read_text()
-    drawn = workloads.picture(text, KERNEL).decode()
-    assert all(case.way in drawn for case in workloads.measured(text))

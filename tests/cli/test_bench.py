@@ -125,9 +125,7 @@ def test_the_document_can_go_to_a_file(here: Host, place: Path, tmp_path: Path) 
         (("--size", "900T"), "MiB are needed"),
         (("--size", "many"), "'many' is no size"),
         (("--output", "x"), "add --format json or --format html"),
-        (("--picture", "x.gif"), "a file with the ending .png or .svg"),
-        (("--nconnect", "4"), "--nconnect is for a comparison"),
-        (("--nconnect", "4", "--compare"), "suite quick does not compare connections"),
+        (("--nconnect", "4"), "suite quick does not compare connections: --suite nconnect does"),
         (("--nconnect", "17", "--suite", "nconnect"), "17"),
         (("--job", "read-64k"), "no job 'read-64k', but sequential-read, random-read-4k"),
     ],
@@ -141,22 +139,12 @@ def test_what_cannot_be_measured_is_said_before_anything_is_done(
     assert list(place.iterdir()) == []
 
 
-@pytest.mark.parametrize("arguments", [("--suite", "nconnect"), ("--suite", "latency", "--compare")])
-def test_where_no_second_set_of_connections_can_be_had_the_reason_is_said(
-    here: Host, place: Path, arguments: tuple[str, ...]
-) -> None:
+def test_where_no_second_set_of_connections_can_be_had_the_reason_is_said(here: Host, place: Path) -> None:
     here.edit("proc/1/mountinfo", ",addr=10.10.10.10", ",addr=fd00::4")
-    run = bench(here, place, *arguments)
+    run = bench(here, place, "--suite", "nconnect")
     assert run.status == 2
     assert "can have no second set of connections: its server's address is fd00::4" in run.err
     assert list(place.iterdir()) == []
-
-
-def test_latency_alone_is_measured_on_the_mount_itself(here: Host, place: Path) -> None:
-    run = bench(here, place, "--suite", "latency", "--job", "read-4k-alone", "--format", "json")
-    assert run.status == 0, run.err
-    assert [setting["connections"] for setting in run.document["settings"]] == [None]
-    assert [job["name"] for job in run.document["suite"]["jobs"]] == ["read-4k-alone"]
 
 
 def test_a_rate_is_in_the_plan_and_in_what_came_of_it(here: Host, place: Path) -> None:
@@ -191,7 +179,7 @@ def smb(host: MakeHost, place: Path) -> Host:
 
 
 def test_an_smb_mount_is_measured_as_it_is(smb: Host, place: Path) -> None:
-    run = bench(smb, place, "--suite", "smb", "--job", "read-4k", "--format", "json")
+    run = bench(smb, place, "--suite", "azure-files", "--job", "read-4k", "--format", "json")
     assert run.status == 0, run.err
     assert (run.document["mount"]["fstype"], run.document["mount"]["profile"]) == ("cifs", "azure-files-smb")
     (one,) = run.document["runs"]
@@ -372,17 +360,12 @@ def kept(here: Host, place: Path) -> list[Path]:
     return sorted(file for folder in folders if folder.is_dir() for file in folder.iterdir())
 
 
-def test_a_page_and_a_picture_are_written_and_every_run_is_kept(
-    here: Host, place: Path, tmp_path: Path
-) -> None:
-    page, drawn = tmp_path / "page.html", tmp_path / "drawn.svg"
-    words = ("--suite", "read-ahead", "--format", "html", "-o", str(page), "--picture", str(drawn))
-    run = bench(here, place, *words)
+def test_a_page_is_written_and_every_run_is_kept(here: Host, place: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    run = bench(here, place, "--suite", "read-ahead", "--format", "html", "-o", str(page))
     assert (run.status, run.out) == (0, ""), run.err
     assert f"{page}: written" in run.err
-    assert f"{drawn}: written" in run.err
     assert "over the read-ahead" in page.read_text()
-    assert "one-reader: throughput over the read-ahead" in drawn.read_text()
     (file,) = kept(here, place)
     assert f"kept in {file}" in run.err
     assert json.loads(file.read_text())["suite"]["name"] == "read-ahead"
@@ -447,7 +430,7 @@ def test_other_jobs_are_not_compared_with(here: Host, place: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_said_before_and_a_damaged_state_afterwards(
     here: Host, place: Path, tmp_path: Path
 ) -> None:
-    run = bench(here, place, "--picture", str(tmp_path / "none" / "x.png"))
+    run = bench(here, place, "--format", "html", "-o", str(tmp_path / "none" / "x.html"))
     assert (run.status, kept(here, place)) == (2, [])
     state = here.tree / "var/lib/nfstuned" if os.geteuid() == 0 else place.parent / "state/nfstuned"
     state.mkdir(parents=True)
@@ -456,16 +439,6 @@ def test_a_folder_that_cannot_be_written_is_said_before_and_a_damaged_state_afte
     assert run.status == 0
     assert "not kept: " in run.err
     assert run.document["suite"]["name"] == "netapp"
-
-
-def test_without_matplotlib_it_says_what_to_install_before_anything_is_done(
-    here: Host, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("nfstuned.view.bench_picture.find_spec", lambda _: None)
-    run = bench(here, place, "--picture", str(tmp_path / "x.png"))
-    assert run.status == 2
-    assert "install Debian's python3-matplotlib, or pip's matplotlib" in run.err
-    assert kept(here, place) == []
 
 
 def test_the_table_fits_a_terminal_of_80_columns(

@@ -74,19 +74,6 @@ def test_a_suite_that_compares_connections_goes_past_the_page_cache(name: str) -
     """The temporary mount has a read-ahead of its own, which must not matter."""
     found = suite(name, full=False)
     assert found.varies is not Varies.CONNECTIONS or all(job.direct for job in found.jobs)
-    assert not found.compares or found.varies is not Varies.NOTHING
-
-
-def test_latency_is_of_one_request_at_a_time_and_of_eight() -> None:
-    found = suite("latency", full=False)
-    assert {(job.depth, job.block_bytes, job.pattern) for job in found.jobs} == {
-        (depth, size << 10, pattern)
-        for depth in (1, 8)
-        for size in (4, 64)
-        for pattern in (Pattern.RANDOM_READ, Pattern.RANDOM_WRITE)
-    }
-    assert all(job.threads == 1 for job in found.jobs)
-    assert not found.compares
 
 
 def test_the_vendors_jobs_are_the_vendors() -> None:
@@ -338,8 +325,6 @@ def test_what_a_job_reads_is_counted_with_the_operation_that_the_kernel_reads_wi
     assert (written.rtt_ms, written.queue_ms, written.retransmissions_per_s) == (0.25, 8, 0.2)
 
 
-def test_a_stretch_is_so_many_blocks_at_each_place() -> None:
-    job = Job("streams", Pattern.RANDOM_READ, 1 << 14, stretch_bytes=1 << 17)
-    assert "--rw=randread:8" in arguments(job, "/data")
-    assert "--rw=randread" in arguments(replace(job, stretch_bytes=0), "/data")
+def test_a_job_with_gaps_skips_them() -> None:
     assert "--rw=read:1048576" in arguments(Job("gaps", Pattern.READ, 1 << 16, skip_bytes=1 << 20), "/data")
+    assert "--rw=randread" in arguments(OTHER, "/data")

@@ -1,11 +1,9 @@
-"""bench's page and its pictures: every number, well-formed, nothing loaded, safe with any name."""
+"""bench's page: every number, well-formed, nothing loaded, safe with any name."""
 
 from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -20,7 +18,6 @@ from nfstuned.core.bench.against import Against, against
 from nfstuned.model.bench import Bench, BenchSetting, Verdict
 from nfstuned.view.bench import bench_document, rate_lines
 from nfstuned.view.bench_charts import BarChart, Chart, Curve, charts, marks
-from nfstuned.view.bench_picture import FORMS, NoPictureError, picture
 from nfstuned.view.report import bars
 from nfstuned.view.report.bench import page_lines
 from nfstuned.view.words import to_json
@@ -28,7 +25,6 @@ from tests.core.bench_values import COMPARED, SEARCHED, VENDORS, measured
 
 GOLDEN = Path(__file__).parents[1] / "data/report"
 ALL = pytest.mark.parametrize("bench", [COMPARED, SEARCHED, VENDORS], ids=lambda bench: bench.suite.name)
-REPOSITORY = Path(__file__).parents[2]
 
 
 def text(bench: Bench, beside: Against | None = None) -> str:
@@ -199,12 +195,10 @@ def test_names_of_others_are_shown_and_do_nothing() -> None:
     assert "It ended before its time: stopped\\x1b[31m" in words
 
 
-def test_without_a_run_that_counts_the_page_has_no_picture_and_there_is_no_picture() -> None:
+def test_without_a_run_that_counts_the_page_has_no_picture() -> None:
     none = replace(COMPARED, runs=tuple(replace(run, problem="from memory") for run in COMPARED.runs))
     assert "not counted: 7 runs of sequential-read, kernel's default: from memory" in said(none)
     assert not list(tags(parsed(none), "figure"))
-    with pytest.raises(NoPictureError, match="no run counts"):
-        picture(none, "png")
 
 
 def test_settings_without_a_value_have_their_names_and_colours_come_again() -> None:
@@ -213,33 +207,6 @@ def test_settings_without_a_value_have_their_names_and_colours_come_again() -> N
     words = said(bench)
     assert all(setting.name in words for setting in settings)
     assert [bars.colour(number) for number in (1, 4, 5)] == ["b1", "b4", "b1"]
-
-
-@ALL
-@pytest.mark.parametrize("form", FORMS)
-def test_a_picture_is_drawn_and_the_same_measurement_is_the_same_picture(bench: Bench, form: str) -> None:
-    drawn = picture(bench, form)
-    assert drawn.startswith({"png": b"\x89PNG", "svg": b"<?xml"}[form])
-    assert drawn == picture(bench, form)
-    if form == "svg":
-        root = ET.fromstring(drawn)  # noqa: S314 - our own text
-        words = " ".join(root.itertext())
-        assert "6.12.48+deb13-amd64" in words
-        for chart in (chart for pair in charts(bench) for chart in pair):
-            assert chart.title in words
-        if bench is SEARCHED:
-            assert "present: 128 KiB" in words
-
-
-def test_a_picture_takes_a_dollar_for_a_dollar() -> None:
-    subject = replace(COMPARED.subject, mount_point="/srv/a$b$c", source="nas:/x$")
-    root = ET.fromstring(picture(replace(COMPARED, subject=subject), "svg"))  # noqa: S314 - our own text
-    assert "/srv/a$b$c" in " ".join(root.itertext())
-
-
-def test_matplotlib_is_not_loaded_unless_a_picture_is_drawn() -> None:
-    script = "import sys, nfstuned.cli.bench; sys.exit('matplotlib' in sys.modules or 'numpy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", script], cwd=REPOSITORY, check=False).returncode == 0
 
 
 def test_outcomes_in_the_document_are_the_words_of_the_schema() -> None:

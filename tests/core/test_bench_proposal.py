@@ -23,7 +23,7 @@ def numbers(four: Mapping[str, float], connections: int | None = 1) -> Bench:
     """A comparison of one connection with four, by the name of a job how many times as fast those are."""
     settings = (BenchSetting("1 connection", connections=1), BenchSetting("4 connections", connections=4))
     bench = measured(
-        "latency",
+        "nconnect",
         settings,
         lambda job, setting: 1e6 * (four.get(job.name, 1) if setting.connections == 4 else 1),
     )
@@ -31,7 +31,7 @@ def numbers(four: Mapping[str, float], connections: int | None = 1) -> Bench:
 
 
 def test_where_more_connections_win_it_says_what_to_write() -> None:
-    assert list(policy_lines(numbers({"read-4k-alone": 2}))) == [
+    assert list(policy_lines(numbers({"read-4k": 2}))) == [
         "To have that, in /etc/nfstuned/conf.d/measured-my-data.toml:",
         "    [profile.measured-my-data]",
         '    inherits = "azure-files"',
@@ -42,7 +42,7 @@ def test_where_more_connections_win_it_says_what_to_write() -> None:
         '    profile = "measured-my-data"',
         f"{FIRST} and sudo nfstuned apply --remount '/my data'",
     ]
-    assert bench_document(numbers({"read-4k-alone": 2}))["proposed_nconnect"] == 4
+    assert bench_document(numbers({"read-4k": 2}))["proposed_nconnect"] == 4
 
 
 def written(bench: Bench) -> str:
@@ -59,7 +59,7 @@ def test_what_it_says_to_write_is_a_configuration_beside_others(profile: str, tm
         "[profile.measured-other]\nread_ahead_kb = 512\n"
         '[[policy]]\nmatch = { mount_point = "/other" }\nprofile = "measured-other"\n'
     )
-    for bench in (numbers({"read-4k-alone": 2}), SEARCHED):
+    for bench in (numbers({"read-4k": 2}), SEARCHED):
         text = written(replace(bench, subject=replace(bench.subject, profile=profile)))
         name = bench.subject.mount_point[1:].replace(" ", "-")
         (folder / f"measured-{name}.toml").write_text(text)
@@ -74,7 +74,7 @@ def test_what_it_says_to_write_has_its_effect_with_every_provider(version: str, 
     folder = tmp_path / "etc/nfstuned/conf.d"
     folder.mkdir(parents=True)
     for base in builtin_policy().profiles:
-        bench = numbers({"read-4k-alone": 2})
+        bench = numbers({"read-4k": 2})
         subject = replace(bench.subject, profile=base.name, options=f"rw,vers={version},hard")
         (folder / "measured.toml").write_text(written(replace(bench, subject=subject)))
         profile = configuration(Root(str(tmp_path))).profile("measured-my-data")
@@ -92,17 +92,17 @@ def test_what_was_measured_before_gets_another_key_and_no_second_table() -> None
 
 def test_where_fewer_connections_win_it_says_that_too() -> None:
     """A profile would not take away what a mount asks for: the larger number of both counts."""
-    (line,) = policy_lines(numbers({"read-4k-alone": 0.5}, connections=4))
+    (line,) = policy_lines(numbers({"read-4k": 0.5}, connections=4))
     assert line.startswith("To have that, take nconnect from what asks for it")
-    assert bench_document(numbers({"read-4k-alone": 0.5}, connections=4))["proposed_nconnect"] == 1
+    assert bench_document(numbers({"read-4k": 0.5}, connections=4))["proposed_nconnect"] == 1
 
 
 @pytest.mark.parametrize(
     ("four", "said"),
     [
-        ({"read-4k-alone": 2}, ["The mount has the better number of connections: 4."]),
+        ({"read-4k": 2}, ["The mount has the better number of connections: 4."]),
         ({}, []),
-        ({"read-4k-alone": 2, "write-4k-alone": 0.5}, []),
+        ({"read-4k": 2, "write-4k": 0.5}, []),
     ],
     ids=["it has them", "no difference", "a job gains and another loses"],
 )
@@ -136,8 +136,8 @@ def test_where_the_mount_has_more_than_the_faster_profile_it_says_how_to_lower_i
 
 
 def test_where_too_few_runs_of_a_job_count_nothing_is_proposed() -> None:
-    bench = numbers({"read-4k-alone": 2})
-    runs = tuple(run for run in bench.runs if run.step.job.name != "write-4k-alone" or run.step.turn < 3)
+    bench = numbers({"read-4k": 2})
+    runs = tuple(run for run in bench.runs if run.step.job.name != "write-4k" or run.step.turn < 3)
     assert list(policy_lines(replace(bench, runs=runs))) == []
 
 

@@ -44,9 +44,7 @@ def arguments(job: Job, folder: str, rate_bytes_per_s: int | None = None) -> lis
     The kernel gets no advice: by itself fio gives POSIX_FADV_SEQUENTIAL, which doubles the read-ahead of a
     file, and POSIX_FADV_RANDOM, which ends it (mm/fadvise.c), and programs do neither.
     """
-    # Behind the colon a sequential pattern has the bytes that it skips, a random one the blocks of a place.
-    more = job.skip_bytes or job.stretch_bytes // job.block_bytes
-    pattern = job.pattern.value + (f":{more}" if more else "")
+    pattern = job.pattern.value + (f":{job.skip_bytes}" if job.skip_bytes else "")
     limit = [f"--rate={rate_bytes_per_s // job.threads}"] if rate_bytes_per_s else []
     depth = [f"--iodepth={job.depth}"] if job.engine is Engine.ASYNCHRONOUS else []
     return [

@@ -32,7 +32,6 @@ def parse_suite(text: str, name: str, *, full: bool) -> Suite:
         jobs=tuple(_job({**every, **row}) for row in values["job"]),
         varies=Varies(values.get("varies", Varies.NOTHING.value)),
         searches=values.get("searches", False),
-        compares=values.get("compares", False),
         repeats=values["repeats"],
         sources=tuple(
             Source(row["url"], row["read"], title=row["title"]) for row in values.get("sources", ())
@@ -52,7 +51,6 @@ def _job(row: Mapping[str, Any]) -> Job:
         files=row.get("files", 1),
         file_bytes=parse_size(row["file"]),
         skip_bytes=parse_size(row["skip"]) if "skip" in row else 0,
-        stretch_bytes=parse_size(row["stretch"]) if "stretch" in row else 0,
         runtime_s=float(row["runtime"]),
         ramp_s=float(row.get("ramp", 0)),
     )

@@ -2,8 +2,7 @@
 
 For each kind `nfstuned bench --suite read-ahead` searches first; then every value that the search may try
 is measured, by turns. Leaves `shapes.jsonl` among the results: a line of JSON for each kind, with the
-proposal and the runs under each value. The last line is of readers that a large read-ahead hurts, over a
-thin link.
+proposal and the runs under each value.
 """
 
 from __future__ import annotations
@@ -40,7 +39,6 @@ MIB = 1 << 20
 READERS = {"one-reader": 1, "four-readers": 4}
 """By the name of the suite's job."""
 _MACHINE_ID = "0123456789abcdef0123456789abcdef"
-_THIN = ("netem", "delay", "5ms", "rate", "20mbit", "limit", "100000")
 
 
 class Shape(NamedTuple):
@@ -93,10 +91,6 @@ def main() -> int:
                     runs = _swept(far, device, job)
                     far.umount()
                 _keep({**shape._asdict(), "proposed_kb": proposal, "bytes_per_s": runs})
-            with shaped(far, *_THIN):
-                _mounted(far)
-                _keep({"hurt": _bench(far, "--suite", "streams", "--compare", "--size", "128M")})
-                far.umount()
     except (CommandError, AssertionError) as error:
         print(f"@failed {error}", flush=True)
         return 1

@@ -90,8 +90,8 @@ class Case(NamedTuple):
             threads=self.readers,
             files=SMALL_FILES[self.readers] if way.small else 1,
             file_bytes=SMALL_BYTES if way.small else LARGE_BYTES[self.readers],
-            skip_bytes=way.skip_bytes,
-            stretch_bytes=way.stretch_bytes,
+            # Behind the colon of fio's `rw` a random pattern has the number of blocks at each place.
+            skip_bytes=way.skip_bytes or way.stretch_bytes // way.block_bytes,
             runtime_s=RUN_S,
         )
 

@@ -170,7 +170,7 @@ def test_an_smb_mount_is_measured_as_it_is(tmp_path: Path, *, full: bool) -> Non
     with smb.samba():
         mounted = smb.mount(tmp_path, "vers=3.1.1")
         try:
-            words = ("--suite", "smb", "--job", "read-64k", "--repeats", "1", "--runtime", "1")
+            words = ("--suite", "azure-files", "--job", "read-64k", "--repeats", "1", "--runtime", "1")
             document = measured(nfstuned("bench", str(mounted.point), *SHORT, *words, timeout=120).stdout)
             assert [one["problem"] for one in document["runs"]] == [""]
             assert document["results"][0]["bytes_per_s"]["median"] > 0
