@@ -36,12 +36,12 @@ from nfstuned.core.rules import catalogue
 from nfstuned.core.samples.rates import look as look_at
 from nfstuned.core.samples.rates import rates
 from nfstuned.errors import ConfigError, ParseError
+from nfstuned.host import observe as host
 from nfstuned.host.image_root import ImageRoot
-from nfstuned.host.look import host
-from nfstuned.host.look.image import observe_image
 from nfstuned.host.network.answers import FixedOutside, LiveOutside
 from nfstuned.host.network.ask import Outside
 from nfstuned.host.root import FSTAB, WitnessRoot, demand_folder, read_proposal
+from nfstuned.host.system import observe_image
 from nfstuned.model.facts import Answer, Interface, Network, Reach, Reachable, Route
 from nfstuned.model.finding import Diagnosis, Finding, Severity
 from nfstuned.model.kernel import Distribution, KernelRelease, Mount, Options

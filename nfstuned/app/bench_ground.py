@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from nfstuned.core.mounts.targets import profile_of
 from nfstuned.core.policy.decision import decide, place, wanted_connections
-from nfstuned.host.look.host import observe, observe_superblocks
-from nfstuned.host.look.smb import observe_smb_mounts
+from nfstuned.host.observe import observe, observe_superblocks
 from nfstuned.host.root import Root
 from nfstuned.model.bench import MeasuredMount
 from nfstuned.model.kernel import Mount, MountStats, whole_pages
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.policy import Policy
+from nfstuned.parse.proc.cifs import read_smb_mounts
 from nfstuned.parse.proc.mountinfo import SMB
 
 
@@ -40,7 +40,7 @@ class Ground:
         """Return the NFS or SMB mount that a folder is on, without touching it. Raises CannotMeasureError."""
         snapshot = observe(root)
         # cifs names its bdis by a number of their own ("cifs-1"): which is whose cannot be told.
-        smb = [Superblock(mount.device, None, None, (mount,)) for mount in observe_smb_mounts(root)[0]]
+        smb = [Superblock(mount.device, None, None, (mount,)) for mount in read_smb_mounts(root)[0]]
         inside = [
             (len(mount.point), superblock, mount)
             for superblock in (*snapshot.superblocks, *smb)
@@ -65,9 +65,7 @@ class Ground:
         """Whether the mount is still there."""
         seen = observe_superblocks(self.root, deep=False).superblocks
         nfs = [mount for superblock in seen for mount in superblock.mounts]
-        return any(
-            mount.mount_id == self.mount.mount_id for mount in (*nfs, *observe_smb_mounts(self.root)[0])
-        )
+        return any(mount.mount_id == self.mount.mount_id for mount in (*nfs, *read_smb_mounts(self.root)[0]))
 
     @property
     def connections(self) -> int | None:

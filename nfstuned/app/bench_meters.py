@@ -16,13 +16,13 @@ from nfstuned.host.bench.machine import (
     observe_sent,
     uplinks,
 )
-from nfstuned.host.look.host import observe_stanzas
-from nfstuned.host.look.tunnel_threads import observe_tunnel_threads
 from nfstuned.host.network.azure import vm_size
+from nfstuned.host.observe import observe_stanzas
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import Mount, Stanza
 from nfstuned.model.mounts import Snapshot, Superblock, Tunnel
 from nfstuned.model.samples import Counted, Look
+from nfstuned.parse.proc.processes import read_tunnel_threads
 
 _BITS = 8
 
@@ -61,7 +61,7 @@ class Instruments:
     def read(self, own: OwnStanza | None) -> Reading:
         """Return what the counters say now, those of the mount or of bench's own."""
         now, monotonic_s = time.time(), time.monotonic()
-        threads = observe_tunnel_threads(self._root, self._pid_file)
+        threads = read_tunnel_threads(self._root, self._pid_file)
         return Reading(
             processors=observe_processors(self._root),
             counted=self._counted() if own is None else _as_counted(own()),

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from nfstuned.errors import ParseError
-from nfstuned.host.look.host import deciding
 from nfstuned.host.network.ask import Outside, Questions
+from nfstuned.host.observe import deciding
 from nfstuned.host.root import Root
 from nfstuned.model.change import Change, settled
 from nfstuned.model.facts import Network

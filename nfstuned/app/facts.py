@@ -6,27 +6,15 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from nfstuned.core.mounts.missing import awaited, is_missing
 from nfstuned.core.mounts.smb import credentials
-from nfstuned.core.mounts.targets import server_name, targets, with_proposal
+from nfstuned.core.mounts.targets import awaited, is_missing, server_name, targets, with_proposal
 from nfstuned.core.policy.endpoint import as_address, is_loopback
 from nfstuned.errors import ParseError
 from nfstuned.host.files.local import follow_local
-from nfstuned.host.look.host import observe, observe_entries, observe_stanzas
-from nfstuned.host.look.image import observe_image
-from nfstuned.host.look.smb import (
-    observe_modes,
-    observe_operations,
-    observe_smb,
-    observe_smb_mounts,
-    operations_between,
-)
-from nfstuned.host.look.system import observe_system
-from nfstuned.host.look.udev import observe_udev, observe_unread
-from nfstuned.host.look.waiters import observe_waiters
-from nfstuned.host.look.writers import observe_writers
 from nfstuned.host.network.ask import Outside, Questions
+from nfstuned.host.observe import observe, observe_entries, observe_modes, observe_stanzas
 from nfstuned.host.root import Root, WitnessRoot
+from nfstuned.host.system import observe_image, observe_system
 from nfstuned.host.telemetry.stalls import observe_stalls
 from nfstuned.model.facts import NO_NAMES, Facts, Measured, Missing, Network, Target
 from nfstuned.model.finding import Need
@@ -34,6 +22,15 @@ from nfstuned.model.mounts import Maker, Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.stalls import Stalled
 from nfstuned.parse.etc.units import unit_name
+from nfstuned.parse.etc.writers import read_writers
+from nfstuned.parse.proc.cifs import (
+    added_smb_operations,
+    read_smb_mounts,
+    read_smb_operations,
+    read_smb_sessions,
+)
+from nfstuned.parse.proc.processes import read_waiters
+from nfstuned.parse.udev.files import read_ignored_files, read_rule_files
 
 MISSING_S = 3.0
 """How long a mount that is not there has to come, which a program may just be making again."""
@@ -66,7 +63,7 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
     snapshot = observe_image(root) if scope.image else observe(root)
     if scope.proposal:
         snapshot = with_proposal(snapshot, scope.proposal)
-    smb_mounts, smb_problems = ((), ()) if scope.image else observe_smb_mounts(root)
+    smb_mounts, smb_problems = ((), ()) if scope.image else read_smb_mounts(root)
     mounts = targets(snapshot, policy, smb_mounts, scope.proposal)
     points = tuple(target.point for target in mounts if target.live is not None)
     facts = Facts(
@@ -74,11 +71,11 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
         snapshot=snapshot,
         policy=policy,
         targets=mounts,
-        udev=observe_udev(root),
-        udev_unread=observe_unread(root),
-        writers=observe_writers(root, points),
+        udev=read_rule_files(root),
+        udev_unread=read_ignored_files(root),
+        writers=read_writers(root, points),
         system=observe_system(root, image=scope.image),
-        smb=() if scope.image else observe_smb(root),
+        smb=() if scope.image else read_smb_sessions(root),
         proposal=scope.proposal,
         modes=observe_modes(root, credentials(mounts), image=scope.image),
     )
@@ -138,7 +135,7 @@ def _waiters(root: Root, stalled: Stalled | None) -> Mapping[str, tuple[str, ...
     """Return the programs that wait for stalled superblocks, where somebody asks who may see them."""
     if stalled is None or not stalled.stalls or os.geteuid() != 0:
         return NO_NAMES
-    return observe_waiters(root, frozenset(device for device, _ in stalled.stalls))
+    return read_waiters(root, frozenset(device for device, _ in stalled.stalls))
 
 
 def denied_files(root: Root, snapshot: Snapshot) -> tuple[ParseError, ...]:
@@ -177,19 +174,19 @@ def _measure(root: Root, facts: Facts, scope: Scope, outside: Outside, network: 
     # Most checks look once.
     from nfstuned.core.samples.growth import sends_between, sessions_between  # noqa: PLC0415
     from nfstuned.core.samples.rates import look, rates  # noqa: PLC0415
-    from nfstuned.host.look.tunnel_threads import observe_tunnels, shares  # noqa: PLC0415
     from nfstuned.host.network.links import observe_traffic, traffic_between  # noqa: PLC0415
+    from nfstuned.parse.proc.processes import read_tunnels, tunnel_shares  # noqa: PLC0415
 
     names = tuple(interface.name for interface in network.interfaces)
-    tunnels = observe_tunnels(root, facts.system.tls.services)
+    tunnels = read_tunnels(root, facts.system.tls.services)
     before, traffic = observe_stanzas(root), observe_traffic(root, names)
-    operations = observe_operations(root)
+    operations = read_smb_operations(root)
     seconds = outside.pause(scope.sample_s)
     after, later = observe_stanzas(root), observe_traffic(root, names)
     if before is None or after is None:
         return None
     snapshot = facts.snapshot
-    tunnels_after = observe_tunnels(root, facts.system.tls.services)
+    tunnels_after = read_tunnels(root, facts.system.tls.services)
     first, second = look(snapshot, before, 0.0, 0.0), look(snapshot, after, seconds, seconds)
     return Measured(
         seconds=seconds,
@@ -197,6 +194,6 @@ def _measure(root: Root, facts: Facts, scope: Scope, outside: Outside, network: 
         sends=sends_between(first, second),
         sessions=sessions_between(first, second),
         traffic=traffic_between(traffic, later),
-        smb=operations_between(operations, observe_operations(root)),
-        tunnels=shares(tunnels, tunnels_after),
+        smb=added_smb_operations(operations, read_smb_operations(root)),
+        tunnels=tunnel_shares(tunnels, tunnels_after),
     )

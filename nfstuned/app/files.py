@@ -15,14 +15,13 @@ from nfstuned.core.nconnect.persist_members import uses
 from nfstuned.host.change.findmnt import new_errors
 from nfstuned.host.change.persist import PATH, load_persisted, write_persisted
 from nfstuned.host.files.replace import LOCK, LinkError, Original, load, replace
-from nfstuned.host.look.host import observe
-from nfstuned.host.look.nfsmount import observe_nfs_utils
 from nfstuned.host.network.ask import Questions
+from nfstuned.host.observe import observe
 from nfstuned.host.root import FSTAB
 from nfstuned.model.change import Change, ChangeKind, settled
 from nfstuned.model.facts import Network
 from nfstuned.model.mounts import Result, Snapshot
-from nfstuned.parse.etc.nfsmount import PERSISTED
+from nfstuned.parse.etc.nfsmount import PERSISTED, read_nfs_utils
 from nfstuned.view.change import diff_lines
 
 _NO_ENTRY = "Nothing to do: no NFS entry of /etc/fstab asks for another nconnect than its profile."
@@ -150,7 +149,7 @@ class PersistWay(Way[DropInEdit]):
         return Plan(plan.changes, edit, nothing, todo=todo, refusal=refusal_after(faults()))
 
     def _plan(self, held: Held) -> PersistPlan:
-        utils = observe_nfs_utils(self._host.root)
+        utils = read_nfs_utils(self._host.root)
         known = uses(_snapshot(self._host), self._host.policy)
         return plan_persist(known, _addresses(self._host, unsettled_uses(known)), utils, held)
 

@@ -14,9 +14,9 @@ from nfstuned.core.nconnect.busy import cannot_mount_again, host_names, open_pla
 from nfstuned.core.nconnect.case import Case
 from nfstuned.host.change.remount import LOCK, uninterrupted
 from nfstuned.host.files.replace import locked
-from nfstuned.host.look.host import observe
 from nfstuned.host.network.ask import Questions
 from nfstuned.host.network.reach import Place
+from nfstuned.host.observe import observe
 from nfstuned.model.change import Change, ChangeKind, settled
 from nfstuned.model.connections import Hands, Left, RemountPlan, Sight
 from nfstuned.model.facts import Facts

@@ -30,7 +30,6 @@ from nfstuned.host.change.persist import PATH
 from nfstuned.host.files.installed import baked_text, digest_at
 from nfstuned.host.files.ledger import Ledger
 from nfstuned.host.image_root import BareRoot, ImageRoot
-from nfstuned.host.look.services import observe_unit, unit_file
 from nfstuned.host.network.answers import LiveOutside
 from nfstuned.host.network.names import from_hosts
 from nfstuned.model.change import ImageUnit, Wanted
@@ -40,6 +39,7 @@ from nfstuned.model.mounts import Result
 from nfstuned.model.policy import Policy
 from nfstuned.model.system import IDENTITY_UNIT
 from nfstuned.parse.etc.installed import digest, encoded, is_file
+from nfstuned.parse.etc.services import read_unit, unit_file
 
 COMMAND = "bake"
 RECORD = "etc/nfstuned-baked.json"
@@ -136,7 +136,7 @@ class BakeWay(Way[Baking]):
         facts = examine(bare, self._policy, Scope(image=True), LiveOutside(bare))
         self._talk.unreadable_lines(facts.snapshot.problems)
         self._talk.denied(bare)
-        unit = observe_unit(bare, SERVICE, image=True)
+        unit = read_unit(bare, SERVICE, image=True)
         if self._daemonless:
             awk, starts = bare.executable("usr/bin/awk"), facts.system.daemon.enabled
             rule = wanted_rule(baked_text(RULE), has_awk=awk, linked=unit.enabled, starts=starts)
@@ -144,7 +144,7 @@ class BakeWay(Way[Baking]):
         else:
             start = wanted_service(ImageUnit(unit, *unit_file(bare, SERVICE)))
         drop_in, replaced = _drop_in(self._image, facts, service=not self._daemonless)
-        known = ImageUnit(observe_unit(bare, IDENTITY_UNIT, image=True), *unit_file(bare, IDENTITY_UNIT))
+        known = ImageUnit(read_unit(bare, IDENTITY_UNIT, image=True), *unit_file(bare, IDENTITY_UNIT))
         identity = wanted_identity(facts, known, baked_text(IDENTITY))
         return together((start, drop_in, wanted_parameters(facts), identity)), replaced
 

@@ -9,7 +9,7 @@ from nfstuned.app.change import Ended, Host, Plan, Talk, Way
 from nfstuned.core.readahead.plan import forget_undo, name_targets, plan
 from nfstuned.host.change.read_ahead import apply, undo
 from nfstuned.host.change.state import State
-from nfstuned.host.look.host import observe
+from nfstuned.host.observe import observe
 from nfstuned.host.root import Root
 from nfstuned.model.change import Change, ChangeKind
 from nfstuned.model.mounts import Outcome, Result, Snapshot

@@ -166,7 +166,7 @@ def _can_write_metrics() -> bool:
 def _prometheus(report: Report) -> str:
     from time import time  # noqa: PLC0415 - with the format that needs it
 
-    from nfstuned.host.look.host import do_nothing  # noqa: PLC0415 - as above
+    from nfstuned.host.observe import do_nothing  # noqa: PLC0415 - as above
     from nfstuned.host.telemetry.exposition import load  # noqa: PLC0415 - as above
     from nfstuned.view.metrics import findings_families  # noqa: PLC0415 - as above
 

@@ -9,11 +9,11 @@ import click
 from nfstuned.cli import talk
 from nfstuned.cli.options import format_option
 from nfstuned.core.mounts.status import hidden, rules, status
-from nfstuned.host.look.host import observe
-from nfstuned.host.look.udev import observe_udev
+from nfstuned.host.observe import observe
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.stalls import observe_stalls
 from nfstuned.model.status import StatusRow, StatusRules
+from nfstuned.parse.udev.files import read_rule_files
 from nfstuned.view.status import (
     STALLED_HEADER,
     STATUS_HEADER,
@@ -35,7 +35,7 @@ def show(root: Root, form: str) -> int:
         talk.note("the configuration is invalid: no target is known")
     snapshot = observe(root)
     rows = status(snapshot, policy, observe_stalls(root))
-    writers = rules(observe_udev(root))
+    writers = rules(read_rule_files(root))
     talk.unreadable_lines(snapshot.problems)
     complete = all(row.connections is not None for row in rows)
     talk.denied(root, harmless=(f"{root.view}/mountstats",) if complete else ())

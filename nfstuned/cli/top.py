@@ -18,7 +18,7 @@ from nfstuned.core.samples.rates import look
 from nfstuned.core.samples.saved import Saved, between, since_mounted
 from nfstuned.core.samples.top import SORTS, Frame, List, TopState, arranged, frame, press
 from nfstuned.errors import ParseError
-from nfstuned.host.look.host import observe_stanzas, observe_superblocks
+from nfstuned.host.observe import observe_stanzas, observe_superblocks
 from nfstuned.host.root import STDIN, Root, read_saved
 from nfstuned.host.telemetry.stalls import observe_stalls
 from nfstuned.host.tty import ENDS, Tty

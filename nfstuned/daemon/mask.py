@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from nfstuned.host.change.udev_mask import made_masks, make_masks, reload_rules, take_masks, udev_runs
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message, Priority, stderr_is_journal
-from nfstuned.model.masks import MASKS
+from nfstuned.model.udev import MASKS
 
 DONE, FAILED = 0, 1
 
@@ -56,9 +56,9 @@ class Masks:
     def _make(self) -> int:
         # Where masks are taken back, nothing has to be understood: that is most of what is loaded.
         from nfstuned.core.udev.mask import choose  # noqa: PLC0415
-        from nfstuned.host.look.masks import observe_mask_grounds  # noqa: PLC0415
+        from nfstuned.parse.udev.files import read_mask_grounds  # noqa: PLC0415
 
-        grounds, masked = observe_mask_grounds(self.root), made_masks(self.root)
+        grounds, masked = read_mask_grounds(self.root), made_masks(self.root)
         choice = choose(grounds.files, grounds.settings)
         wanted = [mask.name for mask in choice if not mask.left]
         new = [name for name in wanted if name not in masked]

@@ -15,7 +15,7 @@ from nfstuned.daemon.sampler import Sampler
 from nfstuned.daemon.tuner import Tuner
 from nfstuned.errors import ParseError
 from nfstuned.host.files.local import demand_local
-from nfstuned.host.look.host import do_nothing
+from nfstuned.host.observe import do_nothing
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.exposition import Exposition, MissingError, load
 from nfstuned.host.telemetry.journal import Journal

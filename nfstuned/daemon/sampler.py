@@ -12,7 +12,7 @@ from nfstuned.core.samples.stalls import used_of
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.stall_watch import StallWatch
 from nfstuned.errors import ParseError
-from nfstuned.host.look.host import observe_stanzas
+from nfstuned.host.observe import observe_stanzas
 from nfstuned.host.process import collector_paused
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message, Priority

@@ -19,11 +19,11 @@ from nfstuned.core.samples.stalls import (
 )
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.errors import ParseError
-from nfstuned.host.look.sunrpc import observe_requests
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.stalls import LATE_S, keep
 from nfstuned.model.samples import Counted, Look
 from nfstuned.model.stalls import NOTHING_UNDER_WAY, Requests, Stall, Stalled
+from nfstuned.parse.proc.sunrpc import read_requests
 
 RECOVERY_S = 30.0
 """For how long nobody asks again before it is taken that nobody waits: in a server's grace the client asks at
@@ -106,7 +106,7 @@ class StallWatch:
         if not may_wait(self._watch, look):
             return NOTHING_UNDER_WAY
         try:
-            return observe_requests(self._root, [superblock.device for superblock in look.superblocks])
+            return read_requests(self._root, [superblock.device for superblock in look.superblocks])
         except ParseError as error:
             if not self._unread:
                 self._reporter.unreadable(error)

@@ -17,13 +17,13 @@ from nfstuned.host.change.bdi import GONE, PAGE_KB, Bdi
 from nfstuned.host.change.read_ahead import apply, restore, write
 from nfstuned.host.change.state import State
 from nfstuned.host.events import Writes
-from nfstuned.host.look.host import VAST, do_nothing, observe_servers, observe_superblocks, observe_volumes
-from nfstuned.host.look.udev import rule_files
+from nfstuned.host.observe import VAST, do_nothing, observe_servers, observe_superblocks, observe_volumes
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import Decision, Outcome, Result, Snapshot, Superblock
 from nfstuned.model.policy import Policy
 from nfstuned.model.udev import RuleWriter, UdevEvent
 from nfstuned.parse.proc.nfsfs import find_volume
+from nfstuned.parse.udev.files import rule_texts
 
 DEEP_DELAY_S = 0.3
 """How long a bdi may stay unexplained before other namespaces are searched: most are mounted by then."""
@@ -304,7 +304,7 @@ class Tuner:
             if not superblock.mounts and self._unplaced.get(action.device):
                 self._fights.append(outcome)
                 continue
-            files = rule_files(self._root) if files is None else files
+            files = rule_texts(self._root) if files is None else files
             culprit = _culprit(files, action.old_kb)
             # What was not told of it until now came first.
             self._reporter.tell(superblock, decision)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from nfstuned.parse.secrets import MASK, holds_secret, masked
 
@@ -88,3 +88,8 @@ def some(names: Sequence[str]) -> str:
     shown = 3
     rest = len(names) - shown
     return ", ".join(names[:shown]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def below(path: str, points: Iterable[str]) -> bool:
+    """Return whether a path is below any of the points; "/" does not count."""
+    return any(path.startswith(point.rstrip("/") + "/") for point in points if point != "/")

@@ -25,17 +25,19 @@ from nfstuned.model.requests import AutoMap, MapEntry
 from nfstuned.parse.config.toml import parse_toml
 from nfstuned.parse.etc import (
     autofs,
+    automaps,
     certificate,
     fstab,
     nfsmount,
-    nsswitch,
     parameters,
     resolver,
+    services,
     tunnel,
     units,
     writers,
 )
 from nfstuned.parse.etc.installed import parse_installed
+from nfstuned.parse.etc.nfsmount import in_version_order
 from nfstuned.parse.fields import clean_path, quoted, unescape
 from nfstuned.parse.keys import parse_keys
 from nfstuned.parse.options import parse_kernel_options, parse_options
@@ -43,7 +45,6 @@ from nfstuned.parse.proc import bdi, cifs, machine, mountinfo, mountstats, nfsfs
 from nfstuned.parse.samples import parse_line
 from nfstuned.parse.secrets import masked
 from nfstuned.parse.udev.rules import parse_udev_rules
-from nfstuned.parse.versions import in_version_order
 
 Reader = Callable[[str], object]
 ENOUGH_S = 0.5
@@ -75,7 +76,7 @@ def entry(text: str) -> object:
 def automount(text: str) -> object:
     """Read the automounter's sources."""
     with suppress(ParseError):
-        return nsswitch.parse_automount("automount:" + text)
+        return automaps.parse_automount("automount:" + text)
     return None
 
 
@@ -85,7 +86,7 @@ READERS: dict[str, Reader] = {
     "auto.master": partial(autofs.parse_master, file="f"),
     "auto.master, several maps": lambda text: autofs.parse_master("/a multi:" + text, "f"),
     "autofs.conf": partial(autofs.parse_master_name, file="f"),
-    "sssd.conf": nsswitch.starts_autofs,
+    "sssd.conf": automaps.starts_autofs,
     "automount in nsswitch.conf": automount,
     "fstab": fstab.parse_fstab,
     "findmnt --verify": lambda text: fstab.parse_verify(text, text),
@@ -106,7 +107,7 @@ READERS: dict[str, Reader] = {
     "environment": partial(tunnel.parse_variable, name="AZURE"),
     "unit": unit,
     "unit names": lambda text: (units.unit_name(text), units.unit_path(text)),
-    "systemctl show": units.parse_units,
+    "systemctl show": services.parse_units,
     "tuned.conf": partial(writers.parse_ini, file="f"),
     "aznfs": partial(writers.parse_aznfs, file="f", section="s"),
     "nfstuned.toml": partial(parse_toml, "f"),

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from nfstuned.core.nconnect.persist import with_sections
-from nfstuned.host.look.nfsmount import observe_nfs_utils
 from nfstuned.host.root import Root
-from nfstuned.parse.etc.nfsmount import PERSISTED
+from nfstuned.parse.etc.nfsmount import PERSISTED, read_nfs_utils
 from tests.cli.baked import everything
 from tests.lab import roots
 
@@ -208,7 +207,7 @@ def asked(image: Path, server: str) -> str:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may chroot")
 def test_mount_nfs_asks_for_what_nfstuneds_drop_in_says_and_an_old_one_for_one_server(image: Path) -> None:
-    utils = observe_nfs_utils(Root(str(image)))
+    utils = read_nfs_utils(Root(str(image)))
     assert utils is not None
     assert utils.drop_ins
     assert utils.version is not None

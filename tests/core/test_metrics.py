@@ -8,7 +8,7 @@ from nfstuned.core.mounts.status import status
 from nfstuned.core.samples.rates import look
 from nfstuned.core.samples.totals import count
 from nfstuned.host.config import builtin_policy
-from nfstuned.host.look.host import observe_stanzas, observe_superblocks
+from nfstuned.host.observe import observe_stanzas, observe_superblocks
 from nfstuned.host.root import Root
 from nfstuned.model.totals import Kind, MetricFamily, Service, Totals
 from nfstuned.view.metrics import MOST_SERIES, families, findings_families

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nfstuned.core.udev.mask import choose, is_default, set_by_administrator
-from nfstuned.model.masks import BAKED, FOLDER_MADE, MASK, is_mask
 from nfstuned.model.requests import NFSRAHEAD, Setting
-from nfstuned.model.udev import UdevFile
+from nfstuned.model.udev import BAKED, FOLDER_MADE, MASK, UdevFile, is_mask
 from nfstuned.parse.udev.rules import parse_udev_rules
 
 NFS = "/usr/lib/udev/rules.d/99-nfs.rules"

@@ -10,7 +10,7 @@ import pytest
 from nfstuned.daemon.mask import Masks
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message
-from nfstuned.model.masks import FOLDER_MADE, MASK
+from nfstuned.model.udev import FOLDER_MADE, MASK
 from tests.core.test_udev_mask import AMAZONS, STOCK
 
 Tree = dict[str, bytes | None]

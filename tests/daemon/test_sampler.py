@@ -11,7 +11,7 @@ import pytest
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.sampler import Sampler
 from nfstuned.daemon.stall_watch import StallWatch
-from nfstuned.host.look.host import observe_superblocks
+from nfstuned.host.observe import observe_superblocks
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message
 from nfstuned.model.mounts import Snapshot

@@ -18,7 +18,7 @@ from nfstuned.host.change import bdi as bdis
 from nfstuned.host.change.read_ahead import undo
 from nfstuned.host.change.state import State
 from nfstuned.host.config import builtin_policy
-from nfstuned.host.look.host import do_nothing
+from nfstuned.host.observe import do_nothing
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message
 from nfstuned.model.mounts import Outcome, Result

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.look.users import Holders, path_uses
+from nfstuned.host.holders import Holders, path_uses
 from nfstuned.host.root import Root
 from nfstuned.model.connections import PathUse
 from nfstuned.model.kernel import MountNode
@@ -84,7 +84,7 @@ def test_nothing_is_opened_or_asked_for_on_the_mounts(file: Path, tmp_path: Path
     """No stat, no open: on a dead server either would hang."""
     log = tmp_path / "calls"
     program = (
-        "from nfstuned.host.look.users import Holders, path_uses\n"
+        "from nfstuned.host.holders import Holders, path_uses\n"
         "from nfstuned.host.root import Root\n"
         "from nfstuned.parse.proc.mountinfo import parse_nodes\n"
         "root = Root(); nodes = parse_nodes(root.read('proc/self/mountinfo'))\n"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nfstuned.host.image_root import ImageRoot
-from nfstuned.host.look.identity import observe_identity
+from nfstuned.host.system import observe_identity
 from nfstuned.model.system import CommandLine
 
 if TYPE_CHECKING:

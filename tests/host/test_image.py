@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from nfstuned.host.image_root import ImageRoot
-from nfstuned.host.look.image import at_first_boot, enabled_by_preset, observe_image, observe_kernels
+from nfstuned.host.system import at_first_boot, observe_image
 from nfstuned.model.system import System, Unit
+from nfstuned.parse.etc.services import enabled_by_preset
+from nfstuned.parse.proc.machine import read_kernels
 
 UNIT = "nfstuned.service"
 
@@ -34,7 +36,7 @@ def test_kernels_are_found_once_whether_lib_is_a_link_or_not(tmp_path: Path) -> 
     ]
     root = image(tmp_path, *files)
     (tmp_path / "lib").symlink_to("usr/lib")
-    found = observe_kernels(root)
+    found = read_kernels(root)
     assert [(one.release, one.modules) for one in found] == [
         ("5.10.0-9-amd64", frozenset({"nfsv4", "cifs"})),
         ("5.10.0-10-amd64", frozenset({"nfs", "nfsv3"})),
@@ -42,7 +44,7 @@ def test_kernels_are_found_once_whether_lib_is_a_link_or_not(tmp_path: Path) -> 
     assert observe_image(root).kernel is not None
     (tmp_path / "lib").unlink()
     image(tmp_path, *kernel("6.1.0-1-amd64", parent="lib/modules"))
-    assert [one.release for one in observe_kernels(root)][-1] == "6.1.0-1-amd64"
+    assert [one.release for one in read_kernels(root)][-1] == "6.1.0-1-amd64"
 
 
 def test_what_a_removed_kernel_left_and_other_folders_are_no_kernels(tmp_path: Path) -> None:
@@ -52,7 +54,7 @@ def test_what_a_removed_kernel_left_and_other_folders_are_no_kernels(tmp_path: P
         "usr/lib/modules/5.14.0-70.el9.x86_64/weak-updates/x.ko",
         "usr/lib/modules/extramodules/modules.builtin",
     )
-    assert observe_kernels(root) == ()
+    assert read_kernels(root) == ()
     assert observe_image(root).kernel is None
 
 
@@ -68,7 +70,7 @@ def test_a_module_counts_built_in_by_list_or_configuration_and_in_other_folders_
         f"/lib/modules/{release}/updates/nfsv4.ko: kernel/fs/nfs/nfs.ko\nupdates/cifs.ko.xz:\n"
     )
     (tmp_path / "lib").symlink_to("/usr/lib")
-    (found,) = observe_kernels(root)
+    (found,) = read_kernels(root)
     assert found.modules == {"nfs", "nfsv3", "nfsv4"}
     assert found.config == {"CONFIG_NFS_V3": "y", "CONFIG_NFS_V4": "m"}
 

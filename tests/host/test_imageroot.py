@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.host.image_root import ImageRoot
-from nfstuned.host.look.image import observe_image
 from nfstuned.host.root import LARGEST, Root, UnusableError, WitnessRoot
+from nfstuned.host.system import observe_image
 
 OUTSIDE = "outside the image"
 OPENAT2 = 437

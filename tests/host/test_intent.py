@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.look.requests import observe_intent
+from nfstuned.host.observe import observe_intent
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import Maker, Request
 from nfstuned.model.requests import Unread

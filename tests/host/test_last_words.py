@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from nfstuned.host import systemd
 from nfstuned.host.command import Done
-from nfstuned.host.look import systemd
 from nfstuned.model.requests import UnitState
 
 SMB = """\

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nfstuned.host.look.host import other_views
+from nfstuned.host.observe import other_views
 from nfstuned.host.root import Root
 
 

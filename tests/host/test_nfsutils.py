@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nfstuned.host.look.nfsmount import observe_nfs_utils
 from nfstuned.host.root import Root, WitnessRoot
 from nfstuned.model.system import NfsUtils
+from nfstuned.parse.etc.nfsmount import read_nfs_utils
 
 PROGRAM = b"\x7fELF\0%s: (linux nfs-utils 2.6.2)\n\0conf_init_dir: %s\0"
 
@@ -18,12 +18,12 @@ def put(tree: Path, name: str, data: bytes) -> None:
 
 def test_it_is_that_of_sbin(tmp_path: Path) -> None:
     put(tmp_path, "usr/sbin/mount.nfs", PROGRAM)
-    assert observe_nfs_utils(Root(str(tmp_path))) == NfsUtils((2, 6, 2), drop_ins=True)
+    assert read_nfs_utils(Root(str(tmp_path))) == NfsUtils((2, 6, 2), drop_ins=True)
     put(tmp_path, "sbin/mount.nfs", PROGRAM.replace(b"2.6.2", b"2.8.3"))
-    assert observe_nfs_utils(Root(str(tmp_path))) == NfsUtils((2, 8, 3), drop_ins=True)
+    assert read_nfs_utils(Root(str(tmp_path))) == NfsUtils((2, 8, 3), drop_ins=True)
 
 
 def test_without_one_nothing_is_known(tmp_path: Path) -> None:
-    assert observe_nfs_utils(Root(str(tmp_path))) is None
+    assert read_nfs_utils(Root(str(tmp_path))) is None
     (tmp_path / "sbin/mount.nfs").mkdir(parents=True)
-    assert observe_nfs_utils(WitnessRoot(str(tmp_path))) is None
+    assert read_nfs_utils(WitnessRoot(str(tmp_path))) is None

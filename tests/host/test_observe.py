@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from nfstuned.errors import ParseError
-from nfstuned.host.look.host import AZURE_TAG, observe, observe_superblocks
-from nfstuned.host.look.image import observe_image
+from nfstuned.host.observe import AZURE_TAG, observe, observe_superblocks
 from nfstuned.host.root import Root
+from nfstuned.host.system import observe_image
 
 HEADER = "NV SERVER   PORT DEV          FSID  FSC\n"
 

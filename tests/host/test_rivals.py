@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.look.writers import observe_writers
 from nfstuned.host.root import Root
+from nfstuned.parse.etc.writers import read_writers
 
 
 class Host:
@@ -23,7 +23,7 @@ class Host:
     def writers(self, *mounted: str) -> list[tuple[str, str, str, str]]:
         return [
             (one.section, one.name, one.value, f"{one.file}:{one.line}")
-            for one in observe_writers(Root(str(self.path)), mounted)
+            for one in read_writers(Root(str(self.path)), mounted)
         ]
 
 

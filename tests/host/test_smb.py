@@ -2,9 +2,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nfstuned.host.look.smb import observe_operations, observe_smb, observe_smb_mounts, operations_between
 from nfstuned.host.root import Root
 from nfstuned.model.facts import SmbOps
+from nfstuned.parse.proc.cifs import (
+    added_smb_operations,
+    read_smb_mounts,
+    read_smb_operations,
+    read_smb_sessions,
+)
 from tests.parse.test_cifs import NEW
 from tests.parse.test_cifsstats import OLD
 
@@ -26,7 +31,7 @@ def host(tmp_path: Path, **files: str) -> Root:
 
 
 def test_smb_mounts_of_either_type_are_seen_and_no_others(tmp_path: Path) -> None:
-    mounts, problems = observe_smb_mounts(host(tmp_path, proc__1__mountinfo=ROWS))
+    mounts, problems = read_smb_mounts(host(tmp_path, proc__1__mountinfo=ROWS))
     assert [(mount.point, mount.source) for mount in mounts] == [
         ("/mnt/smb", "//sa1/my share"),
         ("/mnt/smb3", "//sa1/b"),
@@ -36,22 +41,22 @@ def test_smb_mounts_of_either_type_are_seen_and_no_others(tmp_path: Path) -> Non
 
 def test_sessions_and_operations_are_the_kernels(tmp_path: Path) -> None:
     root = host(tmp_path, proc__fs__cifs__DebugData=NEW, proc__fs__cifs__Stats=OLD)
-    assert [session.channels for session in observe_smb(root)] == [4]
-    assert [one.data for one in observe_operations(root)] == [6]
+    assert [session.channels for session in read_smb_sessions(root)] == [4]
+    assert [one.data for one in read_smb_operations(root)] == [6]
 
 
 def test_without_the_kernels_module_nothing_is_seen(tmp_path: Path) -> None:
     root = host(tmp_path)
-    assert (observe_smb_mounts(root), observe_smb(root), observe_operations(root)) == (((), ()), (), ())
+    assert (read_smb_mounts(root), read_smb_sessions(root), read_smb_operations(root)) == (((), ()), (), ())
 
 
 def test_shares_that_came_went_or_were_reset_have_no_difference() -> None:
     before = (SmbOps("a", 10, 5), SmbOps("gone", 1, 1), SmbOps("reset", 100, 0))
     after = (SmbOps("a", 30, 6), SmbOps("came", 1, 1), SmbOps("reset", 2, 0))
-    assert operations_between(before, after) == (SmbOps("a", 20, 1),)
+    assert added_smb_operations(before, after) == (SmbOps("a", 20, 1),)
 
 
 def test_a_difference_is_right_where_counters_of_32_bits_wrapped_in_between() -> None:
     before = SmbOps("a", (1 << 32) - 5, (1 << 31) - 1), SmbOps("reset", (1 << 31) - 1, 0)
     after = SmbOps("a", 15, (1 << 31) + 1), SmbOps("reset", 0, 0)
-    assert operations_between(before, after) == (SmbOps("a", 20, 2),)
+    assert added_smb_operations(before, after) == (SmbOps("a", 20, 2),)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from nfstuned.errors import ParseError
-from nfstuned.host.look.sunrpc import observe_requests
 from nfstuned.host.root import Root
 from nfstuned.model.stalls import Requests, RpcRequest
+from nfstuned.parse.proc.sunrpc import read_requests
 
 
 def asked(tree: Path, client: str, tasks: str, xprt: str = "3") -> None:
@@ -40,12 +40,12 @@ def test_a_request_is_its_clients_whose_number_debugfs_has_in_hexadecimal(tmp_pa
     (links / "nfs_state_client").symlink_to("../../../kernel/sunrpc/rpc-clients/clnt-5")
     request = RpcRequest(10, 37, 0xD90ECB7B, "WRITE", "v4 10.10.10.10:2049")
     known = {"0:48": frozenset({10, 5}), "0:49": frozenset[int]()}
-    assert observe_requests(Root(str(tmp_path)), ["0:48", "0:49"]) == Requests((request,), known)
+    assert read_requests(Root(str(tmp_path)), ["0:48", "0:49"]) == Requests((request,), known)
 
 
 def test_before_linux_6_5_the_kernel_does_not_say_whose_clients_they_are(tmp_path: Path) -> None:
     asked(tmp_path, "a", WAITS)
-    found = observe_requests(Root(str(tmp_path)), ["0:48"])
+    found = read_requests(Root(str(tmp_path)), ["0:48"])
     assert found is not None
     assert (len(found.waiting), found.clients) == (1, None)
 
@@ -53,21 +53,21 @@ def test_before_linux_6_5_the_kernel_does_not_say_whose_clients_they_are(tmp_pat
 def test_a_request_that_waits_for_a_slot_is_no_request_on_its_way(tmp_path: Path) -> None:
     slot = WAITS.replace("0xd90ecb7b", "0x0").replace("a:call_status", "a:rpc_prepare_task")
     asked(tmp_path, "a", WAITS + slot.replace("37 c805", "38 c805"))
-    found = observe_requests(Root(str(tmp_path)), [])
+    found = read_requests(Root(str(tmp_path)), [])
     assert found is not None
     assert [[request.task for request in them] for them in (found.waiting, found.queued)] == [[37], [38]]
 
 
 def test_without_debugfs_nothing_is_known_and_that_is_no_fault(tmp_path: Path) -> None:
     root = Root(str(tmp_path))
-    assert observe_requests(root, ["0:48"]) is None
+    assert read_requests(root, ["0:48"]) is None
     assert root.problems() == ()
 
 
 def test_a_client_that_goes_meanwhile_has_no_request(tmp_path: Path) -> None:
     asked(tmp_path, "a", WAITS)
     (tmp_path / "sys/kernel/debug/sunrpc/rpc_clnt/b").mkdir()
-    found = observe_requests(Root(str(tmp_path)), [])
+    found = read_requests(Root(str(tmp_path)), [])
     assert found is not None
     assert [request.client for request in found.waiting] == [10]
 
@@ -88,7 +88,7 @@ def test_so_has_one_whose_file_is_about_to_go(
 
     monkeypatch.setattr(os, "open", refuse)
     root = Root(str(tmp_path))
-    found = observe_requests(root, [])
+    found = read_requests(root, [])
     assert found is not None
     assert [request.client for request in found.waiting] == [10]
     assert root.problems() == ()
@@ -97,4 +97,4 @@ def test_so_has_one_whose_file_is_about_to_go(
 def test_what_is_no_list_of_tasks_names_its_file(tmp_path: Path) -> None:
     asked(tmp_path, "a", "tasks: 1\n")
     with pytest.raises(ParseError, match="rpc_clnt/a/tasks:1: not a task"):
-        observe_requests(Root(str(tmp_path)), [])
+        read_requests(Root(str(tmp_path)), [])

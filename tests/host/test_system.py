@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.look.services import observe_unit
-from nfstuned.host.look.system import observe_system
 from nfstuned.host.root import Root, WitnessRoot
+from nfstuned.host.system import observe_system
 from nfstuned.model.system import CommandLine, System, Unit
+from nfstuned.parse.etc.services import read_unit
 
 Write = Callable[[str, str], Path]
 UNIT = "[Service]\nExecStart=/usr/sbin/nfstuned daemon\n"
@@ -113,20 +113,20 @@ def test_a_helper_is_a_program_that_can_be_run(tmp_path: Path, write: Write) -> 
 def test_a_service_is_enabled_by_a_link_and_not_when_it_is_masked(tmp_path: Path, write: Write) -> None:
     root = Root(str(tmp_path))
     write(f"usr/lib/systemd/system/{NAME}", UNIT)
-    assert observe_unit(root, NAME, image=True) == Unit(installed=True)
+    assert read_unit(root, NAME, image=True) == Unit(installed=True)
     link = tmp_path / WANTED
     link.parent.mkdir(parents=True)
     link.symlink_to(f"/usr/lib/systemd/system/{NAME}")
-    assert observe_unit(root, NAME, image=True) == Unit(installed=True, enabled=True)
+    assert read_unit(root, NAME, image=True) == Unit(installed=True, enabled=True)
     (tmp_path / f"etc/systemd/system/{NAME}").symlink_to("/dev/null")
-    assert observe_unit(root, NAME, image=True) == Unit(installed=True, enabled=False, masked=True)
+    assert read_unit(root, NAME, image=True) == Unit(installed=True, enabled=False, masked=True)
 
 
 def test_a_link_to_nowhere_in_the_place_of_a_unit_is_no_mask(tmp_path: Path) -> None:
     unit = tmp_path / f"etc/systemd/system/{NAME}"
     unit.parent.mkdir(parents=True)
     unit.symlink_to("/opt/gone.service")
-    assert observe_unit(Root(str(tmp_path)), NAME, image=True) == Unit()
+    assert read_unit(Root(str(tmp_path)), NAME, image=True) == Unit()
 
 
 def test_a_mask_among_a_targets_wants_hides_the_weaker_link(tmp_path: Path, write: Write) -> None:
@@ -135,16 +135,16 @@ def test_a_mask_among_a_targets_wants_hides_the_weaker_link(tmp_path: Path, writ
         link = tmp_path / folder / "systemd/system/multi-user.target.wants" / NAME
         link.parent.mkdir(parents=True)
         link.symlink_to(target)
-        assert observe_unit(Root(str(tmp_path)), NAME, image=True).enabled == (folder == "usr/lib")
+        assert read_unit(Root(str(tmp_path)), NAME, image=True).enabled == (folder == "usr/lib")
 
 
 def test_a_command_in_a_comment_masks_no_rules(tmp_path: Path, write: Write) -> None:
     command = "ExecStartPre=-+/usr/bin/nfstuned udev mask\n"
     unit = write(f"etc/systemd/system/{NAME}", f"[Service]\n{command}")
     root = Root(str(tmp_path))
-    assert observe_unit(root, NAME, image=True).masks_rules
+    assert read_unit(root, NAME, image=True).masks_rules
     unit.write_text(f"[Service]\n#{command}")
-    assert not observe_unit(root, NAME, image=True).masks_rules
+    assert not read_unit(root, NAME, image=True).masks_rules
 
 
 @pytest.mark.parametrize("group", ["storage.slice", "storage.slice/storage-nfs.slice", "system.slice"])
@@ -153,27 +153,27 @@ def test_a_service_is_active_in_whatever_slice_it_is(tmp_path: Path, write: Writ
     write(f"lib/systemd/system/{NAME}", UNIT)
     write("sys/fs/cgroup/system.slice/cron.service/cgroup.procs", "1\n")
     write(f"sys/fs/cgroup/user.slice/user-1.slice/{NAME}/cgroup.procs", "813\n")
-    assert observe_unit(root, NAME, image=False).active is False
+    assert read_unit(root, NAME, image=False).active is False
     write(f"sys/fs/cgroup/{group}/{NAME}/cgroup.procs", "812\n")
-    assert observe_unit(root, NAME, image=False).active is True
+    assert read_unit(root, NAME, image=False).active is True
 
 
 def test_whether_a_service_is_active_is_unknown_where_its_processes_cannot_be_read(tmp_path: Path) -> None:
     procs = tmp_path / f"sys/fs/cgroup/system.slice/{NAME}/cgroup.procs"
     procs.parent.mkdir(parents=True)
     procs.symlink_to("cgroup.procs")
-    assert observe_unit(Root(str(tmp_path)), NAME, image=False).active is None
+    assert read_unit(Root(str(tmp_path)), NAME, image=False).active is None
 
 
 def test_a_service_is_active_when_its_control_group_has_processes(tmp_path: Path, write: Write) -> None:
     root = Root(str(tmp_path))
     write(f"lib/systemd/system/{NAME}", UNIT)
-    assert observe_unit(root, NAME, image=False).active is None
+    assert read_unit(root, NAME, image=False).active is None
     processes = write(f"sys/fs/cgroup/system.slice/{NAME}/cgroup.procs", "812\n")
-    assert observe_unit(root, NAME, image=False).active is True
-    assert observe_unit(root, NAME, image=True).active is None
+    assert read_unit(root, NAME, image=False).active is True
+    assert read_unit(root, NAME, image=True).active is None
     processes.write_text("")
-    assert observe_unit(root, NAME, image=False).active is False
+    assert read_unit(root, NAME, image=False).active is False
 
 
 @pytest.fixture
@@ -194,7 +194,7 @@ def test_a_unit_that_this_user_may_not_read_is_installed_and_not_masked(
     (unreadable / WANTED).symlink_to(f"/usr/lib/systemd/system/{NAME}")
     request.getfixturevalue("as_user")
     root = WitnessRoot(str(unreadable))
-    assert observe_unit(root, NAME, image=True) == Unit(installed=True, enabled=True)
+    assert read_unit(root, NAME, image=True) == Unit(installed=True, enabled=True)
     assert f"/etc/systemd/system/{NAME}" in {problem.file for problem in root.missed()}
 
 
@@ -206,7 +206,7 @@ def test_a_mask_before_a_unit_that_this_user_may_not_read_is_a_mask(
     mask.symlink_to("/dev/null")
     request.getfixturevalue("as_user")
     root = Root(str(unreadable))
-    assert observe_unit(root, NAME, image=True) == Unit(installed=True, masked=True)
+    assert read_unit(root, NAME, image=True) == Unit(installed=True, masked=True)
 
 
 def test_of_a_folder_that_this_user_may_not_look_into_the_next_one_counts(
@@ -217,4 +217,4 @@ def test_of_a_folder_that_this_user_may_not_look_into_the_next_one_counts(
     (readable / "usr/lib/systemd/system").mkdir(parents=True)
     (readable / "usr/lib/systemd/system" / NAME).touch()
     request.getfixturevalue("as_user")
-    assert observe_unit(Root(str(readable)), NAME, image=True) == Unit(masked=True)
+    assert read_unit(Root(str(readable)), NAME, image=True) == Unit(masked=True)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.look.tls import LOG_END, MOST_CA_FILES, OVERRIDE, STUNNELS, WATCHDOG, observe_tls
 from nfstuned.host.root import LARGEST, Root
 from nfstuned.model.system import CaFile, Refusal, Tls, TunnelEntry, Unit
+from nfstuned.parse.etc.tunnel import LOG_END, MOST_CA_FILES, OVERRIDE, STUNNELS, WATCHDOG, read_tls
 
 HEADER = "  sl  local_address rem_address   st tx_queue\n"
 LISTENS = "   0: 0100007F:4E51 00000000:0000 0A 00000000\n"
@@ -25,7 +25,7 @@ class Host:
         path.write_text(text)
 
     def tls(self, *, image: bool = False) -> Tls:
-        return observe_tls(Root(str(self.folder)), image=image)
+        return read_tls(Root(str(self.folder)), image=image)
 
 
 @pytest.fixture

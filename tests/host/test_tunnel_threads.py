@@ -7,10 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.look.tunnel_threads import TunnelThreads, observe_tunnel_threads, observe_tunnels, shares
 from nfstuned.host.root import Root
 from nfstuned.model.system import TunnelService
-from nfstuned.parse.proc.processes import parse_processor_ticks, parse_uptime
+from nfstuned.parse.proc.processes import (
+    TunnelThreads,
+    parse_processor_ticks,
+    parse_uptime,
+    read_tunnel_threads,
+    read_tunnels,
+    tunnel_shares,
+)
 
 HZ = os.sysconf("SC_CLK_TCK")
 PID_FILE = "/etc/stunnel/microsoft/aznfs/nfsv4_fileShare/logs/stunnel_a.pid"
@@ -47,41 +53,41 @@ def test_each_thread_of_the_process_that_the_file_names_has_its_time(tmp_path: P
     thread(tmp_path, 70, 74, (3 * HZ, HZ))
     thread(tmp_path, 71, 71, (9 * HZ, 0))
     expected = (2048.46, 7.0, {"70": 1.0, "74": 4.0})
-    assert observe_tunnel_threads(named(tmp_path, "70\n"), PID_FILE) == expected
+    assert read_tunnel_threads(named(tmp_path, "70\n"), PID_FILE) == expected
 
 
 def test_the_work_of_efs_proxy_is_that_of_threads_with_other_names(tmp_path: Path) -> None:
     process(tmp_path, 70, (9 * HZ, 0), "efs-proxy")
     thread(tmp_path, 70, 70, (0, 0), "efs-proxy")
     thread(tmp_path, 70, 71, (9 * HZ, 0), "tokio-runtime-w")
-    assert observe_tunnel_threads(named(tmp_path, "70\n"), PID_FILE) == (2048.46, 9.0, {"70": 0.0, "71": 9.0})
+    assert read_tunnel_threads(named(tmp_path, "70\n"), PID_FILE) == (2048.46, 9.0, {"70": 0.0, "71": 9.0})
 
 
 def test_another_program_with_the_number_of_a_tunnel_that_ended_is_none(tmp_path: Path) -> None:
     process(tmp_path, 70, (HZ, 0), "cc1plus")
     thread(tmp_path, 70, 70, (HZ, 0))
-    assert observe_tunnel_threads(named(tmp_path, "70\n"), PID_FILE) is None
+    assert read_tunnel_threads(named(tmp_path, "70\n"), PID_FILE) is None
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "../1", "99", "70 71"])
 def test_a_file_without_the_number_of_a_process_names_none(text: str, tmp_path: Path) -> None:
     process(tmp_path, 70, (HZ, 0))
-    assert observe_tunnel_threads(named(tmp_path, text), PID_FILE) is None
+    assert read_tunnel_threads(named(tmp_path, text), PID_FILE) is None
 
 
 def test_a_tunnel_without_such_a_file_has_no_threads(tmp_path: Path) -> None:
-    assert observe_tunnel_threads(Root(str(tmp_path)), "") is None
-    assert observe_tunnel_threads(Root(str(tmp_path)), PID_FILE) is None
+    assert read_tunnel_threads(Root(str(tmp_path)), "") is None
+    assert read_tunnel_threads(Root(str(tmp_path)), PID_FILE) is None
 
 
 def test_the_threads_that_were_there_at_both_looks_have_a_share() -> None:
     before = {"a": TunnelThreads(100.0, 5.0, {"70": 1.0, "74": 4.0, "75": 0.0})}
     after = {"a": TunnelThreads(110.0, 24.5, {"70": 1.5, "74": 13.0, "80": 10.0})}
-    assert shares(before, after) == {"a": (0.9, 0.05)}
-    assert shares(before, {"a": TunnelThreads(110.0, 9.0, {"74": 14.3})}) == {"a": (1.0,)}
-    assert shares(before, {"a": TunnelThreads(110.0, 9.0, {"99": 1.0})}) == {"a": ()}
-    assert shares(before, before) == {}
-    assert shares({}, after) == shares(before, {}) == {}
+    assert tunnel_shares(before, after) == {"a": (0.9, 0.05)}
+    assert tunnel_shares(before, {"a": TunnelThreads(110.0, 9.0, {"74": 14.3})}) == {"a": (1.0,)}
+    assert tunnel_shares(before, {"a": TunnelThreads(110.0, 9.0, {"99": 1.0})}) == {"a": ()}
+    assert tunnel_shares(before, before) == {}
+    assert tunnel_shares({}, after) == tunnel_shares(before, {}) == {}
 
 
 def test_a_tunnel_without_a_process_is_left_out(tmp_path: Path) -> None:
@@ -91,7 +97,7 @@ def test_a_tunnel_without_a_process_is_left_out(tmp_path: Path) -> None:
         TunnelService(file, 1, "127.0.0.1:20049", 20049, "10.0.0.4", pid_file=pid_file)
         for file, pid_file in (("a.conf", PID_FILE), ("b.conf", "/run/gone.pid"), ("c.conf", ""))
     ]
-    assert observe_tunnels(root, services) == {"a.conf": TunnelThreads(2048.46, 1.0, {})}
+    assert read_tunnels(root, services) == {"a.conf": TunnelThreads(2048.46, 1.0, {})}
 
 
 def test_without_the_clock_nothing_is_known(tmp_path: Path) -> None:
@@ -99,7 +105,7 @@ def test_without_the_clock_nothing_is_known(tmp_path: Path) -> None:
     root = named(tmp_path, "70")
     (tmp_path / "proc/uptime").write_text("soon")
     assert parse_uptime("soon") is None
-    assert observe_tunnel_threads(root, PID_FILE) is None
+    assert read_tunnel_threads(root, PID_FILE) is None
 
 
 @pytest.mark.parametrize("text", ["", "70 (stunnel", "70 (stunnel) S 1 2", f"70 (stunnel) {BEFORE} 5 x"])

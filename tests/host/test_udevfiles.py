@@ -3,9 +3,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from nfstuned.host.look.udev import observe_udev, observe_unread
 from nfstuned.host.root import LARGEST, Root
 from nfstuned.model.udev import UdevFile
+from nfstuned.parse.udev.files import read_ignored_files, read_rule_files
 from tests.users import NOBODY, rights_of
 
 
@@ -20,7 +20,7 @@ def test_a_file_hides_those_of_its_name_in_weaker_folders(tmp_path: Path) -> Non
     for folder in ("etc", "run", "usr/lib"):
         place(tmp_path, f"{folder}/udev/rules.d/99-nfs.rules", folder)
     place(tmp_path, "usr/lib/udev/rules.d/50-a.rules", "a")
-    assert observe_udev(Root(str(tmp_path))) == (
+    assert read_rule_files(Root(str(tmp_path))) == (
         UdevFile("/usr/lib/udev/rules.d/50-a.rules", "a"),
         UdevFile(
             "/etc/udev/rules.d/99-nfs.rules",
@@ -39,7 +39,7 @@ def test_what_masks_is_there_without_a_text_and_what_masks_nothing_is_not(tmp_pa
     (folder / "b.rules").symlink_to("/dev/null")
     os.mkfifo(folder / "c.rules")
     (folder / "d.rules").mkdir()
-    assert observe_udev(Root(str(tmp_path))) == tuple(
+    assert read_rule_files(Root(str(tmp_path))) == tuple(
         UdevFile(f"/etc/udev/rules.d/{name}.rules", "", (f"/usr/lib/udev/rules.d/{name}.rules",))
         for name in "abcd"
     )
@@ -48,7 +48,7 @@ def test_what_masks_is_there_without_a_text_and_what_masks_nothing_is_not(tmp_pa
 def test_lib_that_is_usr_lib_hides_nothing_and_is_not_hidden(tmp_path: Path) -> None:
     place(tmp_path, "usr/lib/udev/rules.d/a.rules", "x")
     (tmp_path / "lib").symlink_to("usr/lib")
-    assert observe_udev(Root(str(tmp_path))) == (UdevFile("/usr/lib/udev/rules.d/a.rules", "x"),)
+    assert read_rule_files(Root(str(tmp_path))) == (UdevFile("/usr/lib/udev/rules.d/a.rules", "x"),)
 
 
 def test_what_this_user_may_not_read_is_no_mask(readable: Path) -> None:
@@ -56,7 +56,7 @@ def test_what_this_user_may_not_read_is_no_mask(readable: Path) -> None:
     for name in "ab":
         place(readable, f"etc/udev/rules.d/{name}.rules", "y").chmod(0)
     with rights_of(NOBODY):
-        seen = observe_udev(Root(str(readable)))
+        seen = read_rule_files(Root(str(readable)))
     hidden = ("/usr/lib/udev/rules.d/a.rules",)
     assert seen == (
         UdevFile("/etc/udev/rules.d/a.rules", "", hidden, unread=True),
@@ -67,17 +67,17 @@ def test_what_this_user_may_not_read_is_no_mask(readable: Path) -> None:
 def test_a_file_that_is_too_large_is_no_mask(tmp_path: Path) -> None:
     with place(tmp_path, "etc/udev/rules.d/a.rules", "").open("r+b") as file:
         file.truncate(LARGEST + 1)
-    assert observe_udev(Root(str(tmp_path))) == (UdevFile("/etc/udev/rules.d/a.rules", "", unread=True),)
+    assert read_rule_files(Root(str(tmp_path))) == (UdevFile("/etc/udev/rules.d/a.rules", "", unread=True),)
 
 
 def test_an_unread_file_of_lib_that_is_usr_lib_is_there_once(tmp_path: Path) -> None:
     place(tmp_path, "usr/lib/udev/rules.d/a.rule", "x")
     (tmp_path / "lib").symlink_to("usr/lib")
-    assert observe_unread(Root(str(tmp_path))) == (UdevFile("/usr/lib/udev/rules.d/a.rule", "x"),)
+    assert read_ignored_files(Root(str(tmp_path))) == (UdevFile("/usr/lib/udev/rules.d/a.rule", "x"),)
 
 
 def test_lib_of_its_own_is_the_weakest(tmp_path: Path) -> None:
     place(tmp_path, "usr/lib/udev/rules.d/a.rules", "x")
     place(tmp_path, "lib/udev/rules.d/a.rules", "y")
-    (file,) = observe_udev(Root(str(tmp_path)))
+    (file,) = read_rule_files(Root(str(tmp_path)))
     assert (file.path, file.hides) == ("/usr/lib/udev/rules.d/a.rules", ("/lib/udev/rules.d/a.rules",))

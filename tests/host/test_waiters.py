@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.look.waiters import observe_waiters
 from nfstuned.host.root import Root
-from nfstuned.parse.proc.processes import parse_state
+from nfstuned.parse.proc.processes import parse_state, read_waiters
 
 NODES = "36 1 0:43 / /mnt/a rw - nfs4 nas:/a rw\n37 1 0:44 / /mnt/b rw - nfs4 nas:/b rw\n"
 
@@ -33,14 +32,14 @@ def test_a_program_that_waits_is_named_with_the_superblocks_that_it_has_files_of
     process(tmp_path, 813, "bash", "S", cwd="/mnt/a")
     process(tmp_path, 814, "dd", "D", cwd="/home")
     (tmp_path / "proc/self").mkdir()
-    found = observe_waiters(Root(str(tmp_path)), frozenset({"0:43", "0:44"}))
+    found = read_waiters(Root(str(tmp_path)), frozenset({"0:43", "0:44"}))
     assert found == {"0:43": ("a (b) c (812)", "cp (900)"), "0:44": ("cp (900)",)}
-    assert observe_waiters(Root(str(tmp_path)), frozenset({"0:99"})) == {}
+    assert read_waiters(Root(str(tmp_path)), frozenset({"0:99"})) == {}
 
 
 def test_of_a_process_that_has_just_ended_nothing_is_said(tmp_path: Path) -> None:
     (tmp_path / "proc/7/task/7").mkdir(parents=True)
-    assert observe_waiters(Root(str(tmp_path)), frozenset({"0:43"})) == {}
+    assert read_waiters(Root(str(tmp_path)), frozenset({"0:43"})) == {}
 
 
 @pytest.mark.parametrize("text", ["", "12", "12 (sh", "12 (sh)"])

@@ -3,8 +3,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from nfstuned.host.look.udev import rule_files
 from nfstuned.host.root import Root
+from nfstuned.parse.udev.files import rule_texts
 
 
 def rules(tmp_path: Path, *paths: str) -> Root:
@@ -17,7 +17,7 @@ def rules(tmp_path: Path, *paths: str) -> Root:
 
 
 def paths(root: Root) -> list[str]:
-    return [path for path, _ in rule_files(root)]
+    return [path for path, _ in rule_texts(root)]
 
 
 def test_files_are_sorted_by_name_whatever_their_folder(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_the_first_folders_file_of_a_name_hides_the_others(tmp_path: Path) -> No
     folders = ("lib", "usr/lib", "usr/local/lib", "run", "etc")
     root = rules(tmp_path, *(f"{folder}/udev/rules.d/a.rules" for folder in folders))
     for folder in reversed(folders):
-        assert rule_files(root) == ((f"/{folder}/udev/rules.d/a.rules", f"{folder}/udev/rules.d/a.rules"),)
+        assert rule_texts(root) == ((f"/{folder}/udev/rules.d/a.rules", f"{folder}/udev/rules.d/a.rules"),)
         (tmp_path / folder / "udev/rules.d/a.rules").unlink()
 
 

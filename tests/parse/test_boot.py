@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from nfstuned.parse.etc.boot import (
+from nfstuned.parse.etc.parameters import (
     parse_boot_entry,
     parse_grub_config,
     parse_grub_defaults,

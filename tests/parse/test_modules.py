@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.parse.proc.machine import module_name, parse_kernel_config, parse_modules
-from nfstuned.parse.versions import newest_last
+from nfstuned.parse.proc.machine import module_name, newest_last, parse_kernel_config, parse_modules
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
 from nfstuned.model.requests import MapSource
-from nfstuned.parse.etc.nsswitch import STATUSES, parse_automount, starts_autofs
+from nfstuned.parse.etc.automaps import STATUSES, parse_automount, starts_autofs
 from tests.parse.damage import any_text, damaged
 
 # of RHEL 8's authselect profile "sssd"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.parse.etc.units import preset_enables
+from nfstuned.parse.etc.services import preset_enables
 
 UNIT = "nfstuned.service"
 

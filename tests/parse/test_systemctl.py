@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from nfstuned.model.requests import UnitState
-from nfstuned.parse.etc.units import parse_units
+from nfstuned.parse.etc.services import parse_units
 
 TEXT = """\
 LazyUnmount=no

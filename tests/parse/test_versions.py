@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.parse.versions import in_version_order
+from nfstuned.parse.etc.nfsmount import in_version_order
 
 NAMES = ["".join(chars) for length in range(5) for chars in product("019a", repeat=length)]
 

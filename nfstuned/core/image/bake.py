@@ -14,10 +14,10 @@ from nfstuned.core.udev.mask import is_default, set_by_administrator
 from nfstuned.model.change import Change, ChangeKind, ImageUnit, Wanted
 from nfstuned.model.facts import Facts
 from nfstuned.model.files import Content, Link, Placement, Step
-from nfstuned.model.masks import BAKED, NFS_RULES
 from nfstuned.model.mounts import Result
 from nfstuned.model.requests import UnitSetting
 from nfstuned.model.system import IDENTITY_UNIT, MACHINE_ID
+from nfstuned.model.udev import BAKED, NFS_RULES
 from nfstuned.parse.etc.installed import encoded
 from nfstuned.parse.etc.nfsmount import PERSISTED
 from nfstuned.parse.etc.units import parse_unit

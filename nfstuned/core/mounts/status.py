@@ -10,12 +10,11 @@ from nfstuned.core.mounts.requests import Intents, find, options
 from nfstuned.core.policy.decision import decide, most_connections, wanted_connections
 from nfstuned.core.udev.writers import file_writers, last_words
 from nfstuned.model.kernel import Mount, whole_pages
-from nfstuned.model.masks import is_mask
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile
 from nfstuned.model.stalls import Stalled
 from nfstuned.model.status import StatusRow, StatusRules
-from nfstuned.model.udev import UdevFile
+from nfstuned.model.udev import UdevFile, is_mask
 
 _NO_POLICY = Policy(profiles=())
 

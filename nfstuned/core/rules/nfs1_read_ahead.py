@@ -33,11 +33,10 @@ from nfstuned.core.udev.writers import (
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.kernel import whole_pages
-from nfstuned.model.masks import is_mask
 from nfstuned.model.policy import MOST_KB, RANDOM, WITH, Profile
 from nfstuned.model.requests import NFSRAHEAD
 from nfstuned.model.shell import RELOAD_UDEV, sudo, then_sudo
-from nfstuned.model.udev import RuleWriter, UdevEvent, UdevFile
+from nfstuned.model.udev import RuleWriter, UdevEvent, UdevFile, is_mask
 from nfstuned.parse.fields import some
 from nfstuned.parse.udev.rules import parse_udev_rules
 

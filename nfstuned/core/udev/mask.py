@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from nfstuned.model.masks import MASKED_NAMES, NFS_RULES
 from nfstuned.model.requests import NFSRAHEAD, Setting
-from nfstuned.model.udev import UdevFile, UdevRule, UdevToken
+from nfstuned.model.udev import MASKED_NAMES, NFS_RULES, UdevFile, UdevRule, UdevToken
 from nfstuned.parse.udev.rules import parse_udev_rules
 
 _PACKAGED = ("/usr/lib/udev/rules.d/", "/lib/udev/rules.d/")

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from nfstuned.core.udev.device import ATTRIBUTE, Device, is_refused, redirects_nothing, start_mistake
 from nfstuned.core.udev.mask import is_default, set_by_administrator
-from nfstuned.model.masks import NFS_RULES
-from nfstuned.model.udev import RuleWriter, UdevEvent, UdevFile, UdevRule, UdevToken
+from nfstuned.model.udev import NFS_RULES, RuleWriter, UdevEvent, UdevFile, UdevRule, UdevToken
 from nfstuned.parse.udev.rules import parse_udev_rules
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from nfstuned.host.bench import mount_child
 from nfstuned.host.bench.guard import Guard
-from nfstuned.host.look.host import observe_stanzas_of
+from nfstuned.host.observe import observe_stanzas_of
 from nfstuned.host.root import Root
 from nfstuned.model.bench import OwnMount
 from nfstuned.model.kernel import Stanza

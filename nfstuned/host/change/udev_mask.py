@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from nfstuned.host.files.whole import link_name, make_folder, opened_folder, temporary_name, write_new
 from nfstuned.host.root import Root
-from nfstuned.model.masks import FOLDER_MADE, MASK, MASKED_NAMES, MASKS, is_mask
+from nfstuned.model.udev import FOLDER_MADE, MASK, MASKED_NAMES, MASKS, is_mask
 
 _UDEV = "run/udev"
 _RELOAD = ("udevadm", "control", "--reload", "--timeout=10")

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nfstuned.host.look.systemd import kernel_words, observe_states, with_last_words
 from nfstuned.host.network.ask import Questions
 from nfstuned.host.root import Root
+from nfstuned.host.systemd import kernel_words, observe_states, with_last_words
 from nfstuned.model.facts import Answer, Network, Reach
 from nfstuned.model.requests import UnitState
 from nfstuned.parse.etc.resolver import is_address

@@ -12,7 +12,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn
 
 from nfstuned.errors import ParseError
+from nfstuned.model.system import CommandLine
+from nfstuned.parse.etc.fstab import parse_fstab
+from nfstuned.parse.etc.intent import Intent
 from nfstuned.parse.fields import quoted
+from nfstuned.parse.tree import FileTree
 
 DEFAULTS: tuple[str | None, ...] = (None, None, "auto", "defaults,nofail,_netdev", "0", "2")
 """What a mount gets that names fewer fields; the ordering behind cloud-init itself is left out."""
@@ -247,3 +251,49 @@ class _ListReader:
         raise ParseError(
             self.file, number, f"a mount that is no list of plain texts was not checked: {quoted(text)}"
         )
+
+
+_CLOUD_CFG, _DROP_INS = "etc/cloud/cloud.cfg", "etc/cloud/cloud.cfg.d"
+_OFF, _OFF_AT_BOOT = "etc/cloud/cloud-init.disabled", "cloud-init=disabled"
+_PROGRAMS = ("usr/bin/cloud-init", "usr/local/bin/cloud-init")
+
+
+def read_cloud_mounts(root: FileTree, collected: Intent) -> None:
+    """Add the mounts of cloud-init's own files; what an instance is told at its start is not known.
+
+    Of several files with the key the last counts, whole (cloudinit/util.py, read_conf_with_confd).
+    """
+    if root.exists(_OFF):
+        return
+    mounts: tuple[str, CloudMounts] | None = None
+    defaults = DEFAULTS
+    for name in _files(root):
+        try:
+            found = parse_cloud_mounts(root.read_or_empty(name), root.shown(name))
+        except ParseError as error:
+            collected.refuse(error)
+            continue
+        mounts = (name, found) if found.mounts is not None else mounts
+        defaults = found.defaults or defaults
+    if mounts is not None:
+        name, found = mounts
+        collected.add(parse_fstab(as_fstab(found.mounts or (), defaults), root.shown(name)))
+
+
+def names_clones(root: FileTree, cmdline: CommandLine) -> bool:
+    """Return whether cloud-init gives each clone of an image its own name.
+
+    Its configuration stays where the package was removed and not purged: the program has to be there, too.
+    """
+    if root.exists(_OFF) or _OFF_AT_BOOT in cmdline.words:
+        return False
+    if not root.exists(_CLOUD_CFG) or not any(map(root.exists, _PROGRAMS)):
+        return False
+    told = [parse_preserve_hostname(root.read_or_empty(name)) for name in _files(root)]
+    return not next((one for one in reversed(told) if one is not None), False)
+
+
+def _files(root: FileTree) -> list[str]:
+    """Return the names of cloud-init's files, of which the last counts."""
+    names = (name for name in root.names(_DROP_INS) if name.endswith(".cfg"))
+    return [_CLOUD_CFG, *(f"{_DROP_INS}/{name}" for name in names)]

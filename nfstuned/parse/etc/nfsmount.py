@@ -9,16 +9,20 @@ run, and an image's can be asked, too. Names of functions stand in their message
 
 from __future__ import annotations
 
+import errno
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cmp_to_key
 
 from nfstuned.errors import ParseError
 from nfstuned.model.requests import ConfInclude, Setting
 from nfstuned.model.system import NfsUtils
-from nfstuned.parse.fields import clean_path, quoted
-from nfstuned.parse.versions import in_version_order
+from nfstuned.parse.etc.intent import SECTIONS_WITH_NAMES, Intent
+from nfstuned.parse.fields import below, clean_path, quoted
+from nfstuned.parse.tree import FileTree
 
 FILE = "/etc/nfsmount.conf"
 VENDOR_FILE = "/usr/etc/nfsmount.conf"
@@ -27,8 +31,6 @@ PERSISTED = f"{FILE}.d/50-nfstuned.conf"
 """nfstuned's own drop-in (`nfstuned apply --persist`)."""
 _BLANK = " \t"
 _SPACE = " \t\n\v\f\r"
-SECTIONS_WITH_NAMES = ("server", "mountpoint")
-"""Sections that need a name: mount.nfs hands it to strcasecmp, which crashes without."""
 
 Item = Setting | ConfInclude | ParseError
 
@@ -149,3 +151,133 @@ def parse_mount_nfs(program: bytes) -> NfsUtils:
     match = re.search(_VERSION, program)
     version = tuple(int(part) for part in match[1].split(b".")) if match else None
     return NfsUtils(version, _DROP_INS in program)
+
+
+NFS_CONF = "/etc/nfs.conf"
+_ABSENT = (errno.ENOENT, errno.ENOTDIR)
+_DEEPEST = 16
+"""How deep files may include each other here; mount.nfs knows no bound, and crashes."""
+MOST_INCLUDES = 100
+"""Files that are included, each as often as it is."""
+
+
+@dataclass(slots=True, eq=False)
+class MountConf:
+    """A reader of a configuration of nfs-utils; nothing below the points in `mounted` is read."""
+
+    root: FileTree
+    mounted: Sequence[str]
+    collected: Intent
+    file: str = FILE
+    includes: int = 0
+
+    def read(self) -> None:
+        """Read it as conf_init_file does: the vendor's own files count only where the file is absent."""
+        vendors = VENDOR_FILE.replace(FILE, self.file)
+        if not self._read_file(self.file):
+            self._read_file(vendors)
+            self._read_drop_ins(vendors)
+        self._read_drop_ins(self.file)
+
+    def _read_drop_ins(self, file: str) -> None:
+        for name in drop_ins(self.root.names(f"{file[1:]}.d")):
+            self._read_file(f"{file}.d/{name}")
+
+    def _read_file(self, file: str) -> bool:
+        try:
+            text = self.root.read(file[1:])
+        except OSError as error:
+            self._note_unread(file, error)
+            return False
+        self._keep(parse_nfsmount(text, file), (file,))
+        return True
+
+    def _keep(self, items: Iterable[Setting | ConfInclude | ParseError], chain: tuple[str, ...]) -> None:
+        for item in items:
+            if isinstance(item, Setting):
+                self.collected.set(item)
+            elif isinstance(item, ParseError):
+                self.collected.refuse(item)
+            else:
+                self._include(item, chain)
+
+    def _include(self, include: ConfInclude, chain: tuple[str, ...]) -> None:
+        path = included(include)
+        if path in chain or len(chain) > _DEEPEST:
+            message = f"{path} includes itself, which makes mount.nfs crash"
+            self.collected.refuse(ParseError(include.file, include.line, message))
+            return
+        self.includes += 1
+        if self.includes > MOST_INCLUDES:
+            if self.includes == MOST_INCLUDES + 1:
+                message = f"more than {MOST_INCLUDES} includes: nothing of this and of later files was read; "
+                message += "take out what includes files again and again"
+                self.collected.refuse(ParseError(include.file, include.line, message))
+            return
+        try:
+            text = "" if below(path, self.mounted) else self.root.read(path[1:])
+        except OSError as error:
+            self._note_unread(path, error)
+            if not include.optional:
+                message = f"the included file cannot be read: {path}"
+                self.collected.refuse(ParseError(include.file, include.line, message))
+            return
+        self._keep(parse_nfsmount(text, path, include.section, include.argument), (*chain, path))
+
+    def _note_unread(self, file: str, error: OSError) -> None:
+        if error.errno not in _ABSENT:
+            self.collected.unread.append(f"{file}: {error.strerror}")
+
+
+_MOUNT_NFS = ("sbin/mount.nfs", "usr/sbin/mount.nfs")
+"""mount(8) looks in /sbin (FS_SEARCH_PATH of util-linux), which is /usr/sbin nearly everywhere."""
+
+
+def read_nfs_utils(root: FileTree) -> NfsUtils | None:
+    """Return what the installed mount.nfs tells of itself; None without a program that this user may read."""
+    for name in _MOUNT_NFS:
+        with suppress(OSError):
+            return parse_mount_nfs(root.read_bytes(name))
+    return None
+
+
+_DIGITS = "0123456789"
+
+
+def in_version_order(names: list[str]) -> list[str]:
+    """Return the names sorted as glibc's versionsort does: "9-a" before "10-a", "01" before "1"."""
+    return sorted(names, key=cmp_to_key(_compare))
+
+
+def _compare(left: str, right: str) -> int:
+    first, second = _bytes(left), _bytes(right)
+    place = next((i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), None)
+    if place is None:
+        place = min(len(first), len(second))
+    if first[place:] == second[place:]:
+        return 0
+    return _by_number(first, second, place) or (-1 if first[place:] < second[place:] else 1)
+
+
+def _bytes(name: str) -> str:
+    """Return a character for each byte: C compares bytes."""
+    return name.encode("utf-8", "surrogateescape").decode("latin-1")
+
+
+def _by_number(first: str, second: str, place: int) -> int:
+    """Return what the numbers around the first difference say; 0 where the characters decide."""
+    before = first[:place]
+    common = before[len(before.rstrip(_DIGITS)) :]
+    left, right = _digits(first[place:]), _digits(second[place:])
+    if common and not common.strip("0"):
+        # Zeros only: the name that goes on with a digit is the smaller fraction.
+        return (not left) - (not right) if bool(left) != bool(right) else 0
+    if common.startswith("0"):
+        return 0
+    if not common and (left[:1] in ("", "0") or right[:1] in ("", "0")):
+        return 0  # a fraction, or no number
+    return (len(left) > len(right)) - (len(left) < len(right))
+
+
+def _digits(text: str) -> str:
+    return text[: len(text) - len(text.lstrip(_DIGITS))]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Mapping
 
-from nfstuned.model.system import KernelSetting, RefusedModule
+from nfstuned.model.system import CommandLine, KernelSetting, RefusedModule
+from nfstuned.parse.tree import FileTree
 
 _NOTHING = ("true", "false")
 """Programs that load no module."""
@@ -75,3 +77,97 @@ def parse_sysctl(text: str, file: str) -> tuple[KernelSetting, ...]:
                 name = name.translate(str.maketrans("/.", "./"))
             settings.append(KernelSetting(name, value.strip(), file, number))
     return tuple(settings)
+
+
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
+_LINUX = re.compile(r"\s*(?:linux|linux16|linuxefi)\s+(?P<file>\S+)(?P<words>.*)")
+_GRUB_LINE = re.compile(r"\s*(?P<name>GRUB_CMDLINE_LINUX(?:_DEFAULT)?)=(?P<value>.*)")
+
+
+def parse_boot_entry(text: str, release: str, environment: Mapping[str, str]) -> str | None:
+    """Return the options of an entry of the Boot Loader Specification; None where it is another kernel's.
+
+    GRUB replaces variables such as $kernelopts by those of its environment; systemd-boot has none.
+    """
+    keys: dict[str, str] = {}
+    for line in text.splitlines():
+        key, value = [*line.split(None, 1), "", ""][:2]
+        if key == "options":
+            keys[key] = f"{keys.get(key, '')} {value}"
+        else:
+            keys[key] = value.strip()
+    if not release or release not in {keys.get("version"), _release(keys.get("linux", ""))}:
+        return None
+    return _VARIABLE.sub(lambda match: environment.get(match[1], ""), keys.get("options", "")).strip()
+
+
+def parse_grub_config(text: str, release: str) -> str | None:
+    """Return the words of the first menu entry of a kernel in grub.cfg; None where it has none."""
+    for line in text.splitlines():
+        match = _LINUX.fullmatch(line)
+        if match and release and _release(match["file"]) == release:
+            return match["words"].strip()
+    return None
+
+
+def parse_grub_environment(text: str) -> Mapping[str, str]:
+    """Return the variables of grubenv, a block that is filled up with `#`."""
+    lines = (line.partition("=") for line in text.splitlines() if not line.startswith("#"))
+    return {name: value for name, separator, value in lines if separator}
+
+
+def parse_grub_defaults(text: str, known: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the command lines after a file like /etc/default/grub; `known` are those of the files before.
+
+    Of a shell's work quotes are taken away, and these variables are replaced.
+    """
+    values = dict(known)
+    for line in text.splitlines():
+        match = _GRUB_LINE.fullmatch(line)
+        if match:
+            try:
+                words = shlex.split(match["value"], comments=True)
+            except ValueError:
+                continue
+            value = words[0] if words else ""
+            values[match["name"]] = _VARIABLE.sub(lambda name: values.get(name[1], ""), value)
+    return values
+
+
+def _release(kernel_file: str) -> str:
+    """Return the release in the name of a kernel's file: "vmlinuz-6.1.0-40-amd64"."""
+    return kernel_file.rpartition("/")[2].partition("-")[2]
+
+
+_ENTRIES = ("boot/loader/entries", "efi/loader/entries", "boot/efi/loader/entries")
+_GRUB = ("boot/grub2", "boot/grub")
+_KERNEL_INSTALL = "etc/kernel/cmdline"
+_GRUB_DEFAULTS, _GRUB_DEFAULTS_D = "etc/default/grub", "etc/default/grub.d"
+
+
+def read_command_line(root: FileTree, release: str) -> CommandLine:
+    """Return what a kernel of an image is booted with; an empty line where no file tells.
+
+    What the boot loader reads counts before that of which the next update would make it.
+    """
+    environment = parse_grub_environment("".join(root.read_or_empty(f"{folder}/grubenv") for folder in _GRUB))
+    for folder in _ENTRIES:
+        for name in root.names(folder):
+            file = f"{folder}/{name}"
+            if name.endswith(".conf"):
+                options = parse_boot_entry(root.read_or_empty(file), release, environment)
+                if options is not None:
+                    return CommandLine(options, f"/{file}")
+    for file in (f"{folder}/grub.cfg" for folder in _GRUB):
+        words = parse_grub_config(root.read_or_empty(file), release)
+        if words is not None:
+            return CommandLine(words, f"/{file}")
+    if text := root.read_or_empty(_KERNEL_INSTALL).strip():
+        return CommandLine(text, f"/{_KERNEL_INSTALL}")
+    values = parse_grub_defaults(root.read_or_empty(_GRUB_DEFAULTS), {})
+    for name in root.names(_GRUB_DEFAULTS_D):
+        if name.endswith(".cfg"):
+            values = parse_grub_defaults(root.read_or_empty(f"{_GRUB_DEFAULTS_D}/{name}"), values)
+    # As grub.d/10_linux has them: of a parameter in both, that of _DEFAULT is the last.
+    lines = (values.get(name, "") for name in ("GRUB_CMDLINE_LINUX", "GRUB_CMDLINE_LINUX_DEFAULT"))
+    return CommandLine(" ".join(filter(None, lines)), f"/{_GRUB_DEFAULTS}")

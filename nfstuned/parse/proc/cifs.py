@@ -27,7 +27,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from nfstuned.errors import ParseError
 from nfstuned.model.facts import SmbOps, SmbSession
+from nfstuned.model.kernel import Mount
+from nfstuned.parse.proc.mountinfo import SMB, parse_mountinfo
+from nfstuned.parse.tree import FileTree
 
 _SERVER = r"\d+\) ConnectionId: 0x[0-9a-f]+ (?:Hostname: (\S+))?"
 _DIALECT = r"Number of credits: [-\d,]+ Dialect 0x([0-9a-f]{1,8})(.*)"
@@ -107,3 +111,44 @@ def parse_stats(text: str) -> tuple[SmbOps, ...]:
             current[0] += count if match[1] in METADATA else 0
             current[1] += count if match[1] in DATA else 0
     return tuple(SmbOps(share, metadata, data) for share, (metadata, data) in sums.items())
+
+
+CIFS = "proc/fs/cifs"
+_HALF = 1 << 31
+
+
+def read_smb_mounts(root: FileTree) -> tuple[tuple[Mount, ...], tuple[ParseError, ...]]:
+    """Return the live SMB mounts, and what of them could not be understood."""
+    name = f"{root.view}/mountinfo"
+    rows = parse_mountinfo(root.read_or_empty(name), f"/{name}", SMB)
+    mounts = tuple(row for row in rows if isinstance(row, Mount))
+    return mounts, tuple(row for row in rows if isinstance(row, ParseError))
+
+
+def read_smb_sessions(root: FileTree) -> tuple[SmbSession, ...]:
+    """Return the sessions of /proc/fs/cifs/DebugData; none for a user who may not read it.
+
+    The kernel answers from its memory: a dead server does not hold this up.
+    """
+    return parse_debug_data(root.read_or_empty(f"{CIFS}/DebugData"))
+
+
+def read_smb_operations(root: FileTree) -> tuple[SmbOps, ...]:
+    """Return what was sent to each share so far, from /proc/fs/cifs/Stats."""
+    return parse_stats(root.read_or_empty(f"{CIFS}/Stats"))
+
+
+def added_smb_operations(before: tuple[SmbOps, ...], after: tuple[SmbOps, ...]) -> tuple[SmbOps, ...]:
+    """Return what was sent to each share between two looks; a share whose counters went back is left out."""
+    earlier = {counters.share: counters for counters in before}
+    growths = (
+        SmbOps(now.share, _grown(then.metadata, now.metadata), _grown(then.data, now.data))
+        for now in after
+        if (then := earlier.get(now.share)) is not None
+    )
+    return tuple(growth for growth in growths if growth.metadata >= 0 and growth.data >= 0)
+
+
+def _grown(before: int, now: int) -> int:
+    """Return how much a sum of counters of 32 bits grew, also where some wrapped; negative: it fell."""
+    return (now - before + _HALF) % (2 * _HALF) - _HALF

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import posixpath
 import re
+from contextlib import suppress
+from types import MappingProxyType
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Distribution, KernelRelease
+from nfstuned.model.system import ImageKernel
 from nfstuned.parse.fields import quoted
+from nfstuned.parse.tree import FileTree
 
 RELEASE = "/proc/sys/kernel/osrelease"
 _VERSION = r"([0-9]{1,9})(?:\.([0-9]{1,9}))?(?:\.([0-9]{1,9}))?(?![0-9])"
@@ -85,3 +89,70 @@ def parse_cpu_list(text: str) -> int | None:
 def parse_slabinfo(text: str) -> dict[str, int]:
     """Return the active objects of each cache; headers and lines of another form are left out."""
     return {name: int(active) for name, active in re.findall(r"(?m)^(\S+) +([0-9]{1,20}) ", text)}
+
+
+MODULES = ("usr/lib/modules", "lib/modules")
+"""The second is the first where /lib is a link."""
+WANTED = {"nfs": "CONFIG_NFS_FS", "nfsv3": "CONFIG_NFS_V3", "nfsv4": "CONFIG_NFS_V4", "cifs": "CONFIG_CIFS"}
+"""The modules that mounts need, and what builds each (fs/nfs/Makefile, fs/smb/client/Makefile)."""
+_HOMES = ("kernel/fs/nfs", "kernel/fs/smb/client", "kernel/fs/cifs")
+"""cifs was in the last of them before Linux 6.4."""
+
+
+def read_kernels(root: FileTree) -> tuple[ImageKernel, ...]:
+    """Return the kernels that are installed in an image, the newest last."""
+    kernels = []
+    for release, folder in read_releases(root).items():
+        # Debian has the file in /boot, Fedora and SUSE beside the modules.
+        places = (f"boot/config-{release}", f"{folder}/config", f"{folder}/build/.config")
+        text = next((text for name in places if (text := root.read_or_empty(name))), "")
+        config = parse_kernel_config(text)
+        built_in = parse_modules(root.read_or_empty(f"{folder}/modules.builtin"))
+        files = (module_name(file) for home in _HOMES for file in root.names(f"{folder}/{home}"))
+        present = {*built_in, *files, *(name for name, key in WANTED.items() if config.get(key) == "y")}
+        if not present.issuperset(WANTED):
+            present |= _listed_modules(root, folder)
+        kernels.append(ImageKernel(release, frozenset(present & WANTED.keys()), MappingProxyType(config)))
+    return tuple(kernels)
+
+
+def read_releases(root: FileTree) -> dict[str, str]:
+    """Return the folder of each kernel's modules by its release, the newest last.
+
+    The folder of a kernel that was removed can stay, with what depmod wrote; modules.builtin was packaged.
+    """
+    folders: dict[str, str] = {}
+    for parent in MODULES:
+        for release in root.names(parent):
+            with suppress(ParseError):
+                parse_release(release)
+                if root.exists(f"{parent}/{release}/modules.builtin"):
+                    folders.setdefault(release, f"{parent}/{release}")
+    return {release: folders[release] for release in newest_last(list(folders))}
+
+
+def _listed_modules(root: FileTree, folder: str) -> set[str]:
+    """Return the wanted modules that depmod lists in other folders, and that are there."""
+    paths = parse_modules(root.read_or_empty(f"{folder}/modules.dep"))
+    places = {
+        name: path[1:] if path.startswith("/") else f"{folder}/{path}"
+        for name in WANTED
+        if (path := paths.get(name)) is not None
+    }
+    return {name for name, place in places.items() if root.exists(place)}
+
+
+def newest_last(releases: list[str]) -> list[str]:
+    """Return kernel releases from the oldest to the newest.
+
+    As rpm and dpkg see them: 5.10.0-9 is before 5.10.0-10, 5.14.0-362.el9 before 5.14.0-362.8.1.el9, and a
+    release candidate before its release.
+    """
+    return sorted(releases, key=_release_key)
+
+
+def _release_key(release: str) -> list[tuple[int, int, str]]:
+    """Return a key that sorts: candidates, then the end, then words, then numbers."""
+    parts = re.findall(r"[0-9]+|[A-Za-z]+", release)
+    key = [(3, int(part), "") if part.isdigit() else (0 if part == "rc" else 2, 0, part) for part in parts]
+    return [*key, (1, 0, "")]

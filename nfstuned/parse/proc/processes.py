@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import NamedTuple
 
-from nfstuned.parse.fields import unescape
+from nfstuned.model.kernel import decimal
+from nfstuned.model.system import TunnelService
+from nfstuned.parse.fields import clean_path, unescape
+from nfstuned.parse.proc.mountinfo import node_at, parse_nodes
+from nfstuned.parse.tree import FileTree
 
 _MOUNT_ID = r"(?m)^mnt_id:\s*([0-9]{1,20})$"
 _UTIME, _STIME = 11, 12
@@ -87,3 +94,117 @@ def parse_listening(text: str) -> frozenset[int] | None:
     if not re.match(r" *sl +local_address ", text):
         return None
     return frozenset(int(port, 16) for port in re.findall(_LISTENING, text))
+
+
+_TICKS_PER_S = 100
+"""USER_HZ, the same on all architectures of today's distributions (include/uapi/asm-generic/param.h)."""
+_TUNNEL_PROGRAMS = ("stunnel", "efs-proxy")
+"""How the programs' names begin: what an old file names may be any program by now."""
+MOST_THREADS = 200
+
+
+class TunnelThreads(NamedTuple):
+    """What a tunnel's process had of the processors by a moment of the kernel's clock, in seconds."""
+
+    uptime_s: float
+    all_s: float
+    """The time of all its threads, those that ended as well."""
+    taken_s: Mapping[str, float]
+    """The time of each thread that it has, by the thread's number."""
+
+
+def read_tunnel_threads(root: FileTree, pid_file: str) -> TunnelThreads | None:
+    """Return the processor time that a tunnel took so far.
+
+    The tunnel is the process that its file of the process id names (`pid` of its configuration); no command
+    line is looked at, for which one may have to wait. None where there is no such process.
+    """
+    pid = decimal(root.read_or_empty(clean_path(pid_file).lstrip("/")).strip()) if pid_file else None
+    uptime_s = parse_uptime(root.read_or_empty("proc/uptime")) if pid is not None else None
+    if uptime_s is None:
+        return None
+    process = root.read_or_empty(f"proc/{pid}/stat")
+    all_ticks = parse_processor_ticks(process)
+    if all_ticks is None or not parse_state(process)[0].startswith(_TUNNEL_PROGRAMS):
+        return None
+    taken_s: dict[str, float] = {}
+    for thread in islice(root.names(f"proc/{pid}/task"), MOST_THREADS):
+        ticks = parse_processor_ticks(root.read_or_empty(f"proc/{pid}/task/{thread}/stat"))
+        if ticks is not None:
+            taken_s[thread] = ticks / _TICKS_PER_S
+    return TunnelThreads(uptime_s, all_ticks / _TICKS_PER_S, taken_s)
+
+
+def read_tunnels(root: FileTree, services: Iterable[TunnelService]) -> dict[str, TunnelThreads]:
+    """Return the processor time that each tunnel took so far, by the tunnel's configuration."""
+    pid_files = {service.file: service.pid_file for service in services}
+    threads = {file: read_tunnel_threads(root, pid_file) for file, pid_file in pid_files.items()}
+    return {file: known for file, known in threads.items() if known is not None}
+
+
+def tunnel_shares(
+    before: Mapping[str, TunnelThreads], after: Mapping[str, TunnelThreads]
+) -> dict[str, tuple[float, ...]]:
+    """Return how much of a processor each thread of the tunnels had in between, the most first."""
+    return {
+        file: _shares(before[file], later)
+        for file, later in after.items()
+        if file in before and later.uptime_s > before[file].uptime_s
+    }
+
+
+def _shares(before: TunnelThreads, after: TunnelThreads) -> tuple[float, ...]:
+    seconds = after.uptime_s - before.uptime_s
+    taken_s = (
+        after.taken_s[thread] - earlier
+        for thread, earlier in before.taken_s.items()
+        if thread in after.taken_s
+    )
+    # The clock and a thread's time are not read at the same moment.
+    return tuple(sorted((min(1.0, each_s / seconds) for each_s in taken_s), reverse=True))
+
+
+_UNINTERRUPTIBLE = "D"
+_PLACES = ("cwd", "root")
+_MOST_PROCESSES, _MOST_FILES = 100, 100
+"""How many of each are looked at."""
+
+
+def read_waiters(root: FileTree, devices: frozenset[str]) -> Mapping[str, tuple[str, ...]]:
+    """Return by superblock the programs that wait and have files or folders of it: "tar (812)".
+
+    What waits to open its first file there cannot be told from what waits for anything else. Only root sees
+    the files of all users' programs.
+    """
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for pid, name in _waiting(root):
+        for device in _devices(root, pid) & devices:
+            found[device].append(f"{name} ({pid})")
+    return {device: tuple(names) for device, names in found.items()}
+
+
+def _waiting(root: FileTree) -> Iterator[tuple[str, str]]:
+    """Yield the processes of which a thread waits, the oldest number first."""
+    left = _MOST_PROCESSES
+    for pid in sorted((name for name in root.names("proc") if name.isdecimal()), key=int):
+        for task in root.names(f"proc/{pid}/task"):
+            name, state = parse_state(root.read_or_empty(f"proc/{pid}/task/{task}/stat"))
+            if state == _UNINTERRUPTIBLE:
+                yield pid, name
+                left -= 1
+                break
+        if not left:
+            return
+
+
+def _devices(root: FileTree, pid: str) -> frozenset[str]:
+    """Return the superblocks of what a process has open, and of its folders."""
+    nodes = parse_nodes(root.read_or_empty(f"proc/{pid}/mountinfo"))
+    by_id = {node.mount_id: node.device for node in nodes}
+    opened = (
+        by_id.get(parse_mount_id(root.read_or_empty(f"proc/{pid}/fdinfo/{number}")) or 0)
+        for number in root.names(f"proc/{pid}/fdinfo")[:_MOST_FILES]
+    )
+    paths = (root.link(f"proc/{pid}/{place}") for place in _PLACES)
+    places = (node_at(path, nodes) for path in paths if path)
+    return frozenset(filter(None, (*opened, *(node.device for node in places if node))))

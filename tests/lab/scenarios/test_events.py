@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nfstuned.host.events import KernelEvents, MountTable
-from nfstuned.host.look.host import observe_servers, observe_volumes
+from nfstuned.host.observe import observe_servers, observe_volumes
 from nfstuned.host.root import Root
 from nfstuned.parse.proc.nfsfs import find_volume
 from tests.lab.kit.server import ADDRESS, AZURE

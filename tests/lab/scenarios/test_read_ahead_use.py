@@ -12,7 +12,7 @@ import pytest
 
 from nfstuned.core.readahead.evidence import Use, judge, reads_of
 from nfstuned.core.samples.rates import look, rates
-from nfstuned.host.look.host import observe_stanzas, observe_superblocks
+from nfstuned.host.observe import observe_stanzas, observe_superblocks
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import MountStats
 from nfstuned.parse.proc.mountstats import parse_mountstats

@@ -11,7 +11,7 @@ import pytest
 
 from nfstuned.core.samples.rates import look, rates
 from nfstuned.core.samples.sample import kinds
-from nfstuned.host.look.host import observe_stanzas, observe_superblocks
+from nfstuned.host.observe import observe_stanzas, observe_superblocks
 from nfstuned.host.root import Root
 from tests.lab.kit.load import Job, fio, nfsd, sockets
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nfstuned.errors import ParseError
-from nfstuned.host.look.host import observe
+from nfstuned.host.observe import observe
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import MountStats, Server
 from nfstuned.parse.proc.mountstats import parse_mountstats

@@ -7,22 +7,26 @@ mountinfo names the mount namespace, and the inode of net/nfsfs names the networ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from types import MappingProxyType
 from typing import TypeVar
 
 from nfstuned.errors import ParseError
 from nfstuned.host.change import bdi
 from nfstuned.host.change.state import State
 from nfstuned.host.files.local import demand_local
-from nfstuned.host.look.requests import observe_intent
 from nfstuned.host.root import Root, is_of_process
 from nfstuned.model.kernel import Mount, MountStats, Server, Stanza, Volume
 from nfstuned.model.mounts import Record, Request, Snapshot, Superblock, Tunnel
+from nfstuned.parse.etc.automaps import AutoMaps
 from nfstuned.parse.etc.fstab import parse_utab
+from nfstuned.parse.etc.intent import Intent
+from nfstuned.parse.etc.nfsmount import MountConf, read_nfs_utils
 from nfstuned.parse.etc.tunnel import parse_mountmap, parse_stunnel
+from nfstuned.parse.etc.units import STRONG_UNIT_FOLDERS, WEAK_UNIT_FOLDERS, MountUnits
 from nfstuned.parse.proc.bdi import parse_read_ahead
 from nfstuned.parse.proc.machine import parse_os_release, parse_release
 from nfstuned.parse.proc.mountinfo import parse_mountinfo
@@ -355,3 +359,40 @@ def _view(root: Root, folder: str) -> View | None:
         return None
     network = root.inode(f"{folder}/net/nfsfs") or 0
     return View(folder, mount_id.decode("ascii", "replace"), network) if mount_id else None
+
+
+def observe_modes(root: Root, paths: Iterable[str], *, image: bool) -> Mapping[str, int]:
+    """Return the permissions of files by their paths; without those of which a server may have to be asked.
+
+    Their text is not read.
+    """
+    found: dict[str, int] = {}
+    for path in paths:
+        if not image:
+            try:
+                demand_local(root, path, root.view)
+            except OSError:
+                continue
+        mode = root.mode(path.lstrip("/"))
+        if mode is not None:
+            found[path] = mode
+    return MappingProxyType(found)
+
+
+def observe_intent(root: Root, mounted: Sequence[str]) -> Intent:
+    """Return what fstab, mount units, autofs maps and nfsmount.conf ask for, the first of them first.
+
+    `mounted` are the points below which nothing may be read: a dead server would hang it.
+    """
+    collected = Intent()
+    MountConf(root, mounted, collected).read()
+    utils = read_nfs_utils(root) if collected.settings else None
+    if utils is not None and utils.mixes_sections:
+        # This mount.nfs does not keep the sections of different names apart.
+        collected.settings = [replace(setting, alone=True) for setting in collected.settings]
+    units = MountUnits(root, collected)
+    units.read(STRONG_UNIT_FOLDERS)
+    units.read_fstab()
+    units.read(WEAK_UNIT_FOLDERS)
+    AutoMaps(root, mounted, collected).read()
+    return collected

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from nfstuned.host.command import run
 from nfstuned.model.requests import UnitState
-from nfstuned.parse.etc.units import PROPERTIES, parse_units
+from nfstuned.parse.etc.services import PROPERTIES, parse_units
 
 SYSTEMCTL_S = 30.0
 _JOURNAL_S, _WORDS_S = 5.0, 20.0

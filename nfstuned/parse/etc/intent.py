@@ -1,28 +1,17 @@
-"""nfsmount.conf and nfs.conf in the order of nfs-utils, and the mount.nfs that reads them."""
+"""The requests and settings of a host's configuration, within bounds, and the problems in it."""
 
 from __future__ import annotations
 
-import errno
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from nfstuned.errors import ParseError
-from nfstuned.host.root import Root
 from nfstuned.model.mounts import Misnamed, Request
-from nfstuned.model.requests import ConfInclude, Setting, UnreadMap
-from nfstuned.model.system import NfsUtils
-from nfstuned.parse.etc.nfsmount import (
-    FILE,
-    SECTIONS_WITH_NAMES,
-    VENDOR_FILE,
-    drop_ins,
-    included,
-    parse_mount_nfs,
-    parse_nfsmount,
-)
+from nfstuned.model.requests import Setting, UnreadMap
 
+SECTIONS_WITH_NAMES = ("server", "mountpoint")
+"""Sections of nfsmount.conf that need a name: mount.nfs hands it to strcasecmp, which crashes without."""
 MOST_REQUESTS = 10_000
 """Mounts that the files of a host ask for: each is judged by every rule."""
 MOST_SETTINGS = 1000
@@ -58,7 +47,7 @@ _TOO_MANY_PROBLEMS = f"more than {MOST_PROBLEMS} lines are not understood: mend 
 
 
 @dataclass(slots=True, eq=False)
-class Collected:
+class Intent:
     """What the files ask for, and what in them could not be understood."""
 
     requests: list[Request] = field(default_factory=list)
@@ -125,96 +114,3 @@ class Collected:
         elif not self.overset:
             self.overset = True
             self.refuse(ParseError(setting.file, setting.line, _TOO_MANY_SETTINGS))
-
-
-def below(path: str, points: Iterable[str]) -> bool:
-    """Return whether a path is below any of the points; "/" does not count."""
-    return any(path.startswith(point.rstrip("/") + "/") for point in points if point != "/")
-
-
-NFS_CONF = "/etc/nfs.conf"
-_ABSENT = (errno.ENOENT, errno.ENOTDIR)
-_DEEPEST = 16
-"""How deep files may include each other here; mount.nfs knows no bound, and crashes."""
-MOST_INCLUDES = 100
-"""Files that are included, each as often as it is."""
-
-
-@dataclass(slots=True, eq=False)
-class MountConf:
-    """A reader of a configuration of nfs-utils; nothing below the points in `mounted` is read."""
-
-    root: Root
-    mounted: Sequence[str]
-    collected: Collected
-    file: str = FILE
-    includes: int = 0
-
-    def read(self) -> None:
-        """Read it as conf_init_file does: the vendor's own files count only where the file is absent."""
-        vendors = VENDOR_FILE.replace(FILE, self.file)
-        if not self._read_file(self.file):
-            self._read_file(vendors)
-            self._read_drop_ins(vendors)
-        self._read_drop_ins(self.file)
-
-    def _read_drop_ins(self, file: str) -> None:
-        for name in drop_ins(self.root.names(f"{file[1:]}.d")):
-            self._read_file(f"{file}.d/{name}")
-
-    def _read_file(self, file: str) -> bool:
-        try:
-            text = self.root.read(file[1:])
-        except OSError as error:
-            self._note_unread(file, error)
-            return False
-        self._keep(parse_nfsmount(text, file), (file,))
-        return True
-
-    def _keep(self, items: Iterable[Setting | ConfInclude | ParseError], chain: tuple[str, ...]) -> None:
-        for item in items:
-            if isinstance(item, Setting):
-                self.collected.set(item)
-            elif isinstance(item, ParseError):
-                self.collected.refuse(item)
-            else:
-                self._include(item, chain)
-
-    def _include(self, include: ConfInclude, chain: tuple[str, ...]) -> None:
-        path = included(include)
-        if path in chain or len(chain) > _DEEPEST:
-            message = f"{path} includes itself, which makes mount.nfs crash"
-            self.collected.refuse(ParseError(include.file, include.line, message))
-            return
-        self.includes += 1
-        if self.includes > MOST_INCLUDES:
-            if self.includes == MOST_INCLUDES + 1:
-                message = f"more than {MOST_INCLUDES} includes: nothing of this and of later files was read; "
-                message += "take out what includes files again and again"
-                self.collected.refuse(ParseError(include.file, include.line, message))
-            return
-        try:
-            text = "" if below(path, self.mounted) else self.root.read(path[1:])
-        except OSError as error:
-            self._note_unread(path, error)
-            if not include.optional:
-                message = f"the included file cannot be read: {path}"
-                self.collected.refuse(ParseError(include.file, include.line, message))
-            return
-        self._keep(parse_nfsmount(text, path, include.section, include.argument), (*chain, path))
-
-    def _note_unread(self, file: str, error: OSError) -> None:
-        if error.errno not in _ABSENT:
-            self.collected.unread.append(f"{file}: {error.strerror}")
-
-
-_PROGRAMS = ("sbin/mount.nfs", "usr/sbin/mount.nfs")
-"""mount(8) looks in /sbin (FS_SEARCH_PATH of util-linux), which is /usr/sbin nearly everywhere."""
-
-
-def observe_nfs_utils(root: Root) -> NfsUtils | None:
-    """Return what the installed mount.nfs tells of itself; None without a program that this user may read."""
-    for name in _PROGRAMS:
-        with suppress(OSError):
-            return parse_mount_nfs(root.read_bytes(name))
-    return None

@@ -1,4 +1,4 @@
-"""The automounter's maps: those in files are read, all others are named."""
+"""The automounter's maps in files, and the sources of nsswitch.conf(5) that name them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 from nfstuned.errors import ParseError
-from nfstuned.host.look.nfsmount import Collected, below
-from nfstuned.host.root import Root
 from nfstuned.model.requests import AutoMap, MapEntry, MapInclude, MapSource, Unread, UnreadMap
 from nfstuned.parse.etc.autofs import (
     CONF,
@@ -22,9 +20,9 @@ from nfstuned.parse.etc.autofs import (
     parse_master,
     parse_master_name,
 )
-from nfstuned.parse.etc.nsswitch import FILE as NSSWITCH
-from nfstuned.parse.etc.nsswitch import FILES, STATUSES, parse_automount, starts_autofs
-from nfstuned.parse.fields import clean_path
+from nfstuned.parse.etc.intent import Intent
+from nfstuned.parse.fields import below, clean_path, quoted
+from nfstuned.parse.tree import FileTree
 
 _DEEPEST = 16
 """How deep maps may include each other (MAX_INCLUDE_DEPTH of autofs)."""
@@ -60,7 +58,7 @@ _VARIABLES = {
 class AutoMaps:
     """A reader of maps; nothing below the points in `mounted`, or of the maps, is read."""
 
-    def __init__(self, root: Root, mounted: Sequence[str], collected: Collected) -> None:
+    def __init__(self, root: FileTree, mounted: Sequence[str], collected: Intent) -> None:
         self.root = root
         self.mounted = mounted
         self.collected = collected
@@ -328,3 +326,79 @@ class AutoMaps:
             for name, file in _VARIABLES.items()
         }
         return {name: text for name, text in texts.items() if text}
+
+
+NSSWITCH = "/etc/nsswitch.conf"
+FILES = "files"
+STATUSES = ("SUCCESS", "NOTFOUND", "UNAVAIL", "TRYAGAIN")
+_SOURCES = (FILES, "yp", "nis", "nisplus", "ldap", "hesiod", "sss")
+_LINE = r"(?i)automount:(.*)"
+_PIECE = r"\[(?P<actions>[^\]]*)(?P<end>\]?)|(?P<source>[\w@$%^&*()+\":;?,<>./'{}~`]+)"
+_ACTION = rf"(?i:\s*(!?)\s*({'|'.join(STATUSES)})\s*=\s*(continue|return))"
+
+
+def parse_automount(text: str, file: str = NSSWITCH) -> tuple[tuple[MapSource, ...], int]:
+    """Return the sources in their order and the number of the line; without a line `files` and 0.
+
+    Raises ParseError for a line that automount(8) refuses.
+    """
+    matches = ((number, re.match(_LINE, line)) for number, line in enumerate(text.split("\n"), 1))
+    lines = [(number, match[1]) for number, match in matches if match]
+    if not lines:
+        return (MapSource(FILES),), 0
+    if len(lines) > 1:
+        raise ParseError(
+            file, lines[1][0], "a second line for automount, for which automount(8) reads neither"
+        )
+    number, content = lines[0]
+    sources: list[MapSource] = []
+    after_source = False
+    for piece in re.finditer(_PIECE, content, re.ASCII):
+        if piece["source"] is not None:
+            sources.append(MapSource(piece["source"]))
+        else:
+            ends = _ending_answers(piece["actions"]) if after_source and piece["end"] else None
+            if ends is None:
+                raise ParseError(file, number, f"automount(8) does not understand {quoted(piece[0])}")
+            sources[-1] = MapSource(sources[-1].name, ends)
+        after_source = piece["source"] is not None
+    known = tuple(source for source in sources if source.name in _SOURCES)
+    if not known:
+        raise ParseError(file, number, "no source of which automount(8) takes a map")
+    return known, number
+
+
+def _ending_answers(text: str) -> frozenset[str] | None:
+    """Return the answers that end the search (check_nss_result of daemon/lookup.c); None for another text."""
+    if not re.fullmatch(rf"(?:{_ACTION})+\s*", text, re.ASCII):
+        return None
+    actions = {
+        match[2].upper(): (bool(match[1]), match[3].lower() == "return")
+        for match in re.finditer(_ACTION, text, re.ASCII)
+    }
+    others = {status for status, (negated, returns) in actions.items() if negated and returns}
+    return frozenset(
+        status
+        for status in STATUSES
+        if others - {status} or actions.get(status, (False, status == "SUCCESS"))[1]
+    )
+
+
+def starts_autofs(text: str) -> bool:
+    """Return whether `autofs` is among the `services` of the section [sssd] in a file of sssd.conf(5).
+
+    SSSD then starts the service that answers automount(8). The list may go on over indented lines.
+    """
+    section = key = ""
+    for line in text.split("\n"):
+        content = line.strip()
+        if not content or content.startswith(("#", ";")):
+            continue
+        if content.startswith("["):
+            section, key = content.strip("[] \t").lower(), ""
+            continue
+        if not (key and line[0].isspace()):
+            key, _, content = content.partition("=")
+        if (section, key.strip().lower()) == ("sssd", "services") and re.search(r"\bautofs\b", content):
+            return True
+    return False

@@ -1,1 +1,0 @@
-"""What a host or an image has: nothing here changes it, and nothing touches a mount."""

@@ -1,0 +1,186 @@
+"""What of a host or an image is not about a single mount: parameters, helpers, services."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from nfstuned.errors import ConfigError
+from nfstuned.host.config import find_files
+from nfstuned.host.observe import AZFILES, observe_intent
+from nfstuned.host.root import Root
+from nfstuned.model.mounts import Snapshot
+from nfstuned.model.system import IDENTITY_UNIT, MACHINE_ID, ClientIdentity, CommandLine, System
+from nfstuned.parse.etc.cloud import names_clones, read_cloud_mounts
+from nfstuned.parse.etc.nfsmount import read_nfs_utils
+from nfstuned.parse.etc.parameters import (
+    parse_modprobe,
+    parse_refused_modules,
+    parse_sysctl,
+    read_command_line,
+)
+from nfstuned.parse.etc.services import enabled_by_preset, read_unit
+from nfstuned.parse.etc.tunnel import read_tls
+from nfstuned.parse.etc.units import conf_files
+from nfstuned.parse.proc.machine import (
+    parse_cpu_list,
+    parse_os_release,
+    parse_release,
+    parse_slabinfo,
+    read_kernels,
+    read_releases,
+)
+
+T = TypeVar("T")
+_PROGRAMS = (
+    *("sbin", "usr/sbin", "usr/bin", "bin"),
+    # mount(8) of NixOS looks there; an image of it has no /run yet.
+    *("run/wrappers/bin", "run/current-system/sw/bin", "nix/var/nix/profiles/system/sw/bin"),
+)
+_HELPERS = ("mount.nfs", "mount.nfs4", "mount.aznfs", "mount.cifs")
+_PARAMETERS = {
+    "nfs": "sys/module/nfs/parameters",
+    "sunrpc": "sys/module/sunrpc/parameters",
+}
+_SYSCTLS = "proc/sys/sunrpc"
+_SYSCTL_CONF = "etc/sysctl.conf"
+_INODES = "nfs_inode_cache"
+
+
+def observe_system(root: Root, *, image: bool) -> System:
+    """Return the parameters, helpers and services; of an image nothing that only a running kernel knows."""
+    helpers = (name for name in _HELPERS if any(root.executable(f"{folder}/{name}") for folder in _PROGRAMS))
+    last = root.read_or_empty(_SYSCTL_CONF)
+    written = System(
+        # What is set when modules are loaded, and then by sysctl. sysctl.conf comes last: nfs-utils runs
+        # `sysctl --system` when sunrpc appears (its udev rule 60-nfs.rules, before that its modprobe.d file),
+        # and procps reads that file after all others. systemd-sysctl does not.
+        settings=(
+            *_parsed(root, "modprobe.d", parse_modprobe),
+            *_parsed(root, "sysctl.d", parse_sysctl),
+            *parse_sysctl(last, "/" + _SYSCTL_CONF),
+        ),
+        refused_modules=tuple(_parsed(root, "modprobe.d", parse_refused_modules)),
+        helpers=frozenset(helpers),
+        daemon=read_unit(root, "nfstuned.service", image=image),
+        tls=read_tls(root, image=image),
+        nfs_utils=read_nfs_utils(root),
+    )
+    known = at_first_boot(root, written) if image else _running(root, written)
+    return replace(known, client=observe_identity(root, known.cmdline, image=image))
+
+
+def _running(root: Root, written: System) -> System:
+    """Return what is known of a host, with what its kernel has now."""
+    return replace(
+        written,
+        parameters=_parameters(root),
+        cmdline=CommandLine(root.read_or_empty("proc/cmdline").strip()),
+        cpus=parse_cpu_list(root.read_or_empty("sys/devices/system/cpu/online")),
+        nfs_inodes=parse_slabinfo(root.read_or_empty("proc/slabinfo")).get(_INODES),
+        fips=root.read_or_empty("proc/sys/crypto/fips_enabled").strip() == "1",
+    )
+
+
+def _parameters(root: Root) -> dict[str, str]:
+    """Return what is set now in the kernel, by the name of module and parameter."""
+    values = {
+        f"{module}.{name}": root.read_or_empty(f"{folder}/{name}").strip()
+        for module, folder in _PARAMETERS.items()
+        for name in root.names(folder)
+    }
+    # The same numbers once more where sunrpc has them as sysctls, and a few that it has only there.
+    for name in root.names(_SYSCTLS):
+        values[f"sunrpc.{name}"] = root.read_or_empty(f"{_SYSCTLS}/{name}").strip()
+    return {name: value for name, value in values.items() if value}
+
+
+def _parsed(root: Root, folder: str, parse: Callable[[str, str], Sequence[T]]) -> Iterator[T]:
+    for file in conf_files(root, folder):
+        yield from parse(root.read_or_empty(file), "/" + file)
+
+
+_NAME, _NAME_OF_IMAGE = "proc/sys/kernel/hostname", "etc/hostname"
+_IDENTIFIER, _NONE = "sys/fs/nfs/net/nfs_client/identifier", "(null)"
+_MACHINE_ID, _NO_MACHINE_ID = MACHINE_ID[1:], frozenset({"", "uninitialized"})
+_MACHINE_ID_OF_DBUS, _ID = "var/lib/dbus/machine-id", re.compile(r"(?!0{32})[0-9A-Fa-f]{32}\n?")
+_NAMERS = ("etc/waagent.conf", "usr/bin/ignition", "usr/lib/dracut/modules.d/30ignition")
+"""Programs other than cloud-init that name each instance of an image: Azure's agent, Ignition."""
+
+
+def observe_identity(root: Root, cmdline: CommandLine, *, image: bool) -> ClientIdentity:
+    """Return who the host is to servers of NFSv4; of an image, who each of its clones will be.
+
+    `cmdline` is what its kernel is booted with.
+    """
+    name = root.read_or_empty(_NAME_OF_IMAGE if image else _NAME)
+    # hostname(5): comments are ignored.
+    lines = (line.strip() for line in name.splitlines())
+    known = next((line for line in lines if line and not line.startswith("#")), None)
+    identifier = "" if image else root.read_or_empty(_IDENTIFIER).strip()
+    return ClientIdentity(
+        known,
+        "" if identifier == _NONE else identifier,
+        renamed=image and (any(map(root.exists, _NAMERS)) or names_clones(root, cmdline)),
+        given=read_unit(root, IDENTITY_UNIT, image=image).enabled,
+        machine_ids=tuple(f"/{file}" for file in _machine_ids(root)) if image else (),
+    )
+
+
+def _machine_ids(root: Root) -> Iterator[str]:
+    """Yield the files of which systemd makes a machine id at boot.
+
+    It takes that of D-Bus where the other has none, but follows no link to it (systemd,
+    src/shared/machine-id-setup.c).
+    """
+    if root.read_or_empty(_MACHINE_ID).strip() not in _NO_MACHINE_ID:
+        yield _MACHINE_ID
+    if root.link(_MACHINE_ID_OF_DBUS) is None and _ID.fullmatch(root.read_or_empty(_MACHINE_ID_OF_DBUS)):
+        yield _MACHINE_ID_OF_DBUS
+
+
+SERVICE = "nfstuned.service"
+
+
+def observe_image(root: Root) -> Snapshot:
+    """Return what an image's files ask for, and its newest kernel; no kernel runs that could have mounts."""
+    collected = observe_intent(root, ())
+    read_cloud_mounts(root, collected)
+    releases = list(read_releases(root))
+    return Snapshot(
+        requests=tuple(collected.requests),
+        misnamed=tuple(collected.misnamed),
+        settings=tuple(collected.settings),
+        azfiles=root.exists(AZFILES),
+        maps=tuple(collected.maps),
+        kernel=parse_release(releases[-1]) if releases else None,
+        distribution=parse_os_release(
+            root.read_or_empty("etc/os-release") or root.read_or_empty("usr/lib/os-release")
+        ),
+        problems=tuple(collected.problems),
+        root=root.prefix,
+    )
+
+
+def at_first_boot(root: Root, system: System) -> System:
+    """Return what is known of an image, with what only its first boot will show."""
+    daemon = system.daemon
+    enabled = daemon.enabled or (daemon.installed and enabled_by_preset(root, SERVICE))
+    problems: tuple[str, ...] = ()
+    try:
+        if find_files(root):
+            from nfstuned.host.config_load import load  # noqa: PLC0415 - pydantic is slow to load
+
+            load(root)
+    except ConfigError as error:
+        problems = error.problems
+    kernels = read_kernels(root)
+    return replace(
+        system,
+        daemon=replace(daemon, enabled=enabled),
+        config_problems=problems,
+        kernels=kernels,
+        cmdline=read_command_line(root, kernels[-1].release if kernels else ""),
+    )
