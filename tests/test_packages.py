@@ -148,6 +148,19 @@ class TestTheLibraries:
         assert (core.folders, core.source) == (("core",), "https://example.org/core")
         assert (plain.license, plain.folders) == ("Apache-2.0", ("plain.py",))
 
+    @pytest.mark.parametrize(
+        ("terms", "expected"),
+        [
+            ("\nClassifier: License :: OSI Approved :: BSD License", "BSD-2-Clause"),
+            ("Apache-2.0 AND BSD-2-Clause", "Apache-2.0 AND BSD-2-Clause"),
+        ],
+    )
+    def test_terms_may_come_from_a_classifier_or_be_several(
+        self, terms: str, expected: str, tmp_path: Path
+    ) -> None:
+        (library,) = libraries([wheel(tmp_path, "odd-1.0", {}, terms)])
+        assert library.license == expected
+
     def test_terms_that_nobody_can_name_are_refused(self, tmp_path: Path) -> None:
         with pytest.raises(BuildError, match="its metadata name no licence"):
             libraries([wheel(tmp_path, "odd-1.0", {}, "see LICENSE file")])

@@ -70,7 +70,8 @@ def file_list(tree: Tree) -> str:
 
 def terms(libraries: Iterable[Library]) -> str:
     """Return the licences of everything in the package as one SPDX expression."""
-    return " AND ".join(sorted({"Apache-2.0", *(library.license for library in libraries)}))
+    parts = (part for library in libraries for part in library.license.split(" AND "))
+    return " AND ".join(sorted({"Apache-2.0", *parts}))
 
 
 def interpreters() -> str:

@@ -86,7 +86,7 @@ def _library(wheel: Path) -> Library:
     if not texts:
         raise BuildError(f"{wheel.name}: has no licence file")
     tops = {name.partition("/")[0] for name in names if not name.startswith(folder)}
-    expression = _expression(metadata, wheel)
+    expression = _expression(metadata, wheel, texts)
     return Library(
         metadata["Name"].lower().replace("_", "-"),
         metadata["Version"],
@@ -98,13 +98,16 @@ def _library(wheel: Path) -> Library:
     )
 
 
-def _expression(metadata: Message, wheel: Path) -> str:
-    """Return the licence of a library as SPDX names it."""
+def _expression(metadata: Message, wheel: Path, texts: Iterable[tuple[str, str]]) -> str:
+    """Return the licence of a library as SPDX names it; a BSD classifier does not number the clauses."""
     said: str = metadata["License-Expression"] or metadata["License"] or ""
     classified = metadata.get_all("Classifier", [])
     if not said and "License :: OSI Approved :: MIT License" in classified:
         said = "MIT"
-    if not re.fullmatch(r"[A-Za-z0-9.-]+( OR [A-Za-z0-9.-]+)*", said):
+    elif not said and "License :: OSI Approved :: BSD License" in classified:
+        three = any("Neither the name" in text for _, text in texts)
+        said = "BSD-3-Clause" if three else "BSD-2-Clause"
+    if not re.fullmatch(r"[A-Za-z0-9.-]+( (OR|AND) [A-Za-z0-9.-]+)*", said):
         raise BuildError(f"{wheel.name}: its metadata name no licence that SPDX knows, but {said!r}")
     # Of two licences, the one of nfstuned itself.
     return "Apache-2.0" if "Apache-2.0" in said.split(" OR ") else said
