@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.daemon import Daemon
     from tests.lab.kit.mounts import Mounts
 
-pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [pytest.mark.release, pytest.mark.usefixtures("quiet_udev")]
 UNIT = Path("/usr/lib/systemd/system/nfstuned.service")
 SAMPLES, TEXTFILE = STATE / "samples.jsonl", STATE / "nfstuned.prom"
 PERSISTED = Path("/etc/nfsmount.conf.d/50-nfstuned.conf")

@@ -61,6 +61,7 @@ def test_a_stopped_server_stops_nothing_else(watched_daemon: Daemon, server: Ser
         server.start()
 
 
+@pytest.mark.release
 def test_a_silent_server_stops_nothing_else(watched_daemon: Daemon, mount: Mounts) -> None:
     mounts = [mount("a", "vers=4.1,actimeo=0"), mount("b", "vers=3,nolock,actimeo=0")]
     tuned(15360, *mounts)
@@ -86,6 +87,7 @@ def test_it_starts_beside_a_silent_server(stopped_daemon: Daemon, mount: Mounts)
         assert [mounted.read_ahead_kb for mounted in mounts] == [15360, 15360]
 
 
+@pytest.mark.release
 def test_a_silent_server_of_the_sites_programs_stops_nothing_else(
     watched_daemon: Daemon, mount: Mounts
 ) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.lab.kit.daemon import Daemon
     from tests.lab.kit.mounts import Mounted, Mounts
 
-pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [pytest.mark.release, pytest.mark.usefixtures("quiet_udev")]
 CONFIGURATION = f"""[daemon]
 sample_interval = "1s"
 

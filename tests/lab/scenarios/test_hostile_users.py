@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from tests.lab.kit.daemon import Daemon
     from tests.lab.kit.mounts import Mounts
 
-pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev")]
 MOUNTINFO = 300_000_000
 OFTEN = '[daemon]\nsample_interval = "2s"\n'
 MOST_KB = 60_000
 
 
+@pytest.mark.release
 def test_a_mountinfo_of_300_mb_costs_the_service_nothing(stopped_daemon: Daemon, mount: Mounts) -> None:
     daemon = stopped_daemon
     daemon.configure(OFTEN)

@@ -21,7 +21,7 @@ WINDOW_S = 30.0
 # Attaching ends the call in which the process sleeps, and it goes to sleep again.
 ATTACHING_S = 2.0
 SWITCHES = "voluntary_ctxt_switches"
-pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [pytest.mark.release, pytest.mark.usefixtures("quiet_udev")]
 
 
 def test_it_makes_no_system_call_for_30_s(stopped_daemon: Daemon, mount: Mounts, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the journal has: every message with its id, its fields, and an explanation."""
+"""The journal: every message has its id, its fields, and an explanation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nfstuned.host.telemetry.journal import Message
-from tests.lab.kit.expect import becomes, tuned
+from tests.lab.kit.expect import tuned
 from tests.lab.kit.shell import run
 from tests.lab.kit.unit import let_tick
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 OFTEN = '[daemon]\nsample_interval = "1s"\n'
 AWKWARD = b"/mnt/lab/two words\tand \xff"
-SIZE = 8 << 20
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
 
 
@@ -36,7 +35,9 @@ def awkward() -> Iterator[Path]:
     run("umount", str(point))
 
 
-def test_a_change_has_its_id_its_fields_and_an_explanation(daemon: Daemon, mount: Mounts) -> None:
+def test_every_message_has_its_id_its_fields_and_an_explanation(
+    daemon: Daemon, mount: Mounts, awkward: Path
+) -> None:
     mounted = mount("a")
     tuned(15360, mounted)
     entry = daemon.wait_for_entry(MESSAGE_ID=Message.READ_AHEAD_SET.id)
@@ -59,10 +60,10 @@ def test_a_change_has_its_id_its_fields_and_an_explanation(daemon: Daemon, mount
     )
     assert f"Subject: The read-ahead of {mounted.source} is now 15360 KiB" in explained, explained
     assert "@NFSTUNED" not in explained
-
-
-def test_every_message_has_an_id_and_what_it_promises(daemon: Daemon, mount: Mounts) -> None:
-    tuned(15360, mount("a"))
+    strange = mount("b", point=awkward)
+    tuned(15360, strange)
+    entry = daemon.wait_for_entry(MESSAGE_ID=Message.READ_AHEAD_SET.id, NFSTUNED_DEVICE=strange.device)
+    assert bytes(json.loads(entry["NFSTUNED_MOUNT_POINT"])) == AWKWARD, entry
     daemon.configure("[daemon]\nsample_interval = 1\n")
     daemon.reload()
     daemon.wait_for_entry(MESSAGE_ID=Message.CONFIG_INVALID.id)
@@ -70,65 +71,31 @@ def test_every_message_has_an_id_and_what_it_promises(daemon: Daemon, mount: Mou
     known = {message.id: message for message in Message}
     own = [entry for entry in daemon.entries() if entry.get("SYSLOG_IDENTIFIER") == "nfstuned"]
     assert all(entry.get("MESSAGE_ID") in known for entry in own), [entry["MESSAGE"] for entry in own]
-    told = [known[entry["MESSAGE_ID"]] for entry in own]
-    expected = (
-        # The rule is masked in /etc already, which is an administrator's word.
+    messages = [known[entry["MESSAGE_ID"]] for entry in own]
+    order = (
+        # The rule is masked in /etc already, as an administrator does it.
         Message.RULE_LEFT,
         Message.STARTED,
         Message.CONFIG_LOADED,
+        Message.READ_AHEAD_SET,
         Message.READ_AHEAD_SET,
         Message.RULE_LEFT,
         Message.CONFIG_INVALID,
         Message.STOPPED,
     )
-    assert tuple(told) == expected, [message.name for message in told]
-    assert [_lacking(entry, message) for entry, message in zip(own, told, strict=True)] == [[]] * len(told)
+    assert tuple(messages) == order, [message.name for message in messages]
+    assert [_lacking(entry, message) for entry, message in zip(own, messages, strict=True)] == [[]] * len(own)
 
 
-def test_an_awkward_mount_point_arrives_byte_by_byte(daemon: Daemon, mount: Mounts, awkward: Path) -> None:
-    mounted = mount("a", point=awkward)
-    tuned(15360, mounted)
-    entry = daemon.wait_for_entry(MESSAGE_ID=Message.READ_AHEAD_SET.id)
-    assert bytes(json.loads(entry["NFSTUNED_MOUNT_POINT"])) == AWKWARD, entry
-
-
-def test_the_pseudo_roots_of_nfsv4_are_not_told(stopped_daemon: Daemon, mount: Mounts) -> None:
+def test_the_pseudo_roots_of_nfsv4_are_not_reported(stopped_daemon: Daemon, mount: Mounts) -> None:
     stopped_daemon.configure(OFTEN)
     stopped_daemon.start()
     mounts = [mount(share, options) for share in "abc" for options in ("vers=4.1", "vers=4.2,nosharecache")]
     tuned(15360, *mounts)
     let_tick(stopped_daemon)
-    told = stopped_daemon.entries(MESSAGE_ID=Message.READ_AHEAD_SET.id)
-    points = sorted(entry["NFSTUNED_MOUNT_POINT"] for entry in told)
+    entries = stopped_daemon.entries(MESSAGE_ID=Message.READ_AHEAD_SET.id)
+    points = sorted(entry["NFSTUNED_MOUNT_POINT"] for entry in entries)
     assert points == sorted(str(mounted.point) for mounted in mounts)
-
-
-def test_a_mount_that_is_read_is_sampled(stopped_daemon: Daemon, mount: Mounts) -> None:
-    stopped_daemon.configure(OFTEN)
-    stopped_daemon.start()
-    used, idle = mount("a", "vers=4.1,nconnect=2"), mount("b", "vers=4.1,nconnect=2")
-    tuned(15360, used, idle)
-    Path("/srv/a/large").write_bytes(os.urandom(SIZE))
-    let_tick(stopped_daemon)
-    assert len((used.point / "large").read_bytes()) == SIZE
-
-    def read() -> float:
-        samples = stopped_daemon.entries(MESSAGE_ID=Message.SAMPLE.id, NFSTUNED_DEVICE=used.device)
-        return round(
-            sum(float(s["NFSTUNED_READ_BYTES_PER_S"]) * float(s["NFSTUNED_INTERVAL_S"]) for s in samples)
-            / SIZE,
-            2,
-        )
-
-    becomes(1.0, read)
-    (entry, *_) = stopped_daemon.entries(MESSAGE_ID=Message.SAMPLE.id, NFSTUNED_DEVICE=used.device)
-    assert entry["NFSTUNED_MOUNT_POINT"] == str(used.point)
-    assert entry["NFSTUNED_CONNECTIONS"] == "2"
-    let_tick(stopped_daemon)
-    before = len(stopped_daemon.entries(MESSAGE_ID=Message.SAMPLE.id))
-    let_tick(stopped_daemon)
-    after = len(stopped_daemon.entries(MESSAGE_ID=Message.SAMPLE.id))
-    assert after == before, "idle mounts are told"
 
 
 def _lacking(entry: Entry, message: Message) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,33 +27,27 @@ def test_no_timer_ends_a_time_slice() -> None:
 
 
 @pytest.mark.parametrize("options", VERSIONS)
-def test_a_mount_gets_128_kib_from_the_kernel(mount: Mounts, options: str) -> None:
-    assert mount("a", options).read_ahead_kb == 128
-
-
-@pytest.mark.parametrize("options", VERSIONS)
-def test_a_mount_carries_data(mount: Mounts, options: str) -> None:
+def test_a_mount_gets_128_kib_from_the_kernel_and_carries_data(mount: Mounts, options: str) -> None:
     mounted = mount("a", options)
+    assert mounted.read_ahead_kb == 128
     (mounted.point / "file").write_bytes(b"x" * 100_000)
     assert Path("/srv/a/file").read_bytes() == b"x" * 100_000
 
 
-def test_the_name_is_azures_and_the_address_private(mount: Mounts) -> None:
+def test_the_name_is_azures_the_address_private_and_volumes_has_a_row(mount: Mounts) -> None:
     mounted = mount("a")
     assert mounted.source == "sa1.file.core.windows.net:/srv/a"
     assert mounted.options["addr"] == ADDRESS
+    assert mounted.device in _devices_of_volumes()
 
 
-def test_a_mount_has_a_row_in_volumes(mount: Mounts) -> None:
-    assert mount("a").device in _devices_of_volumes()
-
-
-def test_shares_are_separate_superblocks(mount: Mounts) -> None:
-    assert mount("a").device != mount("b").device
-
-
-def test_the_same_share_twice_is_one_superblock(mount: Mounts) -> None:
-    assert mount("a").device == mount("a").device
+def test_shares_are_separate_superblocks_and_the_same_share_again_or_bound_is_the_same_one(
+    mount: Mounts,
+) -> None:
+    mounted = mount("a")
+    assert mount("b").device != mounted.device
+    assert mount("a").device == mounted.device
+    assert mount.bind(mounted).device == mounted.device
 
 
 def test_a_device_number_is_reused_at_once_and_its_bdi_is_another_inode(mount: Mounts) -> None:
@@ -74,31 +67,15 @@ def test_the_bdi_keeps_its_inode_as_long_as_the_mount(mount: Mounts) -> None:
     assert _inode(mounted) == before
 
 
-def test_the_first_mount_decides_nconnect_for_every_later_one(mount: Mounts) -> None:
+def test_the_first_mount_decides_nconnect_and_no_remount_changes_it(mount: Mounts) -> None:
     first = mount("a", "vers=4.1,nconnect=4")
     later = mount("b", "vers=4.1,nconnect=8", host=AZURE_2)
     assert (first.options["nconnect"], later.options["nconnect"]) == ("4", "4")
-
-
-def test_utab_keeps_the_requested_nconnect(mount: Mounts) -> None:
-    mount("a", "vers=4.1,nconnect=4")
-    later = mount("b", "vers=4.1,nconnect=8")
     rows = [row for row in Path("/run/mount/utab").read_text().splitlines() if f"TARGET={later.point}" in row]
     assert len(rows) == 1
-    assert "ATTRS=vers=4.1,nconnect=8" in rows[0]
-
-
-def test_a_remount_with_nconnect_succeeds_and_changes_nothing(mount: Mounts) -> None:
-    mounted = mount("a", "vers=4.1,nconnect=4")
-    with contextlib.suppress(OSError):
-        (mounted.point / "touch").touch()
-    run("mount", "-o", "remount,nconnect=8", str(mounted.point))
-    assert mounted.options["nconnect"] == "4"
-
-
-def test_a_bind_mount_shares_the_bdi(mount: Mounts) -> None:
-    mounted = mount("a")
-    assert mount.bind(mounted).device == mounted.device
+    assert "ATTRS=vers=4.1,nconnect=8" in rows[0], "utab keeps the requested number"
+    run("mount", "-o", "remount,nconnect=8", str(first.point))
+    assert first.options["nconnect"] == "4"
 
 
 def test_an_unreachable_server_blocks_and_comes_back(server: Server, mount: Mounts) -> None:
@@ -109,6 +86,7 @@ def test_an_unreachable_server_blocks_and_comes_back(server: Server, mount: Moun
     wait_for("the server answers", lambda: attempt(*ask).returncode == 0, 60)
 
 
+@pytest.mark.system
 def test_the_journal_gives_entries_with_their_fields(journal: Journal) -> None:
     attempt("logger", "--journald", stdin="MESSAGE=a lab entry\nNFSTUNED_DEVICE=0:99\n")
     assert [entry["MESSAGE"] for entry in journal.entries("NFSTUNED_DEVICE=0:99")] == ["a lab entry"]

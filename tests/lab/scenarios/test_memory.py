@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     from tests.lab.kit.mounts import Mounts
     from tests.lab.kit.server import Server
 
-EVENTS, FULL_EVENTS = 2000, 5000
+EVENTS = 2000
 CYCLES = 100
 MOST_GROWTH_KB = 1024
-"""For 2,000 events; what 5,000 add is at most twice that."""
 MOST_KB = 30 * 1024
 MOUNTS = 50
 OFTEN = '[daemon]\nsample_interval = "2s"\n'
@@ -33,7 +32,7 @@ def test_the_kernel_gives_it_no_huge_pages(daemon: Daemon) -> None:
 
 
 def test_thousands_of_events_add_next_to_nothing(
-    stopped_daemon: Daemon, mount: Mounts, capsys: pytest.CaptureFixture[str], *, full: bool
+    stopped_daemon: Daemon, mount: Mounts, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stopped_daemon.configure(OFTEN)
     stopped_daemon.start()
@@ -45,7 +44,7 @@ def test_thousands_of_events_add_next_to_nothing(
     between = stopped_daemon.rss_kb
     _say(capsys, f"{real} events of {CYCLES} NFSv4 mounts and unmounts")
     # Half of the others say that a superblock is new, which is what takes the longest way through the daemon.
-    synthetic = (FULL_EVENTS if full else EVENTS) - real
+    synthetic = EVENTS - real
     for action in ("add", "change"):
         announce(synthetic // 2, kept.device, action)
         settle()
@@ -58,7 +57,7 @@ def test_thousands_of_events_add_next_to_nothing(
         f"{after} KiB after {synthetic} synthetic ones: {grown:+} KiB"
     )
     _say(capsys, said)
-    assert grown < MOST_GROWTH_KB * (2 if full else 1), said
+    assert grown < MOST_GROWTH_KB, said
     assert kept.read_ahead_kb == 15360
     failed = [entry["MESSAGE"] for entry in stopped_daemon.entries(MESSAGE_ID=Message.CYCLE_FAILED.id)]
     assert failed == []

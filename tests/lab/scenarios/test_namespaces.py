@@ -45,28 +45,15 @@ POLICY = """
 match = { mount_point = "/mnt/lab/*" }
 profile = "by-point"
 [profile.by-point]
-read_ahead_kb = 4096
+read_ahead_kb = 32768
 """
 
 
-def test_a_policy_by_mount_point_reaches_into_a_private_mount_namespace(
+def test_a_policy_by_mount_point_reaches_into_a_private_mount_namespace_and_stays_while_others_come_and_go(
     mount: Mounts, running_daemon: Daemon
 ) -> None:
+    """Each of the others has the daemon look, mostly without the other namespaces."""
     drop_in = running_daemon.configure(POLICY, "by-point")
-    running_daemon.reload()
-    try:
-        with hidden_mount(SOURCE, mount.new_point(), "vers=4.2") as hidden:
-            tuned(4096, hidden)
-    finally:
-        drop_in.unlink()
-        running_daemon.reload()
-
-
-def test_a_hidden_mount_keeps_its_value_while_others_come_and_go(
-    mount: Mounts, running_daemon: Daemon
-) -> None:
-    """Each of them has the daemon look, mostly without the other namespaces."""
-    drop_in = running_daemon.configure(POLICY.replace("4096", "32768"), "by-point")
     running_daemon.reload()
     try:
         with hidden_mount(SOURCE, mount.new_point(), "vers=4.2") as hidden:
@@ -105,28 +92,19 @@ def test_a_visible_mount_over_another_network_namespace_is_tuned(elsewhere: str,
     tuned(AZURE_KB, Mounted(SOURCE, point, device))
 
 
-def test_mounts_that_are_there_before_the_daemon_are_right_once_it_is_ready(
-    mount: Mounts, running_daemon: Daemon
+def test_visible_and_hidden_mounts_that_are_there_before_the_daemon_are_right_once_it_is_ready(
+    elsewhere: str, mount: Mounts, running_daemon: Daemon
 ) -> None:
     running_daemon.stop()
     versions = ("vers=3,nolock", "vers=4.1,nconnect=4", "vers=4.2")
     before = [mount("a", options) for options in versions]
     other = mount("b", host=GENERIC)
-    assert {one.read_ahead_kb for one in (*before, other)} == {128}
-    running_daemon.start()
-    values = [one.read_ahead_kb for one in (*before, other)]
-    assert values == [AZURE_KB, AZURE_KB, AZURE_KB, GENERIC_KB], f"at READY: {values}"
-
-
-def test_a_hidden_mount_that_is_there_before_the_daemon_is_right_once_it_is_ready(
-    elsewhere: str, mount: Mounts, running_daemon: Daemon
-) -> None:
-    running_daemon.stop()
     enter = ("ip", "netns", "exec", elsewhere)
     with hidden_mount(SOURCE, mount.new_point(), "vers=4.2", prefix=enter) as hidden:
-        assert hidden.read_ahead_kb == 128
+        assert {one.read_ahead_kb for one in (*before, other, hidden)} == {128}
         running_daemon.start()
-        assert hidden.read_ahead_kb == AZURE_KB
+        values = [one.read_ahead_kb for one in (*before, other, hidden)]
+        assert values == [AZURE_KB, AZURE_KB, AZURE_KB, GENERIC_KB, AZURE_KB], f"at READY: {values}"
 
 
 def _volumes() -> set[str]:

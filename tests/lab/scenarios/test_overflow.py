@@ -26,7 +26,7 @@ V3 = "vers=3,nolock"
 _RMEM_MAX = Path("/proc/sys/net/core/rmem_max")
 _SMALL = "212992\n"
 """The limit of older kernels; newer ones allow a queue that holds 2,000 events without a loss."""
-pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [pytest.mark.release, pytest.mark.usefixtures("quiet_udev")]
 
 
 @pytest.fixture(autouse=True)

@@ -69,6 +69,7 @@ def test_the_next_mount_has_it_and_a_line_that_asks_for_another_number_gets_that
     assert (done.returncode, done.stdout.partition(":")[0]) == (0, "Nothing to do"), done.stdout + done.stderr
 
 
+@pytest.mark.release
 @pytest.mark.usefixtures("_files")
 def test_an_automount_has_it_again_after_it_expired(mount: Mounts) -> None:
     point = mount.new_point()
@@ -91,6 +92,7 @@ def test_an_automount_has_it_again_after_it_expired(mount: Mounts) -> None:
         attempt("systemctl", "stop", f"{unit}.mount")
 
 
+@pytest.mark.release
 @pytest.mark.usefixtures("_files")
 def test_the_service_has_it_written_for_a_server_that_it_sees(stopped_daemon: Daemon, mount: Mounts) -> None:
     stopped_daemon.configure('[nconnect]\nmode = "persist"\n')

@@ -100,24 +100,6 @@ def test_a_server_that_stops_in_the_middle_leaves_the_command_that_finishes(
     assert table_device(goes.point) is not None
 
 
-def test_a_mount_that_is_refused_leaves_the_others_and_the_command_that_finishes(
-    mount: Mounts, server: Server, tmp_path: Path
-) -> None:
-    kept = mount("a", "vers=3,nolock", host=GENERIC)
-    refused = mount("b", "vers=3,nolock,nconnect=4", host=GENERIC)
-    try:
-        done = _remount(str(kept.point), _after_umount(tmp_path, "exportfs -u '*:/srv/b'"))
-    finally:
-        server.export("b")
-    assert done.status == 1
-    assert done.outcomes == {str(kept.point): ("done", True), str(refused.point): ("failed", False)}, done
-    assert kept.options["nconnect"] == "4"
-    assert table_device(refused.point) is None
-    assert "access denied" in done.actions[str(refused.point)]["reason"]
-    run("sh", "-c", done.actions[str(refused.point)]["command"], timeout=COMMAND_S)
-    assert refused.options["nconnect"] == "4"
-
-
 def test_units_and_automounts_are_systemds_and_what_requires_them_runs_on(mount: Mounts) -> None:
     plain, watched = mount.new_point(), mount.new_point()
     units = [_unit(plain, "mount"), _unit(watched, "mount"), _unit(watched, "automount")]

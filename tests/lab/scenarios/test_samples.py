@@ -45,8 +45,7 @@ def seen() -> Look:
     )
 
 
-@pytest.mark.parametrize("version", ["vers=3,nolock", "vers=4.1", "vers=4.2"])
-@pytest.mark.parametrize("nconnect", [1, 4, 16])
+@pytest.mark.parametrize(("version", "nconnect"), [("vers=3,nolock", 1), ("vers=4.1", 4), ("vers=4.2", 16)])
 def test_a_sample_agrees_with_fio_the_server_and_the_sockets(
     version: str, nconnect: int, mount: Mounts
 ) -> None:

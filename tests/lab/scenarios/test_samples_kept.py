@@ -38,6 +38,7 @@ def folder() -> Iterator[None]:
     shutil.rmtree(FOLDER, ignore_errors=True)
 
 
+@pytest.mark.release
 @pytest.mark.usefixtures("folder")
 def test_the_file_and_the_journal_have_the_same_samples_and_show_what_fio_wrote(
     stopped_daemon: Daemon, mount: Mounts

@@ -14,7 +14,6 @@ from tests.lab.kit.shell import attempt, run
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.lab.kit.daemon import Daemon
     from tests.lab.kit.mounts import Mounts
     from tests.lab.kit.server import Server
 
@@ -58,60 +57,14 @@ def test_nosharecache_has_a_bdi_of_its_own_and_is_tuned(mount: Mounts) -> None:
 
 
 @pytest.mark.usefixtures("running_daemon")
-def test_the_same_export_twice_is_right_at_both_places(mount: Mounts) -> None:
-    first = mount("a")
-    tuned(AZURE_KB, first)
-    second = mount("a")
-    assert first.device == second.device
-    tuned(AZURE_KB, second)
-    mount.umount(first)
-    tuned(AZURE_KB, second)
-
-
-@pytest.mark.usefixtures("running_daemon")
-def test_a_bind_mount_is_right_also_when_the_first_mount_is_gone(mount: Mounts) -> None:
-    first = mount("a")
-    tuned(AZURE_KB, first)
-    bound = mount.bind(first)
-    mount.umount(first)
-    tuned(AZURE_KB, bound)
-
-
-@pytest.mark.usefixtures("running_daemon")
-def test_a_remount_keeps_the_value(mount: Mounts) -> None:
-    mounted = mount("a")
-    tuned(AZURE_KB, mounted)
-    run("mount", "-o", "remount,ro", str(mounted.point))
-    tuned(AZURE_KB, mounted)
-    run("mount", "-o", "remount,rw", str(mounted.point))
-    tuned(AZURE_KB, mounted)
-
-
-POLICIES = """
-[[policy]]
-match = { mount_point = "/mnt/lab/small" }
-profile = "small"
-[[policy]]
-match = { mount_point = "/mnt/lab/large" }
-profile = "large"
-[profile.small]
-read_ahead_kb = 2048
-[profile.large]
-read_ahead_kb = 4096
-"""
-
-
-def test_of_policies_that_match_one_superblocks_mounts_the_largest_counts(
-    mount: Mounts, running_daemon: Daemon
+def test_the_same_export_again_and_a_bind_mount_are_right_also_when_the_first_mount_is_gone(
+    mount: Mounts,
 ) -> None:
-    running_daemon.configure(POLICIES)
-    running_daemon.reload()
-    for name in ("small", "large"):
-        Path("/mnt/lab", name).mkdir(parents=True, exist_ok=True)
-    small = mount("b", point=Path("/mnt/lab/small"))
-    tuned(2048, small)
-    large = mount("b", point=Path("/mnt/lab/large"))
-    assert small.device == large.device
-    tuned(4096, large)
-    entry = running_daemon.wait_for_entry(NFSTUNED_DEVICE=large.device, NFSTUNED_NEW_KB="4096")
-    assert "largest" in entry["MESSAGE"], entry["MESSAGE"]
+    first = mount("a")
+    tuned(AZURE_KB, first)
+    second, bound = mount("a"), mount.bind(first)
+    assert first.device == second.device
+    mount.umount(first)
+    tuned(AZURE_KB, second, bound)
+    mount.umount(second)
+    tuned(AZURE_KB, bound)

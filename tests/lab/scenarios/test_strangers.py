@@ -39,6 +39,7 @@ def test_every_other_device_keeps_its_value_through_the_daemons_whole_life(
     assert after == before
 
 
+@pytest.mark.release
 def test_devices_that_appear_during_a_storm_keep_the_kernels_values(
     mount: Mounts, running_daemon: Daemon
 ) -> None:

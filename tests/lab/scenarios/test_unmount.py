@@ -51,15 +51,6 @@ def test_a_lazily_unmounted_superblock_is_tuned_when_the_daemon_starts_later(
     becomes(expected=False, seen=(BDI / mounted.device).exists)
 
 
-@pytest.mark.usefixtures("running_daemon")
-def test_an_unmount_forgets_the_record(mount: Mounts) -> None:
-    mounted = mount("a")
-    tuned(AZURE_KB, mounted)
-    assert _record(mounted).exists()
-    mount.umount(mounted)
-    becomes(expected=False, seen=_record(mounted).exists)
-
-
 @pytest.mark.parametrize("options", ["vers=3,nolock", "vers=4.2"])
 @pytest.mark.usefixtures("running_daemon")
 def test_a_device_number_reused_at_once_by_a_mount_with_another_policy_is_right_20_times(
