@@ -40,7 +40,7 @@ from nfstuned.host import observe as host
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.network.answers import FixedOutside, LiveOutside
 from nfstuned.host.network.ask import Outside
-from nfstuned.host.root import FSTAB, WitnessRoot, demand_folder, read_proposal
+from nfstuned.host.root import Root, demand_folder, read_proposal
 from nfstuned.host.system import observe_image
 from nfstuned.model.facts import Answer, Interface, Network, Reach, Reachable, Route
 from nfstuned.model.finding import Diagnosis, Finding, Severity
@@ -48,6 +48,7 @@ from nfstuned.model.kernel import Distribution, KernelRelease, Mount, Options
 from nfstuned.model.mounts import Action, Maker, Outcome, Request, Result, Snapshot, Superblock
 from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
 from nfstuned.model.samples import Look, OpRate, Sample, TransportRate
+from nfstuned.parse.tree import FSTAB
 
 __all__ = [
     "Action",
@@ -103,7 +104,9 @@ def observe(root: Folder = _HERE, *, image: bool = False) -> Snapshot:
     """
     opened = _opened(root, image=image)
     snapshot = observe_image(opened) if image else host.observe(opened)
-    return replace(snapshot, problems=(*snapshot.problems, *opened.untold(), *denied_files(opened, snapshot)))
+    return replace(
+        snapshot, problems=(*snapshot.problems, *opened.faults.unreported(), *denied_files(opened, snapshot))
+    )
 
 
 def configuration(root: Folder = _HERE, *, image: bool = False) -> Policy:
@@ -187,8 +190,8 @@ def look(root: Folder = _HERE, *, time: float | None = None, monotonic_s: float 
     """
     opened = _opened(root, image=False)
     snapshot, stanzas = host.observe_superblocks(opened, deep=False), host.observe_stanzas(opened)
-    if stanzas is None or snapshot.unread:
-        raise opened.problems()[0]
+    if stanzas is None or snapshot.faults:
+        raise next(iter(opened.faults))
     return look_at(
         snapshot,
         stanzas,
@@ -197,7 +200,7 @@ def look(root: Folder = _HERE, *, time: float | None = None, monotonic_s: float 
     )
 
 
-def _opened(root: Folder, *, image: bool) -> WitnessRoot:
+def _opened(root: Folder, *, image: bool) -> Root:
     folder = os.fspath(root)
     demand_folder(folder)
-    return ImageRoot(folder) if image else WitnessRoot(folder)
+    return ImageRoot(folder) if image else Root(folder)

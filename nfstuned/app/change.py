@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, Protocol, TypeVar
 
@@ -39,9 +39,6 @@ class Talk(Protocol):
 
     def unreadable_lines(self, problems: Iterable[ParseError]) -> None:
         """Name each line of a file that was not understood."""
-
-    def denied(self, root: Root, *, harmless: Container[str] = ()) -> None:
-        """Name the files that this user may not read; `harmless` are those that were not missed."""
 
     def ask(self, outside: Outside, questions: Questions) -> Network:
         """Return what the network answers, and say which questions nobody could answer."""

@@ -13,7 +13,7 @@ from nfstuned.errors import ParseError
 from nfstuned.host.files.local import follow_local
 from nfstuned.host.network.ask import Outside, Questions
 from nfstuned.host.observe import observe, observe_entries, observe_modes, observe_stanzas
-from nfstuned.host.root import Root, WitnessRoot
+from nfstuned.host.root import Root
 from nfstuned.host.system import observe_image, observe_system
 from nfstuned.host.telemetry.stalls import observe_stalls
 from nfstuned.model.facts import NO_NAMES, Facts, Measured, Missing, Network, Target
@@ -87,7 +87,7 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
         facts = replace(
             facts,
             network=network,
-            unknown=(*unknown, *map(str, facts.system.tls.unread)),
+            unknown=(*unknown, *map(str, facts.system.tls.problems)),
             now_s=outside.now(),
             measured=measured,
             stalled=stalled,
@@ -96,8 +96,8 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
             missing=missing,
         )
     # The last file has been read by now.
-    problems = (*snapshot.problems, *smb_problems, *root.untold())
-    return replace(facts, snapshot=replace(snapshot, problems=problems), unread=root.problems())
+    problems = (*snapshot.problems, *smb_problems, *root.faults.unreported())
+    return replace(facts, snapshot=replace(snapshot, problems=problems), faults=tuple(root.faults))
 
 
 def _missing(root: Root, mounts: tuple[Target, ...], outside: Outside) -> tuple[Missing, ...]:
@@ -140,11 +140,9 @@ def _waiters(root: Root, stalled: Stalled | None) -> Mapping[str, tuple[str, ...
 
 def denied_files(root: Root, snapshot: Snapshot) -> tuple[ParseError, ...]:
     """Return the files that this user may not read and whose content `snapshot` lacks."""
-    if not isinstance(root, WitnessRoot):
-        return ()
     # This process's mountstats has the same superblocks as that of process 1.
     complete = bool(snapshot.stats or not snapshot.superblocks)
-    return root.missed((f"{root.view}/mountstats",) if complete else ())
+    return root.faults.denied((f"{root.view}/mountstats",) if complete else ())
 
 
 def _questions(snapshot: Snapshot, mounts: tuple[Target, ...]) -> Questions:

@@ -17,11 +17,11 @@ from nfstuned.host.change.persist import PATH, load_persisted, write_persisted
 from nfstuned.host.files.replace import LOCK, LinkError, Original, load, replace
 from nfstuned.host.network.ask import Questions
 from nfstuned.host.observe import observe
-from nfstuned.host.root import FSTAB
 from nfstuned.model.change import Change, ChangeKind, settled
 from nfstuned.model.facts import Network
 from nfstuned.model.mounts import Result, Snapshot
 from nfstuned.parse.etc.nfsmount import PERSISTED, read_nfs_utils
+from nfstuned.parse.tree import FSTAB
 from nfstuned.view.change import diff_lines
 
 _NO_ENTRY = "Nothing to do: no NFS entry of /etc/fstab asks for another nconnect than its profile."
@@ -65,10 +65,10 @@ class FstabWay(Way[FstabEdit | None]):
             self._host.talk.note(f"{root.shown(FSTAB)}: {error.strerror}")
             return None
         text = original.data.decode("utf-8", "surrogateescape")
-        with root.watched() as faults:
+        with root.faults.block() as faults:
             plan = self._plan(text)
         new = with_counts(text, plan.counts)
-        refusal = refusal or refusal_after(faults())
+        refusal = refusal or refusal_after(faults.values())
         if not refusal and (name := owner(text)):
             refusal = f"its comments say that {name} writes this file: change it there"
         return Plan(
@@ -140,13 +140,13 @@ class PersistWay(Way[DropInEdit]):
             foreign = Change(ChangeKind.PERSIST, PERSISTED, None, None, Result.FAILED, FOREIGN)
             return Plan((foreign,), DropInEdit(original, {}), nothing, todo=False)
         held = Held(has, self._prune)
-        with self._host.root.watched() as faults:
+        with self._host.root.faults.block() as faults:
             plan = self._plan(held)
         for name in plan.unused:
             self._host.talk.note(f"{PERSISTED}: nothing here uses {name}; --prune takes its section out")
         todo = any(change.result is Result.PLANNED for change in plan.changes)
         edit = DropInEdit(original, plan.sections(held))
-        return Plan(plan.changes, edit, nothing, todo=todo, refusal=refusal_after(faults()))
+        return Plan(plan.changes, edit, nothing, todo=todo, refusal=refusal_after(faults.values()))
 
     def _plan(self, held: Held) -> PersistPlan:
         utils = read_nfs_utils(self._host.root)
@@ -167,7 +167,7 @@ def _snapshot(host: Host) -> Snapshot:
     """Return what there is, and say what could not be read of it."""
     snapshot = observe(host.root)
     host.talk.unreadable_lines(snapshot.problems)
-    host.talk.denied(host.root, harmless=(f"{host.root.view}/mountstats",))
+    host.talk.unreadable_lines(host.root.faults.denied((f"{host.root.view}/mountstats",)))
     return snapshot
 
 

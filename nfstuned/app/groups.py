@@ -137,7 +137,7 @@ def _candidates(host: Host, wish: GroupWish, ground: RemountGround) -> Candidate
         host.talk.note(obstacle if wish.dry_run else f"nothing was changed: {obstacle}")
         if not wish.dry_run:
             return None
-    with host.root.watched() as faults:
+    with host.root.faults.block() as faults:
         snapshot, sight, point = observe(host.root), Sight(nodes=ground.nodes()), wish.point
     host.talk.unreadable_lines(snapshot.problems)
     facts = Facts(frozenset({Need.LIVE}), snapshot, host.policy, targets(snapshot, host.policy))
@@ -152,7 +152,7 @@ def _candidates(host: Host, wish: GroupWish, ground: RemountGround) -> Candidate
         servers=tuple(dict.fromkeys(server for case in cases for server in servers(case))),
     )
     facts = replace(facts, network=host.talk.ask(host.outside, wanted))
-    return Candidates(facts, sight, remount.cases(facts, sight, point), refusal_after(faults()))
+    return Candidates(facts, sight, remount.cases(facts, sight, point), refusal_after(faults.values()))
 
 
 def _failures(wish: GroupWish) -> frozenset[Result]:

@@ -63,11 +63,11 @@ class Image:
     @property
     def faults(self) -> tuple[ParseError, ...]:
         """What could not be read there, until now."""
-        return (*self.bare.problems(), *self.root.problems())
+        return (*self.bare.faults, *self.root.faults)
 
-    def untold(self) -> tuple[ParseError, ...]:
+    def unreported(self) -> tuple[ParseError, ...]:
         """Return the faults that were not returned here before, nor among a look's problems."""
-        return (*self.bare.untold(), *self.root.untold())
+        return (*self.bare.faults.unreported(), *self.root.faults.unreported())
 
 
 def open_image(root: ImageRoot) -> Image:
@@ -135,7 +135,7 @@ class BakeWay(Way[Baking]):
         bare = self._image.bare
         facts = examine(bare, self._policy, Scope(image=True), LiveOutside(bare))
         self._talk.unreadable_lines(facts.snapshot.problems)
-        self._talk.denied(bare)
+        self._talk.unreadable_lines(bare.faults.denied())
         unit = read_unit(bare, SERVICE, image=True)
         if self._daemonless:
             awk, starts = bare.executable("usr/bin/awk"), facts.system.daemon.enabled

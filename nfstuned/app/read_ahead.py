@@ -48,7 +48,7 @@ class ReadAheadWay(Way[tuple[Outcome, ...]]):
         mounts = count(sum(len(superblock.mounts) for superblock in snapshot.superblocks), "mount")
         as_asked = f"Nothing to do: {mounts} as the profiles ask."
         nothing = as_asked if snapshot.superblocks else "No NFS mounts."
-        if snapshot.unread:
+        if snapshot.faults:
             nothing = "Nothing was done: what read-aheads depend on could not be read."
         return Plan(_changes(outcomes), outcomes, nothing, todo=bool(outcomes))
 
@@ -77,7 +77,7 @@ def _observe_and_tell(root: Root, talk: Talk) -> Snapshot:
     """Return the snapshot of the host; name to the user the lines and files that could not be read."""
     snapshot = observe(root)
     talk.unreadable_lines(snapshot.problems)
-    talk.denied(root, harmless=(f"{root.view}/mountstats",))
+    talk.unreadable_lines(root.faults.denied((f"{root.view}/mountstats",)))
     return snapshot
 
 

@@ -13,7 +13,7 @@ import click
 from nfstuned.cli.app import app
 from nfstuned.cli.talk import note, unreadable_lines
 from nfstuned.errors import ParseError
-from nfstuned.host.root import Root, WitnessRoot
+from nfstuned.host.root import Root
 
 NAME = "nfstuned"
 INTERRUPTED = 130
@@ -27,7 +27,7 @@ def main(args: Sequence[str] | None = None, root: Root | None = None) -> int:
     """
     try:
         _prepare_streams()
-        status = _run(list(sys.argv[1:] if args is None else args), root or WitnessRoot())
+        status = _run(list(sys.argv[1:] if args is None else args), root or Root())
         sys.stdout.flush()
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
@@ -55,7 +55,7 @@ def _run(arguments: list[str], root: Root) -> int:
         note(str(error))
         return BROKEN
     # Each fault has been told by now, or is here; a result that lacks something is no success.
-    unreadable_lines(root.untold())
+    unreadable_lines(root.faults.unreported())
     ended = status if isinstance(status, int) else 0
     return max(ended, BROKEN) if root.faults else ended
 

@@ -86,5 +86,5 @@ def command(root: Root, /, *, folder: str | None, undo: bool, form: str, **wish:
 
 def _ended(image: Image, status: int, talk: Terminal) -> int:
     """Tell the faults of an image that nobody has told; return the exit status, which is 2 with a fault."""
-    talk.unreadable_lines(image.untold())
+    talk.unreadable_lines(image.unreported())
     return max(status, COULD_NOT_TRY) if image.faults else status

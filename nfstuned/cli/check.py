@@ -17,10 +17,11 @@ from nfstuned.cli.options import RuleName, format_option
 from nfstuned.cli.talk import Patient, live_outside, terminal_width, usable_policy
 from nfstuned.core.rules.catalogue import RULES, diagnose, select
 from nfstuned.host.network.ask import Outside
-from nfstuned.host.root import FSTAB, Root, read_proposal
+from nfstuned.host.root import Root, read_proposal
 from nfstuned.model.facts import BROKEN, Report
 from nfstuned.model.finding import Need, Rule, Severity
 from nfstuned.model.policy import Policy
+from nfstuned.parse.tree import FSTAB
 from nfstuned.view.check import check_document, findings_counts, report_lines
 from nfstuned.view.words import to_json
 

@@ -38,7 +38,7 @@ def show(root: Root, form: str) -> int:
     writers = rules(read_rule_files(root))
     talk.unreadable_lines(snapshot.problems)
     complete = all(row.connections is not None for row in rows)
-    talk.denied(root, harmless=(f"{root.view}/mountstats",) if complete else ())
+    talk.unreadable_lines(root.faults.denied((f"{root.view}/mountstats",) if complete else ()))
     if form == "json":
         sys.stdout.write(to_json(status_document(rows, writers)) + "\n")
     else:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nfstuned.errors import ConfigError, ParseError
-from nfstuned.host.root import Root, WitnessRoot
+from nfstuned.host.root import Root
 from nfstuned.view.words import printable
 
 if TYPE_CHECKING:
@@ -35,12 +35,6 @@ def unreadable_lines(problems: Iterable[ParseError]) -> None:
     """Name each line of a kernel file that was not understood; the same one only once."""
     for line in dict.fromkeys(str(problem) for problem in problems):
         note(line)
-
-
-def denied(root: Root, *, harmless: Container[str] = ()) -> None:
-    """Name the files that this user may not read, but for those in `harmless`: nothing is lost by them."""
-    if isinstance(root, WitnessRoot):
-        unreadable_lines(root.missed(harmless))
 
 
 def usable_policy(root: Root) -> Policy | None:

@@ -26,7 +26,6 @@ class Terminal:
 
     note = staticmethod(talk.note)
     unreadable_lines = staticmethod(talk.unreadable_lines)
-    denied = staticmethod(talk.denied)
 
     def ask(self, outside: Outside, questions: Questions) -> Network:
         """Ask as Outside does, and say what nobody could answer."""

@@ -81,9 +81,9 @@ class Watch:
         """Look now; where something could not be read, return the frame before. Raises ParseError."""
         snapshot = observe_superblocks(self._root, deep=False)
         stanzas = observe_stanzas(self._root, self._stanzas)
-        if stanzas is None or snapshot.unread:
+        if stanzas is None or snapshot.faults:
             if self._shown is None:
-                raise self._root.problems()[0]
+                raise next(iter(self._root.faults))
             return self._shown
         self._stanzas = stanzas
         now = look(snapshot, stanzas, self._clock.now(), self._clock.monotonic())

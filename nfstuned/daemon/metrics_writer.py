@@ -165,9 +165,9 @@ class Metrics:
 
     def _read_findings(self, exposition: Exposition) -> None:
         """Take over the last check's findings; not in the child that writes the file: it has no journal."""
-        with self._root.watched() as faults:
+        with self._root.faults.block() as faults:
             text = self._root.read_or_empty(FINDINGS)
-            if faults() or text == self._findings[0]:
+            if faults or text == self._findings[0]:
                 return
         shown = b""
         try:

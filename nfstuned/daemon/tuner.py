@@ -85,9 +85,9 @@ class Tuner:
 
     def removed(self, device: str) -> None:
         """Forget a superblock, but not another that has its device number by now: events may come late."""
-        with self._root.watched() as faults:
+        with self._root.faults.block() as faults:
             alive = bdis.identity(self._root, device)
-            if faults():
+            if faults:
                 self.must_look = True
                 return
         contest = self._contests.get(device)
@@ -156,7 +156,7 @@ class Tuner:
         self._root.faults.clear()
         for problem in snapshot.problems:
             self._reporter.unreadable(problem)
-        self.blind = bool(snapshot.unread)
+        self.blind = bool(snapshot.faults)
         if self.blind:
             # What could not be read is not empty: each superblock keeps what was decided for it.
             self.must_look = True
@@ -193,9 +193,9 @@ class Tuner:
 
     def forget_lost(self) -> None:
         """Drop what is kept of superblocks whose removal went unseen."""
-        with self._root.watched() as faults:
+        with self._root.faults.block() as faults:
             alive = bdis.identities(self._root)
-            if faults():
+            if faults:
                 self.must_look = True
                 return
         try:
@@ -208,7 +208,7 @@ class Tuner:
 
     def tell_faults(self) -> None:
         """Tell what could not be read outside of a look: nothing was made of it."""
-        for problem in self._root.problems():
+        for problem in self._root.faults:
             self._reporter.fault(problem, self._clock())
         self._root.faults.clear()
 
@@ -224,10 +224,10 @@ class Tuner:
                 self._reporter.restored(outcome)
 
     def _tune_early(self, bdi: Bdi, policy: Policy) -> None:
-        with self._root.watched() as faults:
+        with self._root.faults.block() as faults:
             volume = find_volume(observe_volumes(self._root), bdi.device)
             servers = observe_servers(self._root) if volume is not None else ()
-            if faults():
+            if faults:
                 self.must_look = True
                 return
         if volume is None:

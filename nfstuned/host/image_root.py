@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-from nfstuned.host.root import WitnessRoot, demand_folder, demand_name, demand_text, link_target
+from nfstuned.host.root import Root, demand_folder, demand_name, demand_text, link_target
 
 MADE_AT_BOOT = frozenset({"dev", "proc", "run", "sys"})
 """What is there at the first boot is not what an image holds in them; a chroot has the host's own mounted."""
@@ -18,7 +18,7 @@ _STEP = _FOLDER | os.O_NOFOLLOW
 _FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 
 
-class ImageRoot(WitnessRoot):
+class ImageRoot(Root):
     """An image's files. An absolute link starts again at the image, and `..` never leaves it.
 
     Each component is opened by itself, with O_NOFOLLOW, and links are read here. openat2(2) can do the same

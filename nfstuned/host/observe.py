@@ -88,10 +88,10 @@ class _Known:
 
 def observe(root: Root) -> Snapshot:
     """Return all that is known of the NFS mounts of this host, in every namespace that can be seen."""
-    with root.watched() as faults:
+    with root.faults.block() as faults:
         snapshot = _superblocks(root, deep=True)
         stats, problems = observe_stats(root)
-        unread = deciding(faults())
+        decisive = deciding(faults.values())
     points = sorted({mount.point for superblock in snapshot.superblocks for mount in superblock.mounts})
     collected = observe_intent(root, points)
     rows = parse_utab(root.read_or_empty("run/mount/utab"))
@@ -100,7 +100,7 @@ def observe(root: Root) -> Snapshot:
     return replace(
         snapshot,
         stats=stats,
-        unread=unread,
+        faults=decisive,
         requests=(*actual, *collected.requests),
         misnamed=tuple(collected.misnamed),
         settings=tuple(collected.settings),
@@ -108,7 +108,7 @@ def observe(root: Root) -> Snapshot:
         maps=tuple(collected.maps),
         kernel=parse_release(root.read_or_empty("proc/sys/kernel/osrelease").strip()),
         distribution=parse_os_release(root.read_or_empty("etc/os-release")),
-        problems=(*snapshot.problems, *problems, *errors, *collected.problems, *root.untold()),
+        problems=(*snapshot.problems, *problems, *errors, *collected.problems, *root.faults.unreported()),
     )
 
 
@@ -128,14 +128,14 @@ def observe_superblocks(
     about another which the write will recognise. `between` is called again and again meanwhile, for what
     cannot wait until the end of a long look.
     """
-    with root.watched() as faults:
+    with root.faults.block() as faults:
         snapshot = _superblocks(root, deep=deep, between=between)
         if snapshot.azure or implementations:
             snapshot = replace(snapshot, stats=observe_stats(root)[0])
         return replace(
             snapshot,
-            unread=deciding(faults()),
-            problems=tuple(dict.fromkeys((*snapshot.problems, *faults()))),
+            faults=deciding(faults.values()),
+            problems=tuple(dict.fromkeys((*snapshot.problems, *faults.values()))),
         )
 
 
@@ -206,9 +206,9 @@ def observe_stanzas(root: Root, before: tuple[Stanza, ...] = ()) -> tuple[Stanza
         first = next(parts, b"")
         return cut_parts(chain([first], parts), before) if first else None
 
-    with root.watched() as faults:
+    with root.faults.block() as faults:
         stanzas = _read_mountstats(root, read)
-        return None if faults() else stanzas or ()
+        return None if faults else stanzas or ()
 
 
 def observe_stanzas_of(root: Root, process: int) -> tuple[Stanza, ...]:

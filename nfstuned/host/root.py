@@ -7,13 +7,13 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import BinaryIO
 
-from nfstuned.errors import ParseError
 from nfstuned.host.files.walk import walk
+from nfstuned.parse.tree import ReadFaults
 
 VIEWS = ("proc/1", "proc/self")
 LARGEST = 4_000_000
@@ -35,10 +35,6 @@ _ADDED = ("opt/", "usr/local/")
 """Where a host's own programs are, which a site may have on a server."""
 _SYSTEM = ("/", "/usr")
 """Where these are on a server, the system is that server's, and waits for it anyway."""
-_NOT_MISSED = re.compile(r"proc/(?!1/)\d+/|etc/nfstuned/|etc/fstab$")
-"""Other processes' files, of which there are many, and those that are a problem of their own."""
-
-
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENODEV, errno.ENAMETOOLONG})
 """What the system says of a file that is not there, of a bdi that went, and of an impossible name."""
 _DENIED = frozenset({errno.EACCES, errno.EPERM})
@@ -66,10 +62,9 @@ class Root:
 
     def __init__(self, prefix: str = "/") -> None:
         self.prefix = prefix if prefix.endswith("/") else prefix + "/"
-        self.faults: dict[str, str] = {}
-        """By name: why what is there could not be read, or is no text to be read. What a user without rights
-        may not read is no fault, nor are the own files of a process, or those of one that has ended."""
-        self._told: set[str] = set()
+        self.faults = ReadFaults()
+        """Of files that are there and could not be read, or are no text. A process' own files that the kernel
+        denies are no fault, nor are those of a process that has ended."""
         self._proposed: dict[str, tuple[str, str]] = {}
 
     @cached_property
@@ -220,30 +215,6 @@ class Root:
         except OSError:
             return []
 
-    def problems(self) -> tuple[ParseError, ...]:
-        """Return the faults, in the order in which they were met."""
-        return _errors(self.faults)
-
-    def untold(self) -> tuple[ParseError, ...]:
-        """Return the faults that were not returned here before."""
-        new = {name: why for name, why in self.faults.items() if name not in self._told}
-        self._told.update(new)
-        return _errors(new)
-
-    @contextmanager
-    def watched(self) -> Iterator[Callable[[], tuple[ParseError, ...]]]:
-        """Yield a function that returns the faults of this block, also of a name that had failed before.
-
-        A block within another one has its faults in both.
-        """
-        before, self.faults = self.faults, {}
-        faults = self.faults
-        try:
-            yield lambda: _errors(faults)
-        finally:
-            before.update(faults)
-            self.faults = before
-
     @contextmanager
     def _noted(self, name: str) -> Iterator[None]:
         """Keep why a name could not be read."""
@@ -258,7 +229,9 @@ class Root:
         # Root needs a file all the same that a security module or another machine refuses.
         denied = error.errno in _DENIED and (os.geteuid() != 0 or _GUARDED.match(name) is not None)
         if isinstance(error, UnusableError) or not (error.errno in _ABSENT or denied or ended):
-            self.faults[name] = error.strerror or str(error)
+            self.faults.add(name, error.strerror or str(error))
+        elif isinstance(error, PermissionError):
+            self.faults.add_denied(name)
 
     def _open(self, name: str) -> int:
         """Return a descriptor to read from; a pipe without a writer does not hold it up."""
@@ -314,24 +287,6 @@ class Root:
         return remote
 
 
-class WitnessRoot(Root):
-    """A root that remembers also which files were there but not for this user to read."""
-
-    def __init__(self, prefix: str = "/") -> None:
-        super().__init__(prefix)
-        self.denied: dict[str, None] = {}
-
-    def missed(self, harmless: Container[str] = ()) -> tuple[ParseError, ...]:
-        """Return which files this user may not read, but for `harmless` ones and those that nobody misses."""
-        names = (name for name in self.denied if name not in harmless and not _NOT_MISSED.match(name))
-        return tuple(ParseError("/" + name, 0, "permission denied; root can read it") for name in names)
-
-    def _note(self, name: str, error: OSError) -> None:
-        super()._note(name, error)
-        if isinstance(error, PermissionError) and name not in self.faults:
-            self.denied[name] = None
-
-
 def parts_of(fd: int, name: str = "") -> Iterator[bytes]:
     """Yield the rest of a file in parts of at most PART bytes. Raises OSError, also above LARGEST_MADE bytes.
 
@@ -351,10 +306,6 @@ def parts_of(fd: int, name: str = "") -> Iterator[bytes]:
         if whole > LARGEST_MADE:
             raise UnusableError(errno.EFBIG, f"has more than {LARGEST_MADE / 1e6:g} MB: not read", name)
         yield b"".join(pieces)
-
-
-def _errors(faults: Mapping[str, str]) -> tuple[ParseError, ...]:
-    return tuple(ParseError("/" + name, 0, why) for name, why in faults.items())
 
 
 def is_of_process(name: str) -> bool:
@@ -402,7 +353,6 @@ def _misplaced(kind: int) -> str:
     return f"{_KINDS.get(kind, 'something else')} where a file should be: not read"
 
 
-FSTAB = "etc/fstab"
 STDIN = "-"
 
 

@@ -280,7 +280,7 @@ class Facts:
     """The name of the file that is judged in the place of /etc/fstab."""
     unknown: tuple[str, ...] = ()
     """What could not be learned, for people: "sa1.file.core.windows.net: no answer within 3 s"."""
-    unread: tuple[ParseError, ...] = ()
+    faults: tuple[ParseError, ...] = ()
     """Which files and folders are there and could not be read: what they say is not known."""
     nfs: tuple[Target, ...] = field(init=False, repr=False)
     """The NFS mounts."""
@@ -335,7 +335,7 @@ class Report:
         """What of fstab, or of the file in its place, is not understood, and every file that was unread."""
         file = self.facts.proposal or FSTAB
         of_fstab = (problem for problem in self.facts.snapshot.problems if problem.file == file)
-        return tuple({str(problem): problem for problem in (*of_fstab, *self.facts.unread)}.values())
+        return tuple({str(problem): problem for problem in (*of_fstab, *self.facts.faults)}.values())
 
     def fails(self, finding: Finding) -> bool:
         """Whether a finding is as bad as `fail_on`, or worse."""

@@ -119,7 +119,7 @@ class Misnamed:
 class Snapshot:
     """A host at one moment.
 
-    `problems` names what could not be read or understood; the rest is still right. `unread` are those of them
+    `problems` names what could not be read or understood; the rest is still right. `faults` are those of them
     on which the values of superblocks depend: with any of these, nothing may be decided.
     """
 
@@ -144,7 +144,7 @@ class Snapshot:
     """VAST's own NFS client is installed, whose modules take the place of the kernel's."""
     page_kb: int = 4
     problems: tuple[ParseError, ...] = ()
-    unread: tuple[ParseError, ...] = ()
+    faults: tuple[ParseError, ...] = ()
     root: str = "/"
     """The folder below which it was seen: "/" for this host."""
     stanzas: Mapping[tuple[str, str], MountStats] = field(init=False, repr=False, compare=False)

@@ -173,7 +173,7 @@ class Tls:
     """By the file of a tunnel's configuration."""
     entries: tuple[TunnelEntry, ...] = ()
     """Of the running host; none of an image."""
-    unread: tuple[ParseError, ...] = ()
+    problems: tuple[ParseError, ...] = ()
     """What of them could not be understood."""
 
 

@@ -6,20 +6,84 @@ files. Names have no leading slash. The contracts of the methods are those of `n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+import re
+from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Protocol
 
 from nfstuned.errors import ParseError
 
 FSTAB = "etc/fstab"
+_NOT_MISSED = re.compile(r"proc/(?!1/)\d+/|etc/nfstuned/|etc/fstab$")
+"""Other processes' files, of which there are many, and files for which their readers report the denial."""
+
+
+class ReadFaults:
+    """The files of a tree that are there and could not be read; iteration yields an error for each.
+
+    An absent file is no fault. A file that this user may not read is kept apart, in `denied`: root can read
+    it. Whoever makes something of files asks here before it takes one for absent.
+    """
+
+    def __init__(self) -> None:
+        self._errors: dict[str, ParseError] = {}
+        self._reported: set[str] = set()
+        self._denied: dict[str, None] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._errors)
+
+    def __iter__(self) -> Iterator[ParseError]:
+        return iter(tuple(self._errors.values()))
+
+    def add(self, name: str, reason: str) -> None:
+        """Add a file that could not be read."""
+        self._errors[name] = ParseError("/" + name, 0, reason)
+
+    def add_denied(self, name: str) -> None:
+        """Add a file that this user may not read."""
+        self._denied[name] = None
+
+    def forget(self, name: str) -> None:
+        """Drop a file whose absence explains its fault."""
+        self._errors.pop(name, None)
+
+    def clear(self) -> None:
+        """Drop all faults: they were reported."""
+        self._errors.clear()
+        self._denied.clear()
+
+    def unreported(self) -> tuple[ParseError, ...]:
+        """Return the faults that were not returned here before."""
+        new = {name: error for name, error in self._errors.items() if name not in self._reported}
+        self._reported.update(new)
+        return tuple(new.values())
+
+    def denied(self, harmless: Container[str] = ()) -> tuple[ParseError, ...]:
+        """Return the files that this user may not read, without `harmless` ones and those nobody misses."""
+        names = (name for name in self._denied if name not in harmless and not _NOT_MISSED.match(name))
+        return tuple(ParseError("/" + name, 0, "permission denied; root can read it") for name in names)
+
+    @contextmanager
+    def block(self) -> Iterator[Mapping[str, ParseError]]:
+        """Yield the faults of this block by name, also those of a file that had failed before.
+
+        A block within another has its faults in both.
+        """
+        outer, self._errors = self._errors, {}
+        try:
+            yield self._errors
+        finally:
+            outer.update(self._errors)
+            self._errors = outer
 
 
 class FileTree(Protocol):
     """The files below a root: a live host's, an image's or a test's."""
 
-    faults: dict[str, str]
-    """By name: why a file that is there could not be read."""
+    @property
+    def faults(self) -> ReadFaults:
+        """The files that could not be read so far."""
 
     @property
     def view(self) -> str:
@@ -66,6 +130,3 @@ class FileTree(Protocol):
 
     def listing(self, folder: str) -> list[str]:
         """Return the sorted names in a folder. Raises OSError."""
-
-    def watched(self) -> AbstractContextManager[Callable[[], tuple[ParseError, ...]]]:
-        """Return a block that yields a function; the function returns the faults of the block."""

@@ -49,12 +49,12 @@ checkout, jobs = sys.argv[1], json.load(sys.stdin)
 sys.path.insert(0, checkout)
 os.environ.update(NO_COLOR="1", COLUMNS="100", TERM="dumb")
 from nfstuned.cli import main
-from nfstuned.host.root import WitnessRoot
+from nfstuned.host.root import Root
 results = []
 for root, words in jobs:
     out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8")
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        status = main(words, WitnessRoot(root))
+        status = main(words, Root(root))
         out.flush(), err.flush()
     results.append([status, *(stream.buffer.getvalue().decode("latin-1") for stream in (out, err))])
 json.dump(results, sys.__stdout__)

@@ -28,7 +28,7 @@ import json, sys
 top, root, words = sys.argv[1], sys.argv[2], sys.argv[3:]
 sys.path.insert(0, top)
 from nfstuned.cli import main
-from nfstuned.host.root import WitnessRoot
+from nfstuned.host.root import Root
 entered, steps, last = set(), 0, None
 def follow(frame, event, _):
     global steps, last
@@ -40,7 +40,7 @@ def follow(frame, event, _):
         steps += name != last
         last = name
 sys.setprofile(follow)
-main(words, WitnessRoot(root))
+main(words, Root(root))
 sys.setprofile(None)
 print(json.dumps([len(entered), steps]), file=sys.__stderr__)
 """

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.cli import main
-from nfstuned.host.root import WitnessRoot
+from nfstuned.host.root import Root
 from tests.check.hosts import load
 from tests.cli.conftest import REPOSITORY, Run
 
@@ -39,7 +39,7 @@ class Image:
     def run(self, *args: str) -> Run:
         """Run a command with --root."""
         self.capture.readouterr()
-        status = main([args[0], "--root", str(self.tree), *args[1:]], WitnessRoot("/nonexistent"))
+        status = main([args[0], "--root", str(self.tree), *args[1:]], Root("/nonexistent"))
         out, err = self.capture.readouterr()
         return Run(status, out, err)
 

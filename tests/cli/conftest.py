@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 from nfstuned.cli import main
-from nfstuned.host.root import WitnessRoot
+from nfstuned.host.root import Root
 
 REPOSITORY = Path(__file__).parents[2]
 HOSTS = REPOSITORY / "tests/hosts"
@@ -48,7 +48,7 @@ class Host:
     def run(self, *args: str) -> Run:
         """Run one command."""
         self.capture.readouterr()
-        status = main(args, WitnessRoot(str(self.tree)))
+        status = main(args, Root(str(self.tree)))
         out, err = self.capture.readouterr()
         return Run(status, out, err)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from nfstuned.app.change import Wish
 from nfstuned.app.groups import GroupWish, RemountWay
 from nfstuned.cli.apply import ALL, change, normalised_point
-from nfstuned.host.root import WitnessRoot
+from nfstuned.host.root import Root
 from nfstuned.model.connections import BusyUse, Hands, Sight
 from nfstuned.model.facts import Network
 from nfstuned.model.kernel import Mount, MountNode
@@ -75,7 +75,7 @@ class Remounting:
 
     def run(self, point: str = ALL, form: str = "text", *, dry_run: bool = False, yes: bool = False) -> int:
         """Run the command; return its exit status."""
-        root, group = WitnessRoot(str(self.tree)), GroupWish(normalised_point(point), dry_run)
+        root, group = Root(str(self.tree)), GroupWish(normalised_point(point), dry_run)
         wish, told = Wish(dry_run=dry_run, yes=yes), Told(self.network)
         return change(root, form, wish, lambda host: RemountWay(host, group, self.ground), told)
 

@@ -20,7 +20,7 @@ from nfstuned.app.change import Wish
 from nfstuned.app.files import FstabWay
 from nfstuned.cli.apply import change
 from nfstuned.host.files.replace import BACKUP
-from nfstuned.host.root import WitnessRoot
+from nfstuned.host.root import Root
 from nfstuned.model.facts import Answer, Network
 from tests.check.hosts import Told
 from tests.cli.conftest import Host, Run
@@ -39,8 +39,8 @@ DIFF = """\
 +10.1.2.4:/vol1 /mnt/vol1	nfs vers=4.1,hard,nconnect=8 0 0
 """
 PROGRAM = (
-    "import sys; from nfstuned.cli import main; from nfstuned.host.root import WitnessRoot; "
-    "sys.exit(main(['apply', '--fstab', '--format', sys.argv[2]], WitnessRoot(sys.argv[1])))"
+    "import sys; from nfstuned.cli import main; from nfstuned.host.root import Root; "
+    "sys.exit(main(['apply', '--fstab', '--format', sys.argv[2]], Root(sys.argv[1])))"
 )
 PROJECT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(shutil.which("findmnt") is None, reason="no findmnt")
@@ -284,7 +284,7 @@ def test_the_name_servers_decide_about_azure_files(
     here: Host, answer: Answer, outcome: str, words: str
 ) -> None:
     fstab(here).write_text(AZURE)
-    root = WitnessRoot(str(here.tree))
+    root = Root(str(here.tree))
     told = Told(Network(answers=(answer,)))
     status = change(root, "json", Wish(dry_run=True), lambda host: FstabWay(host, follow=False), told)
     out, err = here.capture.readouterr()

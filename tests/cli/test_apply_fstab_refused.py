@@ -21,7 +21,7 @@ PROJECT = Path(__file__).parents[2]
 _PROGRAM = """\
 import contextlib, io, json, os, subprocess, sys
 from nfstuned.cli import main
-from nfstuned.host.root import WitnessRoot
+from nfstuned.host.root import Root
 tree, options, config, text, prepare = sys.argv[1:]
 etc = tree + "/etc"
 subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", etc], check=True)
@@ -37,7 +37,7 @@ if prepared.returncode:
 out = io.StringIO()
 out.reconfigure = lambda **_: None
 with contextlib.redirect_stdout(out):
-    status = main(["apply", "--fstab", "--yes", "--format", "json"], WitnessRoot(tree))
+    status = main(["apply", "--fstab", "--yes", "--format", "json"], Root(tree))
 after = os.stat(etc + "/fstab")
 keys = ("st_ino", "st_mode", "st_nlink", "st_mtime_ns")
 same = [getattr(before, key) == getattr(after, key) for key in keys]

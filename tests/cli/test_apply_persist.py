@@ -14,7 +14,7 @@ from nfstuned.app.change import Wish
 from nfstuned.app.files import PersistWay
 from nfstuned.cli.apply import change
 from nfstuned.core.nconnect.persist import with_sections
-from nfstuned.host.root import WitnessRoot
+from nfstuned.host.root import Root
 from nfstuned.model.facts import Answer, Network
 from nfstuned.parse.etc.nfsmount import PERSISTED
 from tests.check.hosts import Told
@@ -215,7 +215,7 @@ def test_the_name_servers_decide_about_azure_files(
     here: Host, answer: Answer, outcome: str, status: int
 ) -> None:
     (here.tree / "etc/fstab").write_text(f"{AZURE}:/sa1/a /mnt/a nfs vers=4.1 0 0\n")
-    root = WitnessRoot(str(here.tree))
+    root = Root(str(here.tree))
     told = Told(Network(answers=(answer,)))
     ended = change(root, "json", Wish(dry_run=True), lambda host: PersistWay(host, prune=False), told)
     out, err = here.capture.readouterr()

@@ -23,7 +23,7 @@ OLD = with_sections({"gone.example.org": 4})
 _PROGRAM = """\
 import contextlib, io, json, os, subprocess, sys
 from nfstuned.cli import main
-from nfstuned.host.root import WitnessRoot
+from nfstuned.host.root import Root
 tree, options, config, fstab, text, prepare = sys.argv[1:]
 etc = tree + "/etc"
 subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", etc], check=True)
@@ -42,7 +42,7 @@ if prepared.returncode:
 out = io.StringIO()
 out.reconfigure = lambda **_: None
 with contextlib.redirect_stdout(out):
-    status = main(["apply", "--persist", "--format", "json"], WitnessRoot(tree))
+    status = main(["apply", "--persist", "--format", "json"], Root(tree))
 folder = etc + "/nfsmount.conf.d"
 names = sorted(os.listdir(folder)) if os.path.isdir(folder) else None
 print(json.dumps({

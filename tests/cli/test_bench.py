@@ -217,8 +217,8 @@ import signal, sys
 # A shell has what it runs in the background ignore ^C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from nfstuned.cli import main
-from nfstuned.host.root import WitnessRoot
-sys.exit(main(sys.argv[2:], WitnessRoot(sys.argv[1])))
+from nfstuned.host.root import Root
+sys.exit(main(sys.argv[2:], Root(sys.argv[1])))
 """
 
 

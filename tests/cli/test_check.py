@@ -23,7 +23,7 @@ from nfstuned.cli import main
 from nfstuned.cli.talk import Patient
 from nfstuned.core.rules import catalogue
 from nfstuned.core.rules.catalogue import CRASHED
-from nfstuned.host.root import WitnessRoot
+from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Network
 from nfstuned.model.finding import Fault, Need, Rule, Severity
 from nfstuned.model.requests import UnitState
@@ -256,11 +256,11 @@ def test_what_could_not_be_found_out_is_told(low: Host) -> None:
 
     low.capture.readouterr()
     order = checking.CheckOrder(select=("NFS101",))
-    assert checking.judge(WitnessRoot(str(low.tree)), order, Silent()) == 1
+    assert checking.judge(Root(str(low.tree)), order, Silent()) == 1
     out, err = low.capture.readouterr()
     assert err == "sa1.file.core.windows.net: no answer within 3 s\n"
     assert "; 1 thing not found out, see above" in out
-    checking.judge(WitnessRoot(str(low.tree)), checking.CheckOrder(select=("NFS101",), form="json"), Silent())
+    checking.judge(Root(str(low.tree)), checking.CheckOrder(select=("NFS101",), form="json"), Silent())
     out, _ = low.capture.readouterr()
     assert json.loads(out)["unknown"] == ["sa1.file.core.windows.net: no answer within 3 s"]
 
@@ -535,5 +535,5 @@ def test_the_guide_shows_a_real_run(
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("NO_COLOR", "1")
     tree = case.build(tmp_path / "host")
-    assert checking.judge(WitnessRoot(str(tree)), checking.CheckOrder(), hosts.Told(case.network)) == 1
+    assert checking.judge(Root(str(tree)), checking.CheckOrder(), hosts.Told(case.network)) == 1
     golden(GUIDE, text[:start] + capsys.readouterr().out + text[text.index("```", start) :])

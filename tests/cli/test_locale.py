@@ -26,8 +26,8 @@ from nfstuned.__main__ import names_in_utf_8
 names_in_utf_8()
 assert sys.getfilesystemencoding() == "utf-8"
 from nfstuned.cli import main
-from nfstuned.host.root import WitnessRoot
-sys.exit(main(sys.argv[2:], WitnessRoot(sys.argv[1])))
+from nfstuned.host.root import Root
+sys.exit(main(sys.argv[2:], Root(sys.argv[1])))
 """
 CHILD = """
 import select, sys

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned import __version__
-from nfstuned.host.root import WitnessRoot
+from nfstuned.host.root import Root
 from tests.cli.conftest import REPOSITORY, Host
 
 MakeHost = Callable[[str], Host]
@@ -131,7 +131,7 @@ def test_a_mistake_of_its_own_is_one_line_and_2(host: MakeHost, monkeypatch: pyt
     def confuse(*_: object) -> None:
         raise ValueError("confused\nand lost")
 
-    monkeypatch.setattr(WitnessRoot, "names", confuse)
+    monkeypatch.setattr(Root, "names", confuse)
     run = host("no-nfs").run("status")
     assert (run.status, run.out, run.err.count("\n")) == (2, "", 1)
     assert run.err.startswith("nfstuned: ValueError: confused\\nand lost (")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.cli import main
-from nfstuned.host.root import WitnessRoot
+from nfstuned.host.root import Root
 from tests.check import hosts
 from tests.host.faults import Fault, FaultyBare, FaultyImage, FaultyRoot
 
@@ -56,7 +56,7 @@ class Stream(io.StringIO):
         """Stay readable."""
 
 
-def run(root: WitnessRoot, words: tuple[str, ...]) -> tuple[int, str, str]:
+def run(root: Root, words: tuple[str, ...]) -> tuple[int, str, str]:
     out, err = Stream(), Stream()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = main(list(words), root)
@@ -79,7 +79,7 @@ class Stage:
             patch.setattr(
                 "nfstuned.app.image.BareRoot", lambda folder, hidden: FaultyBare(folder, hidden, fault)
             )
-            return run(WitnessRoot(self.tree), (*self.words, self.tree))
+            return run(Root(self.tree), (*self.words, self.tree))
 
 
 def judge(stage: Stage, kind: Fault, every: int = 1) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from nfstuned.cli.report import ReportOrder, write
 from nfstuned.core.samples.sample import to_line
-from nfstuned.host.root import WitnessRoot
+from nfstuned.host.root import Root
 from tests.check import hosts
 from tests.cli.conftest import REPOSITORY, Host
 from tests.host.journald import Told, record, why_not
@@ -55,9 +55,7 @@ def order(**more: object) -> ReportOrder:
 def written(tree: Path, asked: ReportOrder) -> tuple[int, str]:
     """Write a page to a file; return the exit status and its words."""
     output = tree.parent / "page.html"
-    status = write(
-        WitnessRoot(str(tree)), replace(asked, output=str(output)), hosts.Told(hosts.load(TREE).network)
-    )
+    status = write(Root(str(tree)), replace(asked, output=str(output)), hosts.Told(hosts.load(TREE).network))
     return status, words(output.read_text())
 
 

@@ -28,8 +28,8 @@ from tests.cli.conftest import REPOSITORY, Host
 MakeHost = Callable[[str], Host]
 TREE = "debian-13-6.12"
 SCRIPT = (
-    "import sys; from nfstuned.cli import main; from nfstuned.host.root import WitnessRoot; "
-    "sys.exit(main(sys.argv[2:], WitnessRoot(sys.argv[1])))"
+    "import sys; from nfstuned.cli import main; from nfstuned.host.root import Root; "
+    "sys.exit(main(sys.argv[2:], Root(sys.argv[1])))"
 )
 SETTLE_S = 60.0
 """Far more than it takes: other tests may have the machine."""

@@ -104,7 +104,7 @@ def test_the_rates_after_counters_that_could_not_be_read_are_of_all_the_time(
         file.symlink_to("mountstats")
         sampler.sample(snapshot, POLICY)
         assert sampler.due_at(10.0) == 115.0
-        problems.extend(problem.file for problem in root.problems())
+        problems.extend(problem.file for problem in tuple(root.faults))
         file.unlink()
 
     (entry,) = two_looks(tmp_path, monkeypatch, POLICY, fail, times=(100.0, 105.0, 110.0))

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from nfstuned.host.image_root import BareRoot, ImageRoot
-from nfstuned.host.root import Root, WitnessRoot
+from nfstuned.host.root import Root
 
 
 @dataclass
@@ -60,7 +60,7 @@ class _Faulty(Root):
         return super()._list(folder)
 
 
-class FaultyRoot(_Faulty, WitnessRoot):
+class FaultyRoot(_Faulty, Root):
     """A host that fails once."""
 
     def __init__(self, prefix: str, fault: Fault) -> None:

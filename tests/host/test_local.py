@@ -85,7 +85,7 @@ def test_what_a_network_has_of_a_sites_programs_is_absent_and_no_fault(
     mountinfo.write_text(f"{mountinfo.read_text()}9 1 0:60 / {point} rw - {fstype} nas:/x rw\n")
     root = Root(str(tmp_path))
     assert (root.read_or_empty(name), root.names(folder), root.exists(name)) == ("", [], False)
-    assert root.faults == {}
+    assert not root.faults
 
 
 @pytest.mark.parametrize("point", ["/", "/usr"])

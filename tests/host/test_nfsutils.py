@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nfstuned.host.root import Root, WitnessRoot
+from nfstuned.host.root import Root
 from nfstuned.model.system import NfsUtils
 from nfstuned.parse.etc.nfsmount import read_nfs_utils
 
@@ -26,4 +26,4 @@ def test_it_is_that_of_sbin(tmp_path: Path) -> None:
 def test_without_one_nothing_is_known(tmp_path: Path) -> None:
     assert read_nfs_utils(Root(str(tmp_path))) is None
     (tmp_path / "sbin/mount.nfs").mkdir(parents=True)
-    assert read_nfs_utils(WitnessRoot(str(tmp_path))) is None
+    assert read_nfs_utils(Root(str(tmp_path))) is None

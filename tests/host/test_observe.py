@@ -166,7 +166,7 @@ def test_a_list_of_aznfs_that_cannot_be_read_is_told_and_nothing_is_decided(tree
     (tree.folder / "opt/microsoft/aznfs/data/mountmap").mkdir(parents=True)
     tree.own(mount(60, "0:43", "/mnt/a", "10.161.100.100:/sa1/c"))
     seen = observe_superblocks(Root(str(tree.folder)), deep=False)
-    assert [fault.file for fault in seen.unread] == ["/opt/microsoft/aznfs/data/mountmap"]
+    assert [fault.file for fault in seen.faults] == ["/opt/microsoft/aznfs/data/mountmap"]
 
 
 def test_an_azure_vm_is_known_by_its_chassis_and_shows_what_servers_call_themselves(tree: Tree) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.root import LARGEST, PART, Root, UnusableError, WitnessRoot, parts_of
+from nfstuned.host.root import LARGEST, PART, Root, UnusableError, parts_of
 
 
 def test_a_file_comes_in_parts_that_are_all_of_it(tmp_path: Path) -> None:
@@ -44,11 +44,11 @@ def test_what_is_no_text_is_not_read_in_parts_either(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     with (tmp_path / "large").open("wb") as file:
         file.truncate(LARGEST + 1)
-    root = WitnessRoot(str(tmp_path))
+    root = Root(str(tmp_path))
     for name in ("folder", "fifo", "large"):
         with pytest.raises(UnusableError):
             next(root.read_parts(name))
-    assert list(root.faults) == ["folder", "fifo", "large"]
+    assert [error.file for error in root.faults] == ["/folder", "/fifo", "/large"]
     with pytest.raises(FileNotFoundError):
         next(root.read_parts("absent"))
 
@@ -61,7 +61,7 @@ def test_what_the_kernel_makes_has_a_bound(tmp_path: Path, monkeypatch: pytest.M
         root.faults.clear()
         with pytest.raises(UnusableError, match="more than"):
             read("mountinfo")
-        assert "mountinfo" in root.faults
+        assert [error.file for error in root.faults] == ["/mountinfo"]
 
 
 def test_what_cannot_be_read_is_kept_and_what_is_absent_is_not(tmp_path: Path) -> None:
@@ -69,23 +69,23 @@ def test_what_cannot_be_read_is_kept_and_what_is_absent_is_not(tmp_path: Path) -
     root = Root(str(tmp_path))
     assert (root.read_or_empty("absent"), root.names("absent"), root.exists("absent")) == ("", [], False)
     assert root.link("absent") is None
-    assert root.faults == {}
-    with root.watched() as faults:
+    assert not root.faults
+    with root.faults.block() as faults:
         assert root.read_or_empty("loop") == ""
-        assert [str(error) for error in faults()] == ["/loop: Too many levels of symbolic links"]
-    assert list(root.faults) == ["loop"]
-    assert [error.file for error in root.untold()] == ["/loop"]
-    assert root.untold() == ()
+        assert [str(error) for error in faults.values()] == ["/loop: Too many levels of symbolic links"]
+    assert [error.file for error in root.faults] == ["/loop"]
+    assert [error.file for error in root.faults.unreported()] == ["/loop"]
+    assert root.faults.unreported() == ()
 
 
 def test_a_fault_of_an_inner_block_is_the_outer_blocks_too(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     root = Root(str(tmp_path))
-    with root.watched() as outer:
-        with root.watched() as inner:
+    with root.faults.block() as outer:
+        with root.faults.block() as inner:
             root.read_or_empty("loop")
-        assert [error.file for error in inner()] == [error.file for error in outer()] == ["/loop"]
-    assert list(root.faults) == ["loop"]
+        assert list(inner) == list(outer) == ["loop"]
+    assert [error.file for error in root.faults] == ["/loop"]
 
 
 def test_descriptors_are_closed_where_nobody_wants_the_rest(tmp_path: Path) -> None:

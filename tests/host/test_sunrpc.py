@@ -61,7 +61,7 @@ def test_a_request_that_waits_for_a_slot_is_no_request_on_its_way(tmp_path: Path
 def test_without_debugfs_nothing_is_known_and_that_is_no_fault(tmp_path: Path) -> None:
     root = Root(str(tmp_path))
     assert read_requests(root, ["0:48"]) is None
-    assert root.problems() == ()
+    assert tuple(root.faults) == ()
 
 
 def test_a_client_that_goes_meanwhile_has_no_request(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_so_has_one_whose_file_is_about_to_go(
     found = read_requests(root, [])
     assert found is not None
     assert [request.client for request in found.waiting] == [10]
-    assert root.problems() == ()
+    assert tuple(root.faults) == ()
 
 
 def test_what_is_no_list_of_tasks_names_its_file(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.root import Root, WitnessRoot
+from nfstuned.host.root import Root
 from nfstuned.host.system import observe_system
 from nfstuned.model.system import CommandLine, System, Unit
 from nfstuned.parse.etc.services import read_unit
@@ -193,9 +193,9 @@ def test_a_unit_that_this_user_may_not_read_is_installed_and_not_masked(
     (unreadable / "etc/systemd/system/multi-user.target.wants").mkdir()
     (unreadable / WANTED).symlink_to(f"/usr/lib/systemd/system/{NAME}")
     request.getfixturevalue("as_user")
-    root = WitnessRoot(str(unreadable))
+    root = Root(str(unreadable))
     assert read_unit(root, NAME, image=True) == Unit(installed=True, enabled=True)
-    assert f"/etc/systemd/system/{NAME}" in {problem.file for problem in root.missed()}
+    assert f"/etc/systemd/system/{NAME}" in {problem.file for problem in root.faults.denied()}
 
 
 def test_a_mask_before_a_unit_that_this_user_may_not_read_is_a_mask(

@@ -234,7 +234,7 @@ def test_the_files_of_cas_that_tunnels_name_are_read_once_each(host: Host) -> No
         "/etc/gone.pem": CaFile(missing=True),
         "/etc/ca.pem/x": CaFile(missing=True),
     }
-    assert tls.unread == ()
+    assert tls.problems == ()
 
 
 def test_of_an_image_no_tunnel_is_read(host: Host) -> None:
@@ -247,7 +247,7 @@ def test_what_cannot_be_read_or_understood_is_no_file_of_cas(host: Host) -> None
     host.write("etc/large.pem", "x" * (LARGEST + 1))
     tls = trusting(host, "/etc/cut.pem", "/etc/large.pem", "/etc", "ca.pem", "/etc/../etc/cut.pem")
     assert tls.ca_files == {}
-    assert [str(error) for error in tls.unread] == [
+    assert [str(error) for error in tls.problems] == [
         "/etc/cut.pem:11: a certificate that does not end",
         "/etc/../etc/cut.pem:11: a certificate that does not end",
     ]
@@ -264,7 +264,7 @@ def test_the_helpers_list_of_tunnels_is_read_on_a_running_host(host: Host) -> No
         host.write(name, "10.0.0.4;/c;/l;/p;1;mounted;7\n10.0.0.5;/c;/l;/p;1;mounted;x\n")
     tls = host.tls()
     assert tls.entries == tuple(TunnelEntry(f"/{name}", 1, "10.0.0.4", "/c", "mounted", 7) for name in lists)
-    assert [error.file for error in tls.unread] == [f"/{name}" for name in lists]
+    assert [error.file for error in tls.problems] == [f"/{name}" for name in lists]
     assert host.tls(image=True).entries == ()
 
 

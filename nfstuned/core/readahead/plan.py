@@ -47,7 +47,7 @@ def plan(snapshot: Snapshot, policy: Policy) -> tuple[Outcome, ...]:
         for superblock in snapshot.superblocks
     )
     outcomes = tuple(outcome for outcome in planned if outcome is not None)
-    if snapshot.unread:
+    if snapshot.faults:
         return tuple(replace(outcome, result=Result.FAILED, reason=UNREAD) for outcome in outcomes)
     return outcomes
 

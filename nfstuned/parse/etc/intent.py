@@ -56,7 +56,7 @@ class Intent:
     problems: list[ParseError] = field(default_factory=list)
     maps: dict[UnreadMap, None] = field(default_factory=dict)
     """The automounter's maps that are not read."""
-    unread: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
     """Files of nfs-utils' configuration that are there and could not be read, each with the reason."""
     refused: bool = False
     """There were more requests than are kept."""

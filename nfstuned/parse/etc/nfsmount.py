@@ -226,7 +226,7 @@ class MountConf:
 
     def _note_unread(self, file: str, error: OSError) -> None:
         if error.errno not in _ABSENT:
-            self.collected.unread.append(f"{file}: {error.strerror}")
+            self.collected.faults.append(f"{file}: {error.strerror}")
 
 
 _MOUNT_NFS = ("sbin/mount.nfs", "usr/sbin/mount.nfs")

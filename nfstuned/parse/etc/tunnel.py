@@ -250,7 +250,7 @@ def read_tls(root: FileTree, *, image: bool) -> Tls:
         if listening is not None:
             listening |= parse_listening(root.read_or_empty(f"{root.view}/net/tcp6")) or frozenset()
     services = () if image else _read_services(root)
-    ca_files, unread = _ca_files(root, services)
+    ca_files, problems = _ca_files(root, services)
     entries = () if image else _entries(root)
     return Tls(
         watchdog=watchdog,
@@ -260,7 +260,7 @@ def read_tls(root: FileTree, *, image: bool) -> Tls:
         ca_files=ca_files,
         refusals=_refusals(root, services),
         entries=tuple(entry for entry in entries if isinstance(entry, TunnelEntry)),
-        unread=(*unread, *(entry for entry in entries if isinstance(entry, ParseError))),
+        problems=(*problems, *(entry for entry in entries if isinstance(entry, ParseError))),
     )
 
 

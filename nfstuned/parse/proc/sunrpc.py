@@ -73,7 +73,7 @@ def read_requests(root: FileTree, devices: Iterable[str]) -> Requests | None:
     ParseError for what is no list of tasks.
     """
     try:
-        with root.watched():
+        with root.faults.block():
             names = root.listing(_REQUESTS)
             requests = [request for name in names for request in _requests_of(root, name)]
     except OSError:
@@ -90,7 +90,7 @@ def _requests_of(root: FileTree, name: str) -> Iterator[RpcRequest]:
         text = root.read_start(file, _PAGE)
     except OSError as error:
         if error.errno in _GOING:
-            root.faults.pop(file, None)
+            root.faults.forget(file)
             return
         raise
     if not text:

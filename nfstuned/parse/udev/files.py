@@ -95,14 +95,14 @@ def read_mask_grounds(root: FileTree) -> MaskGrounds:
 
     Nothing below a network mount is read: a dead server must not hold up the service's start.
     """
-    with root.watched() as faults:
+    with root.faults.block() as faults:
         files = tuple(file for name in MASKED_NAMES if (file := _counting(root, name)))
         table = root.read(f"{root.view}/mountinfo")
         mounts = (*parse_mountinfo(table, family=NFS), *parse_mountinfo(table, family=SMB))
         collected = Intent()
         points = [mount.point for mount in mounts if isinstance(mount, Mount)]
         MountConf(root, points, collected, NFS_CONF).read()
-        unread = [*collected.unread, *(f"{fault.file}: {fault.message}" for fault in faults())]
+        unread = [*collected.faults, *(f"{fault.file}: {fault.message}" for fault in faults.values())]
     if unread:
         raise OSError(errno.EIO, "; ".join(dict.fromkeys(unread)))
     return MaskGrounds(files, tuple(collected.settings))
