@@ -89,22 +89,24 @@ def differences(bench: Bench) -> tuple[Difference, ...]:
     return tuple(difference(bench.runs, job, before, after) for job in bench.suite.jobs)
 
 
-def summary(
-    bench: Bench, job: Job, setting: BenchSetting, take: Callable[[Run], float | None]
-) -> Spread | None:
-    """Return the spread of a figure over the runs that count; None where none of them has it."""
-    values = [take(run) for run in _counted(bench, job, setting)]
-    return spread([value for value in values if value is not None])
-
-
 FIGURES: Mapping[str, Callable[[Run], float | None]] = MappingProxyType({
+    "bytes_per_s": lambda run: run.delivered.bytes_per_s if run.delivered else None,
     "operations_per_s": lambda run: run.delivered.operations_per_s if run.delivered else None,
     "latency_ms": lambda run: run.delivered.latency_ms if run.delivered else None,
     "rtt_ms": lambda run: run.beside.rtt_ms,
     "over_fetch": lambda run: run.beside.over_fetch,
 })  # fmt: skip
-"""What the table and the pictures show beside the throughput, by its key in the document."""
+"""The figures of the table and the charts, by their keys in the document."""
 _FORMS = ("{:.0f}", "{:.2f} ms", "{:.2f} ms", "{:.2f}")
+
+
+def spread_of(
+    bench: Bench, job: Job, setting: BenchSetting, take: Callable[[Run], float | None]
+) -> Spread | None:
+    """Return the spread of a figure over the runs that count; None where no run has it."""
+    counted = (run for run in bench.runs if not run.problem)
+    values = (take(run) for run in counted if (run.step.job, run.step.setting) == (job, setting))
+    return spread([value for value in values if value is not None])
 
 
 def table(bench: Bench) -> list[tuple[str, ...]]:
@@ -112,17 +114,15 @@ def table(bench: Bench) -> list[tuple[str, ...]]:
     rows = []
     for job in bench.suite.jobs:
         for setting in bench.settings:
-            middle = spread(figures(bench.runs, job, setting))
+            middle, *others = (spread_of(bench, job, setting, take) for take in FIGURES.values())
             if middle is not None:
-                others = [summary(bench, job, setting, take) for take in FIGURES.values()]
-                numbers = map(_number, others, _FORMS)
                 rates = speed(middle.median), speed(middle.least), speed(middle.most)
+                numbers = (
+                    NONE if other is None else form.format(other.median)
+                    for other, form in zip(others, _FORMS, strict=True)
+                )
                 rows.append((job.name, setting.name, *rates, *numbers))
     return rows
-
-
-def _number(middle: Spread | None, form: str) -> str:
-    return NONE if middle is None else form.format(middle.median)
 
 
 def verdict_lines(bench: Bench) -> Iterator[str]:
@@ -277,12 +277,6 @@ def problems(bench: Bench) -> tuple[str, ...]:
     return tuple(f"{count(times, 'run')} of {text}" for text, times in seen.items())
 
 
-def _counted(bench: Bench, job: Job, setting: BenchSetting) -> list[Run]:
-    return [
-        run for run in bench.runs if not run.problem and (run.step.job, run.step.setting) == (job, setting)
-    ]
-
-
 def against_lines(against: Against) -> Iterator[str]:
     """Yield what became of each job since an earlier measurement, and what else changed."""
     then = datetime.fromtimestamp(against.before.time, timezone.utc)
@@ -326,16 +320,15 @@ def bench_document(bench: Bench, against: Against | None = None) -> Document:
             {
                 "job": job.name,
                 "setting": setting.name,
-                "bytes_per_s": asdict(middle),
                 **{
-                    key: None if (other := summary(bench, job, setting, take)) is None else asdict(other)
+                    key: None if (middle := spread_of(bench, job, setting, take)) is None else asdict(middle)
                     for key, take in FIGURES.items()
                 },
                 "limit": limit(job, [run for run in bench.runs if run.step.setting == setting]),
             }
             for job in suite.jobs
             for setting in bench.settings
-            if (middle := spread(figures(bench.runs, job, setting))) is not None
+            if figures(bench.runs, job, setting)
         ],
         "differences": [
             {

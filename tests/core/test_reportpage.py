@@ -24,7 +24,7 @@ from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.samples import Event, OpRate, Sample
 from nfstuned.view.report.page import MOST_EVENTS, MOST_MOUNTS, Account, Page, page_lines
-from nfstuned.view.report.sheet import zone_name
+from nfstuned.view.report.pages import zone_name
 from tests.core.test_history import START, at
 from tests.core.test_read_ahead_evidence import sample as reading
 from tests.parse.test_samples import SAMPLES

@@ -29,7 +29,7 @@ from nfstuned.model.mounts import Snapshot
 from nfstuned.model.samples import Counted, Look, Sample
 from nfstuned.model.stalls import NOTHING_UNDER_WAY, Requests, RpcRequest, Stall
 from nfstuned.view.history import history_lines
-from nfstuned.view.report.mount import charts
+from nfstuned.view.report.page import charts
 from tests.core.test_rates import stanza, tunnelled
 from tests.core.written import cut
 

@@ -13,17 +13,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.core.samples.history import Axis
-from nfstuned.view.report.chart import HEIGHT, Chart, PlotFrame, PlotLine, esc, spark, svg
+from nfstuned.view.report.chart import HEIGHT, Chart, PlotFrame, PlotLine
+from nfstuned.view.report.pages import environment
 
 START = 1_785_000_000.0
 PLOT = (78.0, 490.0, 10.0, 174.0)
 """Left, right, ceiling and floor of a chart that is 500 wide."""
+ESCAPED = environment().from_string('<a b="{{ text }}">{{ text }}</a>')
+CHARTS = environment().get_template("charts.jinja").module
 VALUES = st.lists(st.none() | st.floats(0, 1e100), min_size=1, max_size=30)
 
 
 def frame(columns: int, before: float = 0.0, after: float = 0.0) -> PlotFrame:
     axis = Axis(START, START + 60.0 * columns, columns)
     return PlotFrame(START - before, axis.end + after, axis, timezone.utc)
+
+
+def svg(chart: Chart, shown: PlotFrame) -> str:
+    return str(CHARTS.over_time(chart, shown.plot(chart)))  # type: ignore[attr-defined]
 
 
 def drawn(values: Sequence[float | None], **more: float) -> ET.Element:
@@ -107,7 +114,9 @@ def test_every_point_is_inside_of_the_plot(
 
 @given(VALUES)
 def test_a_small_one_stays_inside_too(values: list[float | None]) -> None:
-    root = ET.fromstring(spark([PlotLine("x", "s1", values)], frame(len(values))))  # noqa: S314 - our own text
+    lines = [PlotLine("x", "s1", values)]
+    text = CHARTS.spark(lines, frame(len(values)).spark(lines))  # type: ignore[attr-defined]
+    root = ET.fromstring(text)  # noqa: S314 - our own text
     for path in paths(root):
         for x, y in points(path):
             assert 0 <= x <= 160
@@ -116,7 +125,8 @@ def test_a_small_one_stays_inside_too(values: list[float | None]) -> None:
 
 
 @given(st.text() | st.binary().map(lambda data: data.decode("utf-8", "surrogateescape")))
-def test_any_text_is_xml_when_escaped(text: str) -> None:
-    element = ET.fromstring(f'<a b="{esc(text)}">{esc(text)}</a>')  # noqa: S314 - our own text
+def test_any_text_is_xml_in_a_page(text: str) -> None:
+    written = ESCAPED.render(text=text)
+    element = ET.fromstring(written)  # noqa: S314 - our own text
     assert element.text is None or element.text.isprintable()
     assert element.attrib["b"] == (element.text or "")

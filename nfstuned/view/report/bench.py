@@ -1,143 +1,331 @@
-"""What bench measured as one HTML page that loads nothing, runs no script, and is well-formed XML."""
+"""The page of a measurement: verdicts, bars or curves with error bars, and all figures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from itertools import groupby
 
-from nfstuned import __version__
 from nfstuned.core.bench.against import Against
-from nfstuned.core.samples.sample import speed
-from nfstuned.model.bench import Bench
+from nfstuned.core.bench.difference import LEAST_DIFFERENCE, LEAST_RUNS
+from nfstuned.core.samples.sample import figure, speed
+from nfstuned.model.bench import Bench, BenchSetting, Job, Spread
+from nfstuned.parse.fields import count
 from nfstuned.view.bench import (
+    FIGURES,
     HEADER,
     against_lines,
     comparisons,
     limits,
     policy_lines,
+    proposed,
     rate_lines,
+    short_name,
     shortcomings,
+    spread_of,
     table,
     throughput_text,
 )
-from nfstuned.view.bench_charts import LATENCY, THROUGHPUT, BarChart, Chart, charts, key_texts
-from nfstuned.view.report import bars
-from nfstuned.view.report.chart import esc, key
-from nfstuned.view.report.sheet import head_lines, zone_name
-from nfstuned.view.words import NONE, TIME_FORM, text
+from nfstuned.view.report import pages
+from nfstuned.view.report.chart import number_ticks
+from nfstuned.view.words import NONE, TIME_FORM, shorten, text
 
-_NAMES_OF_ROWS = 2
-"""Columns of the table that are words; the others are numbers."""
-_BAR = "M1 0H23V8H1Z"
+SMALL_BYTES = 64 << 10
+"""The limit of a server is operations below this and bytes from here on; vendors draw the two apart."""
+LEAST_POINTS = 3
+"""Fewer read-aheads are not a curve."""
+HOW_TO_READ = (
+    "A bar, or a point of a curve, is the median of the runs that count. The thin line with two ends reaches "
+    "from the slowest of them to the fastest. Two settings differ in throughput where these lines do not "
+    f"overlap, the medians are {LEAST_DIFFERENCE:.0%} apart or more, and there are {LEAST_RUNS} runs of each "
+    "or more; else the difference may be chance. Every scale of throughput and latency begins at 0. More "
+    "throughput is better, more latency is worse."
+)
+WIDTH = 500
+_COLOURS = 4
+_HEADING, _ROW = 22, 20
+"""How high a job's name and a bar with its room are."""
+_VALUES = 74
+"""How wide the numbers behind the bars are."""
+_NAME_WIDTH = 22
+"""Characters of a name beside its bar."""
 _INDENT = "    "
 """Before the lines of a configuration."""
 
 
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A figure that charts show."""
+
+    title: str
+    unit: Callable[[float], str]
+    """Writes a number with its unit."""
+    key: str
+    """In the document."""
+
+    def tick(self, value: float) -> str:
+        """Return a number of a scale, which is round, without a decimal 0."""
+        return self.unit(value).replace(".0 ", " ").replace(".0/", "/") if value else "0"
+
+    def text(self, middle: Spread) -> str:
+        """Return a spread in words."""
+        between = f"{self.unit(middle.least)} to {self.unit(middle.most)}"
+        return f"{self.unit(middle.median)} ({between}, {count(middle.count, 'run')})"
+
+
+THROUGHPUT = Quantity("throughput", speed, "bytes_per_s")
+OPERATIONS = Quantity("operations a second", lambda value: f"{figure(value)}/s", "operations_per_s")
+LATENCY = Quantity(
+    "latency", lambda value: f"{value:.2g} ms" if value < 1 else f"{figure(value)} ms", "latency_ms"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A job under a setting."""
+
+    job: str
+    setting: str
+    colour: str
+    spread: Spread
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class BarChart:
+    """Bars from the left to the right with one scale from 0 on, each with its name."""
+
+    title: str
+    quantity: Quantity
+    bars: tuple[Bar, ...]
+    width: int = WIDTH
+    left: int = 150
+
+    @property
+    def description(self) -> str:
+        """The content for readers who do not see it."""
+        return f"{self.title}. {'; '.join(bar.description for bar in self.bars)}"
+
+    @property
+    def ticks(self) -> tuple[float, ...]:
+        """The numbers of the scale."""
+        return number_ticks(max(bar.spread.most for bar in self.bars))
+
+    def x(self, value: float) -> float:
+        """Return where a number is."""
+        return self.left + value / self.ticks[-1] * (self.width - self.left - _VALUES)
+
+    @property
+    def _groups(self) -> list[tuple[str, list[Bar]]]:
+        return [(job, list(bars)) for job, bars in groupby(self.bars, lambda bar: bar.job)]
+
+    @property
+    def _has_headings(self) -> bool:
+        """Whether jobs have several bars; else a bar has the name of its job."""
+        return len({bar.colour for bar in self.bars}) > 1
+
+    @property
+    def height(self) -> int:
+        """The height without the numbers of the scale."""
+        return (_HEADING * len(self._groups) if self._has_headings else 0) + _ROW * len(self.bars) + 4
+
+    @property
+    def headings(self) -> Iterator[tuple[float, str]]:
+        """The names of jobs with their places."""
+        above = 0
+        for number, (job, bars) in enumerate(self._groups if self._has_headings else ()):
+            yield 2 + _HEADING * number + _ROW * above, job
+            above += len(bars)
+
+    @property
+    def rows(self) -> Iterator[tuple[float, str, Bar]]:
+        """The bars with the heights of their middles and their names."""
+        y = 2.0
+        for job, bars in self._groups:
+            y += _HEADING if self._has_headings else 0
+            for bar in bars:
+                yield y + _ROW / 2, shorten(bar.setting if self._has_headings else job, _NAME_WIDTH), bar
+                y += _ROW
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """A read-ahead with the figures under it."""
+
+    kb: int
+    spread: Spread
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A figure of a job over the read-ahead, by its logarithm."""
+
+    title: str
+    quantity: Quantity
+    points: tuple[CurvePoint, ...]
+    """The smallest read-ahead first."""
+    present_kb: int | None
+    """The value before the measurement; None where it is not known or not on the curve."""
+    proposed_kb: int | None
+    width: int = WIDTH
+    height: int = 270
+    left: int = 78
+    right: int = WIDTH - 18
+    ceiling: int = 42
+    floor: int = 270 - 44
+
+    @property
+    def description(self) -> str:
+        """The content for readers who do not see it."""
+        parts = (*(point.description for point in self.points), *(name for _, name in self.marks))
+        return f"{self.title}. {'; '.join(parts)}"
+
+    @property
+    def ticks(self) -> tuple[float, ...]:
+        """The numbers of the scale."""
+        return number_ticks(max(point.spread.most for point in self.points))
+
+    @property
+    def powers(self) -> tuple[int, ...]:
+        """The powers of two from the least read-ahead to the largest."""
+        first, last = (self.points[0].kb - 1).bit_length(), self.points[-1].kb.bit_length()
+        return tuple(1 << power for power in range(first, last))
+
+    @property
+    def marks(self) -> tuple[tuple[int, str], ...]:
+        """The read-aheads that a line marks, in KiB, with their names; the present value first."""
+        present, best = self.present_kb, self.proposed_kb
+        if present is not None and present == best:
+            return ((present, f"present and proposed: {present} KiB"),)
+        named = ((present, "present"), (best, "proposed"))
+        return tuple((kb, f"{name}: {kb} KiB") for kb, name in named if kb is not None)
+
+    def x(self, kb: float) -> float:
+        """Return where a read-ahead is."""
+        octaves = math.log2(self.points[-1].kb / self.points[0].kb)
+        return self.left + math.log2(kb / self.points[0].kb) / octaves * (self.right - self.left)
+
+    def y(self, value: float) -> float:
+        """Return where a number is."""
+        return self.floor - value / self.ticks[-1] * (self.floor - self.ceiling)
+
+
+def charts(bench: Bench) -> Iterator[BarChart | Curve]:
+    """Yield charts in pairs: the throughput or the operations, and the latency.
+
+    A job that ran with several read-aheads has curves. The others have bars; jobs that all read or all write,
+    with blocks of similar sizes, share a chart.
+    """
+    groups: dict[tuple[bool, bool], list[Job]] = {}
+    for job in bench.suite.jobs:
+        points = _points(bench, job, THROUGHPUT)
+        if len(points) >= LEAST_POINTS:
+            yield _curve(bench, job, THROUGHPUT, points)
+            yield _curve(bench, job, LATENCY, _points(bench, job, LATENCY))
+        else:
+            groups.setdefault((job.pattern.reads, job.block_bytes < SMALL_BYTES), []).append(job)
+    for (reads, small), jobs in groups.items():
+        sizes = sorted({job.block_bytes for job in jobs})
+        texts = [f"{size >> 10} KiB" if size >= 1 << 10 else f"{size} bytes" for size in sizes]
+        blocks = " to ".join(dict.fromkeys((texts[0], texts[-1])))
+        for quantity in (OPERATIONS if small else THROUGHPUT, LATENCY):
+            title = f"{'Reads' if reads else 'Writes'} of {blocks}: {quantity.title}"
+            if bars := tuple(bar for job in jobs for bar in _bars(bench, job, quantity)):
+                yield BarChart(title, quantity, bars)
+
+
+def _bars(bench: Bench, job: Job, quantity: Quantity) -> Iterator[Bar]:
+    for number, setting in enumerate(bench.settings):
+        middle = spread_of(bench, job, setting, FIGURES[quantity.key])
+        if middle is not None:
+            name = short_name(setting)
+            yield Bar(job.name, name, colour(number), middle, f"{job.name}, {name}: {quantity.text(middle)}")
+
+
+def colour(number: int) -> str:
+    """Return the class of the colour of a setting; from the fifth setting on they come again."""
+    return f"b{number % _COLOURS + 1}"
+
+
+def _points(bench: Bench, job: Job, quantity: Quantity) -> tuple[CurvePoint, ...]:
+    points = [
+        CurvePoint(setting.read_ahead_kb, middle, f"{setting.read_ahead_kb} KiB: {quantity.text(middle)}")
+        for setting in bench.settings
+        if setting.read_ahead_kb
+        and (middle := spread_of(bench, job, setting, FIGURES[quantity.key])) is not None
+    ]
+    return tuple(sorted(points, key=lambda point: point.kb))
+
+
+def _curve(bench: Bench, job: Job, quantity: Quantity, points: tuple[CurvePoint, ...]) -> Curve:
+    present, best = bench.subject.read_ahead_kb, proposed(bench)
+    inside = range(points[0].kb, points[-1].kb + 1)
+    return Curve(
+        f"{job.name}: {quantity.title} over the read-ahead",
+        quantity,
+        points,
+        present if present in inside else None,
+        best.read_ahead_kb if best is not None and best.read_ahead_kb in inside else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Sentences, or the lines of a configuration."""
+
+    is_configuration: bool
+    lines: Sequence[str]
+
+
 def page_lines(bench: Bench, against: Against | None = None, zone: tzinfo | None = None) -> Iterator[str]:
     """Yield the page line by line; `zone` None is the host's."""
-    subject, title = bench.subject, f"{bench.subject.mount_point} measured"
-    yield from head_lines(title, bars.STYLE)
-    yield f"<body><header><h1>{esc(title)}</h1>"
     began = datetime.fromtimestamp(bench.time, zone).strftime(TIME_FORM)
-    about = f": {bench.suite.about}" if bench.suite.about else ""
-    moment = f"{began} {zone_name(bench.time, bench.time, zone)}"
-    yield f'<p class="meta">{esc(f"{moment}, suite {bench.suite.name}{about}")}<br/>'
-    host = f", {subject.host}, Linux {subject.kernel or NONE}"
-    yield f"<code>{esc(subject.source)}</code>, {esc(subject.fstype)}{esc(host)}</p></header>"
-    yield from _verdicts(bench)
-    if against is not None:
-        first, *others = against_lines(against)
-        yield f'<h2 id="against">{esc(first.removesuffix(":"))}</h2>'
-        yield from _bullets(others)
-    yield from _pictures(bench)
-    yield from _number_table(bench)
-    yield from _subject(bench)
-    made = f"Made by nfstuned {__version__}, from what fio and the kernel counted."
-    yield f"<footer><p>{esc(made)}</p></footer>"
-    yield "</body></html>"
-
-
-def _verdicts(bench: Bench) -> Iterator[str]:
     verdicts = tuple(comparisons(bench)) or tuple(_results(bench))
     sentences = (*rate_lines(bench), *verdicts, *policy_lines(bench))
-    for is_configuration, lines in groupby(sentences, lambda line: line.startswith(_INDENT)):
-        if is_configuration:
-            yield "<pre>" + "\n".join(esc(line.removeprefix(_INDENT)) for line in lines) + "</pre>"
-        else:
-            yield from _bullets(lines)
-    yield from (f'<p class="warning">{esc(line)}</p>' for line in shortcomings(bench))
-    reasons = tuple(limits(bench))
-    if reasons:
-        yield "<h3>What limits each job, by what the kernel counted meanwhile</h3>"
-        yield from _bullets(reasons)
+    parts = groupby(sentences, lambda line: line.startswith(_INDENT))
+    names = [(colour(number), _key(setting)) for number, setting in enumerate(bench.settings)]
+    return pages.page_lines(
+        "bench.jinja",
+        title=f"{bench.subject.mount_point} measured",
+        bench=bench,
+        began=f"{began} {pages.zone_name(bench.time, bench.time, zone)}",
+        verdicts=[_Part(is_toml, [line.removeprefix(_INDENT) for line in lines]) for is_toml, lines in parts],
+        shortcomings=list(shortcomings(bench)),
+        limits=list(limits(bench)),
+        since=list(against_lines(against)) if against is not None else [],
+        how_to_read=HOW_TO_READ,
+        charts=list(charts(bench)),
+        keys=names if len(names) > 1 else [],
+        headings=HEADER,
+        rows=table(bench),
+        subject=_subject(bench),
+    )
 
 
-def _bullets(lines: Iterable[str]) -> Iterator[str]:
-    items = "".join(f"<li>{esc(line)}</li>" for line in lines)
-    if items:
-        yield f'<ul class="verdicts">{items}</ul>'
+def _key(setting: BenchSetting) -> str:
+    """Return a setting's value, with its name where that is another text."""
+    value = short_name(setting)
+    return value if value == setting.name else f"{value}: {setting.name}"
 
 
 def _results(bench: Bench) -> Iterator[str]:
-    """Yield what each job delivered, where nothing was compared."""
+    """Yield the throughput and latency of each job, where nothing was compared."""
     for job in bench.suite.jobs:
         for setting in bench.settings:
-            middle, latency = (each.spread(bench, job, setting) for each in (THROUGHPUT, LATENCY))
+            middle, latency = (
+                spread_of(bench, job, setting, FIGURES[each.key]) for each in (THROUGHPUT, LATENCY)
+            )
             if middle is not None and latency is not None:
-                after = f"each request {LATENCY.label(latency.median)}"
+                after = f"each request {LATENCY.unit(latency.median)}"
                 yield f"{job.name}: {throughput_text(middle)}, {after}"
 
 
-def _pictures(bench: Bench) -> Iterator[str]:
-    pairs = tuple(charts(bench))
-    if not pairs:
-        return
-    yield '<h2 id="pictures">Throughput and latency</h2>'
-    yield f"<p>{esc(bars.HOW_TO_READ)}</p>"
-    yield '<div class="charts">'
-    for pair in pairs:
-        for chart in pair:
-            yield from _chart_figure(bench, chart)
-    yield "</div>"
-
-
-def _chart_figure(bench: Bench, chart: Chart) -> Iterator[str]:
-    title = chart.title[0].upper() + chart.title[1:] if isinstance(chart, BarChart) else chart.title
-    yield f'<figure class="half"><figcaption><h3>{esc(title)}</h3>'
-    if isinstance(chart, BarChart) and len(bench.settings) > 1:
-        for number, name in key_texts(bench):
-            yield key(f"bar {bars.colour(number)}", _BAR, name)
-    yield "</figcaption>"
-    yield bars.svg(chart)
-    yield "</figure>"
-
-
-def _number_table(bench: Bench) -> Iterator[str]:
-    rows = table(bench)
-    if not rows:
-        return
-    yield '<h2 id="figures">All figures</h2>'
-    yield "<p>Medians of the runs that count, with the least and the most of the throughput.</p>"
-    yield '<div class="scroll"><table class="mounts"><thead><tr>'
-    yield "".join(f'<th class="{_cell_class(column)}">{name}</th>' for column, name in enumerate(HEADER))
-    yield "</tr></thead><tbody>"
-    for row in rows:
-        cells = "".join(
-            f'<td class="{_cell_class(column)}">{esc(cell)}</td>' for column, cell in enumerate(row)
-        )
-        yield f"<tr>{cells}</tr>"
-    yield "</tbody></table></div>"
-
-
-def _cell_class(column: int) -> str:
-    return "text" if column < _NAMES_OF_ROWS else "number"
-
-
-def _subject(bench: Bench) -> Iterator[str]:
-    """Yield what was measured, and where the jobs come from."""
+def _subject(bench: Bench) -> tuple[tuple[str, str], ...]:
     subject, rate = bench.subject, bench.rate_bytes_per_s
-    rows = (
+    return (
         ("Mount", subject.mount_point),
         ("Server", subject.source),
         ("Type", subject.fstype),
@@ -151,13 +339,3 @@ def _subject(bench: Bench) -> Iterator[str]:
         ("Runs of each job", text(bench.suite.repeats)),
         ("Rate limit", speed(rate) if rate is not None else "none"),
     )
-    yield '<h2 id="subject">What was measured</h2>'
-    yield '<div class="scroll"><table class="subject"><tbody>'
-    for name, value in rows:
-        yield f'<tr><th scope="row">{esc(name)}</th><td><code>{esc(value)}</code></td></tr>'
-    yield "</tbody></table></div>"
-    for source in bench.suite.sources:
-        link = url = esc(source.url)
-        if source.url.startswith("https://"):
-            link = f'<a href="{url}" rel="noreferrer">{url}</a>'
-        yield f"<p>The jobs are those of {esc(source.title)} ({link}, read {esc(source.read)}).</p>"

@@ -1,16 +1,14 @@
-"""Lines over the time as SVG: axes with units, gaps where nothing is known, nothing outside of the plot."""
+"""Lines over the time: axes with units, gaps where nothing is known, nothing outside of the plot."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
-from html import escape
 from itertools import takewhile
 
 from nfstuned.core.samples.history import Axis
-from nfstuned.view.words import printable
 
 _LEAST = 1e-6
 """A scale of less shows nothing that anybody could want to know."""
@@ -75,7 +73,8 @@ def _label(wall: datetime, step_s: int, span_s: float) -> str:
     return wall.strftime("%d %b").lstrip("0")
 
 
-HEIGHT = 200
+WIDE, HEIGHT = 1320, 200
+"""About the size in which a chart is shown: the text of a much larger picture would not be legible."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 78, 10, 10, 26
 _SPARK_WIDTH, _SPARK_HEIGHT = 160, 28
 _LABEL_WIDTH = 80
@@ -94,18 +93,33 @@ class PlotLine:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What one chart shows."""
+    """The content of one chart."""
 
     title: str
     lines: tuple[PlotLine, ...]
-    label: Callable[[float], str]
-    """How a number of the scale is written, with its unit."""
+    unit: Callable[[float], str]
+    """Writes a number of the scale with its unit."""
     width: int = 500
-    """Of the picture; about as wide as it is shown, or what is written in it would be too small to read."""
     reference: float | None = None
     """A value that is marked by a line of its own."""
     marks: tuple[tuple[float, str], ...] = ()
-    """Moments in Unix seconds, and what happened then."""
+    """Moments in Unix seconds, and the events of then."""
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the chart is as wide as the page."""
+        return self.width == WIDE
+
+    @property
+    def label(self) -> str:
+        """Its description for readers who do not see it."""
+        return f"{self.title}: {', '.join(line.name for line in self.lines)}"
+
+    @property
+    def most(self) -> float:
+        """The greatest number in it."""
+        known = [value for line in self.lines for value in line.values if value is not None]
+        return max((*known, self.reference or 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,98 +131,78 @@ class PlotFrame:
     axis: Axis
     zone: tzinfo | None
 
+    def plot(self, chart: Chart) -> Plot:
+        """Return the area of a chart."""
+        return Plot(
+            frame=self,
+            left=_LEFT,
+            right=chart.width - _RIGHT,
+            ceiling=_TOP,
+            floor=HEIGHT - _BOTTOM,
+            height=HEIGHT,
+            ticks=number_ticks(chart.most),
+        )
+
+    def spark(self, lines: Sequence[PlotLine]) -> Plot:
+        """Return the area of lines without axes; all of them have one scale."""
+        most = max((value for line in lines for value in line.values if value is not None), default=0.0)
+        width, height = _SPARK_WIDTH, _SPARK_HEIGHT
+        return Plot(
+            frame=self, left=0, right=width, ceiling=2, floor=height - 2, height=height, ticks=(most or 1.0,)
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class _Plot:
-    """The area in which lines are, in the units of the picture, and what it shows."""
+class Plot:
+    """The area in which lines are, in the units of the picture."""
 
     frame: PlotFrame
     left: int
     right: int
     ceiling: int
     floor: int
-    top: float
-    """The greatest number of the scale."""
+    height: int
+    """Of the whole picture."""
+    ticks: tuple[float, ...]
+    """The numbers of the scale; the last is its end."""
+
+    @property
+    def times(self) -> tuple[tuple[float, str], ...]:
+        """The moments of the time axis, with their names."""
+        most = max(2, (self.right - self.left) // _LABEL_WIDTH)
+        return time_ticks(self.frame.start, self.frame.end, self.frame.zone, most)
+
+    def shows(self, moment: float) -> bool:
+        """Whether a moment is in the frame."""
+        return self.frame.start <= moment <= self.frame.end
 
     def x(self, moment: float) -> float:
-        """Return where a moment is; what is outside of the frame is at its edge."""
+        """Return where a moment is; a moment outside of the frame is at its edge."""
         part = (moment - self.frame.start) / (self.frame.end - self.frame.start)
         return self.left + min(1.0, max(0.0, part)) * (self.right - self.left)
 
     def y(self, value: float) -> float:
         """Return where a number is."""
-        return self.floor - min(1.0, max(0.0, value / self.top)) * (self.floor - self.ceiling)
+        return self.floor - min(1.0, max(0.0, value / self.ticks[-1])) * (self.floor - self.ceiling)
 
+    def path(self, line: PlotLine) -> str:
+        """Return the line through the middles of its columns, interrupted where a column has no value.
 
-def esc(text: str) -> str:
-    r"""Return any text as HTML and XML can hold it: control characters and stray bytes as `\x0a`."""
-    return escape(printable(text), quote=True)
-
-
-def svg(chart: Chart, frame: PlotFrame) -> str:
-    """Return the chart as one `<svg>` element; colours come from the page's style sheet."""
-    known = [value for line in chart.lines for value in line.values if value is not None]
-    if chart.reference is not None:
-        known.append(chart.reference)
-    ticks = number_ticks(max(known, default=0.0))
-    plot = _Plot(frame, _LEFT, chart.width - _RIGHT, _TOP, HEIGHT - _BOTTOM, ticks[-1])
-    label = esc(f"{chart.title}: {', '.join(line.name for line in chart.lines)}")
-    parts = [
-        f'<svg viewBox="0 0 {chart.width} {HEIGHT}" role="img" aria-label="{label}">',
-        *_axes(chart, plot, ticks),
-        *_paths(chart.lines, plot),
-        "</svg>",
-    ]
-    return "\n".join(parts)
-
-
-def _axes(chart: Chart, plot: _Plot, ticks: Sequence[float]) -> Iterator[str]:
-    """Yield the numbers with their lines, the reference, the times, and the marks."""
-    for tick in ticks:
-        y = plot.y(tick)
-        yield f'<line class="grid" x1="{plot.left}" x2="{plot.right}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        yield f'<text class="y" x="{plot.left - 6}" y="{y + 4:.1f}">{esc(chart.label(tick))}</text>'
-    if chart.reference is not None:
-        y = plot.y(chart.reference)
-        yield f'<line class="reference" x1="{plot.left}" x2="{plot.right}" y1="{y:.1f}" y2="{y:.1f}"/>'
-    frame, floor = plot.frame, plot.floor
-    most = max(2, (plot.right - plot.left) // _LABEL_WIDTH)
-    for moment, label in time_ticks(frame.start, frame.end, frame.zone, most):
-        x = plot.x(moment)
-        yield f'<line class="tick" x1="{x:.1f}" x2="{x:.1f}" y1="{floor}" y2="{floor + 4}"/>'
-        yield f'<text class="x" x="{x:.1f}" y="{HEIGHT - 8}">{esc(label)}</text>'
-    for moment, text in chart.marks:
-        if frame.start <= moment <= frame.end:
-            x = plot.x(moment)
-            place = f'x1="{x:.1f}" x2="{x:.1f}" y1="{plot.ceiling}" y2="{floor}"'
-            yield f'<line class="mark" {place}><title>{esc(text)}</title></line>'
-
-
-def _paths(lines: Iterable[PlotLine], plot: _Plot) -> Iterator[str]:
-    for line in lines:
-        path = _path(line, plot)
-        if path:
-            yield f'<path class="line {line.style}" d="{path}"/>'
-
-
-def _path(line: PlotLine, plot: _Plot) -> str:
-    """Return the line through the middles of its columns, interrupted where a column has no value.
-
-    A value without neighbours is as wide as its column: a point alone would not be seen.
-    """
-    axis, pieces = plot.frame.axis, []
-    for first, values in _runs(line.values):
-        start = axis.start + first * axis.width_s
-        if len(values) == 1:
-            left, right, y = plot.x(start), plot.x(start + axis.width_s), plot.y(values[0])
-            pieces.append(f"M{left:.1f} {y:.1f}H{right:.1f}")
-            continue
-        points = (
-            f"{plot.x(start + (number + 0.5) * axis.width_s):.1f} {plot.y(value):.1f}"
-            for number, value in enumerate(values)
-        )
-        pieces.append("M" + "L".join(points))
-    return "".join(pieces)
+        A value without neighbours is as wide as its column: nobody would see a single point.
+        """
+        axis, pieces = self.frame.axis, []
+        for first, values in _runs(line.values):
+            start = axis.start + first * axis.width_s
+            if len(values) == 1:
+                left, right, y = self.x(start), self.x(start + axis.width_s), self.y(values[0])
+                pieces.append(f"M{left:.1f} {y:.1f}H{right:.1f}")
+                continue
+            points = (
+                f"{self.x(start + (number + 0.5) * axis.width_s):.1f} {self.y(value):.1f}"
+                for number, value in enumerate(values)
+            )
+            pieces.append("M" + "L".join(points))
+        return "".join(pieces)
 
 
 def _runs(values: Sequence[float | None]) -> Iterator[tuple[int, list[float]]]:
@@ -222,17 +216,3 @@ def _runs(values: Sequence[float | None]) -> Iterator[tuple[int, list[float]]]:
             run = []
     if run:
         yield len(values) - len(run), run
-
-
-def spark(lines: Sequence[PlotLine], frame: PlotFrame) -> str:
-    """Return lines without axes, for a cell of a table; all of them have one scale."""
-    top = max((value for line in lines for value in line.values if value is not None), default=0.0)
-    plot = _Plot(frame, 0, _SPARK_WIDTH, 2, _SPARK_HEIGHT - 2, top or 1.0)
-    size = f'viewBox="0 0 {_SPARK_WIDTH} {_SPARK_HEIGHT}" width="{_SPARK_WIDTH}" height="{_SPARK_HEIGHT}"'
-    return f'<svg class="spark" {size} aria-hidden="true">{"".join(_paths(lines, plot))}</svg>'
-
-
-def key(style: str, path: str, text: str) -> str:
-    """Return a piece of a line with its style, and what such lines are."""
-    sample = f'<svg viewBox="0 0 24 8" aria-hidden="true"><path class="{style}" d="{path}"/></svg>'
-    return f'<span class="key">{sample}{esc(text)}</span>'

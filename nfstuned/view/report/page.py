@@ -1,46 +1,36 @@
-"""The report: one HTML page that loads nothing, runs no script, and is well-formed XML."""
+"""The report: one HTML page with the samples of each mount, the findings, and the changes by the service."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
-from nfstuned import __version__
-from nfstuned.core.samples.history import Axis
-from nfstuned.core.samples.sample import amount, speed
+from nfstuned.core.samples.history import BOUNDS_MS, Axis
+from nfstuned.core.samples.sample import ALL_KINDS, amount, figure, speed
 from nfstuned.core.samples.series import MountSeries
 from nfstuned.model.facts import Report
-from nfstuned.model.finding import Finding
 from nfstuned.model.samples import Event
 from nfstuned.parse.fields import count
 from nfstuned.view.check import verdict
-from nfstuned.view.report.chart import PlotFrame, PlotLine, esc, spark
-from nfstuned.view.report.mount import milliseconds, mount_section, ratio
-from nfstuned.view.report.sheet import head_lines, zone_name
-from nfstuned.view.words import TIME_FORM, duration
+from nfstuned.view.report import pages
+from nfstuned.view.report.chart import WIDE, Chart, Plot, PlotFrame, PlotLine
+from nfstuned.view.words import NONE, TIME_FORM, duration
 
 MOST_MOUNTS = 50
-"""With charts; of more a browser would take minutes to draw the page."""
+"""With charts; with more of them a browser would take minutes to draw the page."""
 MOST_EVENTS = 500
+_MOST_MARKS = 100
 _HEADINGS = (
-    ("Mount", "text"),
-    ("Server", "text"),
-    ("Read and write over the time", "text"),
-    ("In use", "number"),
-    ("Read", "number"),
-    ("Written", "number"),
-    ("Peak read", "number"),
-    ("Peak write", "number"),
-    ("Over-fetch", "number"),
-    ("Read RTT", "number"),
-    ("Write RTT", "number"),
+    *("In use", "Read", "Written", "Peak read", "Peak write", "Over-fetch", "Read RTT", "Write RTT"),
 )
+_STYLES = ("s1", "s2", "s3", "s4")
+_TITLES = {"read": "Reads", "write": "Writes", "metadata": "Metadata operations", "other": "Other operations"}
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What the page says beside the samples: the check's report and the service's events, or why not."""
+    """The page's content next to the samples: findings and the service's events, or why they are missing."""
 
     report: Report | None = None
     no_report: str = ""
@@ -52,13 +42,13 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """All that is on the page."""
+    """The content of the page."""
 
     title: str
     made: float
     """When, in Unix seconds."""
     start: float
-    """The time that every chart shows, in Unix seconds: what was asked for, and all samples."""
+    """The time that every chart shows, in Unix seconds: the time that was asked for, and all samples."""
     end: float
     axis: Axis | None
     mounts: Sequence[MountSeries]
@@ -66,143 +56,154 @@ class Page:
     zone: tzinfo | None = None
     """None for the host's."""
 
-    @property
-    def frame(self) -> PlotFrame | None:
-        """The time that every chart shows; None without samples."""
-        if self.axis is None:
-            return None
-        return PlotFrame(self.start, max(self.end, self.start + 1.0), self.axis, self.zone)
+    def moment(self, moment: float) -> str:
+        """Return a time in the page's zone."""
+        return datetime.fromtimestamp(moment, self.zone).strftime(TIME_FORM)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A mount in the table."""
+
+    mount: MountSeries
+    number: int | None
+    """Of the section with its charts."""
+    lines: tuple[PlotLine, ...]
+    plot: Plot
+    figures: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """A mount with its charts."""
+
+    mount: MountSeries
+    about: str
+    read_ahead: tuple[str, ...]
+    charts: tuple[tuple[Chart, Plot], ...]
 
 
 def page_lines(page: Page) -> Iterator[str]:
-    """Yield the page line by line; it is ASCII and what is UTF-8 in names."""
-    yield from head_lines(page.title)
-    yield f"<body><header><h1>{esc(page.title)}</h1>"
-    span = f"{_moment(page, page.start)} to {_moment(page, page.end)}"
-    yield f'<p class="meta">{esc(f"{span}, {zone_name(page.start, page.end, page.zone)}")}</p></header>'
-    yield from _samples(page)
-    yield from _findings(page)
-    yield from _events(page)
-    yield from _mounts(page)
-    made = f"Made by nfstuned {__version__} at {_moment(page, page.made)}"
-    yield f"<footer><p>{esc(f'{made} {zone_name(page.made, page.made, page.zone)}')}.</p></footer>"
-    yield "</body></html>"
-
-
-def _moment(page: Page, moment: float) -> str:
-    return datetime.fromtimestamp(moment, page.zone).strftime(TIME_FORM)
-
-
-def _samples(page: Page) -> Iterator[str]:
-    """Yield the table of all mounts, and how to read it."""
-    frame = page.frame
-    if page.account.damaged:
-        yield f'<p class="warning">{count(page.account.damaged, "damaged sample")} could not be read.</p>'
-    if frame is None:
-        yield "<p>There are no samples of this time: nothing was in use, or the service did not run.</p>"
-        return
-    point = duration(frame.axis.width_s)
-    yield (
-        f"<p>Each point of a line is the mean of {esc(point)}, weighted by time, over what was in use. "
-        "Where there is no line, the mount was not in use, or the service did not run. "
-        "Peaks are of single samples. Read and Written are what programs asked for and got.</p>"
+    """Yield the page line by line."""
+    account, zone = page.account, page.zone
+    events = account.events[-MOST_EVENTS:]
+    frame = page.axis and PlotFrame(page.start, max(page.end, page.start + 1.0), page.axis, zone)
+    # Many mounts: those that moved most have charts, in the table's order.
+    most = sorted(page.mounts, key=lambda mount: -(mount.read_bytes + mount.written_bytes))[:MOST_MOUNTS]
+    drawn = [mount for mount in page.mounts if any(mount is each for each in most)] if frame else []
+    numbers = {id(mount): number for number, mount in enumerate(drawn, 1)}
+    report = account.report
+    return pages.page_lines(
+        "report.jinja",
+        title=page.title,
+        span=f"{page.moment(page.start)} to {page.moment(page.end)}, "
+        f"{pages.zone_name(page.start, page.end, zone)}",
+        made=f"{page.moment(page.made)} {pages.zone_name(page.made, page.made, zone)}",
+        point=duration(page.axis.width_s) if page.axis else "",
+        account=account,
+        headings=_HEADINGS,
+        rows=[_row(mount, frame, numbers.get(id(mount))) for mount in page.mounts] if frame else [],
+        verdict=list(verdict(report)) if report else [],
+        findings=report.diagnosis.findings if report else (),
+        events=[(page.moment(event.time), event.text) for event in events],
+        earlier_events=len(account.events) - len(events),
+        sections=[_section(mount, frame, account.events) for mount in drawn] if frame else [],
+        bounds=[number(bound) for bound in BOUNDS_MS],
+        mounts_without_charts=len(page.mounts) - len(drawn) if frame else 0,
     )
-    yield '<div class="scroll"><table class="mounts"><thead><tr>'
-    yield "".join(f'<th class="{kind}">{name}</th>' for name, kind in _HEADINGS)
-    yield "</tr></thead><tbody>"
-    drawn = {id(mount): number for number, mount in enumerate(_drawn(page), 1)}
-    for mount in page.mounts:
-        yield _row(mount, frame, drawn.get(id(mount)))
-    yield "</tbody></table></div>"
 
 
-def _row(mount: MountSeries, frame: PlotFrame, number: int | None) -> str:
-    name = esc(mount.label)
-    lines = [
-        PlotLine(key, style, mount.lines.get(key, ())) for key, style in (("read", "s1"), ("write", "s2"))
-    ]
+def _row(mount: MountSeries, frame: PlotFrame, number: int | None) -> _Row:
+    read, write = (_lines(mount, (name, name, style)) for name, style in (("read", "s1"), ("write", "s2")))
     over_fetch = mount.server_read_bytes / mount.read_bytes if mount.read_bytes >= 1 else None
-    numbers = (
+    figures = (
         duration(mount.used_s),
         amount(mount.read_bytes),
         amount(mount.written_bytes),
         speed(mount.most.get("read", 0.0)),
         speed(mount.most.get("write", 0.0)),
-        ratio(over_fetch),
-        milliseconds(mount.means.get("read-rtt")),
-        milliseconds(mount.means.get("write-rtt")),
+        NONE if over_fetch is None else f"{over_fetch:.2f}",
+        *(
+            NONE if mean is None else f"{figure(mean)} ms"
+            for mean in (mount.means.get("read-rtt"), mount.means.get("write-rtt"))
+        ),
     )
-    first = f'<a href="#m{number}">{name}</a>' if number is not None else name
-    cells = (
-        f"<td>{first}</td>",
-        f"<td><code>{esc(mount.source)}</code></td>",
-        f"<td>{spark(lines, frame)}</td>",
-        *(f'<td class="number">{esc(text)}</td>' for text in numbers),
-    )
-    return f"<tr>{''.join(cells)}</tr>"
+    lines = (*read, *write)
+    return _Row(mount, number, lines, frame.spark(lines), figures)
 
 
-def _drawn(page: Page) -> list[MountSeries]:
-    """Return the mounts that have charts, in the table's order: of many those that moved most."""
-    most = sorted(page.mounts, key=lambda mount: -(mount.read_bytes + mount.written_bytes))[:MOST_MOUNTS]
-    chosen = {id(mount) for mount in most}
-    return [mount for mount in page.mounts if id(mount) in chosen]
-
-
-def _mounts(page: Page) -> Iterator[str]:
-    frame = page.frame
-    if frame is None:
-        return
-    drawn = _drawn(page)
-    for number, mount in enumerate(drawn, 1):
-        yield from mount_section(mount, frame, page.account.events, number)
-    left = len(page.mounts) - len(drawn)
-    if left:
-        yield f"<p>Charts are of the {len(drawn)} mounts that moved most; {left} more are in the table.</p>"
-
-
-def _findings(page: Page) -> Iterator[str]:
-    yield '<h2 id="findings">What is wrong on this host now</h2>'
-    report = page.account.report
-    if report is None:
-        yield f"<p>{esc(page.account.no_report)}</p>"
-        return
-    yield "".join(f"<p>{esc(line)}</p>" for line in verdict(report))
-    if report.diagnosis.findings:
-        yield '<div class="scroll"><table><thead><tr>'
-        yield "<th>Severity</th><th>Rule</th><th>Where</th><th>What, and what to do</th></tr></thead><tbody>"
-        yield from map(_finding, report.diagnosis.findings)
-        yield "</tbody></table></div>"
-
-
-def _finding(finding: Finding) -> str:
-    remedy = f"<br/>Remedy: <code>{esc(finding.remedy)}</code>" if finding.remedy else ""
-    source = esc(finding.source)
-    if finding.source.startswith("https://"):
-        source = f'<a href="{source}" rel="noreferrer">{source}</a>'
-    cited = f"<br/>Source: {source}" if source else ""
-    severity = finding.severity.value
-    return (
-        f'<tr><td class="severity {severity}">{severity}</td>'
-        f"<td>{esc(finding.rule)}<br/>{esc(finding.name)}</td><td>{esc(finding.subject)}</td>"
-        f"<td>{esc(finding.message)}{remedy}{cited}</td></tr>"
+def _section(mount: MountSeries, frame: PlotFrame, events: Iterable[Event]) -> _Section:
+    texts = [str(each) for each in mount.read_ahead]
+    return _Section(
+        mount,
+        f"{count(mount.samples, 'sample')}, in use for {duration(mount.used_s)}, over {mount.group}",
+        tuple(text[0].upper() + text[1:] for text in texts),
+        tuple((chart, frame.plot(chart)) for chart in charts(mount, events)),
     )
 
 
-def _events(page: Page) -> Iterator[str]:
-    yield '<h2 id="changes">What the service did</h2>'
-    if page.account.no_events:
-        yield f"<p>{esc(page.account.no_events)}</p>"
-        return
-    events = page.account.events[-MOST_EVENTS:]
-    left = len(page.account.events) - len(events)
-    if left:
-        yield f"<p>The last {len(events)} entries; {left} earlier ones are in the journal.</p>"
-    if not events:
-        yield "<p>The journal has nothing about it in this time.</p>"
-        return
-    yield '<div class="scroll"><table><thead><tr><th>Time</th><th>What</th></tr></thead><tbody>'
-    for event in events:
-        yield f'<tr><td class="when">{esc(_moment(page, event.time))}</td><td>{esc(event.text)}</td></tr>'
-    yield "</tbody></table></div>"
-    yield '<p class="faint">What <code>nfstuned apply</code> changed by hand is not among them.</p>'
+def charts(mount: MountSeries, events: Iterable[Event]) -> Iterator[Chart]:
+    """Yield the throughput, and the other known figures of a mount."""
+    # A device number alone may be another mount's by now.
+    own = [event for event in events if (event.mount_point or event.device) in mount.keys]
+    yield Chart(
+        "Throughput",
+        _lines(
+            mount,
+            ("read", "read by programs", "s1"),
+            ("server-read", "read from the server", "s1 dashed"),
+            ("write", "written by programs", "s2"),
+            ("server-write", "written to the server", "s2 dashed"),
+        ),
+        lambda value: speed(value).replace(".0 ", " "),
+        WIDE,
+        marks=tuple((event.time, event.text) for event in own)[-_MOST_MARKS:],
+    )
+    stalled = _lines(mount, ("stalled", "of the time, requests waited for the server's answer", "s3"))
+    if stalled and mount.most["stalled"]:
+        yield Chart("Stalled", stalled, lambda value: f"{number(value)} %", WIDE)
+    yield from (chart for chart in _charts_where_known(mount) if chart.lines)
+
+
+def _charts_where_known(mount: MountSeries) -> Iterator[Chart]:
+    """Yield all charts but the throughput; a chart whose figures were never known has no lines."""
+    over_fetch = _lines(mount, ("over-fetch", "bytes sent for each that programs read", "s1"))
+    yield Chart("Over-fetch", over_fetch, number, reference=1.0)
+    for kind, title in _TITLES.items():
+        times = _lines(
+            mount,
+            (f"{kind}-exe", "execute, all of it", "s3"),
+            (f"{kind}-rtt", "round trip", "s1"),
+            (f"{kind}-queue", "queue, until sent", "s2"),
+        )
+        yield Chart(f"{title}: mean time of each", times, lambda value: f"{number(value)} ms")
+    styles = zip(ALL_KINDS, _STYLES, strict=True)
+    operations = _lines(mount, *((f"{kind}-ops", kind, style) for kind, style in styles))
+    yield Chart("Operations by kind", operations, _per_second)
+    connections = _lines(mount, ("connections", "of all mounts of the server together", "s1"))
+    yield Chart("Connections", connections, number)
+    requests = _lines(mount, ("in-flight", "under way", "s1"), ("backlog", "waiting for a slot", "s2"))
+    yield Chart("Requests that a new one found", requests, number)
+    trouble = (
+        ("retrans", "sent again", "s1"),
+        ("errors", "errors, a missing file among them", "s2"),
+        ("timeouts", "timed out", "s3"),
+    )
+    happened = _lines(mount, *(series for series in trouble if mount.most.get(series[0])))
+    yield Chart("Retransmissions, errors, timeouts", happened, _per_second)
+
+
+def _lines(mount: MountSeries, *named: tuple[str, str, str]) -> tuple[PlotLine, ...]:
+    """Return the known lines among `named`: the key of the series, the name of the line, and its style."""
+    return tuple(
+        PlotLine(text, style, mount.lines[name]) for name, text, style in named if name in mount.lines
+    )
+
+
+def number(value: float) -> str:
+    """Return a number of a scale, whose steps are 1, 2 or 5 times a power of ten."""
+    return f"{value:.6g}"
+
+
+def _per_second(value: float) -> str:
+    return f"{number(value)}/s"
