@@ -1,8 +1,8 @@
 """The tables of docs/performance.md, of documents of bench: python -m tests.bench.performance FOLDER.
 
-FOLDER holds what `python -m tests.lab.performance` left: a document for each `<!-- measured NAME -->` of the
-page. They are copied to tests/data/performance, to which a test holds the tables; what stands between such a
-mark and the next `<!-- end -->` is written anew.
+FOLDER holds the files of `python -m tests.lab.documents performance`: a document for each
+`<!-- measured NAME -->` of the page. They are copied to tests/data/performance, to which a test holds the
+tables; the text between such a mark and the next `<!-- end -->` is replaced.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Draw the pictures of docs/pictures from what a guest left: python -m tests.bench.pictures FOLDER TARGET.
 
 FOLDER holds `top.ansi`, a screen that `nfstuned top` drew on a terminal, and `report.html`, a page that
-`nfstuned report` wrote, or one of them. `python -m tests.lab.pictures` makes both in a guest, and draws them.
+`nfstuned report` wrote, or one of them. `python -m tests.lab.documents pictures` makes both in a guest, and
+draws them.
 The screen becomes an SVG; PNGs need Chromium, and where there is none that is said.
 """
 

@@ -1,7 +1,7 @@
 """`python -m tests.bench.shapes FOLDER KERNEL`: the table of docs/performance.md that holds bench to a sweep.
 
-The folder has what `python -m tests.lab.shapes` leaves: a line of JSON for each link and reader. It is kept
-in tests/data, and a test holds the page to it.
+The folder has the file of `python -m tests.lab.documents shapes`: a line of JSON for each link and reader. It
+is kept in tests/data, and a test holds the page to it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The tables of docs/workloads.md: `python -m tests.bench.workloads FOLDER KERNEL` writes them.
 
-The folder has the file that `python -m tests.lab.workloads` leaves: a line of JSON for each run. The file is
+The folder has the file of `python -m tests.lab.documents workloads`: a line of JSON for each run. The file is
 kept in tests/data, and a test compares the page with it.
 """
 

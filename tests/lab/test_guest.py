@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import tarfile
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,11 +12,8 @@ from tests.lab import guest, image, recipe, runs
 from tests.lab.guest import Limits, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from concurrent.futures import Future
+    from collections.abc import Callable
     from pathlib import Path
-
-    from tests.lab.guest import Result
 
 PANIC = "[   12.1] Kernel panic - not syncing: sysrq triggered crash\n"
 
@@ -124,41 +120,44 @@ def test_ci_boots_each_kernel_once_and_the_system_on_the_newest() -> None:
     assert [str(boot) for boot in others] == names
 
 
-BAD = {
+SCRIPTS = {
     Verdict.SILENT: "sleep 1000",
     Verdict.HUNG: "echo working; sleep 1000",
-    Verdict.DIED: "echo working; sleep 1; echo c >/proc/sysrq-trigger",
-    Verdict.LOST: 'read -r word <word; echo "@@lab-end $word 0"',
+    Verdict.DIED: "echo working",
+    Verdict.LOST: """disk=${4#file=}; echo "@@lab-end $(tar -xOf "${disk%%,*}" word) 0" """,
 }
 
 
-@pytest.fixture(scope="module")
-def boots(
-    lab_folder: Path, say: Callable[[str], None], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[Verdict, Future[Result]]]:
-    """Boot a guest for each script, two at a time: two of them are only waited for."""
+@pytest.mark.parametrize("verdict", SCRIPTS, ids=lambda verdict: verdict.name.lower())
+def test_a_guest_that_ends_badly_is_told_apart(
+    verdict: Verdict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script takes the emulator's place; its fourth argument is the disk with the payload."""
+    (tmp_path / "payload").mkdir()
+    monkeypatch.setattr(guest, "_machine", lambda *_: ["sh", "-c", SCRIPTS[verdict], "qemu"])
+    limits = Limits(total_s=20, first_s=1, quiet_s=1)
+    result = guest.boot("6.1", tmp_path / "payload", tmp_path / "results", lambda _: None, limits)
+    assert result.verdict is verdict, result.explain()
+    assert not result.passed
 
-    def boot(verdict: Verdict) -> Result:
-        payload = tmp_path_factory.mktemp(verdict.name)
-        (payload / "start").write_text(f"{BAD[verdict]}\n")
-        # Where many guests share the processors a boot takes minutes; only the silent guest is waited for. A
-        # boot whose machine hangs before the first word begins again, as everywhere.
-        silent = verdict is Verdict.SILENT
-        limits = Limits(total_s=300, first_s=60 if silent else 240, quiet_s=20, retries=0 if silent else 1)
-        return guest.boot(
-            image.release("newest"), payload, lab_folder / f"bad-{verdict.name.lower()}", say, limits
-        )
 
-    with ThreadPoolExecutor(2) as pool:
-        yield {verdict: pool.submit(boot, verdict) for verdict in BAD}
+def test_a_boot_that_ends_before_its_first_word_is_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "payload").mkdir()
+    monkeypatch.setattr(guest, "_machine", lambda *_: ["true"])
+    lines: list[str] = []
+    limits = Limits(total_s=20, first_s=1, quiet_s=1, retries=2)
+    guest.boot("6.1", tmp_path / "payload", tmp_path / "results", lines.append, limits)
+    assert len(lines) == 2
 
 
 @pytest.mark.lab
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("verdict", BAD, ids=lambda verdict: verdict.name.lower())
-def test_a_real_guest_that_ends_badly_is_told_apart(
-    verdict: Verdict, boots: dict[Verdict, Future[Result]]
+def test_a_real_guest_that_panics_has_died(
+    lab_folder: Path, say: Callable[[str], None], tmp_path: Path
 ) -> None:
-    result = boots[verdict].result()
-    assert result.verdict is verdict, result.explain()
-    assert not result.passed
+    (tmp_path / "start").write_text("echo working; sleep 1; echo c >/proc/sysrq-trigger\n")
+    limits = Limits(total_s=300, first_s=240, quiet_s=20, retries=1)
+    result = guest.boot(image.release("newest"), tmp_path, lab_folder / "panic", say, limits)
+    assert result.verdict is Verdict.DIED, result.explain()
