@@ -14,6 +14,7 @@ from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.sampler import Sampler
 from nfstuned.daemon.tuner import Tuner
 from nfstuned.errors import ParseError
+from nfstuned.host.config import builtin_policy
 from nfstuned.host.files.local import demand_local
 from nfstuned.host.observe import do_nothing
 from nfstuned.host.root import Root
@@ -159,7 +160,8 @@ class Metrics:
         shown = tuple(superblock for superblock in snapshot.superblocks if superblock.device in devices)
         rows: list[StatusRow] = []
         for start in range(0, len(shown), _AT_A_TIME):
-            rows.extend(status(replace(snapshot, superblocks=shown[start : start + _AT_A_TIME]), policy))
+            part = replace(snapshot, superblocks=shown[start : start + _AT_A_TIME])
+            rows.extend(status(part, policy or builtin_policy(), valid=policy is not None))
             between()
         return rows
 

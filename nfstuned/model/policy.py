@@ -72,6 +72,8 @@ class Profile:
     sources: tuple[Source, ...] = ()
     inherits: str = ""
     """The built-in profile that a profile of the administrator's comes from, if any."""
+    builtin: bool = False
+    """It comes with nfstuned, perhaps with an administrator's changes."""
 
     @property
     def base(self) -> str:
@@ -98,6 +100,21 @@ class Profile:
             lower=True,
             sources=(*workload.sources, *(source for source in kept if source.keys)),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """The signs of a provider's servers; the profile of the same name is for them."""
+
+    name: str
+    servers: tuple[str, ...] = ()
+    """Regular expressions (re.VERBOSE) for whole names in lower case."""
+    client_options: tuple[str, ...] = ()
+    """Mount options of the provider's own client that no other client takes."""
+    implementation: str = ""
+    """A part, in lower case, of the name that its servers give themselves (NFSv4.1's impl_id)."""
+    azure: bool = False
+    """Whether `implementation` means this provider on VMs of Azure, or elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +181,7 @@ class Policy:
     files: tuple[str, ...] = field(default=())
     """The administrator's files that went into it, in order."""
     workloads: tuple[Workload, ...] = ()
+    providers: tuple[Provider, ...] = ()
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__

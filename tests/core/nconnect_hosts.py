@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules.catalogue import RULES
+from nfstuned.host.config import builtin_policy
 from nfstuned.model.facts import Answer, Facts, Network, Target
 from nfstuned.model.finding import Fault, Need
 from nfstuned.model.kernel import Distribution, KernelRelease, Mount, MountStats, Server, Transport, Volume
@@ -16,12 +17,13 @@ from nfstuned.parse.options import parse_options
 AZURE = "sa1.file.core.windows.net"
 NAS, NAS_ADDRESS = "nas", "10.0.0.5"
 POLICY = Policy(
-    (
+    profiles=(
         Profile("azure-files", nconnect=4, nconnect_max=4),
         Profile("azure-netapp-files", nconnect=8, nconnect_max=16),
         Profile("generic"),
     ),
-    (Assignment(Match(server=("10.9.0.0/16",)), "azure-netapp-files", "policy 1"),),
+    assignments=(Assignment(Match(server=("10.9.0.0/16",)), "azure-netapp-files", "policy 1"),),
+    providers=builtin_policy().providers,
 )
 KERNEL = KernelRelease((6, 12, 0), "6.12.0")
 DEBIAN = Distribution("debian", "12", "Debian")

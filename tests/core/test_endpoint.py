@@ -4,16 +4,16 @@ import pytest
 
 from nfstuned.core.policy.endpoint import (
     as_address,
-    endpoint,
     is_loopback,
     plain,
-    provider_by_name,
-    resolve,
     split_source,
 )
+from nfstuned.core.policy.match import matcher
+from nfstuned.host.config import builtin_policy
 from nfstuned.model.kernel import Mount, Options, Server, Volume
 from nfstuned.model.mounts import Endpoint, Superblock, Tunnel
 
+KNOWN = matcher(builtin_policy()).providers
 AZNFS = Tunnel(20049, "10.0.0.5", 2049, "azure-files", "/etc/stunnel/microsoft/aznfs/stunnel_10.0.0.5.conf")
 EFS_TUNNEL = Tunnel(
     20100, "fs-0123.efs.eu-west-1.amazonaws.com", 2049, "aws-efs", "/var/run/efs/stunnel-config"
@@ -54,7 +54,7 @@ def row(hostname: str, address: str = "10.0.0.5", port: int = 2049) -> Server:
     ],
 )
 def test_azure_files_is_recognised_in_every_cloud(name: str) -> None:
-    assert provider_by_name(name) == "azure-files"
+    assert KNOWN.by_name(name) == "azure-files"
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_azure_files_is_recognised_in_every_cloud(name: str) -> None:
     ],
 )
 def test_other_names_are_nobodys(name: str) -> None:
-    assert provider_by_name(name) == "generic"
+    assert KNOWN.by_name(name) == "generic"
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_other_names_are_nobodys(name: str) -> None:
     ],
 )
 def test_efs_is_recognised_by_name(name: str) -> None:
-    assert provider_by_name(name) == "aws-efs"
+    assert KNOWN.by_name(name) == "aws-efs"
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_efs_is_recognised_by_name(name: str) -> None:
     ],
 )
 def test_other_clouds_are_recognised_by_name(name: str, provider: str) -> None:
-    assert provider_by_name(name) == provider
+    assert KNOWN.by_name(name) == provider
 
 
 @pytest.mark.parametrize(
@@ -128,14 +128,14 @@ def test_other_clouds_are_recognised_by_name(name: str, provider: str) -> None:
     ],
 )
 def test_names_like_those_of_other_clouds_are_nobodys(name: str) -> None:
-    assert provider_by_name(name) == "generic"
+    assert KNOWN.by_name(name) == "generic"
 
 
 def test_a_mount_by_vasts_own_client_is_known_by_options_that_only_it_takes() -> None:
     own = mount("10.0.0.5:/v", addr="10.0.0.5", nconnect="32", spread_reads="")
-    assert endpoint(own, None, (), azure=False, implementation=None).provider == "vast"
+    assert KNOWN.endpoint(own, None, (), azure=False, implementation=None).provider == "vast"
     kernels = mount("10.0.0.5:/v", addr="10.0.0.5", nconnect="16")
-    assert endpoint(kernels, None, (), azure=False, implementation=None).provider == "generic"
+    assert KNOWN.endpoint(kernels, None, (), azure=False, implementation=None).provider == "generic"
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_source_is_host_and_export(source: str, parts: tuple[str, str]) -> Non
 def test_the_interface_in_a_scope_keeps_its_case() -> None:
     """udev calls the cards of a PCI domain enP4p1s0: no other name is that interface."""
     assert plain("FE80::1%enP4p1s0") == "fe80::1%enP4p1s0"
-    assert resolve("FE80::1%enP4p1s0", None, 2049, (), ()).host == "fe80::1%enP4p1s0"
+    assert KNOWN.resolve("FE80::1%enP4p1s0", None, 2049, (), ()).host == "fe80::1%enP4p1s0"
     assert plain("NAS.Example.com.") == "nas.example.com"
 
 
@@ -181,44 +181,44 @@ def test_loopback_is_known_by_address_only(address: str | None, expected: bool) 
 
 
 def test_a_mount_by_name_keeps_its_name_and_address() -> None:
-    seen = endpoint(
+    seen = KNOWN.endpoint(
         mount("SA1.file.core.windows.net.:/sa1/s", addr="10.0.0.5"), None, (), azure=True, implementation=None
     )
     assert seen == Endpoint("sa1.file.core.windows.net", "10.0.0.5", 2049, "azure-files")
 
 
 def test_a_mount_without_addr_has_the_address_of_its_source() -> None:
-    assert endpoint(mount("10.0.0.9:/v"), None, (), azure=False, implementation=None) == Endpoint(
+    assert KNOWN.endpoint(mount("10.0.0.9:/v"), None, (), azure=False, implementation=None) == Endpoint(
         "10.0.0.9", "10.0.0.9", 2049, "generic"
     )
-    assert endpoint(mount("nas:/v"), None, (), azure=False, implementation=None).address is None
+    assert KNOWN.endpoint(mount("nas:/v"), None, (), azure=False, implementation=None).address is None
 
 
 @pytest.mark.parametrize("loopback", ["127.0.0.1", "::1"])
 def test_a_tls_mount_is_the_account_behind_its_tunnel(loopback: str) -> None:
     source = "[::1]:/sa1/s" if loopback == "::1" else "127.0.0.1:/sa1/s"
-    seen = endpoint(
+    seen = KNOWN.endpoint(
         mount(source, port="20049", addr=loopback), None, (EFS_TUNNEL, AZNFS), azure=True, implementation=None
     )
     assert seen == Endpoint("10.0.0.5", "10.0.0.5", 2049, "azure-files")
 
 
 def test_a_tunnel_to_a_name_is_recognised_by_it() -> None:
-    seen = endpoint(
+    seen = KNOWN.endpoint(
         mount("127.0.0.1:/", port="20100"), None, (AZNFS, EFS_TUNNEL), azure=False, implementation=None
     )
     assert seen == Endpoint("fs-0123.efs.eu-west-1.amazonaws.com", None, 2049, "aws-efs")
 
 
 def test_a_loopback_port_without_a_tunnel_is_a_server_on_this_host() -> None:
-    seen = endpoint(mount("127.0.0.1:/", port="20051"), None, (AZNFS,), azure=True, implementation=None)
+    seen = KNOWN.endpoint(mount("127.0.0.1:/", port="20051"), None, (AZNFS,), azure=True, implementation=None)
     assert seen == Endpoint("127.0.0.1", "127.0.0.1", 20051, "generic")
 
 
 def through(source: str, port: int) -> Endpoint:
     """Return the endpoint of a mount that shows this host's address, on a client of that port."""
     superblock = Superblock("0:43", 7, 128, volume=Volume(4, "127.0.0.1", port, "0:43", "0:0"))
-    return endpoint(
+    return KNOWN.endpoint(
         mount(source, addr="127.0.0.1"), superblock, (EFS_TUNNEL, AZNFS), azure=True, implementation=None
     )
 
@@ -235,20 +235,22 @@ def test_a_clear_mount_over_the_connections_of_a_tunnel_keeps_its_name_and_has_t
 
 
 def test_a_tunnels_port_on_another_host_is_no_tunnel() -> None:
-    seen = endpoint(mount("10.0.0.7:/", port="20049"), None, (AZNFS,), azure=True, implementation=None)
+    seen = KNOWN.endpoint(mount("10.0.0.7:/", port="20049"), None, (AZNFS,), azure=True, implementation=None)
     assert seen.host == "10.0.0.7"
 
 
 def test_a_mount_by_address_is_the_share_that_another_client_knows_by_name() -> None:
     rows = (row("nas"), row("sa9.file.core.windows.net", port=2050), row("Sa1.file.core.windows.net"))
-    assert resolve("10.0.0.5", "10.0.0.5", 2049, rows, ()) == Endpoint(
+    assert KNOWN.resolve("10.0.0.5", "10.0.0.5", 2049, rows, ()) == Endpoint(
         "sa1.file.core.windows.net", "10.0.0.5", 2049, "azure-files"
     )
-    assert resolve("10.0.0.6", "10.0.0.6", 2049, rows, ()).provider == "generic"
+    assert KNOWN.resolve("10.0.0.6", "10.0.0.6", 2049, rows, ()).provider == "generic"
 
 
 def test_a_mount_by_an_unknown_name_keeps_it() -> None:
-    assert resolve("nas", "10.0.0.5", 2049, (row("sa1.file.core.windows.net"),), ()).provider == "generic"
+    assert (
+        KNOWN.resolve("nas", "10.0.0.5", 2049, (row("sa1.file.core.windows.net"),), ()).provider == "generic"
+    )
 
 
 @pytest.mark.parametrize(
@@ -265,12 +267,14 @@ def test_netapp_on_azure_is_known_by_what_the_server_says(
     azure: bool,  # noqa: FBT001
     provider: str,
 ) -> None:
-    seen = endpoint(mount("10.0.1.4:/vol1", addr="10.0.1.4"), None, (), azure, implementation)
+    seen = KNOWN.endpoint(mount("10.0.1.4:/vol1", addr="10.0.1.4"), None, (), azure, implementation)
     assert seen.provider == provider
 
 
 def test_a_name_counts_more_than_what_the_server_says() -> None:
-    seen = endpoint(mount("sa1.file.core.windows.net:/sa1/s"), None, (), azure=True, implementation="NetApp")
+    seen = KNOWN.endpoint(
+        mount("sa1.file.core.windows.net:/sa1/s"), None, (), azure=True, implementation="NetApp"
+    )
     assert seen.provider == "azure-files"
 
 
@@ -279,16 +283,18 @@ BLOB = Tunnel(0, "sa1.blob.core.windows.net", 0, "azure-blob", "/m", "10.161.100
 
 @pytest.mark.parametrize("name", ["sa1.blob.core.windows.net", "sa1.z3.blob.storage.azure.net"])
 def test_blob_storage_is_recognised(name: str) -> None:
-    assert provider_by_name(name) == "azure-blob"
+    assert KNOWN.by_name(name) == "azure-blob"
 
 
 def test_an_address_of_aznfs_is_the_server_that_it_stands_in_for() -> None:
-    place = endpoint(mount("10.161.100.100:/sa1/c", addr="10.161.100.100"), None, (AZNFS, BLOB), True, None)
+    place = KNOWN.endpoint(
+        mount("10.161.100.100:/sa1/c", addr="10.161.100.100"), None, (AZNFS, BLOB), True, None
+    )
     assert place == Endpoint("sa1.blob.core.windows.net", "52.239.1.2", 2049, "azure-blob")
     named = BLOB.__class__(0, "nfs.example.org", 0, "azure-files", "/m", "10.161.100.101", "10.0.0.9")
-    place = resolve("10.161.100.101", None, 2049, (), (BLOB, named))
+    place = KNOWN.resolve("10.161.100.101", None, 2049, (), (BLOB, named))
     assert place == Endpoint("nfs.example.org", "10.0.0.9", 2049, "azure-files")
-    other = resolve("10.161.100.102", "10.161.100.102", 2049, (), (BLOB, named))
+    other = KNOWN.resolve("10.161.100.102", "10.161.100.102", 2049, (), (BLOB, named))
     assert (other.host, other.provider) == ("10.161.100.102", "generic")
     # The end of a tunnel is no such address.
-    assert resolve("127.0.0.1", "127.0.0.1", 0, (), (BLOB,)).provider == "generic"
+    assert KNOWN.resolve("127.0.0.1", "127.0.0.1", 0, (), (BLOB,)).provider == "generic"

@@ -14,6 +14,7 @@ from nfstuned.app.policy import configuration
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules import nfs1_read_ahead as nfs1
 from nfstuned.core.rules.remedies import give_workload
+from nfstuned.host.config import builtin_policy
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Measured
 from nfstuned.model.finding import Fault, Need
@@ -29,14 +30,15 @@ from tests.core.test_udev_faults import ONE_LINE
 from tests.core.test_udev_writers import NFS_UTILS, VENDOR
 
 POLICY = Policy(
-    (
+    profiles=(
         Profile("azure-files", ReadAhead(kb=15360), read_ahead_max_kb=16384),
         Profile("azure-netapp-files", ReadAhead(kb=15360), read_ahead_max_kb=16384),
         Profile("aws-efs", ReadAhead(times_rsize=15)),
         Profile("generic", ReadAhead(kb=1024)),
         Profile("small", ReadAhead(kb=512), lower=True),
         Profile("silent"),
-    )
+    ),
+    providers=builtin_policy().providers,
 )
 AZURE = "sa1.file.core.windows.net:/sa1/share"
 NFS = "server.example.org:/srv"

@@ -6,6 +6,7 @@ import pytest
 
 from nfstuned.core.policy.decision import decide, decide_early, depends_on_implementation, read_ahead_kb
 from nfstuned.core.policy.match import as_network, matcher
+from nfstuned.host.config import builtin_policy
 from nfstuned.model.kernel import Mount, MountStats, Options, Server, Volume
 from nfstuned.model.mounts import Decision, Snapshot, Superblock, Tunnel
 from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead, Source, Workload
@@ -19,7 +20,18 @@ PROFILES = (
     Profile("scratch", ReadAhead(kb=4096), lower=True),
     Profile("silent"),
 )
-BUILTIN = Policy(PROFILES)
+PROVIDERS = builtin_policy().providers
+
+
+def policy_of(
+    profiles: tuple[Profile, ...],
+    assignments: tuple[Assignment, ...] = (),
+    workloads: tuple[Workload, ...] = (),
+) -> Policy:
+    return Policy(profiles, assignments, workloads=workloads, providers=PROVIDERS)
+
+
+BUILTIN = policy_of(PROFILES)
 NETAPP_SAYS = "name='NetApp Release 9.14.1',domain='netapp.com'"
 AZNFS = Tunnel(20049, "10.0.0.5", 2049, "azure-files", "stunnel_10.0.0.5.conf")
 
@@ -112,12 +124,12 @@ class TestWorkload:
     def test_an_early_decision_waits_where_a_server_may_turn_out_to_want_less(self) -> None:
         entry = Assignment(Match(server=("10.0.0.0/24",)), "", "policy 1", "sequential")
         ontap = Profile("netapp-ontap", ReadAhead(kb=512))
-        known = Policy((*PROFILES, ontap), (entry,), workloads=(self.OWN,))
+        known = policy_of((*PROFILES, ontap), (entry,), workloads=(self.OWN,))
         assert decide_early(known, volume(version=4), (row("10.0.0.5"),), (), azure=False) is None
 
     def test_a_limit_of_ontaps_matters_to_a_workload(self) -> None:
         limited = Profile("netapp-ontap", ReadAhead(kb=1024), read_ahead_max_kb=2048)
-        assert depends_on_implementation(Policy((*PROFILES, limited)))
+        assert depends_on_implementation(policy_of((*PROFILES, limited)))
 
     def test_an_early_decision_is_the_later_one(self) -> None:
         entry = Assignment(Match(server=("10.0.0.0/24",)), "", "policy 1", "random")
@@ -185,7 +197,7 @@ class TestDecide:
         efs = Profile("aws-efs", ReadAhead(times_rsize=15), read_ahead_max_kb=4096)
         name = "fs-1.efs.eu-west-1.amazonaws.com:/"
         small, large = (superblock(mount(name, rsize=rsize)) for rsize in ("65536", "1048576"))
-        assert [decide(Policy((efs,)), block, Snapshot()).kb for block in (small, large)] == [960, 4096]
+        assert [decide(policy_of((efs,)), block, Snapshot()).kb for block in (small, large)] == [960, 4096]
 
     def test_the_first_entry_that_matches_wins_over_the_provider(self) -> None:
         entries = policy(
@@ -256,7 +268,7 @@ class TestDecide:
 
     def test_a_profile_without_an_opinion_leaves_the_value_alone(self) -> None:
         assert decided(policy((Match(), "silent")), mount("nas:/v")).kb is None
-        assert decided(Policy(()), mount("nas:/v")).kb is None
+        assert decided(policy_of(()), mount("nas:/v")).kb is None
 
 
 class TestWithoutVisibleMounts:
@@ -391,9 +403,9 @@ class TestEarly:
         ontap = replace(netapp, name="netapp-ontap")
         alike = replace(generic, name="netapp-ontap")
         for azure, entries, waiting in (
-            (True, Policy((generic, netapp, alike)), waits),
-            (False, Policy((generic, netapp, alike)), False),
-            (False, Policy((generic, ontap)), waits),
+            (True, policy_of((generic, netapp, alike)), waits),
+            (False, policy_of((generic, netapp, alike)), False),
+            (False, policy_of((generic, ontap)), waits),
         ):
             early = decide_early(entries, volume(), (row("nas"),), (), azure=azure)
             assert (early is None) is waiting
@@ -404,7 +416,7 @@ def test_an_early_decision_waits_for_netapps_number_also_where_an_entry_of_the_s
     alike = Profile("mine", ReadAhead(1024))
     less = Profile("azure-netapp-files", ReadAhead(512))
     profiles = (Profile("generic", ReadAhead(1024)), less, alike)
-    known = Policy(profiles, assignments=(Assignment(Match(export=("/a",)), "mine", "policy 1"),))
+    known = policy_of(profiles, assignments=(Assignment(Match(export=("/a",)), "mine", "policy 1"),))
     servers = (row("nas"),)
     assert decide_early(known, volume(), servers, ()) is None
     assert decide_early(known, volume(version=3), (row("nas", version=3),), ()) is not None
@@ -413,7 +425,7 @@ def test_an_early_decision_waits_for_netapps_number_also_where_an_entry_of_the_s
 def test_what_a_server_calls_itself_matters_where_netapps_number_is_its_own() -> None:
     assert not depends_on_implementation(BUILTIN)
     others = (Profile("generic", ReadAhead(kb=1024)), Profile("netapp-ontap", ReadAhead(kb=4096)))
-    assert depends_on_implementation(Policy(others))
+    assert depends_on_implementation(policy_of(others))
 
 
 def test_early_and_late_agree_where_both_answer() -> None:

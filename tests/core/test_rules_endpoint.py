@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nfstuned.core.policy.endpoint import as_address, provider_by_name
+from nfstuned.core.policy.endpoint import as_address
+from nfstuned.core.policy.match import matcher
 from nfstuned.core.rules import catalogue
 from nfstuned.core.rules.catalogue import diagnose, select
 from nfstuned.core.rules.nfs4_tls import helper_down, wrong_cloud
+from nfstuned.host.config import builtin_policy
 from nfstuned.model.facts import Answer, Facts, Measured, Network, Reach, Reachable, Target
 from nfstuned.model.finding import Fault, Need
 from nfstuned.model.kernel import Mount, Options
@@ -21,12 +23,14 @@ from nfstuned.parse.options import parse_options
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-RULES = select(catalogue.RULES, ("NFS4",), ())
 SA1 = "sa1.file.core.windows.net"
 LINK = "sa1.privatelink.file.core.windows.net"
 STORE = "file.ams20prdstr05a.store.core.windows.net"
 PRIVATE, PUBLIC = "10.10.10.10", "52.239.238.8"
 GENERIC = Profile("generic")
+POLICY = Policy((GENERIC,), providers=builtin_policy().providers)
+by_name = matcher(POLICY).providers.by_name
+RULES = select(catalogue.RULES, ("NFS4",), ())
 NO_TLS = Tls()
 OPEN = Reach(PRIVATE, 2049, Reachable.OPEN)
 
@@ -38,7 +42,7 @@ def live(
     name = host or source.partition(":/")[0]
     pairs = {"vers": "4.1", "proto": "tcp", **options, **({"addr": address} if address else {})}
     mount = Mount(40, 25, "0:43", "/", point, "nfs4", source, Options(tuple(pairs.items())))
-    place = Endpoint(name, address, int(options.get("port", "2049")), provider_by_name(name))
+    place = Endpoint(name, address, int(options.get("port", "2049")), by_name(name))
     return Target(point, point, source, "nfs4", place, GENERIC, live=mount)
 
 
@@ -52,7 +56,7 @@ def asked(source: str, options: str = "vers=4.1", line: int = 4, fstype: str = "
         point=request.point,
         source=source,
         fstype=fstype,
-        endpoint=Endpoint(name, None, 2049, provider_by_name(name)),
+        endpoint=Endpoint(name, None, 2049, by_name(name)),
         profile=GENERIC,
         asked=tuple(Asked(key, value, "/etc/fstab", line) for key, value in pairs),
         request=request,
@@ -76,7 +80,7 @@ def found(
     facts = Facts(
         has=frozenset({Need.LIVE, Need.NETWORK}),
         snapshot=Snapshot(),
-        policy=Policy((GENERIC,)),
+        policy=POLICY,
         targets=tuple(targets),
         network=Network(answers=tuple(answers), reaches=tuple(reaches)),
         system=System(tls=tls),
@@ -179,7 +183,7 @@ def faults(rule: str, target: Target, *answers: Answer) -> list[Fault]:
     facts = Facts(
         has=frozenset({Need.LIVE, Need.NETWORK}),
         snapshot=Snapshot(),
-        policy=Policy((GENERIC,)),
+        policy=POLICY,
         targets=(target,),
         network=Network(answers=answers),
     )
@@ -248,7 +252,7 @@ def test_a_mount_that_makes_no_sessions_does_not_hide_those_of_another(order: in
     facts = Facts(
         has=frozenset({Need.LIVE, Need.SAMPLE}),
         snapshot=Snapshot(),
-        policy=Policy((GENERIC,)),
+        policy=POLICY,
         targets=tuple(mounts[::order]),
         measured=Measured(10, sessions={"0:43": 7}),  # the other is of NFSv3
     )
@@ -261,7 +265,7 @@ def test_an_address_is_told_once_for_all_its_mounts() -> None:
     facts = Facts(
         has=frozenset({Need.LIVE}),
         snapshot=Snapshot(),
-        policy=Policy((GENERIC,)),
+        policy=POLICY,
         targets=(*mounts, asked(f"{PRIVATE}:/export")),
     )
     (fault,) = diagnose(facts, select(RULES, ("NFS403",), ())).findings
@@ -342,7 +346,7 @@ def test_a_mount_point_is_quoted_in_a_command() -> None:
     facts = Facts(
         has=frozenset({Need.LIVE, Need.NETWORK}),
         snapshot=Snapshot(),
-        policy=Policy((GENERIC,)),
+        policy=POLICY,
         targets=(
             live(f"{SA1}:/sa1/s", PRIVATE, "/mnt/my $HOME"),
             live("127.0.0.1:/sa1/t", "10.10.10.20", "/mnt/a;b", port="20049"),
@@ -455,9 +459,7 @@ def test_a_tunnel_needs_a_listener_and_an_installed_watchdog_that_runs(
 def test_a_watchdog_that_is_masked_is_unmasked_before_it_is_started(listening: frozenset[int]) -> None:
     for masked in (True, False):
         tls = Tls(replace(STOPPED, masked=masked), listening)
-        facts = Facts(
-            frozenset(), Snapshot(), Policy((GENERIC,)), (tunnelled(PRIVATE),), system=System(tls=tls)
-        )
+        facts = Facts(frozenset(), Snapshot(), POLICY, (tunnelled(PRIVATE),), system=System(tls=tls))
         (fault,) = helper_down(facts)
         assert fault.remedy.startswith("sudo systemctl unmask aznfswatchdogv4 && sudo") is masked
 
@@ -633,7 +635,7 @@ UNITS = "/etc/systemd/system"
 
 
 def corrected(target: Target, tls: Tls) -> Fault:
-    facts = Facts(frozenset(), Snapshot(), Policy((GENERIC,)), (target,), system=System(tls=tls))
+    facts = Facts(frozenset(), Snapshot(), POLICY, (target,), system=System(tls=tls))
     (fault,) = wrong_cloud(facts)
     return fault
 

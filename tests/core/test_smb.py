@@ -11,6 +11,7 @@ from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules import catalogue
 from nfstuned.core.rules.catalogue import select
 from nfstuned.core.rules.smb6 import no_cache, short_attribute_cache, signing_cost
+from nfstuned.host.config import builtin_policy
 from nfstuned.host.config_load import load
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Measured, SmbOps, SmbSession, Target
@@ -24,12 +25,13 @@ from nfstuned.parse.proc.machine import parse_release
 
 RULES = select(catalogue.RULES, ("SMB6",), ())
 POLICY = Policy(
-    (
+    profiles=(
         Profile("generic"),
         Profile("azure-files"),
         Profile("azure-files-smb", max_channels=4, actimeo_min=30),
         Profile("azure-netapp-files-smb"),
-    )
+    ),
+    providers=builtin_policy().providers,
 )
 AZURE = "//sa1.file.core.windows.net/smb"
 NAS = "//nas.lab.internal/share"

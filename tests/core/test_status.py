@@ -63,7 +63,7 @@ def test_a_version_for_which_nconnect_is_not_recommended_has_one_connection_for_
 
 
 def test_without_a_policy_there_are_values_and_no_targets() -> None:
-    (row,) = status(host(mount("/a")), None)
+    (row,) = status(host(mount("/a")), POLICY, valid=False)
     assert (row.read_ahead_kb, row.provider) == (128, "generic")
     assert (row.profile, row.read_ahead_target_kb, row.nconnect_target) == (None, None, None)
 

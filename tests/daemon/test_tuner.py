@@ -26,6 +26,7 @@ from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
 from tests.host.faults import Fault, FaultyRoot
 
 POLICY = Policy(
+    providers=builtin_policy().providers,
     profiles=(
         Profile("azure-files", ReadAhead(15360)),
         Profile("generic", ReadAhead(1024)),

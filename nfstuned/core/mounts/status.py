@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nfstuned.core.mounts.options import carried, version, version_text
 from nfstuned.core.mounts.requests import Intents, find, options
@@ -16,16 +16,18 @@ from nfstuned.model.stalls import Stalled
 from nfstuned.model.status import StatusRow, StatusRules
 from nfstuned.model.udev import UdevFile, is_mask
 
-_NO_POLICY = Policy(profiles=())
-
 
 def status(
-    snapshot: Snapshot, policy: Policy | None, stalled: Stalled | None = None
+    snapshot: Snapshot, policy: Policy, stalled: Stalled | None = None, *, valid: bool = True
 ) -> tuple[StatusRow, ...]:
-    """Return one row a mount, in the order of their mount points; without a policy no row has a target."""
+    """Return a row for each mount, in the order of their mount points.
+
+    Where the configuration is not `valid`, the policy is the built-in one, and no row has a target.
+    """
     look = _Look(
         snapshot=snapshot,
         policy=policy,
+        valid=valid,
         stalled=stalled,
         intents=Intents(snapshot.requests, snapshot.settings, snapshot.tunnels),
     )
@@ -52,14 +54,17 @@ class _Look:
     """What all rows of one look have in common."""
 
     snapshot: Snapshot
-    policy: Policy | None
+    policy: Policy
+    valid: bool
     stalled: Stalled | None
     intents: Intents
 
 
 def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
-    decision = decide(look.policy or _NO_POLICY, superblock, look.snapshot)
-    profile = _profile(look.policy, decision.profile)
+    decision = decide(look.policy, superblock, look.snapshot)
+    if not look.valid:
+        decision = replace(decision, kb=None, lower=False)
+    profile = _profile(look.policy, decision.profile) if look.valid else Profile(decision.profile)
     asked = find(look.intents.of(mount), "nconnect")
     stats = look.snapshot.stanza_of(mount, superblock)
     now = mount.options.number("nconnect") or 1
@@ -74,7 +79,7 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
         fstype=mount.fstype,
         device=mount.device,
         provider=decision.provider,
-        profile=None if look.policy is None else decision.profile,
+        profile=decision.profile if look.valid else None,
         read_ahead_kb=superblock.read_ahead_kb,
         read_ahead_target_kb=None if decision.kb is None else whole_pages(decision.kb, look.snapshot.page_kb),
         nconnect_requested=None if asked is None else options([asked]).number("nconnect"),
@@ -94,9 +99,9 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
     )
 
 
-def _profile(policy: Policy | None, name: str) -> Profile:
+def _profile(policy: Policy, name: str) -> Profile:
     try:
-        return (policy or _NO_POLICY).profile(name)
+        return policy.profile(name)
     except KeyError:
         return Profile(name)
 

@@ -13,8 +13,6 @@ from nfstuned.core.policy.endpoint import (
     asked_port,
     is_loopback,
     plain,
-    provider_by_options,
-    resolve,
     same,
     split_source,
 )
@@ -145,9 +143,10 @@ def _planned_target(snapshot: Snapshot, policy: Policy, request: Request, intent
     # mount.cifs(8) takes an address; mount.nfs takes it out and asks for the name's (nfs_append_addr_option).
     named = wanted if request.fstype in SMB_TYPES else Options()
     address = next((text for text in (named.get("addr"), named.get("ip")) if text and as_address(text)), None)
-    server = resolve(host, address, asked_port(request.source, wanted), (), snapshot.tunnels)
+    providers = matcher(policy).providers
+    server = providers.resolve(host, address, asked_port(request.source, wanted), (), snapshot.tunnels)
     if server.provider == GENERIC:
-        server = replace(server, provider=provider_by_options(wanted))
+        server = replace(server, provider=providers.by_options(wanted))
     chosen = choose(policy, request.source, request.point, named, server).profile
     return Target(
         subject=f"{request.file}:{request.line}",

@@ -15,7 +15,6 @@ from nfstuned.core.policy.endpoint import (
     AZURE_FILES,
     NETAPP,
     NFS_PORT,
-    PROVIDERS,
     AddressKind,
     as_address,
     is_loopback,
@@ -324,8 +323,9 @@ def is_netapp(target: Target) -> bool:
     No server has a name that tells. What calls itself NetApp on an Azure VM may be another ONTAP, as a policy
     says with the profile of another provider; a profile of the administrator's own says nothing of that.
     """
-    base = target.profile.base
-    return base == NETAPP or (target.endpoint.provider == NETAPP and base not in PROVIDERS)
+    profile = target.profile
+    own = not profile.builtin and not profile.inherits
+    return profile.base == NETAPP or (target.endpoint.provider == NETAPP and own)
 
 
 def was_recorded(target: Target, facts: Facts) -> bool:

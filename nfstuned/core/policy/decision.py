@@ -7,12 +7,8 @@ from dataclasses import dataclass, replace
 
 from nfstuned.core.policy.endpoint import (
     GENERIC,
-    NETAPP,
-    ONTAP,
     TUNNEL_PORTS,
-    endpoint,
     is_loopback,
-    resolve,
     split_source,
 )
 from nfstuned.core.policy.match import Choice, Matcher, Subject, matcher, subject
@@ -36,7 +32,8 @@ def place(policy: Policy, mount: Mount, superblock: Superblock | None, snapshot:
     """Return the place of a live mount; `superblock` is None for what is not NFS."""
     stanza = snapshot.stanza_of(mount, superblock)
     implementation = stanza.implementation if stanza else None
-    server = endpoint(mount, superblock, snapshot.tunnels, snapshot.azure, implementation)
+    providers = matcher(policy).providers
+    server = providers.endpoint(mount, superblock, snapshot.tunnels, snapshot.azure, implementation)
     return Place(server, choose(policy, mount.source, mount.point, mount.options, server))
 
 
@@ -63,14 +60,16 @@ def read_ahead_kb(wanted: ReadAhead | None, rsize: int | None, most_kb: int | No
 
 
 def depends_on_implementation(policy: Policy) -> bool:
-    """Return whether the profile netapp-ontap may give another read-ahead than the profile generic.
-
-    What servers call themselves then counts also off Azure.
-    """
-    named, other = (matcher(policy).profile(name) for name in (ONTAP, GENERIC))
+    """Return whether a server's own name (impl_id) may give its mounts another read-ahead, also off Azure."""
+    known = matcher(policy)
+    other = known.profile(GENERIC)
     # A workload's number is cut by the profile's limit.
     keys = ("read_ahead", "lower", "read_ahead_max_kb")
-    return any(getattr(named, key) != getattr(other, key) for key in keys)
+    return any(
+        getattr(named, key) != getattr(other, key)
+        for named in known.by_implementation(azure=False)
+        for key in keys
+    )
 
 
 def most_connections(profile: Profile, version: str | None) -> int | None:
@@ -112,8 +111,8 @@ def decide_early(
 
     Called between the kernel's bdi event and the mount's appearance, when only nfsfs knows the superblock.
     There is an answer only when nothing that is still unknown (name, export, mount point, rsize) can change
-    it: nfstuned only raises, so a value that is too high would stay. A server that later says NetApp,
-    which is Azure's on an Azure VM (`azure`), may still raise it.
+    it: nfstuned only raises, so a value that is too high would stay. The name that a server later gives
+    itself, which means another provider on an Azure VM (`azure`), may still raise it.
     """
     known = {tunnel.port for tunnel in tunnels}
     if volume.port in TUNNEL_PORTS and volume.port not in known and is_loopback(volume.address):
@@ -129,14 +128,14 @@ def decide_early(
         return None
     first = decisions[0]
     if volume.version >= V4 and first.kb is not None:
-        named = compiled.profile(NETAPP if azure else ONTAP)
         for choice, server in choices:
             plain, _, work = choice.profile.name.partition(WITH)
             if (server.provider, plain) == (GENERIC, GENERIC):
                 workload = policy.workload(work)
-                netapps = (named.working(workload) if workload else named).read_ahead
-                if netapps is None or (netapps.kb or 0) < first.kb:
-                    return None
+                for named in compiled.by_implementation(azure=azure):
+                    later = (named.working(workload) if workload else named).read_ahead
+                    if later is None or (later.kb or 0) < first.kb:
+                        return None
     return first
 
 
@@ -171,7 +170,7 @@ def _of_volume(
     shared = any(row.users > (2 if row.version >= V4 else 1) for row in rows)
     choices: list[tuple[Choice, Endpoint]] = []
     for host in dict.fromkeys([*(row.hostname for row in rows), volume.address]):
-        server = resolve(host, volume.address, volume.port, rows, tunnels)
+        server = compiled.providers.resolve(host, volume.address, volume.port, rows, tunnels)
         known: Subject = subject(host, volume.address, server)
         if shared:
             known = replace(known, unnamed=True)

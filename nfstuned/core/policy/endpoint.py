@@ -15,6 +15,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 from nfstuned.model.kernel import Mount, Options, Server, Volume
 from nfstuned.model.mounts import Endpoint, Superblock, Tunnel
+from nfstuned.model.policy import Provider
 
 
 class AddressKind(str, Enum):
@@ -78,55 +79,29 @@ def same(left: str, right: str) -> bool:
     return parsed is not None and parsed == as_address(right)
 
 
-AZURE_FILES, AZURE_BLOB, NETAPP = "azure-files", "azure-blob", "azure-netapp-files"
-EFS, S3_FILES, FSX_ONTAP, FSX_OPENZFS = "aws-efs", "aws-s3-files", "aws-fsx-ontap", "aws-fsx-openzfs"
-ALIBABA, IBM, ONTAP, VAST = "alibaba-nas", "ibm-file-storage", "netapp-ontap", "vast"
-GENERIC = "generic"
-PROVIDERS = frozenset(
-    (
-        *(AZURE_FILES, AZURE_BLOB, NETAPP, EFS, S3_FILES, FSX_ONTAP, FSX_OPENZFS),
-        *(ALIBABA, IBM, ONTAP, VAST, GENERIC),
-    )
+AZURE_FILES, AZURE_BLOB, NETAPP, EFS, GENERIC = (
+    "azure-files",
+    "azure-blob",
+    "azure-netapp-files",
+    "aws-efs",
+    "generic",
 )
 NFS_PORT, SMB_PORT = 2049, 445
 _HIGHEST_PORT = 65535
 TUNNEL_PORTS = range(20049, 21050)
 """The local ports that the TLS mount helpers choose from: AZNFS for Azure Files, efs-utils for Amazon EFS."""
 
-# The prefix is AZNFS's own (https://github.com/Azure/AZNFS-mount). The first three clouds and the DNS zones
-# are in https://learn.microsoft.com/azure/storage/files/storage-files-networking-endpoints; the others are
-# known from source code only. Blob storage (`.blob.`) speaks NFSv3.
-_AZURE = re.compile(
-    r"(?:[a-z0-9]{3,24}(?:-secondary)?|fs-[a-z0-9]{1,21})(?:\.z[0-9]+)?(?:\.privatelink)?\.(file|blob)"
-    r"(?:(?:\.preprod)?\.core\.(?:windows\.net|usgovcloudapi\.net|chinacloudapi\.cn|cloudapi\.de"
-    r"|microsoft\.scloud|eaglex\.ic\.gov|sovcloud-api\.(?:fr|de|sg))"
-    r"|\.storage\.azure\.net)"
+MULTIPATH = frozenset(
+    {
+        "spread_reads",
+        "spread_writes",
+        "pconnect",
+        "mdconnect",
+        "remoteports",
+        "localports",
+        "localports_failover",
+    }
 )
-# The suffixes of Amazon's other partitions, as efs-utils has them: efs-utils.conf and s3files-utils.conf in
-# dist of https://github.com/aws/efs-utils.
-_PARTITIONS = r"amazonaws\.eu|cloud\.adc-e\.uk|c2s\.ic\.gov|sc2s\.sgov\.gov|csp\.hci\.ic\.gov"
-_AMAZON = rf"\.[a-z0-9-]+\.(?:amazonaws\.com(?:\.cn)?|{_PARTITIONS})"
-_ON_AWS = rf"\.[a-z0-9-]+\.(?:on\.aws|on\.amazonwebservices\.com\.cn|{_PARTITIONS})"
-_NAMES = (
-    # https://docs.aws.amazon.com/efs/latest/ug/mounting-fs-mount-cmd-dns-name.html
-    (EFS, re.compile(rf"(?:[a-z0-9-]+\.)?fs-[0-9a-z]+\.efs{_AMAZON}")),
-    (S3_FILES, re.compile(rf"(?:[a-z0-9-]+\.)?fs-[0-9a-z]+\.s3files{_ON_AWS}")),
-    # A name of FSx with a storage virtual machine is ONTAP's. Of the others NFS mounts OpenZFS alone: Lustre
-    # has a file system of its own, Windows speaks SMB.
-    (FSX_ONTAP, re.compile(rf"svm-[0-9a-z]+\.fs-[0-9a-z]+\.fsx{_AMAZON}")),
-    (FSX_OPENZFS, re.compile(rf"fs-[0-9a-z]+\.fsx{_AMAZON}")),
-    # The kinds that the vendor's driver tells apart by the name (isExtremeNAS, isCPFS in pkg/nas/utils.go of
-    # https://github.com/kubernetes-sigs/alibaba-cloud-csi-driver); CPFS is another product.
-    (ALIBABA, re.compile(r"[a-z0-9-]+\.[a-z0-9-]+(?:\.extreme)?\.nas\.aliyuncs\.com")),
-    # https://github.com/ibm-cloud-docs/vpc and https://github.com/ibm-cloud-docs/FileStorage
-    (IBM, re.compile(r"(?:fsf-|nfs)[a-z0-9-]+\.(?:adn\.networklayer|service\.softlayer)\.com")),
-)
-
-VAST_CLIENT = frozenset({"spread_reads", "spread_writes", "pconnect", "mdconnect"})
-"""Options that VAST's own client takes beside the kernel's, and no other:
-https://kb.vastdata.com/kb/docs/7-vast-client-nfs-multipathing. `remoteports` is not among them: Dell's driver
-for PowerScale takes it as well."""
-MULTIPATH = VAST_CLIENT | {"remoteports", "localports", "localports_failover"}
 """Options of clients that are not the kernel's, and have more connections than it."""
 
 _MOST_KEPT = 2048
@@ -187,96 +162,131 @@ def plain(host: str) -> str:
     return name.lower().removesuffix(".") + mark + interface
 
 
-@lru_cache(_MOST_KEPT)
-def provider_by_name(host: str) -> str:
-    """Return the provider whose naming scheme `host` follows; "generic" when none does."""
-    name = plain(host)
-    if azure := _AZURE.fullmatch(name):
-        return AZURE_FILES if azure[1] == "file" else AZURE_BLOB
-    return next((provider for provider, pattern in _NAMES if pattern.fullmatch(name)), GENERIC)
-
-
-def provider_by_options(options: Options) -> str:
-    """Return the provider whose own client takes the options; "generic" for those of the kernel's."""
-    return VAST if any(name in VAST_CLIENT for name, _ in options.pairs) else GENERIC
-
-
 def is_loopback(address: str | None) -> bool:
     """Whether `address` is the host itself, which is where a TLS tunnel begins."""
     parsed = as_address(address) if address is not None else None
     return parsed is not None and parsed.is_loopback
 
 
-def endpoint(
-    mount: Mount,
-    superblock: Superblock | None,
-    tunnels: tuple[Tunnel, ...],
-    azure: bool,  # noqa: FBT001 - a fact about the machine, not a mode
-    implementation: str | None,
-) -> Endpoint:
-    """Return the real server of `mount`.
+class Providers:
+    """The providers of a policy, by the names of their servers and by other signs."""
 
-    `implementation` is the server's `impl_id` (NFSv4.1 and later). One that says NetApp on an Azure VM is
-    Azure NetApp Files: its endpoints are addresses in the customer's own subnet, without a provider's name.
-    Elsewhere it is ONTAP, whoever runs it.
-    """
-    host, _ = split_source(mount.source)
-    address = mount.options.get("addr") or (host if as_address(host) else None)
-    servers, volume = (superblock.servers, superblock.volume) if superblock else ((), None)
-    place = resolve(host, address, asked_port(mount.source, mount.options), servers, tunnels)
-    if is_loopback(address) and not is_loopback(host):
-        place = _beside_tunnel(place, volume, tunnels)
-    if place.provider == GENERIC and (own := provider_by_options(mount.options)) != GENERIC:
-        return replace(place, provider=own)
-    if place.provider == GENERIC and "netapp" in (implementation or "").lower():
-        return replace(place, provider=NETAPP if azure else ONTAP)
-    return place
+    __slots__ = ("_by_name", "_known", "_names")
 
+    def __init__(self, known: tuple[Provider, ...]) -> None:
+        self._known = known
+        self._names = tuple(
+            (provider.name, re.compile(pattern, re.VERBOSE))
+            for provider in known
+            for pattern in provider.servers
+        )
+        self._by_name = lru_cache(_MOST_KEPT)(self._recognise)
 
-def resolve(
-    host: str, address: str | None, port: int, servers: tuple[Server, ...], tunnels: tuple[Tunnel, ...]
-) -> Endpoint:
-    """Return the real server behind `host` at `address` and `port`, as far as names and tunnels tell.
+    def by_name(self, host: str) -> str:
+        """Return the provider with servers named like `host`; "generic" where no provider has such names."""
+        return self._by_name(plain(host))
 
-    A mount by address is the endpoint that another client of the same address and port knows by name. One of
-    a tunnel is the tunnel's, also where the kernel sends it over another mount's connection to that server.
-    """
-    if is_loopback(address) or is_loopback(host):
-        for tunnel in tunnels:
-            if tunnel.port == port and tunnel.stands_in is None:
-                return _behind(tunnel)
-    for tunnel in tunnels:
-        if tunnel.stands_in is not None and tunnel.stands_in == str(as_address(address or host)):
-            return replace(_behind(tunnel), address=tunnel.address, port=port)
-    provider = provider_by_name(host)
-    if provider == GENERIC and as_address(host):
-        for server in servers:
-            named = provider_by_name(server.hostname)
-            if named != GENERIC and server.port == port and as_address(server.address) == as_address(host):
-                return Endpoint(plain(server.hostname), address, port, named)
-    return Endpoint(plain(host), address, port, provider)
+    def by_options(self, options: Options) -> str:
+        """Return the provider with a client of its own that takes the options; "generic" for the kernel's."""
+        names = {name for name, _ in options.pairs}
+        known = (provider.name for provider in self._known if not names.isdisjoint(provider.client_options))
+        return next(known, GENERIC)
 
+    def by_implementation(self, text: str, *, azure: bool) -> str:
+        """Return the provider of a server that calls itself `text` (NFSv4.1's impl_id), else "generic".
 
-def _beside_tunnel(place: Endpoint, volume: Volume | None, tunnels: tuple[Tunnel, ...]) -> Endpoint:
-    """Return the server of a mount by name that shows this host's own address.
+        Several providers run the same software: Azure's is recognised on its own VMs (`azure`) alone.
+        """
+        for provider in self._known:
+            if (
+                provider.implementation
+                and provider.implementation in text.lower()
+                and provider.azure is azure
+            ):
+                return provider.name
+        return GENERIC
 
-    It is a server on this host, or the kernel sends the mount over the connections of a tunnel to its server
-    that was mounted first. Then its superblock has that tunnel's port, and not the mount's own.
-    """
-    if volume is None or volume.port not in TUNNEL_PORTS or volume.port == place.port:
+    def endpoint(
+        self,
+        mount: Mount,
+        superblock: Superblock | None,
+        tunnels: tuple[Tunnel, ...],
+        azure: bool,  # noqa: FBT001 - a fact about the machine, not a mode
+        implementation: str | None,
+    ) -> Endpoint:
+        """Return the real server of `mount`.
+
+        `implementation` is the server's `impl_id` (NFSv4.1 and later), by which Azure NetApp Files is
+        recognised: its endpoints are addresses in the customer's own subnet, without names.
+        """
+        host, _ = split_source(mount.source)
+        address = mount.options.get("addr") or (host if as_address(host) else None)
+        servers, volume = (superblock.servers, superblock.volume) if superblock else ((), None)
+        place = self.resolve(host, address, asked_port(mount.source, mount.options), servers, tunnels)
+        if is_loopback(address) and not is_loopback(host):
+            place = self._by_port(place, volume, tunnels)
+        if place.provider == GENERIC:
+            own = self.by_options(mount.options)
+            if own == GENERIC:
+                own = self.by_implementation(implementation or "", azure=azure)
+            return replace(place, provider=own)
         return place
-    behind = next((_behind(tunnel) for tunnel in tunnels if tunnel.port == volume.port), None)
-    if behind is None:
-        return replace(place, address=None)
-    provider = behind.provider if place.provider == GENERIC else place.provider
-    return replace(place, address=behind.address, provider=provider)
 
+    def resolve(
+        self,
+        host: str,
+        address: str | None,
+        port: int,
+        servers: tuple[Server, ...],
+        tunnels: tuple[Tunnel, ...],
+    ) -> Endpoint:
+        """Return the real server behind `host` at `address` and `port`, as far as names and tunnels show it.
 
-def _behind(tunnel: Tunnel) -> Endpoint:
-    named = provider_by_name(tunnel.host)
-    return Endpoint(
-        host=plain(tunnel.host),
-        address=tunnel.host if as_address(tunnel.host) else None,
-        port=tunnel.host_port,
-        provider=named if named != GENERIC else tunnel.provider,
-    )
+        A mount by address is the endpoint that another client of the same address and port knows by name. A
+        mount through a tunnel leads to the tunnel's server, also where the kernel sends it over another
+        mount's connection to that server.
+        """
+        if is_loopback(address) or is_loopback(host):
+            for tunnel in tunnels:
+                if tunnel.port == port and tunnel.stands_in is None:
+                    return self._behind(tunnel)
+        for tunnel in tunnels:
+            if tunnel.stands_in is not None and tunnel.stands_in == str(as_address(address or host)):
+                return replace(self._behind(tunnel), address=tunnel.address, port=port)
+        provider = self.by_name(host)
+        if provider == GENERIC and as_address(host):
+            for server in servers:
+                named = self.by_name(server.hostname)
+                if (
+                    named != GENERIC
+                    and server.port == port
+                    and as_address(server.address) == as_address(host)
+                ):
+                    return Endpoint(plain(server.hostname), address, port, named)
+        return Endpoint(plain(host), address, port, provider)
+
+    def _recognise(self, name: str) -> str:
+        return next((provider for provider, pattern in self._names if pattern.fullmatch(name)), GENERIC)
+
+    def _by_port(self, place: Endpoint, volume: Volume | None, tunnels: tuple[Tunnel, ...]) -> Endpoint:
+        """Return the server of a mount by name that shows this host's own address.
+
+        It is a server on this host, or the kernel sends the mount over the connections of a tunnel to its
+        server that was mounted first. Then its superblock has that tunnel's port, and not the mount's own.
+        """
+        if volume is None or volume.port not in TUNNEL_PORTS or volume.port == place.port:
+            return place
+        behind = next((self._behind(tunnel) for tunnel in tunnels if tunnel.port == volume.port), None)
+        if behind is None:
+            return replace(place, address=None)
+        provider = behind.provider if place.provider == GENERIC else place.provider
+        return replace(place, address=behind.address, provider=provider)
+
+    def _behind(self, tunnel: Tunnel) -> Endpoint:
+        named = self.by_name(tunnel.host)
+        return Endpoint(
+            host=plain(tunnel.host),
+            address=tunnel.host if as_address(tunnel.host) else None,
+            port=tunnel.host_port,
+            provider=named if named != GENERIC else tunnel.provider,
+        )

@@ -8,7 +8,7 @@ from fnmatch import translate
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
-from nfstuned.core.policy.endpoint import NETAPP, ONTAP, VAST, Address, as_address, plain, provider_by_name
+from nfstuned.core.policy.endpoint import Address, Providers, as_address, plain
 from nfstuned.model.mounts import Endpoint
 from nfstuned.model.policy import Assignment, Policy, Profile
 
@@ -103,12 +103,13 @@ class PolicyRule:
 class Matcher:
     """A policy, ready to be asked; make it once for each policy (see `matcher`)."""
 
-    __slots__ = ("_policy", "_profiles", "_rules")
+    __slots__ = ("_policy", "_profiles", "_rules", "providers")
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self._rules = tuple(PolicyRule(entry) for entry in policy.assignments)
         self._profiles = {profile.name: profile for profile in policy.profiles}
+        self.providers = Providers(policy.providers)
 
     def choices(self, subject: Subject, endpoint: Endpoint) -> tuple[Choice, ...]:
         """Return every profile that may apply, in the order of the file: a single one when all is known."""
@@ -119,17 +120,33 @@ class Matcher:
                 choices.append(self._choice(rule.assignment, endpoint))
             if applies:
                 return tuple(choices)
-        return (*choices, Choice(self.profile(endpoint.provider), _recognised(endpoint)))
+        return (*choices, Choice(self.profile(endpoint.provider), self._sign(endpoint)))
 
     def _choice(self, assignment: Assignment, endpoint: Endpoint) -> Choice:
         profile = self.profile(assignment.profile or endpoint.provider)
         workload = self._policy.workload(assignment.workload)
         return Choice(profile.working(workload) if workload else profile, assignment.origin)
 
+    def _sign(self, endpoint: Endpoint) -> str:
+        """Return how the provider of an endpoint was recognised."""
+        if self.providers.by_name(endpoint.host) == endpoint.provider:
+            return f"{endpoint.provider} by name {endpoint.host}"
+        provider = next((known for known in self._policy.providers if known.name == endpoint.provider), None)
+        if provider and provider.implementation:
+            return f"{endpoint.provider} by what {endpoint.host} calls itself"
+        if provider and provider.client_options:
+            return f"{endpoint.provider} by options that its own client takes"
+        return f"{endpoint.provider} behind a TLS tunnel to {endpoint.host}"
+
     @property
     def by_address(self) -> bool:
         """Whether the address of a server may give its mounts another profile than its name does."""
         return any(rule.by_address for rule in self._rules)
+
+    def by_implementation(self, *, azure: bool) -> list[Profile]:
+        """Return the profiles that a server's own name may mean, on a VM of Azure or elsewhere."""
+        known = self._policy.providers
+        return [self.profile(one.name) for one in known if one.implementation and one.azure is azure]
 
     def find(self, name: str) -> Profile | None:
         """Return the profile of that name; None when there is none."""
@@ -144,6 +161,11 @@ class Matcher:
 def matcher(policy: Policy) -> Matcher:
     """Return the policy's matcher, compiled at the first call."""
     return Matcher(policy)
+
+
+def provider_by_name(policy: Policy, host: str) -> str:
+    """Return the provider with servers named like `host`; "generic" where no provider has such names."""
+    return matcher(policy).providers.by_name(host)
 
 
 def as_network(pattern: str) -> IPv4Network | IPv6Network | None:
@@ -170,14 +192,3 @@ def _test(pattern: re.Pattern[str] | None, text: str | None) -> bool | None:
     if pattern is None:
         return True
     return None if text is None else pattern.fullmatch(text) is not None
-
-
-def _recognised(endpoint: Endpoint) -> str:
-    by_name = provider_by_name(endpoint.host)
-    if by_name == endpoint.provider:
-        return f"{endpoint.provider} by name {endpoint.host}"
-    if endpoint.provider in {NETAPP, ONTAP}:
-        return f"{endpoint.provider} by what {endpoint.host} calls itself"
-    if endpoint.provider == VAST:
-        return f"{endpoint.provider} by options that its own client takes"
-    return f"{endpoint.provider} behind a TLS tunnel to {endpoint.host}"

@@ -23,9 +23,9 @@ from nfstuned.core.policy.endpoint import (
     MULTIPATH,
     as_address,
     plain,
-    provider_by_name,
     split_source,
 )
+from nfstuned.core.policy.match import provider_by_name
 from nfstuned.core.rules import sources
 from nfstuned.core.rules.rule import ERROR, INFO, WARNING, rule
 from nfstuned.model.facts import Facts, Target
@@ -263,7 +263,7 @@ def refused_source(facts: Facts) -> Iterator[Fault]:
         refusal = (
             None
             if target.live is not None
-            else _mismatch(request) or _other_family(request, target.wanted) or _not_a_share(request)
+            else _mismatch(request) or _other_family(request, target.wanted) or _not_a_share(facts, request)
         )
         if refusal is not None:
             why, expected, remedy = refusal
@@ -346,10 +346,10 @@ def _other_family(request: Request, wanted: Options) -> tuple[str, str, str] | N
     return why, right, f"write {right} {place} the options"
 
 
-def _not_a_share(request: Request) -> tuple[str, str, str] | None:
+def _not_a_share(facts: Facts, request: Request) -> tuple[str, str, str] | None:
     """Return why Azure Files refuses the path of a line, what it takes, and a remedy."""
     host, path = split_source(request.source)
-    if request.fstype in SMB or provider_by_name(host) != AZURE_FILES or "&" in request.source:
+    if request.fstype in SMB or provider_by_name(facts.policy, host) != AZURE_FILES or "&" in request.source:
         return None
     account = plain(host).partition(".")[0].removesuffix("-secondary")
     first, _, share = path.strip("/").partition("/")

@@ -16,10 +16,10 @@ from nfstuned.core.policy.endpoint import (
     as_address,
     is_loopback,
     plain,
-    provider_by_name,
     same,
     split_source,
 )
+from nfstuned.core.policy.match import provider_by_name
 from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import also, unmount
 from nfstuned.core.rules.rule import ADVICE, ERROR, LIVE, NETWORK, WARNING, rule
@@ -49,12 +49,12 @@ def public(facts: Facts) -> Iterator[Fault]:
     for target in facts.nfs:
         answer = _answer(answers, target, server_name(target))
         used = _used(target, answer)
-        if not _is_azure(target, answer) or not all_public(used) or _link(answer):
+        if not _is_azure(facts, target, answer) or not all_public(used) or _link(answer):
             continue
         host = server_name(target)
         # An alias that a customer made may lead to the account of any cloud.
         names = (host, *answer.chain)
-        account = next((name for name in names if provider_by_name(name) == AZURE_FILES), "")
+        account = next((name for name in names if provider_by_name(facts.policy, name) == AZURE_FILES), "")
         what = "leads through a tunnel to" if as_address(host) else f"is of {host}, which is"
         yield Fault(
             target.subject,
@@ -74,7 +74,7 @@ def not_linked(facts: Facts) -> Iterator[Fault]:
     for target in facts.nfs:
         answer = _answer(answers, target, server_name(target))
         used, link = _used(target, answer), _link(answer)
-        if not link or not _is_azure(target, answer) or not all_public(used):
+        if not link or not _is_azure(facts, target, answer) or not all_public(used):
             continue
         what = f"{link} is a name of the privatelink zone"
         if link != answer.host:
@@ -101,7 +101,7 @@ def by_address(facts: Facts) -> Iterator[Fault]:
     mounts: dict[tuple[str, str], list[Target]] = {}
     for target in facts.nfs:
         host = plain(split_source(target.source)[0])
-        ordinary = _ordinary(target, host)
+        ordinary = _ordinary(facts, target, host)
         if ordinary:
             mounts.setdefault((host, ordinary), []).append(target)
     for (host, ordinary), (chief, *others) in mounts.items():
@@ -137,7 +137,9 @@ def drifted(facts: Facts) -> Iterator[Fault]:
         kinds = {type(as_address(place)) for place in answer.addresses}
         if answer.error or type(as_address(address)) not in kinds:
             continue
-        if not _is_azure(target, answer) and not _dead(_tried(reaches, (address,), target.endpoint.port)):
+        if not _is_azure(facts, target, answer) and not _dead(
+            _tried(reaches, (address,), target.endpoint.port)
+        ):
             continue
         yield Fault(
             target.subject,
@@ -207,7 +209,7 @@ def clear_in_public(facts: Facts) -> Iterator[Fault]:
         own = (host,) if as_address(host) is not None else ()
         answer = _answer(answers, target, server_name(target))
         used = _used(target, answer) or own
-        if target.endpoint.provider != GENERIC or _is_azure(target, answer):
+        if target.endpoint.provider != GENERIC or _is_azure(facts, target, answer):
             continue
         if target.live is None and target.request is not None and wants_tunnel(target.request):
             continue
@@ -244,11 +246,11 @@ def _current(answers: dict[str, Answer], target: Target) -> str | None:
     return address if address is not None and any(same(address, place) for place in named) else None
 
 
-def _ordinary(target: Target, host: str) -> str:
+def _ordinary(facts: Facts, target: Target, host: str) -> str:
     """Return the name by which Azure Files should be mounted instead of `host`; "" where nothing is wrong."""
     place = target.endpoint
     if as_address(host) is None:
-        linked = provider_by_name(host) == AZURE_FILES and f".{_LINK}." in host
+        linked = provider_by_name(facts.policy, host) == AZURE_FILES and f".{_LINK}." in host
         return host.replace(f".{_LINK}.", ".", 1) if linked else ""
     if is_loopback(host) or stood_in_for(target) or not is_azure_files(target):
         return ""
@@ -306,10 +308,10 @@ def _is_nameless(target: Target, answer: Answer) -> bool:
     return bool(answer.error) and answer.final and not by_address
 
 
-def _is_azure(target: Target, answer: Answer) -> bool:
+def _is_azure(facts: Facts, target: Target, answer: Answer) -> bool:
     """Whether the server is Azure Files: by its name, by an alias on the way, or behind a tunnel."""
     return target.endpoint.provider == AZURE_FILES or any(
-        provider_by_name(name) == AZURE_FILES for name in answer.chain
+        provider_by_name(facts.policy, name) == AZURE_FILES for name in answer.chain
     )
 
 

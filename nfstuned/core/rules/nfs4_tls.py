@@ -18,9 +18,9 @@ from nfstuned.core.policy.endpoint import (
     as_address,
     is_loopback,
     plain,
-    provider_by_name,
     split_source,
 )
+from nfstuned.core.policy.match import provider_by_name
 from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import WATCHDOG, enable, later, unmask, unmount
 from nfstuned.core.rules.rule import ERROR, WARNING, rule
@@ -156,7 +156,7 @@ def wrong_cloud(facts: Facts) -> Iterator[Fault]:
             continue
         host, override = plain(split_source(target.request.source)[0]), _override(facts, target.request)
         value = override.value if override else ""
-        suffix = _cloud(host)
+        suffix = _cloud(facts, host)
         fits = suffix in {"", value} if value else suffix == _PUBLIC_CLOUD
         # What an override makes of the public cloud's zones and previews is not known.
         special = suffix == _PUBLIC_CLOUD and not host.endswith(f".file.core.{_PUBLIC_CLOUD}")
@@ -256,9 +256,9 @@ def _places(answers: Mapping[str, Answer], target: Target) -> tuple[str, ...]:
     return tuple(text for text in addresses if not is_loopback(text))
 
 
-def _cloud(host: str) -> str:
+def _cloud(facts: Facts, host: str) -> str:
     """Return the suffix of the cloud that a name of Azure Files belongs to; "" for any other name."""
-    if provider_by_name(host) != AZURE_FILES:
+    if provider_by_name(facts.policy, host) != AZURE_FILES:
         return ""
     _, mark, suffix = host.partition(".core.")
     return suffix if mark else _PUBLIC_CLOUD

@@ -20,6 +20,7 @@ from nfstuned.model.policy import (
     Match,
     Policy,
     Prometheus,
+    Provider,
     Source,
     Workload,
 )
@@ -33,6 +34,7 @@ from nfstuned.parse.config.tables import (
     PolicyTable,
     ProfileTable,
     PrometheusTable,
+    ProviderTable,
     SamplesTable,
     SourceTable,
     WorkloadTable,
@@ -100,7 +102,7 @@ def parse_config(builtin: Iterable[Text], files: Iterable[Text]) -> Policy:
     Raises ConfigError with every problem of every file, a line for each.
     """
     problems: list[str] = []
-    base = [_File.read(name, text, problems) for name, text in builtin]
+    base = [_File.read(name, text, problems, own=True) for name, text in builtin]
     own = [_File.read(name, text, problems) for name, text in files]
     known = Inheritance(
         [layer for file in base for layer in file.layers], [layer for file in own for layer in file.layers]
@@ -124,6 +126,7 @@ def parse_config(builtin: Iterable[Text], files: Iterable[Text]) -> Policy:
         prometheus=prometheus(metrics),
         files=names,
         workloads=tuple(workloads.values()),
+        providers=tuple(provider for file in base for provider in file.providers),
         **settings,
     )
 
@@ -175,11 +178,15 @@ class _File:
     entries: list[_Entry] = field(default_factory=list)
     layers: list[Layer] = field(default_factory=list)
     workloads: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """By name, what the file's tables set."""
+    """The keys that the file's tables set, by the workload's name."""
+    providers: list[Provider] = field(default_factory=list)
 
     @classmethod
-    def read(cls, name: str, text: str, problems: list[str]) -> _File:
-        """Return the right tables of a file; what is wrong with the others goes to `problems`."""
+    def read(cls, name: str, text: str, problems: list[str], *, own: bool = False) -> _File:
+        """Return the right tables of a file; the problems of the others go to `problems`.
+
+        `own` files are nfstuned's: they alone have [provider.NAME] tables.
+        """
         file = cls(name)
         try:
             document = parse_toml(name, text)
@@ -187,7 +194,7 @@ class _File:
             problems.extend(error.problems)
             return file
         for key, value in document.values.items():
-            if key not in ConfigFile.model_fields:
+            if key not in ConfigFile.model_fields and not (own and key == "provider"):
                 problems.append(document.problem((key,), value, _unknown(key, ConfigFile)))
         check = _Checker(document, problems)
         for table, model in _TABLES.items():
@@ -198,6 +205,8 @@ class _File:
         file.entries = check.entries()
         file.layers = check.layers()
         file.workloads = check.workloads()
+        if own:
+            file.providers = check.providers()
         return file
 
 
@@ -268,6 +277,13 @@ class _Checker:
             if values is not None:
                 found[name] = _with_sources(values)
         return found
+
+    def providers(self) -> list[Provider]:
+        tables = (
+            (name, self.table(("provider", name), ProviderTable, value))
+            for name, value in self._named("provider")
+        )
+        return [Provider(name, **values) for name, values in tables if values is not None]
 
     def _named(self, kind: str) -> Iterator[tuple[str, object]]:
         """Yield the tables of a kind with their names."""

@@ -11,6 +11,7 @@ from nfstuned.model.policy import (
     Policy,
     Profile,
     Prometheus,
+    Provider,
     ReadAhead,
     Source,
     Workload,
@@ -38,11 +39,23 @@ def policy_from_json(text: str) -> Policy:
         workloads = tuple(
             Workload(**{**workload, "sources": _sources(workload)}) for workload in values.pop("workloads")
         )
+        providers = tuple(map(_provider, values.pop("providers")))
         return Policy(
-            profiles, assignments, files=files, prometheus=prometheus, workloads=workloads, **values
+            profiles,
+            assignments,
+            files=files,
+            prometheus=prometheus,
+            workloads=workloads,
+            providers=providers,
+            **values,
         )
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"not a policy: {error!r}") from None
+
+
+def _provider(values: dict[str, Any]) -> Provider:
+    lists = {key: tuple(values[key]) for key in ("servers", "client_options")}
+    return Provider(**{**values, **lists})
 
 
 def _profile(values: dict[str, Any]) -> Profile:

@@ -108,7 +108,10 @@ class Inheritance:
         )
         sources = (*(source for source in kept if source.keys), *values.pop("sources", ()))
         inherits = base.base if base.base in self._builtin and draft.name not in self._builtin else ""
-        profile = replace(base, name=draft.name, inherits=inherits, sources=sources, **values)
+        builtin = draft.name in self._builtin
+        profile = replace(
+            base, name=draft.name, inherits=inherits, builtin=builtin, sources=sources, **values
+        )
         if isinstance(read_ahead, int):
             profile = replace(profile, read_ahead=ReadAhead(kb=read_ahead))
         elif read_ahead is not None:

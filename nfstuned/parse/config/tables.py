@@ -84,6 +84,17 @@ class PrometheusTable(_Table):
     )
 
 
+class ProviderTable(_Table):
+    """The signs of a provider's servers; only nfstuned's own files have such tables."""
+
+    model_config = ConfigDict(strict=False)
+
+    servers: tuple[str, ...] = ()
+    client_options: tuple[str, ...] = ()
+    implementation: str = ""
+    azure: bool = False
+
+
 class NconnectTable(_Table):
     """What is done about nconnect."""
 
