@@ -24,6 +24,7 @@ from nfstuned.host.telemetry.history import LONGEST, from_files
 from nfstuned.host.telemetry.scrape import TOO_LONG
 from nfstuned.parse.config.toml import parse_toml
 from nfstuned.parse.etc.certificate import parse_certificates
+from nfstuned.parse.etc.cloud import parse_cloud
 from nfstuned.parse.etc.tunnel import parse_mountmap, parse_tunnel_list
 from nfstuned.parse.fields import number, quoted
 from nfstuned.parse.proc.mountstats import parse_mountstats
@@ -215,6 +216,11 @@ REACHED: dict[str, Reached] = {
     "tunnels that AZNFS lists": lambda _: str(
         parse_tunnel_list("10.0.0.4;/c;/l;/p;1;mounted;1\n" * 1001, "f")[-1]
     ),
+    "a file of cloud-init's configuration, in an image": lambda _: refused(
+        lambda: parse_cloud("#" * 131_073, "f")
+    ),
+    "the aliases in it": lambda _: refused(lambda: parse_cloud(f"a: &x 1\nb: [{'*x, ' * 101}]\n", "f")),
+    "how deep its lists and mappings are nested": lambda _: refused(lambda: parse_cloud("[" * 33, "f")),
     "certificates in such a file": lambda _: str(
         parse_certificates("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n" * 1001, "f")[-1]
     ),

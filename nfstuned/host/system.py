@@ -13,7 +13,6 @@ from nfstuned.host.observe import AZFILES, observe_intent
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.system import IDENTITY_UNIT, MACHINE_ID, ClientIdentity, CommandLine, System
-from nfstuned.parse.etc.cloud import names_clones, read_cloud_mounts
 from nfstuned.parse.etc.nfsmount import read_nfs_utils
 from nfstuned.parse.etc.parameters import (
     parse_modprobe,
@@ -116,6 +115,11 @@ def observe_identity(root: Root, cmdline: CommandLine, *, image: bool) -> Client
     `cmdline` is what its kernel is booted with.
     """
     name = root.read_or_empty(_NAME_OF_IMAGE if image else _NAME)
+    renamed = False
+    if image:
+        from nfstuned.parse.etc.cloud import names_clones  # noqa: PLC0415 - the YAML loader is slow to load
+
+        renamed = any(map(root.exists, _NAMERS)) or names_clones(root, cmdline)
     # hostname(5): comments are ignored.
     lines = (line.strip() for line in name.splitlines())
     known = next((line for line in lines if line and not line.startswith("#")), None)
@@ -123,7 +127,7 @@ def observe_identity(root: Root, cmdline: CommandLine, *, image: bool) -> Client
     return ClientIdentity(
         known,
         "" if identifier == _NONE else identifier,
-        renamed=image and (any(map(root.exists, _NAMERS)) or names_clones(root, cmdline)),
+        renamed=renamed,
         given=read_unit(root, IDENTITY_UNIT, image=image).enabled,
         machine_ids=tuple(f"/{file}" for file in _machine_ids(root)) if image else (),
     )
@@ -146,6 +150,8 @@ SERVICE = "nfstuned.service"
 
 def observe_image(root: Root) -> Snapshot:
     """Return what an image's files ask for, and its newest kernel; no kernel runs that could have mounts."""
+    from nfstuned.parse.etc.cloud import read_cloud_mounts  # noqa: PLC0415 - the YAML loader is slow to load
+
     collected = observe_intent(root, ())
     read_cloud_mounts(root, collected)
     releases = list(read_releases(root))

@@ -8,13 +8,16 @@ import pytest
 from hypothesis import given
 
 from nfstuned.errors import ParseError
+from nfstuned.model.mounts import Request
 from nfstuned.parse.etc.cloud import (
     DEFAULTS,
+    MOST_ALIASES,
+    MOST_CHARACTERS,
+    MOST_DEPTH,
+    CloudConfig,
     CloudEntry,
-    CloudMounts,
-    as_fstab,
-    parse_cloud_mounts,
-    parse_preserve_hostname,
+    cloud_requests,
+    parse_cloud,
 )
 from tests.parse.damage import any_text, damaged
 
@@ -42,7 +45,7 @@ NAS = ("nas:/vol", "/data", "nfs", "vers=4.1,nconnect=4")
 
 
 def mounts(text: str) -> list[tuple[int, tuple[str | None, ...]]]:
-    found = parse_cloud_mounts(text, "f").mounts
+    found = parse_cloud(text, "f").mounts
     assert found is not None
     return [(entry.line, entry.fields) for entry in found]
 
@@ -58,9 +61,8 @@ def test_lists_in_brackets() -> None:
 
 
 def test_lists_of_dashes() -> None:
-    assert mounts(DASHES) == [(2, NAS), (6, ("nas:/two", "/two # words"))]
-    defaults = parse_cloud_mounts(DASHES, "f").defaults
-    assert defaults == ("None", "None", "auto", "defaults,nofail", "0", "2")
+    assert mounts(DASHES) == [(2, NAS), (7, ("nas:/two", "/two # words"))]
+    assert parse_cloud(DASHES, "f").defaults == ("None", "None", "auto", "defaults,nofail", "0", "2")
 
 
 @pytest.mark.parametrize(
@@ -76,6 +78,8 @@ def test_lists_of_dashes() -> None:
         ("mounts: []\n", []),
         ("mounts:\n", []),
         ("mounts:\n  -\n    - nas:/vol\n    - /data\n", [("nas:/vol", "/data")]),
+        ("a: &nas nas:/vol\nmounts: [[*nas, &b /data]]\n", [("nas:/vol", "/data")]),
+        ("mounts: [[a, b, c, d, e, f, g]]\n", [("a", "b", "c", "d", "e", "f")]),
     ],
 )
 def test_other_forms(text: str, expected: list[tuple[str | None, ...]]) -> None:
@@ -83,55 +87,58 @@ def test_other_forms(text: str, expected: list[tuple[str | None, ...]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line"),
+    ("text", "line", "problem"),
     [
-        ("mounts:\n  - [nas:/vol, /data\n", 2),
-        ("mounts:\n  - {spec: nas:/vol}\n", 2),
-        ("mounts:\n  - spec: nas:/vol\n", 2),
-        ("mounts: *other\n", 1),
-        ("mounts:\n  - [nas:/vol, &a /data]\n", 2),
-        ("mounts:\n\t- [nas:/vol]\n", 2),
-        ("mounts:\n  - [[[nas:/vol]]]\n", 2),
-        ("mounts:\n  - [nas:/vol] x\n", 2),
-        ("mounts:\n  - ['nas:/vol, /data]\n", 2),
-        ('mounts:\n  - ["\\q", /data]\n', 2),
-        ("mounts:\n  - [a, b]\n   - [c, d]\n", 3),
-        ("mounts:\n  - - a\n    - [b]\n", 3),
-        ("mounts:\n  key: value\n", 2),
-        ("mount_default_fields: [[a, b]]\n", 1),
+        ("mounts:\n  - [nas:/vol, /data\n", 3, "the file was not read: "),
+        ("mounts: *other\n", 1, "found undefined alias"),
+        ("mounts:\n\t- [nas:/vol]\n", 2, "the file was not read: "),
+        ("mounts:\n  - [nas:/vol] x\n", 2, "the file was not read: "),
+        ('mounts:\n  - ["\\q", /data]\n', 2, "unknown escape"),
+        ("mounts:\n  - [a, b]\n   - [c, d]\n", 3, "the file was not read: "),
+        ("mounts: \0\n", 0, "unacceptable character"),
+        ("mounts: [[a, b]]\n---\nmounts: []\n", 2, "another document"),
+        ("mounts:\n  - {spec: nas:/vol}\n", 2, "was not checked: '{spec: nas:/vol}'"),
+        ("mounts:\n  - spec: nas:/vol\n", 2, "was not checked: 'spec: nas:/vol'"),
+        ("mounts:\n  - [[[nas:/vol]]]\n", 2, "was not checked"),
+        ("mounts:\n  - - a\n    - [b]\n", 3, "was not checked: '[b]'"),
+        ("mounts:\n  key: value\n", 2, "was not checked"),
+        ("mount_default_fields: [[a, b]]\n", 1, "was not checked"),
+        (f"a: {'[' * MOST_DEPTH}{']' * MOST_DEPTH}\n", 1, "levels of nesting"),
+        (f"a: &x 1\nb: [{'*x, ' * (MOST_ALIASES + 1)}]\n", 2, "more than 100 aliases"),
+        ("#" * (MOST_CHARACTERS + 1), 0, "the file was not read: more than 131072 characters"),
     ],
 )
-def test_anything_else_is_an_error_with_its_line(text: str, line: int) -> None:
+def test_anything_else_is_an_error_with_its_line(text: str, line: int, problem: str) -> None:
     with pytest.raises(ParseError) as raised:
-        parse_cloud_mounts(text, "/etc/cloud/cloud.cfg")
+        parse_cloud(text, "/etc/cloud/cloud.cfg")
     assert (raised.value.file, raised.value.line) == ("/etc/cloud/cloud.cfg", line)
+    assert problem in raised.value.message
 
 
-def test_a_file_without_the_key_says_nothing() -> None:
-    assert parse_cloud_mounts("users: [default]\n# mounts: [[a, b]]\n  mounts: 1\n", "f") == CloudMounts()
+def test_a_file_without_the_keys_says_nothing() -> None:
+    for text in ("users: [default]\n# mounts: [[a, b]]\nx:\n  mounts: 1\n", "", "- mounts\n", "mounts\n"):
+        assert parse_cloud(text, "f") == CloudConfig()
 
 
-def test_a_mount_gets_the_default_fields_and_stays_on_its_line() -> None:
+def test_a_mount_gets_the_default_fields_and_the_line_of_its_entry() -> None:
     entries = [
         CloudEntry(3, ("nas:/vol", "/data")),
-        CloudEntry(5, ("nas:/two", "/two", None, "ro")),
+        CloudEntry(3, ("nas:/two", "/two", None, "ro")),
         CloudEntry(6, ("swap", None)),
+        CloudEntry(7, ("nas:/three", "/three", "nfs", "ro", "x")),
     ]
-    assert as_fstab(entries, DEFAULTS).split("\n") == [
-        "",
-        "",
-        "nas:/vol\t/data\tauto\tdefaults,nofail,_netdev\t0\t2",
-        "",
-        "nas:/two\t/two\tauto\tro\t0\t2",
-    ]
+    options = "defaults,nofail,_netdev"
+    first, second, broken = cloud_requests(entries, DEFAULTS, "f")
+    assert first == Request("nas:/vol", "/data", options, "f", 3, fstype="nfs", named="auto")
+    assert second == Request("nas:/two", "/two", "ro", "f", 3, fstype="nfs", named="auto")
+    assert str(broken) == "f:7: dump frequency is not a number: 'x'"
 
 
 @given(damaged(FLOW + DASHES) | any_text)
-def test_damage_is_told_or_understood(text: str) -> None:
+def test_damage_is_an_error_or_understood(text: str) -> None:
     with suppress(ParseError):
-        found = parse_cloud_mounts(text, "f")
-        as_fstab(found.mounts or (), found.defaults or DEFAULTS)
-    assert parse_preserve_hostname(text) in {True, False, None}
+        found = parse_cloud(text, "f")
+        list(cloud_requests(found.mounts or (), found.defaults or DEFAULTS, "f"))
 
 
 @pytest.mark.parametrize(
@@ -154,4 +161,4 @@ def test_damage_is_told_or_understood(text: str) -> None:
     ],
 )
 def test_whether_the_name_of_the_host_stays(text: str, expected: bool | None) -> None:  # noqa: FBT001 - a column of the table
-    assert parse_preserve_hostname(text) is expected
+    assert parse_cloud(text, "f").preserve_hostname is expected
