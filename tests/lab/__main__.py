@@ -9,11 +9,11 @@ from pathlib import Path
 from dev.package.run import BuildError
 from tests.lab import guest, image, payload, recipe, runs
 
-USAGE = """usage: sh dev/lab KERNEL [SCENARIO|-k EXPRESSION|-m MARKER]...   run scenarios
+USAGE = """usage: sh dev/lab KERNEL [SCENARIO|-k EXPRESSION|--marker MARKER]...   run scenarios
        sh dev/lab KERNEL shell    a root shell in the guest
        sh dev/lab build           build the image, if it is not there
 
-Without a scenario: those marked `kernel`. -k, -m and other options are pytest's."""
+Without a scenario: those marked `kernel`. -k and other options are pytest's."""
 
 
 def main(arguments: list[str]) -> int:
@@ -49,7 +49,7 @@ def _arguments(words: tuple[str, ...]) -> tuple[str, ...]:
     names = {word: f"tests/lab/scenarios/test_{Path(word).stem.removeprefix('test_')}.py" for word in words}
     files = {word: name for word, name in names.items() if (payload.PROJECT / name).exists()}
     if not words:
-        return ("-m", "kernel and not release", "tests/lab/scenarios")
+        return ("--marker", "kernel", "tests/lab/scenarios")
     return (*(files.get(word, word) for word in words), *(() if files else ("tests/lab/scenarios",)))
 
 

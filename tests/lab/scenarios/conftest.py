@@ -19,10 +19,23 @@ if TYPE_CHECKING:
 MARKERS = ("kernel", "system", "release")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    unmarked = [item.nodeid for item in items if not any(map(item.get_closest_marker, MARKERS))]
-    if unmarked:
-        raise pytest.UsageError(f"mark these {', '.join(MARKERS[:-1])} or {MARKERS[-1]}: {unmarked}")
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--marker", choices=MARKERS, help="run only the tests with this marker")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    wanted = config.getoption("--marker")
+    chosen = [item for item in items if _marker(item) == wanted or wanted is None]
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = chosen
+
+
+def _marker(item: pytest.Item) -> str:
+    """Return the marker of a test: `release` counts more than others, its own more than its file's."""
+    names = [mark.name for mark in item.iter_markers() if mark.name in MARKERS]
+    if not names:
+        raise pytest.UsageError(f"{item.nodeid} has none of the markers {', '.join(MARKERS)}")
+    return "release" if "release" in names else names[0]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -35,19 +48,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--full", action="store_true", help="as often as before a release, not as in CI")
-
-
-@pytest.fixture
-def full(request: pytest.FixtureRequest) -> bool:
-    """Whether to do it as often as before a release."""
-    return bool(request.config.getoption("--full"))
-
-
 @pytest.fixture
 def say(capsys: pytest.CaptureFixture[str]) -> Callable[[object], None]:
-    """Print at once: what a release measures takes minutes, in which a guest must not seem to hang."""
+    """Print at once: a guest that prints nothing for minutes seems to hang."""
 
     def say(line: object) -> None:
         with capsys.disabled():

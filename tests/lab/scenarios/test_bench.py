@@ -13,8 +13,8 @@ import pytest
 
 from nfstuned.host.bench import fio
 from nfstuned.model.bench import Job, Pattern
-from tests.lab.kit import disks, smb
-from tests.lab.kit.bench import SHORT, TEMPORARY, left, measured
+from tests.lab.kit import disks
+from tests.lab.kit.bench import SHORT, TEMPORARY, left
 from tests.lab.kit.daemon import nfstuned
 from tests.lab.kit.load import nfsd
 from tests.lab.kit.mounts import set_read_ahead_kb
@@ -61,7 +61,7 @@ def begun(mounted: Mounted, server: Server, runtime_s: int = 60) -> subprocess.P
     return process
 
 
-@pytest.mark.parametrize("ending", ["INT", "KILL"])
+@pytest.mark.parametrize("ending", [pytest.param("INT", marks=pytest.mark.release), "KILL"])
 def test_however_it_is_ended_all_is_put_back(mount: Mounts, server: Server, ending: str) -> None:
     mounted = mount("a", "vers=4.1")
     set_read_ahead_kb(mounted.device, 4096)
@@ -73,6 +73,7 @@ def test_however_it_is_ended_all_is_put_back(mount: Mounts, server: Server, endi
     run("umount", str(mounted.point))
 
 
+@pytest.mark.release
 def test_where_the_server_is_stopped_the_read_ahead_is_back_at_once_and_the_files_go_later(
     mount: Mounts, server: Server
 ) -> None:
@@ -102,6 +103,7 @@ def test_where_the_server_is_stopped_the_read_ahead_is_back_at_once_and_the_file
     assert left(server.path("a")) == []
 
 
+@pytest.mark.release
 def test_an_unmount_under_it_is_said_and_the_next_start_removes_its_files(
     mount: Mounts, server: Server
 ) -> None:
@@ -139,12 +141,12 @@ def nfs_clients() -> int:
     return len(Path("/proc/fs/nfsfs/servers").read_text().splitlines()) - 1
 
 
-@pytest.mark.parametrize(("ending", "version"), [("INT", "4.1"), ("KILL", "3")])
+@pytest.mark.parametrize(
+    ("ending", "version"), [pytest.param("INT", "4.1", marks=pytest.mark.release), ("KILL", "3")]
+)
 def test_however_it_is_ended_no_temporary_mount_is_left(
-    mount: Mounts, server: Server, ending: str, version: str, *, full: bool
+    mount: Mounts, server: Server, ending: str, version: str
 ) -> None:
-    if not full and ending == "INT":
-        pytest.skip("before a release")
     mounted = mount("a", f"vers={version},nconnect=2")
     assert nfs_clients() == 1
     words = ("--suite", "nconnect", "--job", "read-4k", "--size", "32M", "--runtime", "60")
@@ -163,22 +165,7 @@ def test_however_it_is_ended_no_temporary_mount_is_left(
     assert nfs_clients() == 0
 
 
-@pytest.mark.usefixtures("server")
-def test_an_smb_mount_is_measured_as_it_is(tmp_path: Path, *, full: bool) -> None:
-    if not full:
-        pytest.skip("before a release")
-    with smb.samba():
-        mounted = smb.mount(tmp_path, "vers=3.1.1")
-        try:
-            words = ("--suite", "azure-files", "--job", "read-64k", "--repeats", "1", "--runtime", "1")
-            document = measured(nfstuned("bench", str(mounted.point), *SHORT, *words, timeout=120).stdout)
-            assert [one["problem"] for one in document["runs"]] == [""]
-            assert document["results"][0]["bytes_per_s"]["median"] > 0
-            assert list(tmp_path.iterdir()) == []
-        finally:
-            run("umount", str(mounted.point))
-
-
+@pytest.mark.release
 def test_a_full_disk_is_said_and_nothing_is_left(server: Server, mount: Mounts) -> None:
     with disks.exported(server, 1) as (share,):
         mounted = mount(share, "vers=4.1")
@@ -190,6 +177,7 @@ def test_a_full_disk_is_said_and_nothing_is_left(server: Server, mount: Mounts) 
         mount.clean()
 
 
+@pytest.mark.release
 def test_a_disk_that_fills_up_under_it_ends_it_with_the_reason(server: Server, mount: Mounts) -> None:
     with disks.exported(server, 1) as (share,):
         mounted = mount(share, "vers=4.1")
