@@ -77,7 +77,7 @@ def test_every_module_that_is_named_exists(page: Path) -> None:
 def test_each_example_is_a_valid_configuration() -> None:
     policies = [parse_config(builtin_tables(), [("a document", example)]) for example in _blocks("toml")]
     assert any(policy.assignments for policy in policies)
-    assert any(policy.prometheus.wanted for policy in policies)
+    assert any(policy.prometheus.textfile for policy in policies)
 
 
 def test_every_command_exists_with_its_options() -> None:

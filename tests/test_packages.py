@@ -39,7 +39,7 @@ License-Expression: {terms}
 Project-URL: Homepage, https://example.org/{name}
 """
 MIT = "MIT License\n\nCopyright (c) 2020 Somebody\n\nPermission is hereby granted\n"
-OWN_UNITS = ("nfstuned-check.timer", "nfstuned-identity.service")
+OWN_UNITS = ("nfstuned-check.timer", "nfstuned-exporter.service", "nfstuned-identity.service")
 """Those that only an administrator enables."""
 
 
@@ -398,7 +398,7 @@ class TestDebiansScripts:
         assert self.call(debian, "postrm", "upgrade", "0.2.0-1") == []
         assert self.call(debian, "postinst", "configure", "0.1.0-1")[4:] == [
             "systemctl --system daemon-reload",
-            "deb-systemd-invoke try-restart nfstuned.service",
+            "deb-systemd-invoke try-restart nfstuned.service nfstuned-exporter.service",
         ]
 
     def test_what_the_administrator_disabled_stays_disabled(self, debian: Machine) -> None:
@@ -419,7 +419,7 @@ class TestDebiansScripts:
         enabled.parent.mkdir(parents=True)
         enabled.symlink_to("/usr/lib/systemd/system/nfstuned-check.timer")
         assert self.call(debian, "prerm", "remove") == [
-            "deb-systemd-invoke stop nfstuned-check.timer nfstuned.service",
+            "deb-systemd-invoke stop nfstuned-check.timer nfstuned-exporter.service nfstuned.service",
             "compile --clean",
         ]
         assert self.call(debian, "postrm", "remove") == ["systemctl --system daemon-reload"]
@@ -533,14 +533,22 @@ class TestTheRpm:
                 "systemctl --no-reload preset nfstuned.service",
                 "systemctl daemon-reload",
             ],
-            ("post", "2"): ["compile ", "systemctl daemon-reload", "systemctl try-restart nfstuned.service"],
+            ("post", "2"): [
+                "compile ",
+                "systemctl daemon-reload",
+                "systemctl try-restart nfstuned.service nfstuned-exporter.service",
+            ],
             ("preun", "0"): [
                 f"systemctl --no-reload disable {' '.join(OWN_UNITS)} nfstuned.service",
-                "systemctl stop nfstuned-check.timer nfstuned.service",
+                "systemctl stop nfstuned-check.timer nfstuned-exporter.service nfstuned.service",
                 "compile --clean",
             ],
             ("postun", "0"): ["systemctl daemon-reload"],
-            ("post", "0"): ["compile ", "systemctl daemon-reload", "systemctl try-restart nfstuned.service"],
+            ("post", "0"): [
+                "compile ",
+                "systemctl daemon-reload",
+                "systemctl try-restart nfstuned.service nfstuned-exporter.service",
+            ],
         }.get((section, argument), [])
 
     @pytest.mark.skipif(shutil.which("rpmbuild") is None, reason="rpmbuild is not installed")

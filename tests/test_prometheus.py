@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from nfstuned.cli.exporter import HELP as EXPORTER_HELP
 from nfstuned.view.metrics import GROUP, SERVICE, SUPERBLOCK, TUNING, findings_families
 from tests.core.test_metrics import captured
 from tests.lab.kit import alerts
@@ -17,12 +18,6 @@ from tests.promtool import needs_promtool, promtool
 
 FOLDER = Path(__file__).parents[1] / "docs/prometheus"
 Golden = Callable[[Path, str], None]
-
-
-def known() -> set[str]:
-    """The names of all metrics."""
-    tables = {meaning.name for table in (SERVICE, SUPERBLOCK, TUNING, GROUP) for meaning in table}
-    return tables | {family.name for family in (*captured(), *findings_families({}, 0.0))}
 
 
 def queried(text: str) -> set[str]:
@@ -73,7 +68,7 @@ def test_every_alert_has_a_case() -> None:
 def test_every_query_is_about_metrics_that_exist(path: Path) -> None:
     asked = queried(path.read_text()) - {"nfstuned_rules"}
     assert asked
-    assert asked <= known()
+    assert asked <= described().keys()
 
 
 def described() -> dict[str, tuple[str, tuple[str, ...], str]]:
@@ -88,7 +83,8 @@ def described() -> dict[str, tuple[str, tuple[str, ...], str]]:
         )
         for meaning in meanings
     }
-    return rows | {family.name: (family.kind.value, family.labels, family.help) for family in found.values()}
+    rows |= {family.name: (family.kind.value, family.labels, family.help) for family in found.values()}
+    return rows | {name: ("gauge", (), text) for name, text in EXPORTER_HELP.items()}
 
 
 def readme() -> str:

@@ -19,9 +19,7 @@ from nfstuned.host.network.names import resolve
 from nfstuned.host.network.reach import reach
 from nfstuned.host.observe import observe_intent
 from nfstuned.host.root import LARGEST, LARGEST_MADE, Root, parts_of, read_proposal, read_saved
-from nfstuned.host.telemetry.exposition import load
 from nfstuned.host.telemetry.history import LONGEST, from_files
-from nfstuned.host.telemetry.scrape import TOO_LONG
 from nfstuned.parse.config.toml import parse_toml
 from nfstuned.parse.etc.certificate import parse_certificates
 from nfstuned.parse.etc.cloud import parse_cloud
@@ -29,6 +27,7 @@ from nfstuned.parse.etc.tunnel import parse_mountmap, parse_tunnel_list
 from nfstuned.parse.fields import number, quoted
 from nfstuned.parse.proc.mountstats import parse_mountstats
 from nfstuned.parse.udev.rules import parse_udev_rules
+from nfstuned.view.metrics import findings_lines
 from tests.host.servers import silent_port
 
 PAGE = Path(__file__).parents[1] / "docs/security.md"
@@ -233,9 +232,8 @@ REACHED: dict[str, Reached] = {
     "the time that it takes to validate it": late_child,
     "a line of a file of samples": samples,
     "the findings that `nfstuned-check.timer` leaves": lambda _: refused(
-        lambda: load().findings("x" * 65_537)
+        lambda: findings_lines("x" * 65_537)
     ),
-    "a request for metrics": lambda _: TOO_LONG.decode(),
     "the time that the name servers take": names,
     "the time that a server's port takes to open": port,
     "the time of the VM's metadata service": metadata,

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from nfstuned.cli.exporter import LISTEN
+from nfstuned.daemon.metrics import EXPORTER as EXPORTER_FOLDER
 from nfstuned.host.change.persist import FILE
 from nfstuned.host.files.replace import LOCK
 from nfstuned.host.telemetry.journal import Message
@@ -21,6 +23,7 @@ ROOT = Path(__file__).parents[1]
 UNIT = ROOT / "systemd/nfstuned.service"
 PERSIST, WATCH = ROOT / "systemd/nfstuned-persist.service", ROOT / "systemd/nfstuned-persist.path"
 CHECK = ROOT / "systemd/nfstuned-check.service"
+EXPORTER = ROOT / "systemd/nfstuned-exporter.service"
 CATALOG = ROOT / "systemd/nfstuned.catalog"
 RULES = ROOT / "udev/99-nfstuned.rules"
 HEADER = "NV SERVER   PORT DEV          FSID                              FSC\n"
@@ -54,8 +57,8 @@ def test_systemd_finds_nothing_wrong_with_all_of_them_together(tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("unit", "tenths"),
-    [(UNIT, 18), (PERSIST, 27), (CHECK, 26)],
-    ids=["daemon", "persist", "check"],
+    [(UNIT, 18), (PERSIST, 27), (CHECK, 26), (EXPORTER, 15)],
+    ids=["daemon", "persist", "check", "exporter"],
 )
 def test_the_sandbox_is_as_tight_as_promised(unit: Path, tenths: int) -> None:
     done = run("systemd-analyze", "security", "--offline=true", f"--threshold={tenths}", "--no-pager", unit)
@@ -88,9 +91,11 @@ def test_what_reads_all_of_etc_may_read_what_is_another_user_s(unit: Path) -> No
     assert "open_by_handle_at" not in allowed(unit)
 
 
-@pytest.mark.parametrize("name", ["nfstuned-check.service", "nfstuned-check.timer"])
-def test_systemd_finds_nothing_wrong_with_the_check_s_units(name: str, tmp_path: Path) -> None:
-    for unit in (ROOT / "systemd").glob("nfstuned-check.*"):
+@pytest.mark.parametrize(
+    "name", ["nfstuned-check.service", "nfstuned-check.timer", "nfstuned-exporter.service"]
+)
+def test_systemd_finds_nothing_wrong_with_the_units_of_metrics(name: str, tmp_path: Path) -> None:
+    for unit in (*(ROOT / "systemd").glob("nfstuned-check.*"), EXPORTER):
         (tmp_path / unit.name).write_text(unit.read_text().replace("/usr/bin/nfstuned ", "/usr/bin/true "))
     done = run("systemd-analyze", "verify", "--man=no", tmp_path / name)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -121,14 +126,12 @@ def test_only_a_check_that_was_made_replaces_what_was_found_before(
     assert found.read_text() == left
 
 
-def test_the_drop_in_for_metrics_opens_the_sandbox_by_no_more_than_it_says(tmp_path: Path) -> None:
-    shutil.copy(UNIT, tmp_path)
-    folder = tmp_path / f"{UNIT.name}.d"
-    folder.mkdir()
-    shutil.copy(ROOT / "systemd/nfstuned-metrics.conf", folder)
-    unit = tmp_path / UNIT.name
-    done = run("systemd-analyze", "security", "--offline=true", "--threshold=21", "--no-pager", unit)
-    assert done.returncode == 0, done.stdout
+def test_the_exporter_is_no_root_and_its_folder_asks_the_daemon_for_the_file() -> None:
+    given = dict(settings(EXPORTER))
+    assert given["DynamicUser"] == "yes"
+    assert f"run/{given['RuntimeDirectory']}" == EXPORTER_FOLDER
+    assert given["RestrictAddressFamilies"] == "AF_INET AF_INET6"
+    assert given["Environment"] == f"LISTEN={LISTEN}"
 
 
 def test_the_sandbox_hides_no_mount_and_no_kernel_file_that_the_daemon_reads() -> None:
@@ -151,9 +154,8 @@ def test_what_is_hidden_are_secrets_of_etc_that_no_mount_may_lie_over() -> None:
 def test_no_unit_lets_its_process_reach_into_another_or_make_namespaces() -> None:
     refused = {"io_uring_setup", "userfaultfd", "keyctl", "setns", "unshare", "bpf", "ptrace", "mount"}
     refused |= {"process_vm_readv", "process_vm_writev", "perf_event_open"}
-    assert {unit.name: refused & allowed(unit) for unit in (UNIT, PERSIST, CHECK)} == {
-        unit.name: set() for unit in (UNIT, PERSIST, CHECK)
-    }
+    units = (UNIT, PERSIST, CHECK, EXPORTER)
+    assert {unit.name: refused & allowed(unit) for unit in units} == {unit.name: set() for unit in units}
 
 
 def test_no_unit_of_the_early_boot_is_waited_for() -> None:

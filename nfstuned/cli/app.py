@@ -23,6 +23,7 @@ PLACES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "bake": ("bake", "command"),
         "check": ("check", "command"),
         "explain": ("explain", "explain"),
+        "exporter": ("exporter", "command"),
         "install-files": ("install_files", "command"),
         "rules": ("explain", "rules"),
         "samples": ("samples", "command"),

@@ -46,8 +46,6 @@ def judge(root: Root, order: CheckOrder, outside: Outside | None = None) -> int:
     """Judge a host or an image and print what is wrong; a test answers for the world `outside`."""
     rules = _chosen(order)
     root = _rooted(root, order)
-    if order.form == "prometheus" and not _can_write_metrics():
-        return BROKEN
     policy = usable_policy(root) if order.image is None else image_policy(root)
     if policy is None:
         return BROKEN
@@ -152,26 +150,12 @@ def _junit(report: Report) -> str:
     return junit(report, Stamp(now, os.uname().nodename or "localhost"))
 
 
-def _can_write_metrics() -> bool:
-    """Say what is missing before the work is done, not after it."""
-    from nfstuned.host.telemetry.exposition import MissingError, load  # noqa: PLC0415 - with the format that needs it
-
-    try:
-        load()
-    except MissingError as error:
-        talk.note(f"--format prometheus: {error}")
-        return False
-    return True
-
-
 def _prometheus(report: Report) -> str:
     from time import time  # noqa: PLC0415 - with the format that needs it
 
-    from nfstuned.host.observe import do_nothing  # noqa: PLC0415 - as above
-    from nfstuned.host.telemetry.exposition import load  # noqa: PLC0415 - as above
-    from nfstuned.view.metrics import findings_families  # noqa: PLC0415 - as above
+    from nfstuned.view.metrics import exposition, findings_families  # noqa: PLC0415 - as above
 
-    return load().render(findings_families(findings_counts(report), time()), do_nothing).decode()
+    return exposition(findings_families(findings_counts(report), time()))
 
 
 def _sarif(report: Report) -> str:

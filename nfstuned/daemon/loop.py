@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Container
 
 from nfstuned.core.samples.stalls import AGAIN_S
-from nfstuned.daemon.metrics import MetricsOnDemand
+from nfstuned.daemon.metrics import Metrics
 from nfstuned.daemon.persister import Persister
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.sampler import Sampler
@@ -74,8 +74,7 @@ class Daemon:
         self._table = MountTable(root)
         self._wakeup = self._catch_signals()
         self._poll = select.epoll()
-        parts = (self._journal, self._reporter, self._tuner, self._sampler)
-        self._metrics = MetricsOnDemand(self._poll, lambda metrics: metrics(root, parts))
+        self._metrics = Metrics(root, (journal, self._reporter, self._tuner, self._sampler))
         for source in (self._kernel, self._udev, self._writes, self._wakeup):
             if source is not None:
                 self._poll.register(source, select.EPOLLIN)
@@ -125,12 +124,11 @@ class Daemon:
             self._tick(now)
         elif now >= self._stalls.due_s:
             self._look_again(now)
-        self._metrics.serve(ready, now)
         self._tuner.tell_faults()
 
     def _timeout(self) -> float:
         """Return how long to sleep: until the next thing that is due."""
-        due = [self._tick_at, self._stalls.due_s, self._metrics.deadline]
+        due = [self._tick_at, self._stalls.due_s]
         if self._tuner.must_look:
             due.append(self._look_after)
         if self._deep_at is not None:
@@ -268,14 +266,10 @@ class Daemon:
     def _take(self, policy: Policy) -> None:
         self._tuner.policy = policy
         self._reporter.config_loaded(policy)
-        try:
-            # Before the mounts of the boot begin: to load the library holds up the loop.
-            self._metrics.configure(policy.prometheus)
-        finally:
-            # Whatever is wrong with metrics, the boot goes on.
-            self._tuner.insist()
-            self._persister.insist()
-            self._ready()
+        self._tuner.insist()
+        self._persister.insist()
+        self._ready()
+        self._metrics.update()
 
     def _config_invalid(self, error: ConfigError) -> None:
         self._reporter.config_invalid(error, kept=self._tuner.policy is not None)
@@ -308,7 +302,6 @@ class Daemon:
 
     def _stop(self) -> None:
         notify("STOPPING=1")
-        self._metrics.close()
         policy = self._tuner.policy
         if policy is not None and policy.restore_on_stop:
             self._tuner.restore()

@@ -1,63 +1,126 @@
-"""The metrics' place in the loop: nothing is loaded before somebody wants them."""
+"""The daemon's metrics: counted at each sample, and written for node_exporter and for `nfstuned exporter`."""
 
 from __future__ import annotations
 
-import select
-from collections.abc import Callable, Container
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
-from nfstuned.model.policy import Prometheus
+from nfstuned import __version__
+from nfstuned.core.mounts.status import status
+from nfstuned.core.samples.totals import count
+from nfstuned.daemon.reporter import Reporter
+from nfstuned.daemon.sampler import Sampler
+from nfstuned.daemon.tuner import Tuner
+from nfstuned.errors import ParseError
+from nfstuned.host.root import Root
+from nfstuned.host.telemetry.journal import Journal
+from nfstuned.host.telemetry.metrics_file import EXPORTED, MetricsFile
+from nfstuned.model.policy import Policy
+from nfstuned.model.samples import Look
+from nfstuned.model.totals import Service, Totals
+from nfstuned.view.metrics import exposition, families, findings_lines
 
-if TYPE_CHECKING:
-    from nfstuned.daemon.metrics_writer import Metrics
+FINDINGS = "run/nfstuned/findings.prom"
+"""The findings of nfstuned-check.service."""
+EXPORTER = "run/nfstuned-exporter"
+"""The runtime directory of nfstuned-exporter.service: it is there while the unit runs."""
 
 
-class MetricsOnDemand:
-    """Metrics where the configuration asks for them, else nothing; scrapers wake the loop through `poll`."""
+class Metrics:
+    """Writes the files that the configuration names and that the exporter serves, where it runs.
 
-    def __init__(self, poll: select.epoll, build: Callable[[type[Metrics]], Metrics]) -> None:
-        self._poll = poll
-        self._build = build
-        self._metrics: Metrics | None = None
-        self._fd = -1
+    A file that cannot be written is reported once and tried again with the next sample; a failure after a
+    success is news.
+    """
 
-    @property
-    def deadline(self) -> float:
-        """When `serve` is due though nobody asked; monotonic seconds."""
-        return self._metrics.deadline if self._metrics is not None else float("inf")
-
-    def configure(self, settings: Prometheus) -> None:
-        """Give what the configuration asks for. Loading the library takes tens of milliseconds, once."""
-        if self._metrics is None:
-            if not settings.wanted:
-                return
-            from nfstuned.daemon.metrics_writer import Metrics  # noqa: PLC0415 - the daemon is small without
-
-            self._metrics = self._build(Metrics)
-        self._metrics.configure(settings)
-        # What was closed is forgotten before anything is opened: descriptors get the same numbers again.
-        self._watch()
-        self.update()
-
-    def serve(self, ready: Container[int], now: float) -> None:
-        """Answer whoever asked; return at once when nobody did."""
-        if self._metrics is not None and (self._fd in ready or now >= self._metrics.deadline):
-            self._metrics.serve()
+    def __init__(self, root: Root, parts: tuple[Journal, Reporter, Tuner, Sampler]) -> None:
+        self._root = root
+        self._journal, self._reporter, self._tuner, self._sampler = parts
+        self._files: dict[str, MetricsFile] = {}
+        """By path: all that were ever wanted, whose children have to be asked after."""
+        self._failures: dict[str, set[str]] = {}
+        """By path: the reasons that were reported since it was last written."""
+        self._failed = 0
+        self._totals = Totals()
+        self._findings: tuple[str, str] = ("", "")
+        """The text of FINDINGS, and the part of it that is written."""
 
     def update(self) -> None:
-        """Count the last sample."""
-        if self._metrics is not None:
-            self._metrics.update()
-            self._watch()
+        """Count the sampler's last look, and write the files."""
+        busy = self._reap()
+        policy, look = self._tuner.policy, self._sampler.last
+        if policy is None or look is None:
+            return
+        exported = EXPORTED if self._root.exists(EXPORTER) else ""
+        wanted = {path for path in (policy.prometheus.textfile, exported) if path}
+        if not wanted:
+            return
+        contests = self._tuner.contests
+        counts = {device: contest.count for device, contest in contests.items()}
+        self._totals = count(self._totals, look, counts, policy.prometheus.max_mounts, self._tuner.between)
+        self._read_findings()
+        for path in wanted - busy:
+            self._write(path, policy, look)
 
-    def close(self) -> None:
-        """Stop listening."""
-        if self._metrics is not None:
-            self._metrics.close()
+    def _write(self, path: str, policy: Policy, look: Look) -> None:
+        file = self._files.setdefault(path, MetricsFile(self._root, path))
+        try:
+            file.write(lambda: self._text(policy, look))
+        except OSError as error:
+            self._report(path, error.strerror or str(error))
 
-    def _watch(self) -> None:
-        """Watch the descriptor that scrapers come to; a closed descriptor has left the poll by itself."""
-        fd = self._metrics.fileno() if self._metrics is not None else -1
-        if fd != self._fd and fd >= 0:
-            self._poll.register(fd, select.EPOLLIN)
-        self._fd = fd
+    def _reap(self) -> set[str]:
+        """Report how the last writes ended, and return the files that a child still writes.
+
+        A write that still goes on after a whole interval hangs.
+        """
+        busy = set()
+        for path, file in self._files.items():
+            wrote, reason = file.writing, file.finished()
+            if reason is None:
+                busy.add(path)
+                self._report(path, "the last write still goes on: is its disk well?")
+            elif reason:
+                self._report(path, reason)
+            elif wrote:
+                self._failures.pop(path, None)
+        return busy
+
+    def _text(self, policy: Policy, look: Look) -> bytes:
+        """Return the text of the file. The child calls it: the service has no time for that."""
+        contests, snapshot = self._tuner.contests, self._tuner.snapshot
+        service = Service(
+            version=__version__,
+            started=self._journal.since,
+            sampled=look.time,
+            interval_s=policy.sample_interval_s,
+            sampling_cpu_s=self._sampler.all_cost_s,
+            policy_valid=self._reporter.config_is_valid,
+            messages=dict(self._journal.counts),
+            textfile_failures=self._failed,
+            left=frozenset(device for device, contest in contests.items() if contest.left),
+            stalled=self._sampler.stalled_s,
+        )
+        devices = {place.device for place in self._totals.present}
+        superblocks = tuple(one for one in snapshot.superblocks if one.device in devices)
+        rows = status(replace(snapshot, superblocks=superblocks), policy)
+        return (exposition(families(self._totals, rows, service)) + self._findings[1]).encode()
+
+    def _read_findings(self) -> None:
+        """Take over the last check's findings; not in the child, which has no journal."""
+        with self._root.faults.block() as faults:
+            text = self._root.read_or_empty(FINDINGS)
+            if faults or text == self._findings[0]:
+                return
+        lines = ""
+        try:
+            lines = findings_lines(text)
+        except ValueError as error:
+            self._reporter.unreadable(ParseError("/" + FINDINGS, 0, str(error)))
+        self._findings = (text, lines)
+
+    def _report(self, path: str, reason: str) -> None:
+        self._failed += 1
+        reported = self._failures.setdefault(path, set())
+        if reason not in reported:
+            reported.add(reason)
+            self._reporter.metrics_failed(f"{path}: {reason}")

@@ -244,12 +244,10 @@ class Reporter:
             **_stalled_fields(superblock),
         )
 
-    def metrics_failed(self, what: str, reason: str) -> None:
-        """Tell that metrics cannot be had; `what` is the key of the configuration that asks for them."""
-        text = f"prometheus.{what}: {reason}"
-        self._journal.send(
-            Message.METRICS_FAILED, text, Priority.ERROR, key=f"prometheus.{what}", reason=reason
-        )
+    def metrics_failed(self, reason: str) -> None:
+        """Report that the file of metrics could not be written."""
+        key = "prometheus.textfile"
+        self._journal.send(Message.METRICS_FAILED, f"{key}: {reason}", Priority.ERROR, key=key, reason=reason)
 
 
 def _stalled_fields(superblock: Counted) -> dict[str, object]:

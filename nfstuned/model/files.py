@@ -15,7 +15,7 @@ FILES = MappingProxyType(
         "systemd/nfstuned-check.service": "lib/systemd/system/nfstuned-check.service",
         "systemd/nfstuned-check.timer": "lib/systemd/system/nfstuned-check.timer",
         "systemd/nfstuned-identity.service": "lib/systemd/system/nfstuned-identity.service",
-        "systemd/nfstuned-metrics.conf": "share/nfstuned/nfstuned-metrics.conf",
+        "systemd/nfstuned-exporter.service": "lib/systemd/system/nfstuned-exporter.service",
         "docs/prometheus/nfstuned.rules.yml": "share/nfstuned/nfstuned.rules.yml",
         "docs/prometheus/nfstuned.dashboard.json": "share/nfstuned/nfstuned.dashboard.json",
         "systemd/90-nfstuned.preset": "lib/systemd/system-preset/90-nfstuned.preset",

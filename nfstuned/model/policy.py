@@ -140,21 +140,12 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Prometheus:
-    """Where the daemon's metrics can be had; with neither address nor file there are none."""
+    """The daemon's metrics; the exporter's unit asks for its file by itself."""
 
-    listen: str = ""
-    """"127.0.0.1:9814", "[::1]:9814" or "unix:/run/nfstuned/metrics.sock"."""
-    allow_remote: bool = False
-    """Whether `listen` may be an address that other machines reach."""
     textfile: str = ""
-    """An absolute path in a folder that node_exporter reads."""
+    """The absolute path of a file that is written at each sample; "" for none."""
     max_mounts: int = 200
     """How many superblocks have metrics at most."""
-
-    @property
-    def wanted(self) -> bool:
-        """Whether there are metrics at all."""
-        return bool(self.listen or self.textfile)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Metrics: their names and meanings, and totals, tuning state and the daemon as metric families.
+"""Metrics: their names and meanings, totals, tuning state and the daemon as families, and their text format.
 
 A superblock has at most 34 series and a transport group 7, so that a mount with a server of its own has 41.
 Counters have few labels; `nfstuned_mount_info` has the others, to join on.
@@ -6,6 +6,7 @@ Counters have few labels; `nfstuned_mount_info` has the others, to join on.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
@@ -22,6 +23,8 @@ from nfstuned.model.totals import (
     SuperblockTotals,
     Totals,
 )
+from nfstuned.parse.fields import quoted
+from nfstuned.parse.secrets import masked
 
 _BUFFERED_READ, _BUFFERED_WRITTEN, _DIRECT_READ, _DIRECT_WRITTEN, _SERVER_READ, _SERVER_WRITTEN = range(6)
 _KIB, _MS_PER_S = 1024, 1000
@@ -94,7 +97,7 @@ SERVICE = (
     ),
     Meaning(
         "nfstuned_textfile_failures_total", Kind.COUNTER,
-        "How often the file for node_exporter could not be written.",
+        "How often a file of metrics could not be written.",
         _single(lambda service: service.textfile_failures),
     ),
 )  # fmt: skip
@@ -107,20 +110,21 @@ SUPERBLOCK = (
     ),
     Meaning(
         "nfstuned_mount_read_bytes_total", Kind.COUNTER,
-        "What programs read, from the page cache or past it.",
+        "Bytes that programs read, from the page cache or past it.",
         _io(_BUFFERED_READ, _DIRECT_READ), ("io",),
     ),
     Meaning(
         "nfstuned_mount_written_bytes_total", Kind.COUNTER,
-        "What programs wrote, to the page cache or past it.",
+        "Bytes that programs wrote, to the page cache or past it.",
         _io(_BUFFERED_WRITTEN, _DIRECT_WRITTEN), ("io",),
     ),
     Meaning(
-        "nfstuned_mount_server_read_bytes_total", Kind.COUNTER, "What the server sent for reads.",
+        "nfstuned_mount_server_read_bytes_total", Kind.COUNTER, "Bytes that the server sent for reads.",
         _single(lambda totals: totals.bytes[_SERVER_READ]),
     ),
     Meaning(
-        "nfstuned_mount_server_written_bytes_total", Kind.COUNTER, "What was sent to the server for writes.",
+        "nfstuned_mount_server_written_bytes_total", Kind.COUNTER,
+        "Bytes that were sent to the server for writes.",
         _single(lambda totals: totals.bytes[_SERVER_WRITTEN]),
     ),
     Meaning(
@@ -249,14 +253,14 @@ def families(totals: Totals, rows: Sequence[StatusRow], service: Service) -> Ite
 
 
 def findings_families(counts: Mapping[tuple[str, str, str], int], time: float) -> tuple[MetricFamily, ...]:
-    """Return what a check found: by rule, name and severity how often, 0 where it found nothing."""
+    """Return the findings of a check: their number by rule, name and severity."""
     points = tuple(Point(labels, number) for labels, number in counts.items())
     missing = tuple(Point((), number) for (rule, *_), number in counts.items() if rule == _MISSING)
-    what = "What nfstuned check found, by rule; 0 where it looked and found nothing."
+    found = "Findings of nfstuned check, by rule; 0 where it looked and found nothing."
     when = "When nfstuned check looked, in Unix seconds."
     gone = "Mounts that fstab or an enabled unit asks for and nobody has made, as nfstuned check found."
     return (
-        MetricFamily("nfstuned_findings", Kind.GAUGE, what, ("rule", "name", "severity"), points),
+        MetricFamily("nfstuned_findings", Kind.GAUGE, found, ("rule", "name", "severity"), points),
         MetricFamily("nfstuned_findings_timestamp_seconds", Kind.GAUGE, when, (), (Point((), time),)),
         MetricFamily("nfstuned_mounts_missing", Kind.GAUGE, gone, (), missing),
     )
@@ -284,7 +288,7 @@ def _service(service: Service, totals: Totals) -> Iterator[MetricFamily]:
     text = "Superblocks without metrics, because prometheus.max_mounts others were there first."
     points = (Point((), totals.left_out_total),)
     yield MetricFamily("nfstuned_mounts_left_out_total", Kind.COUNTER, text, (), points)
-    text = "Entries in the journal, by what they say."
+    text = "Entries in the journal, by their message."
     points = tuple(Point((name,), number) for name, number in sorted(service.messages.items()))
     yield MetricFamily("nfstuned_journal_messages_total", Kind.COUNTER, text, ("message",), points)
 
@@ -292,14 +296,14 @@ def _service(service: Service, totals: Totals) -> Iterator[MetricFamily]:
 def _mounts(
     shown: Mapping[CountedPlace, SuperblockTotals], rows: Mapping[CountedPlace, StatusRow], service: Service
 ) -> Iterator[MetricFamily]:
-    """Yield what is mounted where, which mounts are left to another program, and which wait."""
+    """Yield each mount with its labels, and whether it is left to another program, and whether it waits."""
     points = []
     for place, superblock in shown.items():
         row = rows.get(place)
         counted = superblock.counted
         provider, profile = (row.provider, row.profile or "") if row else ("", "")
         points.append(Point((*place, counted.source, counted.group, provider, profile), 1.0))
-    text = "What is mounted where, to join on; group is the transport group."
+    text = "Each mount with all of its labels, to join on; group is the transport group."
     labels = (*MOUNT, "source", "group", "provider", "profile")
     yield MetricFamily("nfstuned_mount_info", Kind.GAUGE, text, labels, tuple(points))
     text = "1 where the read-ahead is left to another program that keeps changing it."
@@ -308,3 +312,49 @@ def _mounts(
     text = "For how long its users have waited for the server's answers; 0 where they do not."
     waits = tuple(Point(tuple(place), service.stalled.get(place.device, 0.0)) for place in shown)
     yield MetricFamily("nfstuned_mount_stalled_seconds", Kind.GAUGE, text, MOUNT, waits)
+
+
+def exposition(found: Iterable[MetricFamily]) -> str:
+    r"""Return families in the text format of Prometheus.
+
+    Secrets in labels are masked, and bytes that are not UTF-8 become `\xff`.
+    https://prometheus.io/docs/instrumenting/exposition_formats/
+    """
+    lines = []
+    for family in found:
+        lines += [f"# HELP {family.name} {family.help}", f"# TYPE {family.name} {family.kind.value}"]
+        for point in family.points:
+            pairs = sorted(zip(family.labels, point.labels, strict=True))
+            labels = ",".join(f'{name}="{_escaped(value)}"' for name, value in pairs)
+            lines.append(f"{family.name}{f'{{{labels}}}' if labels else ''} {float(point.value)!r}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _escaped(label: str) -> str:
+    shown = masked(label).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return shown.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+FINDINGS = frozenset({"nfstuned_findings", "nfstuned_findings_timestamp_seconds", "nfstuned_mounts_missing"})
+FINDINGS_MOST = 1 << 16
+"""Characters of a file of findings: a line for each rule has an eighth of it."""
+_LABEL = r'[a-z]+="(?:[^"\\]|\\.)*"'
+_NUMBER = r"[0-9]{1,15}(?:\.[0-9]*)?(?:e[+-]?[0-9]{1,2})?"
+_LINE = re.compile(rf"# (?:HELP|TYPE) (\w+) .*|(\w+)(?:{{{_LABEL}(?:,{_LABEL})*}})? {_NUMBER}")
+
+
+def findings_lines(text: str) -> str:
+    """Return the lines about findings of `nfstuned check --format prometheus`, and no others.
+
+    Raises ValueError where the text is not in the format of `exposition`, or longer than FINDINGS_MOST.
+    """
+    if len(text) > FINDINGS_MOST:
+        raise ValueError(f"longer than {FINDINGS_MOST} characters")
+    lines = []
+    for line in text.removesuffix("\n").split("\n") if text else ():
+        matched = _LINE.fullmatch(line)
+        if matched is None:
+            raise ValueError(f"not the text format of Prometheus: {quoted(line)}")
+        if (matched[1] or matched[2]) in FINDINGS:
+            lines.append(line)
+    return "".join(f"{line}\n" for line in lines)

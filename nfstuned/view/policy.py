@@ -84,11 +84,7 @@ def _daemon_tables(policy: Policy) -> dict[str, dict[str, object]]:
             "keep": policy.sample_files_kept,
         },
         "nconnect": {"mode": policy.nconnect_mode},
-        **(
-            {"prometheus": {key: value for key, value in asdict(metrics).items() if value}}
-            if metrics.wanted
-            else {}
-        ),
+        **({"prometheus": asdict(metrics)} if metrics.textfile else {}),
     }
 
 

@@ -1,38 +1,28 @@
-"""Print what metrics cost: python -m tests.bench.bench_metrics.
+"""Print the cost of metrics: python -m tests.bench.bench_metrics.
 
-Counting a look, writing out the text (once for each sample, when somebody asks), and the longest time in
-which the kernel's events wait meanwhile: over files as the kernel prints them, and real sockets are left out.
+The service counts each look, and a child of it makes the text; over files as the kernel prints them.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import statistics
 import time
-from itertools import pairwise
 
 from nfstuned.core.mounts.status import status
 from nfstuned.core.samples.rates import look
 from nfstuned.core.samples.totals import count
 from nfstuned.host.config import builtin_policy
-from nfstuned.host.telemetry.exposition import load
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.totals import Service, Totals
 from nfstuned.parse.proc.stanzas import cut_mountstats
-from nfstuned.view.metrics import families
+from nfstuned.view.metrics import exposition, families
 from tests.parse.conftest import DATA
 
 ROUNDS = 9
 SERVICE = Service("0", 0.0, 0.0, 60.0, 0.0, policy_valid=True)
 OPTIONS = Options((("vers", "4.1"), ("proto", "tcp"), ("nconnect", "4"), ("addr", "10.10.10.10")))
-
-
-def resident_kb() -> int:
-    """Return the memory of this process."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
 
 
 def mountstats(mounts: int, step: int) -> bytes:
@@ -51,9 +41,6 @@ def mountstats(mounts: int, step: int) -> bytes:
 
 def main() -> None:
     """Measure hosts of 200 and of 1,000 mounts of one server, each of them used."""
-    before_kb = resident_kb()
-    exposition = load()
-    print(f"prometheus-client: {resident_kb() - before_kb} KiB")
     policy = builtin_policy()
     for mounts in (200, 1000):
         first = cut_mountstats(mountstats(mounts, 0))
@@ -68,26 +55,19 @@ def main() -> None:
         )
         start = count(Totals(), look(host, first, 0.0, 0.0), {}, mounts)
         later = look(host, second, 60.0, 60.0)
-        counted, written, waits = [], [], []
+        counted, written = [], []
         for _ in range(ROUNDS):
             began = time.perf_counter()
             totals = count(start, later, {}, mounts)
             middle = time.perf_counter()
-            rows = status(host, policy)
-            pauses = [time.perf_counter()]
-
-            def between() -> None:
-                pauses.append(time.perf_counter())  # noqa: B023 - called in this round only
-
-            text = exposition.render(families(totals, rows, SERVICE), between)
+            text = exposition(families(totals, status(host, policy), SERVICE))
             counted.append(middle - began)
             written.append(time.perf_counter() - middle)
-            waits.append(max(b - a for a, b in pairwise(pauses)))
-        series = sum(1 for row in text.splitlines() if not row.startswith(b"#"))
-        count_ms, write_ms, wait_ms = (1e3 * statistics.median(t) for t in (counted, written, waits))
+        series = sum(1 for row in text.splitlines() if not row.startswith("#"))
+        count_ms, write_ms = (1e3 * statistics.median(t) for t in (counted, written))
         print(
             f"{mounts:4} mounts: count {count_ms:.1f} ms, text {write_ms:.1f} ms "
-            f"({series} series, {len(text) / 1e6:.2f} MB), events wait at most {wait_ms:.1f} ms"
+            f"({series} series, {len(text) / 1e6:.2f} MB)"
         )
 
 

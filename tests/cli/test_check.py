@@ -108,7 +108,6 @@ def test_a_warning_is_1_and_told_with_its_remedy(low: Host) -> None:
 
 
 def test_as_metrics_it_counts_each_rule_that_was_judged(host: MakeHost, rules: Rules) -> None:
-    pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
     clean = next(rule for rule in catalogue.RULES if rule.id == "NFS101")
     rules.are(ADVICE, SKIPPED, clean)
     run = check(host("clean"), "--format", "prometheus")
@@ -120,18 +119,6 @@ def test_as_metrics_it_counts_each_rule_that_was_judged(host: MakeHost, rules: R
     (when,) = lines[2:]
     assert abs(float(when.removeprefix("nfstuned_findings_timestamp_seconds ")) - time.time()) < 60
     assert (run.status, run.err) == (0, "")
-
-
-def test_without_the_library_metrics_are_2_and_the_remedy(
-    host: MakeHost, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in [name for name in sys.modules if name.startswith("prometheus_client")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    run = check(host("clean"), "--format", "prometheus")
-    assert (run.status, run.out) == (2, "")
-    assert run.err.startswith("--format prometheus: prometheus-client cannot be loaded (")
-    assert run.err.endswith("install Debian's python3-prometheus-client, or pip's prometheus-client\n")
 
 
 @pytest.mark.parametrize(("level", "status"), [("error", 0), ("warning", 1), ("advice", 1), ("info", 1)])

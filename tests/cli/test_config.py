@@ -24,7 +24,7 @@ sample_interval = "5m"
 file = "/var/log/nfstuned/samples.jsonl"
 max_size = "1M"
 [prometheus]
-listen = "127.0.0.1:9814"
+textfile = "/srv/nfstuned.prom"
 [[policy]]
 match = { server = ["10.1.2.0/24", "*.example.com"], export = "/vol1*" }
 profile = "scratch"

@@ -12,10 +12,10 @@ from itertools import count
 import pytest
 
 from nfstuned.core.samples.sample import to_json
-from nfstuned.host.telemetry.exposition import load
 from nfstuned.host.telemetry.journal import Journal, Message
 from nfstuned.model.totals import Kind, MetricFamily, Point
 from nfstuned.parse.secrets import MASK
+from nfstuned.view.metrics import exposition
 from tests.cli.conftest import Host
 from tests.parse.test_samples import SAMPLE
 
@@ -207,7 +207,7 @@ def test_neither_journal_nor_metrics_show_a_secret() -> None:
     )
     point = Point((secrets.fill("//u:{}@h/s"), secrets.fill("nas:/v?sig={}")), 1.0)
     family = MetricFamily("nfstuned_x", Kind.GAUGE, "x", ("source", "mount_point"), (point,))
-    text = load().render([family], lambda: None)
-    shown = (b"".join(written) + text).decode()
+    text = exposition([family])
+    shown = b"".join(written).decode() + text
     assert secrets.shown(shown) == []
     assert shown.count(MASK) == len(secrets.made)

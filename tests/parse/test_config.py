@@ -27,8 +27,6 @@ restore_on_stop = true
 [nconnect]
 mode = "persist"
 [prometheus]
-listen = "[::1]:9814"
-allow_remote = true
 textfile = "/var/lib/prometheus/node-exporter/nfstuned.prom"
 max_mounts = 50
 [[policy]]

@@ -23,7 +23,7 @@ FULL = Policy(
     sample_file="/var/log/x.jsonl",
     sample_file_bytes=0,
     sample_files_kept=9,
-    prometheus=Prometheus("unix:/run/x.sock", allow_remote=True, textfile="/srv/x.prom", max_mounts=7),
+    prometheus=Prometheus("/srv/x.prom", max_mounts=7),
     files=("/etc/nfstuned/nfstuned.toml",),
 )
 parts = attrgetter(*(field.name for field in fields(Policy)))

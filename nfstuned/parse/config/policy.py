@@ -40,15 +40,16 @@ from nfstuned.parse.config.tables import (
     WorkloadTable,
 )
 from nfstuned.parse.config.toml import Document, Path, parse_toml, suggestion
-from nfstuned.parse.config.values import is_local
 
 Tables = list[tuple[Document, Mapping[str, Any]]]
 """Each file's table with the file, in the order in which they count."""
 
-_REMOTE = (
-    "other machines would reach it, and it asks nobody for a password; "
-    "allowed: an address of 127.0.0.0/8, [::1], unix:/PATH, or allow_remote = true beside it"
+_SERVED = (
+    "the service itself listens nowhere any more: take the line out, and let nfstuned-exporter.service serve "
+    "the metrics (systemctl enable --now nfstuned-exporter, see METRICS in nfstuned(8))"
 )
+_REMOVED: Mapping[Path, str] = {("prometheus", "listen"): _SERVED, ("prometheus", "allow_remote"): _SERVED}
+"""Keys that were there once, and the remedy of each."""
 _NO_SAMPLES = (
     'metrics are counted when a sample is taken, and daemon.sample_interval is "0"; allowed: "1s" to "24h"'
 )
@@ -62,15 +63,9 @@ def prometheus(tables: Tables) -> Prometheus:
 def mistakes(tables: Tables, interval_s: float) -> Iterator[str]:
     """Yield what only the tables together get wrong, with the file and the line that set the key last."""
     metrics = prometheus(tables)
-    if metrics.listen and not metrics.allow_remote and not is_local(metrics.listen):
-        yield _problem(tables, "listen", _REMOTE)
-    if metrics.wanted and not interval_s:
-        yield _problem(tables, "listen" if metrics.listen else "textfile", _NO_SAMPLES)
-
-
-def _problem(tables: Tables, key: str, allowed: str) -> str:
-    document, table = next((document, table) for document, table in reversed(tables) if key in table)
-    return document.problem(("prometheus", key), table[key], allowed)
+    if metrics.textfile and not interval_s:
+        document, table = next((d, table) for d, table in reversed(tables) if "textfile" in table)
+        yield document.problem(("prometheus", "textfile"), table["textfile"], _NO_SAMPLES)
 
 
 Text = tuple[str, str]
@@ -237,7 +232,7 @@ class _Checker:
         if not names:
             allowed = "allowed: a table"
         elif detail["type"] == "extra_forbidden":
-            allowed = _unknown(names[-1], model)
+            allowed = _REMOVED.get((*path, names[-1])) or _unknown(names[-1], model)
         else:
             allowed = f"allowed: {model.model_fields[names[-1]].description}"
             if detail["type"] == "missing":

@@ -10,14 +10,12 @@ from nfstuned.model.policy import LEAST_KB, MOST_KB
 from nfstuned.parse.config import values as configvalues
 from nfstuned.parse.config.values import (
     DURATION,
-    LISTEN,
     NFS_VERSION,
     SIZE,
     TEXTFILE,
     TIMES_RSIZE,
     duration,
     globs,
-    listen_address,
     read_ahead,
     servers,
     textfile_path,
@@ -63,17 +61,8 @@ class SamplesTable(_Table):
 
 
 class PrometheusTable(_Table):
-    """Where the metrics of the service can be had."""
+    """The metrics of the service."""
 
-    listen: Annotated[
-        str,
-        BeforeValidator(listen_address),
-        WithJsonSchema({"type": "string", "pattern": LISTEN}),
-    ] = Field(
-        default_factory=str,
-        description='an address and a port such as "127.0.0.1:9814" or "[::1]:9814", or "unix:/PATH"',
-    )
-    allow_remote: bool = Field(default=False, description="true or false")
     textfile: Annotated[
         str,
         BeforeValidator(textfile_path),

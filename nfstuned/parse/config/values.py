@@ -20,12 +20,8 @@ _LEAST_BYTES, _MOST_BYTES = 64 << 10, 64 << 30
 FILE = r"^/([^/\u0000-\u001f\u007f]+/)*[^/\u0000-\u001f\u007f]+$"
 _LONGEST_S = 86400
 TIMES_RSIZE = r"^[1-9][0-9]?\*rsize$"
-LISTEN = r"^(([0-9.]+|\[[0-9A-Fa-f:.]+\]):[1-9][0-9]{0,4}|unix:/.+)$"
 NFS_VERSION = r"^(3|4\.[0-2])$"
 TEXTFILE = r"^/.+\.prom$"
-_SOCKET_LONGEST = 107
-"""Bytes of sun_path without its zero (unix(7))."""
-_LAST_PORT = 65535
 
 
 def duration(value: object) -> float:
@@ -110,37 +106,13 @@ def _allowed_server(pattern: str) -> str:
     return f"allowed: {network} for the network"
 
 
-def listen_address(value: object) -> str:
-    """Return an address with its port, or "unix:" and the path of a socket, as it is."""
-    if not isinstance(value, str) or not re.fullmatch(LISTEN, value):
-        raise ValueError
-    if value.startswith("unix:"):
-        path = value.removeprefix("unix:")
-        if not _plain(path) or len(path.encode()) > _SOCKET_LONGEST:
-            raise ValueError(f"allowed: an absolute path without .., of at most {_SOCKET_LONGEST} bytes")
-        return value
-    host, _, port = value.rpartition(":")
-    try:
-        ip_address(host.strip("[]"))
-    except ValueError as error:
-        raise ValueError(f"{error}; allowed: an address such as 127.0.0.1 or [::1] before the port") from None
-    if int(port) > _LAST_PORT:
-        raise ValueError(f"allowed: a port from 1 to {_LAST_PORT}")
-    return value
-
-
-def is_local(address: str) -> bool:
-    """Tell whether only this machine reaches what `listen` allows."""
-    host = address.rpartition(":")[0].strip("[]")
-    return address.startswith("unix:") or ip_address(host).is_loopback
-
-
 def textfile_path(value: object) -> str:
     """Return an absolute path that ends with .prom, as it is: node_exporter reads no other files."""
-    if not (isinstance(value, str) and re.fullmatch(TEXTFILE, value) and _plain(value)):
+    if not (
+        isinstance(value, str)
+        and re.fullmatch(TEXTFILE, value)
+        and value.isprintable()
+        and normpath(value) == value
+    ):
         raise ValueError
     return value
-
-
-def _plain(path: str) -> bool:
-    return path.isprintable() and normpath(path) == path

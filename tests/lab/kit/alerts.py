@@ -20,6 +20,11 @@ CASES: tuple[tuple[str, Series, Series], ...] = (
         {'up{instance="a",job="nfstuned"}': "1x60"},
     ),
     (
+        "NfstunedDown",
+        {'nfstuned_exporter_file_usable{instance="a",job="nfstuned"}': "0x60"},
+        {'nfstuned_exporter_file_usable{instance="a",job="nfstuned"}': "1x60"},
+    ),
+    (
         "NfstunedStale",
         {
             'nfstuned_last_sample_timestamp_seconds{instance="a"}': "0x60",

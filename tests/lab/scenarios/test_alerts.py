@@ -18,9 +18,10 @@ from tests.lab.kit.daemon import STATE, nfstuned
 from tests.lab.kit.expect import tuned
 from tests.lab.kit.fstab import lines
 from tests.lab.kit.metrics import (
-    ADDRESS,
+    LINK,
     TEXTFILE,
     configured,
+    exporter,
     fired,
     fires,
     prometheus,
@@ -33,7 +34,7 @@ from tests.lab.kit.network import silent
 from tests.lab.kit.server import ADDRESS as SERVER
 from tests.lab.kit.server import AZURE, OTHER_ADDRESS
 from tests.lab.kit.shell import run, wait_for
-from tests.lab.kit.unit import let_tick, override
+from tests.lab.kit.unit import let_tick
 from tests.lab.kit.writers import writing
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.release, pytest.mark.usefixtures("quiet_udev")]
 SIZE = 4 << 20
-DROP_IN = Path("/lab/systemd/nfstuned-metrics.conf")
 FINDINGS = STATE / "findings.prom"
 SLOTS = Path("/proc/sys/sunrpc/tcp_max_slot_table_entries")
 LARGE, HEADS, HEAD = 16 << 20, 16, 256 << 10
@@ -67,36 +67,37 @@ def test_each_alert_fires_in_a_situation_of_its_own_and_the_dashboard_has_data(
     stopped_daemon: Daemon, mount: Mounts, say: Callable[[], None]
 ) -> None:
     """The rules are the project's own with less waiting (`shortened`); nothing else of them differs."""
-    TEXTFILE.parent.mkdir(parents=True, exist_ok=True)
+    LINK.parent.mkdir(parents=True, exist_ok=True)
+    LINK.symlink_to(TEXTFILE)
     _files()
-    with override(DROP_IN.read_text()):
-        stopped_daemon.configure(configured(listen=ADDRESS, textfile=str(TEXTFILE)))
-        stopped_daemon.start()
-        with prometheus():
-            nconnect = fires("NfstunedNconnectBelowProfile"), fires("NfstunedNconnectInherited")
-            with nconnect[0], nconnect[1], fires("NfstunedEndpointDrift"), fires("NfstunedMountMissing"):
-                used = _mounted_in_the_wrong_order(mount)
-                _checked_after_the_name_moved(stopped_daemon)
-            say()
-            with fires("NfstunedOverFetch"):
-                _read_the_heads_of_many_files(used)
-            with fires("NfstunedReadAheadReverted"), fires("NfstunedFindingsStale"):
-                _make_the_findings_old()
-                _revert_until_it_is_left(used)
-            with fires("NfstunedMountStalled"):
-                _wait_for_a_silent_server(used)
-            with fires("NfstunedRetransmissions"), fires("NfstunedBacklog"):
-                _read_while_the_network_loses_everything(mount)
-                _read_over_two_slots(mount)
-            say()
-            assert [text for text in dashboard_queries() if not query(text)] == []
-            with fires("NfstunedConfigurationRefused"):
-                _reload(stopped_daemon, "[prometheus]\nlisten = 9814\n")
-            with fires("NfstunedMountsLeftOut"):
-                _reload(stopped_daemon, configured(listen=ADDRESS, textfile=str(TEXTFILE), max_mounts=1))
-            with fires("NfstunedDown"), fires("NfstunedStale"):
-                stopped_daemon.stop()
-            assert fired() == names()
+    stopped_daemon.configure(configured(textfile=str(TEXTFILE)))
+    stopped_daemon.start()
+    with exporter(), prometheus():
+        nconnect = fires("NfstunedNconnectBelowProfile"), fires("NfstunedNconnectInherited")
+        with nconnect[0], nconnect[1], fires("NfstunedEndpointDrift"), fires("NfstunedMountMissing"):
+            used = _mounted_in_the_wrong_order(mount)
+            _checked_after_the_name_moved(stopped_daemon)
+        say()
+        with fires("NfstunedOverFetch"):
+            _read_the_heads_of_many_files(used)
+        with fires("NfstunedReadAheadReverted"), fires("NfstunedFindingsStale"):
+            _make_the_findings_old()
+            _revert_until_it_is_left(used)
+        with fires("NfstunedMountStalled"):
+            _wait_for_a_silent_server(used)
+        with fires("NfstunedRetransmissions"), fires("NfstunedBacklog"):
+            _read_while_the_network_loses_everything(mount)
+            _read_over_two_slots(mount)
+        say()
+        assert [text for text in dashboard_queries() if not query(text)] == []
+        with fires("NfstunedConfigurationRefused"):
+            _reload(stopped_daemon, "[prometheus]\nlisten = 9814\n")
+        with fires("NfstunedMountsLeftOut"):
+            _reload(stopped_daemon, configured(textfile=str(TEXTFILE), max_mounts=1))
+        with fires("NfstunedDown"), fires("NfstunedStale"):
+            stopped_daemon.stop()
+        assert fired() == names()
+    LINK.unlink()
     TEXTFILE.unlink()
 
 
@@ -202,7 +203,7 @@ def _found() -> set[tuple[str, str]]:
     """Return rule and severity of what the metrics say that was found."""
     found = [
         dict(labels)
-        for (name, labels), value in series(scrape(ADDRESS)).items()
+        for (name, labels), value in series(scrape()).items()
         if name == "nfstuned_findings" and value
     ]
     return {(labels["rule"], labels["severity"]) for labels in found}

@@ -1,8 +1,4 @@
-"""The metrics as a file for node_exporter's textfile collector, written by a child.
-
-A disk can be slow, and a folder can turn out to be on a server that is dead: the child waits for them, and
-nobody waits for the child.
-"""
+"""A file of metrics, replaced by a child process: the service waits for no disk."""
 
 from __future__ import annotations
 
@@ -11,29 +7,44 @@ import os
 import signal
 import traceback
 from collections.abc import Callable
+from posixpath import dirname
 
 from nfstuned.host.files.destination import refresh
+from nfstuned.host.files.local import demand_local
+from nfstuned.host.root import Root
 
-_STDERR, _FIRST_FD = 2, 3
-_MOST_FDS = 4096
+EXPORTED = "/run/nfstuned/metrics.prom"
+"""The file that `nfstuned exporter` serves."""
+_STDERR = 2
 _MISTAKE = 255
-"""The status of a child that failed by an error of nfstuned's own, which it prints: no errno is so large."""
+"""The status of a child that an error of nfstuned's own ended, which it prints: no errno is so large."""
+_SANDBOX = (
+    "; the service may only write below /run/nfstuned: use that folder and link to the file, see nfstuned(8)"
+)
 
 
-class TextfileWriter:
-    """Replaces a file again and again, a single child at a time."""
+class MetricsFile:
+    """Replaces a file again and again, a single child at a time; `path` is absolute."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: Root, path: str) -> None:
+        self.path = path
+        self._root = root
         self._child = 0
 
-    def write(self, path: str, make: Callable[[], bytes]) -> None:
-        """Start to write what `make` returns, in a child; the last write must be `finished`.
+    def write(self, make: Callable[[], bytes]) -> None:
+        """Start to write the text that `make` returns in a child; the last write must be `finished`.
 
-        Raises OSError where no child can be had.
+        Raises OSError where the path may be on a server, and where no child can be had.
         """
+        demand_local(self._root, dirname(self.path))
         self._child = os.fork()
         if self._child == 0:
-            _run(path, make)
+            _be_the_child(self._root.path(self.path[1:]), make)
+
+    @property
+    def writing(self) -> bool:
+        """Whether a write began that was not seen to end."""
+        return self._child != 0
 
     def finished(self) -> str | None:
         """Return "" when the last write succeeded (or none began), why it failed, None while it goes on.
@@ -56,19 +67,16 @@ class TextfileWriter:
             return f"the process that wrote it was ended by signal {-code}"
         if code == _MISTAKE:
             return "an error in nfstuned; please report what the process that wrote it printed"
-        hint = "; the service's sandbox needs nfstuned-metrics.conf, see nfstuned(8)"
-        return os.strerror(code) + (hint if code == errno.EROFS else "")
+        return os.strerror(code) + (_SANDBOX if code == errno.EROFS else "")
 
 
-def _run(path: str, make: Callable[[], bytes]) -> None:
-    """Be the child: write, and end with the error's number."""
+def _be_the_child(path: str, make: Callable[[], bytes]) -> None:
+    """Write, and end with the error's number."""
     code = _MISTAKE
     try:
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
-        # The daemon's sockets: a scraper must not wait for this process to see that they were closed.
-        os.closerange(_FIRST_FD, _MOST_FDS)
         refresh(path, make())
         code = 0
     except OSError as error:

@@ -1,0 +1,110 @@
+"""`nfstuned exporter`: the metrics that the service writes, over HTTP for Prometheus."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from types import MappingProxyType
+
+import click
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from nfstuned.cli import talk
+from nfstuned.host.root import Root
+from nfstuned.host.telemetry.metrics_file import EXPORTED
+
+LISTEN = "127.0.0.1:9814"
+FAILED, USAGE = 1, 2
+SAMPLED, INTERVAL = "nfstuned_last_sample_timestamp_seconds", "nfstuned_sample_interval_seconds"
+USABLE, AGE = "nfstuned_exporter_file_usable", "nfstuned_exporter_file_age_seconds"
+HELP = MappingProxyType(
+    {
+        USABLE: "1 where the service's file is whole and fresh; with 0 none of its metrics is served.",
+        AGE: "Time since the sample in the service's file.",
+    }
+)
+"""The exporter's own metrics."""
+_SPARE_S = 30.0
+_ABSENT = (
+    "nfstuned.service writes it at each sample while nfstuned-exporter.service runs; "
+    "another file of [prometheus] textfile needs --file"
+)
+
+
+class MetricsCollector:
+    """The service's metrics as its file has them, where it is whole and fresh, and the file's own state.
+
+    A file whose sample is older than three intervals is stale: none of its numbers is served then.
+    """
+
+    def __init__(self, root: Root, path: str, now: Callable[[], float] = time.time) -> None:
+        self._root = root
+        self._path = path
+        self._now = now
+        self._problem = ""
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics, as the library's registry asks for them."""
+        age_s: float | None = None
+        families: list[Metric] = []
+        try:
+            text = b"".join(self._root.read_parts(self._path.removeprefix("/"))).decode()
+            families = list(text_string_to_metric_families(text))
+            values = {one.name: one.value for family in families for one in family.samples}
+            age_s = self._now() - values[SAMPLED]
+            stale = abs(age_s) > 3 * values[INTERVAL] + _SPARE_S
+            problem = f"its sample is {age_s:.0f} s old; does nfstuned.service run?" if stale else ""
+        except FileNotFoundError:
+            problem = f"it is absent; {_ABSENT}"
+        except OSError as error:
+            problem = error.strerror or str(error)
+        except (ValueError, KeyError, IndexError, OverflowError) as error:  # all that the parser raises
+            problem = f"it is damaged: {error!r}"
+        if problem and problem != self._problem:
+            talk.note(f"{self._path}: no metrics are served: {problem}")
+        self._problem = problem
+        yield GaugeMetricFamily(USABLE, HELP[USABLE], value=0 if problem else 1)
+        if age_s is not None:
+            yield GaugeMetricFamily(AGE, HELP[AGE], value=age_s)
+        if not problem:
+            yield from families
+
+
+@click.command("exporter")
+@click.option(
+    "--listen", metavar="ADDRESS:PORT", default=LISTEN, show_default=True, help="Where Prometheus connects."
+)
+@click.option("--file", "path", default=EXPORTED, show_default=True, help="The file of the service.")
+def command(listen: str, path: str) -> int:
+    """Serve the metrics of the service to Prometheus.
+
+    This is what nfstuned-exporter.service runs, as a user without rights. It only reads a file that
+    nfstuned.service writes at each sample. A file that is absent, damaged or too old is not served:
+    nfstuned_exporter_file_usable is 0 then, and stderr has the reason.
+
+    \b
+    Examples:
+      systemctl enable --now nfstuned-exporter.service
+      nfstuned exporter --listen '[::1]:9814'
+
+    \b
+    Exit status:
+      1  the address is in use, or not of this machine
+      2  the command line is wrong
+    """
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isdecimal():
+        talk.note(f"--listen {listen}: give an address and a port such as {LISTEN} or [::1]:9814")
+        return USAGE
+    registry = CollectorRegistry()
+    registry.register(MetricsCollector(Root(), path))
+    try:
+        start_http_server(int(port), host.strip("[]"), registry)
+    except (OSError, OverflowError) as error:
+        talk.note(f"--listen {listen}: {error}")
+        return FAILED
+    while True:
+        signal.pause()
