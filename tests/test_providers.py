@@ -46,9 +46,7 @@ def title(name: str) -> str:
 
 def seen_in(name: str) -> list[str]:
     """Return the hosts that a page names."""
-    return re.findall(
-        r"^- \[([a-z0-9-]+)\]\(\.\./\.\./tests/hosts/\1/truth\.toml\)$", page(name), re.MULTILINE
-    )
+    return re.findall(r"^- \[([a-z0-9-]+)\]\(\.\./\.\./tests/hosts/\1\.host\)$", page(name), re.MULTILINE)
 
 
 def index() -> str:
@@ -106,8 +104,7 @@ def test_the_hosts_of_a_page_have_a_mount_with_the_profile(name: str, tmp_path: 
     for host in seen_in(name):
         case = hosts.load(host)
         folder = case.build(tmp_path / host)
-        image = "--root" in case.truth.get("arguments", [])
-        root = (ImageRoot if image else Root)(str(folder))
-        policy = image_policy(root) if image else load(root)
-        facts = examine(root, policy, Scope(image, offline=True), hosts.Told(case.network))
+        root = (ImageRoot if case.image else Root)(str(folder))
+        policy = image_policy(root) if case.image else load(root)
+        facts = examine(root, policy, Scope(case.image, offline=True), hosts.Told(case.network))
         assert name in {target.profile.name for target in facts.nfs}, host

@@ -71,8 +71,7 @@ def jobs(folder: Path) -> list[Job]:
     for name in hosts.names():
         case = hosts.load(name)
         root = str(case.build(folder / name))
-        image = "--root" in case.truth.get("arguments", [])
-        commands = IMAGE if image else COMMANDS
+        commands = IMAGE if case.image else COMMANDS
         found.extend((root, tuple(word.format(root=root) for word in words)) for words in commands)
     return found
 

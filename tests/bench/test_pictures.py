@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 
 from tests.bench import pictures
+from tests.check import hosts
 from tests.cli.test_top import SCRIPT, TREE, read_more
 from tests.lab.kit import screen
 from tests.lab.kit.screen import PAGE, capture
 
-HOSTS = Path(__file__).parents[1] / "hosts"
 DOCUMENTED = Path(__file__).parents[2] / "docs/pictures"
 
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(HOSTS / TREE, tmp_path / "host", symlinks=True))
+    return hosts.load(TREE).build(tmp_path / "host")
 
 
 def captured(tree: Path) -> bytes:

@@ -1,42 +1,46 @@
-"""Host trees with a few lines of truth: what a check must find there, and nothing else.
+r"""Host trees, each with the findings that a check must have there, and no others.
 
-A host is a folder of tests/hosts/ with a `truth.toml`:
+tests/hosts/NAME.host has the format of tests/host_file.py. Its head has these keys:
 
-    why = "what this host shows"
-    base = "clean-azure"            # another host, whose files are taken where this one has none of its own
+    why = "a sentence on the host"
+    base = "clean"                  # another host, or a system of tests/hosts/os, whose files come first
     arguments = ["--offline"]       # "--root", "--offline" or nothing; default: nothing
     findings = ["NFS101 /mnt/a"]    # rule and subject of every finding, in the order of the output
+    now = 2026-12-01T00:00:00Z      # the time of the check; default: 2026-11-25T12:00:00Z
+    sample_s = 10                   # the seconds until a second look, with the files of `later/`
+    vm_size = "Standard_D8s_v5"
+    answer = [                      # the world beyond files: the values of nfstuned.model.facts
+        { host = "sa1.file.core.windows.net", addresses = ["10.10.10.10"] },
+    ]                               # reach, route and interface as well
     gone = ["etc/fstab"]            # files of the base that are not there
-    now = 2026-12-01T00:00:00Z      # when that was; default: 2026-11-25T12:00:00Z
-    fifos = ["etc/fstab"]           # what an archive of this project could not keep: pipes, and links below
+    empty = ["etc/krb5.keytab"]     # empty files
+    programs = ["usr/sbin/mount.nfs"]  # files that can be executed
+    fifos = ["etc/fstab"]
 
-    [units."mnt-a.mount"]           # what systemd says of a unit that is loaded
-    active = "failed"
+    [messages]                      # the texts of findings: each rule has them in one host
+    "NFS101 /mnt/a" = "/mnt/a reads ahead 128 KiB"
 
-    [modes]                         # what git does not keep: 0644 otherwise
+    [units]                         # the states of units that systemd has loaded
+    "mnt-a.mount" = { active = "failed" }
+
+    [modes]                         # of folders, and of files that a base has
     "etc/smb.cred" = "0600"
 
     [links]
     lib = "usr/lib"
 
-    [[answer]]                      # what the world beyond files says: nfstuned.model.facts' own values
-    host = "sa1.file.core.windows.net"
-    addresses = ["10.10.10.10"]
-    [[reach]]
-    [[route]]
-    [[interface]]
-
-What the files are at a second look stands in the host's folder `later`; the host is then sampled:
-
-    sample_s = 10
+The network, the time and vm_size are the base's where a host has none of its own.
+`python -m tests.check.hosts NAME FOLDER` builds a tree, with `later/` in it.
 """
 
 from __future__ import annotations
 
+import functools
+import json
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -45,89 +49,147 @@ from typing import Any
 from nfstuned.host.network.ask import Questions
 from nfstuned.model.facts import Answer, Interface, Network, Reach, Reachable, Route
 from nfstuned.model.requests import UnitState
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from tests.host_file import File, HostFile, HostFileError, parse_host
 
 HOSTS = Path(__file__).parents[1] / "hosts"
-TRUTH = "truth.toml"
-LATER = "later"
+SUFFIX = ".host"
 MOMENT = datetime(2026, 11, 25, 12, tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True)
 class Case:
-    """One host tree and its truth."""
+    """One host tree and its findings."""
 
     name: str
-    truth: dict[str, Any]
+    host: HostFile
 
-    def build(self, target: Path) -> Path:
-        """Write the whole tree to `target`, that of its bases below."""
-        base = self.truth.get("base")
-        if base:
-            load(base).build(target)
-        ignored = shutil.ignore_patterns(LATER, TRUTH)
-        shutil.copytree(HOSTS / self.name, target, symlinks=True, dirs_exist_ok=True, ignore=ignored)
-        for name in self.truth.get("gone", []):
-            path = target / name
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-        self._furnish(target)
-        return target
+    @property
+    def base(self) -> Case | None:
+        """The host whose files come first."""
+        return load(self.host.head["base"]) if "base" in self.host.head else None
 
-    def _furnish(self, target: Path) -> None:
-        """Add what is no regular file."""
-        for name, leads_to in self.truth.get("links", {}).items():
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            (target / name).symlink_to(leads_to)
-        for name in self.truth.get("fifos", []):
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            os.mkfifo(target / name)
-        for name, mode in self.truth.get("modes", {}).items():
-            (target / name).chmod(int(mode, 8))
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The arguments of `nfstuned check`."""
+        return tuple(self.host.head.get("arguments", ()))
 
-    def inherited(self, key: str) -> Any:  # noqa: ANN401 - TOML holds anything
-        """Return a value of the truth, or of the nearest base that has it."""
-        if key in self.truth or "base" not in self.truth:
-            return self.truth.get(key, [])
-        return load(self.truth["base"]).inherited(key)
+    @property
+    def image(self) -> bool:
+        """Whether the tree is an image."""
+        return "--root" in self.arguments
+
+    @property
+    def offline(self) -> bool:
+        """Whether the check asks nobody."""
+        return "--offline" in self.arguments
+
+    @property
+    def sample_s(self) -> float:
+        """The seconds until a second look; 0 for none."""
+        return float(self.host.head.get("sample_s", 0))
+
+    @property
+    def findings(self) -> list[str]:
+        """Rule and subject of every finding, in the order of the output."""
+        return list(self.host.head["findings"])
+
+    @property
+    def messages(self) -> Mapping[str, str]:
+        """Texts of findings by rule and subject."""
+        return dict(self.host.head.get("messages", {}))
+
+    @property
+    def later(self) -> Mapping[str, File]:
+        """The files that change until a second look."""
+        return self.host.later
 
     @property
     def moment(self) -> datetime:
-        """The time at which the host is looked at."""
-        return self.inherited("now") or MOMENT
+        """The time of the check."""
+        return self._inherited("now") or MOMENT
 
     @property
     def units(self) -> dict[str, UnitState]:
-        """What systemd knows of units."""
+        """The states of units that systemd has loaded."""
         return {
-            name: UnitState(loaded=True, **_tuples(known))
-            for name, known in self.truth.get("units", {}).items()
+            name: UnitState(loaded=True, **_tuples(state))
+            for name, state in self.host.head.get("units", {}).items()
         }
 
     @property
     def network(self) -> Network:
-        """What the world answers."""
+        """The world's answers."""
         return Network(
-            answers=tuple(Answer(**_tuples(one)) for one in self.inherited("answer")),
+            answers=tuple(Answer(**_tuples(row)) for row in self._inherited("answer")),
             reaches=tuple(
-                Reach(**{**one, "state": Reachable(one["state"])}) for one in self.inherited("reach")
+                Reach(**{**row, "state": Reachable(row["state"])}) for row in self._inherited("reach")
             ),
-            routes=tuple(Route(**one) for one in self.inherited("route")),
-            interfaces=tuple(Interface(**one) for one in self.inherited("interface")),
-            vm_size=self.inherited("vm_size") or None,
+            routes=tuple(Route(**row) for row in self._inherited("route")),
+            interfaces=tuple(Interface(**row) for row in self._inherited("interface")),
+            vm_size=self._inherited("vm_size") or None,
         )
+
+    def _inherited(self, key: str) -> Any:  # noqa: ANN401 - TOML holds anything
+        """Return a value of the head, or of the nearest base that has it."""
+        if key in self.host.head or self.base is None:
+            return self.host.head.get(key, [])
+        return self.base._inherited(key)  # noqa: SLF001 - another case
+
+    def update(self, messages: Mapping[str, str]) -> Case:
+        """Write the texts of findings to this host's file, in the place of the old; return the new host."""
+        file = HOSTS / f"{self.name}{SUFFIX}"
+        text = file.read_text()
+        for finding, old in self.messages.items():
+            key = json.dumps(finding, ensure_ascii=False)
+            text = text.replace(
+                f"{key} = {json.dumps(old, ensure_ascii=False)}\n",
+                f"{key} = {json.dumps(messages[finding], ensure_ascii=False)}\n",
+            )
+        file.write_text(text)
+        load.cache_clear()
+        return load(self.name)
+
+    def build(self, target: Path) -> Path:
+        """Write the whole tree to a folder."""
+        if self.base is not None:
+            self.base.build(target)
+        head = self.host.head
+        for name in head.get("gone", ()):
+            path = target / name
+            if not os.path.lexists(path):
+                raise HostFileError(f"{self.name}{SUFFIX}: its base has no {name} that could be gone")
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        write(self.host.files, target)
+        for name, leads_to in head.get("links", {}).items():
+            _room(target / name).symlink_to(leads_to)
+        for name in head.get("fifos", ()):
+            os.mkfifo(_room(target / name))
+        for name, mode in head.get("modes", {}).items():
+            (target / name).chmod(int(mode, 8))
+        return target
+
+
+def write(files: Mapping[str, File], folder: Path) -> None:
+    """Write files below a folder, over those that are there."""
+    for name, file in files.items():
+        path = _room(folder / name)
+        path.write_bytes(file.content)
+        path.chmod(file.mode)
+
+
+def _room(path: Path) -> Path:
+    """Make the folder of a path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 @dataclass(frozen=True)
 class Told:
-    """The world beyond files, as a truth tells it; with --offline only this machine's own part."""
+    """The world beyond files of a host; with --offline only this machine's own part."""
 
     network: Network
-    later: Path | None = None
-    """What the host's files are when time has passed, and `root`, where the host was built."""
+    later: Mapping[str, File] = field(default_factory=dict)
+    """The files that change while time passes, and `root`, where the host was built."""
     root: Path | None = None
     states: Mapping[str, UnitState] = field(default_factory=dict)
     words: str = ""
@@ -141,37 +203,57 @@ class Told:
         return self.network, ()
 
     def units(self, names: Sequence[str]) -> Mapping[str, UnitState]:
-        """Return the units of the truth."""
+        """Return the states of units."""
         return {name: state for name, state in self.states.items() if name in names}
 
     def last_words(self, states: Mapping[str, UnitState]) -> Mapping[str, UnitState]:
-        """Return the states as they are: the truth has their words."""
+        """Return the states as they are: they have their last lines."""
         return states
 
     def kernel_words(self) -> str:
-        """Return what the kernel is to have said."""
+        """Return the kernel's log."""
         return self.words
 
     def now(self) -> float:
-        """Return the time of the truth."""
+        """Return the time of the check."""
         return self.moment.timestamp()
 
     def pause(self, seconds: float) -> float:
-        """Let no time pass, but what comes later has come."""
-        if self.later is not None and self.root is not None and self.later.is_dir():
-            shutil.copytree(self.later, self.root, symlinks=True, dirs_exist_ok=True)
+        """Change the files as if time had passed."""
+        if self.root is not None:
+            write(self.later, self.root)
         return seconds
 
 
+@functools.cache
 def load(name: str) -> Case:
-    """Return one host."""
-    return Case(name, tomllib.loads((HOSTS / name / TRUTH).read_text()))
+    """Return one host, or `os/NAME`, a system."""
+    file = HOSTS / f"{name}{SUFFIX}"
+    return Case(name, parse_host(file.read_bytes().decode(), file.name))
 
 
-def names() -> list[str]:
-    """Return every host that has a truth."""
-    return sorted(path.parent.name for path in HOSTS.glob(f"*/{TRUTH}"))
+@functools.cache
+def names() -> tuple[str, ...]:
+    """Return every host."""
+    return tuple(sorted(path.stem for path in HOSTS.glob(f"*{SUFFIX}")))
+
+
+def texts(name: str) -> Iterator[str]:
+    """Yield the texts of all files of this name."""
+    for each in map(load, names()):
+        for files in (each.host.files, each.host.later):
+            yield from (file.content.decode() for path, file in files.items() if Path(path).name == name)
+
+
+def text(name: str, path: str) -> str:
+    """Return a file's text from a host's own part."""
+    return load(name).host.files[path].content.decode()
 
 
 def _tuples(table: dict[str, Any]) -> dict[str, Any]:
     return {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+
+
+if __name__ == "__main__":
+    built = load(sys.argv[1])
+    write(built.later, built.build(Path(sys.argv[2])) / "later")

@@ -86,16 +86,14 @@ def test_the_index_lists_every_rule(golden: Callable[[Path, str], None]) -> None
 @cache
 def found(name: str) -> frozenset[str]:
     """Return the rules that a host fails."""
-    return frozenset(finding.split()[0] for finding in hosts.load(name).truth["findings"])
+    return frozenset(finding.split()[0] for finding in hosts.load(name).findings)
 
 
 @cache
 def judged(name: str) -> frozenset[Need]:
     """Return what a check of a host has."""
     case = hosts.load(name)
-    arguments = case.truth.get("arguments", [])
-    sample_s = float(case.truth.get("sample_s", 0))
-    return Scope("--root" in arguments, "--offline" in arguments, sample_s).has
+    return Scope(case.image, case.offline, case.sample_s).has
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
@@ -104,6 +102,11 @@ def test_a_host_fails_each_rule_and_another_one_passes_it(rule: Rule) -> None:
     assert [name for name in hosts.names() if rule.id not in found(name) and rule.needs <= judged(name)], (
         "no host passes it"
     )
+
+
+def test_one_host_has_the_text_of_each_rule() -> None:
+    rules = [finding.split()[0] for name in hosts.names() for finding in hosts.load(name).messages]
+    assert sorted(rules) == sorted(rule.id for rule in RULES)
 
 
 def test_no_host_is_true_about_a_rule_that_does_not_exist() -> None:

@@ -15,9 +15,10 @@ import pytest
 
 from nfstuned.cli import main
 from nfstuned.host.root import Root
+from tests.check import hosts
 
 REPOSITORY = Path(__file__).parents[2]
-HOSTS = REPOSITORY / "tests/hosts"
+GOLDEN = REPOSITORY / "tests/cli/golden"
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,7 @@ def host(capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[[str], Host]]:
     folder.chmod(0o755)
 
     def make(case: str) -> Host:
-        tree = folder / case
-        shutil.copytree(HOSTS / case, tree, symlinks=True)
-        return Host(tree, capsys)
+        return Host(hosts.load(case).build(folder / case), capsys)
 
     yield make
     for inner in [path for path in folder.rglob("*") if path.is_dir()]:

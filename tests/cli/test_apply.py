@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import HOSTS, Host
+from tests.cli.conftest import GOLDEN, Host
 
 MakeHost = Callable[[str], Host]
 CASE = "debian-13-6.12"
@@ -25,7 +25,7 @@ def test_the_output_is_the_golden_one(
     case: str, form: str, host: MakeHost, golden: Callable[[Path, str], None]
 ) -> None:
     run = host(case).run("apply", "--format", form)
-    golden(HOSTS / case / f"apply.{form.replace('text', 'txt')}", run.out)
+    golden(GOLDEN / case / f"apply.{form.replace('text', 'txt')}", run.out)
     assert (run.status, run.err) == (0, "")
 
 

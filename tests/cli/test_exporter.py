@@ -18,13 +18,14 @@ import pytest
 
 from nfstuned.cli.exporter import AGE, INTERVAL, SAMPLED, USABLE, MetricsCollector
 from nfstuned.host.root import Root
+from tests.check import hosts
 from tests.ports import free_port
 from tests.promtool import PROMETHEUS, needs_prometheus, needs_promtool, promtool
 
 NOW = 1_800_000_000.0
 FILE = "run/nfstuned/metrics.prom"
 WHOLE = f'{SAMPLED} {{sampled}}\n{INTERVAL} 60\nnfstuned_mounts{{{{exported="true"}}}} 3\n'
-CAPTURE = Path(__file__).parents[1] / "hosts/debian-13-6.12"
+CAPTURE = hosts.load("debian-13-6.12")
 DAEMON = """
 import socket, sys
 from nfstuned.daemon import loop
@@ -125,7 +126,7 @@ def waited_for(text: Callable[[], str], part: str) -> str:
 def exported(tmp_path: Path) -> Iterator[str]:
     """A daemon on a captured host that samples each second, and the address of its exporter."""
     host, address = tmp_path / "root", f"127.0.0.1:{free_port()}"
-    shutil.copytree(CAPTURE, host, symlinks=True)
+    CAPTURE.build(host)
     (host / "etc/nfstuned").mkdir(parents=True)
     (host / "etc/nfstuned/nfstuned.toml").write_text('daemon.sample_interval = "1s"\n')
     (host / "run/nfstuned-exporter").mkdir(parents=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import HOSTS, REPOSITORY, Host
+from tests.cli.conftest import GOLDEN, REPOSITORY, Host
 
 MakeHost = Callable[[str], Host]
 CASES = ("debian-13-5.10", "debian-13-6.12", "no-nfs")
@@ -30,7 +30,7 @@ def test_the_output_is_the_golden_one(
     case: str, form: str, host: MakeHost, golden: Callable[[Path, str], None]
 ) -> None:
     run = host(case).run("status", "--format", form)
-    golden(HOSTS / case / f"status.{form.replace('text', 'txt')}", run.out)
+    golden(GOLDEN / case / f"status.{form.replace('text', 'txt')}", run.out)
     assert (run.status, run.err) == (0, "")
 
 

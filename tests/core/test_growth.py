@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import astuple, replace
 from itertools import accumulate, pairwise, zip_longest
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -23,7 +22,7 @@ from nfstuned.model.samples import Look, Sample
 from nfstuned.parse.proc.mountinfo import parse_mountinfo
 from nfstuned.parse.proc.mountstats import Row, parse_mountstats, parse_transports
 from nfstuned.parse.proc.stanzas import cut_mountstats, cut_parts
-from tests.check.hosts import HOSTS as FOLDER
+from tests.check import hosts
 from tests.core.test_rates import figures
 from tests.core.written import cut
 from tests.parse.conftest import DATA
@@ -39,17 +38,15 @@ def _parts(text: str) -> list[str]:
     return re.split(r"(?<=\n)(?=device )", text)
 
 
-def _few(file: Path) -> str:
+def _few(text: str) -> str:
     """A real file without most of its mounts: NFSv3, 4.1 and 4.2, and the end of what stands before them."""
-    parts = _parts(file.read_text())
+    parts = _parts(text)
     first = next((n for n, part in enumerate(parts) if NFS.match(part)), None)
     return "" if first is None else "".join(parts[first - 2 : first + 3])
 
 
-REAL = {kernel: _few(DATA / kernel / "mountstats") for kernel in ("5.10", "6.12")}
-HOSTS = sorted(
-    {text for file in sorted(FOLDER.rglob("mountstats")) if (text := _few(file))} - {*REAL.values()}
-)
+REAL = {kernel: _few((DATA / kernel / "mountstats").read_text()) for kernel in ("5.10", "6.12")}
+HOSTS = sorted({_few(text) for text in hosts.texts("mountstats")} - {*REAL.values(), ""})
 """What else kernels printed: one mount of TLS, of Kerberos, of 16 connections, in use and not."""
 OPTIONS = Options((("vers", "4.1"), ("proto", "tcp"), ("addr", "10.10.10.10")))
 NUMBERS = re.compile(r"(?<= )[0-9]+(?= )")

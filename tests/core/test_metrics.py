@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -12,18 +13,19 @@ from nfstuned.host.observe import observe_stanzas, observe_superblocks
 from nfstuned.host.root import Root
 from nfstuned.model.totals import Kind, MetricFamily, Service, Totals
 from nfstuned.view.metrics import MOST_SERIES, families, findings_families
+from tests.check import hosts
 from tests.core.test_rates import moved, op, stats
 from tests.core.test_totals import counts, superblock
 from tests.core.test_totals import look as look_at
 
-CAPTURE = Path(__file__).parents[1] / "hosts/debian-13-6.12"
 SERVICE = Service("1.2.3", 1e9, 1e9 + 60, 60.0, 0.25, policy_valid=True, messages={"sample": 3})
 
 
 def captured(most: int = 100) -> tuple[MetricFamily, ...]:
-    root = Root(str(CAPTURE))
-    snapshot = observe_superblocks(root, deep=False)
-    totals = count(Totals(), look(snapshot, observe_stanzas(root) or (), 1e9, 100.0), {}, most)
+    with tempfile.TemporaryDirectory() as folder:
+        root = Root(str(hosts.load("debian-13-6.12").build(Path(folder) / "host")))
+        snapshot = observe_superblocks(root, deep=False)
+        totals = count(Totals(), look(snapshot, observe_stanzas(root) or (), 1e9, 100.0), {}, most)
     return tuple(families(totals, status(snapshot, builtin_policy()), SERVICE))
 
 

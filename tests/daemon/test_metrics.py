@@ -26,9 +26,10 @@ from nfstuned.host.telemetry.journal import Journal, Message
 from nfstuned.host.telemetry.metrics_file import EXPORTED, MetricsFile
 from nfstuned.model.policy import Prometheus
 from nfstuned.view.metrics import MOST_SERIES
+from tests.check import hosts
 from tests.promtool import needs_promtool, promtool
 
-CAPTURE = Path(__file__).parents[1] / "hosts/debian-13-6.12"
+CAPTURE = hosts.load("debian-13-6.12")
 PATH = "/srv/nfstuned.prom"
 ABSENT = f"prometheus.textfile: {PATH}: No such file or directory"
 
@@ -38,7 +39,7 @@ class Host:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "root"
-        shutil.copytree(CAPTURE, self.folder, symlinks=True)
+        CAPTURE.build(self.folder)
         (self.folder / "run/nfstuned").mkdir(parents=True, exist_ok=True)
         # The service's own mount namespace, in which it writes.
         (self.folder / "proc/self").mkdir()

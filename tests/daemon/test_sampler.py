@@ -18,9 +18,10 @@ from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.samples import Sample
 from nfstuned.parse.samples import parse_entry, parse_line
+from tests.check import hosts
 
 POLICY = Policy(())
-CAPTURE = Path(__file__).parents[1] / "hosts/debian-13-6.12"
+CAPTURE = "debian-13-6.12"
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def two_looks(
     for name in ("mountinfo", "mountstats"):
         target = tmp_path / "proc/1" / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text((CAPTURE / "proc/1" / name).read_text())
+        target.write_text(hosts.text(CAPTURE, f"proc/1/{name}"))
     root = Root(str(tmp_path))
     journal = Journal(write)
     reporter = Reporter(journal)
@@ -60,7 +61,7 @@ def two_looks(
     sampler.sample(snapshot, policy)
     if between is not None:
         between(sampler, root, snapshot)
-    (tmp_path / "proc/1/mountstats").write_text(_later((CAPTURE / "proc/1/mountstats").read_text()))
+    (tmp_path / "proc/1/mountstats").write_text(_later(hosts.text(CAPTURE, "proc/1/mountstats")))
     sampler.sample(observe_superblocks(root, deep=False), policy)
     return found
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.model.facts import SmbSession
 from nfstuned.parse.proc.cifs import parse_debug_data
+from tests.check import hosts
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
-HOSTS = Path(__file__).parents[1] / "hosts"
-NEW = (HOSTS / "smb-clean/proc/fs/cifs/DebugData").read_text()
+NEW = hosts.text("smb-clean", "proc/fs/cifs/DebugData")
 HEAD = (
     "Display Internal CIFS Data Structures for Debugging\n"
     "---------------------------------------------------\n"
@@ -87,7 +85,7 @@ def test_older_kernels_have_sessions_without_headings_and_channels_among_the_ser
 
 
 def test_a_channel_that_was_given_up_does_not_count() -> None:
-    text = (HOSTS / "smb-channels-missing/proc/fs/cifs/DebugData").read_text()
+    text = hosts.text("smb-channels-missing", "proc/fs/cifs/DebugData")
     assert "Extra Channels: 2" in text
     assert only(text).channels == 2
 

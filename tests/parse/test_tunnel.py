@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from nfstuned.parse.etc.tunnel import (
     parse_stunnel,
     parse_tunnel_list,
 )
+from tests.check import hosts
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
 REAL = """\
@@ -212,10 +212,9 @@ def test_any_list_of_tunnels_is_taken_or_told(text: str) -> None:
         assert isinstance(row, (TunnelEntry, ParseError))
 
 
-HOSTS = Path(__file__).parents[1] / "hosts"
 LOG = "etc/stunnel/microsoft/aznfs/nfsv4_fileShare/logs/stunnel_10.10.10.10.log"
 REFUSED, RENAMED, ACCEPTED = (
-    (HOSTS / name / LOG).read_text()
+    hosts.text(name, LOG)
     for name in ("tls-server-refused", "tls-server-of-another-name", "tls-server-accepted-again")
 )
 LEAF = "CN=sa1.file.core.windows.net"
