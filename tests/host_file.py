@@ -104,8 +104,9 @@ class _Head:
             self.paths(key)
 
     def error(self, word: str, reason: str) -> HostFileError:
-        """Return an error at the first line that has a word, else at the first line."""
-        numbers = (number for number, line in enumerate(self.lines, 1) if word in line)
+        """Return an error at the first line that has a string or a key, else at the first line."""
+        pattern = re.compile(rf'(?:^|"){re.escape(word)}(?:"|\s*=)')
+        numbers = (number for number, line in enumerate(self.lines, 1) if pattern.search(line))
         return HostFileError(f"{self.name}:{next(numbers, 1)}: {reason}")
 
     def paths(self, key: str) -> Sequence[str]:

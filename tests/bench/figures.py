@@ -11,13 +11,16 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.check import hosts
+
 HERE = Path(__file__).parents[2]
-HOST = "tests/hosts/clean"
+HOST = "clean"
 FSTAB = """\
 sa1.file.core.windows.net:/sa1/a /mnt/a nfs vers=4.1,nconnect=4,_netdev,nofail 0 0
 sa2.file.core.windows.net:/sa2/b /mnt/b nfs vers=4.1,_netdev,nofail 0 0
@@ -123,8 +126,10 @@ def _names(tree: ast.Module) -> Iterator[str]:
 
 def way(checkout: Path, *words: str) -> tuple[int, int]:
     """Return how many modules a command enters on a host tree, and how often it changes the module."""
-    command = [sys.executable, "-c", _TRACE, str(checkout), str(checkout / HOST), *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, input=FSTAB)
+    with tempfile.TemporaryDirectory() as folder:
+        host = hosts.load(HOST).build(Path(folder) / HOST)
+        command = [sys.executable, "-c", _TRACE, str(checkout), str(host), *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, input=FSTAB)
     entered, steps = json.loads(done.stderr.splitlines()[-1])
     return int(entered), int(steps)
 
