@@ -17,7 +17,7 @@ from nfstuned.host.change.persist import FILE
 from nfstuned.host.files.replace import LOCK
 from nfstuned.host.telemetry.journal import Message
 from nfstuned.parse.etc.nfsmount import PERSISTED
-from tests.lab.kit.calls import allowed
+from tests.lab.kit.unit import allowed
 
 ROOT = Path(__file__).parents[1]
 UNIT = ROOT / "systemd/nfstuned.service"

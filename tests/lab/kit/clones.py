@@ -1,18 +1,19 @@
-"""Clients in namespaces of their own, as machines that were cloned from one image."""
+"""Clients in namespaces of their own, as machines that were cloned from one image, over links of any kind."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tests.lab.kit.namespaces import network
 from tests.lab.kit.shell import attempt, run, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 _UNIT = Path("/usr/lib/systemd/system/nfstuned-identity.service")
 _IDENTIFIER = "/sys/fs/nfs/net/nfs_client/identifier"
@@ -63,53 +64,14 @@ class Clone:
         """Write a file and have it reach the server."""
         self.enter("sh", "-c", _WRITE, f"{_POINT}/{self.name}", timeout=120)
 
-    @contextlib.contextmanager
-    def writing(self) -> Iterator[None]:
-        """Write again and again while the block runs."""
-        loop = f"while {_WRITE}; do sleep 0.5; done"
-        # Without a fork, or the loop would outlive its parent.
-        argv = [*self._prefix, "--no-fork", "sh", "-c", loop, f"{_POINT}/{self.name}"]
-        with subprocess.Popen(argv) as process:
-            try:
-                yield
-            finally:
-                process.kill()
-
-    def check(self, rules: str, sample_s: int) -> list[dict[str, Any]]:
-        """Return what check finds there."""
-        argv = [
-            "nfstuned",
-            "check",
-            "--offline",
-            "--select",
-            rules,
-            "--sample",
-            str(sample_s),
-            "--format",
-            "json",
-        ]
-        found: list[dict[str, Any]] = json.loads(attempt(*self._prefix, *argv, timeout=180).stdout)[
-            "findings"
-        ]
-        return found
-
 
 @contextlib.contextmanager
 def clone(number: int, machine_id: str, folder: Path) -> Iterator[Clone]:
     """Make a client that reaches the server through a veth pair of its own."""
-    name, outside = f"clone{number}", f"veth-clone{number}"
+    name = f"clone{number}"
     own = folder / name
     own.write_text(f"{machine_id}\n")
-    run("ip", "netns", "add", name)
-    try:
-        run("ip", "link", "add", outside, "type", "veth", "peer", "name", "inside", "netns", name)
-        run("ip", "address", "add", f"10.20.{number}.1/24", "dev", outside)
-        run("ip", "link", "set", outside, "up")
-        inside = ("ip", "-n", name)
-        run(*inside, "address", "add", f"10.20.{number}.2/24", "dev", "inside")
-        run(*inside, "link", "set", "inside", "up")
-        run(*inside, "link", "set", "lo", "up")
-        run(*inside, "route", "add", "default", "via", f"10.20.{number}.1")
+    with network(name, number):
         argv = ["ip", "netns", "exec", name, "unshare", "--mount", "--uts", "--propagation", "private"]
         argv += ["--pid", "--fork", "--kill-child", "--mount-proc"]
         argv += ["sh", "-c", f"{_NAMED} && {_READY}", "sh", str(own)]
@@ -121,6 +83,17 @@ def clone(number: int, machine_id: str, folder: Path) -> Iterator[Clone]:
                 yield Clone(name, int(first))
             finally:
                 process.kill()
+
+
+@contextlib.contextmanager
+def shaped(clone: Clone, *words: str) -> Iterator[None]:
+    """Shape what a client and its server send each other while the block runs, as tc(8) has it."""
+    ends = ((), ("ip", "netns", "exec", clone.name))
+    devices = (f"veth-{clone.name}", "inside")
+    for prefix, device in zip(ends, devices, strict=True):
+        run(*prefix, "tc", "qdisc", "replace", "dev", device, "root", *words)
+    try:
+        yield
     finally:
-        attempt("ip", "link", "del", outside)
-        run("ip", "netns", "del", name)
+        for prefix, device in zip(ends, devices, strict=True):
+            run(*prefix, "tc", "qdisc", "del", "dev", device, "root")

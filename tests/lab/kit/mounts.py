@@ -1,4 +1,4 @@
-"""Mounts of the guest: made as an administrator makes them, and looked at through the kernel's own files."""
+"""Mounts of the guest: made as an administrator makes them, and read from the kernel's own files."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tests.lab.kit.shell import CommandError, attempt, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 BDI = Path("/sys/class/bdi")
 _POINTS = Path("/mnt/lab")
@@ -136,3 +137,23 @@ class Mounts:
         fields = [line.split(" ") for line in Path("/proc/self/mountinfo").read_text().splitlines()]
         points = [Path(re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), row[4])) for row in fields]
         return [point for point in points if _POINTS in point.parents or point in self._elsewhere]
+
+
+MOUNT_CYCLE = 4
+"""The events of mounting and unmounting over NFSv4: the superblock and the pseudo-root come and go."""
+
+
+def announce(count: int, device: str, action: str = "change") -> None:
+    """Let the kernel announce a device once more, `count` times (Documentation/ABI/testing/sysfs-uevent)."""
+    file = BDI / device / "uevent"
+    with file.open("w") as opened:
+        for _ in range(count):
+            opened.write(f"{action}\n")
+            opened.flush()
+
+
+def cycle(mounts: Mounts, count: int, options: str = "vers=4.2") -> int:
+    """Mount and unmount `count` times; return the number of bdi events that this made."""
+    for _ in range(count):
+        mounts.umount(mounts("d", options))
+    return count * MOUNT_CYCLE

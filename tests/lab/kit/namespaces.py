@@ -1,4 +1,4 @@
-"""Mounts that live in other namespaces than the daemon's, each kept by a process of its own."""
+"""Mounts in other namespaces than the daemon's, also those of an unprivileged user."""
 
 from __future__ import annotations
 
@@ -8,32 +8,36 @@ import time
 from typing import TYPE_CHECKING
 
 from tests.lab.kit.mounts import Mounted, table_device
-from tests.lab.kit.shell import attempt, run
+from tests.lab.kit.shell import attempt, run, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
 
 NETWORK = "elsewhere"
 _PATIENCE_S = 30.0
 
 
 @contextlib.contextmanager
-def network(name: str = NETWORK) -> Iterator[str]:
-    """Make a network namespace that reaches the server's addresses through a veth pair."""
+def network(name: str = NETWORK, number: int = 0) -> Iterator[str]:
+    """Make a network namespace that reaches the server's addresses through a veth pair.
+
+    Its devices are veth-NAME outside and `inside` there, its network is 10.20.NUMBER.0/24.
+    """
+    outside, inside = f"veth-{name}", ("ip", "-n", name)
     run("ip", "netns", "add", name)
     try:
-        run("ip", "link", "add", "veth-lab", "type", "veth", "peer", "name", "veth-in", "netns", name)
-        run("ip", "address", "add", "10.20.0.1/24", "dev", "veth-lab")
-        run("ip", "link", "set", "veth-lab", "up")
-        inside = ("ip", "-n", name)
-        run(*inside, "address", "add", "10.20.0.2/24", "dev", "veth-in")
-        run(*inside, "link", "set", "veth-in", "up")
+        run("ip", "link", "add", outside, "type", "veth", "peer", "name", "inside", "netns", name)
+        run("ip", "address", "add", f"10.20.{number}.1/24", "dev", outside)
+        run("ip", "link", "set", outside, "up")
+        run(*inside, "address", "add", f"10.20.{number}.2/24", "dev", "inside")
+        run(*inside, "link", "set", "inside", "up")
         run(*inside, "link", "set", "lo", "up")
-        run(*inside, "route", "add", "default", "via", "10.20.0.1")
+        run(*inside, "route", "add", "default", "via", f"10.20.{number}.1")
         yield name
     finally:
-        attempt("ip", "link", "del", "veth-lab")
+        attempt("ip", "link", "del", outside)
         run("ip", "netns", "del", name)
 
 
@@ -64,3 +68,38 @@ def _device(process: subprocess.Popen[bytes], point: Path) -> str:
                 return device
         time.sleep(0.01)
     raise AssertionError(f"{point} was not mounted; the process ended with {process.poll()}")
+
+
+NOBODY = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
+OWN_NAMESPACES = (*NOBODY, "unshare", "--user", "--map-root-user", "--mount")
+_BINDS = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+os.chdir("/tmp")
+for _ in range(14):
+    name = " " * 250
+    os.mkdir(name)
+    os.chdir(name)
+for _ in range(int(sys.argv[1])):
+    if libc.mount(b".", b".", None, 4096, None):
+        sys.exit(os.strerror(ctypes.get_errno()))
+print("made", flush=True)
+sys.stdin.read()
+"""
+"""Each blank is four bytes in mountinfo, in the mount point and in the root: 28 kB a bind mount."""
+BYTES_A_BIND = 28_000
+
+
+@contextlib.contextmanager
+def many_bind_mounts(count: int) -> Iterator[int]:
+    """Have `nobody` bind mount a folder with a long name so many times; yield a process that sees them."""
+    argv = [*OWN_NAMESPACES, "python3", "-c", _BINDS, str(count)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            said = process.stdout.readline()
+            wait_for("the bind mounts", lambda: said == "made\n" or process.poll() is not None)
+            assert said == "made\n"
+            yield process.pid
+        finally:
+            process.kill()

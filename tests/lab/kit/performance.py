@@ -9,8 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.lab.kit.clones import clone
-from tests.lab.kit.link import shaped
+from tests.lab.kit.clones import clone, shaped
 from tests.lab.kit.server import AZURE, Server
 from tests.lab.kit.shell import CommandError
 

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.lab.kit.shell import run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ADDRESS = "10.10.10.10"
 OTHER_ADDRESS = "10.10.10.11"
@@ -80,19 +75,3 @@ class Server:
         more = self.shares[share]
         # Their own fsid makes folders of one disk separate superblocks to the client.
         return f"/srv/{share} *({_OPTIONS},fsid={fsid}{',' + more if more else ''})\n"
-
-    @contextlib.contextmanager
-    def unreachable(self) -> Iterator[None]:
-        """Drop every packet to and from the server while the block runs: a dead server that says nothing."""
-        rules = [
-            (chain, "-p", "tcp", flag, "2049", "-j", "DROP")
-            for chain in ("INPUT", "OUTPUT")
-            for flag in ("--dport", "--sport")
-        ]
-        for rule in rules:
-            run("iptables", "-I", *rule)
-        try:
-            yield
-        finally:
-            for rule in rules:
-                run("iptables", "-D", *rule)

@@ -1,13 +1,16 @@
-"""Run the guest's tools, and wait for what does not happen at once."""
+"""The guest's tools, and waiting for their effects."""
 
 from __future__ import annotations
 
 import subprocess
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tests.lab.kit.mounts import Mounted
+
 
 COMMAND_S = 60.0
 PATIENCE_S = 30.0
@@ -46,3 +49,21 @@ def wait_for(what: str, holds: Callable[[], bool], seconds: float = PATIENCE_S) 
 def pause(asked: float) -> None:
     """Sleep before asking again: twice as long as asking took, or what is waited for would wait."""
     time.sleep(max(_STEP_S, 2 * (time.monotonic() - asked)))
+
+
+T = TypeVar("T")
+
+
+def becomes(expected: T, seen: Callable[[], T], seconds: float = PATIENCE_S) -> None:
+    """Wait until `seen()` returns what is expected; say the last value if it never does."""
+    asked = time.monotonic()
+    end = asked + seconds
+    while (last := seen()) != expected:
+        assert time.monotonic() < end, f"after {seconds} s it is {last!r} and not {expected!r}"
+        pause(asked)
+        asked = time.monotonic()
+
+
+def tuned(kb: int, *mounts: Mounted, seconds: float = PATIENCE_S) -> None:
+    """Wait until each of the mounts has this read-ahead."""
+    becomes([kb] * len(mounts), lambda: [mounted.read_ahead_kb for mounted in mounts], seconds)

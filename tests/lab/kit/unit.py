@@ -1,8 +1,9 @@
-"""Drop-ins of the installed unit, and what only systemd and /proc know of the running service."""
+"""The installed unit: drop-ins, its process in /proc, its system calls, and the package's compiled files."""
 
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.lab.kit.daemon import Daemon
+
 
 _DROP_IN = Path("/run/systemd/system", f"{UNIT}.d", "lab.conf")
 
@@ -34,16 +36,7 @@ def override(text: str) -> Iterator[None]:
 
 def process_status(pid: int) -> dict[str, str]:
     """Return the fields of /proc/PID/status."""
-    return _fields(Path(f"/proc/{pid}/status"))
-
-
-def process_io(pid: int) -> dict[str, str]:
-    """Return the fields of /proc/PID/io."""
-    return _fields(Path(f"/proc/{pid}/io"))
-
-
-def _fields(file: Path) -> dict[str, str]:
-    lines = file.read_text().splitlines()
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
@@ -71,3 +64,51 @@ def _let_ping(daemon: Daemon, before: str) -> None:
 
 def _pinged(daemon: Daemon) -> str:
     return daemon.show("WatchdogTimestampMonotonic")
+
+
+HOME = Path("/usr/lib/nfstuned")
+
+
+def compiled() -> list[Path]:
+    """Return all that Python has compiled of the program and its libraries."""
+    return sorted(HOME.rglob("*.pyc"))
+
+
+TRACED = """[Service]
+ExecStart=
+ExecStart=/usr/bin/strace -D -f --seccomp-bpf -qq -s 0 -o {file} -e trace=!{passed} /usr/bin/nfstuned daemon
+ReadWritePaths={folder}
+SystemCallFilter=
+TimeoutStartSec=300s
+WatchdogSec=0
+"""
+"""A drop-in: nothing is forbidden, so that each call is made; the tracer is not the main process."""
+_CALL = re.compile(r"^\d+ +([a-z_0-9]+)\(", re.MULTILINE)
+
+
+def drop_in(file: Path, passed: frozenset[str]) -> str:
+    """Return what has the service leave its system calls in a file, but for those of these names."""
+    names = ",".join(f"?{name}" for name in sorted(passed))
+    return TRACED.format(file=file, folder=file.parent, passed=names)
+
+
+def made(file: Path) -> frozenset[str]:
+    """Return the names of the calls in a file of strace's."""
+    return frozenset(_CALL.findall(file.read_text(errors="replace")))
+
+
+def allowed(unit: Path) -> frozenset[str]:
+    """Return the names of the calls that the filter of a unit lets through, by this systemd's own groups."""
+    found = _members("@default")
+    for value in re.findall(r"^SystemCallFilter=(.+)$", unit.read_text(), re.MULTILINE):
+        names = frozenset().union(*(_members(word) for word in value.lstrip("~").split()))
+        found = found - names if value.startswith("~") else found | names
+    return found
+
+
+def _members(word: str) -> frozenset[str]:
+    """Return the calls of a group, with those of its groups; a call is a group of itself."""
+    if not word.startswith("@"):
+        return frozenset({word})
+    lines = [line.strip() for line in run("systemd-analyze", "syscall-filter", word).splitlines()[1:]]
+    return frozenset().union(*(_members(line) for line in lines if line and not line.startswith("#")))

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nfstuned.host.bench.fio import arguments
 from nfstuned.model.bench import Engine, Job, Pattern
 from nfstuned.parse.fio import parse_fio
-from tests.lab.kit.clones import clone
-from tests.lab.kit.link import shaped
+from tests.lab.kit.clones import clone, shaped
 from tests.lab.kit.mounts import set_read_ahead_kb
 from tests.lab.kit.server import AZURE, Server
 from tests.lab.kit.shell import CommandError

@@ -15,8 +15,9 @@ import pytest
 from tests.lab.kit import dns
 from tests.lab.kit.alerts import dashboard_queries, names
 from tests.lab.kit.daemon import STATE, nfstuned
-from tests.lab.kit.expect import tuned
+from tests.lab.kit.faults import silent
 from tests.lab.kit.fstab import lines
+from tests.lab.kit.load import writing
 from tests.lab.kit.metrics import (
     LINK,
     TEXTFILE,
@@ -30,12 +31,10 @@ from tests.lab.kit.metrics import (
     series,
 )
 from tests.lab.kit.mounts import set_read_ahead_kb
-from tests.lab.kit.network import silent
 from tests.lab.kit.server import ADDRESS as SERVER
 from tests.lab.kit.server import AZURE, OTHER_ADDRESS
-from tests.lab.kit.shell import run, wait_for
+from tests.lab.kit.shell import run, tuned, wait_for
 from tests.lab.kit.unit import let_tick
-from tests.lab.kit.writers import writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable

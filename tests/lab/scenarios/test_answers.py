@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nfstuned.host.telemetry.journal import Message
+from tests.lab.kit.load import writing
 from tests.lab.kit.server import GENERIC, GRACE_S
 from tests.lab.kit.shell import run
-from tests.lab.kit.writers import writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

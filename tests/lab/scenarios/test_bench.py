@@ -13,7 +13,7 @@ import pytest
 
 from nfstuned.host.bench import fio
 from nfstuned.model.bench import Job, Pattern
-from tests.lab.kit import disks
+from tests.lab.kit import faults
 from tests.lab.kit.bench import SHORT, TEMPORARY, left
 from tests.lab.kit.daemon import nfstuned
 from tests.lab.kit.load import nfsd
@@ -167,7 +167,7 @@ def test_however_it_is_ended_no_temporary_mount_is_left(
 
 @pytest.mark.release
 def test_a_full_disk_is_said_and_nothing_is_left(server: Server, mount: Mounts) -> None:
-    with disks.exported(server, 1) as (share,):
+    with faults.exported(server, 1) as (share,):
         mounted = mount(share, "vers=4.1")
         room = int(run("df", "--output=avail", "--block-size=1M", str(mounted.point)).split()[-1])
         done = nfstuned("bench", str(mounted.point), "--yes", "--size", f"{room + 64}M", timeout=120)
@@ -179,7 +179,7 @@ def test_a_full_disk_is_said_and_nothing_is_left(server: Server, mount: Mounts) 
 
 @pytest.mark.release
 def test_a_disk_that_fills_up_under_it_ends_it_with_the_reason(server: Server, mount: Mounts) -> None:
-    with disks.exported(server, 1) as (share,):
+    with faults.exported(server, 1) as (share,):
         mounted = mount(share, "vers=4.1")
         words = ("--suite", "netapp", "--job", "8k-random-writes", "--size", "16M", "--runtime", "60")
         with bench(mounted, *words) as process:

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nfstuned.host.telemetry.journal import Message
-from tests.lab.kit.calls import allowed, drop_in, made
 from tests.lab.kit.daemon import STATE
-from tests.lab.kit.expect import tuned
 from tests.lab.kit.mounts import set_read_ahead_kb
 from tests.lab.kit.namespaces import hidden_mount
 from tests.lab.kit.server import AZURE
-from tests.lab.kit.shell import run, wait_for
-from tests.lab.kit.unit import override
+from tests.lab.kit.shell import run, tuned, wait_for
+from tests.lab.kit.unit import allowed, drop_in, made, override
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,8 +9,8 @@ import pytest
 
 from tests.lab.kit import tls
 from tests.lab.kit.check import GOOD, WITHOUT, check_is, vendors_host
-from tests.lab.kit.expect import tuned
 from tests.lab.kit.server import ADDRESS
+from tests.lab.kit.shell import tuned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,10 +9,9 @@ import pytest
 from tests.lab.kit import dns, rivals
 from tests.lab.kit.check import GOOD, WITHOUT, check_is, findings, vendors_host
 from tests.lab.kit.daemon import nfstuned_json
-from tests.lab.kit.expect import tuned
-from tests.lab.kit.network import silent
+from tests.lab.kit.faults import silent
 from tests.lab.kit.server import ADDRESS, AZURE, AZURE_2
-from tests.lab.kit.shell import attempt
+from tests.lab.kit.shell import attempt, tuned
 from tests.lab.kit.strangers import strangers
 
 if TYPE_CHECKING:

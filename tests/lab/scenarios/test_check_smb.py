@@ -10,9 +10,8 @@ import pytest
 from nfstuned.parse.proc.cifs import parse_debug_data, parse_stats
 from tests.lab.kit import smb
 from tests.lab.kit.check import ids
-from tests.lab.kit.expect import becomes
 from tests.lab.kit.server import ADDRESS, AZURE
-from tests.lab.kit.shell import run
+from tests.lab.kit.shell import becomes, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ import pytest
 
 from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit.daemon import ETC
-from tests.lab.kit.expect import becomes, tuned
+from tests.lab.kit.shell import becomes, tuned
 
 if TYPE_CHECKING:
     from tests.lab.kit.daemon import Daemon

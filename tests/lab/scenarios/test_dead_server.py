@@ -14,9 +14,9 @@ import pytest
 
 from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit.daemon import nfstuned
-from tests.lab.kit.expect import becomes, tuned
-from tests.lab.kit.network import silent
+from tests.lab.kit.faults import silent
 from tests.lab.kit.server import ADDRESS, GENERIC
+from tests.lab.kit.shell import becomes, tuned
 from tests.lab.kit.unit import let_tick, override, process_status
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.lab.kit.bench import HERE, SHORT, TEMPORARY, compared, left, measured, outcomes
-from tests.lab.kit.clones import clone
+from tests.lab.kit.clones import clone, shaped
 from tests.lab.kit.daemon import nfstuned
-from tests.lab.kit.link import shaped
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.lab.kit.daemon import ETC, STATE, nfstuned
-from tests.lab.kit.events import announce
-from tests.lab.kit.expect import tuned
+from tests.lab.kit.mounts import announce
 from tests.lab.kit.rivals import settle
-from tests.lab.kit.shell import run
+from tests.lab.kit.shell import run, tuned
 from tests.lab.kit.unit import let_tick
 
 if TYPE_CHECKING:

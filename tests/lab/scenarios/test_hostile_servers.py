@@ -10,11 +10,11 @@ import pytest
 from nfstuned.model.kernel import MountStats
 from nfstuned.parse.proc.mountstats import parse_mountstats
 from tests.lab.kit.daemon import nfstuned_json
-from tests.lab.kit.expect import tuned
 from tests.lab.kit.hostile_server import HOST, PORT, named
 from tests.lab.kit.load import sockets
 from tests.lab.kit.metrics import TEXTFILE, series, total
 from tests.lab.kit.server import AZURE
+from tests.lab.kit.shell import tuned
 from tests.lab.kit.unit import let_tick
 
 if TYPE_CHECKING:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.lab.kit.expect import tuned
-from tests.lab.kit.namespaces import hidden_mount
+from tests.lab.kit.namespaces import BYTES_A_BIND, OWN_NAMESPACES, hidden_mount, many_bind_mounts
 from tests.lab.kit.server import AZURE
+from tests.lab.kit.shell import tuned
 from tests.lab.kit.unit import let_tick
-from tests.lab.kit.users import BYTES_A_BIND, OWN_NAMESPACES, many_bind_mounts
 
 if TYPE_CHECKING:
     from tests.lab.kit.daemon import Daemon

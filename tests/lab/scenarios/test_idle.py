@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.lab.kit.expect import becomes, tuned
 from tests.lab.kit.rivals import settle
+from tests.lab.kit.shell import becomes, tuned
 from tests.lab.kit.unit import process_status
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nfstuned.host.telemetry.journal import Message
-from tests.lab.kit.expect import tuned
-from tests.lab.kit.shell import run
+from tests.lab.kit.shell import run, tuned
 from tests.lab.kit.unit import let_tick
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.lab.kit.faults import silent
 from tests.lab.kit.mounts import BDI
 from tests.lab.kit.server import ADDRESS, AZURE_2
 from tests.lab.kit.shell import attempt, run, wait_for
@@ -14,7 +15,6 @@ from tests.lab.kit.shell import attempt, run, wait_for
 if TYPE_CHECKING:
     from tests.lab.kit.journal import Journal
     from tests.lab.kit.mounts import Mounted, Mounts
-    from tests.lab.kit.server import Server
 
 VERSIONS = ("vers=3,nolock", "vers=4.1,nconnect=4", "vers=4.2")
 pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev")]
@@ -78,10 +78,10 @@ def test_the_first_mount_decides_nconnect_and_no_remount_changes_it(mount: Mount
     assert first.options["nconnect"] == "4"
 
 
-def test_an_unreachable_server_blocks_and_comes_back(server: Server, mount: Mounts) -> None:
+def test_a_silent_server_blocks_and_comes_back(mount: Mounts) -> None:
     mounted = mount("a", "vers=4.2,timeo=20")
     ask = ("timeout", "--signal=KILL", "3", "stat", "--file-system", str(mounted.point))
-    with server.unreachable():
+    with silent(ADDRESS):
         assert attempt(*ask).returncode != 0
     wait_for("the server answers", lambda: attempt(*ask).returncode == 0, 60)
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nfstuned.host.telemetry.journal import Message
-from tests.lab.kit.events import announce, cycle
-from tests.lab.kit.expect import becomes, tuned
+from tests.lab.kit.mounts import announce, cycle
 from tests.lab.kit.rivals import settle
+from tests.lab.kit.shell import becomes, tuned
 from tests.lab.kit.unit import let_tick, process_status
 
 if TYPE_CHECKING:

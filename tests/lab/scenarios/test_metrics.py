@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nfstuned.host.telemetry.journal import Message
-from tests.lab.kit.expect import becomes, tuned
 from tests.lab.kit.load import Job, fio
 from tests.lab.kit.metrics import configured, exporter, scrape, series, storm, total
-from tests.lab.kit.shell import attempt, run
+from tests.lab.kit.shell import attempt, becomes, run, tuned
 from tests.lab.kit.unit import let_tick
 
 if TYPE_CHECKING:

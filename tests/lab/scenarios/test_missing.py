@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.lab.kit.daemon import nfstuned_json
+from tests.lab.kit.faults import silent
 from tests.lab.kit.fstab import POINTS, lines, unit
-from tests.lab.kit.network import silent
 from tests.lab.kit.server import AZURE, GENERIC, OTHER_ADDRESS
 from tests.lab.kit.shell import attempt, run, wait_for
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.lab.kit.expect import tuned
 from tests.lab.kit.mounts import Mounted, table_device
 from tests.lab.kit.namespaces import hidden_mount, network
 from tests.lab.kit.server import AZURE, GENERIC
-from tests.lab.kit.shell import run
+from tests.lab.kit.shell import run, tuned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,10 +10,9 @@ import pytest
 
 from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit.daemon import STATE
-from tests.lab.kit.events import announce
-from tests.lab.kit.expect import becomes, tuned
-from tests.lab.kit.mounts import set_read_ahead_kb
+from tests.lab.kit.mounts import announce, set_read_ahead_kb
 from tests.lab.kit.rivals import settle
+from tests.lab.kit.shell import becomes, tuned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,9 +13,8 @@ from nfstuned.host.events import Writes
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import MountStats
 from nfstuned.parse.proc.mountstats import parse_mountstats
-from tests.lab.kit.expect import becomes
 from tests.lab.kit.mounts import BDI, set_read_ahead_kb
-from tests.lab.kit.shell import run
+from tests.lab.kit.shell import becomes, run
 
 if TYPE_CHECKING:
     from tests.lab.kit.mounts import Mounted, Mounts

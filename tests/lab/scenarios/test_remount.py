@@ -16,8 +16,8 @@ import pytest
 from nfstuned.model.kernel import MountStats
 from nfstuned.parse.proc.mountstats import parse_mountstats
 from tests.lab.kit.daemon import nfstuned_json
+from tests.lab.kit.faults import silent
 from tests.lab.kit.mounts import table_device
-from tests.lab.kit.network import silent
 from tests.lab.kit.server import ADDRESS, AZURE, GENERIC
 from tests.lab.kit.shell import attempt, run, wait_for
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.lab.kit import rivals
-from tests.lab.kit.expect import becomes, tuned
 from tests.lab.kit.mounts import set_read_ahead_kb
-from tests.lab.kit.shell import run
+from tests.lab.kit.shell import becomes, run, tuned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,9 +13,8 @@ import pytest
 
 from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit.daemon import nfstuned, nfstuned_json
-from tests.lab.kit.expect import becomes, tuned
 from tests.lab.kit.load import Job, fio
-from tests.lab.kit.shell import attempt, run
+from tests.lab.kit.shell import attempt, becomes, run, tuned
 from tests.lab.kit.unit import let_tick, override
 
 if TYPE_CHECKING:

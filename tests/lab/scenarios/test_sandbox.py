@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nfstuned.host.telemetry.journal import Message
-from tests.lab.kit.expect import tuned
-from tests.lab.kit.shell import attempt, run, wait_for
+from tests.lab.kit.shell import attempt, run, tuned, wait_for
 from tests.lab.kit.unit import process_status
 
 if TYPE_CHECKING:

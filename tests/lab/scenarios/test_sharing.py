@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.lab.kit.expect import tuned
 from tests.lab.kit.mounts import Mounted, device_of
-from tests.lab.kit.shell import attempt, run
+from tests.lab.kit.shell import attempt, run, tuned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from nfstuned.host.telemetry.journal import Message
-from tests.lab.kit import disks
+from tests.lab.kit import faults
 from tests.lab.kit.daemon import nfstuned_json
-from tests.lab.kit.network import client_ports, cut, silent
+from tests.lab.kit.faults import client_ports, cut, silent
+from tests.lab.kit.load import writing
 from tests.lab.kit.server import ADDRESS
 from tests.lab.kit.shell import run
-from tests.lab.kit.writers import writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -140,15 +140,15 @@ def test_each_mount_that_waits_is_reported_and_so_is_its_end(
     server, mount, say = lab
     with contextlib.ExitStack() as stack:
         if fault == "hung disk":
-            shares: Sequence[str] = stack.enter_context(disks.exported(server, many))
+            shares: Sequence[str] = stack.enter_context(faults.exported(server, many))
         else:
             shares = [f"stall{number}" for number in range(many)]
             server.export(*shares)
         mounts = [mount(share, f"{version},nconnect={nconnect}") for version in VERSIONS for share in shares]
         stack.callback(mount.clean)
         stack.enter_context(writing(mounts))
-        faults = {"stopped": stopped(server), "dropped": silent(ADDRESS), "hung disk": disks.hanging()}
-        judge(sampling, mounts, faults[fault], say)
+        made = {"stopped": stopped(server), "dropped": silent(ADDRESS), "hung disk": faults.hanging()}
+        judge(sampling, mounts, made[fault], say)
 
 
 @pytest.mark.release

@@ -8,10 +8,9 @@ import pytest
 
 from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit.daemon import STATE, nfstuned
-from tests.lab.kit.expect import becomes, tuned
 from tests.lab.kit.mounts import BDI, set_read_ahead_kb
 from tests.lab.kit.rivals import settle
-from tests.lab.kit.shell import wait_for
+from tests.lab.kit.shell import becomes, tuned, wait_for
 from tests.lab.kit.unit import let_rest, let_tick, override
 
 if TYPE_CHECKING:

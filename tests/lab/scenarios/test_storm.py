@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.lab.kit import rivals
-from tests.lab.kit.expect import tuned
 from tests.lab.kit.server import AZURE, GENERIC
+from tests.lab.kit.shell import tuned
 from tests.lab.kit.strangers import strangers
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.lab.kit import rivals
-from tests.lab.kit.expect import tuned
 from tests.lab.kit.mounts import all_read_ahead_kb, device_of
 from tests.lab.kit.server import SHARES
-from tests.lab.kit.shell import run
+from tests.lab.kit.shell import run, tuned
 from tests.lab.kit.strangers import strangers
 
 if TYPE_CHECKING:

@@ -13,10 +13,9 @@ import pytest
 from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit import rivals
 from tests.lab.kit.daemon import nfstuned
-from tests.lab.kit.expect import becomes, tuned
 from tests.lab.kit.mounts import BDI
-from tests.lab.kit.shell import run, wait_for
-from tests.lab.kit.udev import MASK, difference, view
+from tests.lab.kit.rivals import MASK, difference, view
+from tests.lab.kit.shell import becomes, run, tuned, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.lab.kit.daemon import nfstuned
-from tests.lab.kit.package import compiled
 from tests.lab.kit.shell import attempt, run
+from tests.lab.kit.unit import compiled
 
 UNIT = Path("/usr/lib/systemd/system/nfstuned.service")
 RULE = Path("/lab/udev/99-nfstuned.rules")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.lab.kit.daemon import STATE
-from tests.lab.kit.expect import becomes, tuned
 from tests.lab.kit.mounts import BDI, table_device
 from tests.lab.kit.server import AZURE, GENERIC
+from tests.lab.kit.shell import becomes, tuned
 
 if TYPE_CHECKING:
     from tests.lab.kit.daemon import Daemon

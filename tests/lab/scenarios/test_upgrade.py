@@ -13,10 +13,9 @@ import pytest
 
 from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit.daemon import ETC, STATE, UNIT, nfstuned
-from tests.lab.kit.expect import tuned
-from tests.lab.kit.package import HOME, compiled
-from tests.lab.kit.shell import attempt, run
-from tests.lab.kit.udev import MASK, difference, view
+from tests.lab.kit.rivals import MASK, difference, view
+from tests.lab.kit.shell import attempt, run, tuned
+from tests.lab.kit.unit import HOME, compiled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
