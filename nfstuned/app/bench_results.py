@@ -10,7 +10,7 @@ from nfstuned.host.bench import kept
 from nfstuned.host.root import Root
 from nfstuned.model.bench import Bench, BenchSetting, MeasuredMount, Suite
 from nfstuned.parse.bench import parse_bench
-from nfstuned.parse.secrets import masked
+from nfstuned.parse.fields import masked
 from nfstuned.view.bench import bench_document
 from nfstuned.view.words import to_json
 

@@ -20,7 +20,7 @@ from nfstuned.model.facts import NO_NAMES, Facts, Measured, Missing, Network, Ta
 from nfstuned.model.finding import Need
 from nfstuned.model.mounts import Maker, Snapshot
 from nfstuned.model.policy import Policy
-from nfstuned.model.stalls import Stalled
+from nfstuned.model.status import Stalled
 from nfstuned.parse.etc.units import unit_name
 from nfstuned.parse.etc.writers import read_writers
 from nfstuned.parse.proc.cifs import (

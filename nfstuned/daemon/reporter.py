@@ -13,7 +13,7 @@ from nfstuned.host.telemetry.journal import Journal, Message, Priority
 from nfstuned.model.mounts import Action, Decision, Outcome, Result, Superblock
 from nfstuned.model.policy import Policy
 from nfstuned.model.samples import Counted, Look
-from nfstuned.model.stalls import Stall
+from nfstuned.model.status import Stall
 from nfstuned.model.udev import RuleWriter
 
 REMEMBERED = 200

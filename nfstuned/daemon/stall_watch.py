@@ -22,7 +22,7 @@ from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.stalls import LATE_S, keep
 from nfstuned.model.samples import Counted, Look
-from nfstuned.model.stalls import NOTHING_UNDER_WAY, Requests, Stall, Stalled
+from nfstuned.model.status import NOTHING_UNDER_WAY, Requests, Stall, Stalled
 from nfstuned.parse.proc.sunrpc import read_requests
 
 RECOVERY_S = 30.0

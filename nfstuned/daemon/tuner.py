@@ -22,7 +22,7 @@ from nfstuned.host.root import Root
 from nfstuned.model.mounts import Decision, Outcome, Result, Snapshot, Superblock
 from nfstuned.model.policy import Policy
 from nfstuned.model.udev import RuleWriter, UdevEvent
-from nfstuned.parse.proc.nfsfs import find_volume
+from nfstuned.parse.proc.superblocks import find_volume
 from nfstuned.parse.udev.files import rule_texts
 
 DEEP_DELAY_S = 0.3

@@ -7,8 +7,7 @@ import os
 import nfstuned
 from nfstuned.errors import ConfigError
 from nfstuned.host.root import Root
-from nfstuned.model.policy import Policy
-from nfstuned.parse.config.policy_json import policy_from_json
+from nfstuned.model.policy import Policy, policy_from_json
 
 MAIN = "etc/nfstuned/nfstuned.toml"
 DROP_INS = "etc/nfstuned/conf.d"

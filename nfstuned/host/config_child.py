@@ -13,8 +13,7 @@ from nfstuned.errors import ConfigError
 from nfstuned.host.command import GRACE_S
 from nfstuned.host.config import INVALID
 from nfstuned.host.root import Root
-from nfstuned.model.policy import Policy
-from nfstuned.parse.config.policy_json import policy_from_json
+from nfstuned.model.policy import Policy, policy_from_json
 
 _BOOT = (
     "import sys; sys.path[:] = sys.argv.pop(1).split(':'); "

@@ -8,9 +8,8 @@ import sys
 from nfstuned.errors import ConfigError
 from nfstuned.host.config import INVALID, PROFILES, WORKLOADS, find_files
 from nfstuned.host.root import Root
-from nfstuned.model.policy import Policy
+from nfstuned.model.policy import Policy, policy_to_json
 from nfstuned.parse.config.policy import parse_config
-from nfstuned.parse.config.policy_json import policy_to_json
 
 
 def builtin_tables() -> tuple[tuple[str, str], ...]:

@@ -27,12 +27,11 @@ from nfstuned.parse.etc.intent import Intent
 from nfstuned.parse.etc.nfsmount import MountConf, read_nfs_utils
 from nfstuned.parse.etc.tunnel import parse_mountmap, parse_stunnel
 from nfstuned.parse.etc.units import STRONG_UNIT_FOLDERS, WEAK_UNIT_FOLDERS, MountUnits
-from nfstuned.parse.proc.bdi import parse_read_ahead
 from nfstuned.parse.proc.machine import parse_os_release, parse_release
 from nfstuned.parse.proc.mountinfo import parse_mountinfo
 from nfstuned.parse.proc.mountstats import parse_mountstats
-from nfstuned.parse.proc.nfsfs import parse_servers, parse_volumes
 from nfstuned.parse.proc.stanzas import cut_parts
+from nfstuned.parse.proc.superblocks import parse_read_ahead, parse_servers, parse_volumes
 
 AZURE_TAG = "7783-7084-3265-9085-8269-3286-77"
 """The chassis asset tag of every Azure VM."""

@@ -7,12 +7,11 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import BinaryIO
 
-from nfstuned.host.files.walk import walk
 from nfstuned.parse.tree import ReadFaults
 
 VIEWS = ("proc/1", "proc/self")
@@ -381,3 +380,36 @@ def read_saved(name: str) -> bytes:
         return b"".join(parts_of(standard_input().fileno(), name))
     with open(name, "rb", buffering=0) as file:
         return b"".join(parts_of(file.fileno(), name))
+
+
+_MOST_LINKS = 40
+"""Behind more of them the kernel finds nothing (path_resolution(7))."""
+
+
+def walk(path: str, link: Callable[[str], str | None], remote: Callable[[str], bool]) -> tuple[str, bool]:
+    """Return what a path leads to, past links, also to what is not there; and whether a network has it.
+
+    `link` returns where a link leads, None for what is none; `remote` tells whether a path is a network's,
+    and is asked before `link`. What a network has, or is behind too many links, stays as it is written.
+    """
+    here, waiting, links = "", path.split("/")[::-1], 0
+    while waiting:
+        part = waiting.pop()
+        if part in {"", "."}:
+            continue
+        if part == "..":
+            here = here.rpartition("/")[0]
+            continue
+        there = f"{here}/{part}"
+        if remote(there):
+            return "/".join([there, *reversed(waiting)]), True
+        target = link(there)
+        if target is None:
+            here = there
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            return path, False
+        here = "" if target.startswith("/") else here
+        waiting += target.split("/")[::-1]
+    return here or "/", False

@@ -15,7 +15,7 @@ from nfstuned.model.mounts import FSTAB, Decision, Endpoint, Request, Snapshot, 
 from nfstuned.model.policy import Policy, Profile
 from nfstuned.model.requests import Asked, Setting, UnitState
 from nfstuned.model.samples import Sample
-from nfstuned.model.stalls import Stalled
+from nfstuned.model.status import Stalled
 from nfstuned.model.system import System
 from nfstuned.model.udev import UdevFile
 
@@ -48,12 +48,23 @@ class Target:
     """The options that were or will be asked for, with what nfsmount.conf adds, each with its origin."""
     request: Request | None = None
     """The line of fstab, a unit or an autofs map that asks for it; None for a mount made by hand."""
+    # These are asked for again and again, so they are made once.
     wanted: Options = field(init=False, repr=False, compare=False)
-    """What is asked for."""
+    """The options that are asked for."""
+    options: Options = field(init=False, repr=False, compare=False)
+    """The options in effect where it is mounted, else those that are asked for."""
+    identity: Identity = field(init=False, repr=False, compare=False)
+    """The mount's key in dictionaries: its place in the mount table, or the line that asks for it."""
 
     def __post_init__(self) -> None:
         wanted = Options(tuple((option.name, option.value) for option in self.asked))
         object.__setattr__(self, "wanted", wanted)
+        object.__setattr__(self, "options", wanted if self.live is None else self.live.options)
+        if self.live is not None:
+            place: tuple[str, int] = (self.live.device, self.live.mount_id)
+        else:
+            place = (self.request.file, self.request.line) if self.request else (self.subject, 0)
+        object.__setattr__(self, "identity", (*place, self.point, self.source))
 
     @property
     def foreign(self) -> bool:
@@ -69,14 +80,6 @@ class Target:
         return self.foreign and self.request is None
 
     @property
-    def identity(self) -> Identity:
-        """The mount's key in dictionaries: its place in the mount table, or the line that asks for it."""
-        if self.live is not None:
-            return self.live.device, self.live.mount_id, self.point, self.source
-        line = (self.request.file, self.request.line) if self.request else (self.subject, 0)
-        return *line, self.point, self.source
-
-    @property
     def is_nfs(self) -> bool:
         """Whether it is NFS, also through a helper's own type such as aznfs."""
         return self.fstype in NFS_TYPES
@@ -85,11 +88,6 @@ class Target:
     def is_smb(self) -> bool:
         """Whether it is SMB through the kernel's cifs."""
         return self.fstype in SMB_TYPES
-
-    @property
-    def options(self) -> Options:
-        """The options in effect where it is mounted, else those that are asked for."""
-        return self.wanted if self.live is None else self.live.options
 
     @property
     def origin(self) -> str:
@@ -286,22 +284,21 @@ class Facts:
     """The NFS mounts."""
     smb_mounts: tuple[Target, ...] = field(init=False, repr=False)
     """The SMB mounts."""
+    answers: Mapping[str, Answer] = field(init=False, repr=False)
+    """The resolver's answers by host name."""
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nfs", tuple(target for target in self.targets if target.is_nfs))
+        object.__setattr__(self, "answers", self.network.by_name)
         object.__setattr__(self, "smb_mounts", tuple(target for target in self.targets if target.is_smb))
 
     @property
     def image(self) -> bool:
         """Whether they are of an image, in which nothing runs, and not of the running host."""
         return Need.IMAGE in self.has
-
-    def answer(self, host: str) -> Answer | None:
-        """Return what the resolver said of a host; None when it was not asked."""
-        return next((answer for answer in self.network.answers if answer.host == host), None)
 
     def interface(self, name: str) -> Interface | None:
         """Return an interface by name."""

@@ -76,6 +76,17 @@ class Rule:
         return self.id[:4]
 
 
+def rule(
+    id_: str, name: str, severity: Severity, *, source: str, needs: tuple[Need, ...] = ()
+) -> Callable[[Callable[[Facts], Iterator[Fault]]], Rule]:
+    """Make a Rule of the function that yields its faults.
+
+    An id is never used again for another rule, and an id and a name never change their meaning. `source` is
+    the page, the kernel file or the manual that the rule rests on. Without its `needs` a rule is skipped.
+    """
+    return lambda judge: Rule(id_, name, severity, judge, source, frozenset(needs))
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A finding, as `nfstuned.check/1` in docs/json.md has it."""

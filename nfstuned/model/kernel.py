@@ -6,6 +6,7 @@ Strings decode the kernel's escapes; bytes that are not UTF-8 stay as surrogate 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -278,3 +279,18 @@ class Distribution:
     version_id: str
     pretty_name: str
     like: tuple[str, ...] = ()
+
+
+# A quote that is never closed takes the rest of the text along, so that nothing is lost.
+_OPTION = r'(?:[^",]|"[^"]*(?:"|$))+'
+
+
+def parse_options(text: str) -> Options:
+    """Return the options in their order; any text is a list of options, so there is no error.
+
+    A comma within double quotes belongs to the value (SELinux labels: mount(8), "context="); the quotes
+    stay part of it. Only the first `=` separates name and value. Empty options are left out.
+    """
+    options = re.findall(_OPTION, text) if '"' in text else text.split(",")
+    parts = (option.partition("=") for option in options if option)
+    return Options(tuple((name, value if separator else None) for name, separator, value in parts))

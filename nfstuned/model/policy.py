@@ -1,8 +1,10 @@
-"""What the administrator and the vendors want: profiles, and which mount gets which."""
+"""The policy: profiles, the mounts that get each, and the JSON in which the daemon gets it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import json
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 LEAST_KB, MOST_KB = 64, 65536
 """The bounds of every read-ahead that nfstuned writes, in KiB: a 64 KiB page, and four times the largest
@@ -192,3 +194,54 @@ class Policy:
     def workload(self, name: str) -> Workload | None:
         """Return the workload of that name; None for "" and where there is none."""
         return next((workload for workload in self.workloads if workload.name == name), None)
+
+
+def policy_to_json(policy: Policy) -> str:
+    """Return the policy as a JSON object; its keys are the fields' names."""
+    return json.dumps(asdict(policy))
+
+
+def policy_from_json(text: str) -> Policy:
+    """Return the policy that `policy_to_json` wrote; raises ValueError for anything else."""
+    try:
+        values = json.loads(text)
+        profiles = tuple(_profile(profile) for profile in values.pop("profiles"))
+        assignments = tuple(
+            Assignment(Match(**{key: tuple(globs) for key, globs in entry.pop("match").items()}), **entry)
+            for entry in values.pop("assignments")
+        )
+        prometheus = Prometheus(**values.pop("prometheus"))
+        files = tuple(values.pop("files"))
+        workloads = tuple(
+            Workload(**{**workload, "sources": _sources(workload)}) for workload in values.pop("workloads")
+        )
+        providers = tuple(map(_provider, values.pop("providers")))
+        return Policy(
+            profiles,
+            assignments,
+            files=files,
+            prometheus=prometheus,
+            workloads=workloads,
+            providers=providers,
+            **values,
+        )
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"not a policy: {error!r}") from None
+
+
+def _provider(values: dict[str, Any]) -> Provider:
+    lists = {key: tuple(values[key]) for key in ("servers", "client_options")}
+    return Provider(**{**values, **lists})
+
+
+def _profile(values: dict[str, Any]) -> Profile:
+    read_ahead = values.pop("read_ahead")
+    chosen = ReadAhead(**read_ahead) if read_ahead else None
+    others = tuple(values["nconnect_not_for"])
+    return Profile(
+        **{**values, "read_ahead": chosen, "nconnect_not_for": others, "sources": _sources(values)}
+    )
+
+
+def _sources(values: dict[str, Any]) -> tuple[Source, ...]:
+    return tuple(Source(**{**source, "keys": tuple(source["keys"])}) for source in values["sources"])

@@ -23,8 +23,7 @@ from nfstuned.model.totals import (
     SuperblockTotals,
     Totals,
 )
-from nfstuned.parse.fields import quoted
-from nfstuned.parse.secrets import masked
+from nfstuned.parse.fields import masked, quoted
 
 _BUFFERED_READ, _BUFFERED_WRITTEN, _DIRECT_READ, _DIRECT_WRITTEN, _SERVER_READ, _SERVER_WRITTEN = range(6)
 _KIB, _MS_PER_S = 1024, 1000

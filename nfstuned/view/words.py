@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 
-from nfstuned.parse.secrets import masked
+from nfstuned.parse.fields import masked
 
 Document = dict[str, object]
 

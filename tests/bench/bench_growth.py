@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory
 from nfstuned import api
 from nfstuned.errors import ConfigError, ParseError
 from nfstuned.host.root import LARGEST
+from nfstuned.model.kernel import parse_options
 from nfstuned.model.requests import AutoMap, MapEntry
 from nfstuned.parse.config.toml import parse_toml
 from nfstuned.parse.etc import (
@@ -38,12 +39,19 @@ from nfstuned.parse.etc import (
 )
 from nfstuned.parse.etc.installed import parse_installed
 from nfstuned.parse.etc.nfsmount import in_version_order
-from nfstuned.parse.fields import clean_path, quoted, unescape
+from nfstuned.parse.fields import clean_path, masked, parse_kernel_options, quoted, unescape
 from nfstuned.parse.keys import parse_keys
-from nfstuned.parse.options import parse_kernel_options, parse_options
-from nfstuned.parse.proc import bdi, cifs, machine, mountinfo, mountstats, nfsfs, processes, stanzas, sunrpc
+from nfstuned.parse.proc import (
+    cifs,
+    machine,
+    mountinfo,
+    mountstats,
+    processes,
+    stanzas,
+    sunrpc,
+    superblocks,
+)
 from nfstuned.parse.samples import parse_line
-from nfstuned.parse.secrets import masked
 from nfstuned.parse.udev.rules import parse_udev_rules
 
 Reader = Callable[[str], object]
@@ -112,8 +120,8 @@ READERS: dict[str, Reader] = {
     "aznfs": partial(writers.parse_aznfs, file="f", section="s"),
     "nfstuned.toml": partial(parse_toml, "f"),
     "udev rules": parse_udev_rules,
-    "bdi": partial(bdi.parse_read_ahead, file="f"),
-    "uevent": as_bytes(partial(bdi.parse_uevent, subsystem="bdi")),
+    "bdi": partial(superblocks.parse_read_ahead, file="f"),
+    "uevent": as_bytes(partial(superblocks.parse_uevent, subsystem="bdi")),
     "cifs DebugData": cifs.parse_debug_data,
     "cifs Stats": cifs.parse_stats,
     "osrelease": machine.parse_release,
@@ -125,8 +133,8 @@ READERS: dict[str, Reader] = {
     "mountinfo of all": mountinfo.parse_nodes,
     "mountstats": mountstats.parse_mountstats,
     "mountstats, cut": as_bytes(stanzas.cut_mountstats),
-    "nfsfs servers": nfsfs.parse_servers,
-    "nfsfs volumes": nfsfs.parse_volumes,
+    "nfsfs servers": superblocks.parse_servers,
+    "nfsfs volumes": superblocks.parse_volumes,
     "maps": processes.parse_mapped,
     "exports": processes.parse_exports,
     "unix": processes.parse_unix,

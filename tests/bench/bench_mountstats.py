@@ -26,8 +26,8 @@ from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.samples import Sample
 from nfstuned.parse.proc.mountinfo import parse_mountinfo
 from nfstuned.parse.proc.mountstats import parse_mountstats
-from nfstuned.parse.proc.nfsfs import find_volume, parse_volumes
 from nfstuned.parse.proc.stanzas import cut_parts
+from nfstuned.parse.proc.superblocks import find_volume, parse_volumes
 
 DATA = Path(__file__).parent.parent / "parse" / "data" / "6.12"
 ROUNDS, SECONDS = 12, 60

@@ -14,7 +14,7 @@ import pytest
 from nfstuned.core.samples.sample import to_json
 from nfstuned.host.telemetry.journal import Journal, Message
 from nfstuned.model.totals import Kind, MetricFamily, Point
-from nfstuned.parse.secrets import MASK
+from nfstuned.parse.fields import MASK
 from nfstuned.view.metrics import exposition
 from tests.cli.conftest import Host
 from tests.parse.test_samples import SAMPLE

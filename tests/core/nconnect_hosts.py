@@ -9,10 +9,18 @@ from nfstuned.core.rules.catalogue import RULES
 from nfstuned.host.config import builtin_policy
 from nfstuned.model.facts import Answer, Facts, Network, Target
 from nfstuned.model.finding import Fault, Need
-from nfstuned.model.kernel import Distribution, KernelRelease, Mount, MountStats, Server, Transport, Volume
+from nfstuned.model.kernel import (
+    Distribution,
+    KernelRelease,
+    Mount,
+    MountStats,
+    Server,
+    Transport,
+    Volume,
+    parse_options,
+)
 from nfstuned.model.mounts import UTAB, Request, Snapshot, Superblock
 from nfstuned.model.policy import Assignment, Match, Policy, Profile
-from nfstuned.parse.options import parse_options
 
 AZURE = "sa1.file.core.windows.net"
 NAS, NAS_ADDRESS = "nas", "10.0.0.5"

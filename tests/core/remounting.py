@@ -9,10 +9,9 @@ from nfstuned.core.nconnect.remount import cases, plan_remount
 from nfstuned.model.change import ShellCommand
 from nfstuned.model.connections import Left, Part, RemountPlan, Sight
 from nfstuned.model.facts import Facts
-from nfstuned.model.kernel import MountNode
+from nfstuned.model.kernel import MountNode, parse_options
 from nfstuned.model.requests import UnitState
 from nfstuned.parse.etc.units import unit_name, unit_path
-from nfstuned.parse.options import parse_options
 from tests.core.nconnect_hosts import Made, facts
 
 ROOT = MountNode(27, 1, "8:1", "/", "ext4", "/dev/vda1", "rw", shared=1)

@@ -8,11 +8,18 @@ import pytest
 
 from nfstuned.core.nconnect.fstab import mounts, unsettled
 from nfstuned.model.facts import Answer, Network
-from nfstuned.model.kernel import Distribution, KernelRelease, Mount, MountStats, Server, Volume
+from nfstuned.model.kernel import (
+    Distribution,
+    KernelRelease,
+    Mount,
+    MountStats,
+    Server,
+    Volume,
+    parse_options,
+)
 from nfstuned.model.mounts import UTAB, Maker, Request, Result, Snapshot, Superblock, Tunnel
 from nfstuned.model.policy import Assignment, Match, Policy, Profile
 from nfstuned.model.requests import Setting
-from nfstuned.parse.options import parse_options
 from tests.core.fstabs import BUILTIN, NETWORK, POLICY, SNAPSHOT, edited
 
 SA1 = "sa1.file.core.windows.net"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from nfstuned.core.mounts.options import Version, cache_times, has_kerberos, last_of, version, version_text
-from nfstuned.parse.options import parse_options
+from nfstuned.model.kernel import parse_options
 
 
 @pytest.mark.parametrize(

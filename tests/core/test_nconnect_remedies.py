@@ -10,11 +10,11 @@ import pytest
 
 from nfstuned.core.mounts.targets import targets
 from nfstuned.model.finding import Fault
+from nfstuned.model.kernel import parse_options
 from nfstuned.model.mounts import Request, Tunnel
 from nfstuned.model.policy import Assignment, Match
 from nfstuned.model.requests import Setting
 from nfstuned.parse.etc.nfsmount import PERSISTED
-from nfstuned.parse.options import parse_options
 from tests.core.nconnect_hosts import AZURE, NAS, NAS_ADDRESS, POLICY, Made, answered, facts, faults
 
 RULES = ("NFS201", "NFS202", "NFS204", "NFS205", "NFS207")

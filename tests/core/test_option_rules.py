@@ -13,14 +13,13 @@ from nfstuned.host.config_load import load
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Measured
 from nfstuned.model.finding import Need
-from nfstuned.model.kernel import KernelRelease, Mount, MountStats, OpCounters, Options
+from nfstuned.model.kernel import KernelRelease, Mount, MountStats, OpCounters, Options, parse_options
 from nfstuned.model.mounts import UTAB, Maker, Request, Snapshot, Superblock
 from nfstuned.model.policy import Assignment, Match
 from nfstuned.model.requests import Setting, Unread, UnreadMap
 from nfstuned.model.samples import OpRate, Sample, TransportRate
 from nfstuned.model.system import CommandLine, KernelSetting, NfsUtils, System
 from nfstuned.parse.etc.fstab import parse_fstab
-from nfstuned.parse.options import parse_options
 from nfstuned.parse.proc.machine import parse_release
 
 OPTIONS = select(RULES, ("NFS3",), ())

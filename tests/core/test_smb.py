@@ -16,11 +16,10 @@ from nfstuned.host.config_load import load
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Measured, SmbOps, SmbSession, Target
 from nfstuned.model.finding import Need
-from nfstuned.model.kernel import Distribution, KernelRelease, Mount
+from nfstuned.model.kernel import Distribution, KernelRelease, Mount, parse_options
 from nfstuned.model.mounts import Request, Snapshot
 from nfstuned.model.policy import Assignment, Match, Policy, Profile
 from nfstuned.model.system import System
-from nfstuned.parse.options import parse_options
 from nfstuned.parse.proc.machine import parse_release
 
 RULES = select(catalogue.RULES, ("SMB6",), ())

@@ -27,7 +27,7 @@ from nfstuned.core.samples.stalls import (
 from nfstuned.model.kernel import Stanza
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.samples import Counted, Look, Sample
-from nfstuned.model.stalls import NOTHING_UNDER_WAY, Requests, RpcRequest, Stall
+from nfstuned.model.status import NOTHING_UNDER_WAY, Requests, RpcRequest, Stall
 from nfstuned.view.history import history_lines
 from nfstuned.view.report.page import charts
 from tests.core.test_rates import stanza, tunnelled

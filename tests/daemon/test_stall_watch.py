@@ -14,7 +14,7 @@ from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message
 from nfstuned.host.telemetry.stalls import LATE_S, observe_stalls
 from nfstuned.model.samples import Counted
-from nfstuned.model.stalls import Stall
+from nfstuned.model.status import Stall
 from tests.core.test_stalls import at, superblock, xprt
 from tests.host.test_sunrpc import WAITS, asked
 

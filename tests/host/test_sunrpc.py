@@ -10,7 +10,7 @@ import pytest
 
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
-from nfstuned.model.stalls import Requests, RpcRequest
+from nfstuned.model.status import Requests, RpcRequest
 from nfstuned.parse.proc.sunrpc import read_requests
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from nfstuned.errors import ParseError
-from nfstuned.parse.proc.bdi import is_device_number, parse_read_ahead
+from nfstuned.parse.proc.superblocks import is_device_number, parse_read_ahead
 from tests.parse.conftest import Captured
 from tests.parse.damage import any_text
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Mount, Server, Volume
 from nfstuned.parse.proc.mountinfo import parse_mountinfo
-from nfstuned.parse.proc.nfsfs import find_volume, parse_servers, parse_volumes
+from nfstuned.parse.proc.superblocks import find_volume, parse_servers, parse_volumes
 from tests.parse.conftest import DATA, Captured
 from tests.parse.damage import any_text, damaged, tokens_damaged
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.parse.options import parse_kernel_options, parse_options
+from nfstuned.model.kernel import parse_options
+from nfstuned.parse.fields import parse_kernel_options
 from tests.parse.damage import any_text
 
 

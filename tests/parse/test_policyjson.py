@@ -5,8 +5,17 @@ from operator import attrgetter
 
 import pytest
 
-from nfstuned.model.policy import Assignment, Match, Policy, Profile, Prometheus, ReadAhead, Source
-from nfstuned.parse.config.policy_json import policy_from_json, policy_to_json
+from nfstuned.model.policy import (
+    Assignment,
+    Match,
+    Policy,
+    Profile,
+    Prometheus,
+    ReadAhead,
+    Source,
+    policy_from_json,
+    policy_to_json,
+)
 
 FULL = Policy(
     (

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.parse.fields import quoted
-from nfstuned.parse.secrets import MASK, masked
+from nfstuned.parse.fields import MASK, masked, quoted
 
 KEY = base64.b64encode(bytes(range(64))).decode()
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from nfstuned.errors import ParseError
-from nfstuned.model.stalls import RpcRequest
+from nfstuned.model.status import RpcRequest
 from nfstuned.parse.proc.sunrpc import (
     parse_endpoint,
     parse_requests,

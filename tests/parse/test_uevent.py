@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.model.kernel import Uevent
-from nfstuned.parse.proc.bdi import parse_uevent
+from nfstuned.parse.proc.superblocks import parse_uevent
 
 
 def message(action: str = "add", path: str = "/devices/virtual/bdi/0:43", subsystem: str = "bdi") -> bytes:

@@ -8,7 +8,7 @@ from typing import Any
 
 from nfstuned.core.bench.difference import LEAST_RUNS, difference, figures, spread
 from nfstuned.model.bench import Bench, BenchSetting, Job, Spread, Suite, Verdict
-from nfstuned.parse.secrets import masked
+from nfstuned.parse.fields import masked
 
 _BEFORE, _AFTER = BenchSetting("before"), BenchSetting("now")
 _LABELS = {"mount_point": "mount point", "fstype": "type", "read_ahead_kb": "read-ahead"}

@@ -15,12 +15,11 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from nfstuned.core.mounts.options import aznfs_version
-from nfstuned.model.kernel import Mount, Options
+from nfstuned.model.kernel import Mount, Options, parse_options
 from nfstuned.model.mounts import UTAB, Request, Snapshot, Tunnel
 from nfstuned.model.requests import Asked, Setting
 from nfstuned.parse.etc.fstab import SMB
 from nfstuned.parse.fields import clean_path
-from nfstuned.parse.options import parse_options
 
 GLOBAL = "nfsmount_global_options"
 AZNFS = "aznfs"

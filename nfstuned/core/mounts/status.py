@@ -12,8 +12,7 @@ from nfstuned.core.udev.writers import file_writers, last_words
 from nfstuned.model.kernel import Mount, whole_pages
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile
-from nfstuned.model.stalls import Stalled
-from nfstuned.model.status import StatusRow, StatusRules
+from nfstuned.model.status import Stalled, StatusRow, StatusRules
 from nfstuned.model.udev import UdevFile, is_mask
 
 

@@ -100,7 +100,7 @@ def has_private_endpoint(target: Target, facts: Facts) -> bool | None:
 def _open(target: Target, facts: Facts) -> Refusal:
     """Return why nobody knows whether the endpoint is private."""
     host, places = target.endpoint.host, sorted(addresses(target, facts))
-    answer = facts.answer(host)
+    answer = facts.answers.get(host)
     if not places and as_address(host) is None and not (answer is not None and answer.final):
         why = answer.error if answer is not None else "it was not asked for"
         return Refusal(f"the address of {host} is not known ({why}): try again; {_ONLY_THERE}", Result.FAILED)

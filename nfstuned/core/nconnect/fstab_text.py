@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from nfstuned.model.kernel import parse_options
 from nfstuned.model.mounts import Request
 from nfstuned.parse.etc.fstab import parse_fstab
-from nfstuned.parse.options import parse_options
 
 _TOOLS = r"(ansible|puppet|chef|salt(?:stack)?|cfengine|nixos)"
 _NO = r"(?:not|formerly|no longer|once)"
@@ -77,7 +77,7 @@ NAME = "nconnect"
 _ENTRY = re.compile(r"([ \t]*[^ \t]+[ \t]+[^ \t]+[ \t]+[^ \t]+)(?:([ \t]+)([^ \t]+))?(.*)", re.DOTALL)
 """Source, mount point and type; the blank and the options, which can be missing; and all the rest."""
 _PART = re.compile(r'((?:[^",]|"[^"]*(?:"|$))*)(,|$)')
-"""An option, and what ends it: as parse.options splits them, but nothing is lost."""
+"""An option, and what ends it: as parse_options splits them, but nothing is lost."""
 
 
 def with_counts(text: str, counts: Mapping[int, int]) -> str:

@@ -297,7 +297,7 @@ def is_private(target: Target, facts: Facts) -> bool | None:
     kinds = {kind(place) for place in places}
     if not places or kinds & {None, AddressKind.LOOPBACK}:
         return None
-    answer = facts.answer(target.endpoint.host)
+    answer = facts.answers.get(target.endpoint.host)
     named = answer.chain[-1] if answer and answer.chain and places <= _answered(target, facts) else ""
     if ".privatelink." in f".{named}":
         return True
@@ -337,7 +337,7 @@ def was_recorded(target: Target, facts: Facts) -> bool:
 
 
 def _answered(target: Target, facts: Facts) -> frozenset[str]:
-    answer = facts.answer(target.endpoint.host)
+    answer = facts.answers.get(target.endpoint.host)
     return frozenset(str(as_address(text) or text) for text in answer.addresses) if answer else frozenset()
 
 

@@ -178,7 +178,7 @@ def _ids(target: Target, line: Target, request: Request, facts: Facts) -> frozen
 
 def _has_several(host: str, facts: Facts) -> bool:
     """Whether a name has several addresses of a family: each mount may be of another server."""
-    answer = facts.answer(host)
+    answer = facts.answers.get(host)
     known = (as_address(text) for text in (answer.addresses if answer else ()))
     families = Counter(address.version for address in known if address is not None)
     return max(families.values(), default=0) > 1

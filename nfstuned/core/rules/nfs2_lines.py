@@ -11,12 +11,12 @@ from nfstuned.core.rules import sources
 from nfstuned.core.rules.rule import ERROR, INFO, rule
 from nfstuned.model.facts import NFS_TYPES, Facts
 from nfstuned.model.finding import Fault
+from nfstuned.model.kernel import parse_options
 from nfstuned.model.mounts import UTAB
 from nfstuned.model.requests import Setting
 from nfstuned.model.shell import quote
 from nfstuned.parse.etc.nfsmount import FILE, VENDOR_FILE
 from nfstuned.parse.fields import clean_path
-from nfstuned.parse.options import parse_options
 
 _FIXED = ("nconnect", "rsize", "wsize")
 _DEFAULT, _DEFAULTS = "default", ("vers", "proto")

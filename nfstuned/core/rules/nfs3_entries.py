@@ -30,15 +30,13 @@ from nfstuned.core.rules import sources
 from nfstuned.core.rules.rule import ERROR, INFO, WARNING, rule
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault
-from nfstuned.model.kernel import KernelRelease, Options, decimal
+from nfstuned.model.kernel import KernelRelease, Options, decimal, parse_options
 from nfstuned.model.mounts import UTAB, Maker, Request
 from nfstuned.model.requests import Unread, UnreadMap
 from nfstuned.model.shell import RELOAD_UNITS, sudo, then_sudo
 from nfstuned.model.system import NfsUtils
 from nfstuned.parse.etc.fstab import SMB
-from nfstuned.parse.fields import quoted
-from nfstuned.parse.options import parse_options
-from nfstuned.parse.secrets import MASK, holds_secret
+from nfstuned.parse.fields import MASK, holds_secret, quoted
 
 NFS_MANUAL = "nfs(5)"
 _BACKGROUND = ("nfs", "nfs4")

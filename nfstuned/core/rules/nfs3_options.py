@@ -28,8 +28,7 @@ from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, WARNING, rule
 from nfstuned.core.samples.sample import LEASE_OPS
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.finding import Fault
-from nfstuned.model.kernel import Options
-from nfstuned.parse.options import parse_options
+from nfstuned.model.kernel import Options, parse_options
 
 _WITHOUT_UDP = (5, 6, 0)
 """NFS_DISABLE_UDP_SUPPORT of fs/nfs/Kconfig, whose default is y."""

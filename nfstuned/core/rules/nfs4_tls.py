@@ -26,11 +26,11 @@ from nfstuned.core.rules.remedies import WATCHDOG, enable, later, unmask, unmoun
 from nfstuned.core.rules.rule import ERROR, WARNING, rule
 from nfstuned.model.facts import Answer, Facts, Identity, Target
 from nfstuned.model.finding import Fault
+from nfstuned.model.kernel import parse_options
 from nfstuned.model.mounts import Maker, Request
 from nfstuned.model.shell import RELOAD_UNITS, quote, then_sudo
 from nfstuned.model.system import AUTOFS, LOGINS, Override
 from nfstuned.parse.etc.units import drop_in_folders, unit_name
-from nfstuned.parse.options import parse_options
 
 _OVERRIDE = "AZURE_ENDPOINT_OVERRIDE"
 _PUBLIC_CLOUD = "windows.net"

@@ -442,7 +442,7 @@ def _addresses(facts: Facts, target: Target) -> tuple[str, ...]:
         return (place.address,)
     if as_address(place.host):
         return (place.host,)
-    answer = facts.answer(place.host)
+    answer = facts.answers.get(place.host)
     return answer.addresses if answer else ()
 
 

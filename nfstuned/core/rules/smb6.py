@@ -33,8 +33,7 @@ from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, LIVE, SAMPLE, WARNING,
 from nfstuned.model.facts import SMB_TYPES, Facts, Target
 from nfstuned.model.finding import Fault
 from nfstuned.model.shell import sudo
-from nfstuned.parse.fields import count, some
-from nfstuned.parse.secrets import holds_secret
+from nfstuned.parse.fields import count, holds_secret, some
 
 AZURE, NETAPP = "azure-files-smb", "azure-netapp-files-smb"
 

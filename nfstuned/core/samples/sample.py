@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from nfstuned.model.samples import SCHEMA, Counted, OpRate, Sample, TransportRate, fields_of
-from nfstuned.parse.secrets import Clear, masked
+from nfstuned.parse.fields import Clear, masked
 
 LEASE_OPS = frozenset({"NULL", "RENEW", "SEQUENCE"})
 """What a client sends by itself, and for as long as the mount exists, whether anybody uses it or not."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
-from nfstuned.parse.proc.bdi import is_device_number, parse_read_ahead
+from nfstuned.parse.proc.superblocks import is_device_number, parse_read_ahead
 
 if TYPE_CHECKING:
     from typing_extensions import Self

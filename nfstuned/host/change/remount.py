@@ -26,7 +26,7 @@ from nfstuned.model.facts import Reachable
 from nfstuned.model.kernel import Mount, MountNode, Volume
 from nfstuned.model.requests import UnitState
 from nfstuned.parse.proc.mountinfo import parse_mountinfo, parse_nodes
-from nfstuned.parse.proc.nfsfs import parse_volumes
+from nfstuned.parse.proc.superblocks import parse_volumes
 
 LOCK = "run/nfstuned/remount.lock"
 UMOUNT_S = 60.0

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from nfstuned.host.files.walk import walk
-from nfstuned.host.root import Root
+from nfstuned.host.root import Root, walk
 from nfstuned.parse.proc.mountinfo import parse_mount_types, remote_type
 
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from enum import Enum, IntEnum
 from functools import lru_cache
 
-from nfstuned.parse.secrets import Clear, is_clear, masked
+from nfstuned.parse.fields import Clear, is_clear, masked
 
 try:
     # Not systemd.journal, which has it from here: that loads logging and uuid, and the boot waits for it.

@@ -10,7 +10,7 @@ import time
 
 from nfstuned.host.files.whole import make_folders, opened_folder, rename, temporary_name, write_new
 from nfstuned.host.root import Root
-from nfstuned.model.stalls import Stall, Stalled
+from nfstuned.model.status import Stall, Stalled
 
 _FOLDER, _NAME = "run/nfstuned", "stalled.json"
 LATE_S = 30.0

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from functools import cached_property
 
 from nfstuned.errors import ConfigError
-from nfstuned.parse.secrets import MASK, holds_secret, masked
+from nfstuned.parse.fields import MASK, holds_secret, masked
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from nfstuned.errors import ParseError
+from nfstuned.model.kernel import parse_options
 from nfstuned.model.mounts import Maker, Request
 from nfstuned.model.requests import AutoMap, MapEntry, MapInclude
 from nfstuned.parse.etc.fstab import SMB, TYPES
 from nfstuned.parse.fields import quoted
-from nfstuned.parse.options import parse_options
 
 MASTER = "auto.master"
 AUTOFS = "autofs"

@@ -9,9 +9,9 @@ import re
 from collections import Counter
 
 from nfstuned.errors import ParseError
+from nfstuned.model.kernel import parse_options
 from nfstuned.model.mounts import FSTAB, UTAB, Request
 from nfstuned.parse.fields import quoted, unmangle
-from nfstuned.parse.options import parse_options
 
 SMB = ("cifs", "smb3")
 TYPES = frozenset({"nfs", "nfs4", "aznfs", *SMB})

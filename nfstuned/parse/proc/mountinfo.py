@@ -9,9 +9,8 @@ from itertools import chain
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Mount, MountNode, decimal
-from nfstuned.parse.fields import number, quoted, unescape
-from nfstuned.parse.options import parse_kernel_options
-from nfstuned.parse.proc.bdi import is_device_number
+from nfstuned.parse.fields import number, parse_kernel_options, quoted, unescape
+from nfstuned.parse.proc.superblocks import is_device_number
 
 FILE = "/proc/self/mountinfo"
 _LEAST_BEFORE, _AFTER = 6, 2

@@ -22,8 +22,7 @@ from nfstuned.model.kernel import (
     Transport,
     decimal,
 )
-from nfstuned.parse.fields import count, counters, number, quoted
-from nfstuned.parse.options import parse_kernel_options
+from nfstuned.parse.fields import count, counters, number, parse_kernel_options, quoted
 from nfstuned.parse.proc.stanzas import Piece, header, pieces
 
 FILE = "/proc/self/mountstats"

@@ -13,7 +13,7 @@ from nfstuned.host.observe import observe
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import MountStats, Server
 from nfstuned.parse.proc.mountstats import parse_mountstats
-from nfstuned.parse.proc.nfsfs import parse_servers
+from nfstuned.parse.proc.superblocks import parse_servers
 from tests.lab.kit.server import ADDRESS, AZURE, AZURE_2, GENERIC
 from tests.lab.kit.shell import CommandError, run
 

@@ -1,18 +1,19 @@
-"""`/proc/fs/nfsfs/servers` and `volumes`: what NFS holds in a network namespace (fs/nfs/client.c).
+"""Superblocks of NFS: `/proc/fs/nfsfs/servers` and `volumes` (fs/nfs/client.c), bdis and their uevents.
 
-A superblock has its row here before the kernel announces its bdi, and before mountinfo shows its mount.
+A superblock has its row in `volumes` before the kernel announces its bdi, and before mountinfo shows its
+mount. A bdi has the folder `/sys/class/bdi/MAJOR:MINOR` (sysfs-class-bdi).
 """
 
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Callable
 from typing import TypeVar
 
 from nfstuned.errors import ParseError
-from nfstuned.model.kernel import Server, Volume
-from nfstuned.parse.fields import number, quoted
-from nfstuned.parse.proc.bdi import is_device_number
+from nfstuned.model.kernel import Server, Uevent, Volume
+from nfstuned.parse.fields import LARGEST, number, quoted
 
 SERVERS = "/proc/fs/nfsfs/servers"
 VOLUMES = "/proc/fs/nfsfs/volumes"
@@ -139,3 +140,44 @@ def _hex(what: str, token: str) -> int:
         return int(token, 16)
     except ValueError:
         raise ValueError(f"{what} is not hexadecimal: {quoted(token)}") from None
+
+
+_DEVICE = re.compile(r"[0-9]{1,10}:[0-9]{1,10}")
+
+
+def is_device_number(name: str) -> bool:
+    """Return whether the name of a bdi, or of a folder of /sys/fs/nfs, is a device number such as "0:43"."""
+    return _DEVICE.fullmatch(name) is not None
+
+
+def parse_read_ahead(text: str, file: str) -> int:
+    """Return `read_ahead_kb`, the first line, in KiB; ParseError when it is not a number.
+
+    The kernel takes any unsigned number and prints it signed (mm/backing-dev.c): a value that reads as
+    negative is an enormous number, and is returned as such. Writing it back restores it.
+    """
+    token = text.partition("\n")[0]
+    negative = token.startswith("-")
+    try:
+        value = number("read-ahead", token[negative:])
+    except ValueError:
+        raise ParseError(file, 1, f"read-ahead is not a number: {quoted(token)}") from None
+    return LARGEST + 1 - value if negative and value else value
+
+
+def parse_uevent(data: bytes, subsystem: str) -> Uevent | None:
+    """Return the kernel's event of a subsystem; None for any other message.
+
+    That is another subsystem's, udev's own ("libudev"), or a damaged message.
+    """
+    if b"\0SUBSYSTEM=" + subsystem.encode("utf-8", "surrogateescape") + b"\0" not in data:
+        return None
+    head = data[: data.find(b"\0")]
+    action, separator, path = head.partition(b"@/")
+    if not (separator and action):
+        return None
+    return Uevent(_text(action), subsystem, _text(path[path.rfind(b"/") + 1 :]))
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
