@@ -1,84 +1,15 @@
-"""The mount options of NFS and SMB: their names, which values they take, and what they mean (nfs(5)).
-
-NFS: nfs_fs_parameters of fs/nfs/fs_context.c up to Linux 6.17, with what older kernels had and nfs(5). SMB:
-smb3_fs_parameters of fs/smb/client/fs_context.c up to Linux 6.14, with mount.cifs(8). A name with "[no]" is
-two names.
-
-NFS: nfs_fs_parameters and nfs_fs_context_parse_param of fs/nfs/fs_context.c. What mount.nfs takes out before
-the kernel sees it (`bg`, a protocol without a value for NFS 3) is left out. SMB: mount.cifs(8).
-"""
+"""The meaning of NFS mount options, and the values that they take (nfs(5), data/mount-options.toml)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
+from nfstuned import data
 from nfstuned.model.kernel import MountStats, Options, decimal
-
-
-def _names(text: str) -> frozenset[str]:
-    words = text.split()
-    plain = {word.removeprefix("[no]") for word in words}
-    return frozenset(plain | {"no" + word[4:] for word in words if word.startswith("[no]")})
-
-
-COMMON = _names("""
-    defaults ro rw [no]auto [no]user [no]users [no]owner [no]group _netdev nofail comment helper uhelper
-    [no]exec [no]suid [no]dev sync async dirsync [no]atime [no]diratime [no]relatime [no]strictatime
-    [no]lazytime [no]mand [no]iversion [no]symfollow silent loud remount bind rbind move private
-    rprivate shared rshared slave rslave unbindable runbindable sub context fscontext defcontext
-    rootcontext seclabel
-""")
-"""mount(8), libmount's tables, and the labels of security modules."""
-
-NFS = _names("""
-    [no]ac [no]acl acdirmax acdirmin acregmax acregmin actimeo addr bg bsize clientaddr [no]cto fg
-    [no]fsc hard [no]intr local_lock [no]lock lookupcache [no]migration minorversion mountaddr mounthost
-    mountport mountproto mountvers namlen nconnect max_connect nfsvers port [no]posix proto [no]rdirplus
-    rdma [no]resvport retrans retry rsize sec [no]sharecache sloppy soft softerr [no]softreval source
-    tcp timeo [no]trunkdiscovery udp v2 v3 v4 v4.0 v4.1 v4.2 vers write wsize xprtsec cert_serial
-    privkey_serial [no]alignwrite fatal_neterrors nfsprog mountprog
-""")
-
-RARE_NFS = _names("""
-    [no]sharetransport [no]quota usrquota grpquota remoteports localports localports_failover
-    spread_reads spread_writes pconnect mdconnect [no]idlexprt sigdown noextend
-""")
-"""Names that some distribution's or vendor's kernel takes: nobody can say from here that they are wrong."""
-
-AZNFS = _names("notls clean")
-"""What mount.aznfs keeps for itself."""
-
-SMB = _names("""
-    acdirmax [no]acl acregmax actimeo addr [no]autotune backupgid backupuid blocksend [no]brl bsize
-    cache cifsacl closetimeo codepage compress cred credentials cruid dfs dir_mode dirmode
-    dmask dom domain domainauto [no]dynperm echo_interval esize file_mode fmask [no]forcegid forcemand
-    forcemandatorylock [no]forceuid fsc gid guest [no]handlecache handletimeout [no]hard
-    idsfromsid ignore_signature ignorecase [no]intr iocharset ip [no]lease [no]linux locallease
-    [no]mapchars [no]mapposix max_cached_dirs max_channels max_credits mfsymlinks min_enc_offload
-    modefromsid modesid [no]multichannel multiuser [no]nativesocket netbiosname noac noautotune
-    noblocksend nocase nodelete nodfs nosharesock nosparse pass pass2 password password2 path [no]perm
-    [no]persistenthandles port [no]posix [no]posixpaths prefixpath rasize rdma reparse
-    [no]resilienthandles retrans rootfs rsize rwpidforward seal sec [no]serverino servern [no]setuids
-    setuidfromacl [no]sfu sign signloosely sloppy snapshot [no]soft source srcaddr
-    [no]strictsync symlink symlinkroot target [no]tcpnodelay uid unc [no]unicode [no]unix upcall_target
-    user [no]user_xattr username ver vers witness workgroup wsize
-""")
-
-OLD_SMB, WITHOUT_OLD_SMB = {"nolock": "nobrl"}, (5, 11, 0)
-"""Other names of SMB's options in cifs_mount_option_tokens of fs/cifs/connect.c, which smb3_fs_parameters of
-Linux 5.11 left out."""
-
-SMB_VERSIONS = frozenset({"1.0", "2.0", "2.1", "3.0", "3.02", "3.0.2", "3.1.1", "3.11", "3", "default"})
-SMB_FLAVOURS = frozenset(
-    {
-        *("none", "krb5", "krb5i", "ntlm", "ntlmi", "ntlmv2", "ntlmv2i", "ntlmssp", "ntlmsspi", "nontlm"),
-    }
-)
-WITHOUT_NTLM = (5, 15, 0)
-DROPPED_FLAVOURS = frozenset({"ntlm", "ntlmi"})
-"""What Linux 5.15 took out of cifs_secflavor_tokens ("bad security option", fs/smb/client/fs_context.c)."""
-
 
 Version = tuple[int, int | None]
 """Major and minor version; the minor one is None where mount.nfs negotiates it."""
@@ -193,78 +124,98 @@ def last_of(options: Options, *names: str) -> str:
     return next((name for name, _ in reversed(options.pairs) if name in names), "")
 
 
+WITHOUT_OLD_SMB = (5, 11, 0)
+"""From which kernel on SMB has no other names for its options."""
+WITHOUT_NTLM, DROPPED_FLAVOURS = (5, 15, 0), frozenset({"ntlm", "ntlmi"})
+"""Linux 5.15 took these out of cifs_secflavor_tokens ("bad security option", fs/smb/client/fs_context.c)."""
 NO_VALUE = "no value"
-_INT, _U32 = 2**31 - 1, 2**32 - 1
-_BOUNDED = {
-    "nconnect": (1, 16),
-    "max_connect": (1, 16),
-    "minorversion": (0, 2),
-    "port": (0, 65535),
-    "mountport": (0, 65535),
-    "retrans": (0, _INT),
-    "timeo": (1, _INT),
-}
-_SIZES = frozenset(
-    ("acdirmax", "acdirmin", "acregmax", "acregmin", "actimeo", "bsize", "namlen", "rsize", "wsize")
-)
-_VERSIONS = frozenset({"2", "3", "4", "4.0", "4.1", "4.2"})
-_PROTOCOLS = frozenset({"tcp", "tcp6", "udp", "udp6", "rdma", "rdma6"})
-_TOKENS = {
-    "lookupcache": frozenset({"all", "none", "pos", "positive"}),
-    "local_lock": frozenset({"all", "flock", "posix", "none"}),
-    "write": frozenset({"lazy", "eager", "wait"}),
-}
-_WORDS = {
-    "vers": _VERSIONS,
-    "nfsvers": _VERSIONS,
-    "proto": _PROTOCOLS,
-    "mountproto": _PROTOCOLS,
-    "xprtsec": frozenset({"none", "tls", "mtls"}),
-}
-_NEVER_ALONE = _SIZES | _TOKENS.keys() | {"nconnect", "max_connect", "retrans", "timeo", "sec", "xprtsec"}
-_FLAGS = frozenset(
-    f"{prefix}{name}"
-    for name in ("ac", "acl", "cto", "lock", "migration", "posix", "resvport", "sharecache")
-    for prefix in ("", "no")
-) | {"hard", "soft", "softerr", "softreval", "nordirplus"}
+_U32 = 2**32 - 1
 _CHANNELS, MOST_CHANNELS = "max_channels", 16
 """CIFS_MAX_CHANNELS in fs/smb/client/cifsglob.h."""
 _MANY = f"a number from 1 to {MOST_CHANNELS}"
-_SMB_CACHES = frozenset({"loose", "none", "ro", "singleclient", "strict"})
-_SMB_WORDS = {"vers": SMB_VERSIONS, "sec": SMB_FLAVOURS, "cache": _SMB_CACHES}
 # kstrtouint() with any base; older kernels knew only decimal numbers.
 _NUMBER = re.compile(r"\+?(?:0x(?P<hex>[0-9a-f]{1,16})|(?P<digits>0|[1-9][0-9]*))", re.ASCII | re.IGNORECASE)
 _OCTAL = re.compile(r"\+?0[0-9]+", re.ASCII)
-"""What is a number to the base of 8 for one kernel and of 10 for another: not judged."""
+"""One kernel reads it to the base of 8 and another to the base of 10: not judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptionNames:
+    """The names of mount options, by the program or the protocol that takes them."""
+
+    common: frozenset[str]
+    nfs: frozenset[str]
+    rare_nfs: frozenset[str]
+    aznfs: frozenset[str]
+    smb: frozenset[str]
+    renamed_smb: dict[str, str]
+
+
+@cache
+def names() -> OptionNames:
+    """Return the names of all known options."""
+    tables = data.table(_FILE)
+    nfs, smb = tables["nfs"], tables["smb"]
+    return OptionNames(
+        common=_split(tables["common"]["names"]),
+        nfs=_split(nfs["names"]),
+        rare_nfs=_split(nfs["rare"]),
+        aznfs=_split(nfs["aznfs"]),
+        smb=_split(smb["names"]),
+        renamed_smb=smb["renamed"],
+    )
+
+
+@cache
+def _nfs() -> dict[str, Any]:
+    """Return the table of NFS with each list of names as a set."""
+    table = data.table(_FILE)["nfs"]
+    lists = {key: _split(value) if isinstance(value, str) else value for key, value in table.items()}
+    words = {key: {name: _split(text) for name, text in table[key].items()} for key in _WORDS}
+    return {**lists, **words}
+
+
+def _split(text: str) -> frozenset[str]:
+    words = text.split()
+    plain = {word.removeprefix("[no]") for word in words}
+    return frozenset(plain | {"no" + word[4:] for word in words if word.startswith("[no]")})
+
+
+_FILE = "mount-options.toml"
+_WORDS = ("words", "words_though_sloppy")
 
 
 def wanted(name: str, value: str | None) -> str:
-    """Return what an option of NFS takes in place of its value; "" where the value may be right."""
+    """Return the value that an option of NFS takes instead of its own; "" where that may be right."""
+    nfs = _nfs()
     if value is None:
-        return "a value" if name in _NEVER_ALONE else ""
-    if name in _FLAGS:
+        return "a value" if name in nfs["with_value"] or name in nfs["sizes"] else ""
+    if name in nfs["without_value"]:
         return NO_VALUE
-    if name in _SIZES:
+    if name in nfs["sizes"]:
         return "" if _within(value, 0, _U32) else "a number without a unit"
-    if name in _BOUNDED:
-        least, most = _BOUNDED[name]
+    if name in nfs["bounds"]:
+        least, most = nfs["bounds"][name]
         return "" if _within(value, least, most) else f"a number from {least} to {most}"
     if name == "sec":
         return "flavours that nfs(5) names" if _word(value.split(":"), FLAVOURS) else ""
-    return _word([value], (_TOKENS | _WORDS).get(name))
+    return _word([value], nfs["words"].get(name) or nfs["words_though_sloppy"].get(name))
 
 
 def wanted_though_sloppy(name: str, value: str | None) -> str:
-    """Return what an option takes also where `sloppy` lets the kernel pass over what it cannot read."""
-    read = name == "sec" or name in _WORDS or (name in _BOUNDED and _number(value or "") is not None)
+    """Return the value that an option takes also where `sloppy` lets the kernel pass over the unreadable."""
+    nfs = _nfs()
+    number = name in nfs["bounds"] and _number(value or "") is not None
+    read = name == "sec" or name in nfs["words_though_sloppy"] or number
     return wanted(name, value) if value is not None and read else ""
 
 
 def wanted_by_smb(name: str, value: str | None) -> str:
-    """Return what an option of SMB takes in place of its value; "" where the value may be right."""
+    """Return the value that an option of SMB takes instead of its own; "" where that may be right."""
     if name == _CHANNELS:
         return "" if value is not None and _within(value, 1, MOST_CHANNELS) else _MANY
-    return "" if value is None else _word([value], _SMB_WORDS.get(name))
+    words = data.table(_FILE)["smb"]["words"]
+    return "" if value is None or name not in words else _word([value], _split(words[name]))
 
 
 def _word(values: Iterable[str], known: frozenset[str] | None) -> str:

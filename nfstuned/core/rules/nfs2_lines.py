@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from nfstuned.core.mounts.options import COMMON, NFS, NO_VALUE, RARE_NFS, wanted, wanted_though_sloppy
+from nfstuned.core.mounts.options import NO_VALUE, names, wanted, wanted_though_sloppy
 from nfstuned.core.mounts.requests import GLOBAL, as_option, effective, is_version
 from nfstuned.core.rules import sources
 from nfstuned.core.rules.rule import ERROR, INFO, rule
@@ -132,7 +132,7 @@ def _refused(setting: Setting, *, sloppy: bool) -> tuple[str, str] | None:
     shown = f"{setting.name}={setting.value}"
     if name.startswith(_DEFAULT):
         return _no_default(setting, name.removeprefix(_DEFAULT), text)
-    known = name.startswith("x-") or name in COMMON or name in NFS or name in RARE_NFS
+    known = name.startswith("x-") or name in names().common | names().nfs | names().rare_nfs
     if not sloppy and name and not known:
         what = f"{name}, which {shown} becomes" if name == f"no{setting.name.lower()}" else setting.name
         return (

@@ -8,10 +8,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from ipaddress import IPv6Address
 
-from nfstuned.core.mounts import options as names
 from nfstuned.core.mounts.options import (
+    DROPPED_FLAVOURS,
     NO_VALUE,
+    ONLY_V3,
+    WITHOUT_NTLM,
+    WITHOUT_OLD_SMB,
     last_of,
+    names,
     version,
     wanted,
     wanted_by_smb,
@@ -129,12 +133,12 @@ def _wrong(request: Request, kernel: KernelRelease | None) -> tuple[tuple[str, .
     sloppy = request.maker is Maker.AUTOFS or "sloppy" in options
     strange = () if sloppy else tuple(dict.fromkeys(_strange(options, request.fstype, kernel)))
     misused = [*_misused(options, request, sloppy=sloppy)]
-    if request.fstype in SMB and kernel is not None and kernel.version >= names.WITHOUT_NTLM:
+    if request.fstype in SMB and kernel is not None and kernel.version >= WITHOUT_NTLM:
         wanted_flavour = "a login that Linux 5.15 and later still have, such as ntlmssp or krb5"
         misused += [
             _Misused(name, value, wanted_flavour)
             for name, value in options.pairs
-            if name == "sec" and value in names.DROPPED_FLAVOURS
+            if name == "sec" and value in DROPPED_FLAVOURS
         ]
     return strange, tuple(dict.fromkeys(misused))
 
@@ -159,7 +163,7 @@ def _only_of_version_3(request: Request) -> tuple[str, ...]:
     asked = None if request.fstype in SMB else version(request.fstype, options)
     if asked is None or asked[0] != 4:  # noqa: PLR2004 - the version
         return ()
-    return tuple(dict.fromkeys(name for name, _ in options.pairs if name in names.ONLY_V3))
+    return tuple(dict.fromkeys(name for name, _ in options.pairs if name in ONLY_V3))
 
 
 def _refused(
@@ -171,8 +175,9 @@ def _refused(
 ) -> Fault:
     place = f"{request.file}:{request.line}"
     smb = request.fstype in SMB
-    own, other = (names.SMB, names.NFS) if smb else (names.NFS | names.RARE_NFS, names.SMB)
-    renamed = [name for name in strange if smb and name in names.OLD_SMB]
+    known = names()
+    own, other = (known.smb, known.nfs) if smb else (known.nfs | known.rare_nfs, known.smb)
+    renamed = [name for name in strange if smb and name in known.renamed_smb]
     foreign = [name for name in strange if name.lower() in other - own and name not in renamed]
     unknown = [name for name in strange if name not in {*foreign, *renamed}]
     why = [f"only {'NFS' if smb else 'SMB'} knows {_listed(foreign)}"] if foreign else []
@@ -188,7 +193,7 @@ def _refused(
     out = (*strange, *stale)
     gone = [name for name in out if name not in renamed]
     mend = [f"take {_listed(gone)} out of the options in {place}"] if gone else []
-    mend += [f"write {names.OLD_SMB[name]} in the place of {name} in {place}" for name in renamed]
+    mend += [f"write {known.renamed_smb[name]} in the place of {name} in {place}" for name in renamed]
     mend += [f"keep one of {_listed(versions)} in {place}"] if versions else []
     mend += [f"write {option.name} with {option.wanted} in {place}" for option in misused]
     return Fault(
@@ -206,11 +211,12 @@ def _listed(options: Iterable[str]) -> str:
 
 def _strange(options: Options, fstype: str, kernel: KernelRelease | None) -> Iterator[str]:
     smb = fstype in SMB
-    known = names.COMMON | (names.SMB if smb else names.NFS | names.RARE_NFS)
-    if smb and (kernel is None or kernel.version < names.WITHOUT_OLD_SMB):
-        known |= names.OLD_SMB.keys()
+    table = names()
+    known = table.common | (table.smb if smb else table.nfs | table.rare_nfs)
+    if smb and (kernel is None or kernel.version < WITHOUT_OLD_SMB):
+        known |= table.renamed_smb.keys()
     if fstype == "aznfs":
-        known |= names.AZNFS
+        known |= table.aznfs
     in_secret = False  # mount(8) splits at a comma within a password, whose rest then looks like options
     for name, value in options.pairs:
         if not name.startswith(_FREE) and name not in known:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from nfstuned import data
 from nfstuned.core.mounts.kernels import el8_build
 from nfstuned.core.nconnect.groups import is_azure_files, is_netapp
 from nfstuned.core.policy.endpoint import AZURE_FILES, as_address
@@ -139,70 +140,25 @@ def kernel_without_io_depth(facts: Facts) -> Iterator[Fault]:
         )
 
 
-_SIZES = "https://learn.microsoft.com/azure/virtual-machines/sizes"
-
-
-@dataclass(frozen=True, slots=True)
-class VmSeries:
-    """The "Max Network Bandwidth" column of one page, read 2026-11-20; it counts what the VM sends."""
-
-    page: str
-    pattern: str
-    """The name of a size; {} stands for the number of CPUs."""
-    mbit_per_s: tuple[tuple[int, int], ...]
-    """CPUs, and millions of bits a second."""
-
-
 @dataclass(frozen=True, slots=True)
 class Egress:
-    """How much one VM may send, on all of its interfaces together."""
+    """The most that one VM may send, on all of its interfaces together, and the vendor's page."""
 
     mbit_per_s: int
     page: str
 
 
-_DV4_MBIT = ((2, 5000), (4, 10000), (8, 12500), (16, 12500), (32, 16000), (48, 24000), (64, 30000))
-_DV5_MBIT = (
-    (2, 12500),
-    (4, 12500),
-    (8, 12500),
-    (16, 12500),
-    (32, 16000),
-    (48, 24000),
-    (64, 30000),
-    (96, 35000),
-)
-_EV5_MBIT = (*_DV5_MBIT, (20, 12500))
-
-_SERIES = (
-    # The page gives 2000 for 8 and for 16 CPUs, as for 4: that does not fit the sizes above, and is left out.
-    VmSeries(
-        f"{_SIZES}/general-purpose/dsv3-series",
-        "Standard_D{}s_v3",
-        ((2, 1000), (4, 2000), (32, 16000), (48, 24000), (64, 30000)),
-    ),
-    VmSeries(f"{_SIZES}/general-purpose/dv4-series", "Standard_D{}_v4", _DV4_MBIT),
-    VmSeries(f"{_SIZES}/general-purpose/dsv5-series", "Standard_D{}s_v5", _DV5_MBIT),
-    VmSeries(f"{_SIZES}/general-purpose/ddsv5-series", "Standard_D{}ds_v5", _DV5_MBIT),
-    VmSeries(f"{_SIZES}/memory-optimized/esv5-series", "Standard_E{}s_v5", _EV5_MBIT),
-    VmSeries(f"{_SIZES}/memory-optimized/esv5-series", "Standard_E{}is_v5", ((104, 100000),)),
-    VmSeries(f"{_SIZES}/memory-optimized/edv5-series", "Standard_E{}d_v5", _EV5_MBIT),
-    VmSeries(f"{_SIZES}/memory-optimized/edv5-series", "Standard_E{}id_v5", ((104, 100000),)),
-    VmSeries(f"{_SIZES}/memory-optimized/edsv5-series", "Standard_E{}ds_v5", _EV5_MBIT),
-    VmSeries(f"{_SIZES}/memory-optimized/edsv5-series", "Standard_E{}ids_v5", ((104, 100000),)),
-)
-_EGRESS = {
-    series.pattern.format(cpus).lower(): Egress(mbit_per_s, series.page)
-    for series in _SERIES
-    for cpus, mbit_per_s in series.mbit_per_s
-}
 # D16s_v3, D2_v3, E64-16s_v3 (fewer CPUs), E64i_v3 (isolated), L8s_v2; not DC2s_v3, which is another family.
 _OLD = re.compile(r"standard_(?:[de]\d+(?:-\d+)?i?s?_v3|l\d+s_v2)", re.IGNORECASE)
 
 
 def egress(size: str) -> Egress | None:
-    """Return how much a VM of this size may send; None where that is not known."""
-    return _EGRESS.get(size.lower())
+    """Return the most that a VM of this size may send; None where that is not known (data/vm-sizes.toml)."""
+    for series in data.table("vm-sizes.toml")["series"]:
+        for cpus, mbit_per_s in series["mbit_per_s"].items():
+            if series["size"].replace("{}", cpus).lower() == size.lower():
+                return Egress(mbit_per_s, series["page"])
+    return None
 
 
 def is_old(size: str) -> bool:
