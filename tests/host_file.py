@@ -69,11 +69,21 @@ class HostFile:
 
 def parse_host(text: str, name: str) -> HostFile:
     """Parse a host; raise HostFileError with the name, the line and the reason."""
-    lines = text.removesuffix("\n").split("\n")
-    starts = [number for number, line in enumerate(lines) if line.startswith("-- ")]
-    head = _Head(name, lines[: starts[0]] if starts else lines)
+    lines = text.split("\n")
+    length = next((number for number, line in enumerate(lines) if line.startswith("-- ")), len(lines))
+    head = _Head(name, lines[:length])
     files = {path: File(b"") for path in head.paths("empty")}
     files |= {path: File(PROGRAM, 0o755) for path in head.paths("programs")}
+    files = parse_files(text, name, files)
+    later = {path.removeprefix(LATER): files.pop(path) for path in [*files] if path.startswith(LATER)}
+    return HostFile(head.values, files, later)
+
+
+def parse_files(text: str, name: str, others: Mapping[str, File] | None = None) -> dict[str, File]:
+    """Return the files below the first path, and others that the text may not name again."""
+    lines = text.removesuffix("\n").split("\n")
+    starts = [number for number, line in enumerate(lines) if line.startswith("-- ")]
+    files = dict(others or {})
     for start, end in itertools.pairwise([*starts, len(lines)]):
         at = f"{name}:{start + 1}"
         path, mode, escaped = _section(lines[start], at)
@@ -81,8 +91,7 @@ def parse_host(text: str, name: str) -> HostFile:
             raise HostFileError(f"{at}: a second {path}")
         body = "".join(f"{line}\n" for line in lines[start + 1 : end])
         files[path] = File(_unescape(body, at) if escaped else _plain(body, at), mode)
-    later = {path.removeprefix(LATER): files.pop(path) for path in [*files] if path.startswith(LATER)}
-    return HostFile(head.values, files, later)
+    return files
 
 
 class _Head:

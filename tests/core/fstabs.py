@@ -1,4 +1,4 @@
-"""The fstab files of tests/data/fstab, and what the world beyond files says of the servers in them."""
+"""The fstab files of tests/data/fstab, and the answers for the servers in them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ from nfstuned.model.facts import Answer, Network
 from nfstuned.model.kernel import KernelRelease
 from nfstuned.model.mounts import Result, Snapshot
 from nfstuned.model.policy import Assignment, Match, Policy
+from tests.host_file import parse_files
 
 FOLDER = Path(__file__).parents[1] / "data/fstab"
-FILES = sorted(FOLDER.glob("*.fstab"))
+FILES = {
+    name: file.content for name, file in parse_files((FOLDER / "files.txt").read_text(), "files.txt").items()
+}
 BUILTIN = load(Root("/nonexistent"))
 NETAPP = Assignment(Match(server=("10.1.2.0/24", "10.23.0.0/16")), "azure-netapp-files", "policy 1")
 POLICY = replace(BUILTIN, assignments=(NETAPP,))
@@ -76,5 +79,5 @@ def edited(
     return Edited(with_counts(text, plan.counts), plan.changes, plan.counts)
 
 
-def decoded(file: Path) -> str:
-    return file.read_bytes().decode("utf-8", "surrogateescape")
+def decoded(name: str) -> str:
+    return FILES[name].decode("utf-8", "surrogateescape")

@@ -17,6 +17,7 @@ from nfstuned.host.files.installed import (
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.model.files import FILES, RULE, Link
 from nfstuned.parse.etc.installed import digest
+from tests.check import hosts
 
 NAME = "usr/local/share/man/man8/nfstuned.8"
 
@@ -123,5 +124,5 @@ def test_a_link_to_nowhere_in_the_place_of_a_folder_is_no_way_out(root: ImageRoo
 
 
 def test_the_host_that_shows_the_rule_has_the_rule_that_is_written() -> None:
-    folder = Path(__file__).parents[1] / "hosts/image-daemonless"
-    assert (folder / "etc/udev/rules.d/99-nfstuned.rules").read_bytes() == baked_text(RULE)
+    text = hosts.text("image-daemonless", "etc/udev/rules.d/99-nfstuned.rules")
+    assert text.encode() == baked_text(RULE)
