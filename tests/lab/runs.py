@@ -105,7 +105,7 @@ def install(disk: Path, target: Path, say: Callable[[str], None]) -> None:
 def run_boot(boot: Boot, disk: Path, target: Path, say: Callable[[str], None]) -> Run:
     """Boot the scenarios of a marker on a disk that `install` made."""
     system = guest.System(image.release(boot.kernel), disk)
-    limits = replace(LIMITS, processors=2) if boot.alone else LIMITS
+    limits = replace(LIMITS, processors=2, total_s=7200) if boot.alone else LIMITS
     return run(system, ("--marker", boot.marker, "tests/lab/scenarios"), target, say, limits)
 
 

@@ -1,4 +1,4 @@
-"""More events than the queue holds: nothing is missed, and it is said."""
+"""More events than the queue holds: nothing is missed, and the loss is reported."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from tests.lab.kit.daemon import Daemon
     from tests.lab.kit.mounts import Mounted, Mounts
 
-EVENTS = 2000
+EVENTS = 300
 V3 = "vers=3,nolock"
 _RMEM_MAX = Path("/proc/sys/net/core/rmem_max")
-_SMALL = "212992\n"
-"""The limit of older kernels; newer ones allow a queue that holds 2,000 events without a loss."""
-pytestmark = [pytest.mark.release, pytest.mark.usefixtures("quiet_udev")]
+_SMALL = "32768\n"
+"""A limit that makes a queue of some dozens of events; udev would take minutes for thousands."""
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev")]
 
 
 @pytest.fixture(autouse=True)
 def _small_queue(stopped_daemon: Daemon) -> Iterator[None]:
-    """A service that starts now gets a queue that 2,000 events overflow."""
+    """A service that starts now gets a queue that a few hundred events overflow."""
     assert not stopped_daemon.active
     before = _RMEM_MAX.read_text()
     _RMEM_MAX.write_text(_SMALL)
@@ -40,7 +40,7 @@ def _small_queue(stopped_daemon: Daemon) -> Iterator[None]:
     settle()
 
 
-def test_nothing_is_missed_when_2000_events_came_while_it_was_stopped(
+def test_nothing_is_missed_when_more_events_came_than_the_queue_holds(
     stopped_daemon: Daemon, mount: Mounts
 ) -> None:
     # Before the service starts, whose own mount namespace takes numbers: this one's is used again at once.
@@ -61,8 +61,8 @@ def test_nothing_is_missed_when_2000_events_came_while_it_was_stopped(
     finally:
         daemon.signal("CONT")
     tuned(15360, kept, *coming, seconds=30)
-    told = daemon.wait_for_entry(MESSAGE_ID=Message.EVENTS_LOST.id)
-    assert "lost" in told["MESSAGE"]
+    entry = daemon.wait_for_entry(MESSAGE_ID=Message.EVENTS_LOST.id)
+    assert "lost" in entry["MESSAGE"]
     settle()
     becomes(_devices(kept, *coming), _recorded)
     assert daemon.active
@@ -74,26 +74,10 @@ def test_nothing_is_missed_when_2000_events_came_while_it_was_stopped(
     tuned(15360, kept)
 
 
-def test_records_of_superblocks_that_went_unseen_are_dropped(stopped_daemon: Daemon, mount: Mounts) -> None:
-    daemon = stopped_daemon
-    daemon.start()
-    kept, going = mount("a"), [mount("b", V3), mount("c"), mount("d", "vers=4.1")]
-    tuned(15360, kept, *going)
-    daemon.signal("STOP")
-    try:
-        announce(EVENTS, kept.device)
-        for mounted in going:
-            mount.umount(mounted)
-    finally:
-        daemon.signal("CONT")
-    becomes(_devices(kept), _recorded, 30)
-    assert kept.read_ahead_kb == 15360
-
-
 def _devices(*mounts: Mounted) -> list[str]:
     return sorted(mounted.device for mounted in mounts)
 
 
 def _recorded() -> list[str]:
-    """The superblocks that the daemon keeps a record of."""
+    """Return the superblocks of the daemon's records."""
     return sorted(file.name for file in (STATE / "read-ahead").iterdir())

@@ -38,11 +38,7 @@ POINT = Path("/mnt/unit")
     "case",
     [
         ("vers=4.2", 0, 20),
-        *(
-            pytest.param((options, load, MANY), marks=pytest.mark.release)
-            for options in VERSIONS
-            for load in (0, 2)
-        ),
+        *(pytest.param((options, 2, MANY), marks=pytest.mark.release) for options in VERSIONS),
     ],
     ids=str,
 )
