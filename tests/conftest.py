@@ -31,11 +31,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="the boots of real kernels: none (default), those of CI, or all, as before a release",
     )
     parser.addoption(
-        "--only-lab",
-        action="store_true",
-        help="leave out what boots nothing: `sh dev/test` runs that side by side beforehand",
-    )
-    parser.addoption(
         "--quick",
         action="store_true",
         help="leave out the tests marked slow, and try 20 examples of a property instead of 100",
@@ -68,8 +63,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _is_wanted(config: pytest.Config, item: pytest.Item) -> bool:
     if item.get_closest_marker("lab"):
         return bool(config.getoption("--lab") != "none")
-    if config.getoption("--only-lab"):
-        return False
     return not (config.getoption("--quick") and item.get_closest_marker("slow"))
 
 

@@ -22,7 +22,7 @@ PYTEST = """\
 #!/bin/sh
 [ "$*" != "-m tests.lab.image" ] || exec touch image
 echo "$@" >>started
-case " $* " in *" --only-lab "*) exit "$LAB" ;; esac
+case "$*" in *" -m lab"*) exit "$LAB" ;; esac
 exit "$WITHOUT"
 """
 
@@ -46,7 +46,7 @@ def run(tree: Path, *arguments: str, without: int = 0, lab: int = 0) -> tuple[in
     done = subprocess.run(
         ["sh", "dev/test", *arguments], cwd=tree, env=environment, check=False, capture_output=True, text=True
     )
-    assert ("on kernels" in done.stderr) == ("--only-lab" in (tree / "started").read_text())
+    assert ("on kernels" in done.stderr) == (" -m lab" in (tree / "started").read_text())
     return done.returncode, (tree / "started").read_text().splitlines()
 
 
@@ -58,7 +58,7 @@ def test_what_boots_nothing_runs_side_by_side_and_the_lab_in_one_process(
         0,
         [
             f"-m pytest --numprocesses={WORKERS} --dist=worksteal -k mine tests --lab=none",
-            f"-m pytest --lab={tier} --only-lab -k mine tests --numprocesses=0",
+            f"-m pytest --lab={tier} -m lab -k mine tests --numprocesses=0",
         ],
     )
 
