@@ -52,7 +52,7 @@ class Daemon:
         self._journal = journal
         self._reporter = Reporter(journal)
         self._tuner = Tuner(root, self._reporter, time.monotonic)
-        self._tuner.between = self._drain_kernel
+        self._tuner.serve_events = self._drain_kernel
         self._stalls = StallWatch(root, self._reporter)
         self._sampler = Sampler(root, journal, self._stalls, self._reporter)
         self._persister = Persister(root, journal)
@@ -124,7 +124,7 @@ class Daemon:
             self._tick(now)
         elif now >= self._stalls.due_s:
             self._look_again(now)
-        self._tuner.tell_faults()
+        self._tuner.report_faults()
 
     def _timeout(self) -> float:
         """Return how long to sleep: until the next thing that is due."""
@@ -266,13 +266,13 @@ class Daemon:
     def _take(self, policy: Policy) -> None:
         self._tuner.policy = policy
         self._reporter.config_loaded(policy)
-        self._tuner.insist()
+        self._tuner.start_over()
         self._persister.insist()
         self._ready()
         self._metrics.update()
 
     def _config_invalid(self, error: ConfigError) -> None:
-        self._reporter.config_invalid(error, kept=self._tuner.policy is not None)
+        self._reporter.config_invalid(error, in_use=self._tuner.policy is not None)
         self._ready()
 
     def _ready(self) -> None:

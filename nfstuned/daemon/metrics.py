@@ -56,7 +56,9 @@ class Metrics:
             return
         contests = self._tuner.contests
         counts = {device: contest.count for device, contest in contests.items()}
-        self._totals = count(self._totals, look, counts, policy.prometheus.max_mounts, self._tuner.between)
+        self._totals = count(
+            self._totals, look, counts, policy.prometheus.max_mounts, self._tuner.serve_events
+        )
         self._read_findings()
         for path in wanted - busy:
             self._write(path, policy, look)

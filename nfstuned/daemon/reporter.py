@@ -1,9 +1,8 @@
-"""What the daemon tells the journal: each change once, under the name of the mount it is about."""
+"""The daemon's messages to the journal, under the names of the mounts that they are about."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from nfstuned.core.readahead.plan import superblock_name
 from nfstuned.core.samples.stalls import server
@@ -23,58 +22,24 @@ STALL_ENDS = {
     "unmounted": "unmounted while it was stalled",
 }
 FORGOTTEN_S = 3600.0
-"""A fault that was not met for so long is news when it comes again."""
+"""A fault that did not happen for so long is news when it happens again."""
 
 
 class Reporter:
-    """Sends the daemon's messages.
-
-    A change made at the kernel's event is told when its mount shows: until then it has no name, and the
-    pseudo-roots of NFSv4 never get a name.
-    """
+    """Sends the daemon's messages. Problems that last are reported once."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self.config_is_valid = False
         """The newest configuration is in use."""
-        self._unwatched_told = False
-        self._untold: dict[str, Outcome] = {}
+        self._unwatched = False
+        """That writes are not noticed was reported."""
         self._unreadable: dict[str, None] = {}
         self._faults: dict[str, float] = {}
-        """What could not be read outside of looks, and when that was met last."""
-        self._conflicts: dict[str, tuple[int | None, str]] = {}
+        """The files that could not be read outside of looks, and when that was last so."""
 
-    def keep(self, outcome: Outcome) -> None:
-        """Remember a change until its mount shows. Two changes of a superblock are told together."""
-        if outcome.result is Result.SKIPPED:
-            return
-        device = outcome.action.device
-        earlier = self._untold.get(device)
-        if earlier is not None and earlier.action.bdi == outcome.action.bdi and earlier.result is Result.DONE:
-            outcome = replace(outcome, action=replace(outcome.action, old_kb=earlier.action.old_kb))
-        self._untold[device] = outcome
-
-    def forget(self, device: str, alive: int | None) -> None:
-        """Drop what was not told of a superblock that is gone; `alive` is the bdi that has its number now."""
-        outcome = self._untold.get(device)
-        if outcome is not None and outcome.action.bdi != alive:
-            del self._untold[device]
-        conflict = self._conflicts.get(device)
-        if conflict is not None and conflict[0] != alive:
-            del self._conflicts[device]
-
-    def owes(self, device: str, bdi: int) -> bool:
-        """Return whether a change of the superblock was not told yet."""
-        outcome = self._untold.get(device)
-        return outcome is not None and outcome.action.bdi == bdi
-
-    def tell(self, superblock: Superblock, decision: Decision) -> None:
-        """Tell what was done to a superblock whose mounts are known now."""
-        outcome = self._untold.get(superblock.device)
-        if outcome is None or outcome.action.bdi != superblock.bdi:
-            # A look that began before this bdi was there knows its mount, not the bdi: the next look tells.
-            return
-        del self._untold[superblock.device]
+    def changed(self, superblock: Superblock, decision: Decision, outcome: Outcome) -> None:
+        """Report a change of a read-ahead, or the kernel's refusal."""
         fields = _fields(superblock, outcome.action, decision)
         action, name = outcome.action, superblock_name(superblock)
         if outcome.result is Result.FAILED:
@@ -88,10 +53,7 @@ class Reporter:
         self._journal.send(Message.READ_AHEAD_SET, text, Priority.INFO, reason=decision.why, **fields)
 
     def conflict(self, superblock: Superblock, decision: Decision) -> None:
-        """Tell once that mounts of a superblock ask for different values."""
-        if self._conflicts.get(superblock.device) == (superblock.bdi, decision.why):
-            return
-        self._conflicts[superblock.device] = (superblock.bdi, decision.why)
+        """Report that mounts of a superblock ask for different values."""
         mount = superblock.mounts[0]
         self._journal.send(
             Message.POLICY_CONFLICT,
@@ -105,37 +67,27 @@ class Reporter:
             reason=decision.why,
         )
 
-    def contested(self, superblock: Superblock, outcome: Outcome, writer: RuleWriter | None) -> None:
-        """Tell that another writer's value was replaced."""
-        action = outcome.action
-        text = (
-            f"{superblock_name(superblock)}: another writer changed the read-ahead to {action.old_kb} KiB, "
-            f"set to {action.new_kb} again{_by(writer)}"
-        )
-        self._journal.send(
-            Message.READ_AHEAD_CONTESTED,
-            text,
-            Priority.NOTICE,
-            writer=writer and writer.file,
-            **_fields(superblock, action),
-        )
+    def contested(self, superblock: Superblock, action: Action, writer: RuleWriter | None) -> None:
+        """Report that another writer's value was replaced."""
+        text = f"another writer changed the read-ahead to {action.old_kb} KiB, set to {action.new_kb} again"
+        self._another_writer(Message.READ_AHEAD_CONTESTED, superblock, action, text, writer)
 
     def left(self, superblock: Superblock, action: Action, writer: RuleWriter | None) -> None:
-        """Tell that a superblock is left to another writer."""
-        text = (
-            f"{superblock_name(superblock)}: read-ahead left at {action.old_kb} KiB, "
-            f"another writer keeps changing it{_by(writer)}"
-        )
-        self._journal.send(
-            Message.READ_AHEAD_LEFT,
-            text,
-            Priority.WARNING,
-            writer=writer and writer.file,
-            **_fields(superblock, action),
-        )
+        """Report that a superblock is left to another writer."""
+        text = f"read-ahead left at {action.old_kb} KiB, another writer keeps changing it"
+        self._another_writer(Message.READ_AHEAD_LEFT, superblock, action, text, writer)
+
+    def _another_writer(
+        self, message: Message, superblock: Superblock, action: Action, text: str, writer: RuleWriter | None
+    ) -> None:
+        priority = Priority.NOTICE if message is Message.READ_AHEAD_CONTESTED else Priority.WARNING
+        rule = f" (see {describe(writer)})" if writer else ""
+        text = f"{superblock_name(superblock)}: {text}{rule}"
+        file = writer.file if writer else None
+        self._journal.send(message, text, priority, writer=file, **_fields(superblock, action))
 
     def restored(self, outcome: Outcome) -> None:
-        """Tell that a value was put back."""
+        """Report that a value was put back."""
         action = outcome.action
         text = f"{action.target}: read-ahead {action.old_kb} -> {action.new_kb} KiB ({outcome.reason})"
         self._journal.send(
@@ -149,7 +101,7 @@ class Reporter:
         )
 
     def unreadable(self, error: ParseError) -> None:
-        """Tell once that a line of a kernel file was not understood."""
+        """Report once that a line of a kernel file was not understood."""
         if str(error) in self._unreadable:
             return
         if len(self._unreadable) >= REMEMBERED:
@@ -162,24 +114,24 @@ class Reporter:
             Message.UNREADABLE, str(error), Priority.WARNING, file=error.file, reason=error.message
         )
 
-    def forget_unreadable(self, still: Iterable[ParseError]) -> None:
-        """Tell again, when it comes again, of all that was read by now; `still` are the problems left."""
-        self._unreadable = dict.fromkeys(map(str, still))
+    def forget_unreadable(self, left: Iterable[ParseError]) -> None:
+        """Report again, when they come again, all problems but those that are `left`."""
+        self._unreadable = dict.fromkeys(map(str, left))
 
     def fault(self, error: ParseError, now_s: float) -> None:
-        """Tell once that a file could not be read."""
-        met_s = self._faults.get(str(error))
+        """Report once that a file could not be read."""
+        last_s = self._faults.get(str(error))
         if len(self._faults) >= REMEMBERED:
             self._faults.clear()
         self._faults[str(error)] = now_s
-        if met_s is None or now_s - met_s >= FORGOTTEN_S:
+        if last_s is None or now_s - last_s >= FORGOTTEN_S:
             self._send_unreadable(error)
 
     def unwatched(self, error: OSError) -> None:
-        """Tell once that another writer of some read-ahead is not noticed at once."""
-        if self._unwatched_told:
+        """Report once that another writer of a read-ahead is not noticed at once."""
+        if self._unwatched:
             return
-        self._unwatched_told = True
+        self._unwatched = True
         self._journal.send(
             Message.UNWATCHED,
             f"writes to read-aheads are not seen at once: {error.filename}: {error.strerror}",
@@ -188,7 +140,7 @@ class Reporter:
         )
 
     def events_lost(self) -> None:
-        """Tell that the kernel dropped events."""
+        """Report that the kernel dropped events."""
         self._journal.send(
             Message.EVENTS_LOST,
             "events were lost: looking at every mount again",
@@ -197,15 +149,15 @@ class Reporter:
         )
 
     def config_loaded(self, policy: Policy) -> None:
-        """Tell which files the configuration came from."""
+        """Report the files of the configuration."""
         self.config_is_valid = True
         files = ", ".join(policy.files) or "built-in profiles only"
         self._journal.send(Message.CONFIG_LOADED, f"configuration: {files}", Priority.INFO, file=files)
 
-    def config_invalid(self, error: ConfigError, *, kept: bool) -> None:
-        """Tell each problem of a configuration on a line of its own."""
+    def config_invalid(self, error: ConfigError, *, in_use: bool) -> None:
+        """Report each problem of a configuration; another one stays `in_use`, or none."""
         self.config_is_valid = False
-        after = "the last good configuration stays" if kept else "no mount is tuned until it is mended"
+        after = "the last good configuration stays" if in_use else "no mount is tuned until it is mended"
         for problem in error.problems:
             file = problem.partition(":")[0]
             self._journal.send(
@@ -213,16 +165,16 @@ class Reporter:
             )
 
     def stalled(self, superblock: Counted, stall: Stall, look: Look) -> None:
-        """Tell that a superblock's users wait for its server."""
+        """Report that a superblock's users wait for its server."""
         waited_s = look.monotonic_s - stall.since_s
-        what = "nothing was answered"
+        waiting = "nothing was answered"
         if stall.requests is not None:
             number = "a request waits" if stall.requests == 1 else f"{stall.requests} requests wait"
-            what = f"{number} for an answer ({', '.join(stall.operations)})"
+            waiting = f"{number} for an answer ({', '.join(stall.operations)})"
         place, address = superblock.mount_points[0], server(superblock.group)
         self._journal.send(
             Message.STALLED,
-            f"{place}: stalled: {what}, since {waited_s:.0f} s, server {address}",
+            f"{place}: stalled: {waiting}, since {waited_s:.0f} s, server {address}",
             Priority.WARNING,
             since=round(look.time - waited_s, 3),
             requests=stall.requests,
@@ -231,7 +183,7 @@ class Reporter:
         )
 
     def stall_ended(self, superblock: Counted, stall: Stall, look: Look, why: str) -> None:
-        """Tell that nobody waits any more; `why` is a key of STALL_ENDS."""
+        """Report that nobody waits any more; `why` is a key of STALL_ENDS."""
         lasted_s = look.monotonic_s - stall.since_s
         self._journal.send(
             Message.STALL_ENDED,
@@ -270,7 +222,3 @@ def _fields(superblock: Superblock, action: Action, decision: Decision | None = 
         "old_kb": action.old_kb,
         "new_kb": action.new_kb,
     }
-
-
-def _by(writer: RuleWriter | None) -> str:
-    return f" (see {describe(writer)})" if writer else ""

@@ -1,4 +1,4 @@
-"""What the daemon does about superblocks: at the kernel's event, at udev's, and when it looks at all."""
+"""The daemon's work on superblocks: at the kernel's event, at udev's, and when it looks at all of them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import replace
 from nfstuned.core.policy.decision import decide, decide_early, depends_on_implementation
 from nfstuned.core.readahead.plan import Contest, changed_by_another, plan_superblock
 from nfstuned.core.udev.writers import find_culprit, find_writers
-from nfstuned.daemon.numbers import DeviceNumbers
 from nfstuned.daemon.reporter import Reporter
+from nfstuned.daemon.watched import Watched
 from nfstuned.errors import ParseError
 from nfstuned.host.change import bdi as bdis
 from nfstuned.host.change.bdi import GONE, PAGE_KB, Bdi
@@ -19,7 +19,7 @@ from nfstuned.host.change.state import State
 from nfstuned.host.events import Writes
 from nfstuned.host.observe import VAST, do_nothing, observe_servers, observe_superblocks, observe_volumes
 from nfstuned.host.root import Root
-from nfstuned.model.mounts import Decision, Outcome, Result, Snapshot, Superblock
+from nfstuned.model.mounts import Decision, Result, Snapshot, Superblock
 from nfstuned.model.policy import Policy
 from nfstuned.model.udev import RuleWriter, UdevEvent
 from nfstuned.parse.proc.superblocks import find_volume
@@ -28,13 +28,13 @@ from nfstuned.parse.udev.files import rule_texts
 DEEP_DELAY_S = 0.3
 """How long a bdi may stay unexplained before other namespaces are searched: most are mounted by then."""
 UNNAMED_S = 5.0
-"""For how long a superblock waits for a mount to be told by; afterwards its device number has to do.
+"""How long a change waits for a mount to name it; afterwards it is reported under the device number.
 
 Under load the pseudo-root of an NFSv4 mount lives for seconds."""
 
 
 class Tuner:
-    """Gives superblocks their read-ahead. Without a policy (its configuration is broken) it only watches."""
+    """Gives superblocks their read-ahead. Without a policy (its configuration is broken) it only looks."""
 
     def __init__(self, root: Root, reporter: Reporter, clock: Callable[[], float]) -> None:
         self.policy: Policy | None = None
@@ -43,45 +43,27 @@ class Tuner:
         self.must_look = True
         self.blind = False
         """Whether the last look could not read something that values depend on."""
+        self.serve_events: Callable[[], None] = do_nothing
+        """Called again and again during a look: new superblocks cannot wait until it ends."""
+        self.writes: Writes | None = None
+        """The kernel's reports of writes; without it only looks and udev's events find other writers."""
         self._root = root
         self._state = State(root)
         self._reporter = reporter
         self._clock = clock
-        self.between: Callable[[], None] = do_nothing
-        """Called again and again during a look: new superblocks cannot wait until it ends."""
-        self._contests: dict[str, Contest] = {}
-        self._numbers = DeviceNumbers()
-        self._fights: list[Outcome] = []
-        """Contests that are to be told; an outcome that is only planned was given up."""
-        self._removed: set[str] = set()
-        """What went during the present look, whose snapshot may still have it."""
-        self._decided: dict[str, tuple[Superblock, Decision]] = {}
-        """What was decided last, by device: the answer to another writer needs no look."""
-        self.writes: Writes | None = None
-        """Tells who writes later; without it only looks and udev's events find that."""
-        self._unplaced: dict[str, int] = {}
-        """Bdis that no mount of this namespace explains, with their identity; 0 once they were looked for."""
-        self._unnamed: dict[str, tuple[int, float]] = {}
-        """Superblocks that have a message and no mount in any namespace: their identity, and since when."""
+        self._devices: dict[str, Watched] = {}
 
     def added(self, device: str) -> None:
         """Tune a new superblock before its mount(2) returns.
 
-        Only nfsfs knows it by now; mountinfo will show it when it is mounted. Whatever cannot be decided from
-        that waits for mountinfo.
+        Only nfsfs knows it by now; mountinfo will show it when it is mounted. A decision that takes more
+        waits for mountinfo.
         """
-        self._numbers.added(device, self._clock())
-        if self.policy is None:
-            return
-        try:
-            with Bdi(self._root, device) as bdi:
-                self._tune_early(bdi, self.policy)
-        except OSError as error:
-            # The pseudo-root that every NFSv4 mount makes and drops again is often gone by now.
-            self.must_look |= error.errno not in GONE
-        except ParseError as error:
-            self._reporter.unreadable(error)
-            self.must_look = True
+        watched = self._watched(device)
+        watched.backlog.added(self._clock())
+        watched.had_event = True
+        if self.policy is not None:
+            self._with_bdi(device, self._tune_early)
 
     def removed(self, device: str) -> None:
         """Forget a superblock, but not another that has its device number by now: events may come late."""
@@ -90,20 +72,12 @@ class Tuner:
             if faults:
                 self.must_look = True
                 return
-        contest = self._contests.get(device)
-        if contest is not None and contest.bdi != alive:
-            del self._contests[device]
-        decided = self._decided.get(device)
-        if decided is not None and decided[0].bdi != alive:
-            del self._decided[device]
+        watched = self._watched(device)
+        watched.had_event = True
+        if watched.bdi != alive:
+            self._devices[device] = watched.successor(None)
         if self.writes is not None:
             self.writes.forget(device, alive)
-        if self._unplaced.get(device) != alive:
-            self._unplaced.pop(device, None)
-        if self._unnamed.get(device, (None, 0.0))[0] != alive:
-            self._unnamed.pop(device, None)
-        self._removed.add(device)
-        self._reporter.forget(device, alive)
         with suppress(OSError):
             record = self._state.get(device)
             if record is not None and record.bdi != alive:
@@ -112,109 +86,87 @@ class Tuner:
     def handled(self, device: str, action: str) -> None:
         """Check a superblock for which udev has run its rules."""
         if action == "add":
-            self._numbers.handled(device, self._clock())
+            self._watched(device).backlog.handled(self._clock())
         self.settled(device)
 
     def settled(self, device: str) -> None:
         """Check a superblock whose value somebody may have written, and set it again at once.
 
-        A write was seen, or udev's rules have run. Who wrote is told by the next look.
+        A write was seen, or udev's rules have run. The next look reports who wrote.
         """
-        try:
-            with Bdi(self._root, device) as bdi:
-                self._answer(bdi)
-        except OSError as error:
-            self.must_look |= error.errno not in GONE
-        except ParseError as error:
-            self._reporter.unreadable(error)
-            self.must_look = True
-
-    def _answer(self, bdi: Bdi) -> None:
-        value, record, contest = bdi.read_kb(), self._state.get(bdi.device), self._contests.get(bdi.device)
-        if record is not None and record.bdi != bdi.inode:
-            record = None
-        if record is not None and (record.undone or value == record.written_kb):
-            return
-        if contest is not None and contest.bdi == bdi.inode and contest.left:
-            return
-        known, decision = self._decided.get(bdi.device, (None, None))
-        if known is None or decision is None or known.bdi != bdi.inode:
-            self.must_look = True
-            return
-        superblock = replace(known, read_ahead_kb=value, record=record)
-        planned = plan_superblock(superblock, decision, PAGE_KB)
-        if planned is not None and planned.result is Result.PLANNED:
-            self.must_look = True
-            self._settle(superblock, decision)
+        self._with_bdi(device, self._set_again)
 
     def look(self, *, deep: bool) -> None:
         """Look at everything and set what is not as it should be; `deep` includes other namespaces."""
         self.must_look = False
-        self._removed.clear()
-        asking = self.policy is not None and depends_on_implementation(self.policy)
-        snapshot = observe_superblocks(self._root, deep=deep, between=self.between, implementations=asking)
+        for watched in self._devices.values():
+            watched.had_event = False
+        by_server = self.policy is not None and depends_on_implementation(self.policy)
+        snapshot = observe_superblocks(
+            self._root, deep=deep, between=self.serve_events, implementations=by_server
+        )
         self._root.faults.clear()
         for problem in snapshot.problems:
             self._reporter.unreadable(problem)
         self.blind = bool(snapshot.faults)
         if self.blind:
-            # What could not be read is not empty: each superblock keeps what was decided for it.
+            # A file that could not be read is not empty: each superblock keeps its decision.
             self.must_look = True
             return
         self._reporter.forget_unreadable(snapshot.problems)
         self.snapshot = snapshot
         if self.policy is None:
             return
-        for seen in snapshot.superblocks:
-            self.between()
-            if seen.device not in self._removed:
-                kept = None if deep or seen.mounts else self._decided_elsewhere(seen)
-                superblock, decision = kept or (seen, decide(self.policy, seen, snapshot))
-                self._decided[superblock.device] = (superblock, decision)
-                self._watch(superblock.device, superblock.bdi)
-                self._settle(superblock, decision)
-                if superblock.mounts or (deep and self._stays_unnamed(superblock)):
-                    self._reporter.tell(superblock, decision)
-        self._note_unplaced(deep=deep)
-        self._tell_fights()
-        self._numbers.forget_old(self._clock())
+        for superblock in snapshot.superblocks:
+            self.serve_events()
+            device, bdi = superblock.device, superblock.bdi
+            known = self._watched(device)
+            # An event since the look began knows better which bdi there is.
+            if bdi is not None and (bdi == known.bdi or not known.had_event):
+                self._take(self._at(device, bdi), superblock, self.policy, deep=deep)
+        if deep:
+            self._end_search()
+        self._report_contests()
+        now = self._clock()
+        for device in [each.device for each in self._devices.values() if each.is_forgettable(now)]:
+            del self._devices[device]
 
     @property
     def deep_delay_s(self) -> float | None:
         """In how many seconds to search other namespaces for the mounts of superblocks; None: not at all."""
-        if any(self._unplaced.values()):
+        if any(watched.is_searched is False for watched in self._devices.values()):
             return DEEP_DELAY_S
-        return UNNAMED_S if self._unnamed else None
+        return UNNAMED_S if any(each.nameless_s is not None for each in self._devices.values()) else None
 
     @property
     def contests(self) -> Mapping[str, Contest]:
-        """The superblocks whose value another writer changed, by device, until they go or `insist`."""
-        return self._contests
+        """The superblocks whose value another writer changed, by device, until they go or `start_over`."""
+        return {device: watched.contest for device, watched in self._devices.items() if watched.contest.count}
 
     def forget_lost(self) -> None:
-        """Drop what is kept of superblocks whose removal went unseen."""
+        """Drop the state and the records of superblocks whose removal went unseen."""
         with self._root.faults.block() as faults:
             alive = bdis.identities(self._root)
             if faults:
                 self.must_look = True
                 return
-        try:
-            records = self._state.all()
-        except OSError:
-            return
-        for device, record in records.items():
-            if alive.get(device) != record.bdi:
+        known = {device: watched.bdi for device, watched in self._devices.items() if watched.bdi is not None}
+        with suppress(OSError):
+            known |= {device: record.bdi for device, record in self._state.all().items()}
+        for device, bdi in known.items():
+            if alive.get(device) != bdi:
                 self.removed(device)
 
-    def tell_faults(self) -> None:
-        """Tell what could not be read outside of a look: nothing was made of it."""
+    def report_faults(self) -> None:
+        """Report the files that could not be read outside of a look: nothing was made of them."""
         for problem in self._root.faults:
             self._reporter.fault(problem, self._clock())
         self._root.faults.clear()
 
-    def insist(self) -> None:
+    def start_over(self) -> None:
         """Take up again what was left to another writer: the administrator asked for a fresh start."""
-        self._contests.clear()
+        for watched in self._devices.values():
+            watched.contest = Contest()
         self.must_look = True
 
     def restore(self) -> None:
@@ -223,45 +175,106 @@ class Tuner:
             if outcome.result is Result.DONE:
                 self._reporter.restored(outcome)
 
-    def _tune_early(self, bdi: Bdi, policy: Policy) -> None:
+    def _watched(self, device: str) -> Watched:
+        return self._devices.setdefault(device, Watched(device))
+
+    def _at(self, device: str, bdi: int) -> Watched:
+        watched = self._devices[device] = self._watched(device).successor(bdi)
+        return watched
+
+    def _with_bdi(self, device: str, work: Callable[[Bdi], None]) -> None:
+        """Open a bdi and work on it; where that fails, look at everything soon."""
+        try:
+            with Bdi(self._root, device) as bdi:
+                work(bdi)
+        except OSError as error:
+            # The pseudo-root that every NFSv4 mount makes and drops again is often gone by now.
+            self.must_look |= error.errno not in GONE
+        except ParseError as error:
+            self._reporter.unreadable(error)
+            self.must_look = True
+
+    def _tune_early(self, bdi: Bdi) -> None:
         with self._root.faults.block() as faults:
             volume = find_volume(observe_volumes(self._root), bdi.device)
             servers = observe_servers(self._root) if volume is not None else ()
             if faults:
                 self.must_look = True
                 return
+        watched = self._at(bdi.device, bdi.inode)
         if volume is None:
-            self._unplaced.setdefault(bdi.device, bdi.inode)
+            if watched.is_searched is None:
+                watched.is_searched = False
             return
-        # Where VAST's own client is installed, any mount may turn out to be its own: only its options tell.
-        known = not self.snapshot.vast
-        decision = decide_early(policy, volume, servers, (), azure=self.snapshot.azure) if known else None
+        # Where VAST's own client is installed, any mount may turn out to be its own: its options decide.
+        decision = None
+        if self.policy is not None and not self.snapshot.vast:
+            decision = decide_early(self.policy, volume, servers, (), azure=self.snapshot.azure)
         if decision is None:
             self.must_look = True
             return
         superblock = Superblock(bdi.device, bdi.inode, bdi.read_kb(), volume=volume)
-        self._decided[bdi.device] = (superblock, decision)
+        watched.decided = (superblock, decision)
         planned = plan_superblock(superblock, decision, PAGE_KB)
         if planned is None:
             return
         record = self._state.get(bdi.device)
         if record is not None and record.bdi == bdi.inode:
-            # Announced once more (udevadm trigger): what became of it since, an undo or a contest, counts.
+            # Announced once more (udevadm trigger): an undo or a contest since then counts.
             self.must_look = True
             return
-        self._reporter.keep(write(bdi, self._state, planned.action))
-        self._watch(bdi.device, bdi.inode)
+        watched.add_change(write(bdi, self._state, planned.action))
+        self._watch_writes(watched)
 
-    def _watch(self, device: str, inode: int | None) -> None:
-        if self.writes is None or inode is None:
+    def _set_again(self, bdi: Bdi) -> None:
+        value, record, watched = bdi.read_kb(), self._state.get(bdi.device), self._devices.get(bdi.device)
+        if record is not None and record.bdi != bdi.inode:
+            record = None
+        if record is not None and (record.undone or value == record.written_kb):
+            return
+        if watched is None or watched.bdi != bdi.inode or watched.decided is None:
+            self.must_look = True
+            return
+        if watched.contest.left:
+            return
+        superblock, decision = watched.decided
+        superblock = replace(superblock, read_ahead_kb=value, record=record)
+        planned = plan_superblock(superblock, decision, PAGE_KB)
+        if planned is not None and planned.result is Result.PLANNED:
+            self.must_look = True
+            self._settle(watched, superblock, decision)
+
+    def _take(self, watched: Watched, superblock: Superblock, policy: Policy, *, deep: bool) -> None:
+        """Decide about a superblock that a look has seen, set its value and report that."""
+        if superblock.mounts:
+            watched.is_searched = None
+        elif watched.is_searched is None:
+            watched.is_searched = False
+        known, decision = watched.decided or (None, None)
+        if decision is not None and known is not None and known.mounts and not (superblock.mounts or deep):
+            # Mounts of other namespaces are seen by a deep look alone: the least that a superblock without
+            # mounts may ask for would take back, at each look until then, the value of the deep look.
+            superblock = replace(superblock, mounts=known.mounts)
+        else:
+            decision = decide(policy, superblock, self.snapshot)
+        watched.decided = (superblock, decision)
+        self._watch_writes(watched)
+        self._settle(watched, superblock, decision)
+        waited_s = 0.0 if watched.nameless_s is None else self._clock() - watched.nameless_s
+        if superblock.mounts or (deep and waited_s >= UNNAMED_S):
+            self._report_change(watched)
+
+    def _watch_writes(self, watched: Watched) -> None:
+        if self.writes is None or watched.bdi is None:
             return
         try:
-            self.writes.watch(device, inode)
+            self.writes.watch(watched.device, watched.bdi)
         except OSError as error:
             self._reporter.unwatched(error)
 
-    def _settle(self, superblock: Superblock, decision: Decision) -> None:
-        if decision.conflict:
+    def _settle(self, watched: Watched, superblock: Superblock, decision: Decision) -> None:
+        if decision.conflict and watched.conflict != decision.why:
+            watched.conflict = decision.why
             self._reporter.conflict(superblock, decision)
         planned = plan_superblock(superblock, decision, PAGE_KB)
         if planned is None or planned.result is not Result.PLANNED:
@@ -271,91 +284,62 @@ class Tuner:
             record = self._state.get(superblock.device)
             if record is not None and record.bdi == superblock.bdi and record.undone:
                 return
-        if changed_by_another(superblock):
-            self._contest(superblock, planned)
-        else:
-            self._reporter.keep(apply(self._root, self._state, planned.action))
-
-    def _contest(self, superblock: Superblock, planned: Outcome) -> None:
-        device, inode = superblock.device, planned.action.bdi
-        before = self._contests.get(device)
-        if before is None or before.bdi != inode:
-            before = Contest(inode)
-        now = self._clock()
-        contest = self._contests[device] = before.again(now, self._numbers.late(device, now))
-        if not contest.left:
-            self._fights.append(apply(self._root, self._state, planned.action))
+        if not changed_by_another(superblock):
+            watched.add_change(apply(self._root, self._state, planned.action))
+            return
+        now, before = self._clock(), watched.contest
+        watched.contest = before.continued(now, watched.backlog.late(now))
+        if not watched.contest.left:
+            watched.contested.append(apply(self._root, self._state, planned.action))
         elif not before.left:
-            self._fights.append(planned)
+            watched.contested.append(planned)
 
-    def _tell_fights(self) -> None:
+    def _end_search(self) -> None:
+        """Mark each bdi as looked for in other namespaces: that is done once."""
+        now = self._clock()
+        for watched in self._devices.values():
+            if watched.is_searched is None or watched.change is None:
+                watched.nameless_s = None
+            elif watched.nameless_s is None:
+                watched.nameless_s = now
+            if watched.is_searched is False:
+                watched.is_searched = True
+
+    def _report_change(self, watched: Watched) -> None:
+        if watched.change is not None and watched.decided is not None:
+            self._reporter.changed(*watched.decided, watched.change)
+            watched.change = None
+
+    def _report_contests(self) -> None:
         """Name who changed values, now that all are right: the rules are many, and reading them is slow.
 
-        A superblock whose mount does not show yet has no name to be told by: a later look tells.
+        A superblock whose mount does not show yet has no name: a later look reports it.
         """
-        fights, self._fights = self._fights, []
-        files: tuple[tuple[str, str], ...] | None = None
-        for outcome in fights:
-            self.between()
-            action = outcome.action
-            superblock, decision = self._decided.get(action.device, (None, None))
-            if superblock is None or decision is None or superblock.bdi != action.bdi:
+        texts: tuple[tuple[str, str], ...] | None = None
+        for watched in list(self._devices.values()):
+            if not watched.contested or watched.decided is None:
                 continue
-            if not superblock.mounts and self._unplaced.get(action.device):
-                self._fights.append(outcome)
+            superblock = watched.decided[0]
+            if not superblock.mounts and watched.is_searched is False:
                 continue
-            files = rule_texts(self._root) if files is None else files
-            culprit = _culprit(files, action.old_kb)
-            # What was not told of it until now came first.
-            self._reporter.tell(superblock, decision)
-            if outcome.result is Result.PLANNED:
-                self._reporter.left(superblock, action, culprit)
-            elif outcome.result is Result.DONE:
-                self._reporter.contested(superblock, outcome, culprit)
-            else:
-                self._reporter.keep(outcome)
-
-    def _decided_elsewhere(self, seen: Superblock) -> tuple[Superblock, Decision] | None:
-        """Return a superblock with its mounts and its decision as an earlier look had them; None without.
-
-        Mounts of other namespaces are seen by a deep look alone: the least that a superblock without mounts
-        may ask for would take back, at each look in between, what the deep look has set.
-        """
-        known, decision = self._decided.get(seen.device, (None, None))
-        if known is None or decision is None or known.bdi != seen.bdi or not known.mounts:
-            return None
-        return replace(seen, mounts=known.mounts), decision
-
-    def _stays_unnamed(self, superblock: Superblock) -> bool:
-        """Return whether no mount of the superblock showed for so long that its device number has to do."""
-        bdi, since = self._unnamed.get(superblock.device, (None, 0.0))
-        return bdi == superblock.bdi and self._clock() - since >= UNNAMED_S
-
-    def _note_unplaced(self, *, deep: bool) -> None:
-        """Keep the list of bdis to look for elsewhere: each is looked for once."""
-        placed = {s.device for s in self.snapshot.superblocks if s.mounts}
-        homeless = {
-            s.device: s.bdi
-            for s in self.snapshot.superblocks
-            if not s.mounts and s.bdi is not None and s.device not in self._removed
-        }
-        for device in placed:
-            self._unplaced.pop(device, None)
-        for device, inode in homeless.items():
-            self._unplaced.setdefault(device, inode)
-        if deep:
-            self._unplaced = dict.fromkeys(self._unplaced, 0)
-            known, now = self._unnamed, self._clock()
-            self._unnamed = {
-                device: known[device] if known.get(device, (None, 0.0))[0] == bdi else (bdi, now)
-                for device, bdi in homeless.items()
-                if bdi is not None and self._reporter.owes(device, bdi)
-            }
+            texts = rule_texts(self._root) if texts is None else texts
+            outcomes, watched.contested = watched.contested, []
+            for outcome in outcomes:
+                self.serve_events()
+                writer = _writer(texts, outcome.action.old_kb)
+                # A change that is not reported yet came first.
+                self._report_change(watched)
+                if outcome.result is Result.PLANNED:
+                    self._reporter.left(superblock, outcome.action, writer)
+                elif outcome.result is Result.DONE:
+                    self._reporter.contested(superblock, outcome.action, writer)
+                else:
+                    watched.add_change(outcome)
 
 
-def _culprit(files: tuple[tuple[str, str], ...], value_kb: int) -> RuleWriter | None:
-    """Return the rule that may be why a value stands there, at either event that bdis have."""
+def _writer(texts: tuple[tuple[str, str], ...], value_kb: int) -> RuleWriter | None:
+    """Return the rule that may have written a value, at either event that bdis have."""
     for event in (UdevEvent(), UdevEvent(action="change")):
-        if culprit := find_culprit(find_writers(files, event), value_kb, PAGE_KB):
-            return culprit
+        if writer := find_culprit(find_writers(texts, event), value_kb, PAGE_KB):
+            return writer
     return None

@@ -193,12 +193,12 @@ def test_a_removal_that_is_heard_late_is_not_about_the_numbers_new_owner(host: H
 
 def test_a_change_during_a_look_is_told_by_the_next_one(host: Host) -> None:
     def appear() -> None:
-        host.tuner.between = do_nothing
+        host.tuner.serve_events = do_nothing
         host.volume("0:43")
         host.tuner.added("0:43")
         host.mount("0:43")
 
-    host.tuner.between = appear
+    host.tuner.serve_events = appear
     host.tuner.look(deep=False)
     host.tuner.look(deep=False)
     assert len(host.messages(Message.READ_AHEAD_SET)) == 1
@@ -206,7 +206,7 @@ def test_a_change_during_a_look_is_told_by_the_next_one(host: Host) -> None:
 
 def test_a_number_that_changes_hands_during_a_look_keeps_its_new_owners_message(host: Host) -> None:
     def change_hands() -> None:
-        host.tuner.between = do_nothing
+        host.tuner.serve_events = do_nothing
         host.unmount("0:43")
         host.volume("0:43")
         host.tuner.added("0:43")
@@ -214,7 +214,7 @@ def test_a_number_that_changes_hands_during_a_look_keeps_its_new_owners_message(
 
     host.volume("0:43")
     host.mount("0:43")
-    host.tuner.between = change_hands
+    host.tuner.serve_events = change_hands
     host.tuner.look(deep=False)
     host.tuner.removed("0:43")
     host.tuner.look(deep=False)
@@ -378,7 +378,7 @@ def test_a_contest_names_the_rule_that_writes_the_value_found(host: Host, value:
 
 def test_a_reload_takes_up_again_what_was_left(host: Host) -> None:
     test_another_writer_is_overruled_three_times_and_then_left(host)
-    host.tuner.insist()
+    host.tuner.start_over()
     host.tuner.look(deep=False)
     assert host.value("0:43") == 15360
 
@@ -399,7 +399,7 @@ def test_what_the_administrator_took_back_stays_so(host: Host) -> None:
     host.set("0:43", 128)
     host.tuner.settled("0:43")
     host.tuner.look(deep=True)
-    host.tuner.insist()
+    host.tuner.start_over()
     host.tuner.look(deep=True)
     assert host.value("0:43") == 128
 
@@ -414,8 +414,8 @@ def test_what_the_administrator_takes_back_during_a_look_stays_so(host: Host) ->
         for device in devices:
             host.state.drop(device)
             host.set(device, 128)
-        host.tuner.insist()
-        host.tuner.between = do_nothing
+        host.tuner.start_over()
+        host.tuner.serve_events = do_nothing
         host.tuner.look(deep=False)
         assert [host.value(device) for device in devices] == [15360, 15360]
         steps = iter(range(100))
@@ -424,7 +424,7 @@ def test_what_the_administrator_takes_back_during_a_look_stays_so(host: Host) ->
             if next(steps) == at:
                 undo(host.root, host.state)
 
-        host.tuner.between = undo_at_step
+        host.tuner.serve_events = undo_at_step
         host.tuner.look(deep=False)
         if next(steps) <= number:
             break
@@ -561,8 +561,8 @@ def test_a_read_that_fails_at_an_event_loses_no_value_and_no_record(
         assert tuner.must_look or fault.failed.startswith("run/"), fault.failed
         host.now += FORGOTTEN_S + number
         host.entries.clear()
-        tuner.tell_faults()
-        tuner.tell_faults()
+        tuner.report_faults()
+        tuner.report_faults()
         assert [text for text in host.messages(Message.UNREADABLE) if fault.failed in text] != []
         assert len(host.messages(Message.UNREADABLE)) == 1
         tuner.look(deep=False)

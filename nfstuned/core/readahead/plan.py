@@ -16,15 +16,14 @@ UNREAD = "what its value depends on could not be read"
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """The times at which one superblock's value was set again, and whether it is now left alone."""
+    """The times at which a superblock's value was set again, and whether it is left to another writer."""
 
-    bdi: int
     times: tuple[float, ...] = ()
     left: bool = False
     count: int = 0
     """How often another writer's value stood there."""
 
-    def again(self, now: float, late: int = 0) -> Contest:
+    def continued(self, now: float, late: int = 0) -> Contest:
         """Return the contest after another change at `now` (monotonic seconds).
 
         A fourth change within 60 s ends it; `left` then stays for as long as the superblock lives. `late` is
@@ -33,8 +32,8 @@ class Contest:
         """
         recent = tuple(time for time in self.times if now - time < WINDOW_S)
         if self.left or len(recent) >= TRIES + late:
-            return Contest(self.bdi, recent, left=True, count=self.count + 1)
-        return Contest(self.bdi, (*recent, now), count=self.count + 1)
+            return Contest(recent, left=True, count=self.count + 1)
+        return Contest((*recent, now), count=self.count + 1)
 
 
 def plan(snapshot: Snapshot, policy: Policy) -> tuple[Outcome, ...]:
