@@ -10,7 +10,7 @@ from nfstuned.core.mounts.smb import credentials
 from nfstuned.core.mounts.targets import awaited, is_missing, server_name, targets, with_proposal
 from nfstuned.core.policy.endpoint import as_address, is_loopback
 from nfstuned.errors import ParseError
-from nfstuned.host.files.local import follow_local
+from nfstuned.host.local import follow_local
 from nfstuned.host.network.ask import Outside, Questions
 from nfstuned.host.observe import observe, observe_entries, observe_modes, observe_stanzas
 from nfstuned.host.root import Root

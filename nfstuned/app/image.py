@@ -27,9 +27,9 @@ from nfstuned.core.nconnect.persist import FOREIGN, Held, PersistPlan, plan_pers
 from nfstuned.core.nconnect.persist_members import unsettled, uses
 from nfstuned.errors import ParseError
 from nfstuned.host.change.persist import PATH
-from nfstuned.host.files.installed import baked_text, digest_at
-from nfstuned.host.files.ledger import Ledger
+from nfstuned.host.files.ledger import Ledger, digest_at
 from nfstuned.host.image_root import BareRoot, ImageRoot
+from nfstuned.host.installed import baked_text
 from nfstuned.host.network.answers import LiveOutside
 from nfstuned.host.network.names import from_hosts
 from nfstuned.model.change import ImageUnit, Wanted

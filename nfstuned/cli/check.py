@@ -159,7 +159,7 @@ def _prometheus(report: Report) -> str:
 
 
 def _sarif(report: Report) -> str:
-    from nfstuned.host.files.installed import page  # noqa: PLC0415 - as above
+    from nfstuned.host.installed import page  # noqa: PLC0415 - as above
     from nfstuned.view.sarif import sarif_document  # noqa: PLC0415 - with the format that needs it
 
     pages = {finding.rule: page(finding.rule) for finding in report.diagnosis.findings}

@@ -9,7 +9,7 @@ import click
 
 from nfstuned.cli.options import RuleName, format_option
 from nfstuned.core.rules.catalogue import CATALOGUE, correction, find
-from nfstuned.host.files.installed import page
+from nfstuned.host.installed import page
 from nfstuned.model.finding import Rule
 from nfstuned.view.check import needs, rules_document
 from nfstuned.view.words import to_json

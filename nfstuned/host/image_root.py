@@ -8,13 +8,10 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 from nfstuned.host.root import Root, demand_folder, demand_name, demand_text, link_target
+from nfstuned.host.walk import Walk
 
 MADE_AT_BOOT = frozenset({"dev", "proc", "run", "sys"})
 """What is there at the first boot is not what an image holds in them; a chroot has the host's own mounted."""
-_MOST_LINKS = 40
-"""As in the kernel (MAXSYMLINKS)."""
-_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-_STEP = _FOLDER | os.O_NOFOLLOW
 _FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 
 
@@ -81,70 +78,25 @@ class ImageRoot(Root):
         With `last` False a link at the end is not followed. Raises OSError.
         """
         demand_name(name)
-        walk = _Walk(self.prefix)
+        walk = _ImageWalk(self.prefix)
         try:
             yield walk.to(name, last=last)
         finally:
-            walk.close()
+            walk.leave()
 
 
-class _Walk:
-    """A way through an image; the folders that it is in are open, from the image's own to the innermost."""
+class _ImageWalk(Walk):
+    """A way through an image, which neither `..` nor an absolute link leaves."""
 
-    def __init__(self, top: str) -> None:
-        self._folders = [os.open(top, _FOLDER)]
-        self._left: list[str] = []
-        """The components still to go, the next at the end."""
-        self._links = 0
-
-    def close(self) -> None:
-        """Leave all folders."""
-        for fd in self._folders:
-            os.close(fd)
-        self._folders.clear()
-
-    def to(self, name: str, *, last: bool) -> tuple[int, str]:
-        """Return the folder in which the way ends, and the name there; "." for the folder itself."""
-        self._go(name)
-        while self._left:
-            part = self._left.pop()
-            if part == "..":
-                self._up(keep=max(1, len(self._folders) - 1))
-                continue
-            self._refuse(part)
-            if not self._left and not last:
-                return self._folders[-1], part
-            if not self._linked(part):
-                if not self._left:
-                    return self._folders[-1], part
-                self._folders.append(os.open(part, _STEP, dir_fd=self._folders[-1]))
-        return self._folders[-1], "."
-
-    def _go(self, name: str) -> None:
-        self._left += [part for part in reversed(name.split("/")) if part not in ("", ".")]
-
-    def _up(self, *, keep: int) -> None:
-        while len(self._folders) > keep:
-            os.close(self._folders.pop())
-
-    def _linked(self, part: str) -> bool:
-        """Return whether a component is a link, whose target is then the way to go."""
-        target = link_target(part, self._folders[-1])
-        if target is None:
-            return False
-        self._links += 1
-        if self._links > _MOST_LINKS:
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), part)
-        if target.startswith("/"):
-            self._up(keep=1)
-        self._go(target)
-        return True
-
-    def _refuse(self, part: str) -> None:
-        """Raise FileNotFoundError, with the name, for what is made at boot."""
-        if len(self._folders) == 1 and part in MADE_AT_BOOT:
-            name = "/".join(("", part, *reversed(self._left)))
+    def skips(self, part: str) -> bool:
+        """Go up for `..`; raise FileNotFoundError, with the name, for a folder that is filled at boot."""
+        if part == "..":
+            self.leave(max(1, len(self.folders) - 1))
+            return True
+        if len(self.folders) == 1 and part in MADE_AT_BOOT:
+            name = "/".join(("", part, *reversed(self.left)))
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+        return False
 
 
 class BareRoot(ImageRoot):

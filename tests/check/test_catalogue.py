@@ -12,7 +12,7 @@ import pytest
 
 from nfstuned.app.facts import Scope
 from nfstuned.core.rules.catalogue import CATALOGUE, CRASHED, RULES
-from nfstuned.host.files.installed import page
+from nfstuned.host.installed import page
 from nfstuned.model.finding import Need, Rule
 from tests.check import hosts
 

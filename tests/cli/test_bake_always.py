@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nfstuned.core.nconnect.persist import with_sections
-from nfstuned.host.files import installed, whole
+from nfstuned.host.files.write import NewFile
 from tests.cli.baked import (
     DROP_IN,
     RECORD,
@@ -114,15 +114,15 @@ def test_a_disk_that_is_full_is_told_and_what_was_written_can_be_taken_back(
     """Five are written: the record, three files, and the record again."""
     before = everything(image.tree)
     calls = iter(range(100))
-    real = whole.write_new  # the single place where a disk can be full
+    real = NewFile.write  # the single place where a disk can be full
 
-    def full(place: int, name: str, data: bytes) -> None:
+    def full(new: NewFile, data: bytes) -> None:
         if next(calls) == write:
-            raise OSError(28, "No space left on device", name)
-        real(place, name, data)
+            raise OSError(28, "No space left on device", "new")
+        real(new, data)
 
     with monkeypatch.context() as broken:
-        broken.setattr(installed, "write_new", full)
+        broken.setattr(NewFile, "write", full)
         run = image.run("bake", "--format", "json")
     failed = [one for one in run.document["actions"] if one["outcome"] == "failed"]
     assert "No space left on device: run it again when that is mended" in run.err

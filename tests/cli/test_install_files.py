@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from nfstuned.cli.install_files import LIST
-from nfstuned.host.files import installed, whole
-from nfstuned.host.files.installed import contents
+from nfstuned.host import installed
+from nfstuned.host.files.write import NewFile
+from nfstuned.host.installed import contents
 from nfstuned.model.files import FILES
 from tests.cli.conftest import REPOSITORY, Host
 from tests.users import NOBODY, rights_of
@@ -185,14 +186,14 @@ def test_a_disk_that_is_full_at_any_write_leaves_nothing_that_cannot_be_taken_ba
     """Three are written: the list, what differs (the unit alone), and the list without what was."""
     calls = iter(range(100))
 
-    def full(place: int, name: str, data: bytes) -> None:
+    def full(new: NewFile, data: bytes) -> None:
         if next(calls) == write:
-            raise OSError(28, "No space left on device", name)
-        real(place, name, data)
+            raise OSError(28, "No space left on device", "new")
+        real(new, data)
 
-    real = whole.write_new  # the single place where a disk can be full
+    real = NewFile.write  # the single place where a disk can be full
     with monkeypatch.context() as broken:
-        broken.setattr(installed, "write_new", full)
+        broken.setattr(NewFile, "write", full)
         run = older.run("install-files")
     assert (run.status, run.out) == (1, "")
     assert re.match(r"/usr/local/lib/\S+: No space left on device: run it again", run.err)

@@ -66,7 +66,7 @@ def test_what_somebody_else_made_meanwhile_stays(file: Path, other: str) -> None
 
 def test_what_a_killed_one_left_is_taken_away(file: Path) -> None:
     file.parent.mkdir()
-    (file.parent / ".50-x.conf.nfstuned-new").write_bytes(b"half")
+    (file.parent / ".0123456789abcdef.nfstuned-new").write_bytes(b"half")
     assert create(str(file), TEXT, lock(file)) == ""
     assert os.listdir(file.parent) == ["50-x.conf"]
 

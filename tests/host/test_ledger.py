@@ -6,11 +6,15 @@ import pytest
 
 from nfstuned.core.image.files import plan_files
 from nfstuned.errors import ParseError
-from nfstuned.host.files.ledger import Ledger
+from nfstuned.host.files.ledger import Ledger, digest_at, missing_folders, put, take, take_folders
+from nfstuned.host.files.write import NEW
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.model.files import Content, Installed, Link, Placement, Step, Work
+from nfstuned.parse.etc.installed import digest
 
 LIST = "etc/list.json"
+LEFT = f".0123456789abcdef{NEW}"
+"""The name of a file that a kill left."""
 
 
 @pytest.fixture
@@ -68,3 +72,61 @@ def test_what_is_no_file_is_no_list(kind: str, root: ImageRoot, tmp_path: Path) 
     (tmp_path / LIST).mkdir() if kind == "folder" else (tmp_path / LIST).symlink_to("/nowhere")
     with pytest.raises(ParseError, match=f"^/{LIST}: is no regular file"):
         Ledger(root, LIST).known()
+
+
+def test_a_digest_differs_for_nothing_a_file_and_anything_else(root: ImageRoot, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"text")
+    (tmp_path / "link").symlink_to("file")
+    found = [digest_at(root, name) for name in ("file", "etc", "link", "absent", "file/below")]
+    assert found == [digest(b"text"), "", "-> file", None, None]
+
+
+@pytest.mark.parametrize(("old", "new"), [(b"old", b"new"), (Link("/lib/b"), Link("/usr/lib/b"))])
+def test_only_a_file_that_is_as_it_was_found_is_replaced(
+    old: Content, new: Content, root: ImageRoot, tmp_path: Path
+) -> None:
+    put(root, "etc/a/b", old, None)
+    with pytest.raises(FileExistsError) as raised:
+        put(root, "etc/a/b", new, None)
+    assert raised.value.filename == "/etc/a/b"
+    with pytest.raises(OSError, match="was changed meanwhile"):
+        put(root, "etc/a/b", new, digest(b"another text"))
+    assert (digest_at(root, "etc/a/b"), names(tmp_path)) == (digest(old), {"etc", "etc/a", "etc/a/b"})
+    put(root, "etc/a/b", new, digest(old))
+    assert (digest_at(root, "etc/a/b"), names(tmp_path)) == (digest(new), {"etc", "etc/a", "etc/a/b"})
+
+
+@pytest.mark.parametrize("how", ["put", "tidy"])
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_a_file_that_a_kill_left_is_removed_and_no_other(
+    how: str, kind: str, root: ImageRoot, tmp_path: Path
+) -> None:
+    (tmp_path / "etc/a").mkdir()
+    left, other = tmp_path / "etc/a" / LEFT, tmp_path / "etc/a" / f".b{NEW}"
+    left.write_text("ha") if kind == "file" else left.symlink_to("/lib/b")
+    other.write_text("mine")
+    if how == "put":
+        put(root, "etc/a/b", b"new", None)
+    else:
+        Ledger(root, LIST).tidy(Installed({"etc/a/b": (), "etc/absent/c": (), "no/folder": ()}))
+    assert names(tmp_path / "etc/a") - {"b"} == {other.name}
+
+
+def test_folders_are_made_and_those_that_are_empty_removed(root: ImageRoot, tmp_path: Path) -> None:
+    missing = missing_folders(root, ["etc/local/share/man/x", "etc/local/lib/x"])
+    assert missing == ("etc/local", "etc/local/share", "etc/local/share/man", "etc/local/lib")
+    put(root, "etc/local/share/man/x", b"new", None)
+    take_folders(root, missing)
+    assert (tmp_path / "etc/local/share/man/x").exists()
+    take(root, "etc/local/share/man/x")
+    take(root, "etc/local/share/man/x")
+    take_folders(root, missing)
+    assert names(tmp_path) == {"etc"}
+
+
+def test_a_link_to_nowhere_as_a_folder_is_no_way_out(root: ImageRoot, tmp_path: Path) -> None:
+    outside = tmp_path.parent / "outside"
+    (tmp_path / "etc/a").symlink_to(f"../../../../../../..{outside}")
+    with pytest.raises(FileNotFoundError):
+        put(root, "etc/a/b", b"new", None)
+    assert not outside.exists()

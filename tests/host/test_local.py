@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.files.local import follow_local
+from nfstuned.host.local import follow_local
 from nfstuned.host.root import Root
 
 MOUNTINFO = """\

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.files.whole import NEW
+from nfstuned.host.files.write import NEW
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.metrics_file import MetricsFile
 from tests.users import NOBODY

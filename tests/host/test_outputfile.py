@@ -182,10 +182,10 @@ def test_a_descriptor_is_written_to(file: Path) -> None:
 
 KILLED = """
 import os, signal, sys
-from nfstuned.host.files import destination
+from nfstuned.host.files import write
 from nfstuned.host.files.output import write_file
 if sys.argv[2] == "named":
-    destination._nameless = lambda folder, mode: None
+    write._nameless = lambda folder, mode: None
 def lines():
     yield "x" * 100_000
     os.kill(os.getpid(), signal.SIGKILL)
@@ -207,7 +207,7 @@ def test_a_kill_leaves_nothing_that_the_next_run_does_not_take_away(file: Path, 
 def test_a_file_that_another_run_still_writes_is_left_to_it(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nfstuned.host.files.destination._nameless", lambda _folder, _mode: None)
+    monkeypatch.setattr("nfstuned.host.files.write._nameless", lambda _folder, _mode: None)
     other = file.with_name("other.html")
 
     def lines() -> Iterator[str]:

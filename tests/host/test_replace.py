@@ -17,7 +17,8 @@ import pytest
 
 from nfstuned.host.files import replace as replacing
 from nfstuned.host.files.replace import BACKUP, LinkError, Replaced, load
-from nfstuned.host.files.whole import exchange
+from nfstuned.host.files.write import NEW as TEMPORARY
+from nfstuned.host.files.write import exchange
 from nfstuned.host.root import UnusableError
 from tests.host.replacing import command, lock
 
@@ -260,7 +261,7 @@ def test_an_interrupt_before_the_change_leaves_nothing(file: Path, monkeypatch: 
 
 
 def test_what_a_killed_one_left_is_taken_away(file: Path) -> None:
-    (file.parent / ".fstab.nfstuned-new").write_bytes(b"half")
+    (file.parent / f".0123456789abcdef{TEMPORARY}").write_bytes(b"half")
     assert replace(file, NEW).problem == ""
     assert names(file) == {"fstab", "fstab" + BACKUP}
 
@@ -304,6 +305,6 @@ def test_the_text_is_on_the_disk_before_it_counts_and_the_name_after(file: Path)
     calls = "fsync,rename,renameat,renameat2,link,linkat"
     subprocess.run(["strace", "-y", "-o", str(log), "-e", f"trace={calls}", *command(file, NEW)], check=True)
     lines = [line.partition("(")[::2] for line in log.read_text().splitlines() if "(" in line]
-    assert [re.sub("at2?$", "", name) for name, _ in lines] == ["fsync", "link", "rename", "fsync"]
-    assert ".fstab.nfstuned-new>" in lines[0][1]
-    assert f"<{file.parent}>" in lines[3][1]
+    assert [re.sub("at2?$", "", name) for name, _ in lines] == ["fsync", "link", "link", "rename", "fsync"]
+    assert f"<{file.parent}/#" in lines[0][1]  # a file without a name
+    assert f"<{file.parent}>" in lines[4][1]

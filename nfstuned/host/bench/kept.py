@@ -15,8 +15,7 @@ from datetime import datetime, timezone
 
 from nfstuned.errors import ParseError
 from nfstuned.host.bench.guard import record_folder
-from nfstuned.host.files.destination import new_file
-from nfstuned.host.files.whole import write_all
+from nfstuned.host.files.write import new_file
 from nfstuned.host.root import Root
 
 MOST = 100
@@ -44,8 +43,9 @@ def keep(folder: str, moment: float, text: str) -> str:
     os.makedirs(folder, _FOLDER, exist_ok=True)
     with _opened(folder) as place:
         os.fchmod(place, _FOLDER)
-        with new_file(place, name, _FILE) as fd:
-            write_all(fd, text.encode("utf-8", "backslashreplace"))
+        with new_file(place, _FILE) as new:
+            new.write(text.encode("utf-8", "backslashreplace"))
+            new.take(name)
         _bound(place, name)
     return f"{folder}/{name}"
 

@@ -10,7 +10,7 @@ import json
 import os
 from contextlib import suppress
 
-from nfstuned.host.files.whole import FOR_ALL, make_folders
+from nfstuned.host.files.write import FOR_ALL, make_folders
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import Record
 

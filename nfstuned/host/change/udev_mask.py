@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 
-from nfstuned.host.files.whole import link_name, make_folder, opened_folder, temporary_name, write_new
+from nfstuned.host.files.write import finished, link_name, make_folder, opened_folder
 from nfstuned.host.root import Root
 from nfstuned.model.udev import FOLDER_MADE, MASK, MASKED_NAMES, MASKS, is_mask
 
@@ -40,8 +40,7 @@ def make_masks(root: Root, names: Iterable[str]) -> None:
         if make_folder(folder):
             text += FOLDER_MADE
         try:
-            with opened_folder(folder) as folder_fd, temporary_name(folder_fd, name) as new:
-                write_new(folder_fd, new, text.encode())
+            with opened_folder(folder) as folder_fd, finished(folder_fd, text.encode()) as new:
                 link_name(folder_fd, new, name)
         except OSError as error:
             where = error.filename and os.path.join(folder, error.filename)

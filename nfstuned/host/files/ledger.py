@@ -1,13 +1,21 @@
-"""Files that a command wrote, and its list of them: exactly these can be taken back, also after a kill."""
+"""Files that a command wrote, and its list of them: exactly these can be taken back, also after a kill.
+
+Each is written by descriptors of folders inside the root, never by a path, which a link could lead out of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import errno
+import os
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from nfstuned.errors import ParseError
-from nfstuned.host.files.installed import digest_at, missing_folders, put, sweep, take, take_folders
+from nfstuned.host.files.write import FOLDER_FOR_ALL, finished, link_name, opened_folder, rename, sweep
 from nfstuned.host.image_root import ImageRoot
-from nfstuned.model.files import Installed, Placement, Step, Work
+from nfstuned.host.root import UnusableError
+from nfstuned.model.files import Content, Installed, Link, Placement, Step, Work
 from nfstuned.parse.etc.installed import digest, encoded, is_file, parse_installed, render_installed
 
 
@@ -32,10 +40,10 @@ class Ledger:
         return {path: digest_at(self._root, path) for path in (*paths, *known.digests)}
 
     def carry_out(self, work: Work, replaced: Mapping[str, str] | None = None) -> None:
-        """Write and remove what is planned; `replaced` are texts that a removal puts back. Raises OSError.
+        """Write and remove as planned; `replaced` are texts that a removal puts back. Raises OSError.
 
-        The list comes first, with what is there and what will be: a kill leaves no file that it does not
-        name.
+        The list comes first, with the digests of each file before and afterwards: a kill leaves no file that
+        it does not name.
         """
         known, contents = work.known, work.contents
         self.tidy(known)
@@ -46,20 +54,19 @@ class Ledger:
         missing = missing_folders(self._root, (*written, self._path))
         folders = tuple(dict.fromkeys((*known.folders, *missing)))
         texts = {**known.before, **(replaced or {})}
-        self._keep(Installed({**known.digests, **during}, folders, texts))
+        self._write(Installed({**known.digests, **during}, folders, texts))
         for path in written:
             put(self._root, path, contents[path], work.found[path])
         self._withdraw(work.steps, known, work.found)
-        self._keep(Installed(after, folders, {path: text for path, text in texts.items() if path in after}))
+        self._write(Installed(after, folders, {path: text for path, text in texts.items() if path in after}))
 
     def take_back(
         self, steps: Sequence[Placement], known: Installed, before: Mapping[str, str | None]
     ) -> None:
-        """Take back what is planned, then the list, and the folders that were made for them. Raises OSError.
+        """Take back as planned, then the list, and the folders that were made for them. Raises OSError.
 
-        `before` are the digests that the plan was made with.
-
-        The list goes last but for its own folders: a kill leaves nothing that it does not name.
+        `before` are the digests that the plan was made with. The list goes last but for its own folders: a
+        kill leaves nothing that it does not name.
         """
         self._withdraw(steps, known, before)
         self.tidy(known)
@@ -68,9 +75,10 @@ class Ledger:
         take_folders(self._root, known.folders)
 
     def tidy(self, known: Installed) -> None:
-        """Remove what a kill left beside the files that were to be written. Raises OSError."""
-        for path in (*known.digests, self._path):
-            sweep(self._root, path)
+        """Remove the temporary files that a kill left next to the files of the list."""
+        for folder in {path.rpartition("/")[0] for path in (*known.digests, self._path)}:
+            with suppress(OSError), self._root.place(f"{folder}/x", last=False) as (fd, _):
+                sweep(fd)
 
     def _withdraw(
         self, steps: Sequence[Placement], known: Installed, before: Mapping[str, str | None]
@@ -84,6 +92,84 @@ class Ledger:
             else:
                 put(self._root, step.path, encoded(text), before[step.path])
 
-    def _keep(self, installed: Installed) -> None:
+    def _write(self, installed: Installed) -> None:
         text = render_installed(installed).encode()
         put(self._root, self._path, text, digest_at(self._root, self._path))
+
+
+def digest_at(root: ImageRoot, path: str) -> str | None:
+    """Return the digest of a file or a link; None where there is nothing, "" for anything else.
+
+    Raises OSError where nobody knows, as with folders that this user may not enter.
+    """
+    try:
+        with root.place(path, last=False) as (folder, name):
+            kind = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+            if stat.S_ISLNK(kind):
+                return digest(Link(os.readlink(name, dir_fd=folder)))
+        return digest(root.read_bytes(path)) if stat.S_ISREG(kind) else ""
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except UnusableError:
+        return ""
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, root.path(path)) from None
+
+
+def missing_folders(root: ImageRoot, paths: Iterable[str]) -> tuple[str, ...]:
+    """Return the folders that must be made for these files, each before the ones in it."""
+    missing: dict[str, None] = {}
+    for path in paths:
+        parts = path.split("/")[:-1]
+        for count in range(1, len(parts) + 1):
+            folder = "/".join(parts[:count])
+            if not root.exists(folder):
+                missing[folder] = None
+    return tuple(missing)
+
+
+def put(root: ImageRoot, path: str, content: Content, before: str | None) -> None:
+    """Replace a file whose digest is `before`, or make it where that is None. Raises OSError.
+
+    Its folders are made where they are missing.
+    """
+    try:
+        for folder in missing_folders(root, [path]):
+            with root.place(folder, last=False) as (above, name):
+                os.mkdir(name, dir_fd=above)
+                os.chmod(name, FOLDER_FOR_ALL, dir_fd=above)
+        with root.place(path, last=False) as (place, name), opened_folder(".", place) as folder_fd:
+            with finished(folder_fd, content) as new:
+                if before is None:
+                    link_name(folder_fd, new, name)
+                else:
+                    _demand_digest(root, path, before)
+                    rename(folder_fd, new, name)
+            os.fsync(folder_fd)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, root.path(path)) from None
+
+
+def _demand_digest(root: ImageRoot, path: str, before: str) -> None:
+    if digest_at(root, path) != before:
+        raise OSError(errno.EBUSY, "was changed meanwhile: look again", path)
+
+
+def take(root: ImageRoot, path: str) -> None:
+    """Remove a file; it is no error when it is gone. Raises OSError."""
+    try:
+        with root.place(path, last=False) as (folder, name):
+            # A read-only file system refuses to remove also a file that is not there.
+            os.stat(name, dir_fd=folder, follow_symlinks=False)
+            os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, root.path(path)) from None
+
+
+def take_folders(root: ImageRoot, folders: Iterable[str]) -> None:
+    """Remove those of the folders that are empty, the inner ones first."""
+    for folder in reversed(tuple(folders)):
+        with suppress(OSError), root.place(folder, last=False) as (above, name):
+            os.rmdir(name, dir_fd=above)

@@ -1,7 +1,7 @@
-"""Put a new text in the place of a file, or make the file: it is whole at any moment, and after power failed.
+"""An administrator's file with a new text, or made: whole at any moment, also after a power failure.
 
-The new text is written beside the file and takes its name in a single step (rename(2)); the old file keeps a
-name as the backup. Owner, mode, ACL, SELinux label and other attributes stay.
+The new file takes the name in a single step; the old file keeps a name as the backup. Owner, mode, ACL,
+SELinux label and other attributes stay.
 """
 
 from __future__ import annotations
@@ -14,24 +14,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from nfstuned.host.files.whole import (
-    CREATE,
+from nfstuned.host.files.write import (
+    READ,
+    NewFile,
     exchange,
+    finished,
     link_name,
     make_folder,
+    new_file,
     opened_folder,
     rename,
-    temporary_name,
-    write_all,
-    write_new,
 )
-from nfstuned.host.root import demand_text
+from nfstuned.host.root import demand_text, parts_of
 
 LOCK = "run/nfstuned/replace.lock"
 """Below a root; only root may write into the folder, which systemd keeps when the service ends."""
 BACKUP = ".nfstuned-backup"
 """What a backup's name ends with: nothing that mount.nfs or systemd takes for a file of its own."""
-_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _MEASURED = frozenset({"security.ima", "security.evm"})
 """What the kernel computes of a file's content; those of the old text would make the new text unreadable."""
 _ACCESS_LIST = "system.posix_acl_access"
@@ -42,6 +41,100 @@ _HINTS = {
     errno.EDQUOT: "free some space there",
     errno.EXDEV: "it is a mount point of its own, as in a container",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """A file as it was read."""
+
+    path: str
+    """The path of the file itself, behind any link that was followed."""
+    data: bytes
+    status: os.stat_result
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """The result of a replacement; `problem` names the path, the obstacle and the remedy."""
+
+    problem: str = ""
+    backup: str | None = None
+    """The path of the old text; None where it is still in its place."""
+
+
+class LinkError(OSError):
+    """The name is a symbolic link, which may not be followed."""
+
+
+def load(path: str, *, follow: bool = False) -> Original:
+    """Read a file that is to be replaced.
+
+    Raises LinkError for a symbolic link unless it is to be followed, UnusableError for anything else that is
+    no regular file, and OSError.
+    """
+    if os.path.islink(path):
+        if not follow:
+            raise LinkError(errno.ELOOP, f"is a symbolic link to {os.readlink(path)}", path)
+        path = os.path.realpath(path)
+    fd = os.open(path, READ)
+    try:
+        status = os.fstat(fd)
+        demand_text(status, path)
+        return Original(path, _text(fd), status)
+    finally:
+        os.close(fd)
+
+
+def replace(
+    original: Original, data: bytes, lock: str, objection: Callable[[str], str] | None = None
+) -> Replaced:
+    """Give a file that is still as it was read the text `data`; a refusal is a result.
+
+    `lock` is the file whose lock keeps other callers away: without it nothing is changed. `objection` is
+    called with the path of the new text before it counts, and returns the reason against it, or "". A kill
+    leaves the old file or the new file, perhaps a backup, and at worst a temporary file, which the next call
+    removes.
+    """
+    folder, name = os.path.split(original.path)
+
+    def change() -> Replaced:
+        with opened_folder(folder) as folder_fd, new_file(folder_fd) as new:
+            new.write(data)
+            _copy_attributes(new, name, original.status)
+            os.fsync(new.fd)
+            if objection is not None and (problem := objection(os.path.join(folder, new.name()))):
+                return Replaced(problem)
+            return _take_over(new, name, original)
+
+    return _with_lock(lock, original.path, change)
+
+
+def create(path: str, data: bytes, lock: str) -> str:
+    """Make a file, and its folder where there is none; return the obstacle, "" where there was none.
+
+    The folder above must be there. `lock` is as for `replace`. A file that somebody else made meanwhile stays
+    as it is. A kill leaves no file or the whole file.
+    """
+    folder, name = os.path.split(path)
+
+    def change() -> Replaced:
+        if make_folder(folder):
+            with opened_folder(os.path.dirname(folder)) as above:
+                os.fsync(above)
+        with opened_folder(folder) as folder_fd:
+            try:
+                with finished(folder_fd, data) as new:
+                    link_name(folder_fd, new, name)
+            except FileExistsError:
+                return Replaced(f"{path} was made meanwhile: look again")
+            try:
+                os.fsync(folder_fd)
+            except OSError as error:
+                reason = os.strerror(error.errno or 0)
+                return Replaced(f"{path} was made, but may not outlive a power failure: {reason}")
+        return Replaced()
+
+    return _with_lock(lock, path, change).problem
 
 
 @contextmanager
@@ -58,6 +151,110 @@ def locked(path: str) -> Iterator[None]:
         os.close(fd)
 
 
+def _with_lock(lock: str, path: str, change: Callable[[], Replaced]) -> Replaced:
+    """Return the result of a change of `path` under the lock; an OSError is a refusal."""
+    try:
+        with locked(lock):
+            return change()
+    except BlockingIOError:
+        return Replaced(f"another nfstuned is changing a file: try again ({lock} is locked)")
+    except OSError as error:
+        code = error.errno or 0
+        denied = os.geteuid() != 0 and code in {errno.EACCES, errno.EPERM}
+        hint = "run it as root" if denied else _HINTS.get(code, "")
+        failed = lock if lock.startswith(str(error.filename)) else path
+        reason = f"{failed}: {os.strerror(code)}, so that {'it' if failed == path else path} is as it was"
+        return Replaced(f"{reason}; {hint}" if hint else reason)
+
+
+def _take_over(new: NewFile, name: str, original: Original) -> Replaced:
+    """Keep the old text, let the new file have the name, and return where each is. Raises OSError.
+
+    An error does not prove that nothing was done: a server of NFS may have lost its answer, and Ctrl-C may
+    come late.
+    """
+    backup = _make_backup(new.folder, name, original.data)
+    path = os.path.join(os.path.dirname(original.path), backup.name)
+    try:
+        problem = _changed(new.folder, name, original) or _switch(new, name, original)
+        if problem and _drop_backup(new.folder, name, backup):
+            return Replaced(problem)
+        if problem:
+            return Replaced(f"{problem}; the old file is {path}", path)
+        os.fsync(new.folder)
+    except BaseException as error:
+        expected = isinstance(error, (OSError, KeyboardInterrupt))
+        if _drop_backup(new.folder, name, backup) or not expected:
+            raise
+        reason = os.strerror(error.errno or 0) if isinstance(error, OSError) else "it was interrupted"
+        problem = f"{original.path} was changed, but may not outlive a power failure: {reason}"
+        return Replaced(f"{problem}; the old file is {path}", path)
+    return Replaced(backup=path)
+
+
+def _switch(new: NewFile, name: str, original: Original) -> str:
+    """Let the new file have the name; return why it could not stay, "" where it did. Raises OSError.
+
+    The file that had the name comes out, so that one which an editor put there at the last moment goes back.
+    """
+    if not exchange(new.folder, new.name(), name):
+        rename(new.folder, new.name(), name)
+        return ""
+    problem = "not known"
+    try:
+        problem = _changed(new.folder, new.name(), original)
+    finally:
+        if problem:
+            exchange(new.folder, new.name(), name)
+    return problem
+
+
+def _changed(folder: int, name: str, original: Original) -> str:
+    """Return why a name's file is not the same that was read; "" where it is. Raises OSError."""
+    try:
+        fd = os.open(name, READ, dir_fd=folder)
+    except FileNotFoundError:
+        return f"{original.path} was removed meanwhile: look again"
+    try:
+        same = _identity(os.fstat(fd)) == _identity(original.status) and _text(fd) == original.data
+    finally:
+        os.close(fd)
+    return "" if same else f"{original.path} was changed meanwhile: look again"
+
+
+def _identity(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_mode, status.st_uid, status.st_gid, status.st_size
+
+
+def _text(fd: int) -> bytes:
+    return b"".join(parts_of(fd))
+
+
+def _copy_attributes(new: NewFile, name: str, status: os.stat_result) -> None:
+    """Give a new file the owner, the mode and the extended attributes of the file with the name."""
+    # In this order: a change of owner takes mode bits away, and with the access list that the folder gives to
+    # new files the mode would let in whom that list names.
+    os.fchown(new.fd, status.st_uid, status.st_gid)
+    try:
+        os.removexattr(new.fd, _ACCESS_LIST)
+    except OSError as error:
+        if error.errno not in {errno.ENODATA, errno.ENOTSUP}:
+            raise
+    os.fchmod(new.fd, stat.S_IMODE(status.st_mode))
+    old = os.open(name, READ, dir_fd=new.folder)
+    try:
+        try:
+            names = [attribute for attribute in os.listxattr(old) if attribute not in _MEASURED]
+        except OSError as error:
+            if error.errno != errno.ENOTSUP:  # a file system without attributes
+                raise
+            names = []
+        for attribute in names:
+            os.setxattr(new.fd, attribute, os.getxattr(old, attribute))
+    finally:
+        os.close(old)
+
+
 @dataclass(frozen=True, slots=True)
 class _Backup:
     """The name under which the old text is kept."""
@@ -69,8 +266,8 @@ class _Backup:
     """The file that had the first name then."""
 
 
-def _make_backup(folder_fd: int, name: str, data: bytes) -> _Backup:
-    """Give a file of the folder `folder_fd`, whose text is `data`, a second name. Raises OSError.
+def _make_backup(folder: int, name: str, data: bytes) -> _Backup:
+    """Give a file of a folder, whose text is `data`, a second name. Raises OSError.
 
     A backup that is there already stays, unless it has the same text: the next free number is used.
     """
@@ -78,272 +275,42 @@ def _make_backup(folder_fd: int, name: str, data: bytes) -> _Backup:
     number = 1
     while True:
         try:
-            link_name(folder_fd, name, second)
+            link_name(folder, name, second)
         except FileExistsError:
-            if _backup_text(folder_fd, second) == data:
-                return _Backup(second, made=False, file=_status(folder_fd, name))
+            if _backup_text(folder, second) == data:
+                return _Backup(second, made=False, file=_status(folder, name))
         else:
-            return _Backup(second, made=True, file=_status(folder_fd, second))
+            return _Backup(second, made=True, file=_status(folder, second))
         number += 1
         second = f"{name}{BACKUP}.{number}"
 
 
-def _drop_backup(folder_fd: int, name: str, backup: _Backup) -> bool:
+def _drop_backup(folder: int, name: str, backup: _Backup) -> bool:
     """Take back a backup that was made for a change that did not come; return whether it did not come.
 
-    Whatever was said of the change: while the old file has its first name it needs no second, and without
-    the first the second is all that is left of it.
+    While the old file has its first name it needs no second; without the first, the second is all that is
+    left of it.
     """
     try:
-        still = os.path.samestat(_status(folder_fd, name), backup.file)
+        still = os.path.samestat(_status(folder, name), backup.file)
     except OSError:
         return False
     if still and backup.made:
-        os.unlink(backup.name, dir_fd=folder_fd)
+        os.unlink(backup.name, dir_fd=folder)
     return still
 
 
-def content(fd: int) -> bytes:
-    """Return what a descriptor has to read. Raises OSError."""
-    chunks = []
-    while chunk := os.read(fd, 1 << 18):
-        chunks.append(chunk)
-    return b"".join(chunks)
-
-
-def _status(folder_fd: int, name: str) -> os.stat_result:
-    return os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
-
-
-def _backup_text(folder_fd: int, name: str) -> bytes | None:
-    """Return what a backup holds; None for what cannot be a backup."""
+def _backup_text(folder: int, name: str) -> bytes | None:
+    """Return the text of a backup; None for anything that cannot be a backup."""
     try:
-        fd = os.open(name, _READ, dir_fd=folder_fd)
+        fd = os.open(name, READ, dir_fd=folder)
     except OSError:
         return None
     try:
-        return content(fd) if stat.S_ISREG(os.fstat(fd).st_mode) else None
+        return _text(fd) if stat.S_ISREG(os.fstat(fd).st_mode) else None
     finally:
         os.close(fd)
 
 
-class LinkError(OSError):
-    """The name is a symbolic link, and nobody said that it may be followed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Original:
-    """A file as it was read."""
-
-    path: str
-    """Where the file itself is, behind any link that was followed."""
-    data: bytes
-    status: os.stat_result
-
-
-@dataclass(frozen=True, slots=True)
-class Replaced:
-    """What came of a replacement; `problem` says what was in the way, with the path and what to do."""
-
-    problem: str = ""
-    backup: str | None = None
-    """Where the old text is; None where it is still in its place."""
-
-
-def load(path: str, *, follow: bool = False) -> Original:
-    """Read a file that is to be replaced.
-
-    Raises LinkError for a symbolic link unless it is to be followed, UnusableError for what is no regular
-    file, and OSError.
-    """
-    if os.path.islink(path):
-        if not follow:
-            raise LinkError(errno.ELOOP, f"is a symbolic link to {os.readlink(path)}", path)
-        path = os.path.realpath(path)
-    fd = os.open(path, _READ)
-    try:
-        status = os.fstat(fd)
-        demand_text(status, path)
-        return Original(path, content(fd), status)
-    finally:
-        os.close(fd)
-
-
-def replace(
-    original: Original, data: bytes, lock: str, wrong: Callable[[str], str] | None = None
-) -> Replaced:
-    """Put `data` in the place of a file that is still as it was read; a refusal is a result.
-
-    `lock` is the file whose lock keeps others who use this function away: without it nothing is changed.
-    `wrong` is called with the path of the new text before it counts, and says what is wrong with it, or "".
-    A kill leaves the old file or the new file, and perhaps a backup or a file that ends with ".nfstuned-new",
-    which the next call takes away.
-    """
-    folder, name = os.path.split(original.path)
-    try:
-        with locked(lock), opened_folder(folder) as folder_fd, temporary_name(folder_fd, name) as new:
-            job = _Job(folder_fd, new, name, original)
-            _write(job, data)
-            if wrong is not None and (problem := wrong(os.path.join(folder, new))):
-                return Replaced(problem)
-            return _take_over(job, folder)
-    except BlockingIOError:
-        return Replaced(f"another nfstuned is changing a file: try again ({lock} is locked)")
-    except OSError as error:
-        return Replaced(refusal(error, original.path, lock))
-
-
-def create(path: str, data: bytes, lock: str) -> str:
-    """Make a file, and its folder where there is none; return what was in the way, "" where nothing was.
-
-    The folder above must be there. `lock` is the file whose lock keeps others away who change files.
-    A file that somebody else made meanwhile stays as it is. A kill leaves no file or the
-    whole file, and perhaps another that ends with ".nfstuned-new", which the next call takes away.
-    """
-    folder, name = os.path.split(path)
-    try:
-        with locked(lock):
-            if make_folder(folder):
-                with opened_folder(os.path.dirname(folder)) as above:
-                    os.fsync(above)
-            with opened_folder(folder) as folder_fd:
-                try:
-                    with temporary_name(folder_fd, name) as new:
-                        write_new(folder_fd, new, data)
-                        link_name(folder_fd, new, name)
-                except FileExistsError:
-                    return f"{path} was made meanwhile: look again"
-                try:
-                    os.fsync(folder_fd)
-                except OSError as error:
-                    reason = os.strerror(error.errno or 0)
-                    return f"{path} was made, but may not outlive a power failure: {reason}"
-                return ""
-    except BlockingIOError:
-        return f"another nfstuned is changing a file: try again ({lock} is locked)"
-    except OSError as error:
-        return refusal(error, path, lock)
-
-
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """A replacement: the folder's descriptor, the new file's name in it, the name to have, what was read."""
-
-    folder_fd: int
-    new: str
-    name: str
-    original: Original
-
-
-def _take_over(job: _Job, folder: str) -> Replaced:
-    """Keep the old text, let the new file have the name, and say what is where. Raises OSError.
-
-    An error does not tell that nothing was done: a server of NFS may have lost its answer, and whoever
-    presses Ctrl-C may press it late.
-    """
-    backup = _make_backup(job.folder_fd, job.name, job.original.data)
-    path = os.path.join(folder, backup.name)
-    try:
-        problem = _changed(job, job.name) or _switch(job)
-        if problem and _drop_backup(job.folder_fd, job.name, backup):
-            return Replaced(problem)
-        if problem:
-            return Replaced(f"{problem}; the old file is {path}", path)
-        os.fsync(job.folder_fd)
-    except BaseException as error:
-        expected = isinstance(error, (OSError, KeyboardInterrupt))
-        if _drop_backup(job.folder_fd, job.name, backup) or not expected:
-            raise
-        reason = os.strerror(error.errno or 0) if isinstance(error, OSError) else "it was interrupted"
-        problem = f"{job.original.path} was changed, but may not outlive a power failure: {reason}"
-        return Replaced(f"{problem}; the old file is {path}", path)
-    return Replaced(backup=path)
-
-
-def _write(job: _Job, data: bytes) -> None:
-    """Make the new file with all that belongs to the old file but its text."""
-    fd = os.open(job.new, CREATE, 0o600, dir_fd=job.folder_fd)
-    try:
-        write_all(fd, data)
-        status = job.original.status
-        # In this order: a change of owner takes mode bits away, and with the access list that the folder
-        # gives to new files the mode would let in whom that list names.
-        os.fchown(fd, status.st_uid, status.st_gid)
-        try:
-            os.removexattr(fd, _ACCESS_LIST)
-        except OSError as error:
-            if error.errno not in {errno.ENODATA, errno.ENOTSUP}:
-                raise
-        os.fchmod(fd, stat.S_IMODE(status.st_mode))
-        _copy_attributes(job, fd)
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-def _copy_attributes(job: _Job, new: int) -> None:
-    """Give the new file the extended attributes of the old file: ACL, SELinux label, the user's own."""
-    old = os.open(job.name, _READ, dir_fd=job.folder_fd)
-    try:
-        for name in _attributes(old):
-            os.setxattr(new, name, os.getxattr(old, name))
-    finally:
-        os.close(old)
-
-
-def _attributes(fd: int) -> list[str]:
-    """Return the names of the attributes to copy; none where the file system has none. Raises OSError."""
-    try:
-        return [name for name in os.listxattr(fd) if name not in _MEASURED]
-    except OSError as error:
-        if error.errno == errno.ENOTSUP:
-            return []
-        raise
-
-
-def _changed(job: _Job, name: str) -> str:
-    """Return why a name's file is not the same that was read; "" where it is. Raises OSError."""
-    before = job.original
-    try:
-        fd = os.open(name, _READ, dir_fd=job.folder_fd)
-    except FileNotFoundError:
-        return f"{before.path} was removed meanwhile: look again"
-    try:
-        same = _identity(os.fstat(fd)) == _identity(before.status) and content(fd) == before.data
-    finally:
-        os.close(fd)
-    return "" if same else f"{before.path} was changed meanwhile: look again"
-
-
-def _identity(status: os.stat_result) -> tuple[int, ...]:
-    return status.st_dev, status.st_ino, status.st_mode, status.st_uid, status.st_gid, status.st_size
-
-
-def _switch(job: _Job) -> str:
-    """Let the new file have the name; return why it could not stay, "" where it did. Raises OSError.
-
-    What the name had comes out, so that a file which an editor put there at the last moment goes back.
-    """
-    if not exchange(job.folder_fd, job.new, job.name):
-        rename(job.folder_fd, job.new, job.name)
-        return ""
-    problem = "not known"
-    try:
-        problem = _changed(job, job.new)
-    finally:
-        if problem:
-            exchange(job.folder_fd, job.new, job.name)
-    return problem
-
-
-def refusal(error: OSError, path: str, lock: str) -> str:
-    """Return what was refused, and what to do about it."""
-    code = error.errno or 0
-    hint = (
-        "run it as root"
-        if os.geteuid() != 0 and code in {errno.EACCES, errno.EPERM}
-        else _HINTS.get(code, "")
-    )
-    failed = lock if lock.startswith(str(error.filename)) else path
-    reason = f"{failed}: {os.strerror(code)}, so that {'it' if failed == path else path} is as it was"
-    return f"{reason}; {hint}" if hint else reason
+def _status(folder: int, name: str) -> os.stat_result:
+    return os.stat(name, dir_fd=folder, follow_symlinks=False)

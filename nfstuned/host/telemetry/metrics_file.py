@@ -9,8 +9,8 @@ import traceback
 from collections.abc import Callable
 from posixpath import dirname
 
-from nfstuned.host.files.destination import refresh
-from nfstuned.host.files.local import demand_local
+from nfstuned.host.files.output import refresh
+from nfstuned.host.local import demand_local
 from nfstuned.host.root import Root
 
 EXPORTED = "/run/nfstuned/metrics.prom"

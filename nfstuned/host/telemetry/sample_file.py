@@ -14,9 +14,9 @@ import stat
 from collections.abc import Sequence
 from contextlib import closing, suppress
 
-from nfstuned.host.files.destination import destination
-from nfstuned.host.files.local import demand_local
-from nfstuned.host.files.whole import rename
+from nfstuned.host.files.output import destination
+from nfstuned.host.files.write import rename
+from nfstuned.host.local import demand_local
 from nfstuned.host.root import Root
 from nfstuned.model.samples import Appended, SampleFile
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import time
 
-from nfstuned.host.files.whole import make_folders, opened_folder, rename, temporary_name, write_new
+from nfstuned.host.files.output import refresh
+from nfstuned.host.files.write import make_folders
 from nfstuned.host.root import Root
 from nfstuned.model.status import Stall, Stalled
 
@@ -22,9 +23,7 @@ def keep(root: Root, stalled: Stalled, next_s: float) -> None:
     rows = [[*identity, *stall] for identity, stall in stalled.stalls.items()]
     text = json.dumps({"looked_s": stalled.now_s, "next_s": next_s, "stalled": rows})
     make_folders(root.path, _FOLDER)
-    with opened_folder(root.path(_FOLDER)) as folder_fd, temporary_name(folder_fd, _NAME) as new:
-        write_new(folder_fd, new, text.encode())
-        rename(folder_fd, new, _NAME)
+    refresh(root.path(f"{_FOLDER}/{_NAME}"), text.encode())
 
 
 def observe_stalls(root: Root) -> Stalled | None:

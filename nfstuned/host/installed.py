@@ -1,4 +1,4 @@
-"""The files that come with the program: pages of rules, and what is put where the system looks."""
+"""The files that come with the program: pages of rules, units, manuals, completions, the udev rule."""
 
 from __future__ import annotations
 
@@ -8,23 +8,10 @@ import re
 import stat
 import sys
 import sysconfig
-from collections.abc import Iterable
-from contextlib import suppress
 
 import nfstuned
-from nfstuned.host.files.whole import (
-    FOLDER_FOR_ALL,
-    NEW,
-    link_name,
-    opened_folder,
-    rename,
-    temporary_name,
-    write_new,
-)
 from nfstuned.host.image_root import ImageRoot
-from nfstuned.host.root import UnusableError
-from nfstuned.model.files import FILES, IDENTITY, SERVICES, Content, Link
-from nfstuned.parse.etc.installed import digest
+from nfstuned.model.files import FILES, IDENTITY, SERVICES
 
 _PACKAGE = os.path.dirname(os.path.abspath(nfstuned.__file__))
 _PAGES = os.path.join(_PACKAGE, "data", "rules")
@@ -100,98 +87,6 @@ def baked_text(source: str) -> bytes:
     name = os.path.basename(source) if os.path.isdir(_BAKED) else source
     with open(os.path.join(_BAKED if os.path.isdir(_BAKED) else _CHECKOUT, name), "rb") as file:
         return file.read()
-
-
-def digest_at(root: ImageRoot, path: str) -> str | None:
-    """Return the digest of a file or a link; None where there is nothing, "" for anything else.
-
-    Raises OSError where it cannot be told, as with folders that this user may not enter.
-    """
-    try:
-        with root.place(path, last=False) as (folder, name):
-            kind = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
-            if stat.S_ISLNK(kind):
-                return digest(Link(os.readlink(name, dir_fd=folder)))
-        return digest(root.read_bytes(path)) if stat.S_ISREG(kind) else ""
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except UnusableError:
-        return ""
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, root.path(path)) from None
-
-
-def missing_folders(root: ImageRoot, paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the folders that must be made for these files, each before the ones in it."""
-    missing: dict[str, None] = {}
-    for path in paths:
-        parts = path.split("/")[:-1]
-        for count in range(1, len(parts) + 1):
-            folder = "/".join(parts[:count])
-            if not root.exists(folder):
-                missing[folder] = None
-    return tuple(missing)
-
-
-def put(root: ImageRoot, path: str, content: Content, before: str | None) -> None:
-    """Write a file, whole or not at all, in the place of a file whose digest is `before`. Raises OSError.
-
-    Its folders are made where they are missing. A kill may leave a file beside it that ends with
-    ".nfstuned-new", which the next call takes away.
-    """
-    try:
-        for folder in missing_folders(root, [path]):
-            with root.place(folder, last=False) as (above, name):
-                os.mkdir(name, dir_fd=above)
-                os.chmod(name, FOLDER_FOR_ALL, dir_fd=above)
-        _put(root, path, content, before)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, root.path(path)) from None
-
-
-def _put(root: ImageRoot, path: str, content: Content, before: str | None) -> None:
-    """Write a file into a folder that is there. Raises OSError with names below some folder."""
-    with root.place(path, last=False) as (folder_fd, name):
-        with temporary_name(folder_fd, name) as new:
-            if isinstance(content, Link):
-                os.symlink(content.target, new, dir_fd=folder_fd)
-            else:
-                write_new(folder_fd, new, content)
-            if before is None:
-                link_name(folder_fd, new, name)
-            elif digest_at(root, path) == before:
-                rename(folder_fd, new, name)
-            else:
-                raise OSError(errno.EBUSY, "was changed meanwhile: look again", path)
-        with opened_folder(".", folder_fd) as folder:
-            os.fsync(folder)
-
-
-def take(root: ImageRoot, path: str) -> None:
-    """Remove a file; it is no error when it is gone. Raises OSError."""
-    try:
-        with root.place(path, last=False) as (folder, name):
-            # A file system that is read-only refuses to remove also what is not there.
-            os.stat(name, dir_fd=folder, follow_symlinks=False)
-            os.unlink(name, dir_fd=folder)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, root.path(path)) from None
-
-
-def sweep(root: ImageRoot, path: str) -> None:
-    """Remove what a kill left beside a file while it was written. Raises OSError."""
-    folder, _, name = path.rpartition("/")
-    with suppress(NotADirectoryError):
-        take(root, f"{folder}/.{name}{NEW}")
-
-
-def take_folders(root: ImageRoot, folders: Iterable[str]) -> None:
-    """Remove those of the folders that are empty, the inner ones first."""
-    for folder in reversed(tuple(folders)):
-        with suppress(OSError), root.place(folder, last=False) as (above, name):
-            os.rmdir(name, dir_fd=above)
 
 
 def _source(name: str) -> bytes:

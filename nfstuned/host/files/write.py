@@ -1,0 +1,211 @@
+"""New files: under their name there is a whole file or the one before, also after a kill.
+
+A new file is written next to its place and takes the name in a single step: link(2) where the name must be
+free, rename(2) or an exchange where an old file has it. All files that nfstuned puts somewhere are made here:
+`replace` keeps an administrator's file and its attributes, `output` writes into folders of other users,
+`ledger` into an image.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import accumulate
+
+from nfstuned.model.files import Content, Link
+
+NEW = ".nfstuned-new"
+"""The end of a new file's name until it has its own."""
+FOR_ALL, FOLDER_FOR_ALL = 0o644, 0o755
+"""Whatever the umask is: these are configuration and metrics, which everyone may read."""
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_PRIVATE = 0o600
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+_NAMELESS = os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC
+_FDS = "/proc/self/fd"
+_TEMPORARY = re.compile(rf"\.[0-9a-f]{{16}}{re.escape(NEW)}")
+_RENAME_EXCHANGE = 2
+_UNKNOWN = frozenset({errno.ENOSYS, errno.EINVAL})
+"""A kernel without the call, and a file system (NFS for example) that cannot exchange."""
+
+
+@dataclass(slots=True, eq=False)
+class NewFile:
+    """A file that is being written in the folder with the descriptor `folder`."""
+
+    folder: int
+    fd: int
+    _name: str
+    _named: bool
+
+    def write(self, data: bytes) -> None:
+        """Write all of the data. Raises OSError."""
+        write_all(self.fd, data)
+
+    def name(self) -> str:
+        """Return its temporary name in the folder, which it gets at the first call. Raises OSError."""
+        if not self._named:
+            os.link(f"{_FDS}/{self.fd}", self._name, dst_dir_fd=self.folder, follow_symlinks=True)
+            self._named = True
+        return self._name
+
+    def take(self, name: str) -> None:
+        """Take a name from the file that has it, which is gone then. Raises OSError."""
+        rename(self.folder, self.name(), name)
+
+
+@contextmanager
+def new_file(folder: int, mode: int = _PRIVATE) -> Iterator[NewFile]:
+    """Yield a new file in a folder; it is removed afterwards unless it has taken a name. Raises OSError.
+
+    A kill leaves none: the file has no name (O_TMPFILE). Where the file system cannot do that it has a name
+    that nobody guesses, and a lock; the next call removes such files without a lock.
+    """
+    with _temporary_name(folder) as name:
+        fd = _nameless(folder, mode)
+        named = fd is None
+        if fd is None:
+            fd = os.open(name, _CREATE, mode, dir_fd=folder)
+        try:
+            with suppress(OSError):  # without locks `sweep` removes nothing
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield NewFile(folder, fd, name, named)
+        finally:
+            os.close(fd)
+
+
+@contextmanager
+def finished(folder: int, content: Content) -> Iterator[str]:
+    """Yield the temporary name of a synced file that everyone may read, or of a link. Raises OSError.
+
+    Its final name outlives a power failure once the caller has synced the folder.
+    """
+    if isinstance(content, Link):
+        with _temporary_name(folder) as name:
+            os.symlink(content.target, name, dir_fd=folder)
+            yield name
+        return
+    with new_file(folder) as new:
+        new.write(content)
+        os.fchmod(new.fd, FOR_ALL)
+        os.fsync(new.fd)
+        yield new.name()
+
+
+@contextmanager
+def _temporary_name(folder: int) -> Iterator[str]:
+    """Yield a name that nothing in the folder has before and afterwards.
+
+    mount.nfs and udev read no file that begins with a dot.
+    """
+    sweep(folder)
+    name = f".{os.urandom(8).hex()}{NEW}"
+    try:
+        yield name
+    finally:
+        with suppress(OSError):
+            os.unlink(name, dir_fd=folder)
+
+
+def _nameless(folder: int, mode: int) -> int | None:
+    """Return the descriptor of a file without a name; None where it cannot be had, or get a name later."""
+    if not os.path.isdir(_FDS):
+        return None
+    try:
+        return os.open(".", _NAMELESS, mode, dir_fd=folder)
+    except OSError:
+        return None
+
+
+def sweep(folder: int) -> None:
+    """Remove the temporary files in a folder that killed writers left."""
+    try:
+        with opened_folder(".", folder) as fd:
+            names = [name for name in os.listdir(fd) if _TEMPORARY.fullmatch(name)]
+    except OSError:  # a folder may be for writing alone
+        return
+    for name in names:
+        with suppress(OSError):
+            kind = stat.S_IFMT(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+            if kind == stat.S_IFLNK:
+                os.unlink(name, dir_fd=folder)
+            elif kind == stat.S_IFREG:
+                _remove_unlocked(folder, name)
+
+
+def _remove_unlocked(folder: int, name: str) -> None:
+    fd = os.open(name, READ, dir_fd=folder)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.unlink(name, dir_fd=folder)
+    finally:
+        os.close(fd)
+
+
+def make_folder(path: str) -> bool:
+    """Make a folder that everyone may read; return whether there was none. Raises OSError."""
+    try:
+        os.mkdir(path)
+    except FileExistsError:
+        return False
+    os.chmod(path, FOLDER_FOR_ALL)
+    return True
+
+
+def make_folders(path_of: Callable[[str], str], name: str) -> None:
+    """Make a folder and those above it, whose paths `path_of` returns. Raises OSError."""
+    for folder in accumulate(name.split("/"), "{}/{}".format):
+        make_folder(path_of(folder))
+
+
+@contextmanager
+def opened_folder(path: str, above: int | None = None) -> Iterator[int]:
+    """Open a folder and yield its descriptor, for fsync(2) and for names in it. Raises OSError.
+
+    A relative `path` starts at the folder with the descriptor `above`.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=above)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write all of the data. Raises OSError."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def link_name(folder: int, new: str, name: str) -> None:
+    """Give a file a name that is free. Raises FileExistsError where it is not, and OSError."""
+    os.link(new, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+
+
+def rename(folder: int, new: str, name: str) -> None:
+    """Give a file the name of an old file, which is gone then. Raises OSError."""
+    os.rename(new, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def exchange(folder: int, new: str, name: str) -> bool:
+    """Exchange two names in a folder; return False where that is not possible. Raises OSError."""
+    import ctypes  # noqa: PLC0415 - udev's masks do without, and mounts at boot wait for them
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    try:
+        call = libc.renameat2
+    except AttributeError:  # glibc before 2.28, musl before 1.2.6
+        return False
+    if call(folder, os.fsencode(new), folder, os.fsencode(name), ctypes.c_uint(_RENAME_EXCHANGE)) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in _UNKNOWN:
+        return False
+    raise OSError(code, os.strerror(code), name)
