@@ -4,6 +4,7 @@ from pathlib import Path
 
 from nfstuned.host.installed import baked_text, contents
 from nfstuned.model.files import FILES, RULE
+from tests.check.hosts import text
 
 
 def test_each_file_of_this_installation_has_a_place_below_the_prefix() -> None:
@@ -15,8 +16,5 @@ def test_each_file_of_this_installation_has_a_place_below_the_prefix() -> None:
 
 
 def test_the_host_that_shows_the_rule_has_the_rule_that_is_written() -> None:
-    folder = Path(__file__).parents[1]
-    assert baked_text(RULE) == (folder.parent / RULE).read_bytes()
-    assert (folder / "hosts/image-daemonless/etc/udev/rules.d/99-nfstuned.rules").read_bytes() == baked_text(
-        RULE
-    )
+    shown = text("image-daemonless", "etc/udev/rules.d/99-nfstuned.rules")
+    assert baked_text(RULE) == (Path(__file__).parents[2] / RULE).read_bytes() == shown.encode()
