@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tests.lab.kit.journal import Entry, Journal
 from tests.lab.kit.shell import COMMAND_S, PATIENCE_S, attempt, run, wait_for
@@ -102,3 +103,10 @@ def nfstuned_json(*argv: str, timeout: float = COMMAND_S) -> dict[str, object]:
     if not isinstance(document, dict):
         raise TypeError(f"not an object: {done.stdout[:200]}")
     return document
+
+
+def status_rows() -> dict[str, dict[str, Any]]:
+    """Return the rows of `nfstuned status` by their mount points."""
+    mounts = nfstuned_json("status")["mounts"]
+    assert isinstance(mounts, list)
+    return {row["mount_point"]: row for row in mounts}

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nfstuned.model.kernel import MountStats
+from nfstuned.parse.proc.mountstats import parse_mountstats
 from tests.lab.kit import server
 from tests.lab.kit.shell import CommandError, attempt, run
 
@@ -42,12 +44,29 @@ class Mounted:
     @property
     def options(self) -> dict[str, str]:
         """The options that /proc/self/mounts shows; a flag has an empty value."""
-        for line in Path("/proc/self/mounts").read_text().splitlines():
-            fields = line.split(" ")
-            if fields[1] == str(self.point):
-                pairs = (option.partition("=") for option in fields[3].split(","))
-                return {name: value for name, _, value in pairs}
-        raise LookupError(f"{self.point} is not mounted")
+        return options_at(self.point)
+
+    @property
+    def stats(self) -> MountStats:
+        """Its counters, as nfstuned reads them."""
+        return stats_at(self.point)
+
+
+def options_at(point: Path) -> dict[str, str]:
+    """Return the options of the NFS or SMB mount at a point; LookupError where there is none."""
+    for line in Path("/proc/self/mounts").read_text().splitlines():
+        _, at, kind, options, *_ = line.split(" ")
+        if at == str(point) and kind in {"nfs", "nfs4", "cifs"}:
+            pairs = (option.partition("=") for option in options.split(","))
+            return {name: value for name, _, value in pairs}
+    raise LookupError(f"{point} is not mounted")
+
+
+def stats_at(point: Path) -> MountStats:
+    """Return the counters of the mount at a point, as nfstuned reads them."""
+    stanzas = parse_mountstats(Path("/proc/self/mountstats").read_bytes())
+    (mine,) = [one for one in stanzas if isinstance(one, MountStats) and one.point == str(point)]
+    return mine
 
 
 def read_ahead_kb(device: str) -> int:

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nfstuned.model.kernel import MountStats
-from nfstuned.parse.proc.mountstats import parse_mountstats
-from tests.lab.kit.daemon import nfstuned_json
+from tests.lab.kit.daemon import status_rows
 from tests.lab.kit.hostile_server import HOST, PORT, named
 from tests.lab.kit.load import sockets
 from tests.lab.kit.metrics import TEXTFILE, series, total
@@ -18,8 +16,6 @@ from tests.lab.kit.shell import tuned
 from tests.lab.kit.unit import let_tick
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from tests.lab.kit.daemon import Daemon
     from tests.lab.kit.mounts import Mounted, Mounts
 
@@ -77,29 +73,14 @@ def test_no_name_of_a_server_says_anything_of_another_mount(stopped_daemon: Daem
 
 def _is_honest(victim: Mounted, hostile: Mounted) -> None:
     """Nothing of the forged numbers, and no mount that there is not, is in what nfstuned says."""
-    counters = of(victim).bytes
+    counters = victim.stats.bytes
     assert counters is not None
     assert (counters.normal_written, counters.server_written, counters.server_read) == (5000, 5000, 0)
-    assert of(hostile).point == str(hostile.point)
-    rows = _rows()
+    assert hostile.stats.point == str(hostile.point)
+    rows = status_rows()
     assert set(rows) == {str(victim.point), str(hostile.point)}
     assert rows[str(victim.point)]["profile"] == "azure-files"
     assert victim.read_ahead_kb == 15360
     found = series(TEXTFILE.read_text())
     written = total(found, "nfstuned_mount_server_written_bytes_total", mount_point=str(victim.point))
     assert written == 5000
-
-
-def of(mounted: Mounted) -> MountStats:
-    """Return the counters of a mount as nfstuned reads them."""
-    text = Path("/proc/self/mountstats").read_bytes()
-    stats = [entry for entry in parse_mountstats(text) if isinstance(entry, MountStats)]
-    (found,) = [entry for entry in stats if entry.point == str(mounted.point)]
-    return found
-
-
-def _rows() -> dict[str, Mapping[str, object]]:
-    """Return what `status` says of each mount."""
-    mounts = nfstuned_json("status")["mounts"]
-    assert isinstance(mounts, list)
-    return {row["mount_point"]: row for row in mounts}

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nfstuned.model.kernel import MountStats
-from nfstuned.parse.proc.mountstats import parse_mountstats
-from tests.lab.kit.daemon import nfstuned, nfstuned_json
+from tests.lab.kit.daemon import nfstuned, status_rows
+from tests.lab.kit.mounts import options_at, stats_at
 from tests.lab.kit.server import AZURE, GENERIC
-from tests.lab.kit.shell import attempt, run, wait_for
+from tests.lab.kit.shell import run, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.lab.kit.daemon import Daemon
-    from tests.lab.kit.mounts import Mounts
+    from tests.lab.kit.mounts import Mounted, Mounts
 
 pytestmark = [
     pytest.mark.system,
@@ -28,8 +27,6 @@ FSTAB, DROP_IN = Path("/etc/fstab"), Path("/etc/nfsmount.conf.d/50-nfstuned.conf
 SECTION = f'\n[ Server "{AZURE}" ]\nnconnect=4\n'
 REQUEST, PERSIST = Path("/run/nfstuned/persist"), "nfstuned-persist.service"
 RUN_S = 60.0
-EXPIRY_S = 60.0
-"""systemd looks every second; the rest is for a slow guest."""
 
 
 @pytest.fixture
@@ -53,8 +50,8 @@ def test_the_next_mount_has_it_and_a_line_that_asks_for_another_number_gets_that
 
     again = mount("a", "vers=4.1")
     assert again.options["nconnect"] == "4"
-    assert _carrying(again.point) == 4
-    (row,) = _rows()
+    assert _carrying(again) == 4
+    (row,) = status_rows().values()
     assert (row["nconnect_requested"], row["nconnect"], row["connections"]) == (4, 4, 4)
     assert str(row["nconnect_requested_by"]).startswith(f"{DROP_IN}:")
     mount.umount(again)
@@ -63,33 +60,10 @@ def test_the_next_mount_has_it_and_a_line_that_asks_for_another_number_gets_that
     with FSTAB.open("a") as file:
         file.write(f"{AZURE}:/srv/b {point} nfs vers=4.1,nconnect=8,noauto 0 0\n")
     run("mount", str(point))
-    assert "nconnect=8" in _options(point)
-    assert len(_sends(point)) == 8
+    assert options_at(point)["nconnect"] == "8"
+    assert len(stats_at(point).transports) == 8
     done = nfstuned("apply", "--persist")
     assert (done.returncode, done.stdout.partition(":")[0]) == (0, "Nothing to do"), done.stdout + done.stderr
-
-
-@pytest.mark.release
-@pytest.mark.usefixtures("_files")
-def test_an_automount_has_it_again_after_it_expired(mount: Mounts) -> None:
-    point = mount.new_point()
-    unit = f"mnt-lab-{point.name}"
-    with FSTAB.open("a") as file:
-        options = "vers=4.1,noauto,x-systemd.automount,x-systemd.idle-timeout=2s"
-        file.write(f"{AZURE}:/srv/c {point} nfs {options} 0 0\n")
-    done = nfstuned("apply", "--persist")
-    assert (done.returncode, DROP_IN.read_text().endswith(SECTION)) == (0, True), done.stdout + done.stderr
-    run("systemctl", "daemon-reload")
-    run("systemctl", "start", f"{unit}.automount")
-    try:
-        for _ in range(2):
-            list(point.iterdir())
-            assert "nconnect=4" in _options(point)
-            assert len(_sends(point)) == 4
-            wait_for("the expiry of the automount", lambda: not _options(point), EXPIRY_S)
-    finally:
-        attempt("systemctl", "stop", f"{unit}.automount")
-        attempt("systemctl", "stop", f"{unit}.mount")
 
 
 @pytest.mark.release
@@ -137,28 +111,10 @@ def _shown(name: str) -> str:
     return run("systemctl", "show", f"--property={name}", "--value", PERSIST).strip()
 
 
-def _rows() -> list[dict[str, object]]:
-    rows = nfstuned_json("status")["mounts"]
-    assert isinstance(rows, list)
-    return rows
-
-
-def _options(point: Path) -> list[str]:
-    """Return the options of the NFS mount at a point, none where there is only an automount's trap."""
-    rows = [line.split(" ") for line in Path("/proc/self/mounts").read_text().splitlines()]
-    return next((row[3].split(",") for row in rows if row[1] == str(point) and row[2] == "nfs4"), [])
-
-
-def _sends(point: Path) -> list[int]:
-    """Return how many requests each connection of a mount has sent."""
-    stanzas = parse_mountstats(Path("/proc/self/mountstats").read_text())
-    (mine,) = [one for one in stanzas if isinstance(one, MountStats) and one.point == str(point)]
-    return [transport.sends for transport in mine.transports]
-
-
-def _carrying(point: Path) -> int:
-    """Return how many connections carry requests of a load."""
-    before = _sends(point)
+def _carrying(mounted: Mounted) -> int:
+    """Return the number of connections that carry requests of a load."""
+    before = mounted.stats.transports
     for number in range(40):
-        (point / f"load-{number}").write_bytes(b"x" * 4096)
-    return sum(after > was for was, after in zip(before, _sends(point), strict=True))
+        (mounted.point / f"load-{number}").write_bytes(b"x" * 4096)
+    after = mounted.stats.transports
+    return sum(now.sends > then.sends for then, now in zip(before, after, strict=True))

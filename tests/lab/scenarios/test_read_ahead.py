@@ -11,8 +11,6 @@ import pytest
 
 from nfstuned.host.events import Writes
 from nfstuned.host.root import Root
-from nfstuned.model.kernel import MountStats
-from nfstuned.parse.proc.mountstats import parse_mountstats
 from tests.lab.kit.mounts import BDI, set_read_ahead_kb
 from tests.lab.kit.shell import becomes, run
 
@@ -105,6 +103,5 @@ def _reads(mounted: Mounted, fd: int) -> int:
 
 
 def _count(mounted: Mounted) -> int:
-    stanzas = parse_mountstats(Path("/proc/self/mountstats").read_text())
-    (mine,) = [s for s in stanzas if isinstance(s, MountStats) and s.point == str(mounted.point)]
-    return sum(mine.ops[name].ops for name in ("READ", "READ_PLUS") if name in mine.ops)
+    ops = mounted.stats.ops
+    return sum(ops[name].ops for name in ("READ", "READ_PLUS") if name in ops)

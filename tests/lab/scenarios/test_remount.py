@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nfstuned.model.kernel import MountStats
-from nfstuned.parse.proc.mountstats import parse_mountstats
-from tests.lab.kit.daemon import nfstuned_json
+from tests.lab.kit.daemon import status_rows
 from tests.lab.kit.faults import silent
-from tests.lab.kit.mounts import table_device
+from tests.lab.kit.mounts import options_at, table_device
 from tests.lab.kit.server import ADDRESS, AZURE, GENERIC
 from tests.lab.kit.shell import attempt, run, wait_for
 
@@ -78,7 +76,7 @@ def test_shares_mounted_in_the_wrong_order_end_with_what_is_asked_for(mount: Mou
     assert [mounted.options.get("nconnect") for mounted in (first, second)] == ["4", "4"]
     assert ["noatime" in mounted.options for mounted in (first, second)] == [True, False]
     run("dd", "if=/dev/zero", f"of={first.point}/file", "bs=1M", "count=24", "conv=fsync")
-    sends = [transport.sends for transport in _stats(first).transports]
+    sends = [transport.sends for transport in first.stats.transports]
     assert len(sends) == 4
     assert min(sends) > 0, sends
     assert held.exists()
@@ -113,7 +111,7 @@ def test_units_and_automounts_are_systemds_and_what_requires_them_runs_on(mount:
         run("systemd-run", "--quiet", "--unit=lab-needs", *needs, "sleep", "1000")
         run("systemctl", "start", units[2])
         run("ls", str(watched), timeout=COMMAND_S)
-        assert [_nconnect(point) for point in (plain, watched)] == [1, 1]
+        assert [options_at(point).get("nconnect") for point in (plain, watched)] == [None, None]
         done = _remount("--all")
         assert (done.status, set(done.outcomes.values())) == (0, {("done", True)}), done
         assert [line.strip() for line in done.talk.splitlines()[-4:]] == [
@@ -122,7 +120,7 @@ def test_units_and_automounts_are_systemds_and_what_requires_them_runs_on(mount:
             f"systemctl start -- {units[1]}",
             f"systemctl start -- {units[0]}",
         ]
-        assert [_nconnect(point) for point in (plain, watched)] == [4, 4]
+        assert [options_at(point).get("nconnect") for point in (plain, watched)] == ["4", "4"]
         active = attempt("systemctl", "is-active", *units, "lab-needs.service")
         assert active.stdout.split() == ["active"] * 4
 
@@ -154,29 +152,15 @@ def _after_umount(folder: Path, then: str) -> Path:
 
 def _status() -> dict[str, tuple[int | None, int, int | None]]:
     """Return nconnect as it was requested, is in effect, and should be, by mount point."""
-    rows = nfstuned_json("status")["mounts"]
-    assert isinstance(rows, list)
     return {
-        row["mount_point"]: (row["nconnect_requested"], row["nconnect"], row["nconnect_target"])
-        for row in rows
+        point: (row["nconnect_requested"], row["nconnect"], row["nconnect_target"])
+        for point, row in status_rows().items()
     }
 
 
 def _table() -> list[str]:
     """Return the lines of the NFS mounts, with their mount ids."""
     return [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if " - nfs" in line]
-
-
-def _nconnect(point: Path) -> int:
-    rows = [line.split(" ") for line in Path("/proc/self/mounts").read_text().splitlines()]
-    (options,) = [row[3].split(",") for row in rows if row[1] == str(point) and row[2].startswith("nfs")]
-    return next((int(one.partition("=")[2]) for one in options if one.startswith("nconnect=")), 1)
-
-
-def _stats(mounted: Mounted) -> MountStats:
-    stanzas = parse_mountstats(Path("/proc/self/mountstats").read_text())
-    (mine,) = [s for s in stanzas if isinstance(s, MountStats) and s.point == str(mounted.point)]
-    return mine
 
 
 def _namespace(pid: int) -> str:

@@ -29,7 +29,7 @@ def test_each_version_has_a_client_and_connections_of_its_own(mount: Mounts) -> 
     four = mount("a", "vers=4.1,nconnect=4")
     two = mount("a", "vers=4.2")
     assert len(_servers()) == 3
-    assert [len(_stats(one).transports) for one in (three, four, two)] == [1, 4, 1]
+    assert [len(one.stats.transports) for one in (three, four, two)] == [1, 4, 1]
 
 
 def test_a_client_keeps_the_name_of_its_first_mount(mount: Mounts) -> None:
@@ -54,9 +54,9 @@ def test_mounts_of_one_client_show_the_same_connections_and_of_one_superblock_th
     first, again = mount("a", "vers=4.1,nconnect=4"), mount("a", "vers=4.1,nconnect=4")
     other = mount("b", "vers=4.1,nconnect=4")
     (first.point / "file").write_bytes(b"x" * 100_000)
-    assert _stats(first).transports == _stats(other).transports
-    assert sum(one.sends for one in _stats(first).transports) > 0
-    assert _stats(first).bytes == _stats(again).bytes
+    assert first.stats.transports == other.stats.transports
+    assert sum(one.sends for one in first.stats.transports) > 0
+    assert first.stats.bytes == again.stats.bytes
     assert _written(again) >= 100_000
     assert _written(other) == 0
     mount.umount(first)
@@ -68,7 +68,7 @@ def test_reads_are_counted_as_read_or_as_read_plus(mount: Mounts) -> None:
     Path("/srv/a/file").write_bytes(b"x" * 100_000)
     mounted = mount("a", "vers=4.2")
     (mounted.point / "file").read_bytes()
-    ops = _stats(mounted).ops
+    ops = mounted.stats.ops
     assert sum(ops[name].ops for name in ("READ", "READ_PLUS") if name in ops) > 0, dict(ops)
 
 
@@ -138,7 +138,7 @@ def test_the_address_as_ipv6_and_another_host_name_give_connections_of_ones_own(
     if version in {"4.1", "4.2"}:
         # The server knows the client by its name, and the kernel joins the group that it is of.
         assert counts["the address"] == 4
-    assert len(_stats(first).transports) == 4
+    assert len(first.stats.transports) == 4
     assert len(_servers()) == 1
 
 
@@ -166,12 +166,6 @@ def _servers() -> list[Server]:
 
 
 def _written(mounted: Mounted) -> int:
-    counted = _stats(mounted).bytes
+    counted = mounted.stats.bytes
     assert counted is not None
     return counted.normal_written
-
-
-def _stats(mounted: Mounted) -> MountStats:
-    stanzas = parse_mountstats(Path("/proc/self/mountstats").read_text())
-    (mine,) = [s for s in stanzas if isinstance(s, MountStats) and s.point == str(mounted.point)]
-    return mine

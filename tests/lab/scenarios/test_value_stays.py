@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nfstuned.host.telemetry.journal import Message
-from nfstuned.model.kernel import MountStats
-from nfstuned.parse.proc.mountstats import parse_mountstats
 from tests.lab.kit import rivals
+from tests.lab.kit.mounts import stats_at
 from tests.lab.kit.server import AZURE, SHARES
 from tests.lab.kit.shell import run
 from tests.lab.kit.watch import busy, mount_and_watch
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.lab.kit.daemon import Daemon
-    from tests.lab.kit.mounts import Mounts
-    from tests.lab.kit.server import Server
+    from tests.lab.kit.mounts import Mounts, stats_at
+from tests.lab.kit.server import Server
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(1800)]
 VERSIONS = ("vers=3,nolock", "vers=4.1,nconnect=4", "vers=4.2")
@@ -101,7 +100,6 @@ def test_a_service_that_waits_for_a_mount_opens_its_files_with_the_right_value(
 
 def _read_kib() -> float:
     """Return the mean size of the mount's READs in KiB."""
-    stanzas = parse_mountstats(Path("/proc/self/mountstats").read_text())
-    (mine,) = [one for one in stanzas if isinstance(one, MountStats) and one.point == str(POINT)]
-    reads = sum(mine.ops[name].ops for name in ("READ", "READ_PLUS") if name in mine.ops)
+    ops = stats_at(POINT).ops
+    reads = sum(ops[name].ops for name in ("READ", "READ_PLUS") if name in ops)
     return FILE_MIB * 1024 / reads
