@@ -1,7 +1,7 @@
-"""`python -m tests.bench.figures [CHECKOUT]`: how large the house is, and how far a command goes through it.
+"""The size of the house, and how far a command goes through it: python -m tests.bench.figures [CHECKOUT ...].
 
-Counts are of nfstuned/ in a checkout, this one by default, and need nothing but its source; the ways of two
-commands are followed by running them on a host tree of tests/hosts.
+Each figure has the most that it may be. Counts need nothing but a checkout's source and its git; the ways of
+two commands are followed by running them on a host of tests/hosts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FSTAB = """\
 sa1.file.core.windows.net:/sa1/a /mnt/a nfs vers=4.1,nconnect=4,_netdev,nofail 0 0
 sa2.file.core.windows.net:/sa2/b /mnt/b nfs vers=4.1,_netdev,nofail 0 0
 """
-_WORDS = re.compile(r"\b(?:one|found)\b", re.IGNORECASE)
+_WHAT = re.compile(r"\bwhat\b", re.IGNORECASE)
 _TRACE = """\
 import json, sys
 top, root, words = sys.argv[1], sys.argv[2], sys.argv[3:]
@@ -93,12 +93,12 @@ def largest_folder(known: tuple[Module, ...]) -> tuple[str, int]:
     return folder.name, number
 
 
-def classes_of_two_meanings(known: tuple[Module, ...]) -> list[str]:
-    """Return the names of classes that more than one module has."""
+def names_of_two_meanings(known: tuple[Module, ...]) -> list[str]:
+    """Return the public names of classes and functions that more than one module defines."""
     names: dict[str, set[str]] = defaultdict(set)
     for module in known:
         for node in module.tree.body:
-            if isinstance(node, ast.ClassDef):
+            if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_"):
                 names[node.name].add(module.name)
     return sorted(name for name, places in names.items() if len(places) > 1)
 
@@ -134,38 +134,69 @@ def way(checkout: Path, *words: str) -> tuple[int, int]:
     return int(entered), int(steps)
 
 
-def table(checkout: Path) -> dict[str, str]:
-    """Return each figure as people read it."""
+def python_lines(folder: Path) -> int:
+    """Return the lines of all Python files below a folder."""
+    return sum(len(path.read_text().splitlines()) for path in folder.rglob("*.py"))
+
+
+def files(checkout: Path) -> int:
+    """Return how many files git has in a checkout."""
+    command = ["git", "-C", str(checkout), "ls-files"]
+    return len(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines())
+
+
+def table(checkout: Path) -> dict[str, int]:
+    """Return each figure."""
     known = modules(checkout)
     by = importers(known)
     lines = sum(module.lines for module in known)
-    folder, number = largest_folder(known)
-    total, single = private_functions(known)
-    words = sum(len(_WORDS.findall(module.text)) for module in known)
-    check, steps = way(checkout, "check", "--fstab", "-", "--offline")
+    what = sum(len(_WHAT.findall(module.text)) for module in known)
+    check, changes = way(checkout, "check", "--fstab", "-", "--offline")
     status, _ = way(checkout, "status")
     return {
-        "modules": f"{len(known)}",
-        "lines": f"{lines}",
-        "largest folder, modules directly in it": f"{number} ({folder})",
-        "import edges between modules": f"{sum(map(len, by.values()))}",
-        "modules imported by exactly one other": f"{sum(1 for users in by.values() if len(users) == 1)}",
-        "class names that two modules have": f"{len(classes_of_two_meanings(known))}",
-        "private functions with one caller": f"{single} of {total}",
-        "modules entered by check --fstab --offline": f"{check}",
-        "changes of module in it": f"{steps}",
-        "modules entered by status": f"{status}",
-        'the words "one" and "found", per 1,000 lines': f"{1000 * words / lines:.0f}",
-        "README, bytes": f"{(checkout / 'README.md').stat().st_size}",
+        "lines in nfstuned/": lines,
+        "modules": len(known),
+        "import edges": sum(map(len, by.values())),
+        "modules imported by one other alone": sum(len(users) == 1 for users in by.values()),
+        "private functions with one caller": private_functions(known)[1],
+        "largest folder": largest_folder(known)[1],
+        "check --fstab F --offline: modules": check,
+        "check --fstab F --offline: changes of module": changes,
+        "status: modules": status,
+        "lines of Python in tests/": python_lines(checkout / "tests"),
+        "files in the repository": files(checkout),
+        '"what" per 1,000 lines': round(1000 * what / lines),
+        "public names of two modules": len(names_of_two_meanings(known)),
+        "README, bytes": (checkout / "README.md").stat().st_size,
     }
 
 
+TARGETS = {
+    "lines in nfstuned/": 32_000,
+    "modules": 175,
+    "import edges": 950,
+    "modules imported by one other alone": 55,
+    "private functions with one caller": 330,
+    "largest folder": 18,
+    "check --fstab F --offline: modules": 80,
+    "check --fstab F --offline: changes of module": 1_000,
+    "status: modules": 40,
+    "lines of Python in tests/": 42_000,
+    "files in the repository": 1_500,
+    '"what" per 1,000 lines': 3,
+    "public names of two modules": 0,
+    "README, bytes": 8_000,
+}
+
+
 def main(arguments: list[str]) -> int:
-    """Print the figures of each checkout, side by side; return the exit status."""
+    """Print the figures of each checkout, side by side, and the targets; return the exit status."""
     checkouts = [Path(argument) for argument in arguments] or [HERE]
     tables = [table(checkout.resolve()) for checkout in checkouts]
-    for name in tables[0]:
-        print(f"{name:46}" + "".join(f"{one[name]:>16}" for one in tables))
+    heads = "".join(f"{checkout.resolve().name[-11:]:>12}" for checkout in checkouts)
+    print(f"{'':46}{heads}{'at most':>12}")
+    for name, most in TARGETS.items():
+        print(f"{name:46}" + "".join(f"{figures[name]:>12,}" for figures in tables) + f"{most:>12,}")
     return 0
 
 
