@@ -23,33 +23,23 @@ _LIBRARIES = re.compile(
     r"/(?:usr/)?lib(?:32|64|x32)?(?:/[a-z0-9_]+-linux-[a-z0-9]+)?/(?:glibc-hwcaps/.*|[^/]*\.so[^/]*|gconv/.*)?$"
     r"|/etc/ld\.so\.(?:cache|preload)$|/usr/(?:lib|share)/locale(?:-langpack)?(?:/.*)?$|/etc/locale\.alias$"
     r"|/etc/localtime$|/usr/share/zoneinfo/.*|(?:/etc|/usr/lib)/ssl/openssl\.cnf$"
-    r"|/proc/(?:self|\d+)/cgroup$|/sys/fs/cgroup(?:/.*)?/cpu(?:\.[a-z_]+)?$"
+    r"|/proc/self/fd(?:/\d+)?$|/proc/(?:self|\d+)/cgroup$|/sys/fs/cgroup(?:/.*)?/cpu(?:\.[a-z_]+)?$"
 )
-"""What libraries look at by themselves: the linker, the C library, OpenSSL; pydantic's counts processors."""
+"""Files that libraries open by themselves: the linker, the C library, OpenSSL; pydantic's counts processors.
+And the process's own files: by /proc/self/fd a file without a name gets its name."""
 
 
 def interpreter() -> tuple[str, ...]:
-    """Return where Python itself and the packages are: all that a check may read but the image."""
-    paths = sysconfig.get_paths()
-    mine = (
-        *(path for path in sys.path if path),
-        paths["stdlib"],
-        paths["platstdlib"],
-        sys.prefix,
-        str(PROJECT),
-    )
-    zipped = f"{sys.base_prefix}/lib/python{sys.version_info.major}{sys.version_info.minor}.zip"
-    programs = (sys.executable, os.path.realpath(sys.executable), f"{sys.base_prefix}/bin/", zipped)
-    return (
-        *mine,
-        *programs,
-        *(os.path.realpath(path) for path in mine),
-        f"{sys.base_prefix}/local/lib/python",
-    )
+    """Return the paths of Python and its packages: a check may read these and the image."""
+    paths, base = sysconfig.get_paths(), sys.base_prefix
+    mine = (*filter(None, sys.path), paths["stdlib"], paths["platstdlib"], sys.prefix, str(PROJECT))
+    zipped = f"{base}/lib/python{sys.version_info.major}{sys.version_info.minor}.zip"
+    programs = (sys.executable, os.path.realpath(sys.executable), f"{base}/bin/", zipped)
+    return (*mine, *programs, *map(os.path.realpath, mine), f"{base}/local/lib/python")
 
 
 def looked_at(log: str) -> set[str]:
-    """Return every path that a process named in a system call, and every file that a call opened."""
+    """Return every path in a system call, and every file that a call opened."""
     seen: set[str] = set()
     for line in log.splitlines():
         match = _CALL.match(line)
@@ -66,7 +56,7 @@ def looked_at(log: str) -> set[str]:
 
 
 def strangers(paths: set[str], image: Path) -> list[str]:
-    """Return the paths that are neither the image's nor Python's own, nor folders above those."""
+    """Return the paths outside the image and Python, but for the folders above them."""
     known = (str(image), *interpreter())
     return sorted(
         path
@@ -79,7 +69,7 @@ def strangers(paths: set[str], image: Path) -> list[str]:
 
 @pytest.fixture
 def image(tmp_path: Path) -> Path:
-    """An image whose links, pipes and sizes are all meant to lead a reader astray."""
+    """An image with links, pipes and sizes that lead a careless reader astray."""
     folder = hosts.load("image-links-out").build(tmp_path / "image")
     links = {
         "etc/fstab": "/etc/fstab",
@@ -102,15 +92,9 @@ def watched(log: Path, image: Path, *words: str) -> subprocess.CompletedProcess[
     """Run a command about the image under strace."""
     watch = ("strace", "-f", "-y", "-s", "4096", "-e", "trace=file", "-o", str(log))
     command = (sys.executable, "-s", "-m", "nfstuned", words[0], "--root", str(image), *words[1:])
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT), "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run(
-        (*watch, *command, "--format", "json"),
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=PROJECT,
-        env=environment,
-    )
+    command = (*watch, *command, "--format", "json")
+    env = {**os.environ, "PYTHONPATH": str(PROJECT), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(command, check=False, capture_output=True, text=True, cwd=PROJECT, env=env)
 
 
 def test_nothing_outside_the_image_is_looked_at(image: Path, tmp_path: Path) -> None:
