@@ -1,4 +1,4 @@
-"""The files that say which nconnect mounts ask for the next time: /etc/fstab, and nfstuned's own drop-in."""
+"""The files with the nconnect for the next mount: /etc/fstab, and nfstuned's own drop-in."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from nfstuned.app.change import Ended, Host, Plan, Way, refusal_after
-from nfstuned.core.nconnect.fstab import FstabPlan, mounts, plan_fstab
-from nfstuned.core.nconnect.fstab import unsettled as unsettled_entries
-from nfstuned.core.nconnect.fstab_text import owner, with_counts
-from nfstuned.core.nconnect.persist import FOREIGN, Held, PersistPlan, plan_persist, sections, with_sections
-from nfstuned.core.nconnect.persist_members import unsettled as unsettled_uses
-from nfstuned.core.nconnect.persist_members import uses
+from nfstuned.core.nconnect.fstab import fstab_users, owner, plan_fstab, with_counts
+from nfstuned.core.nconnect.persist import (
+    FOREIGN,
+    Held,
+    plan_persist,
+    section_uses,
+    sections,
+    with_sections,
+)
+from nfstuned.core.nconnect.server import M, Users
 from nfstuned.host.change.findmnt import new_errors
 from nfstuned.host.change.persist import PATH, load_persisted, write_persisted
 from nfstuned.host.files.replace import LOCK, LinkError, Original, load, replace
@@ -55,7 +59,7 @@ class FstabWay(Way[FstabEdit | None]):
         """A symbolic link in the place of the file may be followed."""
 
     def look(self) -> Plan[FstabEdit | None] | None:
-        """Return what is to be changed; None, told, where the file cannot be read."""
+        """Return the changes; None, reported, where the file cannot be read."""
         root = self._host.root
         try:
             original, refusal = self._load()
@@ -66,7 +70,10 @@ class FstabWay(Way[FstabEdit | None]):
             return None
         text = original.data.decode("utf-8", "surrogateescape")
         with root.faults.block() as faults:
-            plan = self._plan(text)
+            # The snapshot must be of the text that is edited, whatever happens to the file meanwhile.
+            root.propose(FSTAB, root.shown(FSTAB), text)
+            users = fstab_users(text, _snapshot(self._host), self._host.policy)
+            plan = plan_fstab(users, _addresses(self._host, users))
         new = with_counts(text, plan.counts)
         refusal = refusal or refusal_after(faults.values())
         if not refusal and (name := owner(text)):
@@ -91,12 +98,6 @@ class FstabWay(Way[FstabEdit | None]):
                 f"{root.shown(FSTAB)} {error.strerror}: --follow-symlink changes the file that it leads to"
             )
             return load(path, follow=True), reason
-
-    def _plan(self, text: str) -> FstabPlan:
-        # The snapshot must be of the text that is edited, whatever happens to the file meanwhile.
-        self._host.root.propose(FSTAB, self._host.root.shown(FSTAB), text)
-        known = mounts(text, _snapshot(self._host), self._host.policy)
-        return plan_fstab(known, _addresses(self._host, unsettled_entries(known)))
 
     def carry_out(self, plan: Plan[FstabEdit | None]) -> Ended:
         """Replace the file, unless it is no longer the one that was read."""
@@ -128,7 +129,7 @@ class PersistWay(Way[DropInEdit]):
         """Sections of servers that nothing uses go."""
 
     def look(self) -> Plan[DropInEdit] | None:
-        """Return what is to be changed; None, told, where the file cannot be read."""
+        """Return the changes; None, reported, where the file cannot be read."""
         nothing = f"Nothing to do: {PERSISTED} is as the profiles ask."
         try:
             original = load_persisted(self._host.root.path(PATH))
@@ -141,17 +142,14 @@ class PersistWay(Way[DropInEdit]):
             return Plan((foreign,), DropInEdit(original, {}), nothing, todo=False)
         held = Held(has, self._prune)
         with self._host.root.faults.block() as faults:
-            plan = self._plan(held)
+            utils = read_nfs_utils(self._host.root)
+            users = section_uses(_snapshot(self._host), self._host.policy)
+            plan = plan_persist(users, _addresses(self._host, users), utils, held)
         for name in plan.unused:
             self._host.talk.note(f"{PERSISTED}: nothing here uses {name}; --prune takes its section out")
         todo = any(change.result is Result.PLANNED for change in plan.changes)
         edit = DropInEdit(original, plan.sections(held))
         return Plan(plan.changes, edit, nothing, todo=todo, refusal=refusal_after(faults.values()))
-
-    def _plan(self, held: Held) -> PersistPlan:
-        utils = read_nfs_utils(self._host.root)
-        known = uses(_snapshot(self._host), self._host.policy)
-        return plan_persist(known, _addresses(self._host, unsettled_uses(known)), utils, held)
 
     def carry_out(self, plan: Plan[DropInEdit]) -> Ended:
         """Replace the file, unless it is no longer the one that was read."""
@@ -164,12 +162,13 @@ class PersistWay(Way[DropInEdit]):
 
 
 def _snapshot(host: Host) -> Snapshot:
-    """Return what there is, and say what could not be read of it."""
+    """Return the host, and report the files that could not be read."""
     snapshot = observe(host.root)
     host.talk.unreadable_lines(snapshot.problems)
     host.talk.unreadable_lines(host.root.faults.denied((f"{host.root.view}/mountstats",)))
     return snapshot
 
 
-def _addresses(host: Host, names: tuple[str, ...]) -> Network:
+def _addresses(host: Host, users: Users[M]) -> Network:
+    names = users.unsettled()
     return host.talk.ask(host.outside, Questions(names)) if names else Network()

@@ -23,8 +23,15 @@ from nfstuned.core.image.bake import (
     with_way,
 )
 from nfstuned.core.image.files import plan_files, plan_removal
-from nfstuned.core.nconnect.persist import FOREIGN, Held, PersistPlan, plan_persist, sections, with_sections
-from nfstuned.core.nconnect.persist_members import unsettled, uses
+from nfstuned.core.nconnect.persist import (
+    FOREIGN,
+    Held,
+    PersistPlan,
+    plan_persist,
+    section_uses,
+    sections,
+    with_sections,
+)
 from nfstuned.errors import ParseError
 from nfstuned.host.change.persist import PATH
 from nfstuned.host.files.ledger import Ledger, digest_at
@@ -247,9 +254,9 @@ def _plan_sections(root: ImageRoot, facts: Facts, held: Held) -> tuple[PersistPl
 
     No name server is asked.
     """
-    known = uses(facts.snapshot, facts.policy)
-    answers = from_hosts(root, unsettled(known))
-    plan = plan_persist(known, Network(answers=answers), facts.system.nfs_utils, held)
+    users = section_uses(facts.snapshot, facts.policy)
+    answers = from_hosts(root, users.unsettled())
+    plan = plan_persist(users, Network(answers=answers), facts.system.nfs_utils, held)
     return plan, tuple(answer.host for answer in answers if not answer.addresses)
 
 

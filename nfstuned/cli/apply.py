@@ -61,7 +61,7 @@ def remount(root: Root, form: str, wish: Wish, point: str) -> int:
 
     Raises click.UsageError.
     """
-    from nfstuned.app.groups import GroupWish, RemountWay
+    from nfstuned.app.remount import GroupWish, RemountWay
     from nfstuned.host.change.remount import MountGround
 
     if point != ALL and not point.startswith("/"):

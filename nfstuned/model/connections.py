@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from nfstuned.model.change import ShellCommand
+from nfstuned.model.facts import Target
 from nfstuned.model.kernel import MountNode
 from nfstuned.model.mounts import Result
 from nfstuned.model.requests import UnitState
@@ -24,7 +25,7 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class BusyUse:
-    """Something that keeps a superblock busy: `what` says for people who it is and what it has there."""
+    """A process that keeps a superblock busy: `what` names it and its file there, for people."""
 
     device: str
     what: str
@@ -32,7 +33,7 @@ class BusyUse:
 
 @dataclass(frozen=True, slots=True)
 class PathUse:
-    """Something that keeps a mount busy, where all that is known is a path of this mount namespace."""
+    """A use that keeps a mount busy, of which only a path of this mount namespace is known."""
 
     path: str
     what: str
@@ -43,9 +44,9 @@ NO_UNITS: Mapping[str, UnitState] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What is observed of a host for remounts only; `nodes` are the mounts of this mount namespace.
+    """The observations of a host for remounts only; `nodes` are the mounts of this mount namespace.
 
-    `spaces` are the other mount namespaces, `uses` what processes have in use, `paths` what the kernel has.
+    `spaces` are the other mount namespaces, `uses` those of processes, `paths` those of the kernel.
     """
 
     nodes: tuple[MountNode, ...] = ()
@@ -56,6 +57,13 @@ class Sight:
     """Device numbers of the superblocks of this network namespace: only these can be mounted again here."""
     systemd: bool = False
     units: Mapping[str, UnitState] = field(default_factory=lambda: NO_UNITS)
+
+    def node(self, target: Target) -> MountNode | None:
+        """Return a live mount's line in the tree; None for a mount of another mount namespace."""
+        if target.live is None:
+            return None
+        identity = (target.live.mount_id, target.point)
+        return next((node for node in self.nodes if (node.mount_id, node.point) == identity), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +79,13 @@ class Part:
     unit: str = ""
     """The mount unit that does it; "" for mount(8)."""
     from_file: bool = False
-    """A unit or fstab says how the mount is made."""
+    """A unit or fstab has the options of the mount."""
 
     @property
     def back(self) -> tuple[ShellCommand, ...]:
         """The commands that bring it back when the remount is given up, in the order of trying.
 
-        What a file asks for is made as the file says; what was made by hand gets the options that it had.
+        A mount of a file is made as the file asks; a mount made by hand gets the options that it had.
         """
         if self.before is None:
             return (self.make,)
@@ -86,7 +94,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """By what to see, after the unmounting, whether a group's nfs_client is gone from the kernel."""
+    """The signs, after the unmounting, that a group's nfs_client is gone from the kernel."""
 
     version: int
     address: str
@@ -99,7 +107,7 @@ class Connections:
     superblocks: tuple[tuple[str, int], ...]
     """Device numbers, and the inodes of their bdi's read_ahead_kb, which differ for a new superblock.
 
-    Those that the kernel mounts and unmounts by itself are among them.
+    The superblocks that the kernel mounts and unmounts by itself are among them.
     """
 
 
@@ -147,7 +155,7 @@ class Hands(Protocol):
     """
 
     def reload(self, plan: RemountPlan) -> str:
-        """Let systemd read its files, and look at what the units of the plan are then."""
+        """Let systemd read its files, and look at the units of the plan afterwards."""
 
     def unmount(self, part: Part) -> str:
         """Unmount the part: not lazily, not by force, and no other mount that took its place since."""
@@ -159,7 +167,7 @@ class Hands(Protocol):
         """Return whether an NFS mount is at `point`."""
 
     def held(self, plan: RemountPlan) -> str:
-        """Return what still keeps the connections; "" where they are gone."""
+        """Return the use that still keeps the connections; "" where they are gone."""
 
     def nconnect(self, point: str) -> int | None:
         """Return the number of connections in effect; None where nothing is mounted."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nfstuned.app.change import Wish
-from nfstuned.app.groups import GroupWish, RemountWay
+from nfstuned.app.remount import GroupWish, RemountWay
 from nfstuned.cli.apply import ALL, change, normalised_point
 from nfstuned.host.root import Root
 from nfstuned.model.connections import BusyUse, Hands, Sight

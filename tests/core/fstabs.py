@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nfstuned.core.nconnect.fstab import mounts, plan_fstab
-from nfstuned.core.nconnect.fstab_text import with_counts
+from nfstuned.core.nconnect.fstab import fstab_users, plan_fstab, with_counts
 from nfstuned.host.config_load import load
 from nfstuned.host.root import Root
 from nfstuned.model.change import Change
@@ -75,7 +74,7 @@ class Edited:
 def edited(
     text: str, policy: Policy = POLICY, snapshot: Snapshot = SNAPSHOT, network: Network = NETWORK
 ) -> Edited:
-    plan = plan_fstab(mounts(text, snapshot, policy), network)
+    plan = plan_fstab(fstab_users(text, snapshot, policy), network)
     return Edited(with_counts(text, plan.counts), plan.changes, plan.counts)
 
 

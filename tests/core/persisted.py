@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from nfstuned.core.nconnect.persist import Held, PersistPlan, plan_persist
-from nfstuned.core.nconnect.persist_members import Uses, uses
+from nfstuned.core.nconnect.persist import Held, PersistPlan, plan_persist, section_uses
 from nfstuned.model.facts import Network
 from nfstuned.model.mounts import FSTAB, Request, Result, Snapshot
 from nfstuned.model.policy import Policy
@@ -60,7 +59,7 @@ def planned(  # noqa: PLR0913 - a test names what it is about
     network: Network = NETWORK,
 ) -> PersistPlan:
     """Return the plan for a host whose file has these sections."""
-    found: Uses = uses(replace(snapshot, settings=(*snapshot.settings, *ours(held or {}))), policy)
+    found = section_uses(replace(snapshot, settings=(*snapshot.settings, *ours(held or {}))), policy)
     return plan_persist(found, network, utils, Held(held or {}, prune))
 
 

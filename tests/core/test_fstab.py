@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.core.nconnect.fstab import mounts, unsettled
+from nfstuned.core.nconnect.fstab import fstab_users
 from nfstuned.model.facts import Answer, Network
 from nfstuned.model.kernel import (
     Distribution,
@@ -230,10 +230,10 @@ def test_nfsmount_conf_counts_as_asking() -> None:
 
 def test_every_name_is_asked_for_where_an_entry_may_be_changed() -> None:
     text = line(point="/b") + line("nas:/c", point="/c") + line("10.1.2.4:/d", point="/d")
-    assert unsettled(mounts(line() + text, SNAPSHOT, POLICY)) == (SA1, "nas")
-    assert unsettled(mounts(line("nas:/c"), SNAPSHOT, BUILTIN)) == ()
+    assert fstab_users(line() + text, SNAPSHOT, POLICY).unsettled() == (SA1, "nas")
+    assert fstab_users(line("nas:/c"), SNAPSHOT, BUILTIN).unsettled() == ()
     units = (unit("filer:/x"), replace(unit("&:/y"), maker=Maker.AUTOFS, wildcard=True))
-    assert unsettled(mounts(line(), replace(SNAPSHOT, requests=units), POLICY)) == (SA1, "filer")
+    assert fstab_users(line(), replace(SNAPSHOT, requests=units), POLICY).unsettled() == (SA1, "filer")
 
 
 def live(source: str, address: str, point: str = "/live", **more: object) -> Snapshot:
@@ -333,9 +333,9 @@ def test_without_an_answer_a_live_mount_of_the_name_tells_it(network: Network, n
 def test_names_are_asked_for_where_the_policy_goes_by_addresses(server: str) -> None:
     matches = (Assignment(Match(server=("x.example", server)), "azure-netapp-files", "policy 1"),)
     policy = replace(BUILTIN, assignments=matches)
-    assert unsettled(mounts(line("nas:/c"), SNAPSHOT, policy)) == ("nas",)
+    assert fstab_users(line("nas:/c"), SNAPSHOT, policy).unsettled() == ("nas",)
     only_name = (Assignment(Match(server=("x.example",)), "azure-netapp-files", "policy 1"),)
-    assert unsettled(mounts(line("nas:/c"), SNAPSHOT, replace(policy, assignments=only_name))) == ()
+    assert fstab_users(line("nas:/c"), SNAPSHOT, replace(policy, assignments=only_name)).unsettled() == ()
 
 
 def test_the_first_policy_that_means_the_address_counts() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from nfstuned.core.nconnect.fstab_text import owner
+from nfstuned.core.nconnect.fstab import owner
 from nfstuned.model.facts import NFS_TYPES
 from nfstuned.model.kernel import parse_options
 from nfstuned.model.mounts import Request

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.nconnect.fstab_text import is_faithful, with_count, with_counts
+from nfstuned.core.nconnect.fstab import is_faithful, with_count, with_counts
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
 LINE = 'sa1:/sa1/share /mnt/a\\040b nfs rw,context="a,b",nconnect=2,hard 0 0 # why'

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from nfstuned.core.nconnect.fstab import as_target
+from nfstuned.core.nconnect.server import as_target
 from nfstuned.core.policy.endpoint import as_address, split_source
 from nfstuned.host.config import builtin_policy
 from nfstuned.model.mounts import Request, Snapshot

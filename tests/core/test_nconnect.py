@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from nfstuned.core.mounts.targets import targets
-from nfstuned.core.nconnect.groups import (
+from nfstuned.core.nconnect.transport import (
     address,
     groups,
     is_private,
@@ -113,7 +113,7 @@ def test_a_mount_that_is_only_asked_for_joins_a_group_where_only_one_is_possible
         (line.replace("vers", "port=20490,vers"), known, False),
     ):
         found = facts(Made("/a"), lines=(options,), network=network)
-        alike = members(found.targets[-1], found, groups(found))
+        alike = members(found.targets[-1], found)
         assert [one.point for one in alike] == (["/a"] if joins else [])
         assert subjects("NFS204", found) == (["/etc/fstab:100"] if joins else [])
 

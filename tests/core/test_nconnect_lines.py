@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from nfstuned.core.mounts.targets import targets
-from nfstuned.core.nconnect.groups import united
-from nfstuned.core.nconnect.servers import servers
+from nfstuned.core.nconnect.server import servers, united
 from nfstuned.core.rules.catalogue import RULES, diagnose, select
 from nfstuned.model.facts import Answer, Facts, Network
 from nfstuned.model.kernel import KernelRelease
@@ -177,13 +176,17 @@ def test_shares_of_a_private_endpoint_that_differ_are_left_to_the_vendors_rule()
     assert told(facts(lines=lines, network=answered(AZURE, "52.239.238.8"))) == ["NFS206 /etc/fstab:100"]
 
 
+def points(host: Facts) -> list[list[str]]:
+    """Return the mount points of each server."""
+    return sorted([target.point for target in server.targets] for server in servers(host))
+
+
 def test_mounts_of_one_server_are_together_with_the_lines_that_will_join_them() -> None:
-    host = facts(
-        Made("/a", fstab="rw"), Made("/b", "vers=4.2", "vers=4.2,proto=tcp"), lines=(f"{NAS}:/c /c rw",)
-    )
-    assert sorted([target.point for target in alike] for alike in servers(host)) == [["/a", "/c"], ["/b"]]
-    pods = facts(Made("/a", fstab="rw"), Made("/b", fstab="rw", space="pod"), lines=(f"{NAS}:/c /c rw",))
-    assert sorted([target.point for target in alike] for alike in servers(pods)) == [["/a"], ["/b"], ["/c"]]
+    other = Made("/b", "vers=4.2", "vers=4.2,proto=tcp")
+    assert points(facts(Made("/a", fstab="rw"), other, lines=(f"{NAS}:/c /c rw",))) == [["/a", "/c"], ["/b"]]
+    pod = Made("/b", fstab="rw", space="pod")
+    lines = (f"{NAS}:/c /c rw",)
+    assert points(facts(Made("/a", fstab="rw"), pod, lines=lines)) == [["/a"], ["/b"], ["/c"]]
 
 
 def test_things_are_united_also_through_a_third_and_through_none() -> None:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import pytest
 
-from nfstuned.core.nconnect.persist_members import unsettled, uses
+from nfstuned.core.nconnect.persist import section_uses
 from nfstuned.model.facts import Answer, Network
 from nfstuned.model.kernel import Distribution, KernelRelease
 from nfstuned.model.mounts import FSTAB, UTAB, Maker, Request, Result, Tunnel
@@ -94,7 +94,7 @@ def test_a_server_that_the_policy_names_gets_one_before_it_is_mounted(
 def test_a_named_server_is_asked_about_as_any_other() -> None:
     policy = named(PUBLIC, "azure-files")
     assert "public endpoint" in told(planned(host(), policy=policy))[PUBLIC]
-    assert unsettled(uses(host(), policy)) == (PUBLIC,)
+    assert section_uses(host(), policy).unsettled() == (PUBLIC,)
 
 
 def test_a_public_endpoint_gets_none_and_loses_the_one_that_it_has() -> None:
@@ -290,8 +290,8 @@ def test_a_mount_that_utab_knows_is_judged_by_its_line() -> None:
 
 
 def test_nothing_is_asked_where_nobody_has_an_opinion() -> None:
-    assert unsettled(uses(host("nas:/x /x rw"), BUILTIN)) == ()
-    assert unsettled(uses(host(A, VOL), POLICY)) == (SA1,)
+    assert section_uses(host("nas:/x /x rw"), BUILTIN).unsettled() == ()
+    assert section_uses(host(A, VOL), POLICY).unsettled() == (SA1,)
 
 
 CLEAR = Request(f"{SA1}:/sa1/a", "/a", "vers=4,minorversion=1,notls", FSTAB, 1, fstype="aznfs")
@@ -334,7 +334,7 @@ def test_mount_aznfs_always_mounts_an_address_of_its_own_for_blob_storage() -> N
 
 def test_where_the_policy_goes_by_addresses_a_name_is_asked_for_and_has_the_profile_of_its_address() -> None:
     snapshot = host("anf1:/x /x rw", "anf1:/y /y vers=3")
-    assert unsettled(uses(snapshot, POLICY)) == ("anf1",)
+    assert section_uses(snapshot, POLICY).unsettled() == ("anf1",)
     assert after(planned(snapshot, network=Network(answers=(Answer("anf1", (ANF,)),)))) == {"anf1": 8}
     assert after(planned(snapshot, network=Network(answers=(Answer("anf1", (ANF, "10.77.0.1")),)))) == {}
 
@@ -349,7 +349,7 @@ def test_a_live_mount_tells_the_address_but_not_whose_a_public_one_is(
     at: str, asked: tuple[str, ...]
 ) -> None:
     snapshot = facts(Made("/a", source=f"{SA1}:/sa1/a", at=at)).snapshot
-    assert unsettled(uses(snapshot, POLICY)) == asked
+    assert section_uses(snapshot, POLICY).unsettled() == asked
     network = Network(answers=(Answer(SA1, (at,), (f"{SA1}".replace(".", ".privatelink.", 1),)),))
     assert after(planned(snapshot, network=network)) == {SA1: 4}
 

@@ -8,8 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nfstuned.core.mounts.requests import find, requested
-from nfstuned.core.nconnect.persist import sections, with_sections
-from nfstuned.core.nconnect.persist_members import uses
+from nfstuned.core.nconnect.persist import section_uses, sections, with_sections
 from nfstuned.model.mounts import FSTAB, Maker, Request, Result, Snapshot
 from nfstuned.model.system import NfsUtils
 from nfstuned.parse.etc.nfsmount import PERSISTED
@@ -82,16 +81,16 @@ def test_the_file_gives_what_it_says_and_changes_no_other_mount(
     *, snapshot: Snapshot, held: dict[str, int], prune: bool
 ) -> None:
     then = after(planned(snapshot, held, NEW, prune=prune), held)
-    for use in uses(snapshot, POLICY).all:
+    for use in section_uses(snapshot, POLICY).members:
         request = use.target.request
         assert request is not None
         before = find(requested(request, snapshot.settings), "nconnect")
         now = find(requested(request, (*snapshot.settings, *ours(then))), "nconnect")
         if before is not None:
             assert now == before
-        elif use.name in then:
+        elif use.section in then:
             assert now is not None
-            assert (now.file, now.value) == (PERSISTED, str(then[use.name]))
+            assert (now.file, now.value) == (PERSISTED, str(then[use.section]))
         else:
             assert now is None
 
@@ -112,11 +111,11 @@ def test_every_share_of_a_server_gets_the_same(snapshot: Snapshot, held: dict[st
         change.target: change.new for change in plan.changes if change.result is Result.PLANNED and change.new
     }
     settings = (*snapshot.settings, *ours(after(plan, held)))
-    for use in uses(snapshot, POLICY).all:
-        if use.name in written and use.target.request is not None:
+    for use in section_uses(snapshot, POLICY).members:
+        if use.section in written and use.target.request is not None:
             found = find(requested(use.target.request, settings), "nconnect")
             assert found is not None
-            assert found.value == str(written[use.name])
+            assert found.value == str(written[use.section])
 
 
 @given(

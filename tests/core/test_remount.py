@@ -7,9 +7,15 @@ from dataclasses import replace
 import pytest
 
 from nfstuned.core.mounts.targets import targets
-from nfstuned.core.nconnect.busy import cannot_mount_again, host_names, open_places, servers
-from nfstuned.core.nconnect.case import Case, Goal
-from nfstuned.core.nconnect.remount import cases, members, plan_remount
+from nfstuned.core.nconnect.obstacles import (
+    Case,
+    Goal,
+    cannot_mount_again,
+    host_names,
+    open_places,
+    servers_of,
+)
+from nfstuned.core.nconnect.remount import cases, group_at, plan_remount
 from nfstuned.model.connections import RELOAD, BusyUse, Left, PathUse, RemountPlan, Sight, Space
 from nfstuned.model.facts import Answer, Facts, Network, Reach, Reachable
 from nfstuned.model.kernel import MountNode, Volume
@@ -175,8 +181,8 @@ class TestGoal:
         assert isinstance(plan, RemountPlan)
         assert [part.point for part in plan.coming] == ["/o"]
         assert len(planned(found)) == 2
-        assert [one.point for one in members(found, sight(found), "/a")] == ["/a", "/b"]
-        assert members(found, sight(found), "/nowhere") == ()
+        assert [one.point for one in group_at(found, sight(found), "/a")] == ["/a", "/b"]
+        assert group_at(found, sight(found), "/nowhere") == ()
 
 
 class TestLeftAlone:
@@ -292,7 +298,7 @@ class TestAgainst:
         assert why(A, B, seen=seen(A, B, units={"b.mount": state})).startswith(said)
 
     def test_a_unit_of_which_systemd_says_nothing(self) -> None:
-        assert why(A, B, seen=seen(A, B, units={})) == "systemd says nothing of b.mount"
+        assert why(A, B, seen=seen(A, B, units={})) == "systemd knows nothing of b.mount"
 
     def test_a_tunnels_mount_by_hand(self) -> None:
         made = Made("/t", "port=20049", f"{BARE},port=20049", "127.0.0.1:/sa1/s", at="127.0.0.1")
@@ -369,15 +375,15 @@ class TestServers:
 
     def test_the_address_of_the_connections_is_asked(self) -> None:
         case = self.case(A, B)
-        assert (servers(case), host_names(case)) == (((NAS_ADDRESS, 2049),), ())
+        assert (servers_of(case), host_names(case)) == (((NAS_ADDRESS, 2049),), ())
 
     def test_a_link_local_address_keeps_its_scope(self) -> None:
-        assert servers(self.case(replace(B, at="fe80::1%eth0"))) == (("fe80::1%eth0", 2049),)
+        assert servers_of(self.case(replace(B, at="fe80::1%eth0"))) == (("fe80::1%eth0", 2049),)
 
     def test_both_ends_of_a_tunnel_are_asked(self) -> None:
         made = Made("/t", "port=20049", f"{BARE},port=20049", "127.0.0.1:/sa1/s", at="127.0.0.1")
         case = self.case(made, tunnel=True)
-        assert servers(case) == (("127.0.0.1", 20049), (AZURE, 2049))
+        assert servers_of(case) == (("127.0.0.1", 20049), (AZURE, 2049))
         assert host_names(case) == (AZURE,)
         network = Network(
             (Answer(AZURE, ("10.1.1.1",)),),

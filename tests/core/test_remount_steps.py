@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.nconnect.remount import carry_out
+from nfstuned.core.nconnect.remount import remount
 from nfstuned.model.change import Change
 from nfstuned.model.connections import Left, RemountPlan
 from nfstuned.model.mounts import Result
@@ -31,7 +31,7 @@ def failing(*steps: str, how: str = "refused") -> Callable[[str, str], str]:
 
 def test_all_go_then_the_one_that_asks_comes_first() -> None:
     kernel = Kernel({"/a": A, "/b": B})
-    ended = carry_out(the_plan(A, B), kernel)
+    ended = remount(the_plan(A, B), kernel)
     assert kernel.calls == ["unmount /b", "unmount /a", "held", "mount /b", "mount /a"]
     assert kernel.mounts == {"/a": 4, "/b": 4}
     assert [(one.target, one.result, one.mounted, one.command) for one in ended] == [
@@ -42,7 +42,7 @@ def test_all_go_then_the_one_that_asks_comes_first() -> None:
 
 def test_what_is_busy_brings_back_what_is_gone() -> None:
     kernel = Kernel({"/a": A, "/b": B}, failing("unmount /a"))
-    ended = carry_out(the_plan(A, B), kernel)
+    ended = remount(the_plan(A, B), kernel)
     assert kernel.calls == ["unmount /b", "unmount /a", "mount /b"]
     assert kernel.mounts == {"/a": 1, "/b": 1}
     assert {one.result for one in ended} == {Result.FAILED}
@@ -53,14 +53,14 @@ def test_what_is_busy_brings_back_what_is_gone() -> None:
 
 def test_connections_that_something_else_holds_are_left_as_they_are() -> None:
     kernel = Kernel({"/a": A, "/b": B}, failing("held"))
-    ended = carry_out(the_plan(A, B), kernel)
+    ended = remount(the_plan(A, B), kernel)
     assert set(kernel.mounts) == {"/a", "/b"}
     assert {one.result for one in ended} == {Result.FAILED}
 
 
 def test_a_mount_that_is_refused_leaves_no_other_one_away() -> None:
     kernel = Kernel({"/a": A, "/b": B}, failing("mount /a"))
-    ended = by_point(carry_out(the_plan(A, B), kernel))
+    ended = by_point(remount(the_plan(A, B), kernel))
     assert kernel.mounts == {"/b": 4}
     assert (ended["/a"].mounted, str(ended["/a"].command)) == (
         False,
@@ -78,7 +78,7 @@ def test_a_unit_that_is_refused_is_mounted_as_it_was() -> None:
         return "refused" if calls.count("mount /b") == 1 and calls[-1] == "mount /b" else ""
 
     kernel = Kernel({"/a": A, "/b": B}, first_time)
-    ended = by_point(carry_out(the_plan(A, B), kernel))
+    ended = by_point(remount(the_plan(A, B), kernel))
     assert kernel.calls[-3:] == ["mount /b", "mount /b", "mount /a"]
     assert set(kernel.mounts) == {"/a", "/b"}
     assert ended["/b"].result is Result.FAILED
@@ -87,7 +87,7 @@ def test_a_unit_that_is_refused_is_mounted_as_it_was() -> None:
 
 def test_a_server_that_went_away_leaves_the_commands_to_finish() -> None:
     kernel = Kernel({"/a": A, "/b": B}, lambda step, _: "refused" if step == "mount" else "")
-    ended = by_point(carry_out(the_plan(A, B), kernel))
+    ended = by_point(remount(the_plan(A, B), kernel))
     assert kernel.mounts == {}
     assert {point: str(one.command) for point, one in ended.items()} == {
         "/a": "mount -t nfs4 -o vers=4.1 -- nas:/srv /a",
@@ -98,7 +98,7 @@ def test_a_server_that_went_away_leaves_the_commands_to_finish() -> None:
 def test_what_lies_in_a_mount_that_is_missing_is_not_mounted_below_it() -> None:
     inner = Made("/b/c", "vers=4.1", BARE)
     kernel = Kernel({"/b": B, "/b/c": inner}, failing("mount /b"))
-    ended = by_point(carry_out(the_plan(B, inner), kernel))
+    ended = by_point(remount(the_plan(B, inner), kernel))
     assert kernel.mounts == {}
     assert ended["/b/c"].reason == "not mounted now: it lies in /b"
 
@@ -117,7 +117,7 @@ def test_an_automount_that_was_quicker_is_no_accident_where_it_has_the_number() 
             kernel.count = kernel.mounts["/b"] = 4
             return "something still uses the connections"
 
-    ended = carry_out(the_plan(A, B), Eager())  # type: ignore[arg-type]  # it has what Kernel has
+    ended = remount(the_plan(A, B), Eager())  # type: ignore[arg-type]  # it has what Kernel has
     assert kernel.mounts == {"/a": 4, "/b": 4}
     assert {one.result for one in ended} == {Result.DONE}
 
@@ -148,7 +148,7 @@ def test_whatever_fails_every_mount_is_back_or_named(
     for plan in plans:
         if isinstance(plan, RemountPlan):
             kernel = Kernel({one.point: one for one in made}, lambda *_: data.draw(_HOW))
-            ended = carry_out(plan, kernel)
+            ended = remount(plan, kernel)
             assert [one.target for one in ended] == sorted(kernel.made)
             assert {one.target for one in ended if one.mounted} == set(kernel.mounts)
             for one in ended:
@@ -163,7 +163,7 @@ def test_where_nothing_fails_all_have_the_number(host: tuple[list[Made], list[Re
     for plan in plans:
         if isinstance(plan, RemountPlan):
             kernel = Kernel({one.point: one for one in made})
-            ended = carry_out(plan, kernel)
+            ended = remount(plan, kernel)
             assert kernel.mounts == dict.fromkeys(kernel.made, plan.new)
             assert {one.result for one in ended} == {Result.DONE}
 
@@ -178,7 +178,7 @@ def test_where_only_unmounting_fails_every_mount_is_back(
             kernel = Kernel(
                 {one.point: one for one in made}, lambda step, _: "" if step == "mount" else data.draw(_HOW)
             )
-            ended = carry_out(plan, kernel)
+            ended = remount(plan, kernel)
             assert set(kernel.mounts) == set(kernel.made)
             assert all(one.mounted for one in ended)
 
@@ -195,6 +195,6 @@ def _finish(kernel: Kernel, ended: tuple[Change, ...]) -> None:
 @pytest.mark.parametrize("how", ["refused", "silent", "late"])
 def test_only_what_mountinfo_says_counts(how: str) -> None:
     kernel = Kernel({"/a": A, "/b": B}, failing("unmount /b", how=how))
-    ended = carry_out(the_plan(A, B), kernel)
+    ended = remount(the_plan(A, B), kernel)
     assert {one.result for one in ended} == {Result.DONE if how == "late" else Result.FAILED}
     assert set(kernel.mounts) == {"/a", "/b"}

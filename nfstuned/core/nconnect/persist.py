@@ -1,11 +1,14 @@
-"""Which sections nfstuned's own drop-in of nfsmount.conf should have, which not, and why.
+"""The sections of nfstuned's own drop-in of nfsmount.conf: which servers get one, which do not, and why.
+
+mount.nfs finds a [ Server ] section by the text of the source up to its first colon. So one server has a
+section for each name by which it is mounted, and two servers with a name in common share a section.
 
 From 2.5.3 to 2.8.2 nfs-utils keeps one assignment of a name for all [ Server ] sections of all files, the
 last one: a second section takes the number of the first away.
 
 As in an fstab (core/nconnect/fstab.py), all mounts of one server get one number, or none is changed. A
-section only fills in what nobody says: where a mount or the administrator's own nfsmount.conf says another
-number, there is none.
+section only fills in a number where there is none: where a mount or the administrator's own nfsmount.conf has
+another number, there is no section.
 """
 
 from __future__ import annotations
@@ -16,24 +19,44 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from nfstuned.core.mounts.requests import options
-from nfstuned.core.nconnect.against import Refusal, against
-from nfstuned.core.nconnect.fstab import answered
-from nfstuned.core.nconnect.groups import common
-from nfstuned.core.nconnect.persist_members import SectionUse, Uses, by_conf, servers, unmatched
+from nfstuned.core.mounts.requests import find, mounted_source, options, requested, wants_stand_in
+from nfstuned.core.mounts.targets import stood_in_for, targets
+from nfstuned.core.nconnect.server import (
+    Id,
+    Member,
+    Objection,
+    Server,
+    Users,
+    as_target,
+    by_address,
+    objection,
+    server_ids,
+    server_of,
+    shown_providers,
+    united,
+    with_answers,
+    with_provider,
+)
+from nfstuned.core.nconnect.transport import addresses, allowed
+from nfstuned.core.policy.endpoint import as_address, is_loopback, section_name
 from nfstuned.model.change import Change, ChangeKind
-from nfstuned.model.facts import Facts, Network
+from nfstuned.model.facts import Facts, Network, Target
 from nfstuned.model.kernel import decimal
-from nfstuned.model.mounts import Result
+from nfstuned.model.mounts import Maker, Request, Result, Snapshot
+from nfstuned.model.policy import Policy
 from nfstuned.model.requests import Asked, Setting
 from nfstuned.model.system import NfsUtils
 from nfstuned.parse.etc.nfsmount import PERSISTED, parse_nfsmount
 
+MOUNTPOINT = "mountpoint"
+_NAME = re.compile(r"[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_.])?")
+"""A host's name or IPv4 address beyond doubt: a section's name is taken as it stands."""
+_LOCAL = ("localhost", "localhost.localdomain", "ip6-localhost")
 FOREIGN = (
     "it is not as nfstuned wrote it: move what was added to a file of another name in that folder, delete "
     "it, and run this again"
 )
-"""Why a file is not replaced that is none of these texts."""
+"""Why a file with any other text is not replaced."""
 _MARK = re.compile(r"# nfstuned wrote this, sha256 ([0-9a-f]{64})\n")
 _HEAD = """\
 # Do not edit it: `nfstuned apply --persist` refuses a file that is not as nfstuned wrote it.
@@ -68,8 +91,89 @@ def _hash(body: str) -> str:
     return hashlib.sha256(body.encode("utf-8", "surrogateescape")).hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class SectionUse(Member):
+    """A mount, as it will be made the next time without nfstuned's file.
+
+    With a request its options are those that the request asks for now; else those of the live mount.
+    """
+
+    section: str
+    """The name that mount.nfs looks for, in lower case: its case does not matter there."""
+    decider: Asked | None
+    """The option that decides its nconnect; None where a section of its server would."""
+    stood_in: bool = False
+    """mount.aznfs mounts an address of its own instead of its server's name."""
+
+    @property
+    def unnamed(self) -> str:
+        """Why there is no section of its name; "" where there may be one."""
+        if not self.stood_in:
+            return unnamed(self.section)
+        return (
+            f"mount.aznfs mounts {self.target.endpoint.host} by an address of its own, for which no section "
+            "is: put nconnect into the options of the mount"
+        )
+
+
+def section_uses(snapshot: Snapshot, policy: Policy) -> Users[SectionUse]:
+    """Return the mounts of a host or an image whose server has a name, without nfstuned's file.
+
+    They are live, or files ask for them, or they stand for a server that the policy names.
+    """
+    settings = tuple(setting for setting in snapshot.settings if setting.file != PERSISTED)
+    known = replace(snapshot, settings=settings)
+    facts = Facts(frozenset(), known, policy, targets(known, policy))
+    providers = shown_providers(facts)
+    mounts = (*facts.nfs, *_configured(known, policy))
+    uses = (_use(with_provider(target, providers, policy), known) for target in mounts)
+    return Users(tuple(use for use in uses if use is not None), facts)
+
+
+def _use(target: Target, snapshot: Snapshot) -> SectionUse | None:
+    """Return a mount as it will be made; None where its server is not known before it is."""
+    request = target.request
+    likely = request or Request(target.source, target.point, "", "", fstype=target.fstype)
+    name = section_name(mounted_source(likely, snapshot.stand_ins))
+    # In an autofs wildcard `&` is its key: it is then a part of the server's name.
+    if not name or (likely.wildcard and "&" in name):
+        return None
+    asked = requested(likely, snapshot.settings, snapshot.stand_ins)
+    # No file has the options of a mount that was made by hand: its present options stay the guess.
+    future = target if request is None else replace(target, asked=asked)
+    stood_in = stood_in_for(target) or wants_stand_in(likely, snapshot)
+    return SectionUse(future, options(asked).number("nconnect"), name, find(asked, "nconnect"), stood_in)
+
+
+def _configured(snapshot: Snapshot, policy: Policy) -> Iterator[Target]:
+    """Yield a mount of each server that a policy names, and not only some of its exports or mount points."""
+    for assignment in policy.assignments:
+        match = assignment.match
+        if match.export or match.mount_point:
+            continue
+        for pattern in match.server:
+            name = pattern.lower().rstrip(".")
+            if unnamed(name):
+                continue
+            request = Request(f"{name}:/", "/", "", assignment.origin)
+            target = as_target(request, snapshot, policy)
+            if target.profile.nconnect is not None:
+                yield replace(target, subject=assignment.origin, request=None)
+
+
+def unnamed(name: str) -> str:
+    """Return why there is no section of that name; "" where there may be one."""
+    if name.startswith("["):
+        return "no section is for an IPv6 address: mount.nfs ends a name at its first colon"
+    if is_loopback(name) or name in _LOCAL:
+        return f"every TLS tunnel of this host begins at {name}, so that a section would be for all of them"
+    if _NAME.fullmatch(name) is None:
+        return f"{name} is no single name that a section could have"
+    return ""
+
+
 class Fate(Enum):
-    """What should become of a section."""
+    """The future of a section."""
 
     WRITE = "it should be there"
     KEEP = "none is written, and one that is there stays"
@@ -78,108 +182,115 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SectionVerdict:
-    """What should become of the section of one name."""
+    """The future of the section of one name, and why."""
 
     name: str
     number: int | None
-    """What its mounts should ask for; None where nothing has to be said of a section that is not there."""
+    """The number that its mounts should ask for; None where an absent section needs no word."""
     fate: Fate
     reason: str
     result: Result = Result.SKIPPED
-    """What comes of a section that is not written: FAILED where nothing tells whether it should be."""
+    """The result for a section that is not written: FAILED where it is open whether it should be."""
     names: int = 1
     """How many names of its server need a section."""
     needed: bool = True
     """A mount of its server would ask for nothing without it."""
 
 
-def verdicts(uses: Uses, facts: Facts) -> tuple[SectionVerdict, ...]:
-    """Return one for each name under which a server is mounted; `facts` have the resolver's answers."""
-    return tuple(verdict for server in servers(uses, facts) for verdict in _of_server(server, facts))
+def verdicts(users: Users[SectionUse], facts: Facts) -> tuple[SectionVerdict, ...]:
+    """Return a verdict for each name of a server; `facts` have the resolver's answers."""
+    things: list[tuple[frozenset[Id], SectionUse]] = []
+    for user in users.members:
+        use = replace(user, target=by_address(user.target, facts))
+        section = frozenset[Id]() if use.unnamed else frozenset[Id]({(use.section, "section")})
+        things.append((server_ids(use.target, facts) | section, use))
+    servers = (server_of(sharing, allowed) for sharing in united(things))
+    return tuple(verdict for server in servers for verdict in _of_server(server, facts))
 
 
-def _of_server(server: tuple[SectionUse, ...], facts: Facts) -> Iterator[SectionVerdict]:
-    names = sorted({use.name for use in server if not use.unnamed})
-    if all(use.target.profile.nconnect is None for use in server):
-        profile = server[0].target.profile.name
+def _of_server(server: Server[SectionUse], facts: Facts) -> Iterator[SectionVerdict]:
+    first, names = server.members[0], sorted({use.section for use in server.members if not use.unnamed})
+    count = server.nconnect
+    if count is None or not server.is_named:
         for name in names:
-            yield SectionVerdict(name, None, Fate.DROP, f"its profile {profile} names no nconnect")
+            reason = f"its profile {first.target.profile.name} names no nconnect"
+            yield SectionVerdict(name, None, Fate.DROP, reason)
         return
-    targets = [use.target for use in server]
-    count = common(targets, (target.profile.nconnect for target in targets), (use.number for use in server))
-    deciders = {name: by_conf(name, facts.snapshot.settings) for name in names}
+    deciders = {name: _conf_decider(name, facts.snapshot.settings) for name in names}
     refused = _refused(server, count, deciders, facts)
     if refused is not None:
-        for name in names or [server[0].target.endpoint.host]:
+        for name in names or [first.target.endpoint.host]:
             yield _as_others_decide(replace(refused, name=name), deciders.get(name))
         return
-    missing = sum(1 for option in deciders.values() if option is None)
-    needed = any(use.asked is None for use in server)
+    absent = sum(1 for option in deciders.values() if option is None)
+    needed = any(use.decider is None for use in server.members)
     for name, asked in deciders.items():
         if asked is None:
-            yield SectionVerdict(name, count, Fate.WRITE, _why(server, count), names=missing, needed=needed)
+            reason = server.reason(server.members)
+            yield SectionVerdict(name, count, Fate.WRITE, reason, names=absent, needed=needed)
         else:
             yield SectionVerdict(name, None, Fate.DROP, f"{asked.origin} says it already")
 
 
+def _conf_decider(name: str, settings: Sequence[Setting]) -> Asked | None:
+    """Return the setting that decides the nconnect of a server's mounts that ask for none themselves."""
+    others = [setting for setting in settings if setting.section != MOUNTPOINT]
+    return find(requested(Request(f"{name}:/", "/", "", ""), others), "nconnect")
+
+
 def _refused(
-    server: tuple[SectionUse, ...], count: int, deciders: Mapping[str, Asked | None], facts: Facts
+    server: Server[SectionUse], count: int, deciders: Mapping[str, Asked | None], facts: Facts
 ) -> SectionVerdict | None:
     """Return why no name of a server gets a section, as a verdict about any of them; None where each may."""
-    for use in server:
-        refusal = _against(use, facts)
-        if refusal is not None:
-            fate = Fate.DROP if refusal.result is Result.SKIPPED else Fate.KEEP
-            return SectionVerdict("", count, fate, _of_one(use, refusal.reason, server), refusal.result)
+    for use in server.members:
+        why = _objection(use, facts)
+        if why is not None:
+            fate = Fate.DROP if why.result is Result.SKIPPED else Fate.KEEP
+            return SectionVerdict("", count, fate, _of_one(use, why.reason, server), why.result)
     for asked in deciders.values():
         if asked is not None and options([asked]).number("nconnect") != count:
             return SectionVerdict("", count, Fate.DROP, f"{asked.origin} says {asked.text}: that counts")
-    for use in server:
-        reason = unmatched(use, facts) if use.asked is None else _contrary(use.asked, use.number, count)
+    for use in server.members:
+        reason = _unmatched(use, facts) if use.decider is None else ""
+        if use.decider is not None and use.asked != count:
+            reason = (
+                f"{use.decider.origin} asks for {use.decider.text}, and all mounts of a server should ask "
+                f"for one number, here {count}"
+            )
         if reason:
             return SectionVerdict("", count, Fate.KEEP, _of_one(use, reason, server))
     return None
 
 
+def _objection(use: SectionUse, facts: Facts) -> Objection | None:
+    """Return why a mount should not have several connections, as it is or as it will be made again."""
+    why = objection(use.target, facts)
+    if why is None and use.target.live is not None and use.target.request is not None:
+        return objection(replace(use.target, live=None), facts)
+    return why
+
+
+def _unmatched(use: SectionUse, facts: Facts) -> str:
+    """Return why a section of its server's name would not, or should not, count for a mount; "" for none."""
+    places, request = addresses(use.target, facts), use.target.request
+    by_number = request is not None and request.maker is Maker.AUTOFS and as_address(use.section) is None
+    if by_number and len(places) > 1:
+        return f"automount(8) mounts {use.section}, which has {len(places)} addresses, by one of them"
+    return use.unnamed
+
+
 def _as_others_decide(refused: SectionVerdict, asked: Asked | None) -> SectionVerdict:
-    """Let no section stay that would count before what another file says to mounts without a number."""
+    """Let no section stay that would count before another file's number for mounts that ask for none."""
     if refused.fate is not Fate.KEEP or asked is None:
         return refused
     reason = f"{refused.reason}; {asked.origin} decides for mounts that ask for none"
     return replace(refused, fate=Fate.DROP, reason=reason)
 
 
-def _against(use: SectionUse, facts: Facts) -> Refusal | None:
-    """Return what is against several connections, as the mount is and as it will be made again."""
-    refusal = against(use.target, facts)
-    if refusal is None and use.target.live is not None and use.target.request is not None:
-        return against(replace(use.target, live=None), facts)
-    return refusal
-
-
-def _contrary(asked: Asked, number: int | None, count: int) -> str:
-    """Return that a mount asks for another number than all of its server should; "" where it does not."""
-    if number == count:
-        return ""
-    asks = f"{asked.origin} asks for {asked.text}"
-    return f"{asks}, and all mounts of a server should ask for one number, here {count}"
-
-
-def _of_one(use: SectionUse, reason: str, server: Sequence[SectionUse]) -> str:
-    """Say which mount it is where there are several."""
-    alone = len(server) == 1 or reason.startswith(use.subject)
-    return reason if alone else f"{use.subject}: {reason}"
-
-
-def _why(server: Sequence[SectionUse], count: int) -> str:
-    named = (use.target.profile for use in server if use.target.profile.nconnect == count)
-    profile = next(named, None)
-    if profile is not None:
-        return f"{profile.name} asks for nconnect={count}"
-    other = next((use for use in server if use.number == count), None)
-    if other is not None:
-        return f"as {other.subject}, which is of the same server"
-    return f"its profiles allow nconnect={count}"
+def _of_one(use: SectionUse, reason: str, server: Server[SectionUse]) -> str:
+    """Return a reason with the name of its mount where there are several."""
+    alone = len(server.members) == 1 or reason.startswith(use.name)
+    return reason if alone else f"{use.name}: {reason}"
 
 
 _IN_OPTIONS = "put nconnect into the options of the mounts instead"
@@ -208,7 +319,7 @@ def limited(
 
 
 def _undecided(known: Sequence[SectionVerdict], reason: str) -> tuple[SectionVerdict, ...]:
-    """Return the verdicts where nothing tells what mount.nfs would do: no section is written, none goes."""
+    """Return the verdicts where the behaviour of mount.nfs is not known: no section is written, none goes."""
     return tuple(
         replace(verdict, fate=Fate.KEEP, reason=reason, result=Result.FAILED)
         if verdict.fate is Fate.WRITE
@@ -241,20 +352,20 @@ def _single_section(
 
 
 def _only_section(
-    kept: str, known: Sequence[SectionVerdict], held: Sequence[str], reason: str
+    only: str, known: Sequence[SectionVerdict], held: Sequence[str], reason: str
 ) -> tuple[SectionVerdict, ...]:
-    """Let there be no section but that of `kept`; what was against another before stays the reason."""
+    """Let there be no section but `only`; an earlier reason against another section stays."""
     names = {verdict.name for verdict in known}
     verdicts: list[SectionVerdict] = []
     for verdict in known:
         gone = verdict.fate is Fate.DROP or (verdict.fate is Fate.KEEP and verdict.name not in held)
-        if verdict.name == kept or gone:
+        if verdict.name == only or gone:
             verdicts.append(verdict)
         else:
-            # Where each mount asks for it by itself, nobody lacks the section.
+            # Where each mount asks for the number itself, no mount lacks the section.
             number = verdict.number if verdict.needed else None
             verdicts.append(replace(verdict, fate=Fate.DROP, reason=reason, number=number))
-    unused = (name for name in held if name not in names | {kept})
+    unused = (name for name in held if name not in names | {only})
     return (*verdicts, *(SectionVerdict(name, None, Fate.DROP, reason) for name in unused))
 
 
@@ -263,7 +374,7 @@ _UNUSED = "nothing here uses it"
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What nfstuned's file has now."""
+    """The present sections of nfstuned's file."""
 
     sections: Mapping[str, int]
     prune: bool = False
@@ -272,30 +383,32 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class PersistPlan:
-    """What to do with the file; empty where it is as it should be and nothing was refused."""
+    """The changes of the file; empty where it is as it should be and nothing was refused."""
 
     changes: tuple[Change, ...]
     unused: tuple[str, ...]
     """The servers whose sections stay though nothing here uses them."""
 
     def sections(self, held: Held) -> dict[str, int]:
-        """Return what the file has after the planned changes."""
+        """Return the file's sections after the planned changes."""
         planned = {change.target: change.new for change in self.changes if change.result is Result.PLANNED}
         after = {**held.sections, **planned}
         return {name: number for name, number in after.items() if isinstance(number, int)}
 
 
-def plan_persist(uses: Uses, network: Network, utils: NfsUtils | None, held: Held) -> PersistPlan:
-    """Return what is to be changed in nfstuned's file, and what is not, each with its reason.
+def plan_persist(
+    users: Users[SectionUse], network: Network, utils: NfsUtils | None, held: Held
+) -> PersistPlan:
+    """Return the sections to change in nfstuned's file, and those that are left, each with its reason.
 
     `network` has the answers about the names that are unsettled; `utils` is the installed mount.nfs.
     """
-    facts = answered(uses.facts, network)
-    known = verdicts(uses, facts)
+    facts = with_answers(users.facts, network)
+    known = verdicts(users, facts)
     names = {verdict.name for verdict in known}
     unused = [name for name in held.sections if name not in names]
-    kept = [name for name in held.sections if not (held.prune and name in unused)]
-    settled = limited(known, kept, utils, facts.snapshot.settings)
+    staying = [name for name in held.sections if not (held.prune and name in unused)]
+    settled = limited(known, staying, utils, facts.snapshot.settings)
     pruned = (SectionVerdict(name, None, Fate.DROP, _UNUSED) for name in unused if held.prune)
     all_changes = (_change(verdict, held.sections.get(verdict.name)) for verdict in (*settled, *pruned))
     changes = tuple(sorted((change for change in all_changes if change), key=lambda change: change.target))
@@ -304,7 +417,7 @@ def plan_persist(uses: Uses, network: Network, utils: NfsUtils | None, held: Hel
 
 
 def _change(verdict: SectionVerdict, old: int | None) -> Change | None:
-    """Return what becomes of a section; None where nothing does, and nothing has to be said."""
+    """Return the change of a section; None where nothing changes, and nothing has to be reported."""
     name, reason = verdict.name, verdict.reason
     if verdict.fate is Fate.DROP and old is not None:
         return Change(ChangeKind.PERSIST, name, old, None, Result.PLANNED, reason)

@@ -1,10 +1,11 @@
-"""Which transport groups are to be mounted again, in which order, and what follows when a step fails.
+"""Transport groups that are mounted again: which, in which order, and the way back when a step fails.
 
 The first mount of a group decides the number of connections for all of them, so that all must go first. A
 group of which anything is not certain is left as it is, as a whole.
 
-All mounts go, then the connections must be gone, then all come back. When something fails before that, what
-is gone comes back as it was; when something fails after that, everything else comes back all the same.
+All mounts go, then the connections must be gone, then all come back. When something fails before that, the
+mounts that are gone come back as they were; when something fails after that, everything else comes back all
+the same.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from nfstuned.core.nconnect.busy import apart, obstacle
-from nfstuned.core.nconnect.case import Case, automatic, goal, in_sight, makes
-from nfstuned.core.nconnect.first_mount import depth, lies_in, making, options_again
-from nfstuned.core.nconnect.groups import groups, was_recorded
+from nfstuned.core.nconnect.first_mount import depth, lies_in, mount_options, mount_order, next_nconnect
+from nfstuned.core.nconnect.obstacles import Case, Goal, is_in_sight, obstacle, reason_to_skip
+from nfstuned.core.nconnect.server import Member, server_of
+from nfstuned.core.nconnect.transport import busy_connections, groups, pending_kerberos, was_recorded
 from nfstuned.model.change import Change, ChangeKind, ShellCommand
 from nfstuned.model.connections import Connections, Hands, Left, Part, RemountPlan, Sight
 from nfstuned.model.facts import Facts, Target
@@ -25,36 +26,74 @@ from nfstuned.parse.fields import some
 
 
 def cases(facts: Facts, sight: Sight, point: str | None = None) -> tuple[Case, ...]:
-    """Return the groups that should have another number; only the one of the mount at `point` if given."""
-    known, wrong = groups(facts), []
-    for group in known.live.values():
-        seen = tuple(target for target in group if in_sight(target, sight))
-        wanted = goal(group, facts, known)
+    """Return the groups that should have another number; only the group of the mount at `point` if given."""
+    wrong = []
+    for group in groups(facts).live.values():
+        seen = tuple(target for target in group if is_in_sight(target, sight))
+        wanted = goal(group, facts)
         if not seen or wanted is None or not (point is None or _is_at(point, group, sight)):
             continue
-        own = tuple(target for target in seen if automatic(target, seen, sight))
+        own = tuple(target for target in seen if _is_automatic(target, seen, sight))
         parts = tuple(sorted((target for target in seen if target not in own), key=depth))
         wrong.append(Case(facts, sight, group, parts, own, wanted))
     return tuple(wrong)
 
 
-def members(facts: Facts, sight: Sight, point: str) -> tuple[Target, ...]:
-    """Return the live mounts that share the connections of the mount at `point`; none where none is there."""
-    target_groups = (group for group in groups(facts).live.values() if _is_at(point, group, sight))
-    return next(target_groups, ())
+def group_at(facts: Facts, sight: Sight, point: str) -> tuple[Target, ...]:
+    """Return the live mounts that share the connections of the mount at `point`; () without a mount there."""
+    return next((group for group in groups(facts).live.values() if _is_at(point, group, sight)), ())
+
+
+def goal(group: Sequence[Target], facts: Facts) -> Goal | None:
+    """Return the number that a group of live mounts should have instead; None where it is right.
+
+    As for fstab (core/nconnect/fstab.py): the most that a profile recommends or that a mount asks for, within
+    the limits of every profile. A number within them is only lowered where a mount asks for a number.
+    """
+    old = max(busy_connections(target) or 1 for target in group)
+    waiting = [line for target in group for line in pending_kerberos(target, facts)]
+    members = [Member(target, next_nconnect(target, facts)) for target in group]
+    server = server_of(members, limiting=[*group, *waiting])
+    most = server.most
+    new = min(server.nconnect or old, most)
+    lowered = new < old <= most
+    if new == old or (lowered and not any(member.asked and member.asked <= most for member in members)):
+        return None
+    named = [(target.profile.nconnect, target.profile.name) for target in group]
+    asked = [(member.asked, member.target.origin or member.name) for member in members]
+    who = next((who for number, who in (*named, *asked) if number == new), None)
+    reason = f"{who} asks for nconnect={new}" if who else f"no more than nconnect={most} is allowed"
+    return Goal(old, new, reason)
+
+
+def _is_automatic(target: Target, group: Sequence[Target], sight: Sight) -> bool:
+    """Return whether the kernel itself made a mount: a file system within the server's own tree.
+
+    Nobody asked for it, it lies in another mount of the group as it does on the server, and it is not the
+    same superblock again (mount --bind). It goes with the outer mount when nothing uses it (fs/namespace.c,
+    shrink_submounts), and comes back when somebody goes there.
+    """
+    node = sight.node(target)
+    if node is None or target.asked or target.request is not None:
+        return False
+    outer = next((mount for mount in group if mount.live and mount.live.mount_id == node.parent_id), None)
+    if outer is None or outer.live is None or outer.live.device == node.device:
+        return False
+    below = target.point.removeprefix(outer.point.rstrip("/"))
+    return target.source == outer.source.rstrip("/") + below
 
 
 def plan_remount(case: Case, unanswered: str = "") -> RemountPlan | Left:
-    """Return what is done to a group, or why it is left alone.
+    """Return how a group is mounted again, or why it is left alone.
 
-    `unanswered` says which server does not answer and how; "" where all do.
+    `unanswered` names the server that does not answer; "" where all do.
     """
-    if why := apart(case):
+    if why := reason_to_skip(case):
         return _left(case, why, Result.SKIPPED)
     if why := unanswered or obstacle(case):
         return _left(case, why, Result.FAILED)
     chief = _chief(case)
-    lines = [part.origin for part in case.parts if part.request and not makes(case, part)]
+    lines = [part.origin for part in case.parts if part.request and not _makes(case, part)]
     disagreeing = some(list(dict.fromkeys(lines)))
     if chief is not None:
         return _plan(case, chief, disagreeing)
@@ -67,7 +106,7 @@ def plan_remount(case: Case, unanswered: str = "") -> RemountPlan | Left:
 
 
 def _is_at(point: str, group: Sequence[Target], sight: Sight) -> bool:
-    return any(target.point == point and in_sight(target, sight) for target in group)
+    return any(target.point == point and is_in_sight(target, sight) for target in group)
 
 
 def _left(case: Case, reason: str, result: Result) -> Left:
@@ -76,7 +115,7 @@ def _left(case: Case, reason: str, result: Result) -> Left:
 
 
 def _plan(case: Case, chief: Target, disagreeing: str) -> RemountPlan:
-    """Return the steps; `chief` comes first, which makes up this time for the lines that say otherwise."""
+    """Return the steps; `chief` comes first, so that lines with another number do not decide this time."""
     others = [target for target in case.parts if target is not chief]
     parts = {target.identity: _part(case, target) for target in case.parts}
     units = (case.sight.units.get(part.unit) for part in parts.values() if part.unit)
@@ -86,7 +125,7 @@ def _plan(case: Case, chief: Target, disagreeing: str) -> RemountPlan:
         new=case.goal.new,
         reason=case.goal.reason + advice,
         going=tuple(parts[target.identity] for target in reversed(case.parts)),
-        coming=tuple(parts[target.identity] for target in making(chief, others)),
+        coming=tuple(parts[target.identity] for target in mount_order(chief, others)),
         connections=_connections(case),
         reload=any(unit is not None and (unit.stale or not unit.fragment) for unit in units),
     )
@@ -109,44 +148,41 @@ def _part(case: Case, target: Target) -> Part:
 
 
 def _umount(point: str) -> ShellCommand:
-    """Return umount(8) as systemd calls it: it is not to look the path up on the mount itself."""
+    """Return umount(8) as systemd calls it: so it does not look the path up on the mount itself."""
     return ShellCommand(("umount", "-c", "--", point))
 
 
 def _by_hand(target: Target, count: int | None) -> ShellCommand:
-    options = options_again(target, count)
+    options = mount_options(target, count)
     words = ("-o", options) if options else ()
     return ShellCommand(("mount", "-t", target.fstype, *words, "--", target.source, target.point))
 
 
 def _chief(case: Case) -> Target | None:
-    """Return the mount that is to be made first, of those that lie in no other: it gets what all will have.
+    """Return the mount to make first, of those that lie in no other: it decides the number of all.
 
-    One that a file makes shows that the next boot does the same.
+    A mount that a file makes is better: the next boot then does the same.
     """
     outer = [part for part in case.parts if not any(lies_in(part.point, other.point) for other in case.parts)]
-    able = [target for target in outer if makes(case, target)]
+    able = [target for target in outer if _makes(case, target)]
     return next((target for target in able if target.request is not None), able[0] if able else None)
 
 
+def _makes(case: Case, target: Target) -> bool:
+    """Return whether a mount asks for the goal when it is made; a mount made by hand gets it as an option."""
+    return target.request is None or (next_nconnect(target, case.facts) or 1) == case.goal.new
+
+
 def _connections(case: Case) -> Connections:
-    block = next(
-        (target.superblock for target in case.group if target.superblock and target.superblock.volume), None
-    )
-    inodes = {
-        (target.superblock.device, target.superblock.bdi)
-        for target in case.group
-        if target.superblock is not None and target.superblock.bdi is not None
-    }
-    known = Connections(
-        0, "", 0, 0, tuple(sorted((device, bdi) for device, bdi in inodes if bdi is not None))
-    )
-    if block is None or block.volume is None:
-        return known
-    volume = block.volume
-    mine = (volume.version, volume.address, volume.port)
-    clients = sum(1 for row in block.servers if (row.version, row.address, row.port) == mine)
-    return replace(known, version=mine[0], address=mine[1], port=mine[2], clients=clients)
+    blocks = [target.superblock for target in case.group if target.superblock is not None]
+    inodes = sorted({(block.device, block.bdi) for block in blocks if block.bdi is not None})
+    for block in blocks:
+        volume = block.volume
+        if volume is not None:
+            mine = (volume.version, volume.address, volume.port)
+            clients = sum(1 for row in block.servers if (row.version, row.address, row.port) == mine)
+            return Connections(*mine, clients, tuple(inodes))
+    return Connections(0, "", 0, 0, tuple(inodes))
 
 
 @dataclass(slots=True, eq=False)
@@ -156,13 +192,13 @@ class _RemountRun:
     plan: RemountPlan
     hands: Hands
     problem: str = ""
-    """The first thing that failed; from then on everything is to be as it was."""
+    """The first failure; from then on everything is to be as it was."""
     failures: dict[str, str] = field(default_factory=dict)
-    """By mount point: what failed there."""
+    """By mount point: the failure there."""
 
 
-def carry_out(plan: RemountPlan, hands: Hands) -> tuple[Change, ...]:
-    """Do what is planned, or put everything back; return what came of each mount, as it is now."""
+def remount(plan: RemountPlan, hands: Hands) -> tuple[Change, ...]:
+    """Carry out a plan, or put everything back; return the change of each mount, as it is now."""
     run = _RemountRun(plan, hands)
     _unmount_all(run)
     _mount_all(run)
@@ -185,15 +221,15 @@ def _unmount_all(run: _RemountRun) -> None:
 
 
 def _mount_all(run: _RemountRun) -> None:
-    """Mount all that is not: a mount that fails is no reason to leave another one away."""
+    """Mount all that is not mounted: a mount that fails is no reason to leave another away."""
     for part in run.plan.coming:
         if run.hands.mounted(part.point):
             continue
         outer = (other.point for other in run.plan.coming if lies_in(part.point, other.point))
-        missing = next((point for point in outer if not run.hands.mounted(point)), "")
-        if missing:
+        absent = next((point for point in outer if not run.hands.mounted(point)), "")
+        if absent:
             # It would be hidden, or end up in the folder below the outer mount.
-            run.failures[part.point] = f"it lies in {missing}"
+            run.failures[part.point] = f"it lies in {absent}"
             continue
         commands = part.back if run.problem else (part.make, *([part.before] if part.before else []))
         why = _mount(part, commands, run.hands)
@@ -203,7 +239,7 @@ def _mount_all(run: _RemountRun) -> None:
 
 
 def _mount(part: Part, commands: Sequence[ShellCommand], hands: Hands) -> str:
-    """Mount by the first command that does it; return why the first of all did not, "" where it did."""
+    """Mount by the first command that works; return why the first of all did not, "" where one did."""
     problem = ""
     for command in commands:
         why = hands.mount(command)
@@ -222,9 +258,9 @@ def _ended(part: Part, run: _RemountRun) -> Change:
     count = run.hands.nconnect(part.point)
     if count == run.plan.new and not own:
         return replace(change, result=Result.DONE)
-    again = "it is mounted, with the options from before" if own else "it is mounted"
+    state = "it is mounted, with the options from before" if own else "it is mounted"
     why = own or run.problem or "another mount of the server came first"
-    return replace(change, result=Result.FAILED, reason=f"{why}; {again} and has nconnect={count}")
+    return replace(change, result=Result.FAILED, reason=f"{why}; {state} and has nconnect={count}")
 
 
 def planned(plan: RemountPlan) -> tuple[Change, ...]:

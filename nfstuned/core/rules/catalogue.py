@@ -8,7 +8,6 @@ from difflib import get_close_matches
 from nfstuned.core.rules import (
     nfs1_read_ahead,
     nfs2_connections,
-    nfs2_lines,
     nfs2_nconnect,
     nfs3_entries,
     nfs3_options,
@@ -26,7 +25,6 @@ from nfstuned.model.finding import Diagnosis, Fault, Finding, Need, Rule, Severi
 _FAMILIES = (
     nfs1_read_ahead,
     nfs2_connections,
-    nfs2_lines,
     nfs2_nconnect,
     nfs3_entries,
     nfs3_options,

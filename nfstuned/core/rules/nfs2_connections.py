@@ -1,67 +1,70 @@
-"""Rules NFS208 to NFS212: connections as they are, what they carry, and the slots for requests on them."""
+"""Rules NFS208 to NFS214: connections and their slots for requests, and lines that cannot take effect."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from nfstuned.core.nconnect.groups import groups, is_azure_files, is_netapp, version
+from nfstuned.core.mounts.options import NO_VALUE, names, wanted, wanted_though_sloppy
+from nfstuned.core.mounts.requests import GLOBAL, as_option, effective, is_version
+from nfstuned.core.nconnect.transport import groups, is_azure_files, is_netapp, version
 from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import ParameterWish, lasting, parameter
-from nfstuned.core.rules.rule import ADVICE, LIVE, SAMPLE, WARNING, rule
-from nfstuned.model.facts import Facts, Target
+from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, LIVE, SAMPLE, WARNING, rule
+from nfstuned.model.facts import NFS_TYPES, Facts, Target
 from nfstuned.model.finding import Fault
-from nfstuned.model.kernel import decimal
+from nfstuned.model.kernel import decimal, parse_options
+from nfstuned.model.mounts import UTAB
+from nfstuned.model.requests import Setting
 from nfstuned.model.samples import Sample
-from nfstuned.parse.fields import count
+from nfstuned.model.shell import quote
+from nfstuned.parse.etc.nfsmount import FILE, VENDOR_FILE
+from nfstuned.parse.fields import clean_path, count
 
-_MOST = 128
-_LEAST = 180
-
-
+_MOST_SLOTS, _LEAST_SLOTS = 128, 180
 SLOT_TABLE = ParameterWish(
     "sunrpc.tcp_max_slot_table_entries",
-    str(_MOST),
-    lambda value: (number := decimal(value)) is not None and number <= _MOST,
+    str(_MOST_SLOTS),
+    lambda value: (number := decimal(value)) is not None and number <= _MOST_SLOTS,
     "sunrpc-slots.conf",
 )
 SESSION_SLOTS = ParameterWish(
     "nfs.max_session_slots",
-    str(_LEAST),
-    lambda value: (number := decimal(value)) is not None and number >= _LEAST,
+    str(_LEAST_SLOTS),
+    lambda value: (number := decimal(value)) is not None and number >= _LEAST_SLOTS,
     "nfs-slots.conf",
 )
 _VERSIONS = {SLOT_TABLE.name: "3", SESSION_SLOTS.name: "4.1"}
 """The version of NFS that each is about."""
-_DEFAULTS = {SLOT_TABLE.name: 65536, SESSION_SLOTS.name: 64}
-"""What kernels have where nobody says otherwise."""
+_KERNEL_DEFAULTS = {SLOT_TABLE.name: 65536, SESSION_SLOTS.name: 64}
+"""The values of kernels without a setting."""
 
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """The mounts that a parameter does not suit, and what it is or will be."""
+    """The mounts that a parameter does not suit, and its present or future value."""
 
     users: tuple[Target, ...]
     value: int
 
 
 def crowd(facts: Facts, wish: ParameterWish) -> Crowd | None:
-    """Return the mounts of Azure NetApp Files that want another value; None for none, or if nothing tells."""
+    """Return the mounts of Azure NetApp Files that need another value; None for none, or an unknown value."""
     wanted = _VERSIONS[wish.name]
     users = tuple(target for target in facts.nfs if is_netapp(target) and version(target) == wanted)
-    # A module that is loaded and does not tell has no value that anybody knows.
+    # A loaded module that does not show its parameter has an unknown value.
     loaded = any(target.live is not None for target in facts.nfs)
-    default = "" if loaded else str(_DEFAULTS[wish.name])
+    default = "" if loaded else str(_KERNEL_DEFAULTS[wish.name])
     value = decimal((parameter(facts, wish.name) or (default, ""))[0])
     return Crowd(users, value) if users and value is not None and not wish.fits(str(value)) else None
 
 
 _BUSY_SENDS = 64
-"""A connection that sent nothing meanwhile is left out: the kernel takes them in turn."""
+"""A connection that sent nothing while another sent so many is left out: the kernel takes them in turn."""
 _DEEPEST = 64
 _ALONE, _AT_WORK, _BEYOND_ALONE = 1.25, 0.5, 1.5
 _ALIKE = 2.0
-"""Requests under way by two counts are of one size: bursts find more than there are in the mean."""
+"""Two counts of requests under way differ by less: bursts find more of them than the mean."""
 
 
 @rule(
@@ -77,16 +80,16 @@ def connections_missing(facts: Facts) -> Iterator[Fault]:
         shown = next((member for member in members if member.stats and member.stats.transports), None)
         if shown is None or shown.stats is None:
             continue
-        wanted, there = shown.options.number("nconnect") or 1, len(shown.stats.transports)
+        wanted_count, there = shown.options.number("nconnect") or 1, len(shown.stats.transports)
         sent = _sent(facts, shown)
         silent, exist = sent.count(0), count(there, "connection")
-        if there < wanted:
+        if there < wanted_count:
             yield Fault(
                 shown.subject,
-                f"nconnect={wanted} is shown and {exist} exist: the kernel gives up quietly when a "
+                f"nconnect={wanted_count} is shown and {exist} exist: the kernel gives up quietly when a "
                 f"further one cannot be made{_others(members)}",
                 observed=exist,
-                expected=count(wanted, "connection"),
+                expected=count(wanted_count, "connection"),
                 remedy="umount every mount of this server and mount again; see the kernel's log for why",
             )
         elif silent and max(sent) >= _BUSY_SENDS:
@@ -105,11 +108,11 @@ def connections_missing(facts: Facts) -> Iterator[Fault]:
 @rule("NFS209", "queue-depth-high", ADVICE, needs=(SAMPLE,), source=sources.PERFORMANCE)
 def queue_deep(facts: Facts) -> Iterator[Fault]:
     """Yield one Azure Files mount of each group with more requests at a time than are of use."""
-    for busy in _measured(facts):
-        depth = busy.depth
-        if is_azure_files(busy.target) and depth is not None and depth > _DEEPEST:
+    for group in _measured(facts):
+        depth = group.depth
+        if is_azure_files(group.target) and depth is not None and depth > _DEEPEST:
             yield Fault(
-                busy.target.subject,
+                group.target.subject,
                 f"a mean of {depth:.0f} requests are under way or wait for a slot: beyond {_DEEPEST} nothing "
                 "is gained, and each one takes longer",
                 observed=f"{depth:.0f} requests",
@@ -121,14 +124,14 @@ def queue_deep(facts: Facts) -> Iterator[Fault]:
 @rule("NFS212", "nconnect-latency-bound", ADVICE, needs=(SAMPLE,), source=sources.PERFORMANCE)
 def latency_bound(facts: Facts) -> Iterator[Fault]:
     """Yield one mount of each group with nconnect that has one request at a time."""
-    for busy in _measured(facts):
-        shown = busy.target.options.number("nconnect") or 1
-        if shown > 1 and busy.alone:
+    for group in _measured(facts):
+        shown = group.target.options.number("nconnect") or 1
+        if shown > 1 and group.alone:
             yield Fault(
-                busy.target.subject,
+                group.target.subject,
                 f"nconnect={shown} and about one request at a time: a single thread waits for each answer, "
                 "and further connections cannot make that faster",
-                observed=f"{busy.under_way:.1f} requests under way",
+                observed=f"{group.under_way:.1f} requests under way",
                 expected="more than one",
                 remedy="work with several threads or files; or try this work without nconnect, which may be "
                 "faster",
@@ -174,12 +177,12 @@ class _Busy:
 
     target: Target
     samples: tuple[Sample, ...]
-    carrying: int
+    busy: int
     """Connections that sent something; 1 where that is not known, so that nothing is overstated."""
 
     @property
     def depth(self) -> float | None:
-        """The mean number of requests sent and waiting; the kernel counts those of one connection.
+        """The mean number of requests sent and waiting; the kernel counts the requests of one connection.
 
         None where it is not known: without the count of those that wait for replies (RDMA, old kernels) only
         the time that requests took tells whether `in_flight` has some that broken connections lost.
@@ -187,16 +190,16 @@ class _Busy:
         rate, seen = self.samples[0].transport, self.in_flight
         if seen is None or rate.backlog is None:
             return None
-        if rate.pending is None and seen * self.carrying > _ALIKE * self.under_way:
+        if rate.pending is None and seen * self.busy > _ALIKE * self.under_way:
             return None
-        return (seen + rate.backlog) * self.carrying
+        return (seen + rate.backlog) * self.busy
 
     @property
     def in_flight(self) -> float | None:
         """The mean number of requests under way on the connection on which one is sent, itself included.
 
-        What a broken connection lost stays in the kernel's sends less receives until the mount goes, and is
-        in no queue of requests that wait for their replies.
+        The requests that a broken connection lost stay in the kernel's sends less receives until the mount
+        goes, and are in no queue of requests that wait for their replies.
         """
         rate = self.samples[0].transport
         if rate.in_flight is None or rate.pending is None:
@@ -233,7 +236,164 @@ def _sent(facts: Facts, target: Target) -> tuple[int, ...]:
     return facts.measured.sends.get(target.superblock.device, ())
 
 
-def _others(members: tuple[Target, ...] | list[Target]) -> str:
-    """Say for how many more mounts the same holds."""
+def _others(members: Sequence[Target]) -> str:
+    """Return for how many more mounts the same holds."""
     others = len(members) - 1
     return f"; the same holds for {others} more {'mount' if others == 1 else 'mounts'}" if others else ""
+
+
+_FIXED = ("nconnect", "rsize", "wsize")
+_DEFAULT, _DEFAULTS = "default", ("vers", "proto")
+"""mount.nfs takes names with this beginning out, and reads two of them (default_value in configfile.c)."""
+_VARIABLES = "environment"
+_NAMED = {"server": "Server", "mountpoint": "MountPoint"}
+_KNOWN = (*_NAMED, _VARIABLES, GLOBAL)
+
+
+@rule("NFS213", "remount-cannot-change", INFO, source=sources.NFS)
+def remount_cannot_change(facts: Facts) -> Iterator[Fault]:
+    """Yield lines of fstab and of units that remount with an option that a mount keeps for its life."""
+    for request in facts.snapshot.requests:
+        options = parse_options(request.options)
+        fixed = list(dict.fromkeys(name for name, _ in options.pairs if name in _FIXED or is_version(name)))
+        if request.file == UTAB or request.fstype not in NFS_TYPES or not fixed or "remount" not in options:
+            continue
+        yield Fault(
+            f"{request.file}:{request.line}",
+            f"remount cannot change {' and '.join(fixed)} of {request.point}: the kernel takes a new "
+            "nconnect without a word and keeps the old one, and refuses the others",
+            observed="remount," + ",".join(fixed),
+            expected="umount and mount",
+            remedy=f"take remount out of {request.file}:{request.line}, umount {quote(request.point)} and "
+            "mount it",
+        )
+
+
+@rule(
+    "NFS214",
+    "nfsmount-conf-ineffective",
+    ERROR,
+    source="https://man7.org/linux/man-pages/man5/nfsmount.conf.5.html",
+)
+def ineffective(facts: Facts) -> Iterator[Fault]:
+    """Yield lines of nfsmount.conf that count for no mount, or make the mounts that they mean fail.
+
+    A section that no mount can be in is reported once, at its first line.
+    """
+    places = (FILE + ".d/", VENDOR_FILE + ".d/")
+    for problem in facts.snapshot.problems:
+        if problem.file in {FILE, VENDOR_FILE} or problem.file.startswith(places):
+            yield _fault(
+                problem.file, problem.line, problem.message, "see nfsmount.conf(5) for what is meant"
+            )
+    settings = facts.snapshot.settings
+    sloppy = any(as_option(setting.name, setting.value) == "sloppy" for setting in settings)
+    counting = set(effective(settings))
+    reported: set[tuple[str, str, str | None]] = set()
+    for setting in settings:
+        section = (setting.file, setting.section, setting.argument)
+        unmatched = _unmatched(setting)
+        why = unmatched or (_refused_setting(setting, sloppy=sloppy) if setting in counting else None)
+        if why is not None and section not in reported:
+            yield _fault(setting.file, setting.line, *why)
+        if unmatched is not None:
+            reported.add(section)
+    yield from _overtaken(facts)
+
+
+def _overtaken(facts: Facts) -> Iterator[Fault]:
+    """Yield options that an older mount.nfs drops for the sake of another section's; see NfsUtils."""
+    utils = facts.system.nfs_utils
+    if utils is None or not utils.mixes_sections:
+        return
+    settings = [replace(setting, alone=False) for setting in facts.snapshot.settings]
+    elsewhere = set(effective(settings))
+    last = {(setting.section, setting.name.lower()): setting for setting in settings}
+    for setting in settings:
+        winner = last[setting.section, setting.name.lower()]
+        if setting.section in _NAMED and setting.argument and setting in elsewhere and setting != winner:
+            yield _fault(
+                setting.file,
+                setting.line,
+                f"{setting.name} for {setting.argument} counts for no mount: {utils.name} has one "
+                f"{setting.name} for all [ {_NAMED[setting.section]} ] sections, that of "
+                f"{winner.file}:{winner.line}",
+                "put it into the options of the mounts, or update nfs-utils to 2.8.3 or later",
+            )
+
+
+def _unmatched(setting: Setting) -> tuple[str, str] | None:
+    """Return why no mount can be in a setting's section, and what to do; None where one can."""
+    section, argument = setting.section, setting.argument
+    if section not in _KNOWN:
+        return (
+            f"{setting.name} stands in [ {section} ], which mount.nfs does not look at",
+            'use [ NFSMount_Global_Options ], [ Server "name" ] or [ MountPoint "/path" ]',
+        )
+    if section == GLOBAL and argument is not None:
+        return (
+            f'{setting.name} stands in a global section named "{argument}", which counts for no mount',
+            "write [ NFSMount_Global_Options ]",
+        )
+    if section == "server" and ":" in (argument or ""):
+        return (
+            f'{setting.name} is for the server "{argument}": mount.nfs ends a name at its first colon',
+            "use the server's name, or the section of the mount point",
+        )
+    if section == "mountpoint" and argument and argument.startswith("/") and argument != clean_path(argument):
+        clean = clean_path(argument)
+        why = f'{setting.name} is for the mount point "{argument}", which mount(8) hands on as {clean}'
+        return f"{why}: mount.nfs compares the texts", f'write [ MountPoint "{clean}" ]'
+    return None
+
+
+def _refused_setting(setting: Setting, *, sloppy: bool) -> tuple[str, str] | None:
+    """Return why the kernel refuses a setting, and what to do; None where it does not, or may not."""
+    # The value of a variable depends on the section of each mount.
+    if setting.section == _VARIABLES or setting.value.startswith("$"):
+        return None
+    name, separator, text = as_option(setting.name, setting.value).partition("=")
+    shown = f"{setting.name}={setting.value}"
+    if name.startswith(_DEFAULT):
+        return _no_default(setting, name.removeprefix(_DEFAULT), text)
+    known = name.startswith("x-") or name in names().common | names().nfs | names().rare_nfs
+    if not sloppy and name and not known:
+        option = f"{name}, which {shown} becomes" if name == f"no{setting.name.lower()}" else setting.name
+        return (
+            f"neither the kernel nor mount(8) knows {option}: every mount that gets it is refused",
+            f"take {setting.name} out",
+        )
+    judge = wanted_though_sloppy if sloppy else wanted
+    # As mount.nfs hands it on; case matters to both, whatever nfsmount.conf(5) writes (Proto=Tcp).
+    takes = judge(name, text if separator else None)
+    if not takes:
+        return None
+    if separator and not judge(name, setting.value):
+        why = (
+            "mount.nfs takes what ends with k, m or g for a number, and every mount that gets this is refused"
+        )
+        remedy = f"put {name}={setting.value} into the options of the mounts instead"
+        return f"{shown} becomes {name}={text}: {why}", remedy
+    takes = "True or False" if takes == NO_VALUE else takes
+    return (
+        f"{shown}: {name} takes {takes}, and every mount that gets this is refused",
+        f"set {setting.name} to {takes}",
+    )
+
+
+def _no_default(setting: Setting, name: str, value: str) -> tuple[str, str] | None:
+    """Return why a default of mount.nfs's own negotiation counts for nothing."""
+    if name not in _DEFAULTS:
+        if name == "s" or name.startswith(_DEFAULTS):
+            return None
+        return f"{setting.name} sets nothing: mount.nfs has a default of version and protocol only", (
+            f"use {setting.name[len(_DEFAULT) :]}, or take {setting.name} out"
+        )
+    takes = wanted(name, value)
+    if not takes:
+        return None
+    return f"{setting.name}={setting.value} sets nothing: it takes {takes}", f"set {setting.name} to {takes}"
+
+
+def _fault(file: str, line: int, message: str, remedy: str) -> Fault:
+    return Fault(f"{file}:{line}", message, remedy=remedy)

@@ -1,4 +1,4 @@
-"""Rules NFS201 to NFS207: the nconnect that mounts ask for, get, and should not combine."""
+"""Rules NFS201 to NFS207 and NFS215: the nconnect that mounts ask for, get, and should not combine."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from nfstuned.core.mounts.kernels import knows_nconnect
 from nfstuned.core.mounts.options import has_kerberos, security
 from nfstuned.core.mounts.requests import find, is_global
 from nfstuned.core.mounts.targets import stood_in_for
-from nfstuned.core.nconnect.against import against, has_private_endpoint
-from nfstuned.core.nconnect.first_mount import bound, contradicted, decider, mend, planned
-from nfstuned.core.nconnect.groups import (
-    Groups,
+from nfstuned.core.nconnect.first_mount import decider, mount_commands, next_nconnect, overruled
+from nfstuned.core.nconnect.persist import unnamed
+from nfstuned.core.nconnect.server import Line, Member, Server, differing, lines, objection, servers
+from nfstuned.core.nconnect.transport import (
     address,
     allowed,
+    busy_connections,
     by_namespace,
-    carrying,
     effective_nconnect,
     groups,
+    has_private_endpoint,
     is_azure_files,
     is_private,
     limit,
@@ -28,9 +29,7 @@ from nfstuned.core.nconnect.groups import (
     share,
     version,
 )
-from nfstuned.core.nconnect.persist_members import unnamed
-from nfstuned.core.nconnect.servers import Disagreement, disagreements, lines, servers, strictest
-from nfstuned.core.policy.endpoint import AZURE_FILES, section_name
+from nfstuned.core.policy.endpoint import AZURE_FILES, plain, section_name, split_source
 from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import also, source_of
 from nfstuned.core.rules.rule import ADVICE, ERROR, WARNING, rule
@@ -44,21 +43,21 @@ from nfstuned.parse.fields import some
 def below_policy(facts: Facts) -> Iterator[Fault]:
     """Yield servers of which mounts have fewer connections than their profile asks for.
 
-    Silent where the advice would be wrong or said already: where a mount of its group has Kerberos (NFS207)
+    Silent where the advice would be wrong or a repetition: where a mount of its group has Kerberos (NFS207)
     or a profile that allows no more, where the kernel cannot (NFS203), where the vendor does not support it
     (NFS401), and where another finding's remedy brings as many (NFS204 to NFS206, NFS215).
     """
-    known, told = groups(facts), _told(facts)
-    for sharing in servers(facts):
+    coming = _numbers_of_other_remedies(facts)
+    for server in servers(facts):
         low = [
             (possible, target)
-            for possible, target in too_few(sharing, facts)
-            if told.get(target.identity, 0) < possible
+            for possible, target in too_few(server, facts)
+            if coming.get(target.identity, 0) < possible
         ]
         if not low:
             continue
         most, chief = max(low, key=lambda pair: pair[0])
-        got, others = _got(chief, facts, known), [target for _, target in low if target is not chief]
+        got, others = _present(chief, facts), [target for _, target in low if target is not chief]
         yield Fault(
             chief.subject,
             f"{'one connection carries' if got == 1 else f'{got} connections carry'} everything and the "
@@ -66,67 +65,55 @@ def below_policy(facts: Facts) -> Iterator[Fault]:
             f"network flow, with the speed of one{also(others)}",
             observed=f"nconnect={got}" if "nconnect" in chief.options else "no nconnect",
             expected=f"nconnect={most}",
-            remedy=_raise([chief, *others], most, sharing, facts),
+            remedy=_raise([chief, *others], most, server, facts),
             source=source_of(chief.profile, "nconnect"),
         )
 
 
-def too_few(sharing: Sequence[Target], facts: Facts) -> Iterator[tuple[int, Target]]:
+def too_few(server: Server[Member], facts: Facts) -> Iterator[tuple[int, Target]]:
     """Yield the mounts of a server that have too few connections, each with the number it should have."""
-    most = bound(strictest(sharing, facts))
-    for target in sharing:
-        possible = _possible(target, most, facts)
-        if possible is not None:
-            yield possible, target
+    for target in server.targets:
+        wanted, got = target.profile.nconnect, _present(target, facts)
+        if wanted is None or got is None or got >= wanted or not _may_have_more(target, facts):
+            continue
+        if overruled(target, facts) and (requested_nconnect(target) or 0) >= wanted:
+            continue
+        if got < min(wanted, server.most):
+            yield min(wanted, server.most), target
 
 
-def _possible(target: Target, limit: int, facts: Facts) -> int | None:
-    """Return how many connections a mount should have where it has fewer; None where it has enough.
-
-    `limit` is what all mounts of its server are good for.
-    """
-    known = groups(facts)
-    wanted, got = target.profile.nconnect, _got(target, facts, known)
-    if wanted is None or got is None or got >= wanted or not _may_have_more(target, facts):
-        return None
-    if contradicted(target, facts, known) and (requested_nconnect(target) or 0) >= wanted:
-        return None
-    possible = min(wanted, limit)
-    return possible if got < possible else None
-
-
-def _got(target: Target, facts: Facts, known: Groups) -> int | None:
-    return carrying(target) or effective_nconnect(target, facts, known)
+def _present(target: Target, facts: Facts) -> int | None:
+    return busy_connections(target) or effective_nconnect(target, facts)
 
 
 @rule("NFS202", "nconnect-above-policy", WARNING, source=sources.PERFORMANCE)
 def above_policy(facts: Facts) -> Iterator[Fault]:
     """Yield servers of which mounts have more connections than their profile allows.
 
-    Not where NFS204 tells who decided.
+    Not where NFS204 names the mount that decided.
     """
-    known = groups(facts)
-    for sharing in servers(facts):
-        high = [target for target in sharing if _is_above(target, facts, known)]
+    replaced_by = groups(facts).after
+    for server in servers(facts):
+        high = [target for target in server.targets if _is_above(target, facts)]
         # A line that is proposed for a mount stands for both.
         ids = {target.identity for target in high}
         high = [
             target
             for target in high
-            if (after := known.after.get(target.identity)) is None or after.identity not in ids
+            if (after := replaced_by.get(target.identity)) is None or after.identity not in ids
         ]
         if not high:
             continue
         chief, *others = high
-        most, got = allowed(chief), effective_nconnect(chief, facts, known)
-        wanted = min(chief.profile.nconnect or most, bound(strictest(sharing, facts)))
-        written = _without(high, facts, known) if most == 1 else _written(wanted, sharing, facts)
+        most, got = allowed(chief), effective_nconnect(chief, facts)
+        wanted = min(chief.profile.nconnect or most, server.most)
+        written = _without(high, facts) if most == 1 else _written(wanted, server.targets, facts)
         yield Fault(
             chief.subject,
             f"{_too_many(chief, most, got)}{also(others)}",
             observed=f"nconnect={got}",
             expected="no nconnect" if most == 1 else f"at most {most}",
-            remedy=_then(written, mend(high, facts, known, wanted)),
+            remedy=_then(written, mount_commands(high, facts, wanted)),
             source=_source_of_limit(chief),
         )
 
@@ -153,11 +140,11 @@ def _source_of_limit(target: Target) -> str:
     return source_of(profile, key) or source_of(profile, "nconnect")
 
 
-def _is_above(target: Target, facts: Facts, known: Groups) -> bool:
-    most, got = limit(target), effective_nconnect(target, facts, known)
+def _is_above(target: Target, facts: Facts) -> bool:
+    most, got = limit(target), effective_nconnect(target, facts)
     if most is None or got is None or got <= most:
         return False
-    return not (contradicted(target, facts, known) and (requested_nconnect(target) or 0) <= most)
+    return not (overruled(target, facts) and (requested_nconnect(target) or 0) <= most)
 
 
 @rule("NFS203", "nconnect-unsupported-kernel", ERROR, source=sources.NETAPP)
@@ -189,62 +176,70 @@ def unsupported_kernel(facts: Facts) -> Iterator[Fault]:
 @rule("NFS204", "nconnect-inherited", WARNING, source=sources.NETAPP)
 def inherited(facts: Facts) -> Iterator[Fault]:
     """Yield servers of which mounts do not get the nconnect that they ask for, since another came first."""
-    known = groups(facts)
-    for sharing in servers(facts):
-        lost = [target for target in sharing if contradicted(target, facts, known)]
+    for server in servers(facts):
+        lost = _lost(server, facts)
         if not lost:
             continue
-        chief = max(lost, key=lambda target: requested_nconnect(target) or 1)
-        others = [target for target in lost if target is not chief]
+        chief, *others = lost
         asked, wanted = find(chief.asked, "nconnect"), requested_nconnect(chief)
-        got = effective_nconnect(chief, facts, known)
+        got = effective_nconnect(chief, facts)
         gets = "has" if chief.live is not None else "would get"
         by_hand = asked is None or asked.file == UTAB
         who = "mount(8) was asked" if asked is None or by_hand else f"{asked.origin} asks"
         yield Fault(
             chief.subject,
             f"{who} for nconnect={wanted} and the mount {gets} {got}: "
-            f"{decider(chief, facts, known)}, because all mounts of one server "
+            f"{decider(chief, facts)}, because all mounts of one server "
             f"({chief.endpoint.address or chief.endpoint.host}) share its connections"
             f"{also(others)}",
             observed=f"nconnect={got}" if got != 1 else "no nconnect",
             expected=f"nconnect={wanted}",
-            remedy=_granted([chief, *others], sharing, facts),
+            remedy=_granted(lost, server, facts),
         )
 
 
-def _granted(lost: Sequence[Target], sharing: Sequence[Target], facts: Facts) -> str:
-    """Return how mounts get what the first of them asks for, or as much of it as their server is good for."""
-    wanted, count = requested_nconnect(lost[0]) or 1, _grantable(lost[0], sharing, facts)
-    strict = strictest(sharing, facts)
-    change = _written(count, sharing, facts)
+def _lost(server: Server[Member], facts: Facts) -> list[Target]:
+    """Return the mounts that did not get their nconnect; a mount that asks for the most comes first."""
+    lost = [target for target in server.targets if overruled(target, facts)]
+    chief = max(lost, key=lambda target: requested_nconnect(target) or 1, default=None)
+    return [] if chief is None else [chief, *(target for target in lost if target is not chief)]
+
+
+def _granted(lost: Sequence[Target], server: Server[Member], facts: Facts) -> str:
+    """Return how mounts get the number of the first of them, or as many as their server is good for."""
+    wanted, count, strict = requested_nconnect(lost[0]) or 1, _grantable(lost[0], server), server.strictest
+    change = _written(count, server.targets, facts)
     if change and count < wanted:
         profile = f"the profile of {strict.point} allows no more"
         change += f", as {f'{strict.point} asks for Kerberos' if has_kerberos(strict.options) else profile}"
-    return _then(change, mend(lost, facts, groups(facts), count))
+    return _then(change, mount_commands(lost, facts, count))
 
 
-def _grantable(target: Target, sharing: Sequence[Target], facts: Facts) -> int:
-    return min(requested_nconnect(target) or 1, bound(strictest(sharing, facts)))
+def _grantable(target: Target, server: Server[Member]) -> int:
+    return min(requested_nconnect(target) or 1, server.most)
 
 
-def _told(facts: Facts) -> dict[Identity, int]:
-    """Return how many connections mounts come to have by the remedies of NFS204 to NFS206 and NFS215."""
-    known, told = groups(facts), dict[Identity, int]()
-    for sharing in servers(facts):
-        lost = [target for target in sharing if contradicted(target, facts, known)]
+def _numbers_of_other_remedies(facts: Facts) -> dict[Identity, int]:
+    """Return the connections that mounts get by the remedies of NFS204 to NFS206 and NFS215."""
+    numbers = dict[Identity, int]()
+    for server in servers(facts):
+        lost = _lost(server, facts)
         if lost:
-            chief = max(lost, key=lambda target: requested_nconnect(target) or 1)
-            told.update(dict.fromkeys(_identities(sharing), _grantable(chief, sharing, facts)))
+            numbers.update(dict.fromkeys(_identities(server.targets), _grantable(lost[0], server)))
     for alike in _unsupported(facts):
-        told.update(dict.fromkeys(_identities(alike), _common_count(alike)))
-    for differing in disagreements(facts):
-        told.update(dict.fromkeys((line.mount.identity for line in differing.lines), differing.count))
-    return told
+        numbers.update(dict.fromkeys(_identities(alike), _common_count(alike)))
+    for unlike in differing(facts):
+        numbers.update(dict.fromkeys((line.mount.identity for line in unlike.members), _agreed(unlike)))
+    return numbers
 
 
 def _identities(targets: Iterable[Target]) -> list[Identity]:
     return [target.identity for target in targets]
+
+
+def _agreed(server: Server[Line]) -> int:
+    """Return the number that all lines of a server should ask for: it is good for each of their mounts."""
+    return server.nconnect or server.most
 
 
 def _may_have_more(target: Target, facts: Facts) -> bool:
@@ -255,35 +250,36 @@ def _may_have_more(target: Target, facts: Facts) -> bool:
     return possible and protocol(target) == "tcp" and not public
 
 
-def _raise(low: Sequence[Target], possible: int, sharing: Sequence[Target], facts: Facts) -> str:
+def _raise(low: Sequence[Target], possible: int, server: Server[Member], facts: Facts) -> str:
     """Return how mounts of a server get more connections: with new lines where files ask for too few.
 
     A mount that was made by hand has no file; nfstuned's own can let the next mount ask for it.
     """
-    most = bound(strictest(sharing, facts))
     # A line may be newer than its mount.
-    lines = (line for target in low if (line := planned(target, facts)) is not None)
-    count = max([possible, *(line for line in lines if line <= most)])
-    by_hand = next((target for target in low if not target.origin and planned(target, facts) != count), None)
+    asked = [next_nconnect(target, facts) or 1 for target in low]
+    count = max([possible, *(number for number in asked if number <= server.most)])
+    by_hand = next(
+        (target for target in low if not target.origin and requested_nconnect(target) != count), None
+    )
     change = ""
     if by_hand is not None:
-        profiles = count == by_hand.profile.nconnect and not against(by_hand, facts)
+        profiles = count == by_hand.profile.nconnect and not objection(by_hand, facts)
         may = profiles and not _without_section(by_hand)
         change = "sudo nfstuned apply --persist" if may else f"put nconnect={count} into the options"
-    return _then(change, _written(count, sharing, facts), mend(low, facts, groups(facts), count))
+    return _then(change, _written(count, server.targets, facts), mount_commands(low, facts, count))
 
 
 def _then(*steps: str) -> str:
     return ", then ".join(step for step in steps if step)
 
 
-def _written(count: int, sharing: Iterable[Target], facts: Facts) -> str:
+def _written(count: int, targets: Iterable[Target], facts: Facts) -> str:
     """Return which files are to be changed so that all mounts of a server ask for a number, "" for none.
 
-    Lines that say otherwise would decide anew at the next boot.
+    Lines with another number would decide again at the next boot.
     """
     asking, places = lines(facts), dict[str, None]()
-    for target in sharing:
+    for target in targets:
         line = asking.get(target.identity)
         made = line.target if line is not None else target
         if requested_nconnect(made) not in {None, count}:
@@ -295,7 +291,7 @@ def _written(count: int, sharing: Iterable[Target], facts: Facts) -> str:
 def _place_of(target: Target, facts: Facts) -> str:
     """Return where the number of a mount is to be changed, "" where no file has it.
 
-    What nfsmount.conf has for all servers is left to the others.
+    A setting of nfsmount.conf for all servers stays, for the others.
     """
     asked = find(target.asked, "nconnect")
     if asked is None or asked.file == UTAB:
@@ -378,54 +374,41 @@ def _unsupported(facts: Facts) -> Iterator[Sequence[Target]]:
 
 @rule("NFS215", "nconnect-lines-differ", WARNING, source="fs/nfs/client.c, nfs_match_client")
 def lines_differ(facts: Facts) -> Iterator[Fault]:
-    """Yield servers whose lines ask for different nconnect: who is mounted first decides for all of them.
+    """Yield servers whose lines ask for different nconnect: the first mount decides for all of them.
 
-    Silent where NFS204 to NFS206 say so of the same lines.
+    Silent where NFS204 to NFS206 report the same lines.
     """
-    known = groups(facts)
-    for differing in _differing(facts):
+    reported = [set(_identities(alike)) for alike in _unsupported(facts)]
+    reported += [set(_identities(server.targets)) for server in servers(facts) if _lost(server, facts)]
+    for server in differing(facts):
+        mounts = [line.mount for line in server.members]
+        if any({mount.identity for mount in mounts} <= members for members in reported):
+            continue
         numbers: dict[int, list[str]] = {}
-        for line in differing.lines:
-            numbers.setdefault(line.count or 1, []).append(line.place)
+        for line in server.members:
+            numbers.setdefault(line.asked or 1, []).append(line.target.origin)
         ordered = sorted(numbers, reverse=True)
         listed = "; ".join(f"{_number(number)} in {some(numbers[number])}" for number in ordered)
-        strict, count = differing.strictest, differing.count
-        change = _written(count, [line.mount for line in differing.lines], facts)
-        live = [
-            line.mount
-            for line in differing.lines
-            if line.mount.live is not None and effective_nconnect(line.mount, facts, known) != count
-        ]
+        strict, count = server.strictest, _agreed(server)
+        host = plain(split_source(server.members[0].target.source)[0])
+        change = _written(count, mounts, facts)
+        live = [mount for mount in mounts if mount.live and effective_nconnect(mount, facts) != count]
         yield Fault(
             numbers[ordered[0]][0],
-            f"lines for {differing.host} ask for different nconnect ({listed}): mounts of one server share "
+            f"lines for {host} ask for different nconnect ({listed}): mounts of one server share "
             "its connections, so that whichever is mounted first decides for all of them, which at boot is "
             "chance",
             observed=", ".join(map(_number, ordered)),
             expected="the same nconnect in all lines of a server",
             remedy=_then(
                 change + (f", as {strict.origin} asks for Kerberos" if has_kerberos(strict.options) else ""),
-                mend(live, facts, known, count) if live else "",
+                mount_commands(live, facts, count) if live else "",
             ),
         )
 
 
 def _number(count: int) -> str:
     return "no nconnect" if count == 1 else f"nconnect={count}"
-
-
-def _differing(facts: Facts) -> Iterator[Disagreement]:
-    """Yield the servers whose lines differ, without those that NFS204 to NFS206 tell of."""
-    known = groups(facts)
-    told = [set(_identities(alike)) for alike in _unsupported(facts)]
-    for sharing in servers(facts):
-        lost = [target for target in sharing if contradicted(target, facts, known)]
-        if lost:
-            told.append(set(_identities(sharing)))
-    for differing in disagreements(facts):
-        mine = {line.mount.identity for line in differing.lines}
-        if not any(mine <= members for members in told):
-            yield differing
 
 
 _REMOUNT_WITHOUT = "umount every mount of this server and mount them again without nconnect"
@@ -437,15 +420,13 @@ def with_kerberos(facts: Facts) -> Iterator[Fault]:
 
     Not of Azure Files, which has no Kerberos (NFS302).
     """
-    known = groups(facts)
-    for sharing in servers(facts):
-        mounts = [target for target in sharing if _is_certain_of_kerberos(target, facts, known)]
+    for server in servers(facts):
+        mounts = [target for target in server.targets if _shares_kerberos(target, facts)]
         if not mounts:
             continue
         chief, *others = mounts
-        flavours, count = security(chief.options), effective_nconnect(chief, facts, known)
-        asking = some(list(dict.fromkeys(_asking(mounts, facts, known))))
-        unset = _without(mounts, facts, known)
+        flavours, count = security(chief.options), effective_nconnect(chief, facts)
+        asking = some(list(dict.fromkeys(_place_of_request(mount) for mount in _of_groups(mounts, facts))))
         yield Fault(
             chief.subject,
             f"sec={flavours} and nconnect={count}{f' ({asking})' if asking else ''}: "
@@ -453,43 +434,41 @@ def with_kerberos(facts: Facts) -> Iterator[Fault]:
             f"server answers by dropping requests{also(others)}",
             observed=f"sec={flavours}, nconnect={count}",
             expected="nconnect=1, or sec=sys",
-            remedy=_then(unset, "" if facts.image else _REMOUNT_WITHOUT),
+            remedy=_then(_without(mounts, facts), "" if facts.image else _REMOUNT_WITHOUT),
         )
 
 
-def _is_certain_of_kerberos(target: Target, facts: Facts, known: Groups) -> bool:
+def _shares_kerberos(target: Target, facts: Facts) -> bool:
     """Whether a mount has Kerberos, whatever is negotiated, and several connections."""
-    flavours, count = security(target.options), effective_nconnect(target, facts, known) or 1
+    flavours, count = security(target.options), effective_nconnect(target, facts) or 1
     certain = all(flavour.startswith("krb5") for flavour in flavours.split(":"))
     return certain and count > 1 and target.endpoint.provider != AZURE_FILES
 
 
-def _asking(mounts: Iterable[Target], facts: Facts, known: Groups) -> Iterator[str]:
-    """Name the lines that ask for several connections: the mounts', and those of others in their group."""
-    for mount in _of_groups(mounts, facts, known):
-        asked = find(mount.asked, "nconnect")
-        # utab is no file to change.
-        yield asked.origin if asked and asked.file != UTAB else f"the options of {mount.point}"
+def _place_of_request(mount: Target) -> str:
+    """Return where a mount's nconnect stands, for people; utab is no file to change."""
+    asked = find(mount.asked, "nconnect")
+    return asked.origin if asked and asked.file != UTAB else f"the options of {mount.point}"
 
 
-def _without(mounts: Iterable[Target], facts: Facts, known: Groups) -> str:
-    """Return how lines that ask for several connections ask for one; other servers keep what is for all."""
+def _without(mounts: Iterable[Target], facts: Facts) -> str:
+    """Return how lines that ask for several connections ask for one; a setting for all servers stays."""
     taken, written = dict[str, None](), dict[str, None]()
-    for mount in _of_groups(mounts, facts, known):
+    for mount in _of_groups(mounts, facts):
         asked, place = find(mount.asked, "nconnect"), _place_of(mount, facts)
         if asked is not None and asked.file != UTAB and is_global(asked, facts.snapshot.settings):
             written[place or f"the options of {mount.point}"] = None
         else:
-            taken[asked.origin if asked and asked.file != UTAB else f"the options of {mount.point}"] = None
+            taken[_place_of_request(mount)] = None
     return _then(
         f"take nconnect out of {', '.join(taken)}" if taken else "",
         f"set nconnect=1 in {', '.join(written)}" if written else "",
     )
 
 
-def _of_groups(mounts: Iterable[Target], facts: Facts, known: Groups) -> list[Target]:
+def _of_groups(mounts: Iterable[Target], facts: Facts) -> list[Target]:
     """Return mounts and all others of their groups that ask for several connections, each once."""
-    every = (mount for target in mounts for mount in (target, *rivals(target, facts, known)))
+    every = (mount for target in mounts for mount in (target, *rivals(target, facts)))
     return [
         mount
         for mount in {mount.identity: mount for mount in every}.values()
@@ -500,7 +479,7 @@ def _of_groups(mounts: Iterable[Target], facts: Facts, known: Groups) -> list[Ta
 def _azure_files(facts: Facts, *, private: bool) -> list[Target]:
     """Return the mounts of Azure Files of which the endpoint's kind and the request are known.
 
-    A live mount and the proposed line for it count once, and what another line replaces not at all.
+    A live mount and the proposed line for it count once, and a mount that another line replaces not at all.
     """
     after, mounted = replaced(facts), {target.request for target in facts.nfs if target.live is not None}
     return [

@@ -21,7 +21,7 @@ from nfstuned.core.mounts.options import (
     wanted_by_smb,
     wanted_though_sloppy,
 )
-from nfstuned.core.nconnect.groups import is_azure_files
+from nfstuned.core.nconnect.transport import is_azure_files
 from nfstuned.core.policy.endpoint import (
     AZURE_FILES,
     MULTIPATH,

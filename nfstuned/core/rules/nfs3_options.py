@@ -20,7 +20,7 @@ from nfstuned.core.mounts.options import (
     version_text,
 )
 from nfstuned.core.mounts.requests import Intents
-from nfstuned.core.nconnect.groups import groups, is_azure_files, is_netapp, members, protocol
+from nfstuned.core.nconnect.transport import is_azure_files, is_netapp, members, protocol
 from nfstuned.core.policy.endpoint import AZURE_BLOB, AZURE_FILES, EFS
 from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import again, also, out_of_conf, where
@@ -151,11 +151,10 @@ def small_transfers(facts: Facts) -> Iterator[Fault]:
     A live mount that asked for nothing has what the server allows, which no line changes: it is told where
     another mount of the server has more. So is one of which nobody knows what it asked for.
     """
-    known = groups(facts)
     for target, others in _once_a_superblock(facts):
         if not is_azure_files(target):
             continue
-        asked, beside = _sizes(target.wanted), members(target, facts, known)
+        asked, beside = _sizes(target.wanted), members(target, facts)
         given = {
             name: max((_sizes(mount.options).get(name, 0) for mount in beside), default=0) for name in _SIZES
         }

@@ -7,7 +7,7 @@ from ipaddress import IPv4Address
 
 from nfstuned.core.mounts.requests import wants_tunnel
 from nfstuned.core.mounts.targets import server_name, stood_in_for
-from nfstuned.core.nconnect.groups import is_azure_files
+from nfstuned.core.nconnect.transport import is_azure_files
 from nfstuned.core.policy.endpoint import (
     AZURE_FILES,
     GENERIC,

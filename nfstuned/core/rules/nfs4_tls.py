@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator, Mapping
 
 from nfstuned.core.mounts.options import aznfs_version, last_of, version
 from nfstuned.core.mounts.requests import AZNFS, wants_tunnel
-from nfstuned.core.nconnect.groups import replaced
+from nfstuned.core.nconnect.transport import replaced
 from nfstuned.core.policy.endpoint import (
     AZURE_FILES,
     TUNNEL_PORTS,

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 
 from nfstuned.core.mounts.requests import AZNFS
-from nfstuned.core.nconnect.groups import carrying
-from nfstuned.core.nconnect.servers import servers
+from nfstuned.core.nconnect.server import servers
+from nfstuned.core.nconnect.transport import busy_connections
 from nfstuned.core.policy.endpoint import is_loopback, split_source
 from nfstuned.core.rules import sources
 from nfstuned.core.rules.nfs2_nconnect import too_few
@@ -182,7 +182,7 @@ def thread_full(facts: Facts) -> Iterator[Fault]:
         return
     for service, through in _mounts_through(facts):
         threads = [share for share in facts.measured.tunnels.get(service.file, ()) if share >= TUNNEL_FULL]
-        connections = max(carrying(target) or 1 for target in through)
+        connections = max(busy_connections(target) or 1 for target in through)
         if len(threads) < connections:
             continue
         least, most = threads[connections - 1], _wanted(through, facts)
@@ -209,7 +209,7 @@ def thread_full(facts: Facts) -> Iterator[Fault]:
 def _wanted(through: list[Target], facts: Facts) -> int:
     """Return the most connections that a mount should have which has too few; 0 where each has enough."""
     ids = {target.identity for target in through}
-    few = (pair for sharing in servers(facts) for pair in too_few(sharing, facts))
+    few = (pair for server in servers(facts) for pair in too_few(server, facts))
     return max((most for most, target in few if target.identity in ids), default=0)
 
 

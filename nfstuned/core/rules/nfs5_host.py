@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from nfstuned import data
 from nfstuned.core.mounts.kernels import el8_build
-from nfstuned.core.nconnect.groups import is_azure_files, is_netapp
+from nfstuned.core.nconnect.transport import is_azure_files, is_netapp
 from nfstuned.core.policy.endpoint import AZURE_FILES, as_address
 from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import ParameterWish, lasting, parameter

@@ -1,12 +1,11 @@
-"""Transport groups: which mounts share the connections of one nfs_client, and so its nconnect."""
+"""Transport groups: the mounts that share the connections of one nfs_client, and so its nconnect."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TypeVar
 
 from nfstuned.core.mounts import options as nfsoptions
 from nfstuned.core.mounts.requests import wants_tunnel
@@ -25,35 +24,6 @@ from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.kernel import Options, Server
 from nfstuned.model.mounts import UTAB
 
-Id = tuple[str, int, str]
-"""A server's name or address, its port, and its protocol, or "section" for a section of nfsmount.conf."""
-T = TypeVar("T")
-
-
-def united(things: Iterable[tuple[frozenset[Hashable], T]]) -> list[tuple[T, ...]]:
-    """Return the things in groups: two that have an id in common are in one, also through a third.
-
-    The group that got a thing last comes last.
-    """
-    members: dict[int, list[T]] = {}
-    ids: dict[int, set[Hashable]] = {}
-    owner: dict[Hashable, int] = {}
-    for number, (mine, thing) in enumerate(things):
-        same = {owner[id_] for id_ in mine if id_ in owner}
-        roots = list(same) if len(same) < 2 else [root for root in members if root in same]  # noqa: PLR2004 - most have one
-        root, *others = roots or [number]
-        group = members.pop(root, [])
-        known = ids.setdefault(root, set())
-        for other in others:
-            group += members.pop(other)
-            known |= ids.pop(other)
-        known |= mine
-        owner.update(dict.fromkeys(mine if not others else known, root))
-        group.append(thing)
-        members[root] = group
-    return [tuple(group) for group in members.values()]
-
-
 _PROTOCOLS = ("tcp", "udp", "rdma")
 MOST = 16
 """NFS_MAX_CONNECTIONS."""
@@ -61,7 +31,7 @@ MOST = 16
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What the kernel tells nfs_clients apart by (fs/nfs/client.c, nfs_match_client); no name is in it."""
+    """The values that tell nfs_clients apart (fs/nfs/client.c, nfs_match_client); no name is among them."""
 
     version: str
     """With the minor version: "3", "4.1"."""
@@ -71,7 +41,7 @@ class Group:
     security: str
     """xprtsec; "" without."""
     namespace: int = 0
-    """The number of the network namespace in `Groups`; 0 in a group that is only asked for."""
+    """The number of the network namespace in `Groups`; 0 in a group that only a file asks for."""
 
 
 class _Namespaces:
@@ -98,15 +68,15 @@ class Groups:
     """By live mount."""
     bare: Mapping[Group, tuple[Group, ...]]
     after: Mapping[Identity, Target]
-    """By live mount: the line that a proposal has for its mount point. The two are one
-    mount before and after, so that lines of the proposal have nothing to inherit from it."""
+    """By live mount: the proposal's line for its mount point. The two are one mount before and after, so that
+    lines of the proposal inherit nothing from it."""
     kerberos: Mapping[Group, Target]
-    """What is only asked for with Kerberos, one for each group that it would join, without the namespace."""
+    """A line with Kerberos that is not mounted, by the group that it would join, without namespace."""
 
 
 @lru_cache(maxsize=1)
 def groups(facts: Facts) -> Groups:
-    """Return the transport groups that are live, worked out once for all rules that ask about one host."""
+    """Return the live transport groups of a host; the last result is kept, because each rule asks for it."""
     spaces, mine = _Namespaces(), {}
     live: defaultdict[Group, list[Target]] = defaultdict(list)
     for target in facts.nfs:
@@ -128,7 +98,7 @@ def groups(facts: Facts) -> Groups:
 
 
 def _kerberos(facts: Facts) -> dict[Group, Target]:
-    """Return what is only asked for with Kerberos; not of Azure Files, which has none (NFS302)."""
+    """Return the lines with Kerberos that are not mounted; not of Azure Files, which has none (NFS302)."""
     targets: dict[Group, Target] = {}
     for target in facts.nfs:
         asking = target.live is None and nfsoptions.has_kerberos(target.options)
@@ -140,7 +110,7 @@ def _kerberos(facts: Facts) -> dict[Group, Target]:
 
 
 def replaced(facts: Facts) -> dict[Identity, Target]:
-    """Return what a proposal makes of live mounts; of several lines for a mount point the first counts."""
+    """Return the proposal's lines by the live mounts that they replace; the first of a mount point counts."""
     lines: dict[str, Target] = {}
     for target in facts.nfs:
         if target.live is None and target.request and target.request.file == facts.proposal:
@@ -149,35 +119,37 @@ def replaced(facts: Facts) -> dict[Identity, Target]:
     return {mount: lines[point] for mount, point in points.items() if point in lines}
 
 
-def members(target: Target, facts: Facts, known: Groups) -> tuple[Target, ...]:
-    """Return the live mounts that share a mount's connections, or would; itself included where it is live.
+def members(target: Target, facts: Facts) -> tuple[Target, ...]:
+    """Return the live mounts whose connections a mount shares, or will share, and itself where it is live.
 
-    Nothing for a mount that is only asked for unless the files and the resolver leave one group possible.
+    Nothing for a mount that only a file asks for, unless the files and the resolver leave one group possible.
     """
-    group = live_group(target, facts, known)
-    return known.live[group] if group is not None else ()
+    group = live_group(target, facts)
+    return groups(facts).live[group] if group is not None else ()
 
 
-def live_group(target: Target, facts: Facts, known: Groups) -> Group | None:
-    """Return the live group of a mount, or the one that a line will join; None where that is open."""
+def live_group(target: Target, facts: Facts) -> Group | None:
+    """Return the live group of a mount, or the group that a line will join; None where that is open."""
     if target.live is not None:
-        return known.mine.get(target.identity)
+        return groups(facts).mine.get(target.identity)
     asked = _asked(target, facts)
-    alike = known.bare.get(asked, ()) if asked is not None else ()
+    alike = groups(facts).bare.get(asked, ()) if asked is not None else ()
     return alike[0] if len(alike) == 1 else None
 
 
-def rivals(target: Target, facts: Facts, known: Groups) -> tuple[Target, ...]:
-    """Return the other live mounts of its group; where only a file asks, those that no proposal replaces."""
-    others = (other for other in members(target, facts, known) if other is not target)
-    return tuple(other for other in others if target.live is not None or other.identity not in known.after)
+def rivals(target: Target, facts: Facts) -> tuple[Target, ...]:
+    """Return the other live mounts of its group; for a line those that no proposal replaces."""
+    after = groups(facts).after
+    others = (other for other in members(target, facts) if other is not target)
+    return tuple(other for other in others if target.live is not None or other.identity not in after)
 
 
-def pending_kerberos(target: Target, facts: Facts, known: Groups) -> tuple[Target, ...]:
-    """Return the request with Kerberos, if any, that is not mounted yet and will join the mount's group.
+def pending_kerberos(target: Target, facts: Facts) -> tuple[Target, ...]:
+    """Return the line with Kerberos, if any, that is not mounted yet and will join the mount's group.
 
-    It limits the whole group to the connections that Kerberos has (NFS207).
+    It limits the whole group to one connection (NFS207).
     """
+    known = groups(facts)
     group = known.mine.get(target.identity) if target.live is not None else _asked(target, facts)
     if group is None:
         return ()
@@ -189,7 +161,7 @@ def pending_kerberos(target: Target, facts: Facts, known: Groups) -> tuple[Targe
 def by_namespace(targets: Sequence[Target]) -> Sequence[Sequence[Target]]:
     """Split mounts by network namespace: connections are never shared across.
 
-    What only a file asks for belongs to the one namespace where there is no other, and else to none.
+    A mount that only a file asks for belongs to the one namespace where there is no other, else to none.
     """
     spaces = _Namespaces()
     target_groups: defaultdict[int, list[Target]] = defaultdict(list)
@@ -208,12 +180,12 @@ def requested_nconnect(target: Target) -> int | None:
     return None
 
 
-def effective_nconnect(target: Target, facts: Facts, known: Groups) -> int | None:
-    """Return the nconnect of a live mount, or the one that a mount will get; None if that is unknown.
+def effective_nconnect(target: Target, facts: Facts) -> int | None:
+    """Return the nconnect of a live mount, or the number that a mount will get; None if that is unknown.
 
     A mount whose group is live gets the group's, whatever it asks for.
     """
-    alike = (target,) if target.live is not None else rivals(target, facts, known)
+    alike = (target,) if target.live is not None else rivals(target, facts)
     if alike:
         return alike[0].options.number("nconnect") or 1
     return requested_nconnect(target)
@@ -229,25 +201,12 @@ def limit(target: Target) -> int | None:
     return most_connections(target.profile, version(target))
 
 
-def highest(named: Iterable[int | None], asked: Iterable[int | None], most: int) -> int | None:
-    """Return the highest nconnect that a profile recommends or a mount requests; None where there is none.
-
-    Requests above `most` do not count. Whoever calls limits what a profile recommends to `most`.
-    """
-    own = (number for number in asked if number is not None and number <= most)
-    return max((*(number for number in named if number is not None), *own), default=None)
+def usable(target: Target) -> int:
+    """Return the most connections that a mount is good for: one with Kerberos (NFS207)."""
+    return 1 if nfsoptions.has_kerberos(target.options) else allowed(target)
 
 
-def common(targets: Iterable[Target], named: Iterable[int | None], asked: Iterable[int | None]) -> int:
-    """Return the nconnect for all mounts of a server, within what every profile allows.
-
-    `named` are their profiles' numbers and `asked` their own; without any of these it is what is allowed.
-    """
-    most = min(allowed(target) for target in targets)
-    return min(most, highest(named, asked, most) or most)
-
-
-def carrying(target: Target) -> int | None:
+def busy_connections(target: Target) -> int | None:
     """Return how many connections carry a live mount's requests; None where nothing is mounted."""
     return None if target.live is None else nfsoptions.carried(target.live.options, target.stats)
 
@@ -276,34 +235,43 @@ def protocol(target: Target) -> str:
 
 
 def addresses(target: Target, facts: Facts) -> frozenset[str]:
-    """Return the real server's address where it is known, else all that the resolver has for its name."""
+    """Return the server's address behind tunnels where it is known, else the resolver's for its name."""
     parsed = as_address(target.endpoint.address or target.endpoint.host)
-    return frozenset({str(parsed)}) if parsed is not None else _answered(target, facts)
+    return frozenset({str(parsed)}) if parsed is not None else _resolved(target, facts)
 
 
 def address(target: Target, facts: Facts) -> str | None:
-    """Return the real server's address; None where the files and the resolver leave several possible."""
+    """Return the server's address behind tunnels; None where the files and the resolver leave several."""
     known = addresses(target, facts)
     return next(iter(known)) if len(known) == 1 else None
 
 
 def is_private(target: Target, facts: Facts) -> bool | None:
-    """Return whether an Azure Files mount goes through a private endpoint; None where nothing tells.
+    """Return whether an Azure Files mount goes through a private endpoint; None where that is open.
 
-    An address of the public Internet can still be one of a virtual network's own: the names tell, whose last
-    one is then in the private zone. Several addresses tell where they are all of one kind.
+    A virtual network can use public addresses of its own: the last name of the resolver's chain is then in
+    the private zone. Several addresses decide where they are all of one kind.
     """
     places = addresses(target, facts)
     kinds = {kind(place) for place in places}
     if not places or kinds & {None, AddressKind.LOOPBACK}:
         return None
     answer = facts.answers.get(target.endpoint.host)
-    named = answer.chain[-1] if answer and answer.chain and places <= _answered(target, facts) else ""
+    named = answer.chain[-1] if answer and answer.chain and places <= _resolved(target, facts) else ""
     if ".privatelink." in f".{named}":
         return True
     if kinds == {AddressKind.PUBLIC}:
         return False
     return True if kinds <= {AddressKind.PRIVATE, AddressKind.CGNAT} else None
+
+
+def has_private_endpoint(target: Target, facts: Facts) -> bool | None:
+    """Return whether a mount's endpoint is private; a live mount of its host decides where it is open."""
+    private, host = is_private(target, facts), target.endpoint.host
+    if private is not None:
+        return private
+    seen = (is_private(mount, facts) for mount in facts.nfs if mount.live and mount.endpoint.host == host)
+    return next((answer for answer in seen if answer is not None), None)
 
 
 def share(target: Target) -> str:
@@ -313,15 +281,15 @@ def share(target: Target) -> str:
 
 
 def is_azure_files(target: Target) -> bool:
-    """Whether a mount is of Azure Files, by its server or by the administrator's word."""
+    """Whether a mount is of Azure Files, by its server or by the administrator's policy."""
     return AZURE_FILES in {target.endpoint.provider, target.profile.base}
 
 
 def is_netapp(target: Target) -> bool:
-    """Whether a mount is of Azure NetApp Files, by the administrator's word or else by its server's.
+    """Whether a mount is of Azure NetApp Files, by the administrator's policy or else by its server.
 
-    No server has a name that tells. What calls itself NetApp on an Azure VM may be another ONTAP, as a policy
-    says with the profile of another provider; a profile of the administrator's own says nothing of that.
+    No name of a server shows it. A server that calls itself NetApp on an Azure VM may be another ONTAP: a
+    policy then gives it the profile of another provider. A profile of the administrator's own leaves it open.
     """
     profile = target.profile
     own = not profile.builtin and not profile.inherits
@@ -329,20 +297,20 @@ def is_netapp(target: Target) -> bool:
 
 
 def was_recorded(target: Target, facts: Facts) -> bool:
-    """Whether utab tells what a live mount was really asked with; files may have changed since."""
+    """Whether utab has the options of a live mount as they were given; files may have changed since."""
     return any(
         request.file == UTAB and (request.source, request.point) == (target.source, target.point)
         for request in facts.snapshot.requests
     )
 
 
-def _answered(target: Target, facts: Facts) -> frozenset[str]:
+def _resolved(target: Target, facts: Facts) -> frozenset[str]:
     answer = facts.answers.get(target.endpoint.host)
     return frozenset(str(as_address(text) or text) for text in answer.addresses) if answer else frozenset()
 
 
 def _live(target: Target) -> Group | None:
-    """Return the group of a live mount, without its namespace; nfsfs has what the options leave out."""
+    """Return the group of a live mount, without its namespace; nfsfs has values that options leave out."""
     if target.live is None or target.superblock is None:
         return None
     options, volume = target.live.options, target.superblock.volume
@@ -356,7 +324,7 @@ def _live(target: Target) -> Group | None:
 
 
 def _asked(target: Target, facts: Facts) -> Group | None:
-    """Return the group that a mount would join; None where that is open, and for a helper's own tunnel."""
+    """Return the group that a mount would join; None where that is open, and for a tunnel of a helper."""
     number, wanted = version(target), target.options
     # In a line it does not count: mount.nfs takes it out.
     place = (wanted.get("addr") if target.live is not None else None) or address(target, facts)
@@ -366,6 +334,12 @@ def _asked(target: Target, facts: Facts) -> Group | None:
         return None
     port = wanted.number("port") or NFS_PORT
     return Group(str(number), protocol(target), str(parsed), port, _security(wanted))
+
+
+def is_tunnel(target: Target) -> bool:
+    """Whether a mount goes to this machine's end of a tunnel."""
+    host, _ = split_source(target.source)
+    return is_loopback(host) and not is_loopback(target.endpoint.address or target.endpoint.host)
 
 
 def _security(wanted: Options) -> str:

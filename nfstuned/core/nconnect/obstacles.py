@@ -1,26 +1,72 @@
-"""What is against unmounting a transport group: processes, other namespaces, a server that is silent."""
+"""The reasons against unmounting a transport group: processes, other namespaces, a silent server."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from nfstuned.core.mounts.options import has_kerberos
-from nfstuned.core.nconnect.against import unfit
-from nfstuned.core.nconnect.case import Case
-from nfstuned.core.nconnect.groups import is_azure_files, was_recorded
-from nfstuned.core.policy.endpoint import NFS_PORT, as_address, is_loopback, split_source
-from nfstuned.model.facts import Network, Reachable, Target
+from nfstuned.core.nconnect.first_mount import unseen_superblocks
+from nfstuned.core.nconnect.server import unfit
+from nfstuned.core.nconnect.transport import is_azure_files, is_tunnel, was_recorded
+from nfstuned.core.policy.endpoint import NFS_PORT, as_address, is_loopback
+from nfstuned.model.connections import Sight
+from nfstuned.model.facts import Facts, Network, Reachable, Target
 from nfstuned.model.kernel import MountNode
 from nfstuned.model.mounts import Maker
+from nfstuned.parse.etc.units import unit_name
 from nfstuned.parse.fields import some
 from nfstuned.parse.proc.mountinfo import node_at
 
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A number of connections, and who asks for it."""
+
+    old: int
+    new: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """A transport group that is to be mounted again: all its live mounts, and those to unmount and mount."""
+
+    facts: Facts
+    sight: Sight
+    group: tuple[Target, ...]
+    parts: tuple[Target, ...]
+    """In this mount namespace, the outermost first."""
+    own: tuple[Target, ...]
+    """The mounts that the kernel makes, and unmounts, where a server has a file system in another."""
+    goal: Goal
+
+    @property
+    def devices(self) -> frozenset[str]:
+        """The superblocks of the group."""
+        return frozenset(target.live.device for target in self.group if target.live is not None)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """The names of the mount units that files ask for."""
+        return tuple(unit_name(target.point) for target in self.parts if target.request is not None)
+
+    @property
+    def nodes(self) -> Mapping[int, MountNode]:
+        """The mounts of this mount namespace by their ids."""
+        return {node.mount_id: node for node in self.sight.nodes}
+
+    def own_nodes(self, targets: Iterable[Target]) -> list[MountNode]:
+        """Return the lines of mounts in the tree."""
+        return [node for target in targets if (node := self.sight.node(target)) is not None]
+
+
 _MOST = 5
-"""More would hide the rest of the line; who unmounts them all sees the others the next time."""
+"""More would hide the rest of the line; a later run names the others."""
 
 
-def users(case: Case) -> str:
+def _users(case: Case) -> str:
     """Return who uses the mounts of a group, "" for nobody."""
     by_path = (
         use.what
@@ -34,29 +80,17 @@ def users(case: Case) -> str:
     return f"in use: {'; '.join(texts[:_MOST])}{more}" if texts else ""
 
 
-def hidden(case: Case) -> str:
+def _unseen(case: Case) -> str:
     """Return superblocks of the same server that no mount shows: they keep the connections."""
-    mine = {
-        (target.superblock.volume.version, target.superblock.volume.address, target.superblock.volume.port)
-        for target in case.group
-        if target.superblock is not None and target.superblock.volume is not None
-    }
-    spaces = [target.superblock.servers for target in case.group if target.superblock is not None]
-    devices = [
-        block.device
-        for block in case.facts.snapshot.superblocks
-        if not block.mounts
-        and block.volume is not None
-        and (block.volume.version, block.volume.address, block.volume.port) in mine
-        and block.servers in spaces
-    ]
-    if not devices:
-        return ""
-    named = ", ".join(devices)
-    return f"{named} of the same server is still in use without a mount, which umount -l left behind"
+    devices = ", ".join(unseen_superblocks(case.group, case.facts))
+    return (
+        f"{devices} of the same server is still in use without a mount, which umount -l left behind"
+        if devices
+        else ""
+    )
 
 
-def elsewhere(case: Case) -> str:
+def _elsewhere(case: Case) -> str:
     """Return the mount namespaces that have a mount of the group which does not vanish with this one's."""
     groups = _receiving(case)
     texts = []
@@ -74,9 +108,8 @@ def elsewhere(case: Case) -> str:
 
 def _receiving(case: Case) -> frozenset[int]:
     """Return the peer groups in which an unmounting of the parts is seen: it happens in the outer mount."""
-    known = {node.mount_id: node for node in case.sight.nodes}
-    nodes = (node for target in case.parts if (node := case.node(target)) is not None)
-    outer = (known.get(node.parent_id) for node in nodes)
+    known = case.nodes
+    outer = (known.get(node.parent_id) for node in case.own_nodes(case.parts))
     new = {node.shared for node in outer if node is not None and node.shared is not None}
     everywhere = [node for space in case.sight.spaces for node in space.nodes]
     # A slave of one of them receives from it, and a slave of the slave in turn.
@@ -101,7 +134,7 @@ def _vanishes(
         return False
     if parent.shared in groups or parent.master in groups:
         return True
-    # What the kernel mounted within a mount of the group goes with that.
+    # A mount that the kernel made within a mount of the group goes with that.
     return parent.device in devices and parent is not node and _vanishes(parent, known, devices, groups)
 
 
@@ -109,8 +142,8 @@ Server = tuple[str, int]
 """A host name or an address, and a port."""
 
 
-def servers(case: Case) -> tuple[Server, ...]:
-    """Return what must answer: the server, and where a tunnel leads there both of its ends."""
+def servers_of(case: Case) -> tuple[Server, ...]:
+    """Return the servers that must answer: through a tunnel both of its ends."""
     known: dict[Server, None] = {}
     for target in case.group:
         if target.live is None:
@@ -129,14 +162,14 @@ def servers(case: Case) -> tuple[Server, ...]:
 
 def host_names(case: Case) -> tuple[str, ...]:
     """Return the host names whose addresses matter: to reach it, or to tell a private endpoint."""
-    hosts = [host for host, _ in servers(case)]
+    hosts = [host for host, _ in servers_of(case)]
     hosts += [target.endpoint.host for target in case.parts if is_azure_files(target)]
     return tuple(dict.fromkeys(host for host in hosts if host and as_address(host) is None))
 
 
 def cannot_mount_again(case: Case, network: Network) -> str:
     """Return why a mount could not be made again: a server that does not answer; "" where all do."""
-    for host, port in servers(case):
+    for host, port in servers_of(case):
         tried = _tried(host, port, network)
         if not any(state is Reachable.OPEN for _, state, _ in tried):
             place = tried[0][0] if tried else host
@@ -149,14 +182,14 @@ def open_places(case: Case, network: Network) -> tuple[Server, ...]:
     """Return the addresses and ports that opened."""
     return tuple(
         (address, port)
-        for host, port in servers(case)
+        for host, port in servers_of(case)
         for address, state, _ in _tried(host, port, network)[:1]
         if state is Reachable.OPEN
     )
 
 
 def _tried(host: str, port: int, network: Network) -> Sequence[tuple[str, Reachable, str]]:
-    """Return the attempts to reach a server, those first that came to something."""
+    """Return the attempts to reach a server, the open ones first."""
     answer = network.by_name.get(host)
     addresses = (host,) if as_address(host) else answer.addresses if answer is not None else ()
     attempts = [
@@ -171,7 +204,7 @@ _SYSTEMD = "systemd-1"
 """The source of systemd's own autofs mounts (automount_enter_waiting in src/core/automount.c)."""
 
 
-def apart(case: Case) -> str:
+def reason_to_skip(case: Case) -> str:
     """Return why a group is left alone on purpose; "" where nothing is of that kind."""
     automounted = [target.point for target in case.parts if _is_autofs(target, case)]
     if automounted:
@@ -188,14 +221,23 @@ def apart(case: Case) -> str:
 def _is_autofs(target: Target, case: Case) -> bool:
     if target.request is not None and target.request.maker is Maker.AUTOFS:
         return True
-    node = case.node(target)
-    parent = next((outer for outer in case.sight.nodes if node and outer.mount_id == node.parent_id), None)
+    node = case.sight.node(target)
+    parent = case.nodes.get(node.parent_id) if node else None
     return parent is not None and parent.fstype == "autofs" and parent.source != _SYSTEMD
 
 
 def obstacle(case: Case) -> str:
     """Return why a group cannot be unmounted and mounted again as it was; "" where it can."""
-    checks = (_out_of_reach, unfit_part, _not_made_again, _nested, _units, users, elsewhere, hidden)
+    checks = (
+        _out_of_reach,
+        _unfit_part,
+        _not_made_again,
+        _nested,
+        _units,
+        _users,
+        _elsewhere,
+        _unseen,
+    )
     return next((why for check in checks if (why := check(case))), "")
 
 
@@ -211,7 +253,7 @@ def _out_of_reach(case: Case) -> str:
     return f"{some(points)} was mounted over another network namespace than this one" if points else ""
 
 
-def unfit_part(case: Case) -> str:
+def _unfit_part(case: Case) -> str:
     """Return why a mount should not have several connections; fewer are always possible."""
     if case.goal.new < case.goal.old:
         return ""
@@ -220,7 +262,7 @@ def unfit_part(case: Case) -> str:
 
 
 def _not_made_again(case: Case) -> str:
-    """Return which mounts would not come back as they are: nfstuned cannot make them, or not all of them."""
+    """Return which mounts would not come back as they are, because nfstuned cannot make them so."""
     by_hand = [part for part in case.parts if part.request is None]
     points = [part.point for part in by_hand if is_tunnel(part)]
     if points:
@@ -240,9 +282,9 @@ def _not_made_again(case: Case) -> str:
 
 
 def _nested(case: Case) -> str:
-    """Return what else is mounted in a mount of the group, or on top of it."""
-    known = {node.mount_id: node for node in case.sight.nodes}
-    mine = {node.mount_id for target in (*case.parts, *case.own) if (node := case.node(target)) is not None}
+    """Return the other mounts in a mount of the group, or on top of it."""
+    known = case.nodes
+    mine = {node.mount_id for node in case.own_nodes((*case.parts, *case.own))}
     nodes = [node for node in case.sight.nodes if node.mount_id not in mine and _outer(node, mine, known)]
     named = [f"{node.point} ({node.fstype})" for node in nodes]
     return f"{some(named)} is mounted there, within or on top: unmount it first" if named else ""
@@ -260,18 +302,17 @@ def _outer(node: MountNode, mine: set[int], known: Mapping[int, MountNode]) -> b
     return False
 
 
-def is_tunnel(target: Target) -> bool:
-    """Whether a mount goes to this machine's end of a tunnel."""
-    host, _ = split_source(target.source)
-    return is_loopback(host) and not is_loopback(target.endpoint.address or target.endpoint.host)
-
-
 def _units(case: Case) -> str:
-    """Return what in a mount unit makes systemd do more than to unmount and to mount."""
+    """Return the mount unit for which systemd would do more than to unmount and to mount."""
     for name in case.units if case.sight.systemd else ():
         state = case.sight.units.get(name)
         if state is None:
-            return f"systemd says nothing of {name}"
+            return f"systemd knows nothing of {name}"
         if state.against:
             return f"{name} {state.against}"
     return ""
+
+
+def is_in_sight(target: Target, sight: Sight) -> bool:
+    """Return whether a live mount is in this mount namespace."""
+    return sight.node(target) is not None
