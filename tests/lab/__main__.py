@@ -45,12 +45,14 @@ def _run(kernel: str, *words: str) -> int:
 
 
 def _arguments(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return pytest's arguments: a scenario's name means its file, everything else is for pytest."""
+    """Return pytest's arguments: a scenario's name means its file, everything else is for pytest.
+
+    The files come first: from them pytest learns of the option --marker.
+    """
     names = {word: f"tests/lab/scenarios/test_{Path(word).stem.removeprefix('test_')}.py" for word in words}
     files = {word: name for word, name in names.items() if (payload.PROJECT / name).exists()}
-    if not words:
-        return ("--marker", "kernel", "tests/lab/scenarios")
-    return (*(files.get(word, word) for word in words), *(() if files else ("tests/lab/scenarios",)))
+    others = [word for word in words if word not in files]
+    return (*(files.values() or ("tests/lab/scenarios",)), *(others if words else ("--marker", "kernel")))
 
 
 def _shell(release: str) -> int:

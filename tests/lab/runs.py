@@ -106,7 +106,7 @@ def run_boot(boot: Boot, disk: Path, target: Path, say: Callable[[str], None]) -
     """Boot the scenarios of a marker on a disk that `install` made."""
     system = guest.System(image.release(boot.kernel), disk)
     limits = replace(LIMITS, processors=2, total_s=7200) if boot.alone else LIMITS
-    return run(system, ("--marker", boot.marker, *_files(boot.marker)), target, say, limits)
+    return run(system, (*_files(boot.marker), "--marker", boot.marker), target, say, limits)
 
 
 def _files(marker: str) -> tuple[str, ...]:
