@@ -8,12 +8,15 @@ import pytest
 
 from tests.lab.kit import rivals
 from tests.lab.kit.daemon import Daemon
+from tests.lab.kit.fstab import FSTAB
 from tests.lab.kit.journal import Journal
 from tests.lab.kit.mounts import Mounts
 from tests.lab.kit.server import Server
+from tests.lab.kit.shell import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
+    from pathlib import Path
 
 
 MARKERS = ("kernel", "system", "release")
@@ -94,6 +97,15 @@ def _nfsrahead(request: pytest.FixtureRequest) -> None:
 @pytest.fixture
 def quiet_udev(_nfsrahead: None) -> None:
     """No other writer: nfs-utils' rule is masked. Without this it is as the distribution has it."""
+
+
+@pytest.fixture
+def fstab() -> Iterator[Path]:
+    """The guest's fstab, afterwards as it was."""
+    before = FSTAB.read_bytes()
+    yield FSTAB
+    FSTAB.write_bytes(before)
+    run("systemctl", "daemon-reload")
 
 
 @pytest.fixture

@@ -13,22 +13,11 @@ from tests.lab.kit.server import AZURE, GENERIC
 from tests.lab.kit.shell import run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.lab.kit.mounts import Mounts
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev", "stopped_daemon")]
 
-FSTAB, BACKUP = Path("/etc/fstab"), Path("/etc/fstab.nfstuned-backup")
-
-
-@pytest.fixture
-def fstab() -> Iterator[Path]:
-    """The guest's own file, afterwards as it was."""
-    before = FSTAB.read_bytes()
-    yield FSTAB
-    FSTAB.write_bytes(before)
-    BACKUP.unlink(missing_ok=True)
+BACKUP = Path("/etc/fstab.nfstuned-backup")
 
 
 def test_mounts_of_the_edited_fstab_have_what_their_profile_asks_for(mount: Mounts, fstab: Path) -> None:
@@ -48,3 +37,4 @@ def test_mounts_of_the_edited_fstab_have_what_their_profile_asks_for(mount: Moun
         run("mount", str(point))
     assert [options_at(point).get("nconnect") for point in points] == ["4", "4", None]
     assert nfstuned("apply", "--fstab").stdout.startswith("Nothing to do")
+    BACKUP.unlink()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.lab.kit.daemon import nfstuned, status_rows
+from tests.lab.kit.fstab import append
 from tests.lab.kit.mounts import options_at, stats_at
 from tests.lab.kit.server import AZURE, GENERIC
 from tests.lab.kit.shell import run, wait_for
@@ -23,24 +24,22 @@ pytestmark = [
     pytest.mark.usefixtures("quiet_udev", "stopped_daemon"),
 ]
 
-FSTAB, DROP_IN = Path("/etc/fstab"), Path("/etc/nfsmount.conf.d/50-nfstuned.conf")
+DROP_IN = Path("/etc/nfsmount.conf.d/50-nfstuned.conf")
 SECTION = f'\n[ Server "{AZURE}" ]\nnconnect=4\n'
 REQUEST, PERSIST = Path("/run/nfstuned/persist"), "nfstuned-persist.service"
 RUN_S = 60.0
 
 
 @pytest.fixture
-def _files() -> Iterator[None]:
-    """Have no drop-in of nfstuned's; afterwards the guest's files are as they were."""
-    before = FSTAB.read_bytes()
+def _no_drop_in(fstab: Path) -> Iterator[None]:
+    """Have no drop-in of nfstuned's, also afterwards."""
+    assert fstab.exists()
     DROP_IN.unlink(missing_ok=True)
     yield
-    FSTAB.write_bytes(before)
     DROP_IN.unlink(missing_ok=True)
-    run("systemctl", "daemon-reload")
 
 
-@pytest.mark.usefixtures("_files")
+@pytest.mark.usefixtures("_no_drop_in")
 def test_the_next_mount_has_it_and_a_line_that_asks_for_another_number_gets_that(mount: Mounts) -> None:
     first = mount("a", "vers=4.1")
     assert nfstuned("apply", "--persist").returncode == 0
@@ -57,8 +56,7 @@ def test_the_next_mount_has_it_and_a_line_that_asks_for_another_number_gets_that
     mount.umount(again)
 
     point = mount.new_point()
-    with FSTAB.open("a") as file:
-        file.write(f"{AZURE}:/srv/b {point} nfs vers=4.1,nconnect=8,noauto 0 0\n")
+    append(f"{AZURE}:/srv/b {point} nfs vers=4.1,nconnect=8,noauto 0 0\n")
     run("mount", str(point))
     assert options_at(point)["nconnect"] == "8"
     assert len(stats_at(point).transports) == 8
@@ -67,7 +65,7 @@ def test_the_next_mount_has_it_and_a_line_that_asks_for_another_number_gets_that
 
 
 @pytest.mark.release
-@pytest.mark.usefixtures("_files")
+@pytest.mark.usefixtures("_no_drop_in")
 def test_the_service_has_it_written_for_a_server_that_it_sees(stopped_daemon: Daemon, mount: Mounts) -> None:
     stopped_daemon.configure('[nconnect]\nmode = "persist"\n')
     stopped_daemon.start()
@@ -82,15 +80,14 @@ def test_the_service_has_it_written_for_a_server_that_it_sees(stopped_daemon: Da
     mount.umount(first)
     again = mount("a", "vers=4.1")
     assert again.options["nconnect"] == "4"
-    # A server of which it has told before is told no more, and a reload finds the file as it should be.
+    # A server that it has reported is reported no more, and a reload finds the file as it should be.
     assert not REQUEST.exists()
     before = _shown("InvocationID")
     stopped_daemon.reload()
     wait_for("the run after the reload", lambda: _shown("InvocationID") != before and _ended(), RUN_S)
     assert DROP_IN.stat().st_ino == inode
     # The sandbox lets it replace the file, too.
-    with FSTAB.open("a") as file:
-        file.write(f"{GENERIC}:/srv/c {mount.new_point()} nfs vers=3,noauto 0 0\n")
+    append(f"{GENERIC}:/srv/c {mount.new_point()} nfs vers=3,noauto 0 0\n")
     stopped_daemon.configure(
         f'[nconnect]\nmode = "persist"\n[[policy]]\nmatch = {{ server = "{GENERIC}" }}\nprofile = "two"\n'
         "[profile.two]\nnconnect = 2\n"

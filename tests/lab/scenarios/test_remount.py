@@ -15,6 +15,7 @@ import pytest
 
 from tests.lab.kit.daemon import status_rows
 from tests.lab.kit.faults import silent
+from tests.lab.kit.fstab import append
 from tests.lab.kit.mounts import options_at, table_device
 from tests.lab.kit.server import ADDRESS, AZURE, GENERIC
 from tests.lab.kit.shell import attempt, run, wait_for
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev", "stopped_daemon")]
 
-FSTAB = Path("/etc/fstab")
 COMMAND_S = 300.0
 """A mount in emulation may wait for a server's lease (kit/mounts.py)."""
 STOP = "systemctl stop --job-mode=ignore-dependencies --"
@@ -98,6 +98,7 @@ def test_a_server_that_stops_in_the_middle_leaves_the_command_that_finishes(
     assert table_device(goes.point) is not None
 
 
+@pytest.mark.usefixtures("fstab")
 def test_units_and_automounts_are_systemds_and_what_requires_them_runs_on(mount: Mounts) -> None:
     plain, watched = mount.new_point(), mount.new_point()
     units = [_unit(plain, "mount"), _unit(watched, "mount"), _unit(watched, "automount")]
@@ -105,7 +106,8 @@ def test_units_and_automounts_are_systemds_and_what_requires_them_runs_on(mount:
         f"{AZURE}:/srv/a {plain} nfs vers=4.1,nofail 0 0\n"
         f"{AZURE}:/srv/b {watched} nfs vers=4.1,nconnect=4,nofail,noauto,x-systemd.automount 0 0\n"
     )
-    with _in_fstab(lines), _stopped_afterwards("lab-needs.service", *units):
+    append(lines)
+    with _stopped_afterwards("lab-needs.service", *units):
         run("systemctl", "start", units[0], timeout=COMMAND_S)
         needs = (f"--property=Requires={units[0]}", f"--property=After={units[0]}")
         run("systemd-run", "--quiet", "--unit=lab-needs", *needs, "sleep", "1000")
@@ -186,18 +188,6 @@ def _opened(pid: int, file: Path) -> bool:
             if os.readlink(f"/proc/{pid}/fd/{number}") == str(file):
                 return True
     return False
-
-
-@contextlib.contextmanager
-def _in_fstab(lines: str) -> Iterator[None]:
-    before = FSTAB.read_text()
-    FSTAB.write_text(before + lines)
-    run("systemctl", "daemon-reload")
-    try:
-        yield
-    finally:
-        FSTAB.write_text(before)
-        run("systemctl", "daemon-reload")
 
 
 @contextlib.contextmanager

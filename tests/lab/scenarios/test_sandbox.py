@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from nfstuned.host.telemetry.journal import Message
+from tests.lab.kit.fstab import append
 from tests.lab.kit.shell import attempt, run, tuned, wait_for
 from tests.lab.kit.unit import process_status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.lab.kit.daemon import Daemon
     from tests.lab.kit.mounts import Mounts
 
@@ -87,35 +85,13 @@ def test_it_sees_mounts_below_home_root_and_tmp(stopped_daemon: Daemon, mount: M
     _has_no_troubles(stopped_daemon)
 
 
-def test_it_orders_the_boot_without_a_cycle(fstab: Fstab) -> None:
-    fstab.add("nas.lab.internal:/srv/a /srv/data nfs defaults 0 0")
+@pytest.mark.usefixtures("fstab")
+def test_it_orders_the_boot_without_a_cycle() -> None:
+    append("nas.lab.internal:/srv/a /srv/data nfs defaults 0 0\n")
     assert _cycles() == []
-
-
-def test_it_is_in_no_cycle_of_the_boot_of_a_host_with_var_on_nfs(fstab: Fstab) -> None:
-    """Units of systemd and of nfs-utils make some there by themselves, and which is found first is chance."""
-    fstab.add("nas.lab.internal:/srv/a /var nfs defaults 0 0")
+    # Units of systemd and of nfs-utils make some with /var on NFS, and chance decides which is found first.
+    append("nas.lab.internal:/srv/a /var nfs defaults 0 0\n")
     assert [line for line in _cycles() if "nfstuned" in line] == []
-
-
-@dataclass
-class Fstab:
-    """The guest's fstab."""
-
-    file: Path = Path("/etc/fstab")
-
-    def add(self, line: str) -> None:
-        with self.file.open("a") as file:
-            file.write(f"{line}\n")
-
-
-@pytest.fixture
-def fstab() -> Iterator[Fstab]:
-    """The guest's fstab, as it was after the test."""
-    found = Fstab()
-    before = found.file.read_text() if found.file.exists() else ""
-    yield found
-    found.file.write_text(before)
 
 
 def _cycles() -> list[str]:
