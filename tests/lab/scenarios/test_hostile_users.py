@@ -1,4 +1,4 @@
-"""No user of the machine holds up the service, whatever he mounts in a namespace of his own."""
+"""Neither a user of the machine nor a server's names harm the service or another mount."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.lab.kit.daemon import status_rows
+from tests.lab.kit.hostile_server import HOST, PORT, named
+from tests.lab.kit.load import sockets
+from tests.lab.kit.metrics import TEXTFILE, series, total
 from tests.lab.kit.namespaces import BYTES_A_BIND, OWN_NAMESPACES, hidden_mount, many_bind_mounts
 from tests.lab.kit.server import AZURE
 from tests.lab.kit.shell import tuned
@@ -15,12 +19,22 @@ from tests.lab.kit.unit import let_tick
 
 if TYPE_CHECKING:
     from tests.lab.kit.daemon import Daemon
-    from tests.lab.kit.mounts import Mounts
+    from tests.lab.kit.mounts import Mounted, Mounts
 
 pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev")]
 MOUNTINFO = 300_000_000
 OFTEN = '[daemon]\nsample_interval = "2s"\n'
 MOST_KB = 60_000
+CONFIGURATION = f"""[daemon]
+sample_interval = "1s"
+
+[prometheus]
+textfile = "{TEXTFILE}"
+"""
+END = b"',domain='d',date='0,0'\n"
+NINES = b"9 9 9 9 9 9 9 9 "
+MOST = 1024
+"""Bytes that a client takes of each name (NFS4_OPAQUE_LIMIT)."""
 
 
 @pytest.mark.release
@@ -60,3 +74,58 @@ def test_nobody_mounts_nfs_in_a_user_namespace_of_his_own(mount: Mounts) -> None
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode != 0
     assert "permi" in done.stderr.lower(), done.stderr
+
+
+def forged(victim: Mounted) -> bytes:
+    """Return the rest of a mount, and the victim's as the server would have it."""
+    return (
+        b"\tcaps:\tcaps=0x1\n\tbytes:\t" + NINES + b"\n\tRPC iostats version: 1.1  p/v: 100003/4 (nfs)\n"
+        b"\tper-op statistics\n\t        READ: 9 9 9 9 9 9 9 9 9\n\n"
+        + f"device {AZURE}:/srv/a mounted on {victim.point} with fstype nfs4 statvers=1.1\n".encode()
+        + b"\topts:\trw\n\tage:\t9\n\timpl_id:\tname='n"
+        + END
+        + b"\tbytes:\t"
+        + NINES
+        + b"\n"
+    )
+
+
+@pytest.mark.release
+def test_no_name_of_a_server_says_anything_of_another_mount(stopped_daemon: Daemon, mount: Mounts) -> None:
+    stopped_daemon.configure(CONFIGURATION)
+    stopped_daemon.start()
+    victim = mount("a", "vers=4.1")
+    (victim.point / "file").write_bytes(b"x" * 5000)
+    tuned(15360, victim)
+    let_tick(stopped_daemon)
+    lie = forged(victim)
+    hostile_names = (
+        (b"n" + END + lie, b"d"),
+        (b"n", b"d',date='0,0'\n" + lie),
+        (b"n" + END + lie + b"\tper-op statistics\n\n", b""),
+    )
+    for name, domain in hostile_names:
+        assert max(len(name), len(domain)) <= MOST
+        with named(name, domain):
+            hostile = mount("b", f"vers=4.1,port={PORT}", host=HOST)
+            assert name in Path("/proc/self/mountstats").read_bytes(), "the kernel has changed it"
+            for _ in range(2):  # the file of a sample is whole by the next
+                let_tick(stopped_daemon)
+            _is_honest(victim, hostile)
+            mount.umount(hostile)
+    assert sockets().number == 1, "the victim's, and none of a server that is gone"
+
+
+def _is_honest(victim: Mounted, hostile: Mounted) -> None:
+    """Nothing of the forged numbers, and no mount that there is not, is in what nfstuned says."""
+    counters = victim.stats.bytes
+    assert counters is not None
+    assert (counters.normal_written, counters.server_written, counters.server_read) == (5000, 5000, 0)
+    assert hostile.stats.point == str(hostile.point)
+    rows = status_rows()
+    assert set(rows) == {str(victim.point), str(hostile.point)}
+    assert rows[str(victim.point)]["profile"] == "azure-files"
+    assert victim.read_ahead_kb == 15360
+    found = series(TEXTFILE.read_text())
+    written = total(found, "nfstuned_mount_server_written_bytes_total", mount_point=str(victim.point))
+    assert written == 5000

@@ -1,7 +1,10 @@
-"""The daemon's memory does not grow with events, and is small with many mounts."""
+"""The daemon sleeps between events, its memory does not grow with them, and is small with many mounts."""
 
 from __future__ import annotations
 
+import subprocess
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,13 +20,17 @@ if TYPE_CHECKING:
     from tests.lab.kit.mounts import Mounts
     from tests.lab.kit.server import Server
 
+pytestmark = [pytest.mark.release, pytest.mark.timeout(900), pytest.mark.usefixtures("quiet_udev")]
 EVENTS = 2000
 CYCLES = 100
 MOST_GROWTH_KB = 1024
 MOST_KB = 30 * 1024
 MOUNTS = 50
 OFTEN = '[daemon]\nsample_interval = "2s"\n'
-pytestmark = [pytest.mark.release, pytest.mark.timeout(900), pytest.mark.usefixtures("quiet_udev")]
+WINDOW_S = 30.0
+# Attaching ends the call in which the process sleeps, and it goes to sleep again.
+ATTACHING_S = 2.0
+SWITCHES = "voluntary_ctxt_switches"
 
 
 def test_the_kernel_gives_it_no_huge_pages(daemon: Daemon) -> None:
@@ -94,3 +101,33 @@ def _say(capsys: pytest.CaptureFixture[str], text: str) -> None:
     """Into the boot's output, also when all is well."""
     with capsys.disabled():
         print(f"\n{text}")
+
+
+def test_it_makes_no_system_call_for_30_s(stopped_daemon: Daemon, mount: Mounts, tmp_path: Path) -> None:
+    # It pings the watchdog at half of 180 s: the window lies between two pings.
+    stopped_daemon.configure('[daemon]\nsample_interval = "10m"\n')
+    stopped_daemon.start()
+    started = time.monotonic()
+    tuned(15360, mount("a", "vers=3,nolock"), mount("b", "vers=4.1"), mount("c", "vers=4.2"))
+    settle()
+    time.sleep(5)
+    pid, trace = stopped_daemon.pid, tmp_path / "trace"
+    with subprocess.Popen(["strace", "-f", "-ttt", "-o", str(trace), "-p", str(pid)]) as strace:
+        becomes(True, lambda: _tracer(pid) == strace.pid)
+        time.sleep(ATTACHING_S)
+        begin, before = time.time(), _switches(pid)
+        time.sleep(WINDOW_S)
+        end, after = time.time(), _switches(pid)
+        strace.terminate()
+    assert time.monotonic() - started < 85, "the window is too late: the watchdog's ping may lie in it"
+    rows = [line for line in trace.read_text().splitlines() if begin <= float(line.split()[1]) <= end]
+    assert rows == [], f"{len(rows)} lines in {WINDOW_S} s"
+    assert after - before == 0, f"it woke {after - before} times"
+
+
+def _tracer(pid: int) -> int:
+    return int(process_status(pid)["TracerPid"])
+
+
+def _switches(pid: int) -> int:
+    return int(process_status(pid)[SWITCHES])

@@ -1,4 +1,4 @@
-"""`nfstuned apply --persist`: the next mount has the connections, and each of them carries requests."""
+"""`nfstuned apply --persist` and `--fstab`: the next mount has the connections, and each carries requests."""
 
 from __future__ import annotations
 
@@ -19,15 +19,12 @@ if TYPE_CHECKING:
     from tests.lab.kit.daemon import Daemon
     from tests.lab.kit.mounts import Mounted, Mounts
 
-pytestmark = [
-    pytest.mark.system,
-    pytest.mark.usefixtures("quiet_udev", "stopped_daemon"),
-]
-
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev", "stopped_daemon")]
 DROP_IN = Path("/etc/nfsmount.conf.d/50-nfstuned.conf")
 SECTION = f'\n[ Server "{AZURE}" ]\nnconnect=4\n'
 REQUEST, PERSIST = Path("/run/nfstuned/persist"), "nfstuned-persist.service"
 RUN_S = 60.0
+BACKUP = Path("/etc/fstab.nfstuned-backup")
 
 
 @pytest.fixture
@@ -115,3 +112,23 @@ def _carrying(mounted: Mounted) -> int:
         (mounted.point / f"load-{number}").write_bytes(b"x" * 4096)
     after = mounted.stats.transports
     return sum(now.sends > then.sends for then, now in zip(before, after, strict=True))
+
+
+def test_mounts_of_the_edited_fstab_have_what_their_profile_asks_for(mount: Mounts, fstab: Path) -> None:
+    points = [mount.new_point() for _ in range(3)]
+    before = fstab.read_text() + (
+        "# shares\n"
+        f"{AZURE}:/srv/a\t{points[0]}\tnfs\tvers=4,minorversion=1,sec=sys\t0 0\n"
+        f"{AZURE}:/srv/b {points[1]} nfs vers=4.1,nconnect=2,nofail 0 0\n"
+        f"{GENERIC}:/srv/c {points[2]} nfs vers=3,nolock 0 0\n"
+    )
+    fstab.write_text(before)
+    done = nfstuned("apply", "--fstab", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    edited = before.replace("sec=sys\t", "sec=sys,nconnect=4\t").replace("nconnect=2", "nconnect=4")
+    assert (fstab.read_text(), BACKUP.read_text()) == (edited, before)
+    for point in points:
+        run("mount", str(point))
+    assert [options_at(point).get("nconnect") for point in points] == ["4", "4", None]
+    assert nfstuned("apply", "--fstab").stdout.startswith("Nothing to do")
+    BACKUP.unlink()

@@ -1,4 +1,4 @@
-"""The installed unit under its real sandbox: it starts, works, stops, and its files are clean."""
+"""The installed unit: right by systemd's and udev's judgement, and under its real sandbox."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nfstuned.host.telemetry.journal import Message
+from tests.lab.kit.daemon import nfstuned
 from tests.lab.kit.fstab import append
 from tests.lab.kit.shell import attempt, run, tuned, wait_for
-from tests.lab.kit.unit import process_status
+from tests.lab.kit.unit import compiled, process_status
 
 if TYPE_CHECKING:
     from tests.lab.kit.daemon import Daemon
     from tests.lab.kit.mounts import Mounts
 
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
 BDIS = "/sys/devices/virtual/bdi"
 READY_S = 30.0
 STOP_S = 5.0
@@ -28,7 +30,8 @@ READ_ONLY_BUT_ITS_STATE_AND_THE_BDIS = {
     **dict.fromkeys(("/run/nfstuned", BDIS), "rw"),
 }
 CAPABILITIES = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
-pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
+UNIT = Path("/usr/lib/systemd/system/nfstuned.service")
+RULE = Path("/lab/udev/99-nfstuned.rules")
 
 
 def test_it_is_ready_in_time_small_and_without_a_capability_and_stops_quickly(
@@ -116,3 +119,33 @@ def _has_no_troubles(daemon: Daemon) -> None:
     """It reports at these levels all that it cannot read or do in its sandbox."""
     troubles = [entry["MESSAGE"] for entry in daemon.entries() if int(entry.get("PRIORITY", "6")) <= 4]
     assert troubles == []
+
+
+def test_systemd_and_udev_find_nothing_wrong() -> None:
+    done = attempt("systemd-analyze", "verify", "--man=yes", "--recursive-errors=no", str(UNIT))
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    done = attempt("udevadm", "verify", str(RULE))
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    assert not list(Path("/usr/lib/udev/rules.d").glob("*nfstuned*")), "the fallback rule is installed"
+
+
+def test_the_service_is_exposed_at_most_2() -> None:
+    """`--threshold` counts in tenths: 20 is an exposure of 2.0."""
+    done = attempt("systemd-analyze", "security", "--offline=yes", "--threshold=20", "--no-pager", str(UNIT))
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_preset_enables_the_service_and_the_catalog_explains_its_messages() -> None:
+    run("systemctl", "preset", "nfstuned.service")
+    assert run("systemctl", "is-enabled", "nfstuned.service").strip() == "enabled"
+    assert "nfstuned" in run("journalctl", "--list-catalog")
+
+
+def test_commands_find_all_their_imports_compiled() -> None:
+    """A service in its sandbox and a user without rights cannot write compiled files."""
+    before = compiled()
+    assert before
+    for command in (("status",), ("check", "--offline"), ("config", "schema"), ("explain", "NFS101")):
+        assert nfstuned(*command).returncode in {0, 1}
+    assert compiled() == before
+    assert attempt("dpkg", "--verify", "nfstuned").stdout == ""
