@@ -170,8 +170,7 @@ def _questions(snapshot: Snapshot, mounts: tuple[Target, ...]) -> Questions:
 def _measure(root: Root, facts: Facts, scope: Scope, outside: Outside, network: Network) -> Measured | None:
     """Return what happened between two looks; None where the counters could not be read."""
     # Most checks look once.
-    from nfstuned.core.samples.growth import sends_between, sessions_between  # noqa: PLC0415
-    from nfstuned.core.samples.rates import look, rates  # noqa: PLC0415
+    from nfstuned.core.samples.rates import look, rates, sends_between, sessions_between  # noqa: PLC0415
     from nfstuned.host.network.links import observe_traffic, traffic_between  # noqa: PLC0415
     from nfstuned.parse.proc.processes import read_tunnels, tunnel_shares  # noqa: PLC0415
 

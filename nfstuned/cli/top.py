@@ -25,8 +25,7 @@ from nfstuned.host.tty import ENDS, Tty
 from nfstuned.model.kernel import MountStats, Stanza
 from nfstuned.model.samples import Look
 from nfstuned.parse.keys import parse_keys
-from nfstuned.parse.proc.mountstats import is_mountstats, parse_mountstats
-from nfstuned.parse.proc.stanzas import cut_mountstats
+from nfstuned.parse.proc.mountstats import is_mountstats, parse_mountstats, parse_stanzas
 from nfstuned.view.top import Size, Style, plain_lines, screen
 from nfstuned.view.words import printable
 
@@ -130,7 +129,7 @@ def _saved(name: str) -> tuple[Saved, list[str]]:
         if data.lstrip().startswith(b"{"):
             raise ValueError(f"{shown}: has lines of JSON, no mountstats: nfstuned samples --file {name}")
         raise ValueError(f"{shown}: is no mountstats; to save one: cat /proc/self/mountstats > FILE")
-    parsed, stanzas = parse_mountstats(data, shown), cut_mountstats(data)
+    parsed, stanzas = parse_mountstats(data, shown), parse_stanzas([data])
     problems = [str(item) for item in parsed if isinstance(item, ParseError)]
     problems += [
         f"{shown}: what it has of {printable(stanza.point)} is cut off or damaged"

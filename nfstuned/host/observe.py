@@ -29,8 +29,7 @@ from nfstuned.parse.etc.tunnel import parse_mountmap, parse_stunnel
 from nfstuned.parse.etc.units import STRONG_UNIT_FOLDERS, WEAK_UNIT_FOLDERS, MountUnits
 from nfstuned.parse.proc.machine import parse_os_release, parse_release
 from nfstuned.parse.proc.mountinfo import parse_mountinfo
-from nfstuned.parse.proc.mountstats import parse_mountstats
-from nfstuned.parse.proc.stanzas import cut_parts
+from nfstuned.parse.proc.mountstats import parse_mountstats, parse_stanzas
 from nfstuned.parse.proc.superblocks import parse_read_ahead, parse_servers, parse_volumes
 
 AZURE_TAG = "7783-7084-3265-9085-8269-3286-77"
@@ -203,7 +202,7 @@ def observe_stanzas(root: Root, before: tuple[Stanza, ...] = ()) -> tuple[Stanza
     def read(name: str) -> tuple[Stanza, ...] | None:
         parts = root.read_parts(name)
         first = next(parts, b"")
-        return cut_parts(chain([first], parts), before) if first else None
+        return parse_stanzas(chain([first], parts), before) if first else None
 
     with root.faults.block() as faults:
         stanzas = _read_mountstats(root, read)
@@ -213,7 +212,7 @@ def observe_stanzas(root: Root, before: tuple[Stanza, ...] = ()) -> tuple[Stanza
 def observe_stanzas_of(root: Root, process: int) -> tuple[Stanza, ...]:
     """Return the NFS stanzas of a process's mountstats; none where it cannot be read."""
     try:
-        return cut_parts(root.read_parts(f"proc/{process}/mountstats"))
+        return parse_stanzas(root.read_parts(f"proc/{process}/mountstats"))
     except OSError:
         return ()
 

@@ -231,26 +231,30 @@ class Nfsv4State(NamedTuple):
 class Stanza(NamedTuple):
     """An NFS stanza of mountstats as the kernel's own text, to compare with that of an earlier look.
 
-    A section that stayed the same needs no reading, and most of a thousand mounts stay the same. `source`,
-    `point`, `age_s` and `whole` are those of MountStats; a damaged age makes it not whole.
+    A line that stayed the same needs no reading, and most of a thousand mounts stay the same. `source`,
+    `point`, `age_s` and `whole` are those of MountStats; a damaged age makes it not whole. None stands for a
+    line, or for a section, that is not there.
     """
 
     source: str
     point: str
     age_s: int | None
     totals: bytes | None
-    """What follows `bytes:`; None without such a line."""
+    """The numbers of `bytes:`."""
     transports: bytes
-    """The `xprt:` lines."""
-    operations: bytes
+    """The `xprt:` lines, each from the protocol on."""
+    operations: bytes | None
     """The lines of the per-op statistics."""
     whole: bool
     events: bytes | None = None
-    """What follows `events:`; None without such a line."""
+    """The numbers of `events:`."""
     nfsv4: bytes | None = None
-    """What follows `nfsv4:`; None without such a line."""
+    """The fields of `nfsv4:`."""
     cached: bool = False
-    """The option fsc: what is read is also kept in FS-Cache."""
+    """The option fsc: data that is read is also kept in FS-Cache."""
+    frame: tuple[bytes, bytes] = (b"", b"")
+    """The text before and behind the number of its age, up to the operations; empty where this text does not
+    identify the stanza."""
 
 
 @dataclass(frozen=True, slots=True)

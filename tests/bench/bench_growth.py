@@ -47,7 +47,6 @@ from nfstuned.parse.proc import (
     mountinfo,
     mountstats,
     processes,
-    stanzas,
     sunrpc,
     superblocks,
 )
@@ -132,7 +131,7 @@ READERS: dict[str, Reader] = {
     "mountinfo": mountinfo.parse_mountinfo,
     "mountinfo of all": mountinfo.parse_nodes,
     "mountstats": mountstats.parse_mountstats,
-    "mountstats, cut": as_bytes(stanzas.cut_mountstats),
+    "mountstats, cut": as_bytes(lambda data: mountstats.parse_stanzas([data])),
     "nfsfs servers": superblocks.parse_servers,
     "nfsfs volumes": superblocks.parse_volumes,
     "maps": processes.parse_mapped,

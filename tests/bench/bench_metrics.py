@@ -16,7 +16,7 @@ from nfstuned.host.config import builtin_policy
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.totals import Service, Totals
-from nfstuned.parse.proc.stanzas import cut_mountstats
+from nfstuned.parse.proc.mountstats import parse_stanzas
 from nfstuned.view.metrics import exposition, families
 from tests.parse.conftest import DATA
 
@@ -43,8 +43,8 @@ def main() -> None:
     """Measure hosts of 200 and of 1,000 mounts of one server, each of them used."""
     policy = builtin_policy()
     for mounts in (200, 1000):
-        first = cut_mountstats(mountstats(mounts, 0))
-        second = cut_mountstats(mountstats(mounts, 1), first)
+        first = parse_stanzas([mountstats(mounts, 0)])
+        second = parse_stanzas([mountstats(mounts, 1)], first)
         host = Snapshot(
             tuple(
                 Superblock(

@@ -25,8 +25,7 @@ from nfstuned.model.kernel import Mount, Options, Stanza
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.samples import Sample
 from nfstuned.parse.proc.mountinfo import parse_mountinfo
-from nfstuned.parse.proc.mountstats import parse_mountstats
-from nfstuned.parse.proc.stanzas import cut_parts
+from nfstuned.parse.proc.mountstats import parse_mountstats, parse_stanzas
 from nfstuned.parse.proc.superblocks import find_volume, parse_volumes
 
 DATA = Path(__file__).parent.parent / "parse" / "data" / "6.12"
@@ -130,7 +129,7 @@ def sampled(host: Snapshot, before: Path, after: Path) -> tuple[Sample, ...]:
 def cut(file: Path, before: tuple[Stanza, ...] = ()) -> tuple[Stanza, ...]:
     """Read a file of any size as the daemon reads the kernel's."""
     with file.open("rb", buffering=0) as opened:
-        return cut_parts(parts_of(opened.fileno()), before)
+        return parse_stanzas(parts_of(opened.fileno()), before)
 
 
 def built(folder: Path) -> Path | None:

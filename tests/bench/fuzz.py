@@ -3,7 +3,7 @@
 Runs the properties that the tests hold, of every parser of a kernel's file and of what rates and totals make
 of them, again and again with other files: real ones of tests/parse/data and tests/hosts, cut off, with bytes
 that are no text, huge and negative numbers, columns and lines that no kernel has yet (tests/parse/damage.py,
-tests/core/test_growth.py). There is no other generator. The seed that is printed where something fails
+tests/core/test_delta.py). There is no other generator. The seed that is printed where something fails
 makes the same files again; what failed is made as small as it can be first.
 """
 
@@ -27,9 +27,8 @@ MODULES = (
     "tests.parse.test_nfsfs",
     "tests.parse.test_sunrpc",
     "tests.parse.test_bdi",
-    "tests.core.test_growth",
+    "tests.core.test_delta",
     "tests.core.test_rates",
-    "tests.core.test_op_rates",
     "tests.core.test_totals",
 )
 EXAMPLES = 50

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nfstuned.core.samples.rates import look, rates
+from nfstuned.core.samples.rates import look, rates, sends_between
 from nfstuned.core.samples.sample import KINDS, LEASE_OPS, WATCHING_OPS, is_idle, kinds, one_line, to_json
 from nfstuned.model.kernel import ByteCounters, Mount, MountStats, OpCounters, Options, Transport, Volume
 from nfstuned.model.mounts import Snapshot, Superblock
@@ -97,7 +97,7 @@ def stanza(reads: int, point: str = "/mnt/data") -> MountStats:
 def reads_seen(shown: Look) -> dict[str, int]:
     found = {}
     for one_of_them in shown.superblocks:
-        ((_, row),) = filter(None, map(operation_row, one_of_them.stats.operations.split(b"\n")))
+        ((_, row),) = filter(None, map(operation_row, (one_of_them.stats.operations or b"").split(b"\n")))
         found[one_of_them.device] = row[0]
     return found
 
@@ -790,3 +790,28 @@ def test_what_was_added_comes_out_again(start: int, added: int, seconds: float) 
     (sample,) = rates(Look(0.0, 0.0, (counted(before),)), Look(seconds, seconds, (counted(now),)))
     assert sample.read_bytes_per_s * seconds == pytest.approx(added)
     assert sum(op.per_s for op in sample.ops.values()) * seconds == pytest.approx(added)
+
+
+def connected(*sends: int, device: str = "0:46", bdi: int | None = 7) -> Look:
+    """A look at a mount with a connection for each of these numbers of requests."""
+    transports = tuple(Transport("tcp", None, 1, 0, count, count, 0, count, 0) for count in sends)
+    (stanza,) = cut(MountStats("nas:/a", "/a", "nfs4", "1.1", transports=transports))
+    return Look(0.0, 0.0, (Counted(device, bdi, ("/a",), "nas:/a", "v4.1 tcp 10.0.0.5:2049", stanza),))
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "sends"),
+    [
+        (connected(5, 7, 9), connected(6, 7, 30), {"0:46": (1, 0, 21)}),
+        (connected(5, 7), connected(6, 7, 30), {}),
+        (connected(5, 7), connected(6, 2), {}),
+        (connected(), connected(), {}),
+        (connected(5), connected(6, bdi=8), {}),
+        (connected(5), connected(6, device="0:47"), {}),
+    ],
+    ids=["same", "one more", "made anew", "none", "another superblock", "another number"],
+)
+def test_each_connection_of_a_superblock_that_lasts_has_its_requests(
+    before: Look, now: Look, sends: dict[str, tuple[int, ...]]
+) -> None:
+    assert sends_between(before, now) == sends

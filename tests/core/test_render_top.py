@@ -136,7 +136,7 @@ def test_events_are_shown_where_there_were_any() -> None:
 def test_what_only_rdma_counts_is_shown_by_name() -> None:
     state = TopState(selected=DATA, opened=frozenset({DATA}))
     assert "RDMA" not in text(drawn(FRAME, state, Size(120, 40)))
-    line = b"\txprt:\trdma 0 1 2 3 4 5 6 7 8 9 12 5 " + b"0 " * 6 + b"3 " + b"0 " * 8
+    line = b"rdma 0 1 2 3 4 5 6 7 8 9 12 5 " + b"0 " * 6 + b"3 " + b"0 " * 8
     lines = b"\n".join([line.rstrip(), line.rstrip()])
     entries = [
         replace(entry, counted=replace(entry.counted, stats=entry.counted.stats._replace(transports=lines)))

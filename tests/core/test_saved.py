@@ -5,8 +5,7 @@ from pathlib import Path
 
 from nfstuned.core.samples.saved import Saved, between, since_mounted
 from nfstuned.model.kernel import MountStats, Options
-from nfstuned.parse.proc.mountstats import parse_mountstats
-from nfstuned.parse.proc.stanzas import cut_mountstats
+from nfstuned.parse.proc.mountstats import parse_mountstats, parse_stanzas
 from tests.core.test_rates import moved, op, stats
 from tests.core.written import cut, written
 
@@ -51,7 +50,7 @@ def bound(age_s: int, read: int) -> Saved:
         for source, point in (("nas:/a", "/data"), ("nas:/a/home", "/home"))
     )
     mounts = (mount for mount in parse_mountstats(text) if isinstance(mount, MountStats))
-    return Saved.of("copy", cut_mountstats(text.encode()), mounts)
+    return Saved.of("copy", parse_stanzas([text.encode()]), mounts)
 
 
 def test_a_bind_of_a_folder_is_no_superblock_of_its_own() -> None:

@@ -39,7 +39,7 @@ WRITE = RpcRequest(7, 104, 0x660745A, "WRITE", "v4 10.0.0.5:2049")
 
 
 def xprt(sends: int = 20, receives: int = 20, connects: int = 1, idle_s: int = 0, bad_xids: int = 0) -> bytes:
-    return f"\txprt:\ttcp 868 1 {connects} 0 {idle_s} {sends} {receives} {bad_xids} 20 0 2 0 0".encode()
+    return f"tcp 868 1 {connects} 0 {idle_s} {sends} {receives} {bad_xids} 20 0 2 0 0".encode()
 
 
 def superblock(  # noqa: PLR0913 - what a test varies, each by its name

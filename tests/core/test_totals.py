@@ -13,8 +13,8 @@ from nfstuned.core.samples.totals import MOST_GONE, count
 from nfstuned.model.kernel import ByteCounters, MountStats
 from nfstuned.model.samples import Counted, Look
 from nfstuned.model.totals import CountedPlace, OpTotals, Totals
-from nfstuned.parse.proc.stanzas import cut_mountstats
-from tests.core.test_growth import REAL, data, host, unhurried
+from nfstuned.parse.proc.mountstats import parse_stanzas
+from tests.core.test_delta import REAL, data, host, unhurried
 from tests.core.test_rates import GROUP, line, moved, op, stats
 from tests.core.written import cut
 from tests.parse.damage import damaged, tokens_damaged
@@ -298,7 +298,7 @@ def test_whatever_happens_to_the_kernels_file_no_number_falls(draws: st.DataObje
         shown = draws.draw(st.one_of(st.just(text), damaged(text), tokens_damaged(text)))
         at += draws.draw(st.floats(0.001, 1e6))
         bdis = draws.draw(st.integers(0, 1))
-        seen = look_at(snapshot, cut_mountstats(data(shown)), at, at)
+        seen = look_at(snapshot, parse_stanzas([data(shown)]), at, at)
         changed = tuple(replace(each, bdi=(each.bdi or 0) + bdis) for each in seen.superblocks)
         after = counts(replace(seen, superblocks=changed), before=totals, most=draws.draw(st.integers(0, 5)))
         never_fell(totals, after)
@@ -310,7 +310,7 @@ def test_a_negative_number_of_connections_is_no_count() -> None:
     assert "xprt:\ttcp 829 1 2 0 4 " in good
     bad = good.replace("xprt:\ttcp 829 1 2 0 4 ", "xprt:\ttcp 829 1 -1 0 4 ")
     first, second = (
-        look_at(host(good), cut_mountstats(data(text)), at, at) for text, at in ((good, 1.0), (bad, 2.0))
+        look_at(host(good), parse_stanzas([data(text)]), at, at) for text, at in ((good, 1.0), (bad, 2.0))
     )
     before = counts(first)
     never_fell(before, counts(second, before=before))

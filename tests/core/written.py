@@ -6,7 +6,7 @@ import re
 from dataclasses import astuple
 
 from nfstuned.model.kernel import MountStats, OpCounters, Stanza, Transport
-from nfstuned.parse.proc.stanzas import cut_mountstats
+from nfstuned.parse.proc.mountstats import parse_stanzas
 
 LEADS = {
     "tcp": "{0.source_port} 0 {0.connects} 0 {0.idle_s}",
@@ -19,7 +19,7 @@ LEADS = {
 
 def cut(*stats: MountStats) -> tuple[Stanza, ...]:
     """The stanzas of a file with these mounts, as the sampler has them."""
-    return cut_mountstats("".join(map(written, stats)).encode("utf-8", "surrogateescape"))
+    return parse_stanzas(["".join(map(written, stats)).encode("utf-8", "surrogateescape")])
 
 
 def written(stats: MountStats) -> str:

@@ -140,7 +140,7 @@ def test_times_that_went_negative_are_negative() -> None:
 
 def test_what_only_rdma_counts_has_names() -> None:
     """Earlier kernels print fewer; the order never changed."""
-    line = "\txprt:\trdma 0 1 2 3 4 5 6 7 8 9 " + " ".join(str(10 + number) for number in range(17))
+    line = "rdma 0 1 2 3 4 5 6 7 8 9 " + " ".join(str(10 + number) for number in range(17))
     (rdma,) = parse_transports(line.encode())
     assert (rdma.rdma["read chunks"], rdma.rdma["failed marshals"], rdma.rdma["waits for a send"]) == (
         10,
@@ -150,7 +150,7 @@ def test_what_only_rdma_counts_has_names() -> None:
     (older,) = parse_transports(line.partition(" 24 ")[0].encode())
     assert older.rdma["allocated regions"] == 23
     assert "waits for a send" not in older.rdma
-    (tcp,) = parse_transports(b"\txprt:\ttcp 1 1 2 3 4 5 6 7 8 9 10 11 12 13")
+    (tcp,) = parse_transports(b"tcp 1 1 2 3 4 5 6 7 8 9 10 11 12 13")
     assert tcp.rdma == {}
 
 

@@ -5,8 +5,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
-from nfstuned.parse.proc.mountstats import operation_row
-from nfstuned.parse.proc.stanzas import Operations, plain_numbers, plain_operations
+from nfstuned.parse.proc.mountstats import Operations, operation_row, plain_numbers, plain_operations
 from tests.parse.damage import TOKENS
 
 NOBODY = frozenset[str]()

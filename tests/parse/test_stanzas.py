@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from nfstuned.model.kernel import MountStats, Nfsv4State, Stanza
-from nfstuned.parse.proc.mountstats import parse_mountstats, parse_nfsv4, parse_transports
-from nfstuned.parse.proc.stanzas import cut_mountstats, cut_parts
+from nfstuned.parse.proc.mountstats import parse_mountstats, parse_nfsv4, parse_stanzas, parse_transports
 from tests.parse.conftest import DATA, Captured
 from tests.parse.damage import LONGEST_NAMES
 
@@ -23,19 +22,19 @@ def stanza(*lines: str, header: str = HEADER, end: str = "\n") -> str:
 
 
 def only(text: str) -> Stanza:
-    (found,) = cut_mountstats(text.encode())
+    (found,) = parse_stanzas([text.encode()])
     return found
 
 
 def bare(stanzas: tuple[Stanza, ...]) -> list[Stanza]:
-    """Take the line breaks around the lines of connections away: they say nothing."""
-    return [one._replace(transports=one.transports.strip(b"\n")) for one in stanzas]
+    """Take away the raw text, in which the server's names are."""
+    return [one._replace(frame=(b"", b"")) for one in stanzas]
 
 
 def test_a_real_file_is_cut_into_the_mounts_that_its_parser_finds(captured: Captured) -> None:
     text = captured("mountstats")
     parsed = [entry for entry in parse_mountstats(text) if isinstance(entry, MountStats)]
-    cut = cut_mountstats(text.encode("utf-8", "surrogateescape"))
+    cut = parse_stanzas([text.encode("utf-8", "surrogateescape")])
     assert [(one.source, one.point, one.age_s, one.whole) for one in cut] == [
         (one.source, one.point, one.age_s, one.whole) for one in parsed
     ]
@@ -45,11 +44,11 @@ def test_a_real_file_is_cut_into_the_mounts_that_its_parser_finds(captured: Capt
 @pytest.mark.parametrize("blank", ["", " ", "        "])
 def test_a_file_without_tabs_is_cut_at_the_same_places(captured: Captured, blank: str) -> None:
     text = captured("mountstats").encode("utf-8", "surrogateescape")
-    known, bare_ones = cut_mountstats(text), cut_mountstats(text.replace(b"\t", blank.encode()))
+    known, bare_ones = parse_stanzas([text]), parse_stanzas([text.replace(b"\t", blank.encode())])
     for usual, bare_one in zip(known, bare_ones, strict=True):
         assert bare_one[:4] == usual[:4]
         assert parse_transports(bare_one.transports) == parse_transports(usual.transports)
-        assert bare_one.operations == usual.operations.replace(b"\t", blank.encode())
+        assert bare_one.operations == (usual.operations or b"").replace(b"\t", blank.encode())
         assert bare_one.whole
 
 
@@ -57,7 +56,7 @@ def test_the_lease_and_the_cache_are_the_same_from_a_usual_stanza_and_from_any_o
     captured: Captured,
 ) -> None:
     text = captured("mountstats").encode("utf-8", "surrogateescape").replace(b",vers=3", b",fsc,vers=3")
-    usual, bare_ones = cut_mountstats(text), cut_mountstats(text.replace(b"\t", b""))
+    usual, bare_ones = parse_stanzas([text]), parse_stanzas([text.replace(b"\t", b"")])
     assert [(one.nfsv4, one.cached) for one in usual] == [(one.nfsv4, one.cached) for one in bare_ones]
     leases = [parse_nfsv4(one.nfsv4) for one in usual if one.nfsv4 is not None]
     assert set(leases) == {Nfsv4State(90, 0, None)}
@@ -78,9 +77,10 @@ def test_what_a_line_does_not_say_of_the_lease_is_not_known(text: bytes, state: 
 
 
 def test_the_sections_are_the_files_own_text() -> None:
-    found = cut_mountstats(REAL)[1]
+    found = parse_stanzas([REAL])[1]
     assert found.totals == b"8388608 8388608 0 0 0 8388608 0 8 "
-    assert found.transports.count(b"\txprt:\ttcp ") == 4
+    assert [line[:4] for line in found.transports.split(b"\n")] == [b"tcp "] * 4
+    assert found.operations is not None
     assert found.operations.startswith(b"\t        NULL: 1 1 0 44 24 2 0 3 0\n")
     assert found.operations.endswith(b"\n\t   READ_PLUS: 0 0 0 0 0 0 0 0 0")
 
@@ -96,7 +96,7 @@ def test_the_sections_are_the_files_own_text() -> None:
 def test_sections_are_found_in_any_order(lines: tuple[str, ...]) -> None:
     found = only(stanza(*lines, end=XPRT + OPS + "\n"))
     assert (found.age_s, found.totals, found.whole) == (7, b"1 2", True)
-    assert found.transports.strip(b"\n") == XPRT.strip("\n").encode()
+    assert found.transports == b"tcp 0 1 2 3 4 5 6 7 8 9 10 11 12"
     assert found.operations == b"\t        READ: 1 1 0 1 1 1 1 1 0"
 
 
@@ -105,8 +105,8 @@ def test_sections_are_found_in_any_order(lines: tuple[str, ...]) -> None:
 )
 def test_what_a_server_calls_itself_is_no_section(name: str) -> None:
     named = f"\timpl_id:\tname='{name}',domain='d',date='0,0'"
-    first, second = cut_mountstats(
-        (stanza("\tage:\t7", named, "\tbytes:\t1 2", end=OPS + "\n") + stanza("\tage:\t8")).encode()
+    first, second = parse_stanzas(
+        [(stanza("\tage:\t7", named, "\tbytes:\t1 2", end=OPS + "\n") + stanza("\tage:\t8")).encode()]
     )
     assert (first.age_s, first.totals, first.transports) == (7, b"1 2", b"")
     assert (first.operations, first.whole) == (b"\t        READ: 1 1 0 1 1 1 1 1 0", True)
@@ -142,18 +142,18 @@ def test_a_damaged_age_is_not_taken_for_none(age: str) -> None:
 def test_a_damaged_header_costs_its_own_mount_only() -> None:
     bad = stanza("\tage:\t7", header="device s:/a mounted off /m with fstype nfs4 statvers=1.1")
     good = stanza("\tage:\t8")
-    assert cut_mountstats((good + bad + good).encode()) == (only(good), only(good))
-    assert cut_mountstats(b"") == cut_mountstats(b"device tmpfs mounted on /tmp with fstype tmpfs\n") == ()
+    assert parse_stanzas([(good + bad + good).encode()]) == (only(good), only(good))
+    assert parse_stanzas([b""]) == parse_stanzas([b"device tmpfs mounted on /tmp with fstype tmpfs\n"]) == ()
 
 
 def test_a_mount_in_a_servers_name_is_none_where_the_name_ends_in_another_part() -> None:
     inner = stanza("\tage:\t9", end=XPRT + OPS)
     named = f"\timpl_id:\tname='\n\n{inner}\n',domain='d',date='0,0'"
     text = (stanza("\tage:\t7", named, end=OPS + "\n") + stanza("\tage:\t8") * 2).encode()
-    whole = cut_mountstats(text)
+    whole = parse_stanzas([text])
     assert [found.age_s for found in whole] == [7, 8, 8]
     for end in range(len(text)):
-        assert cut_parts([text[:end], text[end:]]) == whole
+        assert parse_stanzas([text[:end], text[end:]]) == whole
 
 
 FORGED = (
@@ -191,10 +191,10 @@ def test_no_name_of_a_server_says_anything_of_another_mount(names: tuple[bytes, 
     assert REAL.startswith(real, where)
     text = REAL[:where] + b"name='%b',domain='%b',date='%d,999999999'" % (name, domain, 2**64 - 1)
     text += REAL[where + len(real) :]
-    honest = cut_mountstats(REAL)
-    assert bare(cut_mountstats(text)) == bare(cut_mountstats(text, honest)) == bare(honest)
+    honest = parse_stanzas([REAL])
+    assert bare(parse_stanzas([text])) == bare(parse_stanzas([text], honest)) == bare(honest)
     for end in range(where - 300, where + 3000, 7):
-        assert bare(cut_parts([text[:end], text[end:]])) == bare(honest)
+        assert bare(parse_stanzas([text[:end], text[end:]])) == bare(honest)
     parsed = [entry for entry in parse_mountstats(text) if isinstance(entry, MountStats)]
     (named,) = (entry for entry in parsed if entry.implementation)
     assert named.point == "/mnt/2"
@@ -216,16 +216,16 @@ def test_no_more_of_a_file_is_kept_than_the_mount_that_is_not_complete() -> None
     parts = [REAL[at : at + 10_000] for at in range(0, len(REAL), 10_000)] * 20
     tracemalloc.start()
     try:
-        found = cut_parts(parts)
+        found = parse_stanzas(parts)
         kept, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert len(found) == 20 * len(cut_mountstats(REAL))
+    assert len(found) == 20 * len(parse_stanzas([REAL]))
     assert most - kept < 100_000
 
 
 def test_names_are_bytes_and_their_escapes_are_decoded() -> None:
-    (found,) = cut_mountstats(b"device s:/\xff mounted on /m\\040n with fstype nfs\n\n")
+    (found,) = parse_stanzas([b"device s:/\xff mounted on /m\\040n with fstype nfs\n\n"])
     assert (found.source, found.point) == ("s:/\udcff", "/m n")
 
 
@@ -235,5 +235,5 @@ def test_the_operations_of_an_earlier_look_are_not_taken_for_longer_ones() -> No
     longer = stanza("\topts:\trw", end=OPS + "\t       WRITE: 1 1 0 1 1 1 1 1 0\n\n")
     for text in (short, longer):
         real = REAL.replace(b"\n\t        READ: 0 0 0 0 0 0 0 0 0", b"", 1)
-        assert cut_mountstats(text.encode(), cut_mountstats(real)) == cut_mountstats(text.encode())
-    assert only(longer).operations.count(b"\n") == 1
+        assert parse_stanzas([text.encode()], parse_stanzas([real])) == parse_stanzas([text.encode()])
+    assert (only(longer).operations or b"").count(b"\n") == 1

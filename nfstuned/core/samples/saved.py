@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from nfstuned.core.policy.endpoint import split_source
-from nfstuned.core.samples.growth import unused
+from nfstuned.core.samples.delta import unused
 from nfstuned.core.samples.rates import rates, transport_group
 from nfstuned.core.samples.top import Frame, TopEntry, figures_of
 from nfstuned.model.kernel import MountStats, Options, Stanza

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
-from nfstuned.core.samples.growth import GROUP_OPS, NOTHING_ELSEWHERE, ResetError, operations, well_ended
+from nfstuned.core.samples.delta import GROUP_OPS, UNBOUNDED, OpDelta, delta
 from nfstuned.core.samples.sample import is_idle
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Stanza, Transport
@@ -247,12 +247,17 @@ def _waits_by_number(counted: Counted, server: str, seen: _Seen, *, alone: bool)
     return server in seen.late and _is_held(connections, now_s)
 
 
-def _ended(before: Stanza, now: Stanza, operation: str) -> bool:
-    """Tell whether a request of this kind ended: the superblock's own does not wait then, as a rule."""
+def _ops(before: Stanza, now: Stanza) -> Mapping[str, OpDelta] | None:
+    """Return the growth of the operations with changed counters; None for damage, or where one went."""
     try:
-        return any(name == operation for name, _, _ in operations(before, now, NOTHING_ELSEWHERE))
-    except (ParseError, ResetError):
-        return False
+        return delta(before, now, UNBOUNDED).ops
+    except ParseError:
+        return None
+
+
+def _ended(before: Stanza, now: Stanza, operation: str) -> bool:
+    """Return whether a request of this kind ended: the superblock's own does not wait then, as a rule."""
+    return operation in (_ops(before, now) or {})
 
 
 def _active(earlier: Look | None, now: Mapping[Identity, Counted]) -> dict[Identity, Stanza]:
@@ -270,11 +275,9 @@ def _active(earlier: Look | None, now: Mapping[Identity, Counted]) -> dict[Ident
 
 
 def moved(before: Stanza, now: Stanza) -> bool:
-    """Tell whether an operation of the superblock itself ended, well or not; what is damaged did."""
-    try:
-        return any(name not in GROUP_OPS for name, _, _ in operations(before, now, NOTHING_ELSEWHERE))
-    except (ParseError, ResetError):
-        return True
+    """Return whether an operation of the superblock itself ended, well or not; also where damage hides it."""
+    ops = _ops(before, now)
+    return ops is None or not ops.keys() <= GROUP_OPS
 
 
 def _is_asked(connections: Sequence[Connection]) -> bool:
@@ -420,14 +423,9 @@ def answered(group: str, before: RequestWatch, look: Look) -> bool:
 
 
 def succeeded(before: Stanza, now: Stanza) -> bool:
-    """Tell whether an operation of the superblock itself ended well in between; what is damaged did."""
-    try:
-        return any(
-            name not in GROUP_OPS and well_ended(new) > well_ended(old)
-            for name, old, new in operations(before, now, NOTHING_ELSEWHERE)
-        )
-    except (ParseError, ResetError):
-        return True
+    """Return whether an operation of the superblock itself ended well; also where damage hides it."""
+    ops = _ops(before, now)
+    return ops is None or any(name not in GROUP_OPS and op.ops > (op.errors or 0) for name, op in ops.items())
 
 
 def peer(group: str) -> str:

@@ -8,8 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from nfstuned.core.samples.growth import sends_between
-from nfstuned.core.samples.rates import rates
+from nfstuned.core.samples.rates import rates, sends_between
 from nfstuned.core.samples.sample import is_idle, kinds, label, together
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Snapshot

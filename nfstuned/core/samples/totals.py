@@ -8,20 +8,18 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
-from nfstuned.core.samples.growth import (
-    ERRORS,
+from nfstuned.core.samples.delta import (
     GROUP_OPS,
     NOTHING_ELSEWHERE,
     STILL,
+    UNBOUNDED,
     Elsewhere,
+    OpDelta,
     ResetError,
     Span,
-    bytes_grown,
     continues,
-    elsewhere,
+    delta,
     grown,
-    op_grown,
-    operations,
     unused,
 )
 from nfstuned.core.samples.sample import kind_of
@@ -29,15 +27,13 @@ from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Stanza, Transport
 from nfstuned.model.samples import Counted, Look
 from nfstuned.model.totals import CountedPlace, GroupTotals, OpTotals, SuperblockTotals, Totals
-from nfstuned.parse.proc.mountstats import Row, parse_transports
+from nfstuned.parse.proc.mountstats import parse_transports
 
-UNBOUNDED = Span(0.0, 2.0**64, 2.0**64)
-"""The span of a counter that is taken from its own zero on, however long ago it began."""
 _MOST_SUM = 2.0**63
 
 
 class Growth(NamedTuple):
-    """What one superblock's counters grew by; the operations of its whole group are apart."""
+    """The growth of a superblock's counters; the operations of its whole group are apart."""
 
     bytes: tuple[int, ...] = STILL
     kinds: Mapping[str, OpTotals] = MappingProxyType({})
@@ -45,52 +41,33 @@ class Growth(NamedTuple):
 
 
 def superblock_growth(old: Stanza, now: Stanza, span: Span, without: Elsewhere) -> Growth:
-    """Return what a superblock's counters grew by, but for operations that are counted elsewhere.
+    """Return the growth of a superblock's counters, without operations that are counted elsewhere.
 
-    Where a counter fell that did not wrap, or grew beyond reason, its growth is none: the next look goes on
-    from what it is now. Raises ParseError for damage.
+    A counter that fell and did not wrap, or grew beyond reason, adds nothing: the next look goes on from its
+    number. Raises ParseError for damage.
     """
+    grew = delta(old, now, span, without)
     kinds: dict[str, OpTotals] = {}
     upkeep = 0
-    changed: list[tuple[str, Row, Row]] = []
-    with suppress(ResetError):
-        changed = list(operations(old, now, without))
-    for name, before, after in changed:
-        growth = _op(before, after, span)
+    for name, op in (grew.ops or {}).items():
         if name in GROUP_OPS:
-            upkeep += growth.ops
+            upkeep += op.ops
         else:
             kind = kind_of(name)
-            kinds[kind] = add(kinds.get(kind, OpTotals()), growth)
-    moved = STILL
-    with suppress(ResetError):
-        moved = bytes_grown(old, now, span)
-    return Growth(moved, kinds, upkeep)
+            kinds[kind] = _added_op(kinds.get(kind, OpTotals()), op)
+    return Growth(grew.bytes or STILL, kinds, upkeep)
 
 
-def _op(before: Row, after: Row, span: Span) -> OpTotals:
-    """Return the growth of one operation; none where a counter of it fell that did not wrap."""
-    try:
-        growth = op_grown(before, after, span.most_ops)
-    except ResetError:
-        return OpTotals(errors=0 if min(len(before), len(after)) > ERRORS else None)
-    times = (max(0, time) for time in (growth.queue_ms, growth.rtt_ms, growth.execute_ms))
-    return OpTotals(growth.ops, growth.retransmissions, growth.timeouts, growth.errors, *times)
+def _added_op(totals: OpTotals, op: OpDelta) -> OpTotals:
+    times = (max(0, time) for time in (op.queue_ms, op.rtt_ms, op.execute_ms))
+    return add(totals, OpTotals(op.ops, op.retransmissions, op.timeouts, op.errors, *times))
 
 
 def add(first: OpTotals, other: OpTotals) -> OpTotals:
-    """Return both together."""
-    errors = (
-        None if first.errors is None and other.errors is None else (first.errors or 0) + (other.errors or 0)
-    )
-    return OpTotals(
-        first.ops + other.ops,
-        first.retransmissions + other.retransmissions,
-        first.timeouts + other.timeouts,
-        errors,
-        first.queue_ms + other.queue_ms,
-        first.rtt_ms + other.rtt_ms,
-        first.execute_ms + other.execute_ms,
+    """Return the sums of both; None only where neither is known."""
+    return OpTotals._make(
+        None if one is None and another is None else (one or 0) + (another or 0)
+        for one, another in zip(first, other, strict=True)
     )
 
 
@@ -275,7 +252,7 @@ def _grow(counting: _Counting, now: Counted, old: Stanza, span: Span, since_s: f
     without = NOTHING_ELSEWHERE if leads else counted or _COUNTED_ELSEWHERE
     growth = superblock_growth(old, now.stats, span, without)
     if leads:
-        shared = _COUNTED_ELSEWHERE if since_s is None else elsewhere(old, now.stats, GROUP_OPS)
+        shared = _COUNTED_ELSEWHERE if since_s is None else Elsewhere.of(old, now.stats)
         counting.taken[now.group] = shared
     return growth
 

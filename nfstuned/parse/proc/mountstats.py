@@ -1,46 +1,65 @@
 """`/proc/self/mountstats`: the counters of a mount namespace's NFS mounts.
 
 Each NFS mount has a stanza (fs/nfs/super.c, nfs_show_stats; net/sunrpc/stats.c, rpc_clnt_show_stats; the
-xprt lines: net/sunrpc/xprtsock.c and xprtrdma/transport.c). Fields are told apart by their count, never by
-`statvers`: it stayed 1.1 when a column came.
+xprt lines: net/sunrpc/xprtsock.c and xprtrdma/transport.c), which ends with an empty line
+(fs/proc_namespace.c, show_vfsstat); other file systems have only their header. The number of columns tells
+the fields apart, never `statvers`: it stayed 1.1 when a column came.
+
+`parse_stanzas` splits the file into lines and reads no number, for the sampler, which reads only lines that
+differ from its last look. `parse_mountstats` reads all of them. Both find the stanzas in the same way.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache, partial
 from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar
 
 from nfstuned.errors import ParseError
-from nfstuned.model.kernel import (
-    ByteCounters,
-    MountStats,
-    Nfsv4State,
-    OpCounters,
-    Options,
-    Transport,
-    decimal,
-)
-from nfstuned.parse.fields import count, counters, number, parse_kernel_options, quoted
-from nfstuned.parse.proc.stanzas import Piece, header, pieces
+from nfstuned.model.kernel import ByteCounters, MountStats, Nfsv4State, OpCounters, Stanza, Transport, decimal
+from nfstuned.parse.fields import LARGEST, count, counters, number, parse_kernel_options, quoted, unescape
 
 FILE = "/proc/self/mountstats"
-_BEGIN = rb"(?:device .+|no device) mounted on "
+_BEGIN = re.compile(rb"(?:device .+|no device) mounted on ")
+_DEVICE = b"\ndevice "
+_NFS = re.compile(rb" with fstype nfs4?(?: |$)")
+_OPERATIONS_LINE = b"\n\tper-op statistics\n"
+_USUAL_HEAD = 4096
+"""Bytes before the operations of a stanza with sixteen connections, and more."""
+_OPERATIONS = re.compile(rb"\n[ \t]*per-op statistics\n")
+_IMPLEMENTATION = re.compile(rb"\n[ \t]*impl_id:[ \t]*(?=name=')")
+_NAME, _DOMAIN, _DATE = b"name='", b"',domain='", b"',date='"
+_END_OF_NAMES = re.compile(rb"',date='[0-9]{1,20},[0-9]{1,10}'(?=\n|\Z)")
+_NAME_MOST = 1024
+"""Bytes of either of a server's names (NFS4_OPAQUE_LIMIT, include/linux/nfs4.h)."""
+_NAMES_MOST = len(_NAME + _DOMAIN + _DATE) + 2 * _NAME_MOST + 20 + 1 + 10 + len(b"'\n")
+"""The longest line of them. The next mount's is further away: 60 operations alone take as many bytes."""
+_AGE = b"\n\tage:\t"
+_LINES = re.compile(rb"\n[ \t]*(opts|age|events|bytes|nfsv4|xprt)[ \t]*:[ \t]*([^\n]*)")
+_CACHED = re.compile(rb"(?:^|,)fsc(?:,|=|$)")
+_INDENT = " \t"
+
+_Value = TypeVar("_Value")
+Row = tuple[int, ...]
+"""The numbers of a line, in its order."""
 _IDLE_OP = (": 0 0 0 0 0 0 0 0", ": 0 0 0 0 0 0 0 0 0")
 _IDLE_OP_BYTES = tuple(text.encode() for text in _IDLE_OP)
 _OP_COLUMNS, _BYTES_COLUMNS = 8, 8
-_TIMES = (5, 6, 7)
-"""Columns of an operation: queue, RTT, execute."""
-_BYTES, _EVENTS, _OP = range(_BYTES_COLUMNS), range(27), {*range(_OP_COLUMNS + 1)} - {*_TIMES}
+_QUEUE, _EXECUTE = 5, 7
+"""The first and the last column of an operation's times."""
+_BYTES, _EVENTS, _OP = (
+    range(_BYTES_COLUMNS),
+    range(27),
+    {*range(_OP_COLUMNS + 1)} - {*range(_QUEUE, _EXECUTE + 1)},
+)
 """Columns without a sign."""
-_INDENT = " \t"
-_NO_LAYOUT = "not configured"
-_MOST_TOLD = 8
-"""Damaged lines of a mount that are told."""
-Row = tuple[int, ...]
-"""The numbers of a line, in its order."""
 _SIGN, _WRAP = 1 << 63, 1 << 64
+_MOST_DAMAGED = 8
+"""Damaged lines of a mount that are reported."""
+_NO_LAYOUT = "not configured"
 
 _CALLS = ("sends", "receives", "bad_xids", "in_flight_sum", "backlog_sum")
 _SLOTS = ("max_slots", "sending_sum", "pending_sum")
@@ -55,83 +74,405 @@ _COLUMNS = {
 }
 
 
+def is_mountstats(start: bytes) -> bool:
+    """Return whether a file begins as mountstats does: with a mount, of whatever file system."""
+    return _BEGIN.match(start) is not None
+
+
+class _Piece(NamedTuple):
+    """The place of an NFS stanza in the file: offsets of bytes."""
+
+    start: int
+    end_of_header: int
+    names: tuple[int, int]
+    """The server's names: any bytes, also lines that look like another mount's. Empty without names."""
+    head_end: int
+    """The end of the lines before the per-op statistics."""
+    operations: int | None
+    """The first line of the per-op statistics; None without them."""
+    end: int
+    whole: bool
+    """The stanza ends as the kernel ends it."""
+
+
+def _next(data: bytes, at: int) -> int:
+    """Return the start of the next stanza, of whatever file system; -1 without."""
+    return data.find(_DEVICE, at) + 1 or -1
+
+
+def _first(data: bytes) -> int:
+    return 0 if data.startswith(_DEVICE[1:]) else _next(data, 0)
+
+
+def _usual(data: bytes, end_of_header: int) -> tuple[int, int]:
+    """Return the places of the line before the operations and of the next stanza, as the kernel writes both.
+
+    -1 for both elsewhere. The kernel's operations have capitals only: the first "d" behind them is that
+    of the next "device", and the search for it takes no time.
+    """
+    line = data.find(_OPERATIONS_LINE, end_of_header, end_of_header + _USUAL_HEAD)
+    if line >= 0 and data.find(_DEVICE, end_of_header, line) < 0:
+        following = data.find(b"d", line + len(_OPERATIONS_LINE))
+        if following >= 0 and data.startswith(_DEVICE, following - 1):
+            return line, following
+    return -1, -1
+
+
+def _piece(data: bytes, start: int) -> tuple[_Piece | None, int]:
+    """Return the stanza that starts there, None unless it is NFS, and the start of the next; -1 without."""
+    end_of_header = data.find(b"\n", start)
+    if end_of_header < 0:
+        end_of_header = len(data)
+    if not _NFS.search(data, start, end_of_header):
+        return None, _next(data, end_of_header)
+    head_end, following = _usual(data, end_of_header)
+    operations: int | None = head_end + len(_OPERATIONS_LINE)
+    if head_end < 0:
+        following = _next(data, end_of_header)
+        head_end, operations = _section(data, end_of_header, following)
+    names = _names(data, end_of_header, head_end)
+    after = names[1] if names is not None else end_of_header
+    if names is not None and (operations is None or operations < after or following < after):
+        following = _next(data, after)
+        head_end, operations = _section(data, after, following)
+    end = following if following >= 0 else len(data)
+    empty_line = data.find(b"\n\n", after if operations is None else operations - 1, end)
+    whole = empty_line >= 0
+    end = max(empty_line if whole else end, operations or 0)
+    names = names or (end_of_header + 1, end_of_header + 1)
+    if operations is None:
+        head_end = end
+    return _Piece(start, end_of_header, names, head_end, operations, end, whole), following
+
+
+def _section(data: bytes, start: int, following: int) -> tuple[int, int | None]:
+    """Return the end of the lines before the operations, and the start of these; None without them."""
+    end = following if following >= 0 else len(data)
+    mark = _OPERATIONS.search(data, start, end)
+    return (end, None) if mark is None else mark.span()
+
+
+def _names(data: bytes, start: int, end: int) -> tuple[int, int] | None:
+    """Return the place of the server's names; they stand before the per-op statistics.
+
+    A text that looks like their end may be part of them (fs/nfs/super.c, show_implementation_id, escapes
+    nothing): the last within their reach is the kernel's own.
+    """
+    found = _IMPLEMENTATION.search(data, start, end)
+    if found is None:
+        return None
+    reach = at = found.end() + _NAMES_MOST
+    domain = data.find(_DOMAIN, found.end(), reach)
+    if domain < 0:
+        return None
+    while (at := data.rfind(_DATE, domain + len(_DOMAIN), at)) >= 0:
+        ends = _END_OF_NAMES.match(data, at, reach)
+        if ends is not None:
+            return found.end(), ends.end()
+    return None
+
+
+def _header(line: str) -> tuple[str, str, str, str]:
+    """Return source, mount point, type and statvers of a stanza's first line; ValueError for damage."""
+    source, mounted, rest = line.removeprefix("device ").partition(" mounted on ")
+    point, _, rest = rest.partition(" with fstype ")
+    fstype, _, version = rest.partition(" ")
+    if not (mounted and fstype):
+        raise ValueError(f"not the header of a mount: {quoted(line)}")
+    return unescape(source), unescape(point), fstype, version.removeprefix("statvers=")
+
+
+def parse_stanzas(parts: Iterable[bytes], before: Sequence[Stanza] = ()) -> tuple[Stanza, ...]:
+    """Return the NFS mounts of a file in parts, each with its lines as text; few parts are in memory at once.
+
+    A mount with a damaged header has no name and is left out. Nothing is raised. `before` are the stanzas of
+    an earlier look: a stanza of the same text at the same place is not searched through, and takes no memory
+    again.
+    """
+    stanzas: list[Stanza] = []
+    data = b""
+    for part in parts:
+        data = _take(data + part, stanzas, before)
+    _take(data, stanzas, before, last=True)
+    return tuple(stanzas)
+
+
+def _take(data: bytes, stanzas: list[Stanza], before: Sequence[Stanza], *, last: bool = False) -> bytes:
+    """Append the stanzas that no bytes behind these could change; return the text from there on.
+
+    The `last` bytes have none behind them.
+    """
+    start, in_reach = _first(data), len(data) - _NAMES_MOST
+    while start >= 0:
+        known = before[len(stanzas)] if len(stanzas) < len(before) else None
+        stanza, following = (None, -1) if known is None else _same(data, start, known)
+        if stanza is None:
+            piece, following = _piece(data, start)
+            if piece is not None and (last or 0 <= following <= in_reach):
+                with suppress(ValueError):
+                    stanza = _stanza(data, piece, known)
+        if not last and not 0 <= following <= in_reach:
+            break
+        if stanza is not None:
+            stanzas.append(stanza)
+        start = following
+    return data[max(start, 0) :]
+
+
+def _same(data: bytes, start: int, known: Stanza) -> tuple[Stanza | None, int]:
+    """Return the stanza that starts there and the start of the next, if only its age differs from `known`."""
+    lead, head = known.frame
+    if not lead or not data.startswith(lead, start):
+        return None, -1
+    at = start + len(lead)
+    end_of_age = data.find(b"\n", at, at + len(str(LARGEST)))
+    age = data[at : max(at, end_of_age)]
+    operations = known.operations or b""
+    end = end_of_age + len(head) + len(operations)
+    if not (
+        age.isdigit()
+        and data.startswith(head, end_of_age)
+        and data.startswith(operations, end_of_age + len(head))
+        and data.startswith(b"\n" + _DEVICE, end)
+    ):
+        return None, -1
+    return Stanza(known.source, known.point, int(age), *known[3:]), end + 2
+
+
+def _stanza(data: bytes, piece: _Piece, known: Stanza | None) -> Stanza:
+    """Return the lines of a stanza as text. Raises ValueError for a damaged header."""
+    source, point, _, _ = _header(data[piece.start : piece.end_of_header].decode("utf-8", "surrogateescape"))
+    start, end = piece.names
+    if data.find(b"\n", start, end) < 0:
+        lines = _LINES.findall(data, piece.end_of_header, piece.head_end)
+    else:
+        lines = _LINES.findall(data[piece.end_of_header : start] + data[end : piece.head_end])
+    values: dict[bytes, bytes] = dict(lines)
+    age, options = values.get(b"age"), values.get(b"opts", b"")
+    age_s = None if age is None else decimal(age.decode("latin-1"))
+    readable = age is None or (age_s is not None and age_s <= LARGEST)
+    operations = None
+    if piece.operations is not None:
+        had = known.operations if known is not None else None
+        unchanged = (
+            had and piece.end == piece.operations + len(had) and data.startswith(had, piece.operations)
+        )
+        operations = had if unchanged else data[piece.operations : piece.end]
+    return Stanza(
+        source,
+        point,
+        age_s if readable else None,
+        values.get(b"bytes"),
+        b"\n".join([value for name, value in lines if name == b"xprt"]),
+        operations,
+        piece.whole and readable,
+        values.get(b"events"),
+        values.get(b"nfsv4"),
+        b"fsc" in options and _CACHED.search(options) is not None,
+        _frame(data, piece) if readable else (b"", b""),
+    )
+
+
+def _frame(data: bytes, piece: _Piece) -> tuple[bytes, bytes]:
+    """Return the text before and behind the stanza's age; empty where that alone does not make a stanza.
+
+    Its end must not depend on bytes behind it, as where a server's names may go on there.
+    """
+    start, end = piece.names
+    at = data.find(_AGE, piece.end_of_header, piece.head_end)
+    certain = piece.whole and piece.operations is not None and (start == end or piece.end - end > _NAMES_MOST)
+    if at < 0 or not certain or data.count(b"age:", piece.end_of_header, piece.head_end) > 1:
+        return b"", b""
+    at += len(_AGE)
+    return data[piece.start : at], data[data.find(b"\n", at) : piece.operations]
+
+
 def parse_mountstats(text: str | bytes, file: str = FILE) -> tuple[MountStats | ParseError, ...]:
     """Return the NFS mounts in the file's order, each with the errors of its damaged lines behind it.
 
-    What a damaged line would say is not known, and where it is a connection's, none of them is; only a
-    damaged header costs the whole mount. Of many damaged lines the first are told. Tabs may have become
-    blanks, or got lost. `ops` leaves out operations whose counters are all 0. Times that the kernel's clock
-    made negative, which print as enormous numbers, are negative. Unknown lines, and transports of unknown
+    The value of a damaged line is not known, and where it is a connection's, no connection is; only a damaged
+    header costs the whole mount. Of many damaged lines the first are reported. Tabs may have become blanks,
+    or got lost. `ops` leaves out operations whose counters are all 0. Times that the kernel's clock made
+    negative, which print as enormous numbers, are negative. Unknown lines, and transports of unknown
     protocols, do not count.
     """
     mounts: list[MountStats | ParseError] = []
     # A str may hold surrogates of any kind: they come out as they went in. Bytes of no UTF-8 become escapes.
     errors = "surrogateescape" if isinstance(text, bytes) else "surrogatepass"
     data = text if isinstance(text, bytes) else text.encode("utf-8", errors)
-    line, counted = 1, 0
-    for piece in pieces(data):
-        line += data.count(b"\n", counted, piece.start)
-        counted = piece.start
-        try:
+    start, line, counted = _first(data), 1, 0
+    while start >= 0:
+        piece, start = _piece(data, start)
+        if piece is not None:
+            line += data.count(b"\n", counted, piece.start)
+            counted = piece.start
             mounts += _mount(data, piece, errors, (file, line))
-        except ParseError as error:
-            mounts.append(error)
     return tuple(mounts)
 
 
-def is_mountstats(start: bytes) -> bool:
-    """Return whether a file begins as mountstats does: with a mount, of whatever file system."""
-    return re.match(_BEGIN, start) is not None
+def _mount(
+    data: bytes, piece: _Piece, errors: str, place: tuple[str, int]
+) -> Iterator[MountStats | ParseError]:
+    """Yield the mount of a stanza and its damaged lines; `place` is the header's file and line."""
+    file, line = place
+    start, end = piece.names
+    try:
+        header = _header(data[piece.start : piece.end_of_header].decode("utf-8", errors))
+    except ValueError as error:
+        yield ParseError(file, line, str(error))
+        return
+    breaks = b"\n" * data.count(b"\n", start, end)
+    head = data[piece.end_of_header + 1 : start] + breaks + data[end : piece.head_end]
+    values, damaged = _read_head(head.decode("utf-8", errors), (file, line + 1))
+    if start < end:
+        name, _, rest = data[start + len(_NAME) : end].partition(_DOMAIN)
+        values["implementation"] = (name or rest[: rest.rfind(_DATE)]).decode("utf-8", errors) or None
+    if piece.operations is not None:
+        first = line + data.count(b"\n", piece.start, piece.operations)
+        operations = data[piece.operations : piece.end].decode("utf-8", errors)
+        values["ops"], bad = _read_operations(operations, (file, first))
+        damaged += bad
+    yield MountStats(*header, **values, whole=piece.whole)
+    if len(damaged) > _MOST_DAMAGED:
+        more = f"{count(len(damaged) - _MOST_DAMAGED, 'line')} more of this mount cannot be read"
+        damaged[_MOST_DAMAGED:] = [ParseError(file, damaged[_MOST_DAMAGED].line, more)]
+    yield from damaged
+
+
+def _read_head(text: str, place: tuple[str, int]) -> tuple[dict[str, Any], list[ParseError]]:
+    """Return attributes of MountStats, and the damaged lines; `place` is the file and the first line."""
+    file, first = place
+    values: dict[str, Any] = {}
+    transports: list[Transport] = []
+    damaged: list[ParseError] = []
+    connections_damaged = False
+    for position, line in enumerate(text.split("\n"), first):
+        name, _, rest = line.partition(":")
+        name, rest = name.strip(_INDENT), rest.lstrip(_INDENT)
+        try:
+            if name == "xprt":
+                transports += _transport(rest)
+            elif name in _READERS:
+                key, read = _READERS[name]
+                values[key] = read(rest)
+        except ValueError as error:
+            damaged.append(ParseError(file, position, str(error)))
+            connections_damaged |= name == "xprt"
+    values["transports"] = () if connections_damaged else tuple(transports)
+    return values, damaged
+
+
+def _read_operations(text: str, place: tuple[str, int]) -> tuple[Mapping[str, OpCounters], list[ParseError]]:
+    """Return the operations that were ever used, and the damaged lines; `place` as of `_read_head`."""
+    file, first = place
+    ops: dict[str, OpCounters] = {}
+    damaged: list[ParseError] = []
+    for position, line in enumerate(text.split("\n"), first):
+        if line.endswith(_IDLE_OP):
+            continue
+        try:
+            name, values = _operation(line) or ("", [])
+        except ValueError as error:
+            damaged.append(ParseError(file, position, str(error)))
+            continue
+        if any(values):
+            times = (value - _WRAP if value >= _SIGN else value for value in values[_QUEUE : _EXECUTE + 1])
+            ops[name] = OpCounters(*values[:_QUEUE], *times, *values[_EXECUTE + 1 :])
+    return MappingProxyType(ops), damaged
+
+
+def _numbers(line: str, least: int, unsigned: Iterable[int], text: str) -> list[int]:
+    """Return the numbers of a line, of which those in the columns `unsigned` are not negative."""
+    values = counters(line, text, least)
+    if min(values) < 0 and any(values[column] < 0 for column in unsigned if column < len(values)):
+        raise ValueError(f"{line} holds a negative number: {quoted(text)}")
+    return values
+
+
+_total_numbers = partial(_numbers, "bytes", _BYTES_COLUMNS, _BYTES)
+_READERS: Mapping[str, tuple[str, Callable[[str], object]]] = MappingProxyType({
+    "opts": ("options", parse_kernel_options),
+    "age": ("age_s", partial(number, "age")),
+    "bytes": ("bytes", lambda text: ByteCounters(*_total_numbers(text)[:_BYTES_COLUMNS])),
+    "events": ("events", lambda text: tuple(_numbers("events", 0, _EVENTS, text))),
+})  # fmt: skip
+"""By the name of a line: the attribute of MountStats, and its reader, which raises ValueError."""
+
+
+def _transport(text: str) -> list[Transport]:
+    """Return the connection of an xprt line; none for an unknown protocol. Raises ValueError for damage."""
+    protocol, _, columns = text.partition(" ")
+    names = _COLUMNS.get(protocol)
+    if names is None:
+        return []
+    complete = len(names)
+    before_slots = complete - len(_SLOTS) if names[-1] == _SLOTS[-1] else complete
+    unsigned = (column for column, name in enumerate(names) if name != _SIGNED)
+    values = _numbers(f"xprt {protocol}", before_slots, unsigned, columns)
+    if before_slots < len(values) < complete:
+        raise ValueError(f"xprt {protocol} has {len(values)} numbers, {complete} expected: {quoted(text)}")
+    known = dict(zip(names, values, strict=False))
+    return [
+        Transport(
+            protocol=protocol,
+            source_port=known.get("source_port") or None,
+            connects=known.get("connects"),
+            idle_s=known.get("idle_s"),
+            **{name: known[name] for name in _CALLS},
+            **{name: known[name] for name in _SLOTS if name in known},
+            extra=tuple(values[complete:]),
+        )
+    ]
+
+
+def _operation(line: str) -> tuple[str, list[int]] | None:
+    """Return the name and the known columns of an operation's line; ValueError for any damage."""
+    name, separator, columns = line.partition(":")
+    if not separator:
+        return None
+    name = name.strip(_INDENT)
+    return name, _numbers(name, _OP_COLUMNS, _OP, columns.lstrip(_INDENT))[: _OP_COLUMNS + 1]
+
+
+def _read(text: bytes, read: Callable[[str], _Value]) -> _Value:
+    """Return the reader's value of a line; ParseError for damage."""
+    try:
+        return read(text.decode("utf-8", "surrogateescape"))
+    except ValueError as error:
+        raise ParseError(FILE, 0, str(error)) from None
 
 
 def total_row(text: bytes) -> Row:
-    """Return the numbers of a `bytes:` line, in the order of ByteCounters; ParseError for any damage."""
-    try:
-        return tuple(_counters("bytes", text.decode("utf-8", "surrogateescape"), _BYTES_COLUMNS, _BYTES))
-    except ValueError as error:
-        raise ParseError(FILE, 0, str(error)) from None
+    """Return the numbers of a `bytes:` line, in the order of ByteCounters; ParseError for damage."""
+    return tuple(_read(text, _total_numbers))
 
 
 def event_row(text: bytes) -> Row:
-    """Return the numbers of an `events:` line, in their order; ParseError for any damage."""
-    try:
-        return tuple(_counters("events", text.decode("utf-8", "surrogateescape"), 1, _EVENTS))
-    except ValueError as error:
-        raise ParseError(FILE, 0, str(error)) from None
+    """Return the numbers of an `events:` line, in their order; ParseError for damage."""
+    return tuple(_read(text, partial(_numbers, "events", 1, _EVENTS)))
 
 
 def operation_row(line: bytes) -> tuple[str, Row] | None:
     """Return the name and the numbers of a line of the per-op statistics, in the order of OpCounters.
 
-    There are nine numbers, or eight where the kernel does not count errors. None for a line that is no
-    operation's, or that of an operation never used; ParseError for any damage.
+    There are nine numbers, or eight where the kernel does not count errors. None for a line without an
+    operation, or with an operation never used; ParseError for damage.
     """
-    if line.endswith(_IDLE_OP_BYTES):
-        return None
-    try:
-        operation = _operation(line.decode("utf-8", "surrogateescape"))
-    except ValueError as error:
-        raise ParseError(FILE, 0, str(error)) from None
-    return (operation[0], tuple(operation[1])) if operation is not None else None
+    operation = None if line.endswith(_IDLE_OP_BYTES) else _read(line, _operation)
+    return None if operation is None else (operation[0], tuple(operation[1]))
 
 
 @lru_cache(maxsize=64)
 def parse_transports(text: bytes) -> tuple[Transport, ...]:
-    """Return the connections of a stanza, in their order; ParseError for any damage.
+    """Return the connections of Stanza.transports, in their order; ParseError for damage.
 
-    The result is kept: stalls, rates and totals ask for the same lines, of a look and of the look before.
+    The result is cached: stalls, rates and totals ask for the same lines, of a look and of the look before.
     """
-    stanza = _Stanza()
-    try:
-        for line in text.decode("utf-8", "surrogateescape").split("\n"):
-            stanza.line(line)
-    except ValueError as error:
-        raise ParseError(FILE, 0, str(error)) from None
-    return tuple(stanza.transports)
+    return tuple(transport for line in text.split(b"\n") for transport in _read(line, _transport))
 
 
 def parse_nfsv4(text: bytes) -> Nfsv4State:
-    """Return what an `nfsv4:` line says of the lease and of pNFS; nothing is raised."""
+    """Return the state of the lease and of pNFS in an `nfsv4:` line; nothing is raised."""
     fields = (field.partition("=") for field in text.decode("utf-8", "replace").split(","))
     values = {name: value for name, _, value in fields}
     layout = values.get("pnfs")
@@ -142,161 +483,71 @@ def parse_nfsv4(text: bytes) -> Nfsv4State:
     )
 
 
-def _operation(line: str) -> tuple[str, list[int]] | None:
-    """Return the name and the known columns of an operation's line; ValueError for any damage."""
-    name, separator, columns = line.partition(":")
-    if not separator:
-        return None
-    name = name.strip(_INDENT)
-    return name, _counters(name, columns.lstrip(_INDENT), _OP_COLUMNS, _OP)[: _OP_COLUMNS + 1]
+# Most of a number's cost in Python is the call that reads it, not its digits: the rest reads all numbers of a
+# mount in a few calls, and leaves lines that are not plain digits and single spaces to operation_row.
+_SEPARATOR = b"|"
+_PLAIN = b"0123456789 " + _SEPARATOR
+_MOST_OPERATIONS = 256
+"""No version of NFS has half as many operations."""
 
 
-def _counters(what: str, text: str, least: int, unsigned: Iterable[int]) -> list[int]:
-    """Return the numbers of a line, of which those in the columns `unsigned` are not negative."""
-    values = counters(what, text, least)
-    if min(values) < 0 and any(values[column] < 0 for column in unsigned if column < len(values)):
-        raise ValueError(f"{what} holds a negative number: {quoted(text)}")
-    return values
+class Operations(NamedTuple):
+    """The same operations at two moments: their names, and at each moment the numbers of all in a row."""
+
+    names: list[str]
+    earlier: list[int]
+    later: list[int]
 
 
-def _mount(
-    data: bytes, piece: Piece, errors: str, place: tuple[str, int]
-) -> tuple[MountStats | ParseError, ...]:
-    """Return the mount of a stanza and what in it is damaged; `place` is the header's file and line.
+def plain_numbers(lines: Sequence[bytes]) -> list[int] | None:
+    """Return the numbers of these lines in a row; None where they are not plain digits and single spaces.
 
-    Raises ParseError for a damaged header.
+    Each line has as many as the others.
     """
-    file, line = place
-    stanza = _Stanza()
-    if piece.names is None:
-        head = data[piece.start : piece.head_end].decode("utf-8", errors)
-    else:
-        names = piece.names
-        stanza.implementation = (names.name or names.domain).decode("utf-8", errors) or None
-        before, after = data[piece.start : names.start], data[names.end : piece.head_end]
-        between = b"\n" * data.count(b"\n", names.start, names.end)
-        head = (before + between + after).decode("utf-8", errors)
-    operations = data[piece.operations_start : piece.end].decode("utf-8", errors)
-    first, *lines = head.split("\n")
-    first_op = line + head.count("\n") + 2
-    busy = [
-        (position, content)
-        for position, content in enumerate(operations.split("\n"), first_op)
-        if not content.endswith(_IDLE_OP)
-    ]
+    text = b" | ".join(lines)
+    if text.translate(None, _PLAIN):
+        return None
+    tokens = text.split(b" ")
+    width = tokens.index(_SEPARATOR) if len(lines) > 1 else len(tokens)
+    if tokens[width :: width + 1] != [_SEPARATOR] * (len(lines) - 1):
+        return None
+    del tokens[width :: width + 1]
     try:
-        stanza.header(first)
-    except ValueError as error:
-        raise ParseError(file, line, str(error)) from None
-    damaged = _take_lines(enumerate(lines, line + 1), stanza.line, file)
-    damaged += _take_lines(busy, stanza.operation, file)
-    if len(damaged) > _MOST_TOLD:
-        more = f"{count(len(damaged) - _MOST_TOLD, 'line')} more of this mount cannot be read"
-        damaged[_MOST_TOLD:] = [ParseError(file, damaged[_MOST_TOLD].line, more)]
-    return stanza.mount(whole=piece.whole), *damaged
+        values = list(map(int, tokens))
+    except ValueError:
+        return None
+    return values if len(values) == width * len(lines) and max(values) <= LARGEST else None
 
 
-def _take_lines(lines: Iterable[tuple[int, str]], take: Callable[[str], None], file: str) -> list[ParseError]:
-    """Give each line to `take`; return each ValueError of it as a ParseError at the number of that line."""
-    damaged: list[ParseError] = []
-    coming, reached = iter(lines), 0
-    while True:
-        try:
-            for position, content in coming:
-                reached = position
-                take(content)
-        except ValueError as error:
-            damaged.append(ParseError(file, reached, str(error)))
-            continue
-        return damaged
+def plain_operations(earlier: list[bytes], later: list[bytes], without: frozenset[str]) -> Operations | None:
+    """Return the numbers of lines of the per-op statistics; None where only operation_row can read them.
+
+    Line for line `earlier` and `later` must name the same operation, and no operation twice. The operations
+    `without` are left out.
+    """
+    count = len(earlier)
+    text = b"\n".join(earlier + later)
+    # Each line begins with a tab: so a line without a name cannot make up for a line with two.
+    if not text.startswith(b"\t") or text.count(b"\n\t") != 2 * count - 1:
+        return None
+    parts = text.replace(b": ", b"\n").split(b"\n")
+    if len(parts) != 4 * count or parts[: 2 * count : 2] != parts[2 * count :: 2]:
+        return None
+    names, numbers = list(map(_operation_name, parts[: 2 * count : 2])), parts[1::2]
+    if "" in names or len(set(names)) != count:
+        return None
+    for name in without.intersection(names):
+        at = names.index(name)
+        del numbers[len(names) + at], numbers[at], names[at]
+    values = plain_numbers(numbers) if names else []
+    if values is None:
+        return None
+    half = len(values) // 2
+    return Operations(names, values[:half], values[half:])
 
 
-class _Stanza:
-    """A mount while its lines are read; each method raises ValueError for a damaged line."""
-
-    def __init__(self) -> None:
-        self.names = ("", "", "", "")
-        self.age_s: int | None = None
-        self.options = Options()
-        self.implementation: str | None = None
-        self.bytes: ByteCounters | None = None
-        self.events: tuple[int, ...] = ()
-        self.transports: list[Transport] = []
-        self.connections_damaged = False
-        self.operations: dict[str, OpCounters] = {}
-
-    def header(self, line: str) -> None:
-        self.names = header(line)
-
-    def line(self, line: str) -> None:
-        name, _, rest = line.partition(":")
-        name = name.strip(_INDENT)
-        rest = rest.lstrip(_INDENT)
-        if name == "opts":
-            self.options = parse_kernel_options(rest)
-        elif name == "age":
-            self.age_s = number("age", rest)
-        elif name == "events":
-            self.events = tuple(_counters("events", rest, 0, _EVENTS))
-        elif name == "bytes":
-            self.bytes = ByteCounters(*_counters("bytes", rest, _BYTES_COLUMNS, _BYTES)[:_BYTES_COLUMNS])
-        elif name == "xprt":
-            try:
-                self._transport(rest)
-            except ValueError:
-                self.connections_damaged = True
-                raise
-
-    def _transport(self, text: str) -> None:
-        protocol, _, columns = text.partition(" ")
-        names = _COLUMNS.get(protocol)
-        if names is None:
-            return
-        complete = len(names)
-        before_slots = complete - len(_SLOTS) if names[-1] == _SLOTS[-1] else complete
-        unsigned = (column for column, name in enumerate(names) if name != _SIGNED)
-        values = _counters(f"xprt {protocol}", columns, before_slots, unsigned)
-        if before_slots < len(values) < complete:
-            raise ValueError(
-                f"xprt {protocol} has {len(values)} numbers, {complete} expected: {quoted(text)}"
-            )
-        known = dict(zip(names, values, strict=False))
-        self.transports.append(
-            Transport(
-                protocol=protocol,
-                source_port=known.get("source_port") or None,
-                connects=known.get("connects"),
-                idle_s=known.get("idle_s"),
-                **{name: known[name] for name in _CALLS},
-                **{name: known[name] for name in _SLOTS if name in known},
-                extra=tuple(values[complete:]),
-            )
-        )
-
-    def operation(self, line: str) -> None:
-        operation = _operation(line)
-        if operation is None:
-            return
-        name, values = operation
-        for column in _TIMES:
-            if values[column] >= _SIGN:
-                values[column] -= _WRAP
-        if any(values):
-            self.operations[name] = OpCounters(*values)
-
-    def mount(self, *, whole: bool) -> MountStats:
-        source, point, fstype, version = self.names
-        return MountStats(
-            source=source,
-            point=point,
-            fstype=fstype,
-            statvers=version,
-            age_s=self.age_s,
-            options=self.options,
-            implementation=self.implementation,
-            bytes=self.bytes,
-            events=self.events,
-            transports=() if self.connections_damaged else tuple(self.transports),
-            ops=MappingProxyType(self.operations),
-            whole=whole,
-        )
+@lru_cache(_MOST_OPERATIONS)
+def _operation_name(text: bytes) -> str:
+    """Return the name of an operation, "" where no kernel would give it."""
+    name = text.strip(b"\t ").decode("latin-1")
+    return name if re.fullmatch("[A-Z0-9_]+", name) else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import astuple, replace
 from itertools import accumulate, pairwise, zip_longest
 
@@ -12,18 +13,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nfstuned.core.samples.growth import ResetError, operations, totals
-from nfstuned.core.samples.rates import look, rates
+from nfstuned.core.samples.delta import (
+    NOTHING_ELSEWHERE,
+    Elsewhere,
+    OpDelta,
+    ResetError,
+    Span,
+    delta,
+    grown,
+    sum_grown,
+)
+from nfstuned.core.samples.rates import look, op_rates, rates
 from nfstuned.core.samples.sample import to_json
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Mount, MountStats, OpCounters, Options, Stanza
 from nfstuned.model.mounts import Snapshot, Superblock
-from nfstuned.model.samples import Look, Sample
+from nfstuned.model.samples import Look, OpRate, Sample
 from nfstuned.parse.proc.mountinfo import parse_mountinfo
-from nfstuned.parse.proc.mountstats import Row, parse_mountstats, parse_transports
-from nfstuned.parse.proc.stanzas import cut_mountstats, cut_parts
+from nfstuned.parse.proc.mountstats import parse_mountstats, parse_stanzas, parse_transports
 from tests.check import hosts
-from tests.core.test_rates import figures
+from tests.core.test_rates import figures, lasting, stats
 from tests.core.written import cut
 from tests.parse.conftest import DATA
 from tests.parse.damage import damaged, names_go_on, tokens_damaged
@@ -50,6 +59,8 @@ HOSTS = sorted({_few(text) for text in hosts.texts("mountstats")} - {*REAL.value
 """What else kernels printed: one mount of TLS, of Kerberos, of 16 connections, in use and not."""
 OPTIONS = Options((("vers", "4.1"), ("proto", "tcp"), ("addr", "10.10.10.10")))
 NUMBERS = re.compile(r"(?<= )[0-9]+(?= )")
+SPAN = Span.of(10.0)
+UNUSED = OpCounters(0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
 def host(text: str) -> Snapshot:
@@ -89,7 +100,7 @@ def understood(file: bytes) -> tuple[Stanza, ...]:
 def wholly_different(stanza: Stanza) -> Stanza:
     """The same numbers in a text of which nothing is as before: one column and one line more."""
     totals = stanza.totals + b"0" if stanza.totals is not None else None
-    return stanza._replace(totals=totals, operations=stanza.operations + b"\n")
+    return stanza._replace(totals=totals, operations=(stanza.operations or b"") + b"\n")
 
 
 def looks(
@@ -101,8 +112,8 @@ def looks(
         first, second = map(understood, files)
         read = tuple(map(wholly_different, second))
         return look(snapshot, first, 0.0, 0.0), look(snapshot, read, seconds, seconds)
-    before = cut_mountstats(files[0])
-    now = cut_mountstats(files[1], before)
+    before = parse_stanzas([files[0]])
+    now = parse_stanzas([files[1]], before)
     return look(snapshot, before, 0.0, 0.0), look(snapshot, now, seconds, seconds)
 
 
@@ -116,7 +127,7 @@ def alone(earlier: Look, later: Look) -> dict[str, Sample]:
 
 
 @st.composite
-def grown(draw: st.DrawFn, text: str) -> str:
+def seconds_on(draw: st.DrawFn, text: str) -> str:
     """The same file some seconds on: the ages that belong to it, and some numbers that did anything."""
     seconds = draw(st.sampled_from([1, 10, 60]))
     text = re.sub(r"\tage:\t([0-9]+)", lambda age: f"\tage:\t{int(age[1]) + seconds}", text)
@@ -150,37 +161,46 @@ def any_damage(draw: st.DrawFn, text: str) -> str:
 def files(draw: st.DrawFn) -> tuple[str, tuple[str, str]]:
     """A real kernel's file, and two looks at it with anything happening to either."""
     real = draw(st.sampled_from([*REAL.values(), *HOSTS]))
-    return real, (draw(any_damage(real)), draw(grown(real).flatmap(any_damage)))
+    return real, (draw(any_damage(real)), draw(seconds_on(real).flatmap(any_damage)))
 
 
-Told = tuple[tuple[int, ...], dict[str, tuple[Row, Row]]]
+Growth = tuple[tuple[int, ...] | None, dict[str, OpDelta] | None]
+"""The bytes, and the operations that ended; None where a counter began anew."""
 
 
-def row(counters: OpCounters | None) -> Row:
-    """The columns of an operation; sums of times without their sign, as the kernel prints them."""
-    columns = astuple(counters) if counters is not None else (0,) * 9
-    return tuple(column % 2**64 for column in columns if column is not None)
+def by_all(before: MountStats, now: MountStats, span: Span) -> Growth:
+    """The growth by the numbers that the full parser understands, column by column."""
+
+    def op(old: OpCounters | None, new: OpCounters) -> OpDelta:
+        # Sums are without their sign, as the kernel prints them.
+        pairs = list(zip(astuple(old or UNUSED), astuple(new), strict=True))
+        counters = (grown(*pair, span.most_ops) for pair in pairs[:3])
+        sums = (sum_grown(*pair) for pair in pairs[3:8])
+        errors = None if None in pairs[8] else grown(*pairs[8], span.most_ops)
+        return OpDelta._make([*counters, *sums, errors])
+
+    moved, ops = None, None
+    if before.bytes is not None and now.bytes is not None:
+        pairs = list(zip(astuple(before.bytes), astuple(now.bytes), strict=True))[:6]
+        with suppress(ResetError):
+            moved = tuple(grown(*pair, span.most_bytes, (64,)) for pair in pairs)
+    if before.ops.keys() <= now.ops.keys():
+        used = {name: (before.ops.get(name), new) for name, new in now.ops.items()}
+        with suppress(ResetError):
+            ops = {
+                name: op(old, new)
+                for name, (old, new) in used.items()
+                if astuple(new)[:2] != astuple(old or UNUSED)[:2]
+            }
+    return moved, ops
 
 
-def by_all(before: MountStats, now: MountStats) -> Told | None:
-    """By how much the bytes grew, and each operation that was used; None where it cannot be told."""
-    if before.bytes is None or now.bytes is None or not before.ops.keys() <= now.ops.keys():
-        return None
-    grown = tuple(b - a for a, b in zip(astuple(before.bytes), astuple(now.bytes), strict=True))
-    rows = {name: (row(before.ops.get(name)), row(new)) for name, new in now.ops.items()}
-    return grown, {name: pair for name, pair in rows.items() if pair[0][:2] != pair[1][:2]}
-
-
-def by_differences(before: Stanza, now: Stanza) -> Told | None:
+def by_differences(before: Stanza, now: Stanza, span: Span) -> Growth:
     """The same, of the text that differs."""
-    try:
-        old, new = totals(before, now)
-        rows = {name: pair for name, *pair in operations(before, now)}
-    except ResetError:
-        return None
-    unsigned = {name: [tuple(n % 2**64 for n in one) for one in pair] for name, pair in rows.items()}
-    used = {name: (a, b) for name, (a, b) in unsigned.items() if a[:2] != b[:2]}
-    return tuple(b - a for a, b in zip(old[:8], new[:8], strict=True)), used
+    grew = delta(before, now, span)
+    if grew.ops is None or grew.anew:
+        return grew.bytes, None
+    return grew.bytes, {name: op for name, op in grew.ops.items() if op.ops or op.transmissions}
 
 
 def readable(file: bytes) -> dict[str, MountStats]:
@@ -195,15 +215,17 @@ def test_the_text_that_differs_says_what_the_full_parser_understands(
 ) -> None:
     """Each mount is where and as old as the parser says, and its numbers differ as the parser's do."""
     before, now = map(data, written[1])
-    first = {stanza.point: stanza for stanza in cut_mountstats(before)}
-    second = {stanza.point: stanza for stanza in cut_mountstats(now)}
+    first = {stanza.point: stanza for stanza in parse_stanzas([before])}
+    second = {stanza.point: stanza for stanza in parse_stanzas([now])}
     understood_before, understood_now = readable(before), readable(now)
     for point in understood_before.keys() & understood_now.keys():
         pair, full = (first[point], second[point]), (understood_before[point], understood_now[point])
-        assert by_differences(*pair) == by_all(*full)
-        for stanza, stats in zip(pair, full, strict=True):
-            assert (stanza.age_s, stanza.whole) == (stats.age_s, stats.whole)
-            assert parse_transports(stanza.transports) == stats.transports
+        moved, ops = by_all(*full, SPAN)
+        listed = all(stanza.operations is not None for stanza in pair)
+        assert by_differences(*pair, SPAN) == (moved, ops if listed else {})
+        for stanza, parsed in zip(pair, full, strict=True):
+            assert (stanza.age_s, stanza.whole) == (parsed.age_s, parsed.whole)
+            assert parse_transports(stanza.transports) == parsed.transports
 
 
 @unhurried
@@ -218,7 +240,7 @@ def test_what_differs_says_what_all_of_it_says(written: tuple[str, tuple[str, st
 
 
 @unhurried
-@given(grown(REAL["6.12"]) | grown(REAL["6.12"]).flatmap(extended))
+@given(seconds_on(REAL["6.12"]) | seconds_on(REAL["6.12"]).flatmap(extended))
 def test_what_a_group_shares_is_counted_once_either_way(after: str) -> None:
     """All mounts of the file are of one group here, and show its operations."""
     real = REAL["6.12"]
@@ -231,7 +253,7 @@ def test_what_a_group_shares_is_counted_once_either_way(after: str) -> None:
 
 
 @unhurried
-@given(grown(REAL["6.12"]), st.sampled_from(["", " ", "        "]))
+@given(seconds_on(REAL["6.12"]), st.sampled_from(["", " ", "        "]))
 def test_a_file_without_tabs_has_the_same_rates(after: str, blank: str) -> None:
     snapshot, texts = host(REAL["6.12"]), (REAL["6.12"], after)
     bare = texts[0].replace("\t", blank), texts[1].replace("\t", blank)
@@ -261,10 +283,10 @@ def shown(mountinfo: str) -> Snapshot:
 def test_nor_where_mountinfo_is_damaged_as_well(draw: st.DataObject, kernel: str) -> None:
     """Lines that came apart can make one mount two, or two of one place."""
     mountinfo = (DATA / kernel / "mountinfo").read_text()
-    texts = draw.draw(any_damage(REAL[kernel])), draw.draw(grown(REAL[kernel]).flatmap(any_damage))
-    assert look(shown(mountinfo), cut_mountstats(data(REAL[kernel])), 0.0, 0.0).superblocks
+    texts = draw.draw(any_damage(REAL[kernel])), draw.draw(seconds_on(REAL[kernel]).flatmap(any_damage))
+    assert look(shown(mountinfo), parse_stanzas([data(REAL[kernel])]), 0.0, 0.0).superblocks
     before, now = (
-        look(shown(draw.draw(any_damage(mountinfo))), cut_mountstats(data(text)), at, at)
+        look(shown(draw.draw(any_damage(mountinfo))), parse_stanzas([data(text)]), at, at)
         for at, text in zip((0.0, 10.0), texts, strict=True)
     )
     for sample in rates(before, now):
@@ -275,7 +297,7 @@ def test_nor_where_mountinfo_is_damaged_as_well(draw: st.DataObject, kernel: str
 @given(st.data(), st.booleans())
 def test_no_other_mount_is_lost(draw: st.DataObject, later: bool) -> None:  # noqa: FBT001 - hypothesis draws it
     real = REAL["6.12"]
-    after = draw.draw(grown(real))
+    after = draw.draw(seconds_on(real))
     snapshot = host(real)
     expected = alone(*looks(snapshot, (real, after), 10.0))
     parts = _parts(after if later else real)
@@ -311,8 +333,8 @@ def _aged(text: str) -> str:
 @pytest.mark.parametrize("kernel", sorted(REAL))
 def test_a_stanza_that_did_not_change_is_the_same_object(kernel: str) -> None:
     """Its text takes no memory twice, and comparing it no time."""
-    before = cut_mountstats(data(REAL[kernel]))
-    after = cut_mountstats(data(_aged(REAL[kernel])), before)
+    before = parse_stanzas([data(REAL[kernel])])
+    after = parse_stanzas([data(_aged(REAL[kernel]))], before)
     assert len(before) == len(host(REAL[kernel]).superblocks)
     assert all(a.operations is b.operations for a, b in zip(before, after, strict=True))
     assert [b.age_s for b in after] == [(a.age_s or 0) + 10 for a in before]
@@ -324,7 +346,7 @@ def test_what_an_earlier_look_knew_does_not_change_what_is_found(
     written: tuple[str, tuple[str, str]],
 ) -> None:
     before, now = map(data, written[1])
-    assert cut_mountstats(now, cut_mountstats(before)) == cut_mountstats(now)
+    assert parse_stanzas([now], parse_stanzas([before])) == parse_stanzas([now])
 
 
 @unhurried
@@ -334,14 +356,100 @@ def test_a_file_in_parts_is_cut_as_the_whole_file(
 ) -> None:
     """Wherever a part ends: in a header, in a server's name that looks like a mount, within a character."""
     before, now = map(data, written[1])
-    known = cut_mountstats(before)
+    known = parse_stanzas([before])
     ends = [0, *accumulate(sizes)]
     parts = [now[start:end] for start, end in pairwise([*ends, max(ends[-1], len(now))])]
-    assert cut_parts(parts, known) == cut_mountstats(now)
-    assert cut_parts(_bytewise(now)) == cut_mountstats(now)
+    assert parse_stanzas(parts, known) == parse_stanzas([now])
+    assert parse_stanzas(_bytewise(now)) == parse_stanzas([now])
 
 
 def _bytewise(file: bytes) -> Iterator[bytes]:
     """The end of a file byte by byte."""
     yield file[:-3000]
     yield from (file[-3000:][at : at + 1] for at in range(len(file[-3000:])))
+
+
+BEFORE = OpCounters(10, 11, 1, 100, 100, 5, 50, 60, 2)
+NOW = OpCounters(20, 23, 2, 200, 400, 15, 70, 90, 3)
+"""Ten more of which two were sent again; one timed out, and one failed."""
+
+
+def both(before: MountStats, now: MountStats, seconds: float = 10.0) -> list[dict[str, OpRate] | None]:
+    """The rates of operations that are read in a few calls, and line by line; None where there are none."""
+    (earlier,), (after,) = cut(before), cut(now)
+    return [ended(earlier, stanza, seconds) for stanza in (after, wholly_different(after))]
+
+
+def ended(
+    before: Stanza, now: Stanza, seconds: float, counted: Elsewhere = NOTHING_ELSEWHERE
+) -> dict[str, OpRate] | None:
+    grew = delta(before, now, Span.of(seconds), counted)
+    return None if grew.ops is None or grew.anew else op_rates(grew.ops, seconds)
+
+
+def test_each_column_of_an_operation_has_its_rate() -> None:
+    rate = OpRate(1.0, 2.0, 1.0, 3.0, 0.2, 0.1, 0.1, 10.0, 30.0)
+    expected = {"READ": rate, "WRITE": rate}
+    assert both(stats(READ=BEFORE, WRITE=BEFORE), stats(READ=NOW, WRITE=NOW)) == [expected, expected]
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        NOW,
+        BEFORE,
+        replace(BEFORE, bytes_sent=5000),
+        replace(NOW, bytes_sent=99),
+        replace(NOW, bytes_received=2**64 - 1),
+        replace(NOW, errors=None),
+        replace(NOW, ops=10),
+        replace(NOW, ops=9),
+        replace(NOW, transmissions=20),
+        replace(NOW, rtt_ms=49),
+        replace(NOW, queue_ms=2**64 - 1),
+        replace(NOW, execute_ms=2**63 + 60),
+        replace(NOW, ops=2**40, transmissions=2**40),
+        replace(NOW, ops=2**40),
+        replace(NOW, transmissions=2**40),
+        replace(NOW, timeouts=2**40),
+        replace(NOW, errors=2**40),
+        replace(NOW, bytes_received=7),
+        OpCounters(0, 0, 0, 0, 0, 0, 0, 0, 0),
+    ],
+)
+def test_unusual_numbers_have_the_same_rates_read_in_either_way(now: OpCounters) -> None:
+    for old in (BEFORE, replace(BEFORE, errors=None)):
+        together, alone = both(stats(READ=old, WRITE=old), stats(READ=now, WRITE=NOW))
+        assert together == alone
+
+
+@given(lasting(), st.floats(0.01, 1000))
+def test_any_numbers_have_the_same_rates_read_in_either_way(
+    pair: tuple[MountStats, MountStats], seconds: float
+) -> None:
+    together, alone = both(*pair, seconds)
+    assert together == alone
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, 20, 39])
+def test_an_operation_is_found_wherever_it_stands(place: int) -> None:
+    """Lines at the end that are the same are not looked at."""
+    names = [f"OP{number}" for number in range(40)]
+    before = replace(stats(), ops=dict.fromkeys(names, BEFORE))
+    now = replace(stats(), ops={name: NOW if at == place else BEFORE for at, name in enumerate(names)})
+    together, alone = both(before, now)
+    assert together == alone
+    assert together is not None
+    assert list(together) == [names[place]]
+
+
+def test_operations_of_the_group_are_left_out_where_they_are_counted_elsewhere() -> None:
+    before, now = stats(READ=BEFORE, SEQUENCE=BEFORE), stats(READ=NOW, SEQUENCE=NOW)
+    other = stats(READ=NOW, SEQUENCE=replace(NOW, ops=21))
+    (earlier,), (after,), (different,) = cut(before), cut(now), cut(other)
+    counted = Elsewhere.of(earlier, after)
+    for stanza in (after, different):
+        found = ended(earlier, stanza, 10.0, counted)
+        assert found == ended(earlier, wholly_different(stanza), 10.0, counted)
+        assert found is not None
+        assert list(found) == ["READ"]

@@ -1,0 +1,361 @@
+"""The growth of a superblock's counters between two looks, from which rates, totals and stalls follow.
+
+The kernel's text is only read where it differs: a line that stayed the same is not read at all. A test holds
+the result to the growth that the full parser sees (tests/core/test_delta.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from itertools import compress
+from operator import ne, sub
+from types import MappingProxyType
+from typing import NamedTuple
+
+from nfstuned.errors import ParseError
+from nfstuned.model.kernel import Stanza
+from nfstuned.parse.proc.mountstats import (
+    Operations,
+    Row,
+    event_row,
+    operation_row,
+    plain_numbers,
+    plain_operations,
+    total_row,
+)
+
+MOST_BYTES_PER_S, MOST_OPS_PER_S = 1e14, 1e8
+"""No machine does more: a greater growth is a counter that began anew, or a wrap that cannot be one."""
+_MOST_SUM = 1 << 63
+
+GROUP_OPS = frozenset({
+    "NULL", "RENEW", "SETCLIENTID", "SETCLIENTID_CONFIRM", "EXCHANGE_ID", "CREATE_SESSION", "DESTROY_SESSION",
+    "DESTROY_CLIENTID", "SEQUENCE", "GET_LEASE_TIME", "RECLAIM_COMPLETE", "BIND_CONN_TO_SESSION",
+})  # fmt: skip
+"""Sent by the nfs_client itself. Every mount of the server shows them, since net/sunrpc/stats.c adds the
+parent client's counters to each (rpc_clnt_show_stats)."""
+
+
+class Span(NamedTuple):
+    """An interval, and the most that a counter can grow by in it."""
+
+    seconds: float
+    most_bytes: float
+    most_ops: float
+
+    @classmethod
+    def of(cls, seconds: float) -> Span:
+        """Return the span of an interval."""
+        return cls(seconds, min(MOST_BYTES_PER_S * seconds, 2.0**63), min(MOST_OPS_PER_S * seconds, 2.0**63))
+
+
+UNBOUNDED = Span(0.0, 2.0**64, 2.0**64)
+"""The span of a counter since its own zero, however long ago that was."""
+
+
+class ResetError(Exception):
+    """A counter fell, or grew beyond reason, or is not there: it is not the one that was seen before."""
+
+
+def continues(before: Stanza, now: Stanza, seconds: float) -> bool:
+    """Return whether both are complete and of one superblock: its age grew by the time between the looks.
+
+    Ages are whole seconds, and each look takes a while: two seconds and a tenth are allowed for that. They
+    come from jiffies, which like CLOCK_MONOTONIC stand still while the machine is suspended.
+    """
+    if not (before.whole and now.whole):
+        return False
+    if before.age_s is None or now.age_s is None:
+        return True
+    older = now.age_s - before.age_s
+    return older >= 0 and 0.9 * seconds - 2 <= older <= 1.1 * seconds + 2
+
+
+def grown(before: int, now: int, most: float, widths: tuple[int, ...] = (32, 64)) -> int:
+    """Return the growth of a counter; a fall may be a wrap at one of the `widths`, in bits.
+
+    The kernel's `unsigned long` has 32 bits on 32-bit machines. A wrap must be likely: less than a quarter of
+    the range away, and no more than `most`. Raises ResetError when no growth explains the numbers.
+    """
+    if 0 <= now - before <= most:
+        return now - before
+    for bits in widths:
+        growth = now - before + (1 << bits)
+        if now < before < (1 << bits) and growth <= min(most, 1 << (bits - 2)):
+            return growth
+    raise ResetError
+
+
+def sum_grown(before: int, now: int) -> int:
+    """Return the growth of a sum of 64 bits; negative where it fell.
+
+    The kernel adds negative times now and then, and prints the sum without its sign.
+    """
+    growth = (now - before) % (1 << 64)
+    return growth if growth < _MOST_SUM else growth - (1 << 64)
+
+
+class OpDelta(NamedTuple):
+    """The growth of an operation's counters, in the order of OpCounters; sums may have fallen.
+
+    The kernel counts all of an operation when it ends (net/sunrpc/stats.c, rpc_count_iostats_metrics): how
+    often it was sent, more than once if need be, and timed out, and its times. An operation that was given up
+    before it was sent has no round trip.
+    """
+
+    ops: int = 0
+    transmissions: int = 0
+    timeouts: int = 0
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    queue_ms: int = 0
+    rtt_ms: int = 0
+    execute_ms: int = 0
+    errors: int | None = None
+    """None where the kernel does not count them (before Linux 5.3)."""
+
+    @property
+    def retransmissions(self) -> int:
+        """How often an operation was sent again."""
+        return max(0, self.transmissions - self.ops)
+
+
+_COLUMNS = len(OpDelta._fields)
+_ERRORS = _COLUMNS - 1
+_COUNTERS, _SUMS = (0, 1, 2), range(3, _ERRORS)
+_UNUSED = (0,) * _COLUMNS
+
+
+class EventDelta(NamedTuple):
+    """The growth of counters in `events:`; None where the kernel does not show them, or one fell."""
+
+    silly_renames: int | None = None
+    short_reads: int | None = None
+    short_writes: int | None = None
+    delays: int | None = None
+    pnfs_reads: int | None = None
+    pnfs_writes: int | None = None
+
+
+class Delta(NamedTuple):
+    """The growth of a superblock's counters; a part is None where no growth explains its numbers."""
+
+    bytes: tuple[int, ...] | None
+    """Programs' buffered reads and writes, their direct ones, then the server's."""
+    ops: Mapping[str, OpDelta] | None
+    """The operations with changed counters."""
+    events: EventDelta
+    anew: bool = False
+    """A counter of an operation that ended began anew; its growth is not in `ops`."""
+
+
+_BYTES = 6
+"""How many of the byte counters are of bytes, not of pages."""
+STILL = (0,) * _BYTES
+"""The growth of byte counters that did not change."""
+NO_OPS: Mapping[str, OpDelta] = MappingProxyType({})
+NO_EVENTS = EventDelta(0, 0, 0, 0, 0, 0)
+_EVENTS_UNKNOWN = EventDelta()
+_FIRST_EVENT, _MOST_DIGITS = 21, 20
+"""The column of silly renames; the others follow it (include/linux/nfs_iostat.h, nfs_stat_eventcounters),
+and the digits of 64 bits."""
+_EVENTS = _FIRST_EVENT + len(NO_EVENTS)
+
+
+class Elsewhere(NamedTuple):
+    """Operations that are counted at another superblock, and how their lines changed there.
+
+    They change in all mounts of a server at once, mostly in the same way: then there is nothing to read.
+    """
+
+    names: frozenset[str] = frozenset()
+    lines: tuple[tuple[bytes, bytes], ...] = ()
+
+    @classmethod
+    def of(cls, before: Stanza, now: Stanza) -> Elsewhere:
+        """Return the group's operations as they changed at this superblock."""
+        old, new = (stanza.operations or b"" for stanza in (before, now))
+        pairs = zip(old.split(b"\n"), new.split(b"\n"), strict=False) if old is not new else ()
+        changed = ((a, b) for a, b in pairs if a != b and _name(a) == _name(b))
+        return cls(GROUP_OPS, tuple((a, b) for a, b in changed if _name(a) in GROUP_OPS))
+
+    def undone(self, text: bytes) -> bytes:
+        """Return the text as it was before these changes."""
+        for old, new in self.lines:
+            text = text.replace(new, old)
+        return text
+
+
+NOTHING_ELSEWHERE = Elsewhere()
+
+
+def unused(stanza: Stanza) -> Stanza:
+    """Return the superblock as it was before anything was counted."""
+    zeros = None if stanza.totals is None else b" ".join([b"0"] * len(stanza.totals.split()))
+    events = None if stanza.events is None else b" ".join([b"0"] * len(stanza.events.split()))
+    operations = None if stanza.operations is None else b""
+    return stanza._replace(totals=zeros, transports=b"", operations=operations, events=events)
+
+
+def delta(before: Stanza, now: Stanza, span: Span, counted: Elsewhere = NOTHING_ELSEWHERE) -> Delta:
+    """Return the growth of a superblock's counters, without the operations that are `counted` elsewhere.
+
+    Raises ParseError for damage.
+    """
+    ops, anew = _ops(before.operations, now.operations, span.most_ops, counted)
+    return Delta(_bytes(before.totals, now.totals, span.most_bytes), ops, _events(before, now, span), anew)
+
+
+def _bytes(before: bytes | None, now: bytes | None, most: float) -> tuple[int, ...] | None:
+    if before is None or now is None:
+        return None
+    if before == now:
+        return STILL
+    # The kernel prints a space after each number.
+    numbers = plain_numbers([before.removesuffix(b" "), now.removesuffix(b" ")])
+    if numbers is None or len(numbers) < 2 * (_BYTES + 2):
+        old, new = total_row(before), total_row(now)
+    else:
+        half = len(numbers) // 2
+        old, new = tuple(numbers[:half]), tuple(numbers[half:])
+    more = tuple(map(sub, new[:_BYTES], old[:_BYTES]))
+    if min(more) >= 0 and max(more) <= most:
+        return more
+    try:
+        return tuple(grown(old[n], new[n], most, (64,)) for n in range(_BYTES))
+    except ResetError:
+        return None
+
+
+@lru_cache(maxsize=1024)
+def _is_complete(line: bytes) -> bool:
+    """Return whether a line of events has all of EventDelta; cached, as idle mounts show it again."""
+    numbers = line.split()
+    return len(numbers) >= _EVENTS and _are_numbers(numbers)
+
+
+def _are_numbers(texts: list[bytes]) -> bool:
+    return b"".join(texts).isdigit() and max(map(len, texts)) <= _MOST_DIGITS
+
+
+def _events(before: Stanza, now: Stanza, span: Span) -> EventDelta:
+    """Return the growth of the counters of events; a damaged line costs these alone."""
+    if before.events is None or now.events is None:
+        return _EVENTS_UNKNOWN
+    if before.events == now.events and _is_complete(now.events):
+        return NO_EVENTS
+    # Nearly no look meets one of these events.
+    shown = now.events.split()[_FIRST_EVENT:_EVENTS]
+    if shown == before.events.split()[_FIRST_EVENT:_EVENTS] and len(shown) == len(NO_EVENTS):
+        return NO_EVENTS if _are_numbers(shown) else _EVENTS_UNKNOWN
+    try:
+        old, new = (event_row(line)[_FIRST_EVENT:_EVENTS] for line in (before.events, now.events))
+        return EventDelta(*(grown(was, grew, span.most_ops) for was, grew in zip(old, new, strict=False)))
+    except (ResetError, ParseError):
+        return _EVENTS_UNKNOWN
+
+
+def _ops(
+    before: bytes | None, now: bytes | None, most: float, counted: Elsewhere
+) -> tuple[Mapping[str, OpDelta] | None, bool]:
+    """Return the growth of the operations with changed counters, and whether one that ended began anew.
+
+    An operation that the later look alone shows was never used before.
+    """
+    if before is now or before is None or now is None:  # as parse_stanzas returns unchanged lines
+        return NO_OPS, False
+    undone = counted.undone(now) if before != now else now
+    if before == undone:
+        return NO_OPS, False
+    old, new = (text.split(b"\n") for text in _without_end(before, undone))
+    if len(old) == len(new):
+        differ = list(map(ne, old, new))
+        changed = plain_operations(list(compress(old, differ)), list(compress(new, differ)), counted.names)
+        plain = _plain_deltas(changed, most) if changed is not None else None
+        if plain is not None:
+            return plain, False
+    earlier, later = _changed(before, now, counted.names)
+    if not earlier.keys() <= later.keys():
+        return None, False
+    deltas: dict[str, OpDelta] = {}
+    anew = False
+    for name, row in later.items():
+        was = earlier.get(name, _UNUSED)
+        if was != row:
+            try:
+                deltas[name] = _op_delta(was, row, most)
+            except ResetError:
+                anew = anew or was[:2] != row[:2]
+                deltas[name] = OpDelta(errors=0 if min(len(was), len(row)) > _ERRORS else None)
+    return deltas, anew
+
+
+def _plain_deltas(changed: Operations, most: float) -> dict[str, OpDelta] | None:
+    """Return the growth of operations of which no counter fell, which is nearly always so; else None."""
+    names = changed.names
+    if not names:
+        return {}
+    width = len(changed.later) // len(names)
+    more = list(map(sub, changed.later, changed.earlier))
+    if width <= _SUMS[-1] or min(more) < 0 or max(more) >= _MOST_SUM:
+        return None
+    limited = (*_COUNTERS, _ERRORS) if width > _ERRORS else _COUNTERS
+    if max(max(more[column::width]) for column in limited) > most:
+        return None
+    rows: Iterable[tuple[int | None, ...]] = zip(*[iter(more)] * width, strict=True)
+    if width != _COLUMNS:
+        rows = [(*row, None)[:_COLUMNS] for row in rows]
+    return dict(zip(names, map(OpDelta._make, rows), strict=True))
+
+
+def _op_delta(old: Row, new: Row, most: float) -> OpDelta:
+    """Return the growth of an operation. Raises ResetError."""
+    counted = min(len(old), len(new)) > _ERRORS
+    return OpDelta._make(
+        (
+            *(grown(old[column], new[column], most) for column in _COUNTERS),
+            *(sum_grown(old[column], new[column]) for column in _SUMS),
+            grown(old[_ERRORS], new[_ERRORS], most) if counted else None,
+        )
+    )
+
+
+def _without_end(old: bytes, new: bytes) -> tuple[bytes, bytes]:
+    """Return both without lines at their end that are the same.
+
+    The operations that programs use stand before those that hardly anybody uses, in the order of all versions
+    of NFS: to compare the second half, or the last quarter, costs a fraction of splitting it into lines.
+    """
+    for place in (len(old) // 2, len(old) * 3 // 4):
+        at = old.find(b"\n", place)
+        if at >= 0 and new.endswith(old[at:]):
+            return old[:at], new[: at - len(old)]
+    return old, new
+
+
+def _changed(before: bytes, now: bytes, without: frozenset[str]) -> tuple[dict[str, Row], dict[str, Row]]:
+    """Return the operations of the lines that differ; of all lines where they are of other operations."""
+    old, new = before.split(b"\n"), now.split(b"\n")
+    if len(old) == len(new):
+        differ = list(map(ne, old, new))
+        less, more = list(compress(old, differ)), list(compress(new, differ))
+        names = list(map(_name, more))
+        if names == list(map(_name, less)):
+            wanted = [name not in without for name in names]
+            return _used(compress(less, wanted)), _used(compress(more, wanted))
+    earlier, later = _used(old), _used(new)
+    for name in without:
+        earlier.pop(name, None)
+        later.pop(name, None)
+    return earlier, later
+
+
+def _name(line: bytes) -> str:
+    return line.partition(b": ")[0].strip().decode("utf-8", "surrogateescape")
+
+
+def _used(lines: Iterable[bytes]) -> dict[str, Row]:
+    """Return the operations of these lines, without those that were never used."""
+    rows = (row for row in map(operation_row, lines) if row is not None)
+    return {name: row for name, row in rows if any(row)}
