@@ -29,8 +29,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from nfstuned.app.facts import Scope, denied_files, examine
-from nfstuned.app.policy import configuration as read_configuration
-from nfstuned.app.policy import image_policy
 from nfstuned.app.read_ahead import carry_out, plan_anew
 from nfstuned.core.rules import catalogue
 from nfstuned.core.samples.rates import look as look_at
@@ -40,6 +38,8 @@ from nfstuned.host import observe as host
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.network.answers import FixedOutside, LiveOutside
 from nfstuned.host.network.ask import Outside
+from nfstuned.host.policy import configuration as read_configuration
+from nfstuned.host.policy import image_policy
 from nfstuned.host.root import Root, demand_folder, read_proposal
 from nfstuned.host.system import observe_image
 from nfstuned.model.facts import Answer, Interface, Network, Reach, Reachable, Route

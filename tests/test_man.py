@@ -10,7 +10,7 @@ import click
 import pytest
 
 from nfstuned.cli.app import app, children
-from nfstuned.host.config_load import builtin_tables
+from nfstuned.host.policy import builtin_tables
 from nfstuned.host.telemetry.journal import Message
 from nfstuned.parse.config.policy import parse_config
 from nfstuned.parse.config.tables import schema

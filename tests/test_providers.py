@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from nfstuned.app.facts import Scope, examine
-from nfstuned.app.policy import image_policy
 from nfstuned.core.mounts.targets import SMB_SUFFIX
 from nfstuned.host.config import builtin_policy
-from nfstuned.host.config_load import load
 from nfstuned.host.image_root import ImageRoot
+from nfstuned.host.policy import image_policy, load
 from nfstuned.host.root import Root
 from nfstuned.model.policy import Policy, Profile
 from nfstuned.view.policy import policy_text

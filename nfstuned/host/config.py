@@ -1,4 +1,4 @@
-"""Where the configuration's files are, and the policy of a host that has none."""
+"""The names of the configuration's files, and the policy of a host without any."""
 
 from __future__ import annotations
 

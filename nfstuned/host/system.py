@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from nfstuned.errors import ConfigError
-from nfstuned.host.config import find_files
 from nfstuned.host.observe import AZFILES, observe_intent
+from nfstuned.host.policy import configuration
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.system import IDENTITY_UNIT, MACHINE_ID, ClientIdentity, CommandLine, System
@@ -176,10 +176,7 @@ def at_first_boot(root: Root, system: System) -> System:
     enabled = daemon.enabled or (daemon.installed and enabled_by_preset(root, SERVICE))
     problems: tuple[str, ...] = ()
     try:
-        if find_files(root):
-            from nfstuned.host.config_load import load  # noqa: PLC0415 - pydantic is slow to load
-
-            load(root)
+        configuration(root)
     except ConfigError as error:
         problems = error.problems
     kernels = read_kernels(root)

@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
-from nfstuned.model.policy import Assignment, Policy, Profile, Source, Workload
-from nfstuned.parse.config.values import SIZE_UNITS
+from nfstuned.model.policy import SIZE_UNITS, Assignment, Policy, Profile, Source, Workload
 from nfstuned.view.words import Document, without_secrets
 
 _PLAIN_KEYS = (

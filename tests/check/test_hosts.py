@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nfstuned.app.facts import Scope, examine
-from nfstuned.app.policy import image_policy
 from nfstuned.core.rules.catalogue import RULES, diagnose
-from nfstuned.host.config_load import load
 from nfstuned.host.image_root import ImageRoot
+from nfstuned.host.policy import image_policy, load
 from nfstuned.host.root import Root
 from nfstuned.model.finding import Severity
 from tests.check import hosts

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nfstuned.app.facts import Scope, examine
-from nfstuned.host.config_load import load as load_policy
 from nfstuned.host.network.answers import LiveOutside
+from nfstuned.host.policy import load as load_policy
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Network
 from tests.check import hosts

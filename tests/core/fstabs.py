@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nfstuned.core.nconnect.fstab import fstab_users, plan_fstab, with_counts
-from nfstuned.host.config_load import load
+from nfstuned.host.policy import load
 from nfstuned.host.root import Root
 from nfstuned.model.change import Change
 from nfstuned.model.facts import Answer, Network

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.app.policy import configuration
 from nfstuned.core.policy.decision import wanted_connections
 from nfstuned.host.config import builtin_policy
+from nfstuned.host.policy import configuration
 from nfstuned.host.root import Root
 from nfstuned.model.bench import Bench, BenchSetting
 from nfstuned.view.bench import bench_document, policy_lines

@@ -10,11 +10,11 @@ from types import MappingProxyType
 
 import pytest
 
-from nfstuned.app.policy import configuration
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules import nfs1_read_ahead as nfs1
 from nfstuned.core.rules.remedies import give_workload
 from nfstuned.host.config import builtin_policy
+from nfstuned.host.policy import configuration
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Measured
 from nfstuned.model.finding import Fault, Need

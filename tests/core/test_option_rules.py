@@ -9,7 +9,7 @@ import pytest
 from nfstuned.core.mounts.requests import Intents
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules.catalogue import RULES, diagnose, select
-from nfstuned.host.config_load import load
+from nfstuned.host.policy import load
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Measured
 from nfstuned.model.finding import Need

@@ -12,7 +12,7 @@ from nfstuned.core.rules import catalogue
 from nfstuned.core.rules.catalogue import select
 from nfstuned.core.rules.smb6 import no_cache, short_attribute_cache, signing_cost
 from nfstuned.host.config import builtin_policy
-from nfstuned.host.config_load import load
+from nfstuned.host.policy import load
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Measured, SmbOps, SmbSession, Target
 from nfstuned.model.finding import Need

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from nfstuned.core.mounts.targets import targets
-from nfstuned.host.config_load import builtin_tables, load
+from nfstuned.host.policy import builtin_tables, load
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.mounts import Request, Snapshot

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from nfstuned.host.config import FILE, builtin_policy
-from nfstuned.host.config_load import builtin_tables
+from nfstuned.host.policy import builtin_tables
 from nfstuned.parse.config.policy import parse_config
 
 

@@ -15,7 +15,7 @@ import pytest
 from nfstuned.errors import ConfigError
 from nfstuned.host.config import find_files
 from nfstuned.host.config_child import start_load
-from nfstuned.host.config_load import builtin_tables, load, main
+from nfstuned.host.policy import builtin_tables, load, main
 from nfstuned.host.root import Root
 
 TIMEOUT_S = 60.0

@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from nfstuned.errors import ConfigError
-from nfstuned.host.config_load import builtin_tables
+from nfstuned.host.policy import builtin_tables
 from nfstuned.model.policy import Match, Policy, ReadAhead
 from nfstuned.parse.config.policy import parse_config
 from nfstuned.parse.config.tables import schema

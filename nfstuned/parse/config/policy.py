@@ -6,10 +6,10 @@ A later file counts more than an earlier one, the main file least: its scalar ke
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -19,30 +19,20 @@ from nfstuned.model.policy import (
     Assignment,
     Match,
     Policy,
+    Profile,
     Prometheus,
     Provider,
+    ReadAhead,
     Source,
     Workload,
 )
-from nfstuned.parse.config.profiles import Inheritance, Layer
-from nfstuned.parse.config.tables import (
-    PROFILE_NAME,
-    ConfigFile,
-    DaemonTable,
-    MatchTable,
-    NconnectTable,
-    PolicyTable,
-    ProfileTable,
-    PrometheusTable,
-    ProviderTable,
-    SamplesTable,
-    SourceTable,
-    WorkloadTable,
-)
+from nfstuned.parse.config.tables import BuiltinFile, ConfigFile, PolicyTable
 from nfstuned.parse.config.toml import Document, Path, parse_toml, suggestion
 
-Tables = list[tuple[Document, Mapping[str, Any]]]
-"""Each file's table with the file, in the order in which they count."""
+Text = tuple[str, str]
+"""A file's name and its content."""
+Keys = dict[str, tuple[Any, Document]]
+"""The keys of a profile's own tables: the value, and the file that set it last."""
 
 _SERVED = (
     "the service itself listens nowhere any more: take the line out, and let nfstuned-exporter.service serve "
@@ -53,24 +43,6 @@ _REMOVED: Mapping[Path, str] = {("prometheus", "listen"): _SERVED, ("prometheus"
 _NO_SAMPLES = (
     'metrics are counted when a sample is taken, and daemon.sample_interval is "0"; allowed: "1s" to "24h"'
 )
-
-
-def prometheus(tables: Tables) -> Prometheus:
-    """Return the tables of all files joined: the keys of a later table replace those of an earlier table."""
-    return Prometheus(**{key: value for _, table in tables for key, value in table.items()})
-
-
-def mistakes(tables: Tables, interval_s: float) -> Iterator[str]:
-    """Yield what only the tables together get wrong, with the file and the line that set the key last."""
-    metrics = prometheus(tables)
-    if metrics.textfile and not interval_s:
-        document, table = next((d, table) for d, table in reversed(tables) if "textfile" in table)
-        yield document.problem(("prometheus", "textfile"), table["textfile"], _NO_SAMPLES)
-
-
-Text = tuple[str, str]
-"""A file's name and what is in it."""
-
 _SETTINGS = {
     ("daemon", "sample_interval"): "sample_interval_s",
     ("daemon", "restore_on_stop"): "restore_on_stop",
@@ -79,16 +51,17 @@ _SETTINGS = {
     ("samples", "keep"): "sample_files_kept",
     ("nconnect", "mode"): "nconnect_mode",
 }
-_TABLES: Mapping[str, type[BaseModel]] = {
-    "daemon": DaemonTable,
-    "samples": SamplesTable,
-    "nconnect": NconnectTable,
+"""The names that Policy gives to keys."""
+_NAMED = frozenset({"profile", "workload", "provider"})
+"""The tables of tables, each with a name."""
+_TOP = {
+    "policy": "[[policy]] entries",
+    "profile": "[profile.NAME] tables",
+    "workload": "[workload.NAME] tables",
 }
-_NESTED: Mapping[tuple[type[BaseModel], str], type[BaseModel]] = {
-    (PolicyTable, "match"): MatchTable,
-    (ProfileTable, "sources"): SourceTable,
-    (WorkloadTable, "sources"): SourceTable,
-}
+_LIMITS = (("read_ahead_kb", "read_ahead_max_kb"), ("nconnect", "nconnect_max"))
+_INSTEAD = {"nconnect": "nconnect_depends", "nconnect_depends": "nconnect"}
+"""Keys that exclude each other: a profile that sets one of them does not inherit the other."""
 
 
 def parse_config(builtin: Iterable[Text], files: Iterable[Text]) -> Policy:
@@ -97,33 +70,144 @@ def parse_config(builtin: Iterable[Text], files: Iterable[Text]) -> Policy:
     Raises ConfigError with every problem of every file, a line for each.
     """
     problems: list[str] = []
-    base = [_File.read(name, text, problems, own=True) for name, text in builtin]
-    own = [_File.read(name, text, problems) for name, text in files]
-    known = Inheritance(
-        [layer for file in base for layer in file.layers], [layer for file in own for layer in file.layers]
-    )
-    profiles = known.profiles()
+    base = [_File.read(name, text, BuiltinFile, problems) for name, text in builtin]
+    own = [_File.read(name, text, ConfigFile, problems) for name, text in files]
+    inheritance = _Inheritance(_profile_keys(base), _profile_keys(own), problems)
+    profiles = inheritance.profiles()
     workloads = _workloads([*base, *own])
-    entries = [entry for file in reversed(own) for entry in file.entries]
-    for entry in entries:
-        entry.check(known.names, list(workloads), known.problems)
-    problems.extend(known.problems)
-    settings = {key: value for file in own for key, value in file.settings.items()}
-    metrics = [file.metrics for file in own if file.metrics is not None]
-    problems.extend(mistakes(metrics, settings.get("sample_interval_s", SAMPLE_INTERVAL_S)))
+    for file in reversed(own):
+        file.check_names(inheritance.names, list(workloads), problems)
+    settings = {
+        name: value
+        for file in own
+        for (table, key), name in _SETTINGS.items()
+        if (value := _keys(getattr(file.tables, table)).get(key)) is not None
+    }
+    metrics = [(file.document, _keys(file.tables.prometheus)) for file in own]
+    prometheus = Prometheus(**{key: value for _, table in metrics for key, value in table.items()})
+    if prometheus.textfile and not settings.get("sample_interval_s", SAMPLE_INTERVAL_S):
+        document, path = next((d, table["textfile"]) for d, table in reversed(metrics) if "textfile" in table)
+        problems.append(document.problem(("prometheus", "textfile"), path, _NO_SAMPLES))
     if problems:
         raise ConfigError(tuple(problems))
-    assignments = tuple(entry.assignment for entry in entries if entry.assignment is not None)
-    names = tuple(file.name for file in own)
     return Policy(
         profiles,
-        assignments,
-        prometheus=prometheus(metrics),
-        files=names,
+        tuple(chain.from_iterable(file.assignments() for file in reversed(own))),
+        prometheus=prometheus,
+        files=tuple(file.document.file for file in own),
         workloads=tuple(workloads.values()),
-        providers=tuple(provider for file in base for provider in file.providers),
+        providers=tuple(
+            Provider(name, **_keys(table))
+            for file in base
+            if isinstance(file.tables, BuiltinFile)
+            for name, table in file.tables.provider.items()
+        ),
         **settings,
     )
+
+
+def _keys(table: BaseModel) -> dict[str, Any]:
+    """Return the keys that a table sets, with the sources as the policy has them."""
+    values = {key: getattr(table, key) for key in table.model_fields_set}
+    if "sources" in values:
+        values["sources"] = tuple(Source(s.url, s.read, s.keys, s.title) for s in values["sources"])
+    return values
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file, and its valid tables."""
+
+    document: Document
+    tables: ConfigFile
+
+    @classmethod
+    def read(cls, name: str, text: str, model: type[ConfigFile], problems: list[str]) -> _File:
+        """Return a file; the problems of its wrong tables go to `problems`."""
+        try:
+            document = parse_toml(name, text)
+        except ConfigError as error:
+            problems.extend(error.problems)
+            return cls(Document(name, {}, ""), model())
+        values = document.values
+        try:
+            return cls(document, model.model_validate(values))
+        except ValidationError as error:
+            details = error.errors(include_url=False)
+        problems.extend(_problem(document, model, detail) for detail in details)
+        wrong = {detail["loc"][: 2 if detail["loc"][0] in {*_NAMED, "policy"} else 1] for detail in details}
+        return cls(document, model.model_validate(_without(values, wrong)))
+
+    def assignments(self) -> Iterable[Assignment]:
+        """Yield the [[policy]] entries. Only for a file without problems: they are numbered."""
+        for number, entry in enumerate(self.tables.policy, 1):
+            match = Match(entry.match.server, entry.match.export, entry.match.mount_point)
+            origin = f"policy {number} of {self.document.file}"
+            yield Assignment(match, entry.profile, origin, entry.workload)
+
+    def check_names(self, profiles: list[str], workloads: list[str], problems: list[str]) -> None:
+        """Add a problem for each [[policy]] entry that names no known profile or workload."""
+        entries = self.document.values.get("policy")
+        for number, entry in enumerate(entries if isinstance(entries, list) else ()):
+            if not isinstance(entry, dict):
+                continue
+            names = {key: entry[key] for key in ("profile", "workload") if isinstance(entry.get(key), str)}
+            if not names:
+                path = ("policy", number, "profile")
+                problems.append(
+                    self.document.problem(path, "", f"missing; {_allowed(PolicyTable, 'profile')}")
+                )
+            for key, known in (("profile", profiles), ("workload", workloads)):
+                if (name := names.get(key)) is not None and name not in known:
+                    allowed = f"unknown {key}; {suggestion(name, known)}allowed: {', '.join(known)}"
+                    problems.append(self.document.problem(("policy", number, key), name, allowed))
+
+
+def _without(values: Mapping[str, Any], wrong: set[tuple[str | int, ...]]) -> dict[str, Any]:
+    """Return a file's values without the wrong tables."""
+    left: dict[str, Any] = {}
+    for key, value in values.items():
+        if (key,) in wrong:
+            continue
+        if key in _NAMED:
+            left[key] = {name: table for name, table in value.items() if (key, name) not in wrong}
+        elif key == "policy":
+            left[key] = [entry for number, entry in enumerate(value) if (key, number) not in wrong]
+        else:
+            left[key] = value
+    return left
+
+
+def _problem(document: Document, model: type[BaseModel], detail: Mapping[str, Any]) -> str:
+    """Return the problem that pydantic saw in a file, with the allowed values."""
+    path, value = tuple(detail["loc"]), detail["input"]
+    if path[-1] == "[key]":
+        allowed = f"allowed in a {path[0]}'s name: letters, digits, _ and -"
+        return document.problem(path[:-1], value, allowed)
+    fields = path[:1] + path[2:] if path[0] in _NAMED else path
+    names = [part for part in fields if isinstance(part, str)]
+    for name in names[:-1]:
+        inner = model.model_fields[name].annotation
+        model = (get_args(inner) or (inner,))[-1]
+    if detail["type"] == "extra_forbidden":
+        allowed = _REMOVED.get(path) or _unknown(names[-1], model)
+    elif len(names) == 1:
+        allowed = f"allowed: {_TOP.get(names[0], 'a table') if len(path) == 1 else 'a table'}"
+    elif detail["type"] == "missing":
+        value, allowed = "", f"missing; {_allowed(model, names[-1])}"
+    else:
+        error = detail["ctx"]["error"] if detail["type"] == "value_error" else ""
+        allowed = str(error) or _allowed(model, names[-1])
+    return document.problem(path, value, allowed)
+
+
+def _allowed(model: type[BaseModel], key: str) -> str:
+    return f"allowed: {model.model_fields[key].description}"
+
+
+def _unknown(key: str, model: type[BaseModel]) -> str:
+    names = sorted(model.model_fields)
+    return f"unknown key; {suggestion(key, names)}allowed: {', '.join(names)}"
 
 
 def _workloads(files: Iterable[_File]) -> dict[str, Workload]:
@@ -133,180 +217,124 @@ def _workloads(files: Iterable[_File]) -> dict[str, Workload]:
     """
     known: dict[str, Workload] = {}
     for file in files:
-        for name, values in file.workloads.items():
+        for name, table in file.tables.workload.items():
+            values = _keys(table)
             before = known.get(name, Workload(name))
             sources = before.sources if "read_ahead_kb" not in values else ()
             known[name] = replace(before, **{"sources": sources, **values})
     return known
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """An entry of [[policy]]; no assignment where something in it is wrong."""
+def _profile_keys(files: Iterable[_File]) -> dict[str, Keys]:
+    """Return the keys of each profile; of several files that set a key, the last counts.
 
-    document: Document
-    number: int
-    names: Mapping[str, str]
-    """Its profile and its workload, where it names them."""
-    assignment: Assignment | None
-
-    def check(self, profiles: list[str], workloads: list[str], problems: list[str]) -> None:
-        if not self.names:
-            problems.append(self._problem("profile", "", "missing; allowed: the name of a profile"))
-        for key, known in (("profile", profiles), ("workload", workloads)):
-            name = self.names.get(key)
-            if name is not None and name not in known:
-                allowed = f"unknown {key}; {suggestion(name, known)}allowed: {', '.join(known)}"
-                problems.append(self._problem(key, name, allowed))
-
-    def _problem(self, key: str, value: str, allowed: str) -> str:
-        return self.document.problem(("policy", self.number, key), value, allowed)
+    Of a wrong table only the parent counts: so the profile is not unknown as well.
+    """
+    profiles: dict[str, Keys] = {}
+    for file in files:
+        tables = file.document.values.get("profile")
+        for name, values in tables.items() if isinstance(tables, dict) else ():
+            if (table := file.tables.profile.get(name)) is not None:
+                keys = _keys(table)
+            else:
+                parent = values.get("inherits") if isinstance(values, dict) else None
+                keys = {"inherits": parent} if isinstance(parent, str) else {}
+            own = profiles.setdefault(name, {})
+            own.update({key: (value, file.document) for key, value in keys.items()})
+    return profiles
 
 
-@dataclass(slots=True, eq=False)
-class _File:
-    """The right tables of a file; `settings` have the names that Policy gives them."""
+class _Inheritance:
+    """All profiles of a configuration.
 
-    name: str
-    settings: dict[str, Any] = field(default_factory=dict)
-    metrics: tuple[Document, Mapping[str, Any]] | None = None
-    entries: list[_Entry] = field(default_factory=list)
-    layers: list[Layer] = field(default_factory=list)
-    workloads: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """The keys that the file's tables set, by the workload's name."""
-    providers: list[Provider] = field(default_factory=list)
+    A table of the administrator's with the name of a built-in profile changes that profile: keys that it does
+    not set stay as they were, unless it inherits from another. A built-in profile inherits from another as
+    that is after the administrator's changes.
+    """
 
-    @classmethod
-    def read(cls, name: str, text: str, problems: list[str], *, own: bool = False) -> _File:
-        """Return the right tables of a file; the problems of the others go to `problems`.
+    def __init__(self, builtin: dict[str, Keys], own: dict[str, Keys], problems: list[str]) -> None:
+        self.names = list(dict.fromkeys([*builtin, *own]))
+        """Every profile's name, the built-in ones first."""
+        self._builtin = builtin
+        self._own = own
+        self._problems = problems
+        self._done: dict[str, Profile] = {}
 
-        `own` files are nfstuned's: they alone have [provider.NAME] tables.
-        """
-        file = cls(name)
-        try:
-            document = parse_toml(name, text)
-        except ConfigError as error:
-            problems.extend(error.problems)
-            return file
-        for key, value in document.values.items():
-            if key not in ConfigFile.model_fields and not (own and key == "provider"):
-                problems.append(document.problem((key,), value, _unknown(key, ConfigFile)))
-        check = _Checker(document, problems)
-        for table, model in _TABLES.items():
-            for key, value in (check.table((table,), model, document.values.get(table, {})) or {}).items():
-                file.settings[_SETTINGS[table, key]] = value
-        metrics = check.table(("prometheus",), PrometheusTable, document.values.get("prometheus", {}))
-        file.metrics = (document, metrics or {})
-        file.entries = check.entries()
-        file.layers = check.layers()
-        file.workloads = check.workloads()
-        if own:
-            file.providers = check.providers()
-        return file
+    def profiles(self) -> tuple[Profile, ...]:
+        """Return every profile, complete."""
+        return tuple(self._settle(name, ()) for name in self.names)
 
+    def _settle(self, name: str, trail: tuple[str, ...]) -> Profile:
+        if name not in self._done:
+            base = self._base(name, trail)
+            own = self._own[name] if name in self._own else self._builtin[name]
+            self._done[name] = self._complete(name, own, base)
+        return self._done[name]
 
-@dataclass(frozen=True, slots=True)
-class _Checker:
-    """Checks the tables of a file, each by itself, so that no problem hides another."""
-
-    document: Document
-    problems: list[str]
-
-    def table(self, path: Path, model: type[BaseModel], value: object) -> dict[str, Any] | None:
-        """Return the keys that a table sets; None, with a problem each, when keys are wrong."""
-        try:
-            table = model.model_validate(value)
-        except ValidationError as error:
-            self.problems.extend(
-                self._problem(path, model, detail) for detail in error.errors(include_url=False)
-            )
-            return None
-        return {key: getattr(table, key) for key in table.model_fields_set}
-
-    def _problem(self, path: Path, model: type[BaseModel], detail: Mapping[str, Any]) -> str:
-        """Return the problem that pydantic saw in a table, with what is allowed instead."""
-        names = [part for part in detail["loc"] if isinstance(part, str)]
-        value = detail["input"]
-        for name in names[:-1]:
-            model = _NESTED[model, name]
-        if not names:
-            allowed = "allowed: a table"
-        elif detail["type"] == "extra_forbidden":
-            allowed = _REMOVED.get((*path, names[-1])) or _unknown(names[-1], model)
+    def _base(self, name: str, trail: tuple[str, ...]) -> Profile:
+        """Return the start of a profile: an empty profile where it inherits nothing or a wrong name."""
+        if name not in self._own:
+            return self._builtin_base(name, trail)
+        parent, document = self._own[name].get("inherits", (name, None))
+        if parent == name and name in self._builtin:
+            return self._complete(name, self._builtin[name], self._builtin_base(name, trail))
+        if document is None:
+            return Profile(name)
+        trail = (*trail, name)
+        if parent not in self.names:
+            allowed = f"unknown profile; {suggestion(parent, self.names)}allowed: {', '.join(self.names)}"
+        elif parent in trail:
+            way = " -> ".join((*trail[trail.index(parent) :], parent))
+            allowed = f"a cycle ({way}); allowed: a profile outside it"
         else:
-            allowed = f"allowed: {model.model_fields[names[-1]].description}"
-            if detail["type"] == "missing":
-                value, allowed = "", f"missing; {allowed}"
-            elif detail["type"] == "value_error":
-                allowed = str(detail["ctx"]["error"]) or allowed
-        return self.document.problem((*path, *detail["loc"]), value, allowed)
+            return self._settle(parent, trail)
+        self._problems.append(document.problem(("profile", name, "inherits"), parent, allowed))
+        return Profile(name)
 
-    def entries(self) -> list[_Entry]:
-        values = self.document.values.get("policy", [])
-        if not isinstance(values, list):
-            self.problems.append(self.document.problem(("policy",), values, "allowed: [[policy]] entries"))
-            return []
-        entries: list[_Entry] = []
-        for number, value in enumerate(values):
-            entry = self.table(("policy", number), PolicyTable, value)
-            if isinstance(value, dict):
-                keys = ("profile", "workload")
-                names = {key: value[key] for key in keys if isinstance(value.get(key), str)}
-                assignment = None if entry is None else self._assignment(number, entry)
-                entries.append(_Entry(self.document, number, names, assignment))
-        return entries
+    def _builtin_base(self, name: str, trail: tuple[str, ...]) -> Profile:
+        parent, _ = self._builtin[name].get("inherits", (None, None))
+        return Profile(name) if parent is None else self._settle(parent, (*trail, name))
 
-    def _assignment(self, number: int, entry: dict[str, Any]) -> Assignment:
-        table: MatchTable = entry["match"]
-        match = Match(table.server, table.export, table.mount_point)
-        origin = f"policy {number + 1} of {self.document.file}"
-        return Assignment(match, entry.get("profile", ""), origin, entry.get("workload", ""))
-
-    def layers(self) -> list[Layer]:
-        return [self._layer(name, value) for name, value in self._named("profile")]
-
-    def workloads(self) -> dict[str, dict[str, Any]]:
-        found = {}
-        for name, value in self._named("workload"):
-            values = self.table(("workload", name), WorkloadTable, value)
-            if values is not None:
-                found[name] = _with_sources(values)
-        return found
-
-    def providers(self) -> list[Provider]:
-        tables = (
-            (name, self.table(("provider", name), ProviderTable, value))
-            for name, value in self._named("provider")
+    def _complete(self, name: str, own: Keys, base: Profile) -> Profile:
+        values = {key: value for key, (value, _) in own.items() if key != "inherits"}
+        dropped = {_INSTEAD[key]: None for key in _INSTEAD if key in values}
+        values = dropped | values
+        read_ahead = values.pop("read_ahead_kb", None)
+        # The sources of the base do not stand for the keys that this profile changes.
+        changed = (own.keys() | dropped.keys()) - {"sources"}
+        kept = (
+            replace(source, keys=tuple(key for key in source.keys if key not in changed))
+            for source in base.sources
         )
-        return [Provider(name, **values) for name, values in tables if values is not None]
+        sources = (*(source for source in kept if source.keys), *values.pop("sources", ()))
+        builtin = name in self._builtin
+        inherits = base.base if base.base in self._builtin and not builtin else ""
+        profile = replace(base, name=name, inherits=inherits, builtin=builtin, sources=sources, **values)
+        if isinstance(read_ahead, int):
+            profile = replace(profile, read_ahead=ReadAhead(kb=read_ahead))
+        elif read_ahead is not None:
+            profile = replace(profile, read_ahead=ReadAhead(times_rsize=int(read_ahead.partition("*")[0])))
+        self._check_limits(own, profile)
+        return profile
 
-    def _named(self, kind: str) -> Iterator[tuple[str, object]]:
-        """Yield the tables of a kind with their names."""
-        values = self.document.values.get(kind, {})
-        if not isinstance(values, dict):
-            self.problems.append(self.document.problem((kind,), values, f"allowed: [{kind}.NAME] tables"))
-            return
-        for name, value in values.items():
-            if not re.fullmatch(PROFILE_NAME, name):
-                allowed = f"allowed in a {kind}'s name: letters, digits, _ and -"
-                self.problems.append(self.document.problem((kind, name), name, allowed))
-            yield name, value
+    def _check_limits(self, own: Keys, profile: Profile) -> None:
+        """Compare the keys that this profile sets; inherited ones were compared where they were set."""
+        if (
+            profile.nconnect is not None
+            and profile.nconnect_depends is not None
+            and "nconnect_depends" in own
+        ):
+            allowed = f"there is nconnect = {profile.nconnect}, too; allowed: one of the two"
+            self._add(profile.name, "nconnect_depends", own, allowed)
+        kb = profile.read_ahead.kb if profile.read_ahead else None
+        for (key, limit), value in zip(_LIMITS, (kb, profile.nconnect), strict=True):
+            most = getattr(profile, limit)
+            setter = next((one for one in (key, limit) if one in own), None)
+            if setter is None or value is None or most is None or value <= most:
+                continue
+            allowed = f"{key} = {value} is above {limit} = {most}; allowed: at most that, or a larger {limit}"
+            self._add(profile.name, setter, own, allowed)
 
-    def _layer(self, name: str, value: object) -> Layer:
-        values = self.table(("profile", name), ProfileTable, value)
-        if values is None:
-            parent = value.get("inherits") if isinstance(value, dict) else None
-            values = {"inherits": parent} if isinstance(parent, str) else {}
-        return Layer(self.document, name, _with_sources(values))
-
-
-def _with_sources(values: dict[str, Any]) -> dict[str, Any]:
-    """Return a table's keys with its sources as the policy has them."""
-    if "sources" not in values:
-        return values
-    return {**values, "sources": tuple(Source(s.url, s.read, s.keys, s.title) for s in values["sources"])}
-
-
-def _unknown(key: str, model: type[BaseModel]) -> str:
-    names = sorted(model.model_fields)
-    return f"unknown key; {suggestion(key, names)}allowed: {', '.join(names)}"
+    def _add(self, name: str, key: str, own: Keys, allowed: str) -> None:
+        value, document = own[key]
+        self._problems.append(document.problem(("profile", name, key), value, allowed))

@@ -2,28 +2,121 @@
 
 from __future__ import annotations
 
+import re
+from ipaddress import ip_address, ip_interface, ip_network
+from posixpath import normpath
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from nfstuned.model.policy import LEAST_KB, MOST_KB
-from nfstuned.parse.config import values as configvalues
-from nfstuned.parse.config.values import (
-    DURATION,
-    NFS_VERSION,
-    SIZE,
-    TEXTFILE,
-    TIMES_RSIZE,
-    duration,
-    globs,
-    read_ahead,
-    servers,
-    textfile_path,
-    versions,
-)
+from nfstuned.model.policy import LEAST_KB, MOST_KB, SIZE_UNITS
+from nfstuned.parse.config.toml import shown
 
 MOST_MOUNTS = 10_000
 PROFILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"
+DURATION = r"^(0|[1-9][0-9]{0,4}[smh])$"
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+SIZE = r"^(0|[1-9][0-9]{0,5}[KMG])$"
+_LEAST_BYTES, _MOST_BYTES = 64 << 10, 64 << 30
+FILE = r"^/([^/\u0000-\u001f\u007f]+/)*[^/\u0000-\u001f\u007f]+$"
+_LONGEST_S = 86400
+TIMES_RSIZE = r"^[1-9][0-9]?\*rsize$"
+NFS_VERSION = r"^(3|4\.[0-2])$"
+TEXTFILE = r"^/.+\.prom$"
+
+
+def duration(value: object) -> float:
+    """Return the seconds of "60s", "5m" or "1h", at most a day; "0" is 0."""
+    if not isinstance(value, str) or not re.fullmatch(DURATION, value):
+        raise ValueError
+    seconds = 0 if value == "0" else int(value[:-1]) * _UNITS[value[-1]]
+    if seconds > _LONGEST_S:
+        raise ValueError
+    return float(seconds)
+
+
+def size(value: object) -> int:
+    """Return the bytes of "64K", "16M" or "1G" (powers of 1024), from 64 KiB to 64 GiB; "0" is 0."""
+    if not isinstance(value, str) or not re.fullmatch(SIZE, value):
+        raise ValueError
+    number = 0 if value == "0" else int(value[:-1]) * SIZE_UNITS[value[-1]]
+    if number and not _LEAST_BYTES <= number <= _MOST_BYTES:
+        raise ValueError
+    return number
+
+
+def file_path(value: object) -> str:
+    """Return the absolute path of a file, without `.` and `..`; "" for none."""
+    if isinstance(value, str):
+        named = re.fullmatch(FILE, value) and not {".", ".."} & set(value.split("/"))
+        if named or not value:
+            return value
+    raise ValueError
+
+
+def read_ahead(value: object) -> object:
+    """Return a number of KiB within the bounds, or "15*rsize", as it is."""
+    if isinstance(value, str) and re.fullmatch(TIMES_RSIZE, value):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and LEAST_KB <= value <= MOST_KB:
+        return value
+    raise ValueError
+
+
+def globs(value: object) -> tuple[str, ...]:
+    """Return the patterns as a tuple; a single pattern needs no list."""
+    patterns = [value] if isinstance(value, str) else value
+    if not isinstance(patterns, list) or not patterns or not all(isinstance(p, str) and p for p in patterns):
+        raise ValueError
+    return tuple(patterns)
+
+
+def versions(value: object) -> tuple[str, ...]:
+    """Return versions of NFS as a tuple; a single version needs no list, and a list may be empty."""
+    named = () if value == [] else globs(value)
+    if not all(re.fullmatch(NFS_VERSION, version) for version in named):
+        raise ValueError
+    return named
+
+
+def servers(value: object) -> tuple[str, ...]:
+    """Return server patterns: globs, addresses and networks.
+
+    What looks like an address or a network and is none is refused: as a glob it would match nothing.
+    """
+    patterns = globs(value)
+    for pattern in patterns:
+        try:
+            if "/" in pattern:
+                ip_network(pattern)
+            elif re.fullmatch(r"[0-9.]+|\[?[^][*?]*:[^][*?]*\]?", pattern):
+                # No name has a colon; a scope counts nowhere, and need not be one.
+                ip_address(re.sub(r"^\[(.*)\]$", r"\1", pattern).partition("%")[0])
+        except ValueError as error:  # noqa: PERF203 - a handful
+            raise ValueError(
+                f"{shown(pattern)} is no address or network ({error}); {_allowed_server(pattern)}"
+            ) from None
+    return patterns
+
+
+def _allowed_server(pattern: str) -> str:
+    try:
+        network = ip_interface(pattern).network
+    except ValueError:
+        return 'allowed: an address, a network such as "10.1.2.0/24", or a glob such as "*.example.com"'
+    return f"allowed: {network} for the network"
+
+
+def textfile_path(value: object) -> str:
+    """Return an absolute path that ends with .prom, as it is: node_exporter reads no other files."""
+    if not (
+        isinstance(value, str)
+        and re.fullmatch(TEXTFILE, value)
+        and value.isprintable()
+        and normpath(value) == value
+    ):
+        raise ValueError
+    return value
 
 
 class _Table(BaseModel):
@@ -46,16 +139,16 @@ class SamplesTable(_Table):
     """Where samples go beside the journal."""
 
     file: Annotated[
-        str, BeforeValidator(configvalues.file), WithJsonSchema({"type": "string", "pattern": "^(/.*[^/])?$"})
+        str, BeforeValidator(file_path), WithJsonSchema({"type": "string", "pattern": "^(/.*[^/])?$"})
     ] = Field(
         default_factory=str,
         description='the absolute path of a file such as "/var/log/nfstuned/samples.jsonl"; "" for none',
     )
-    max_size: Annotated[
-        int, BeforeValidator(configvalues.size), WithJsonSchema({"type": "string", "pattern": SIZE})
-    ] = Field(
-        default_factory=int,
-        description='a size such as "512K", "16M" or "1G", from "64K" to "64G"; "0" for no rotation',
+    max_size: Annotated[int, BeforeValidator(size), WithJsonSchema({"type": "string", "pattern": SIZE})] = (
+        Field(
+            default_factory=int,
+            description='a size such as "512K", "16M" or "1G", from "64K" to "64G"; "0" for no rotation',
+        )
     )
     keep: int = Field(default_factory=int, ge=0, le=99, description="a number from 0 to 99")
 
@@ -209,6 +302,12 @@ class ConfigFile(_Table):
     workload: dict[_Name, WorkloadTable] = Field(
         default_factory=dict, json_schema_extra={"additionalProperties": False}
     )
+
+
+class BuiltinFile(ConfigFile):
+    """A file of nfstuned's own."""
+
+    provider: dict[_Name, ProviderTable] = Field(default_factory=dict)
 
 
 def schema() -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""The configuration, read and validated in this process. Not for the daemon: it brings pydantic."""
+"""The policy of a host or an image: its own configuration, or the built-in profiles where it has none.
+
+Not for the daemon: the validation brings pydantic.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,22 @@ import os
 import sys
 
 from nfstuned.errors import ConfigError
-from nfstuned.host.config import INVALID, PROFILES, WORKLOADS, find_files
+from nfstuned.host.config import INVALID, PROFILES, WORKLOADS, builtin_policy, find_files
 from nfstuned.host.root import Root
 from nfstuned.model.policy import Policy, policy_to_json
-from nfstuned.parse.config.policy import parse_config
+
+
+def configuration(root: Root) -> Policy:
+    """Return the policy of the files below `root`; raises ConfigError with every problem of every file."""
+    return load(root) if find_files(root) else builtin_policy()
+
+
+def image_policy(root: Root) -> Policy:
+    """Return an image's policy; the built-in profiles when its files are invalid, which a rule reports."""
+    try:
+        return configuration(root)
+    except ConfigError:
+        return builtin_policy()
 
 
 def builtin_tables() -> tuple[tuple[str, str], ...]:
@@ -23,7 +38,9 @@ def builtin_tables() -> tuple[tuple[str, str], ...]:
 
 
 def load(root: Root) -> Policy:
-    """Return the policy of the files below `root`; raises ConfigError with every problem of every file."""
+    """Return the validated policy of the files below `root`; raises ConfigError as `configuration`."""
+    from nfstuned.parse.config.policy import parse_config  # noqa: PLC0415 - pydantic is slow to load
+
     problems: list[str] = []
     names: tuple[str, ...] = ()
     try:
