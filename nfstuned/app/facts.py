@@ -15,7 +15,7 @@ from nfstuned.host.network.ask import Outside, Questions
 from nfstuned.host.observe import observe, observe_entries, observe_modes, observe_stanzas
 from nfstuned.host.root import Root
 from nfstuned.host.system import observe_image, observe_system
-from nfstuned.host.telemetry.stalls import observe_stalls
+from nfstuned.host.telemetry.stalls import read_stalls
 from nfstuned.model.facts import NO_NAMES, Facts, Measured, Missing, Network, Target
 from nfstuned.model.finding import Need
 from nfstuned.model.mounts import Maker, Snapshot
@@ -82,7 +82,7 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
     if not scope.image:
         network, unknown = outside.ask(_questions(snapshot, mounts), offline=scope.offline)
         measured = _measure(root, facts, scope, outside, network) if scope.sample_s > 0 else None
-        stalled = observe_stalls(root)
+        stalled = read_stalls(root)
         missing = () if scope.proposal else _missing(root, mounts, outside)
         facts = replace(
             facts,

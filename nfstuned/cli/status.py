@@ -12,7 +12,7 @@ from nfstuned.core.mounts.status import hidden, rules, status
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.observe import observe
 from nfstuned.host.root import Root
-from nfstuned.host.telemetry.stalls import observe_stalls
+from nfstuned.host.telemetry.stalls import read_stalls
 from nfstuned.model.status import StatusRow, StatusRules
 from nfstuned.parse.udev.files import read_rule_files
 from nfstuned.view.status import (
@@ -35,7 +35,7 @@ def show(root: Root, form: str) -> int:
     if policy is None:
         talk.note("the configuration is invalid: no target is known")
     snapshot = observe(root)
-    rows = status(snapshot, policy or builtin_policy(), observe_stalls(root), valid=policy is not None)
+    rows = status(snapshot, policy or builtin_policy(), read_stalls(root), valid=policy is not None)
     writers = rules(read_rule_files(root))
     talk.unreadable_lines(snapshot.problems)
     complete = all(row.connections is not None for row in rows)

@@ -20,7 +20,7 @@ from nfstuned.core.samples.top import SORTS, Frame, List, TopState, arranged, fr
 from nfstuned.errors import ParseError
 from nfstuned.host.observe import observe_stanzas, observe_superblocks
 from nfstuned.host.root import STDIN, Root, read_saved
-from nfstuned.host.telemetry.stalls import observe_stalls
+from nfstuned.host.telemetry.stalls import read_stalls
 from nfstuned.host.tty import ENDS, Tty
 from nfstuned.model.kernel import MountStats, Stanza
 from nfstuned.model.samples import Look
@@ -86,7 +86,7 @@ class Watch:
             return self._shown
         self._stanzas = stanzas
         now = look(snapshot, stanzas, self._clock.now(), self._clock.monotonic())
-        self._shown = frame(self._before, now, snapshot, observe_stalls(self._root))
+        self._shown = frame(self._before, now, snapshot, read_stalls(self._root))
         self._before = now
         return self._shown
 

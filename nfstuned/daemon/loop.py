@@ -9,12 +9,11 @@ import socket
 import time
 from collections.abc import Callable, Container
 
-from nfstuned.core.samples.stalls import AGAIN_S
+from nfstuned.core.samples.stalls import FOLLOW_S
 from nfstuned.daemon.metrics import Metrics
 from nfstuned.daemon.persister import Persister
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.sampler import Sampler
-from nfstuned.daemon.stall_watch import StallWatch
 from nfstuned.daemon.tuner import Tuner
 from nfstuned.errors import ConfigError
 from nfstuned.host.change.state import State
@@ -53,8 +52,7 @@ class Daemon:
         self._reporter = Reporter(journal)
         self._tuner = Tuner(root, self._reporter, time.monotonic)
         self._tuner.serve_events = self._drain_kernel
-        self._stalls = StallWatch(root, self._reporter)
-        self._sampler = Sampler(root, journal, self._stalls, self._reporter)
+        self._sampler = Sampler(root, journal, self._reporter)
         self._persister = Persister(root, journal)
         self._stopping = False
         self._reason = ""
@@ -122,13 +120,13 @@ class Daemon:
             self._look(deep=False)
         if now >= self._tick_at:
             self._tick(now)
-        elif now >= self._stalls.due_s:
+        elif now >= self._sampler.stalls.due_s:
             self._look_again(now)
         self._tuner.report_faults()
 
     def _timeout(self) -> float:
         """Return how long to sleep: until the next thing that is due."""
-        due = [self._tick_at, self._stalls.due_s]
+        due = [self._tick_at, self._sampler.stalls.due_s]
         if self._tuner.must_look:
             due.append(self._look_after)
         if self._deep_at is not None:
@@ -225,9 +223,9 @@ class Daemon:
     def _look_again(self, now: float) -> None:
         """Look at requests that wait, for their time is up before that of the next sample."""
         # What fails below is not tried at once.
-        self._stalls.due_s = now + AGAIN_S
+        self._sampler.stalls.due_s = now + FOLLOW_S
         policy = self._tuner.policy
-        if policy is not None and self._sampler.look_again(self._tuner.snapshot, policy):
+        if policy is not None and self._sampler.follow_requests(self._tuner.snapshot, policy):
             self._metrics.update()
 
     def _status(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from nfstuned.core.readahead.plan import superblock_name
-from nfstuned.core.samples.stalls import server
+from nfstuned.core.samples.stalls import group_server
 from nfstuned.core.udev.writers import describe
 from nfstuned.errors import ConfigError, ParseError
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
@@ -171,7 +171,7 @@ class Reporter:
         if stall.requests is not None:
             number = "a request waits" if stall.requests == 1 else f"{stall.requests} requests wait"
             waiting = f"{number} for an answer ({', '.join(stall.operations)})"
-        place, address = superblock.mount_points[0], server(superblock.group)
+        place, address = superblock.mount_points[0], group_server(superblock.group)
         self._journal.send(
             Message.STALLED,
             f"{place}: stalled: {waiting}, since {waited_s:.0f} s, server {address}",
@@ -188,7 +188,7 @@ class Reporter:
         self._journal.send(
             Message.STALL_ENDED,
             f"{superblock.mount_points[0]}: {STALL_ENDS[why]} after {lasted_s:.0f} s, "
-            f"server {server(superblock.group)}",
+            f"server {group_server(superblock.group)}",
             Priority.NOTICE,
             since=round(look.time - lasted_s, 3),
             stalled_s=round(lasted_s, 3),
@@ -207,7 +207,7 @@ def _stalled_fields(superblock: Counted) -> dict[str, object]:
         "device": superblock.device,
         "mount_point": superblock.mount_points[0],
         "source": superblock.source,
-        "server": server(superblock.group),
+        "server": group_server(superblock.group),
     }
 
 

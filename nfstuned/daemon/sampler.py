@@ -1,26 +1,48 @@
-"""Throughput of each superblock between two ticks, to the journal and to a file."""
+"""Samples of each superblock's throughput, and of requests that wait: to the journal, a file and `status`."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from nfstuned.core.samples.rates import look, rates
 from nfstuned.core.samples.sample import one_line, to_fields, to_line
-from nfstuned.core.samples.stalls import used_of
+from nfstuned.core.samples.stalls import (
+    FOLLOW_S,
+    Identity,
+    RequestWatch,
+    follow,
+    has_answered,
+    has_moved,
+    has_succeeded,
+    is_pending,
+    may_wait,
+    stalls,
+    used_of,
+)
 from nfstuned.daemon.reporter import Reporter
-from nfstuned.daemon.stall_watch import StallWatch
 from nfstuned.errors import ParseError
 from nfstuned.host.observe import observe_stanzas
 from nfstuned.host.process import collector_paused
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
 from nfstuned.host.telemetry.sample_file import append
+from nfstuned.host.telemetry.stalls import LATE_S, write_stalls
 from nfstuned.model.kernel import Stanza
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import Policy
-from nfstuned.model.samples import Look, Sample, SampleFile
+from nfstuned.model.samples import Counted, Look, Sample, SampleFile
+from nfstuned.model.status import NOTHING_UNDER_WAY, Requests, Stall, Stalled
+from nfstuned.parse.proc.sunrpc import read_requests
+
+RECOVERY_S = 30.0
+"""A stall is over after so long without a request: in a server's grace the client asks at least every 15 s
+(fs/nfs/nfs4proc.c, NFS4_POLL_RETRY_MAX)."""
+RECOVERED_S = 300.0
+"""No server's grace is longer: behind a server that answers for so long, though with errors alone, nobody
+waits."""
 
 
 class SampleSink:
@@ -40,40 +62,127 @@ class SampleSink:
             self._failure, self._lost = None, 0
         if not file or not samples:
             return
+        if self._failure is not None and self._failure[0] != file:
+            self._lost = 0
         target = SampleFile(file, policy.sample_file_bytes, policy.sample_files_kept)
         done = append(self._root, target, [to_line(sample) for sample in samples])
         if done.reason:
-            self._failed(file, done.reason, len(samples) - done.lines)
+            self._lost += len(samples) - done.lines
+            if self._failure != (file, done.reason):
+                self._failure = (file, done.reason)
+                text = f"{file}: samples cannot be written: {done.reason}; they are in the journal only"
+                self._journal.send(
+                    Message.SAMPLES_UNWRITTEN, text, Priority.WARNING, file=file, reason=done.reason
+                )
         elif self._failure is not None:
-            self._recovered(file)
+            text = f"{file}: samples are written again, {self._lost} are not in it"
+            self._journal.send(Message.SAMPLES_WRITTEN, text, Priority.NOTICE, file=file, lost=self._lost)
+            self._failure, self._lost = None, 0
 
-    def _failed(self, file: str, reason: str, lost: int) -> None:
-        if self._failure is None or self._failure[0] != file:
-            self._lost = 0
-        self._lost += lost
-        if self._failure != (file, reason):
-            self._failure = (file, reason)
-            text = f"{file}: samples cannot be written: {reason}; they are in the journal only"
-            self._journal.send(Message.SAMPLES_UNWRITTEN, text, Priority.WARNING, file=file, reason=reason)
 
-    def _recovered(self, file: str) -> None:
-        lost = self._lost if self._failure is not None and self._failure[0] == file else 0
-        self._failure, self._lost = None, 0
-        text = f"{file}: samples are written again, {lost} are not in it"
-        self._journal.send(Message.SAMPLES_WRITTEN, text, Priority.NOTICE, file=file, lost=lost)
+class _Reported(NamedTuple):
+    stall: Stall
+    superblock: Counted
+    moved_s: float
+    """When an operation of the superblock was last seen to end or to wait, of CLOCK_MONOTONIC."""
+    waited_s: float
+    """When a request of it was last seen to wait."""
+
+
+class StallWatch:
+    """Follows the requests from look to look. Never raises for want of a file."""
+
+    def __init__(self, root: Root, reporter: Reporter) -> None:
+        self._root = root
+        self._reporter = reporter
+        self._watch = RequestWatch()
+        self._reported: dict[Identity, _Reported] = {}
+        self._unreadable = False
+        """That the requests are not understood was reported."""
+        self.seen_s = 0.0
+        """When the last look was, of CLOCK_MONOTONIC."""
+        self.due_s = math.inf
+        """When to look before the next sample, of CLOCK_MONOTONIC; infinite where nothing waits."""
+        self._fresh_until_s = -math.inf
+        """Until when the file without a stalled superblock is fresh."""
+
+    def stalled(self, now_s: float) -> Stalled:
+        """Return the superblocks that wait, as of the last look."""
+        return Stalled(now_s, {identity: each.stall for identity, each in self._reported.items()})
+
+    def see(self, look: Look, next_s: float) -> None:
+        """Take a look in; `next_s` is when the next comes at the latest, of CLOCK_MONOTONIC."""
+        now_s = self.seen_s = look.monotonic_s
+        before, self._watch = self._watch, follow(self._watch, look, self._requests(look))
+        found = stalls(self._watch)
+        superblocks = {(superblock.device, superblock.bdi): superblock for superblock in look.superblocks}
+        for identity in self._reported.keys() - found.keys():
+            self._settle(identity, superblocks.get(identity), before, look)
+        for identity, stall in found.items():
+            known = self._reported.get(identity)
+            if known is None:
+                self._reporter.stalled(superblocks[identity], stall, look)
+            since_s = stall.since_s if known is None else known.stall.since_s
+            stall = stall._replace(since_s=since_s)  # noqa: PLW2901 - the same stall, with its beginning
+            self._reported[identity] = _Reported(stall, superblocks[identity], now_s, now_s)
+        self.due_s = now_s + FOLLOW_S if self._reported or is_pending(self._watch) else math.inf
+        self._write(look, min(next_s, self.due_s))
+
+    def _settle(self, identity: Identity, now: Counted | None, before: RequestWatch, look: Look) -> None:
+        """See whether a superblock whose requests wait no more is well, or its server is in its grace."""
+        stall, known, moved_s, waited_s = self._reported[identity]
+        if now is None:
+            why = "unmounted"
+        elif not stall.recovering and not has_answered(now.group, before, look):
+            why = "given up"
+        else:
+            why = "answered"
+            if not has_succeeded(known.stats, now.stats):
+                now_s = look.monotonic_s
+                moved_s = now_s if has_moved(known.stats, now.stats) else moved_s
+                if now_s - moved_s < RECOVERY_S and now_s - waited_s < RECOVERED_S:
+                    self._reported[identity] = _Reported(
+                        stall._replace(recovering=True), now, moved_s, waited_s
+                    )
+                    return
+        del self._reported[identity]
+        self._reporter.stall_ended(known, stall, look, why)
+
+    def _requests(self, look: Look) -> Requests | None:
+        if not may_wait(self._watch, look):
+            return NOTHING_UNDER_WAY
+        try:
+            return read_requests(self._root, [superblock.device for superblock in look.superblocks])
+        except ParseError as error:
+            if not self._unreadable:
+                self._reporter.unreadable(error)
+            self._unreadable = True
+            return None
+
+    def _write(self, look: Look, next_s: float) -> None:
+        """Write the stalled superblocks for other commands; a fresh file without any stays."""
+        stalled = self.stalled(look.monotonic_s)
+        if not stalled.stalls and next_s <= self._fresh_until_s:
+            return
+        try:
+            write_stalls(self._root, stalled, next_s)
+            self._fresh_until_s = -math.inf if stalled.stalls else next_s + LATE_S / 2
+        except OSError as error:
+            why = error.strerror or str(error)
+            self._reporter.unreadable(ParseError(error.filename or "/run/nfstuned", 0, why))
 
 
 class Sampler:
-    """Keeps a look at mountstats and tells what happened since the look before; idle mounts are silent."""
+    """Looks at mountstats and sends what happened since the look before; idle mounts are silent."""
 
-    def __init__(self, root: Root, journal: Journal, stalls: StallWatch, reporter: Reporter) -> None:
+    def __init__(self, root: Root, journal: Journal, reporter: Reporter) -> None:
         self._root = root
         self._journal = journal
-        self._stalls = stalls
         self._reporter = reporter
+        self.stalls = StallWatch(root, reporter)
         self._file = SampleSink(root, journal)
         self.last: Look | None = None
-        self._asked_s = -math.inf
+        self._sampled_s = -math.inf
         self._stanzas: tuple[Stanza, ...] = ()
         self._damaged = frozenset[str]()
         """Why mounts had no sample last."""
@@ -84,46 +193,48 @@ class Sampler:
 
     def due_at(self, interval_s: float) -> float:
         """Return when the next look is due, in seconds of CLOCK_MONOTONIC: at once if there was none yet."""
-        return self._asked_s + interval_s
+        return self._sampled_s + interval_s
 
     def sample(self, snapshot: Snapshot, policy: Policy) -> None:
-        """Look at mountstats now; `snapshot` says which stanza belongs to which superblock.
+        """Look at mountstats now; `snapshot` has the superblock of each stanza.
 
         Where it cannot be read, the look before stays: the next rates are of all the time since.
         """
         started = time.thread_time()
+        damaged: list[ParseError] = []
         with collector_paused():
             now = self._look(snapshot)
+            self._sampled_s = now.monotonic_s if now is not None else time.monotonic()
             if now is None:
-                self._asked_s = time.monotonic()
                 return
-            self._asked_s = now.monotonic_s
-            self._stalls.see(now, self.due_at(policy.sample_interval_s))
-            damaged: list[ParseError] = []
+            self.stalls.see(now, self.due_at(policy.sample_interval_s))
             samples = rates(self.last, now, damaged.append) if self.last is not None else ()
         self.last = now
         self.cost_s = time.thread_time() - started
         self.all_cost_s += self.cost_s
-        self._tell_damage(damaged)
+        for error in damaged:
+            if str(error) not in self._damaged:
+                self._reporter.unreadable(error)
+        self._damaged = frozenset(map(str, damaged))
         used = used_of(samples, self.stalled_s)
         for sample in used:
-            self._tell(sample)
+            self._send(sample)
         self._file.write(used, policy)
 
     @property
     def stalled_s(self) -> dict[str, float]:
         """By device: for how long a superblock has been stalled, at the last look."""
-        stalled = self._stalls.stalled(self._stalls.seen_s)
+        stalled = self.stalls.stalled(self.stalls.seen_s)
         return {device: stalled.now_s - stall.since_s for (device, _), stall in stalled.stalls.items()}
 
-    def look_again(self, snapshot: Snapshot, policy: Policy) -> bool:
-        """Look at mountstats between two samples, for requests that wait; return whether there is news."""
+    def follow_requests(self, snapshot: Snapshot, policy: Policy) -> bool:
+        """Look at requests that wait, between two samples; return whether there is news."""
         started = time.thread_time()
         before = self.stalled_s.keys()
         with collector_paused():
             now = self._look(snapshot)
             if now is not None:
-                self._stalls.see(now, self.due_at(policy.sample_interval_s))
+                self.stalls.see(now, self.due_at(policy.sample_interval_s))
         self.all_cost_s += time.thread_time() - started
         return self.stalled_s.keys() != before
 
@@ -135,14 +246,7 @@ class Sampler:
         self._stanzas = stanzas
         return look(snapshot, stanzas, time.time(), time.monotonic())
 
-    def _tell_damage(self, damaged: Sequence[ParseError]) -> None:
-        """Tell why a mount has no sample, once as long as it lasts."""
-        for error in damaged:
-            if str(error) not in self._damaged:
-                self._reporter.unreadable(error)
-        self._damaged = frozenset(map(str, damaged))
-
-    def _tell(self, sample: Sample) -> None:
+    def _send(self, sample: Sample) -> None:
         """Send an entry: a line for people, and every number of `nfstuned.sample/1` as a field."""
         self._journal.send(
             Message.SAMPLE,

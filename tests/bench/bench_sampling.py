@@ -26,7 +26,6 @@ from pathlib import Path
 
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.sampler import Sampler
-from nfstuned.daemon.stall_watch import StallWatch
 from nfstuned.daemon.tuner import Tuner
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.root import Root
@@ -90,7 +89,7 @@ def ticks(tree: Path, used: Sequence[int]) -> tuple[float, float, int]:
     root, journal = Root(str(tree)), Journal(write)
     reporter = Reporter(journal)
     tuner = Tuner(root, reporter, time.monotonic)
-    sampler = Sampler(root, journal, StallWatch(root, reporter), reporter)
+    sampler = Sampler(root, journal, reporter)
     tuner.policy = policy = builtin_policy()
     looked = sampled = 0.0
     for step in range(-1, ROUNDS):

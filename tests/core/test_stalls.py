@@ -15,12 +15,12 @@ from nfstuned.core.samples.sample import stalled_percent
 from nfstuned.core.samples.series import Series
 from nfstuned.core.samples.stalls import (
     RequestWatch,
-    again,
-    answered,
     follow,
+    group_peer,
+    group_server,
+    has_answered,
+    is_pending,
     may_wait,
-    peer,
-    server,
     stalls,
     used_of,
 )
@@ -393,7 +393,7 @@ class TestWhenToLook:
         watch = after((at(0, superblock(transports=xprt(idle_s=1))), NOTHING_UNDER_WAY))
         assert not may_wait(watch, at(60, superblock(transports=xprt(idle_s=60))))
         assert not may_wait(watch, at(60, superblock(transports=xprt(sends=30, receives=30))))
-        assert not again(watch)
+        assert not is_pending(watch)
 
     def test_neither_does_a_mount_that_was_idle_from_look_to_look_and_has_no_connection_now(self) -> None:
         watch = after((at(0), NOTHING_UNDER_WAY))
@@ -442,7 +442,7 @@ class TestWhenToLook:
 
     def test_as_long_as_a_request_waits_it_is_looked_at(self) -> None:
         watch = after((at(0), under_way(WRITE)))
-        assert again(watch)
+        assert is_pending(watch)
         assert may_wait(watch, at(5))
 
     def test_damaged_lines_are_one_as_well_and_no_stall(self) -> None:
@@ -455,13 +455,13 @@ class TestWhenToLook:
 
 def test_a_server_answered_when_its_connections_received() -> None:
     watch = after((at(0), NOTHING_UNDER_WAY))
-    assert not answered(V41, watch, at(5, superblock(transports=xprt(sends=30))))
-    assert answered(V41, watch, at(5, superblock(transports=xprt(receives=21))))
+    assert not has_answered(V41, watch, at(5, superblock(transports=xprt(sends=30))))
+    assert has_answered(V41, watch, at(5, superblock(transports=xprt(receives=21))))
 
 
 def test_a_group_names_its_version_and_server() -> None:
-    assert peer("v4.1 tcp6 [fe80::1]:2049 mtls") == "v4 [fe80::1]:2049"
-    assert server("v3 tcp 10.0.0.5:20049") == "10.0.0.5:20049"
+    assert group_peer("v4.1 tcp6 [fe80::1]:2049 mtls") == "v4 [fe80::1]:2049"
+    assert group_server("v3 tcp 10.0.0.5:20049") == "10.0.0.5:20049"
 
 
 _counts = st.integers(0, 40)

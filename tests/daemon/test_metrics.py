@@ -18,7 +18,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from nfstuned.daemon.metrics import EXPORTER, FINDINGS, Metrics
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.sampler import Sampler
-from nfstuned.daemon.stall_watch import StallWatch
 from nfstuned.daemon.tuner import Tuner
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.root import Root
@@ -50,7 +49,7 @@ class Host:
         # Metrics are asked for in a reload, some time after the start.
         journal.since -= 100.0
         self.tuner = Tuner(root, reporter, time.monotonic)
-        self.sampler = Sampler(root, journal, StallWatch(root, reporter), reporter)
+        self.sampler = Sampler(root, journal, reporter)
         self.metrics = Metrics(root, (journal, reporter, self.tuner, self.sampler))
         self.configure()
 

@@ -10,7 +10,6 @@ import pytest
 
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.sampler import Sampler
-from nfstuned.daemon.stall_watch import StallWatch
 from nfstuned.host.observe import observe_superblocks
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message
@@ -56,7 +55,7 @@ def two_looks(
     root = Root(str(tmp_path))
     journal = Journal(write)
     reporter = Reporter(journal)
-    sampler = Sampler(root, journal, StallWatch(root, reporter), reporter)
+    sampler = Sampler(root, journal, reporter)
     snapshot = observe_superblocks(root, deep=False)
     sampler.sample(snapshot, policy)
     if between is not None:
@@ -125,7 +124,7 @@ def test_looks_between_two_samples_cost_as_well(tmp_path: Path, monkeypatch: pyt
 
     def look(sampler: Sampler, _: Root, snapshot: Snapshot) -> None:
         costs.append(sampler.all_cost_s)
-        sampler.look_again(snapshot, POLICY)
+        sampler.follow_requests(snapshot, POLICY)
         costs.extend((sampler.all_cost_s, sampler.cost_s))
 
     two_looks(tmp_path, monkeypatch, POLICY, look, times=(100.0, 105.0, 110.0))
@@ -178,7 +177,7 @@ def test_a_look_is_due_an_interval_after_the_last_one(
     root = Root(str(tmp_path))
     journal = Journal(lambda *_: None)
     reporter = Reporter(journal)
-    sampler = Sampler(root, journal, StallWatch(root, reporter), reporter)
+    sampler = Sampler(root, journal, reporter)
     assert sampler.due_at(60.0) < 0
     sampler.sample(observe_superblocks(root, deep=False), POLICY)
     assert (sampler.due_at(60.0), sampler.due_at(2.0)) == (160.0, 102.0)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from nfstuned.daemon.reporter import Reporter
-from nfstuned.daemon.stall_watch import StallWatch
+from nfstuned.daemon.sampler import StallWatch
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message
-from nfstuned.host.telemetry.stalls import LATE_S, observe_stalls
+from nfstuned.host.telemetry.stalls import LATE_S, read_stalls
 from nfstuned.model.samples import Counted
 from nfstuned.model.status import Stall
 from tests.core.test_stalls import at, superblock, xprt
@@ -92,7 +92,7 @@ def test_a_server_in_its_grace_answers_and_nobody_is_served_before_its_end(
         )
         assert host.watch.due_s == seconds + 5
     monkeypatch.setattr(time, "monotonic", lambda: 81.0)
-    seen = observe_stalls(host.root)
+    seen = read_stalls(host.root)
     assert seen is not None
     assert [stall.recovering for stall in seen.stalls.values()] == [True]
     assert [name for name, _ in host.told()] == ["STALLED"]
@@ -179,7 +179,7 @@ def test_other_commands_learn_it_as_long_as_the_service_looks(
         host.look(seconds, waits=True)
     for now, stalls in ((16.0, {("0:43", 43): Stall(0, 1, ("WRITE",))}), (20.1 + LATE_S, None), (14.0, None)):
         monkeypatch.setattr(time, "monotonic", lambda now=now: now)
-        found = observe_stalls(host.root)
+        found = read_stalls(host.root)
         assert (found.stalls if found is not None else None) == stalls
 
 
@@ -193,14 +193,14 @@ def test_other_commands_are_told_again_before_what_they_know_is_old(
         written.add(file.stat().st_mtime_ns)
         for now in (seconds, seconds + 9.9):
             monkeypatch.setattr(time, "monotonic", lambda now=now: now)
-            found = observe_stalls(host.root)
+            found = read_stalls(host.root)
             assert found is not None
             assert found.stalls == {}
     assert 1 < len(written) < 30
     for seconds in (300, 315):
         host.look(seconds, waits=True)
     monkeypatch.setattr(time, "monotonic", lambda: 315.0)
-    found = observe_stalls(host.root)
+    found = read_stalls(host.root)
     assert found is not None
     assert found.stalls
 
@@ -211,4 +211,4 @@ def test_other_commands_are_told_again_before_what_they_know_is_old(
 def test_a_damaged_file_says_nothing(host: Host, text: str) -> None:
     host.look(0, waits=False)
     (host.tree / "run/nfstuned/stalled.json").write_text(text)
-    assert observe_stalls(host.root) is None
+    assert read_stalls(host.root) is None

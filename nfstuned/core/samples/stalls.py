@@ -30,8 +30,8 @@ Identity = tuple[str, int | None]
 
 STALLED_S = 15.0
 """A server that works answers within this time, however slow it is; three times what is slow."""
-AGAIN_S = 5.0
-"""How soon to look again where a request waits."""
+FOLLOW_S = 5.0
+"""How soon to look at a request that waits."""
 LEASE_S = 75.0
 """An NFSv4.1 connection also sends what has no answer: its replies to the server's own calls. There the lease
 tells, which is renewed after two thirds of it, of 90 s in Linux' own server."""
@@ -103,7 +103,7 @@ def groups(look: Look) -> dict[str, tuple[Transport, ...]]:
 
 
 def may_wait(watch: RequestWatch, look: Look) -> bool:
-    """Tell whether a request may be under way: only then it is worth to look for requests.
+    """Return whether a request may be under way: only then it is worth to look for requests.
 
     Connections of one group's name in different network namespaces are not the same: each superblock counts.
     """
@@ -121,7 +121,7 @@ def _parsed(text: bytes) -> tuple[Transport, ...]:
 
 
 def _rests(known: Sequence[Connection], lines: Sequence[Transport]) -> bool:
-    """Tell whether none of a group's requests waits; False also where its counters do not tell."""
+    """Return whether none of a group's requests waits; False also where its counters do not tell."""
     return 0 < len(known) == len(lines) and all(
         before.counters.connects == now.connects and before.at_rest == _unanswered(now)
         for before, now in zip(known, lines, strict=True)
@@ -147,7 +147,7 @@ def follow(watch: RequestWatch, look: Look, requests: Requests | None) -> Reques
     connections = {}
     for group, lines in groups(look).items():
         known = watch.connections.get(group, ())
-        rests = not {"", peer(group)} & waiting
+        rests = not {"", group_peer(group)} & waiting
         # Where the requests are not to be seen, a reply to the server must not look like one for long.
         looks = 1 if requests is None and group.startswith(_CALLED_BACK) else _LOOKS
         connections[group] = _connections(known, lines, look.monotonic_s, looks, rests=rests)
@@ -197,7 +197,7 @@ def _overfull(look: Look, requests: Iterable[RpcRequest]) -> frozenset[str]:
             clients[request.peer].add(request.client)
     if not clients:
         return frozenset()
-    superblocks = Counter(peer(counted.group) for counted in look.superblocks)
+    superblocks = Counter(group_peer(counted.group) for counted in look.superblocks)
     return frozenset(name for name, number in superblocks.items() if len(clients[name]) >= number)
 
 
@@ -207,7 +207,9 @@ def _wait(known: Wait | None, request: RpcRequest, seen: _Seen) -> Wait:
     if clients is not None:
         of_client = (one for one in seen.look.superblocks if request.client in clients.get(one.device, ()))
         return Wait(since_s, {_identity(one): one.stats for one in of_client})
-    of_server = {_identity(one): one for one in seen.look.superblocks if peer(one.group) == request.peer}
+    of_server = {
+        _identity(one): one for one in seen.look.superblocks if group_peer(one.group) == request.peer
+    }
     if request.operation in GROUP_OPS:
         asked = (one for one in of_server.values() if _is_asked(seen.connections.get(one.group, ())))
         return Wait(since_s, {_identity(one): one.stats for one in asked})
@@ -234,13 +236,13 @@ def _wait(known: Wait | None, request: RpcRequest, seen: _Seen) -> Wait:
     still = {
         key: stats
         for key, stats in known.superblocks.items()
-        if key in of_server and not moved(stats, of_server[key].stats)
+        if key in of_server and not has_moved(stats, of_server[key].stats)
     }
     return Wait(since_s, still | by_number)
 
 
 def _waits_by_number(counted: Counted, server: str, seen: _Seen, *, alone: bool) -> bool:
-    """Tell whether a superblock waits, by its connections and by how many clients of its server do."""
+    """Return whether a superblock waits, by its connections and by how many clients of its server do."""
     connections, now_s = seen.connections.get(counted.group, ()), seen.look.monotonic_s
     if (alone or server in seen.overfull) and _is_silent(connections, now_s):
         return True
@@ -269,12 +271,12 @@ def _active(earlier: Look | None, now: Mapping[Identity, Counted]) -> dict[Ident
         if key in before
         and (
             (before[key].totals, before[key].events) != (one.stats.totals, one.stats.events)
-            or moved(before[key], one.stats)
+            or has_moved(before[key], one.stats)
         )
     }
 
 
-def moved(before: Stanza, now: Stanza) -> bool:
+def has_moved(before: Stanza, now: Stanza) -> bool:
     """Return whether an operation of the superblock itself ended, well or not; also where damage hides it."""
     ops = _ops(before, now)
     return ops is None or not ops.keys() <= GROUP_OPS
@@ -289,7 +291,7 @@ def _is_silent(connections: Sequence[Connection], now_s: float) -> bool:
 
 
 def _is_held(connections: Sequence[Connection], now_s: float) -> bool:
-    """Tell whether one of them answers nothing, and has left something unanswered.
+    """Return whether one of them answers nothing, and has left something unanswered.
 
     It need not be silent: on a connection that was always in use, what was asked just before the last answer
     looks like a reply to the server's own calls.
@@ -394,13 +396,13 @@ def _connection(known: Connection, now: Transport, now_s: float, looks: int) -> 
     return Connection(now, known.answered_s, min(known.asked_s, now_s), now_s, lately, at_rest)
 
 
-def again(watch: RequestWatch) -> bool:
-    """Tell whether to look again in `AGAIN_S`: a request waits, or may, and it is not known for how long."""
+def is_pending(watch: RequestWatch) -> bool:
+    """Return whether a request waits, or may, for a time that is not known yet: look in `FOLLOW_S`."""
     if watch.look is None or not watch.blind:
         return bool(watch.waits)
     now_s = watch.look.monotonic_s
     return any(
-        one.asked_s <= now_s < one.asked_s + STALLED_S + AGAIN_S
+        one.asked_s <= now_s < one.asked_s + STALLED_S + FOLLOW_S
         for group, connections in watch.connections.items()
         if not group.startswith(_CALLED_BACK)
         for one in connections
@@ -416,24 +418,24 @@ def used_of(samples: Iterable[Sample], stalled_s: Mapping[str, float]) -> list[S
     ]
 
 
-def answered(group: str, before: RequestWatch, look: Look) -> bool:
-    """Tell whether a group's server has answered anything between the watch's look and this one."""
+def has_answered(group: str, before: RequestWatch, look: Look) -> bool:
+    """Return whether a group's server has answered anything between the watch's look and this one."""
     was, now = before.connections.get(group, ()), groups(look).get(group, ())
     return sum(one.receives for one in now) > sum(one.counters.receives for one in was)
 
 
-def succeeded(before: Stanza, now: Stanza) -> bool:
+def has_succeeded(before: Stanza, now: Stanza) -> bool:
     """Return whether an operation of the superblock itself ended well; also where damage hides it."""
     ops = _ops(before, now)
     return ops is None or any(name not in GROUP_OPS and op.ops > (op.errors or 0) for name, op in ops.items())
 
 
-def peer(group: str) -> str:
+def group_peer(group: str) -> str:
     """Return a transport group's version and server as a request has them: "v4 10.10.10.10:2049"."""
     version, _, rest = group.partition(" ")
     return f"{version.partition('.')[0]} {rest.partition(' ')[2].partition(' ')[0]}"
 
 
-def server(group: str) -> str:
+def group_server(group: str) -> str:
     """Return a transport group's server and port."""
-    return peer(group).partition(" ")[2]
+    return group_peer(group).partition(" ")[2]

@@ -1,4 +1,4 @@
-"""What the daemon knows of superblocks that wait for their servers, in /run/nfstuned, for other commands.
+"""The superblocks that wait for their servers, which the daemon writes to /run/nfstuned for other commands.
 
 Times are of CLOCK_MONOTONIC, which every process of a machine shares and which no setting of the clock moves.
 """
@@ -18,16 +18,16 @@ LATE_S = 30.0
 """A look that is due for longer does not come: the daemon was stopped."""
 
 
-def keep(root: Root, stalled: Stalled, next_s: float) -> None:
-    """Put a look in the place of the one before; `next_s` is when the next is due. Raises OSError."""
+def write_stalls(root: Root, stalled: Stalled, next_s: float) -> None:
+    """Replace the look before by this; `next_s` is when the next is due. Raises OSError."""
     rows = [[*identity, *stall] for identity, stall in stalled.stalls.items()]
     text = json.dumps({"looked_s": stalled.now_s, "next_s": next_s, "stalled": rows})
     make_folders(root.path, _FOLDER)
     refresh(root.path(f"{_FOLDER}/{_NAME}"), text.encode())
 
 
-def observe_stalls(root: Root) -> Stalled | None:
-    """Return the superblocks that wait; None where nobody knows: the daemon does not run, or not sample."""
+def read_stalls(root: Root) -> Stalled | None:
+    """Return the superblocks that wait; None without a daemon that samples."""
     now_s = time.monotonic()
     try:
         found = json.loads(root.read_or_empty(f"{_FOLDER}/{_NAME}"))
