@@ -59,7 +59,7 @@ def udev_mask(context: click.Context) -> int:
     \b
     Exit status:
       0  done, or nothing to do
-      1  a file could not be read or written, or udev could not be told; the reason is shown
+      1  a file could not be read or written, or udev could not reload its rules; the reason is shown
     """
     return _only_alone(context)
 
@@ -76,6 +76,6 @@ def udev_unmask(context: click.Context) -> int:
     \b
     Exit status:
       0  done, or nothing to do
-      1  a file could not be removed, or udev could not be told; the reason is shown
+      1  a file could not be removed, or udev could not reload its rules; the reason is shown
     """
     return _only_alone(context)

@@ -1,1 +1,1 @@
-"""The service: tunes every NFS mount as it appears, and records what each then delivers."""
+"""The service: tunes every NFS mount as it appears, and records its throughput."""

@@ -1,11 +1,10 @@
-"""A single thread and its loop: events first, then whatever is due; asleep in between."""
+"""The service's single thread and its loop: events first, then the work that is due; asleep otherwise."""
 
 from __future__ import annotations
 
 import os
 import select
 import signal
-import socket
 import time
 from collections.abc import Callable, Container
 
@@ -20,7 +19,7 @@ from nfstuned.host.change.state import State
 from nfstuned.host.config import builtin_policy, find_files
 from nfstuned.host.config_child import Child, start_load
 from nfstuned.host.events import EventsLostError, KernelEvents, MountTable, UdevEvents, Writes
-from nfstuned.host.process import leave_to_wakeup
+from nfstuned.host.process import catch_signals
 from nfstuned.host.root import Root
 from nfstuned.host.service import notify, reloading, watchdog_s
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
@@ -53,43 +52,49 @@ class Daemon:
         self._tuner = Tuner(root, self._reporter, time.monotonic)
         self._tuner.serve_events = self._drain_kernel
         self._sampler = Sampler(root, journal, self._reporter)
+        self._metrics = Metrics(root, (journal, self._reporter, self._tuner, self._sampler))
         self._persister = Persister(root, journal)
-        self._stopping = False
-        self._reason = ""
+        self._stop_signal = ""
         self._config: Child | None = None
         self._look_after = 0.0
         self._deep_after = 0.0
+        self._deep_at = float("inf")
         self._blind_s = BLIND_S
-        self._deep_at: float | None = None
         self._events_lost = False
         self._tick_at = float("inf")
         State(root).prepare()
         self._tuner.forget_lost()
-        # Every source is opened before the first look: what changes afterwards is an event.
+        # Every source is opened before the first look: a later change is an event.
         self._kernel = KernelEvents()
         self._udev = UdevEvents()
-        self._writes = self._watch_writes()
+        try:
+            self._tuner.writes = Writes(root)
+        except OSError as error:
+            self._reporter.unwatched(error)
         self._table = MountTable(root)
-        self._wakeup = self._catch_signals()
+        self._signals, self._sender = catch_signals(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
         self._poll = select.epoll()
-        self._metrics = Metrics(root, (journal, self._reporter, self._tuner, self._sampler))
-        for source in (self._kernel, self._udev, self._writes, self._wakeup):
+        for source in (self._kernel, self._udev, self._tuner.writes, self._signals):
             if source is not None:
                 self._poll.register(source, select.EPOLLIN)
         self._poll.register(self._table, select.EPOLLPRI)
 
     def run(self) -> int:
-        """Serve until told to stop; return the exit status."""
+        """Serve until a signal ends it; return the exit status."""
         self._guard(self._start_config)
-        while not self._stopping:
+        while not self._stop_signal:
             self._guard(self._cycle)
-        self._stop()
+        notify("STOPPING=1")
+        policy = self._tuner.policy
+        if policy is not None and policy.restore_on_stop:
+            self._tuner.restore()
+        self._journal.send(Message.STOPPED, "stopped", Priority.INFO, reason=self._stop_signal)
         return 0
 
     def _guard(self, step: Callable[[], None]) -> None:
-        """Take a step; whatever goes wrong in it is told, and the next starts afresh.
+        """Take a step; an error in it is reported, and the next step starts afresh.
 
-        The watchdog is only fed from a cycle that came to its end.
+        The watchdog is only fed from a cycle that reached its end.
         """
         try:
             step()
@@ -107,30 +112,28 @@ class Daemon:
         self._drain_writers(ready)
         if self._table.fileno() in ready:
             self._tuner.must_look = True
-        # A signal puts another child in its place, whose descriptor may have the same number.
-        answered = self._config if self._config is not None and self._config.fileno() in ready else None
-        if self._wakeup.fileno() in ready:
+        # A signal replaces the child, and the descriptor of the new one may have the same number.
+        ended = self._config if self._config is not None and self._config.fileno() in ready else None
+        if self._signals.fileno() in ready:
             self._serve_signals()
-        if self._config is not None and (self._config is answered or self._config.overdue()):
+        if self._config is not None and (self._config is ended or self._config.overdue()):
             self._finish_config()
         now = time.monotonic()
-        if self._deep_at is not None and now >= self._deep_at:
+        if now >= self._deep_at:
             self._look(deep=True)
         elif self._tuner.must_look and now >= self._look_after:
             self._look(deep=False)
         if now >= self._tick_at:
             self._tick(now)
         elif now >= self._sampler.stalls.due_s:
-            self._look_again(now)
+            self._follow_requests(now)
         self._tuner.report_faults()
 
     def _timeout(self) -> float:
-        """Return how long to sleep: until the next thing that is due."""
-        due = [self._tick_at, self._sampler.stalls.due_s]
+        """Return how long to sleep: until the next work is due; -1 for ever."""
+        due = [self._tick_at, self._sampler.stalls.due_s, self._deep_at]
         if self._tuner.must_look:
             due.append(self._look_after)
-        if self._deep_at is not None:
-            due.append(self._deep_at)
         if self._config is not None:
             due.append(self._config.deadline)
         wait = min(due) - time.monotonic()
@@ -144,32 +147,23 @@ class Daemon:
                 elif event.action == "remove":
                     self._tuner.removed(event.name)
         except EventsLostError:
-            self._lost()
+            self._lose_events()
 
     def _drain_writers(self, ready: Container[int]) -> None:
         """Check the value of each superblock to which a rule of udev, or anybody else, may have written."""
+        writes = self._tuner.writes
         try:
-            written = self._writes.drain() if self._writes and self._writes.fileno() in ready else ()
-            for device in written:
+            for device in writes.drain() if writes and writes.fileno() in ready else ():
                 self._tuner.settled(device)
                 self._drain_kernel()
-            handled = self._udev.drain() if self._udev.fileno() in ready else ()
-            for event in handled:
+            for event in self._udev.drain() if self._udev.fileno() in ready else ():
                 if event.action != "remove":
                     self._tuner.handled(event.name, event.action)
                     self._drain_kernel()
         except EventsLostError:
-            self._lost()
+            self._lose_events()
 
-    def _watch_writes(self) -> Writes | None:
-        """Return what tells who else writes; None, told, where the kernel gives none."""
-        try:
-            self._tuner.writes = Writes(self._root)
-        except OSError as error:
-            self._reporter.unwatched(error)
-        return self._tuner.writes
-
-    def _lost(self) -> None:
+    def _lose_events(self) -> None:
         """Look at everything soon; a queue that overflows again before that is the same news."""
         self._tuner.forget_lost()
         self._tuner.must_look = True
@@ -181,7 +175,7 @@ class Daemon:
     def _look(self, *, deep: bool) -> None:
         started = time.monotonic()
         if deep:
-            self._deep_at = None
+            self._deep_at = float("inf")
             self._events_lost = False
         self._tuner.look(deep=deep)
         self._persister.offer(self._tuner.snapshot, self._tuner.policy)
@@ -196,18 +190,17 @@ class Daemon:
             self._deep_at = self._look_after if deep else self._deep_at
             return
         self._blind_s = BLIND_S
-        # Events that were lost during the look have set it already.
         delay = self._tuner.deep_delay_s
         if delay is not None:
-            due = max(ended + delay, self._deep_after)
-            self._deep_at = due if self._deep_at is None else min(due, self._deep_at)
+            # Events that were lost during the look may have set it already.
+            self._deep_at = min(self._deep_at, max(ended + delay, self._deep_after))
 
     def _tick(self, now: float) -> None:
         """Feed the watchdog, look for values that changed unseen, and sample."""
         policy = self._tuner.policy
         interval = policy.sample_interval_s if policy is not None else 0.0
         watchdog = watchdog_s(os.environ, os.getpid())
-        # First of all: what fails below must not be the last that is done.
+        # First of all: a failure below must not be the last work that is done.
         self._tick_at = next_tick(now, (watchdog or 0.0) / 2, interval)
         self._look(deep=False)
         sampled = policy is not None and interval > 0 and now >= self._sampler.due_at(interval)
@@ -215,28 +208,25 @@ class Daemon:
             self._sampler.sample(self._tuner.snapshot, policy)
         if interval > 0:
             self._tick_at = min(self._tick_at, self._sampler.due_at(interval))
+        superblocks = self._tuner.snapshot.superblocks
+        tuned = sum(1 for superblock in superblocks if superblock.record is not None)
+        config = "" if policy is not None else "; configuration invalid, tuning nothing"
+        mounts = "1 NFS superblock" if len(superblocks) == 1 else f"{len(superblocks)} NFS superblocks"
         notify("WATCHDOG=1")
-        self._status()
+        notify(f"STATUS={mounts}, {tuned} tuned{config}")
         if sampled:
             self._metrics.update()
 
-    def _look_again(self, now: float) -> None:
+    def _follow_requests(self, now: float) -> None:
         """Look at requests that wait, for their time is up before that of the next sample."""
-        # What fails below is not tried at once.
+        # A failure below is not tried again at once.
         self._sampler.stalls.due_s = now + FOLLOW_S
         policy = self._tuner.policy
         if policy is not None and self._sampler.follow_requests(self._tuner.snapshot, policy):
             self._metrics.update()
 
-    def _status(self) -> None:
-        superblocks = self._tuner.snapshot.superblocks
-        tuned = sum(1 for superblock in superblocks if superblock.record is not None)
-        config = "" if self._tuner.policy is not None else "; configuration invalid, tuning nothing"
-        mounts = "1 NFS superblock" if len(superblocks) == 1 else f"{len(superblocks)} NFS superblocks"
-        notify(f"STATUS={mounts}, {tuned} tuned{config}")
-
     def _start_config(self) -> None:
-        """Have the configuration validated by a child, unless there is none."""
+        """Have the configuration validated by a child; without files there is nothing to validate."""
         if self._config is not None:
             self._poll.unregister(self._config)
             self._config.kill()
@@ -247,7 +237,7 @@ class Daemon:
                 return
             self._config = start_load(self._root, CONFIG_TIMEOUT_S)
         except ConfigError as error:
-            self._config_invalid(error)
+            self._refuse(error)
             return
         self._poll.register(self._config, select.EPOLLIN)
 
@@ -259,48 +249,29 @@ class Daemon:
         try:
             self._take(child.finish())
         except ConfigError as error:
-            self._config_invalid(error)
+            self._refuse(error)
 
     def _take(self, policy: Policy) -> None:
         self._tuner.policy = policy
         self._reporter.config_loaded(policy)
         self._tuner.start_over()
-        self._persister.insist()
-        self._ready()
+        self._persister.start_over()
+        self._become_ready()
         self._metrics.update()
 
-    def _config_invalid(self, error: ConfigError) -> None:
+    def _refuse(self, error: ConfigError) -> None:
         self._reporter.config_invalid(error, in_use=self._tuner.policy is not None)
-        self._ready()
+        self._become_ready()
 
-    def _ready(self) -> None:
+    def _become_ready(self) -> None:
         self._look(deep=True)
         self._tick_at = min(self._tick_at, time.monotonic())
         notify("READY=1")
 
-    def _catch_signals(self) -> socket.socket:
-        """Return a socket that becomes readable at a signal; it holds the signals' numbers."""
-        receiver, sender = socket.socketpair()
-        receiver.setblocking(False)
-        sender.setblocking(False)
-        self._sender = sender
-        signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, leave_to_wakeup)
-        return receiver
-
     def _serve_signals(self) -> None:
-        for number in self._wakeup.recv(64):
+        for number in self._signals.recv(64):
             if number == signal.SIGHUP:
                 reloading()
                 self._start_config()
-            elif number in {signal.SIGTERM, signal.SIGINT}:
-                self._stopping = True
-                self._reason = signal.Signals(number).name
-
-    def _stop(self) -> None:
-        notify("STOPPING=1")
-        policy = self._tuner.policy
-        if policy is not None and policy.restore_on_stop:
-            self._tuner.restore()
-        self._journal.send(Message.STOPPED, "stopped", Priority.INFO, reason=self._reason)
+            else:
+                self._stop_signal = signal.Signals(number).name

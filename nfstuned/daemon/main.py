@@ -24,7 +24,7 @@ def run() -> int:
         text = f"cannot start: {where}{error.strerror}" + ("" if os.geteuid() == 0 else "; run it as root")
         journal.send(Message.STOPPED, text, Priority.ERROR, reason=text)
         return 1
-    # What is loaded by now lives as long as the process: keep collections away from it.
+    # The modules live as long as the process: keep collections away from them.
     gc.collect()
     gc.freeze()
     return daemon.run()

@@ -1,6 +1,6 @@
 """`nfstuned udev mask` and `nfstuned udev unmask`, which the unit runs before its daemon and after it.
 
-They stand here and not with the commands, which are slow to load: mounts at boot wait for the unit.
+They are not among the commands, which are slow to load: mounts at boot wait for the unit.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ DONE, FAILED = 0, 1
 
 
 def change(root: Root, verb: str) -> int:
-    """Do what a command's name says, and tell what became of each file; return the exit status.
+    """Mask or unmask the rules, and report each file; return the exit status.
 
-    The journal is told where the unit runs this, and else the terminal.
+    The report goes to the journal where the unit runs this, and else to the terminal.
     """
     masks = Masks(root, Journal() if stderr_is_journal(os.environ) else None)
     return masks.make() if verb == "mask" else masks.take()
@@ -29,15 +29,15 @@ def change(root: Root, verb: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Masks:
-    """The masks of a host. Nothing is raised: the daemon starts and ends whatever becomes of them."""
+    """The masks of a host. Nothing is raised: the daemon starts and ends without them, too."""
 
     root: Root
     journal: Journal | None = None
     reload_rules: Callable[[], str] = reload_rules
-    """Has udev read its rules again, and returns why it could not."""
+    """Has udev read its rules again, and returns the reason where it could not."""
 
     def make(self) -> int:
-        """Bring the masks in line with what an administrator has set by now; return the exit status."""
+        """Bring the masks in line with the administrators' rules and settings; return the exit status."""
         try:
             return self._make() if udev_runs(self.root) else DONE
         except OSError as error:
@@ -50,11 +50,11 @@ class Masks:
             take_masks(self.root, masked)
         except OSError as error:
             return self._failed(_reason(error))
-        self._tell_removed(masked)
+        self._report_removed(masked)
         return self._reload() if masked else DONE
 
     def _make(self) -> int:
-        # Where masks are taken back, nothing has to be understood: that is most of what is loaded.
+        # To take masks back no rule has to be understood: this is the larger part of the program.
         from nfstuned.core.udev.mask import choose  # noqa: PLC0415
         from nfstuned.parse.udev.files import read_mask_grounds  # noqa: PLC0415
 
@@ -65,24 +65,24 @@ class Masks:
         old = [name for name in masked if name not in wanted]
         take_masks(self.root, old)
         make_masks(self.root, new)
-        self._tell_removed(old)
+        self._report_removed(old)
         for name in wanted:
             path = f"/{MASKS}/{name}"
-            self._tell(Message.RULE_MASKED, f"{path} masks the distribution's rule", file=path)
+            self._report(Message.RULE_MASKED, f"{path} masks the distribution's rule", file=path)
         for mask in choice:
             if mask.left:
                 text = f"{mask.name} is left as it is: {mask.left}"
-                self._tell(Message.RULE_LEFT, text, file=mask.name, reason=mask.left)
+                self._report(Message.RULE_LEFT, text, file=mask.name, reason=mask.left)
         return self._reload() if old or new else DONE
 
-    def _tell_removed(self, names: list[str] | tuple[str, ...]) -> None:
+    def _report_removed(self, names: list[str] | tuple[str, ...]) -> None:
         for name in names:
             path = f"/{MASKS}/{name}"
-            self._tell(Message.RULE_UNMASKED, f"{path} removed", file=path)
+            self._report(Message.RULE_UNMASKED, f"{path} removed", file=path)
 
     def _reload(self) -> int:
         problem = self.reload_rules()
-        return self._failed(f"udev could not be told: {problem}") if problem else DONE
+        return self._failed(f"udev could not reload its rules: {problem}") if problem else DONE
 
     def _failed(self, reason: str) -> int:
         if self.journal is None:
@@ -91,7 +91,7 @@ class Masks:
             self.journal.send(Message.RULES_FAILED, reason, Priority.WARNING, reason=reason)
         return FAILED
 
-    def _tell(self, message: Message, text: str, **fields: str) -> None:
+    def _report(self, message: Message, text: str, **fields: str) -> None:
         if self.journal is None:
             sys.stdout.write(f"{text}\n")
         else:

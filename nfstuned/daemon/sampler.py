@@ -129,7 +129,7 @@ class StallWatch:
         self._write(look, min(next_s, self.due_s))
 
     def _settle(self, identity: Identity, now: Counted | None, before: RequestWatch, look: Look) -> None:
-        """See whether a superblock whose requests wait no more is well, or its server is in its grace."""
+        """See whether a superblock without waiting requests is well, or its server is in its grace."""
         stall, known, moved_s, waited_s = self._reported[identity]
         if now is None:
             why = "unmounted"

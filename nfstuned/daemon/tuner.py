@@ -90,14 +90,14 @@ class Tuner:
         self.settled(device)
 
     def settled(self, device: str) -> None:
-        """Check a superblock whose value somebody may have written, and set it again at once.
+        """Check a superblock after somebody may have written its value, and set it again at once.
 
         A write was seen, or udev's rules have run. The next look reports who wrote.
         """
         self._with_bdi(device, self._set_again)
 
     def look(self, *, deep: bool) -> None:
-        """Look at everything and set what is not as it should be; `deep` includes other namespaces."""
+        """Look at everything and set each value that is not right; `deep` includes other namespaces."""
         self.must_look = False
         for watched in self._devices.values():
             watched.had_event = False
@@ -140,11 +140,11 @@ class Tuner:
 
     @property
     def contests(self) -> Mapping[str, Contest]:
-        """The superblocks whose value another writer changed, by device, until they go or `start_over`."""
+        """By device: the contests with other writers, until the superblock goes or `start_over`."""
         return {device: watched.contest for device, watched in self._devices.items() if watched.contest.count}
 
     def forget_lost(self) -> None:
-        """Drop the state and the records of superblocks whose removal went unseen."""
+        """Drop the state and the records of superblocks that were removed unseen."""
         with self._root.faults.block() as faults:
             alive = bdis.identities(self._root)
             if faults:
@@ -164,7 +164,7 @@ class Tuner:
         self._root.faults.clear()
 
     def start_over(self) -> None:
-        """Take up again what was left to another writer: the administrator asked for a fresh start."""
+        """Take up superblocks that were left to another writer: the administrator asked for a fresh start."""
         for watched in self._devices.values():
             watched.contest = Contest()
         self.must_look = True
@@ -313,7 +313,7 @@ class Tuner:
     def _report_contests(self) -> None:
         """Name who changed values, now that all are right: the rules are many, and reading them is slow.
 
-        A superblock whose mount does not show yet has no name: a later look reports it.
+        A superblock has no name before its mount shows: a later look reports it.
         """
         texts: tuple[tuple[str, str], ...] | None = None
         for watched in list(self._devices.values()):

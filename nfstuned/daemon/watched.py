@@ -59,7 +59,7 @@ class Watched:
 
     device: str
     bdi: int | None = None
-    """The superblock's identity; None where none is known to have the number."""
+    """The superblock's identity; None where no superblock is known to have the number."""
     backlog: UdevBacklog = field(default_factory=UdevBacklog)
     had_event: bool = False
     """The kernel announced or removed a superblock since the present look began: the look may be older."""
@@ -78,7 +78,7 @@ class Watched:
     """Since when it has a change to report and no mount in any namespace (monotonic seconds)."""
 
     def successor(self, bdi: int | None) -> Watched:
-        """Return what is known once a bdi has the number; None for none."""
+        """Return the state once a bdi has the number, or once no bdi has it (None)."""
         if bdi == self.bdi:
             return self
         return Watched(self.device, bdi, self.backlog, self.had_event)

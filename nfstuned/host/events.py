@@ -1,4 +1,4 @@
-"""What tells the daemon to look: the kernel's uevents, udev's, and changes of the mount table."""
+"""Events that make the daemon look: the kernel's and udev's, writes to read-aheads, and the mount table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KERNEL_GROUP = 1
 BUFFER_BYTES = 1 << 23
 IN_MODIFY, IN_Q_OVERFLOW, IN_IGNORED = 0x2, 0x4000, 0x8000
 _EVENT = struct.Struct("iIII")
-"""struct inotify_event: the watch, what happened, a cookie, and the length of a name; a file's has none."""
+"""struct inotify_event: the watch, the event, a cookie, and the length of a name, which a file has not."""
 
 
 class EventsLostError(Exception):
@@ -31,8 +31,8 @@ class EventsLostError(Exception):
 class KernelEvents:
     """The kernel's own uevents about bdis, before udev has seen them (netlink(7), lib/kobject_uevent.c).
 
-    A socket of our own, because a libudev device for each message costs more than all that the daemon then
-    does to a mount, and the mount is waiting to be used.
+    A libudev device for each message would cost more than all that the daemon then does to a mount, and the
+    mount is waiting to be used.
     """
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class KernelEvents:
 
 
 class UdevEvents:
-    """udev's events about bdis: by then every rule has run, those that write read_ahead_kb, too."""
+    """udev's events about bdis: by then every rule has run, also one that writes read_ahead_kb."""
 
     def __init__(self) -> None:
         self._monitor = pyudev.Monitor.from_netlink(pyudev.Context(), "udev")
@@ -85,7 +85,7 @@ class UdevEvents:
     def drain(self) -> list[Uevent]:
         """Return the events that wait. Raises EventsLostError.
 
-        poll() answers None for a message that it filters out, too, so that None only ends this round: where
+        poll() returns None also for a message that it filters out, so that None only ends this round: where
         more waits, the descriptor is still readable.
         """
         events = []
@@ -93,7 +93,7 @@ class UdevEvents:
             while (device := self._monitor.poll(timeout=0)) is not None:
                 events.append(Uevent(device.action or "", "bdi", device.sys_name))
         except OSError as error:
-            # pyudev only says that poll(2) met an error. Asking the socket for its number also clears it.
+            # pyudev drops the errno. To ask the socket for it also clears the error.
             number = error.errno or self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             raise _lost(OSError(number, str(error))) from error
         return events
@@ -102,8 +102,8 @@ class UdevEvents:
 class Writes:
     """Readable whenever anybody has written to a read_ahead_kb that is watched (inotify(7)).
 
-    The kernel tells of a write(2) to a file of sysfs as of any other, whoever wrote and from whichever mount
-    namespace; only a sysfs that was mounted in another network namespace has inodes of its own.
+    The kernel reports a write(2) to a file of sysfs from every mount namespace; only a sysfs that was mounted
+    in another network namespace has inodes of its own.
     """
 
     def __init__(self, root: Root) -> None:
@@ -124,7 +124,7 @@ class Writes:
         if self._watches.get(device, (None, 0))[0] == inode:
             return
         self.forget(device, None)
-        # Kept also where the kernel refuses, so that it is asked once.
+        # Also where the kernel refuses, so that it is asked once.
         self._watches[device] = (inode, 0)
         try:
             watch = self._call(
@@ -176,7 +176,7 @@ class Writes:
 class MountTable:
     """Readable (EPOLLPRI) whenever a mount comes or goes (proc_pid_mountinfo(5)).
 
-    What counts as news is fixed when the file is opened: open first, then look.
+    The kernel compares with the table at the time of open(2): open first, then look.
     """
 
     def __init__(self, root: Root) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import signal
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -20,8 +22,19 @@ def without_huge_pages() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_THP_DISABLE, 1, 0, 0, 0)
 
 
+def catch_signals(*numbers: signal.Signals) -> tuple[socket.socket, socket.socket]:
+    """Return a socket that becomes readable at a signal, and holds its number, and the other end of it."""
+    receiver, sender = socket.socketpair()
+    receiver.setblocking(False)
+    sender.setblocking(False)
+    signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+    for number in numbers:
+        signal.signal(number, leave_to_wakeup)
+    return receiver, sender
+
+
 def leave_to_wakeup(_number: int, _frame: FrameType | None) -> None:
-    """Handle a signal by doing nothing: the wakeup descriptor tells of it, and nothing is interrupted."""
+    """Handle a signal by doing nothing: the wakeup descriptor reports it, and nothing is interrupted."""
 
 
 @contextmanager

@@ -16,7 +16,7 @@ except ImportError:  # not installed; in a checkout the name "systemd" even exis
 
 
 def notify(state: str) -> bool:
-    """Tell the service manager `state` (lines of NAME=value); return whether that was sent.
+    """Send `state` (lines of NAME=value) to the service manager; return whether that was sent.
 
     Never raises: the daemon works on without a manager.
     """
@@ -29,7 +29,7 @@ def notify(state: str) -> bool:
 
 
 def notify_by_socket(state: str) -> bool:
-    """Do the same without libsystemd: send a datagram to NOTIFY_SOCKET, whose "@" stands for a NUL byte."""
+    """Do the same without libsystemd: send a datagram to NOTIFY_SOCKET, where "@" means a NUL byte."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
         return False
@@ -44,7 +44,7 @@ def notify_by_socket(state: str) -> bool:
 
 
 def reloading() -> bool:
-    """Say that a reload begins; READY=1 must follow when it has ended, whether or not it succeeded.
+    """Announce a reload; READY=1 must follow when it has ended, whether or not it succeeded.
 
     systemd 253 and later compares the time with that of its own signal (Type=notify-reload).
     """

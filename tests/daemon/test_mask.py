@@ -150,7 +150,7 @@ def test_nothing_on_a_network_mount_is_read(udev: Udev, capsys: pytest.CaptureFi
 def test_a_udev_that_cannot_be_told_is_a_failure(udev: Udev, capsys: pytest.CaptureFixture[str]) -> None:
     udev.answer = "no answer within 15 s"
     assert udev.mask() == 1
-    assert "udev could not be told: no answer" in capsys.readouterr().err
+    assert "udev could not reload its rules: no answer" in capsys.readouterr().err
     assert udev.masks == [NFS]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.daemon import persister
-from nfstuned.daemon.persister import AGAIN_S, Persister
+from nfstuned.daemon.persister import REPEAT_S, Persister
 from nfstuned.host.change.persist import FILE
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message
@@ -58,7 +58,7 @@ def test_nothing_is_asked_in_another_mode(here: Host, policy: Policy | None) -> 
 def test_a_new_configuration_is_told_also_without_a_server(here: Host) -> None:
     assert here.asks(mounted())
     assert not here.asks(mounted())
-    here.persister.insist()
+    here.persister.start_over()
     assert here.asks(mounted())
 
 
@@ -80,9 +80,9 @@ def test_a_server_that_comes_and_goes_is_no_news(here: Host) -> None:
 def test_all_is_told_again_after_an_hour_where_there_is_a_server(here: Host) -> None:
     """A run that failed for a reason that passes has left its servers unwritten."""
     assert here.asks(mounted("nas:/a"))
-    here.now = AGAIN_S - 1
+    here.now = REPEAT_S - 1
     assert not here.asks(mounted("nas:/a"))
-    here.now = AGAIN_S
+    here.now = REPEAT_S
     assert not here.asks(mounted())
     assert here.asks(mounted("nas:/a"))
     assert not here.asks(mounted("nas:/a"))

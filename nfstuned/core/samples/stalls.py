@@ -1,11 +1,11 @@
 """Superblocks that stall: a request waits for its answer far longer than a server that works takes.
 
-The counters of operations tell nothing of it, because they grow when a request ends. The requests themselves
-do (Requests): whoever sees the same request again has seen it wait. Before Linux 6.5 it names its server and
-not its superblock. Then that superblock is taken whose users did something before the request was seen, and
-nothing since, and the only one on a connection that answers nothing, and every one where as many clients
-wait as there are superblocks. Where no request is to be seen, the connections' counters are left
-(net/sunrpc/xprt.c): a connection that sends and receives nothing, or is made anew again and again.
+The counters of operations do not show it, because they grow when a request ends. The requests do (Requests):
+a request that is seen twice has waited. Before Linux 6.5 it names its server and not its superblock. These
+superblocks are taken to wait then: one with operations before the request was seen, and with none since; the
+only one on a connection that answers nothing; and each one where as many clients wait as there are
+superblocks. Where requests cannot be read, the connections' counters are left (net/sunrpc/xprt.c): a
+connection that sends and receives nothing, or is made again and again.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ Identity = tuple[str, int | None]
 """A superblock's device number and its bdi."""
 
 STALLED_S = 15.0
-"""A server that works answers within this time, however slow it is; three times what is slow."""
+"""A server that works answers within this time, however slow it is: three times the limit of slow."""
 FOLLOW_S = 5.0
 """How soon to look at a request that waits."""
 LEASE_S = 75.0
-"""An NFSv4.1 connection also sends what has no answer: its replies to the server's own calls. There the lease
-tells, which is renewed after two thirds of it, of 90 s in Linux' own server."""
+"""An NFSv4.1 connection also sends replies to the server's own calls, which have no answer. There the renewal
+of the lease counts, after two thirds of its time; Linux' own server has 90 s."""
 _GIVEN_UP_S = 300.0
 """Where nobody waits any more, nothing is sent and no connection is tried; TCP's own limit is 180 s."""
 _MOST_OPERATIONS = 5
 _LOOKS = 5
-"""How many looks tell the least that has no answer: at each of them a request may have been under way."""
+"""The looks that count for the least number without an answer: at each a request may have been under way."""
 _NOT_OF_A_USER = GROUP_OPS | {
     "LOOKUP_ROOT", "SERVER_CAPS", "FSINFO", "PATHCONF", "FS_LOCATIONS", "SECINFO", "SECINFO_NO_NAME",
     "GETACL", "SETACL",
 }  # fmt: skip
 """Also sent for a mount that is not complete, which has a client and no superblock yet (fs/nfs/nfs4proc.c),
-and by the client that an NFSv3 superblock has for ACLs beside its own (fs/nfs/nfs3acl.c)."""
+and by the client that an NFSv3 superblock has for ACLs next to its own (fs/nfs/nfs3acl.c)."""
 _CALLED_BACK = ("v4.1 ", "v4.2 ")
-"""Versions whose server calls the client on the connections that the client made."""
+"""In these versions the server calls the client on the connections that the client made."""
 
 
 class Wait(NamedTuple):
@@ -71,8 +71,8 @@ class Connection(NamedTuple):
     lately: tuple[int, ...] = ()
     """How much had no answer at the last looks."""
     at_rest: int | None = None
-    """How much has no answer while no request waits: replies to the server's own calls, and what a broken
-    connection lost. None where it is not known."""
+    """How much has no answer while no request waits: replies to the server's own calls, and losses of a
+    broken connection. None where it is not known."""
 
     def silent_s(self, now_s: float) -> float:
         """Return for how long it has been asked without an answer; 0 where it is not."""
@@ -81,7 +81,7 @@ class Connection(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RequestWatch:
-    """What is remembered from look to look."""
+    """The memory from look to look."""
 
     look: Look | None = None
     waits: Mapping[RpcRequest, Wait] = field(default_factory=lambda: MappingProxyType({}))
@@ -129,7 +129,7 @@ def _rests(known: Sequence[Connection], lines: Sequence[Transport]) -> bool:
 
 
 def _answers(line: Transport) -> int:
-    # What comes too late for its request is an answer as well.
+    # An answer that is too late for its request is an answer as well.
     return line.receives + line.bad_xids
 
 
@@ -173,7 +173,7 @@ def _here(waits: Mapping[RpcRequest, Wait], look: Look) -> dict[RpcRequest, Wait
 
 
 class _Seen(NamedTuple):
-    """What a request is judged by."""
+    """The grounds on which a request is judged."""
 
     earlier: Look | None
     look: Look
@@ -293,7 +293,7 @@ def _is_silent(connections: Sequence[Connection], now_s: float) -> bool:
 def _is_held(connections: Sequence[Connection], now_s: float) -> bool:
     """Return whether one of them answers nothing, and has left something unanswered.
 
-    It need not be silent: on a connection that was always in use, what was asked just before the last answer
+    It need not be silent: on a connection that was always in use, a request just before the last answer
     looks like a reply to the server's own calls.
     """
     return any(
@@ -307,7 +307,7 @@ def _identity(counted: Counted) -> Identity:
 
 
 def stalls(watch: RequestWatch) -> dict[Identity, Stall]:
-    """Return the superblocks whose requests wait for longer than `STALLED_S`, and what is known of these."""
+    """Return the superblocks with requests that wait for longer than `STALLED_S`."""
     if watch.look is None:
         return {}
     if watch.blind:
@@ -326,7 +326,7 @@ def _stall(waits: Sequence[tuple[float, str]]) -> Stall:
 
 
 def _silent(watch: RequestWatch, now_s: float) -> dict[Identity, Stall]:
-    """Return the superblocks whose connections are silent."""
+    """Return the superblocks with silent connections."""
     known = ((group, _silent_since(group, lines, now_s)) for group, lines in watch.connections.items())
     since = {group: since_s for group, since_s in known if since_s is not None}
     if watch.look is None or not since:
@@ -364,7 +364,7 @@ def _new(line: Transport, now_s: float) -> Connection:
 
 
 def _rested(before: Connection, now: Connection) -> Connection:
-    """Return a connection of whose server no request waits, a moment after its counters were read.
+    """Return a connection to a server without waiting requests, a moment after its counters were read.
 
     A request may have ended in that moment, unless the connection was not in use then.
     """
@@ -383,7 +383,7 @@ def _connection(known: Connection, now: Transport, now_s: float, looks: int) -> 
         return _new(now, now_s)
     unanswered = _unanswered(now)
     if made and _answers(now) != _answers(was):
-        # What a connection lost is sent once more, and counted twice: nothing is left of it to wait for.
+        # Requests that a connection lost are sent once more, and counted twice: none is left to wait for.
         return _new(now, now_s)
     lately = (_unanswered(was),) if made else known.lately
     at_rest = None if made or known.at_rest is None or unanswered < known.at_rest else known.at_rest
@@ -410,7 +410,7 @@ def is_pending(watch: RequestWatch) -> bool:
 
 
 def used_of(samples: Iterable[Sample], stalled_s: Mapping[str, float]) -> list[Sample]:
-    """Return the samples of superblocks that are in use, or whose users wait; by device, how long they do."""
+    """Return the samples of superblocks that are in use or stalled; `stalled_s` is by device."""
     return [
         replace(sample, stalled_s=stalled_s.get(sample.device, 0.0))
         for sample in samples

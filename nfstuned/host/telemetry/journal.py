@@ -27,10 +27,10 @@ except ImportError:  # not installed; in a checkout the name "systemd" even exis
 SOCKET = "/run/systemd/journal/socket"
 _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 UNKNOWN = "unknown"
-"""What a field holds that a message promises and its sender does not know."""
+"""The value of a field that a message promises and its sender does not know."""
 
 _MOST_FIELDS = 256
-"""Whose names are kept: there are fewer."""
+"""More than there are names."""
 _MOUNT = ("device", "mount_point", "source")
 
 
@@ -44,7 +44,7 @@ class Priority(IntEnum):
 
 
 class Message(Enum):
-    """What nfstuned tells the journal: the MESSAGE_ID, and the NFSTUNED_ fields that every such entry has.
+    """The entries of the journal: the MESSAGE_ID, and the NFSTUNED_ fields that every such entry has.
 
     An id never changes its meaning. The catalog may refer to exactly the fields promised here.
     """
@@ -81,11 +81,11 @@ class Message(Enum):
     RULE_LEFT = ("81a7c7ba169e49bf805d44f1f4c595b2", ("file", "reason"))
     """A udev rule that writes read-aheads stays in force, because somebody has changed or configured it."""
     RULES_FAILED = ("a4806a3e68064e49a072af13fdaa9c4a", ("reason",))
-    """The masks of udev's rules could not be made or taken back, or udev could not be told."""
+    """The masks of udev's rules could not be made or taken back, or udev could not reload its rules."""
     UNWATCHED = ("349807775a3445ba8984a88b8dfb674b", ("reason",))
     """Writes of others to a read-ahead are not seen at once: the kernel gives no more watches."""
     SAMPLE = ("ac33837b60f6443f856960df8ada06eb", _MOUNT)
-    """What a superblock delivered over an interval."""
+    """The throughput of a superblock over an interval."""
     STALLED = ("e73d8ee692a34640baae1bc80a5685b5", (*_MOUNT, "server", "since", "requests", "operations"))
     """Requests of a superblock wait for their answers: since when (Unix seconds), and which."""
     STALL_ENDED = ("4a84db6796e84adaad7dcb0ac1fd9a3f", (*_MOUNT, "server", "since", "stalled_s", "reason"))
@@ -95,7 +95,7 @@ class Message(Enum):
     SAMPLES_WRITTEN = ("af067868f67f42a19fb9421a792f92b2", ("file", "lost"))
     """Samples are appended to their file again; `lost` of them are not in it."""
     PERSIST_UNASKED = ("db5b6cd3f88a4bffa80c8814a2a8e7cd", ("file", "reason"))
-    """nfstuned-persist.service could not be asked to write what mounts of a new server ask for."""
+    """nfstuned-persist.service could not be asked to persist the nconnect of a new server."""
     CYCLE_FAILED = ("4e73fad58dcc543bb45d3c7816196295", ("reason",))
     """A cycle of the daemon's loop failed; the next starts afresh, but the watchdog is not fed by it."""
     POLICY_CONFLICT = (
@@ -104,7 +104,7 @@ class Message(Enum):
     )
     """Mounts of a superblock match policies with different values; `new_kb` was chosen."""
     METRICS_FAILED = ("e33b252af0494e59a2b3958152291ae4", ("key", "reason"))
-    """Metrics that the configuration asks for cannot be had; everything else goes on."""
+    """A file of metrics could not be written; everything else goes on."""
 
     def __init__(self, message_id: str, fields: tuple[str, ...]) -> None:
         self.id = message_id
@@ -112,7 +112,7 @@ class Message(Enum):
 
 
 class Journal:
-    """Sends messages to the journal where stderr leads there, else to stderr; there also what cannot be sent.
+    """Sends messages to the journal where stderr leads there, else to stderr, where also a failed entry goes.
 
     `write` takes the entry's fields as `NAME=value` in bytes; by default it is chosen once, here.
     """
@@ -127,7 +127,7 @@ class Journal:
     def send(self, message: Message, text: str, priority: int, **fields: object) -> None:
         """Write an entry; `fields` become NFSTUNED_ fields, without those that are None.
 
-        A promised field that is missing says "unknown". Paths may hold surrogate escapes: they arrive as
+        A promised field without a value is "unknown". Paths may hold surrogate escapes: they arrive as
         the bytes that the kernel gave. Never raises: a full or absent journal must not stop the work. It
         waits for a journald that takes no entries for now, as all services do (unix(7), max_dgram_qlen).
         """
@@ -144,7 +144,7 @@ class Journal:
             for name, value in fields.items():
                 if value is not None:
                     (clear if isinstance(value, Clear) else entry).append(f"{_field(name)}={value}")
-            # Nearly no entry has anything that looks like a secret: that is told of all its fields at once.
+            # Nearly no entry has anything that looks like a secret: all of its fields are looked at together.
             if not is_clear("\n".join(entry)):
                 entry = list(map(_masked, entry))
             self._write(*_encoded(entry + clear))
@@ -192,7 +192,7 @@ def stderr_is_journal(environ: Mapping[str, str]) -> bool:
 def send_by_socket(*entry: bytes) -> None:
     """Send an entry over journald's own socket, where the library is not there. Raises OSError.
 
-    A datagram, or a sealed memfd for what is too large: https://systemd.io/JOURNAL_NATIVE_PROTOCOL/
+    A datagram, or a sealed memfd for a larger entry: https://systemd.io/JOURNAL_NATIVE_PROTOCOL/
     """
     data = b"".join(map(_native, entry))
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:

@@ -66,7 +66,7 @@ class MetricsFile:
         if code < 0:
             return f"the process that wrote it was ended by signal {-code}"
         if code == _MISTAKE:
-            return "an error in nfstuned; please report what the process that wrote it printed"
+            return "an error in nfstuned; please report the traceback that it printed"
         return os.strerror(code) + (_SANDBOX if code == errno.EROFS else "")
 
 
