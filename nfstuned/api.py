@@ -36,8 +36,7 @@ from nfstuned.core.samples.rates import rates
 from nfstuned.errors import ConfigError, ParseError
 from nfstuned.host import observe as host
 from nfstuned.host.image_root import ImageRoot
-from nfstuned.host.network.answers import FixedOutside, LiveOutside
-from nfstuned.host.network.ask import Outside
+from nfstuned.host.network.outside import FixedOutside, LiveOutside, Outside
 from nfstuned.host.policy import configuration as read_configuration
 from nfstuned.host.policy import image_policy
 from nfstuned.host.root import Root, demand_folder, read_proposal

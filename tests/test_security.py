@@ -14,8 +14,8 @@ from nfstuned.errors import ConfigError, ParseError
 from nfstuned.host.bench import kept
 from nfstuned.host.config_child import start_load
 from nfstuned.host.image_root import ImageRoot
-from nfstuned.host.network.azure import vm_size
 from nfstuned.host.network.names import resolve
+from nfstuned.host.network.outside import vm_size
 from nfstuned.host.network.reach import reach
 from nfstuned.host.observe import observe_intent
 from nfstuned.host.root import LARGEST, LARGEST_MADE, Root, parts_of, read_proposal, read_saved

@@ -16,7 +16,7 @@ from nfstuned.host.bench.machine import (
     observe_sent,
     uplinks,
 )
-from nfstuned.host.network.azure import vm_size
+from nfstuned.host.network.outside import vm_size
 from nfstuned.host.observe import observe_stanzas
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import Mount, Stanza

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from nfstuned.errors import ParseError
-from nfstuned.host.network.ask import Outside, Questions
+from nfstuned.host.network.outside import Outside, Questions
 from nfstuned.host.observe import deciding
 from nfstuned.host.root import Root
 from nfstuned.model.change import Change, settled

@@ -11,7 +11,7 @@ from nfstuned.core.mounts.targets import awaited, is_missing, server_name, targe
 from nfstuned.core.policy.endpoint import as_address, is_loopback
 from nfstuned.errors import ParseError
 from nfstuned.host.local import follow_local
-from nfstuned.host.network.ask import Outside, Questions
+from nfstuned.host.network.outside import Outside, Questions
 from nfstuned.host.observe import observe, observe_entries, observe_modes, observe_stanzas
 from nfstuned.host.root import Root
 from nfstuned.host.system import observe_image, observe_system

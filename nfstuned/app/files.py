@@ -19,7 +19,7 @@ from nfstuned.core.nconnect.server import M, Users
 from nfstuned.host.change.findmnt import new_errors
 from nfstuned.host.change.persist import PATH, load_persisted, write_persisted
 from nfstuned.host.files.replace import LOCK, LinkError, Original, load, replace
-from nfstuned.host.network.ask import Questions
+from nfstuned.host.network.outside import Questions
 from nfstuned.host.observe import observe
 from nfstuned.model.change import Change, ChangeKind, settled
 from nfstuned.model.facts import Network

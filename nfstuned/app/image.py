@@ -37,8 +37,8 @@ from nfstuned.host.change.persist import PATH
 from nfstuned.host.files.ledger import Ledger, digest_at
 from nfstuned.host.image_root import BareRoot, ImageRoot
 from nfstuned.host.installed import baked_text
-from nfstuned.host.network.answers import LiveOutside
 from nfstuned.host.network.names import from_hosts
+from nfstuned.host.network.outside import LiveOutside
 from nfstuned.model.change import ImageUnit, Wanted
 from nfstuned.model.facts import Facts, Network
 from nfstuned.model.files import IDENTITY, RULE, Content, Installed, Placement, Step, Work

@@ -13,7 +13,7 @@ from nfstuned.core.nconnect import remount
 from nfstuned.core.nconnect.obstacles import cannot_mount_again, host_names, open_places, servers_of
 from nfstuned.host.change.remount import LOCK, uninterrupted
 from nfstuned.host.files.replace import locked
-from nfstuned.host.network.ask import Questions
+from nfstuned.host.network.outside import Questions
 from nfstuned.host.network.reach import Place
 from nfstuned.host.observe import observe
 from nfstuned.model.change import Change, ChangeKind, settled

@@ -19,7 +19,7 @@ from nfstuned.cli.terminal import Terminal
 from nfstuned.host.root import Root
 
 if TYPE_CHECKING:
-    from nfstuned.host.network.ask import Outside
+    from nfstuned.host.network.outside import Outside
 
 ALL = "--all"
 """The value of --remount that stands for every server."""

@@ -15,7 +15,7 @@ from nfstuned.cli import talk
 from nfstuned.cli.options import RuleName, format_option
 from nfstuned.cli.talk import Patient, live_outside, terminal_width, usable_policy
 from nfstuned.core.rules.catalogue import RULES, diagnose, select
-from nfstuned.host.network.ask import Outside
+from nfstuned.host.network.outside import Outside
 from nfstuned.host.policy import image_policy
 from nfstuned.host.root import Root, read_proposal
 from nfstuned.model.facts import BROKEN, Report

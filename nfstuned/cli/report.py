@@ -16,7 +16,7 @@ from nfstuned.cli.options import demand_whole_path, file_option, mount_option, s
 from nfstuned.cli.talk import note, usable_policy
 from nfstuned.core.samples.series import Series
 from nfstuned.host.files.output import demand_place, write_file
-from nfstuned.host.network.ask import Outside
+from nfstuned.host.network.outside import Outside
 from nfstuned.host.root import STDIN, Root
 from nfstuned.host.telemetry.journal_reader import changes
 from nfstuned.parse.fields import count

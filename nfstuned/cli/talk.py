@@ -13,7 +13,7 @@ from nfstuned.host.root import Root
 from nfstuned.view.words import printable
 
 if TYPE_CHECKING:
-    from nfstuned.host.network.ask import Outside, Questions
+    from nfstuned.host.network.outside import Outside, Questions
     from nfstuned.model.facts import Network
     from nfstuned.model.policy import Policy
     from nfstuned.model.requests import UnitState
@@ -117,6 +117,6 @@ def _write(text: str, written: list[str]) -> None:
 
 def live_outside(root: Root) -> Outside:
     """Return the world beyond files."""
-    from nfstuned.host.network.answers import LiveOutside  # noqa: PLC0415 - only what asks names or servers needs it
+    from nfstuned.host.network.outside import LiveOutside  # noqa: PLC0415 - only what asks names or servers needs it
 
     return LiveOutside(root)

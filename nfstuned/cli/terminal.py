@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import click
 
 from nfstuned.cli import talk
-from nfstuned.host.network.ask import Outside, Questions
+from nfstuned.host.network.outside import Outside, Questions
 from nfstuned.model.change import Change
 from nfstuned.model.facts import Network
 from nfstuned.view.change import apply_document, cells, summary

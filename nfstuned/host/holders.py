@@ -71,7 +71,7 @@ class Holders:
         return tuple(Space(process, nodes) for process, nodes in others if nodes)
 
     def uses(self, devices: frozenset[str]) -> tuple[BusyUse, ...]:
-        """Return what processes have of these superblocks."""
+        """Return the uses of these superblocks by processes."""
         everywhere = [*self.nodes, *(node for _, nodes in self._spaces.values() for node in nodes)]
         ids = {node.mount_id: node.device for node in everywhere if node.device in devices}
         return tuple(use for process in self._processes for use in self._of(process, ids, devices))
@@ -79,11 +79,11 @@ class Holders:
     def _of(self, process: _Process, ids: dict[int, str], devices: frozenset[str]) -> Iterator[BusyUse]:
         folder = f"proc/{process.pid}"
         nodes = self.nodes if process.space == self._own else self._spaces[process.space][1]
-        for link, what in _PLACES:
+        for link, use in _PLACES:
             path = self.root.link(f"{folder}/{link}")
             node = node_at(path, nodes) if path else None
             if node is not None and node.device in devices:
-                yield BusyUse(node.device, f"{process.title} {what} at {path}")
+                yield BusyUse(node.device, f"{process.title} {use} at {path}")
         for number in self.root.names(f"{folder}/fd"):
             opened = ids.get(parse_mount_id(self.root.read_or_empty(f"{folder}/fdinfo/{number}")) or 0)
             if opened:
@@ -101,7 +101,7 @@ class Holders:
 
 
 def path_uses(root: Root, nodes: Sequence[MountNode]) -> tuple[PathUse, ...]:
-    """Return what the kernel uses without a process: swap, loop devices, exports, sockets, overlays."""
+    """Return the kernel's own uses, without a process: swap, loop devices, exports, sockets, overlays."""
     swaps = parse_swaps(root.read_or_empty("proc/swaps"))
     loops = {
         name: root.read_or_empty(f"sys/block/{name}/loop/backing_file").strip("\n")

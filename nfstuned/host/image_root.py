@@ -11,7 +11,7 @@ from nfstuned.host.root import Root, demand_folder, demand_name, demand_text, li
 from nfstuned.host.walk import Walk
 
 MADE_AT_BOOT = frozenset({"dev", "proc", "run", "sys"})
-"""What is there at the first boot is not what an image holds in them; a chroot has the host's own mounted."""
+"""Their content at the first boot is not the image's; a chroot has the host's own mounted."""
 _FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 
 
@@ -29,7 +29,7 @@ class ImageRoot(Root):
         super().__init__(folder)
 
     def path(self, name: str) -> str:
-        """Return the path inside the image: what a person looks for there."""
+        """Return the path inside the image, as people know it."""
         return "/" + name
 
     def read(self, name: str) -> str:
@@ -100,7 +100,7 @@ class _ImageWalk(Walk):
 
 
 class BareRoot(ImageRoot):
-    """An image in which some names are not there: what is planned from it does not hang on them."""
+    """An image in which some names are not there: a plan that is made from it does not depend on them."""
 
     def __init__(self, folder: str, hidden: Collection[str]) -> None:
         """Take the folder, and the names below it without a leading slash. Raises OSError."""

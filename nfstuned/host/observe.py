@@ -1,7 +1,7 @@
 """A host to a Snapshot. Nothing here touches a mount: a dead server cannot hang it.
 
 No capability is needed: /proc/PID/mountinfo and /proc/PID/net are for everyone to read, unlike /proc/PID/ns.
-Two views are told apart by what they show: mount ids are unique on the machine, so that the first id in
+Two views are told apart by their content: mount ids are unique on the machine, so that the first id in
 mountinfo names the mount namespace, and the inode of net/nfsfs names the network namespace.
 """
 
@@ -35,9 +35,9 @@ from nfstuned.parse.proc.superblocks import parse_read_ahead, parse_servers, par
 AZURE_TAG = "7783-7084-3265-9085-8269-3286-77"
 """The chassis asset tag of every Azure VM."""
 AZFILES = "opt/microsoft/azfiles-nfs/common.sh"
-"""What comes with the package azfiles-nfs of AZNFS."""
+"""A file of the package azfiles-nfs of AZNFS."""
 VAST = "usr/bin/vastnfs-ctl"
-"""What comes with VAST's own NFS client (https://vastnfs.vastdata.com)."""
+"""A program of VAST's own NFS client (https://vastnfs.vastdata.com)."""
 TUNNELS = (
     ("etc/stunnel/microsoft/aznfs/nfsv4_fileShare", "azure-files"),
     ("etc/stunnel/microsoft/azfiles-nfs/nfsv4_fileShare", "azure-files"),
@@ -61,7 +61,7 @@ _Stanzas = TypeVar("_Stanzas")
 
 @dataclass(slots=True, eq=False)
 class _Known:
-    """What was read so far, by device number."""
+    """The mounts and volumes that were read so far, by device number."""
 
     identities: dict[str, int]
     mounts: dict[str, list[Mount]] = field(default_factory=dict)
@@ -117,13 +117,13 @@ def do_nothing() -> None:
 def observe_superblocks(
     root: Root, *, deep: bool, between: Callable[[], None] = do_nothing, implementations: bool = False
 ) -> Snapshot:
-    """Return what plan() needs to know; `deep` looks into the namespaces of other processes, too.
+    """Return the snapshot that plan() needs; `deep` looks into the namespaces of other processes, too.
 
-    What servers call themselves is only read on an Azure VM, or with `implementations`: it is in mountstats,
-    which has megabytes of a thousand mounts.
+    Servers' names for themselves are only read on an Azure VM, or with `implementations`: it is in
+    mountstats, which has megabytes of a thousand mounts.
 
-    The identities are read first: what is read later about a device number is then about that bdi, or
-    about another which the write will recognise. `between` is called again and again meanwhile, for what
+    The identities are read first: later facts about a device number are then about that bdi, or
+    about another which the write will recognise. `between` is called again and again meanwhile, for work that
     cannot wait until the end of a long look.
     """
     with root.faults.block() as faults:
@@ -138,7 +138,7 @@ def observe_superblocks(
 
 
 def deciding(faults: Iterable[ParseError]) -> tuple[ParseError, ...]:
-    """Return those without which nothing may be decided: what one process hides holds up no other's mount."""
+    """Return those that prevent decisions: a file of one process holds up no other's mount."""
     return tuple(fault for fault in faults if not is_of_process(fault.file.removeprefix("/")))
 
 
@@ -170,7 +170,7 @@ def _superblocks(root: Root, *, deep: bool, between: Callable[[], None] = do_not
 
 
 def observe_stats(root: Root) -> tuple[tuple[MountStats, ...], tuple[ParseError, ...]]:
-    """Return the NFS stanzas of mountstats, and what in it could not be understood."""
+    """Return the NFS stanzas of mountstats, and the lines that could not be understood."""
 
     def read(name: str) -> tuple[MountStats | ParseError, ...] | None:
         data = root.read_bytes(name)
@@ -191,11 +191,11 @@ def observe_entries(root: Root, folder: str) -> int | None:
 
 
 def observe_stanzas(root: Root, before: tuple[Stanza, ...] = ()) -> tuple[Stanza, ...] | None:
-    """Return the NFS stanzas of mountstats as text, for two looks: only what differs is then read.
+    """Return the NFS stanzas of mountstats as text, for two looks: only the differences are then read.
 
     None where mountstats is there and could not be read (`root.faults`): no counter has begun anew then.
 
-    `before` is what the look before returned. Of a thousand mounts the file has megabytes, and every look
+    `before` is the result of the look before. Of a thousand mounts the file has megabytes, and every look
     reads it: it is taken in parts.
     """
 
@@ -218,7 +218,7 @@ def observe_stanzas_of(root: Root, process: int) -> tuple[Stanza, ...]:
 
 
 def _read_mountstats(root: Root, read: Callable[[str], _Stanzas | None]) -> _Stanzas | None:
-    """Return what `read` makes of the best file with counters that can be read; it gets the file's name.
+    """Return the result of `read` for the best file with counters that can be read; it gets the file's name.
 
     `read` returns None for an empty file, and may raise OSError: then the next file is tried.
     """
@@ -241,7 +241,7 @@ def observe_servers(root: Root) -> tuple[Server, ...]:
 
 
 def _look(root: Root, known: _Known, view: str, between: Callable[[], None]) -> None:
-    """Add what a process sees; every sandboxed service has copies of all mounts, which tell nothing new.
+    """Add the mounts that a process sees; the copies in sandboxed services add nothing.
 
     Volumes come first: a mount that shows afterwards is then in mountinfo.
     """
@@ -350,7 +350,7 @@ def other_views(root: Root, between: Callable[[], None]) -> Iterator[View]:
 
 
 def _view(root: Root, folder: str) -> View | None:
-    """Return what a process sees; None when it ended meanwhile or is a zombie, which sees nothing."""
+    """Return the view of a process; None when it ended meanwhile or is a zombie, which sees nothing."""
     try:
         mount_id = root.read_start(f"{folder}/mountinfo", 64).split(b" ", 1)[0]
     except OSError:
@@ -378,7 +378,7 @@ def observe_modes(root: Root, paths: Iterable[str], *, image: bool) -> Mapping[s
 
 
 def observe_intent(root: Root, mounted: Sequence[str]) -> Intent:
-    """Return what fstab, mount units, autofs maps and nfsmount.conf ask for, the first of them first.
+    """Return the requests of fstab, mount units, autofs maps and nfsmount.conf, the first of them first.
 
     `mounted` are the points below which nothing may be read: a dead server would hang it.
     """

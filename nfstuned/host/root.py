@@ -18,8 +18,8 @@ VIEWS = ("proc/1", "proc/self")
 LARGEST = 4_000_000
 """In bytes: no file that a person or a distribution writes is near it."""
 LARGEST_MADE = 64_000_000
-"""In bytes, of what the kernel makes, whose size shows when it is read: 300,000 mounts have as much. A user
-makes a mountinfo of any size, with bind mounts on long names in a namespace of his own."""
+"""In bytes, of a file that the kernel makes; its size shows when it is read: 300,000 mounts have it. Users
+make a mountinfo of any size, with bind mounts on long names in a namespace of their own."""
 PART = 256 * 1024
 _KINDS = {
     stat.S_IFDIR: "a directory",
@@ -35,17 +35,17 @@ _ADDED = ("opt/", "usr/local/")
 _SYSTEM = ("/", "/usr")
 """Where these are on a server, the system is that server's, and waits for it anyway."""
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENODEV, errno.ENAMETOOLONG})
-"""What the system says of a file that is not there, of a bdi that went, and of an impossible name."""
+"""The errors of a file that is not there, of a bdi that went, and of an impossible name."""
 _DENIED = frozenset({errno.EACCES, errno.EPERM})
 _ENDED = frozenset({errno.ESRCH, errno.EINVAL})
-"""What /proc says of a process that ends: it is gone, or has no namespaces any more."""
+"""The errors of a process that ends: it is gone, or has no namespaces any more."""
 _PROCESS = re.compile(r"proc/(?!1/)\d+/")
 _GUARDED = re.compile(r"proc/\d+/(?!net/|mountinfo)")
-"""Files of a process that the kernel gives to whom it pleases, also of what root is in a container."""
+"""Files of a process that the kernel gives to whom it pleases, also in a container of root's."""
 
 
 class UnusableError(OSError):
-    """What is there is no text to be read: not a regular file, or far too large for a text."""
+    """The file is no text to be read: it is not regular, or far too large for a text."""
 
 
 class Root:
@@ -54,8 +54,8 @@ class Root:
     The view of mounts and of nfsfs is init's where it can be read: it is right inside a sandboxed service,
     whose mount namespace is its own, and in a container that shares the host's PID namespace.
 
-    All reads go through here. What cannot be read though it is there is in `faults` afterwards: whoever makes
-    something of a look must not take it for absent, and asks there. Only what a network has at /opt or
+    All reads go through here. A file that is there and cannot be read is in `faults` afterwards: whoever
+    makes something of a look must not take it for absent, and asks there. Only a network's file at /opt or
     /usr/local counts as absent: a dead server must not hang who asks, nor be a fault of this host.
     """
 
@@ -87,7 +87,7 @@ class Root:
         """Return a file's text; bytes that are not UTF-8 become surrogate escapes.
 
         It does not wait for a pipe's writer, but for a server whose file it is. Of /dev/null the text is "".
-        Raises OSError, which is an UnusableError for what is no regular file or larger than LARGEST.
+        Raises OSError, which is an UnusableError for a file that is not regular, or larger than LARGEST.
         """
         if name in self._proposed:
             return self._proposed[name][1]
@@ -195,7 +195,7 @@ class Root:
             return None
 
     def mode(self, name: str) -> int | None:
-        """Return the permissions of what a name leads to; None where there is none, or they are unread."""
+        """Return the permissions of the file that a name leads to; None where they cannot be read."""
         try:
             with self._noted(name):
                 return stat.S_IMODE(self._status(name).st_mode)
@@ -313,7 +313,7 @@ def is_of_process(name: str) -> bool:
 
 
 def link_target(name: str, folder: int | None = None) -> str | None:
-    """Return where a symbolic link leads; None for what is no link. Raises OSError."""
+    """Return where a symbolic link leads; None for any other file. Raises OSError."""
     try:
         return os.readlink(name, dir_fd=folder)
     except OSError as error:
@@ -323,7 +323,7 @@ def link_target(name: str, folder: int | None = None) -> str | None:
 
 
 def demand_text(status: os.stat_result, name: str) -> None:
-    """Raise UnusableError for what is no regular file, or larger than LARGEST."""
+    """Raise UnusableError for a file that is not regular, or larger than LARGEST."""
     demand_regular(status, name)
     if status.st_size > LARGEST:
         size, most = status.st_size / 1e6, LARGEST / 1e6
@@ -331,7 +331,7 @@ def demand_text(status: os.stat_result, name: str) -> None:
 
 
 def demand_regular(status: os.stat_result, name: str) -> None:
-    """Raise UnusableError for what is no regular file."""
+    """Raise UnusableError for a file that is not regular."""
     kind = stat.S_IFMT(status.st_mode)
     if kind != stat.S_IFREG:
         raise UnusableError(errno.EINVAL, _misplaced(kind), name)
@@ -387,10 +387,10 @@ _MOST_LINKS = 40
 
 
 def walk(path: str, link: Callable[[str], str | None], remote: Callable[[str], bool]) -> tuple[str, bool]:
-    """Return what a path leads to, past links, also to what is not there; and whether a network has it.
+    """Return where a path leads, past links, also to an absent file; and whether a network has it.
 
-    `link` returns where a link leads, None for what is none; `remote` tells whether a path is a network's,
-    and is asked before `link`. What a network has, or is behind too many links, stays as it is written.
+    `link` returns where a link leads, None for any other file; `remote` tells whether a path is a network's,
+    and is asked before `link`. A path on a network, or behind too many links, stays as it is written.
     """
     here, waiting, links = "", path.split("/")[::-1], 0
     while waiting:

@@ -1,4 +1,4 @@
-"""What of a host or an image is not about a single mount: parameters, helpers, services."""
+"""The facts of a host or an image that are not about a single mount, and an image's snapshot."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def observe_system(root: Root, *, image: bool) -> System:
     helpers = (name for name in _HELPERS if any(root.executable(f"{folder}/{name}") for folder in _PROGRAMS))
     last = root.read_or_empty(_SYSCTL_CONF)
     written = System(
-        # What is set when modules are loaded, and then by sysctl. sysctl.conf comes last: nfs-utils runs
+        # The settings at the load of modules, then those of sysctl. sysctl.conf comes last: nfs-utils runs
         # `sysctl --system` when sunrpc appears (its udev rule 60-nfs.rules, before that its modprobe.d file),
         # and procps reads that file after all others. systemd-sysctl does not.
         settings=(
@@ -72,7 +72,7 @@ def observe_system(root: Root, *, image: bool) -> System:
 
 
 def _running(root: Root, written: System) -> System:
-    """Return what is known of a host, with what its kernel has now."""
+    """Return the facts of a host, with its kernel's current values."""
     return replace(
         written,
         parameters=_parameters(root),
@@ -84,7 +84,7 @@ def _running(root: Root, written: System) -> System:
 
 
 def _parameters(root: Root) -> dict[str, str]:
-    """Return what is set now in the kernel, by the name of module and parameter."""
+    """Return the kernel's current values, by the name of module and parameter."""
     values = {
         f"{module}.{name}": root.read_or_empty(f"{folder}/{name}").strip()
         for module, folder in _PARAMETERS.items()
@@ -112,7 +112,7 @@ _NAMERS = ("etc/waagent.conf", "usr/bin/ignition", "usr/lib/dracut/modules.d/30i
 def observe_identity(root: Root, cmdline: CommandLine, *, image: bool) -> ClientIdentity:
     """Return who the host is to servers of NFSv4; of an image, who each of its clones will be.
 
-    `cmdline` is what its kernel is booted with.
+    `cmdline` is its kernel's.
     """
     name = root.read_or_empty(_NAME_OF_IMAGE if image else _NAME)
     renamed = False
@@ -149,7 +149,7 @@ SERVICE = "nfstuned.service"
 
 
 def observe_image(root: Root) -> Snapshot:
-    """Return what an image's files ask for, and its newest kernel; no kernel runs that could have mounts."""
+    """Return the requests of an image's files, and its newest kernel; it has no live mounts."""
     from nfstuned.parse.etc.cloud import read_cloud_mounts  # noqa: PLC0415 - the YAML loader is slow to load
 
     collected = observe_intent(root, ())
@@ -171,7 +171,7 @@ def observe_image(root: Root) -> Snapshot:
 
 
 def at_first_boot(root: Root, system: System) -> System:
-    """Return what is known of an image, with what only its first boot will show."""
+    """Return the facts of an image, with those that only its first boot will show."""
     daemon = system.daemon
     enabled = daemon.enabled or (daemon.installed and enabled_by_preset(root, SERVICE))
     problems: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ _OF_SERVERS = "--grep=^nfs: server .+ (not responding|OK)"
 _NO_REASON = "Refer to the "
 """How the last line of mount.cifs begins: after the error it names its manual page."""
 _MOST_SAID = 200
-"""In characters, of what a failed unit said last."""
+"""In characters, of a failed unit's last message."""
 
 
 def observe_states(names: Sequence[str]) -> dict[str, UnitState]:
@@ -26,7 +26,7 @@ def observe_states(names: Sequence[str]) -> dict[str, UnitState]:
 
 
 def with_last_words(states: Mapping[str, UnitState]) -> dict[str, UnitState]:
-    """Return the states with what the programs of failed units said last, where the journal is to be read.
+    """Return the states with the last messages of failed units, where the journal can be read.
 
     Of many units the last have none: all of them together may take _WORDS_S.
     """
@@ -47,7 +47,7 @@ def kernel_words() -> str:
 
 
 def _last_words(name: str, invocation: str, seconds: float) -> str:
-    """Return what a unit's program said last: at its last start, or in this boot where that is not known."""
+    """Return a unit's last message: of its last start, or of this boot where that is not known."""
     when = f"_SYSTEMD_INVOCATION_ID={invocation}" if invocation else "--boot"
     of = f"_SYSTEMD_UNIT={name}"
     argv = ["journalctl", "--quiet", "--no-pager", "--output=cat", "--lines=10", when, of]

@@ -1,1 +1,1 @@
-"""Frozen values: what the kernel says, what the administrator wants, what is to be done."""
+"""Frozen values: the kernel's facts, administrators' requests, and changes."""

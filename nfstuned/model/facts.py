@@ -1,4 +1,4 @@
-"""What is known of a host or an image, and what a check made of it."""
+"""The facts about a host or an image, and the report of a check on them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SMB_TYPES = ("cifs", "smb3")
 
 
 Identity = tuple[str, int, str, str]
-"""What tells a mount from every other mount of its Facts."""
+"""The identity of a mount among the mounts of its Facts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Target:
     decision: Decision | None = None
     stats: MountStats | None = None
     asked: tuple[Asked, ...] = ()
-    """The options that were or will be asked for, with what nfsmount.conf adds, each with its origin."""
+    """The options that were or will be asked for, and those that nfsmount.conf adds, each with its origin."""
     request: Request | None = None
     """The line of fstab, a unit or an autofs map that asks for it; None for a mount made by hand."""
     # These are asked for again and again, so they are made once.
@@ -107,7 +107,7 @@ class Missing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the resolver says of a host name."""
+    """The resolver's answer about a host name."""
 
     host: str
     addresses: tuple[str, ...] = ()
@@ -120,7 +120,7 @@ class Answer:
 
 
 class Reachable(str, Enum):
-    """What a TCP connection to a server came to."""
+    """The result of a TCP connection to a server."""
 
     OPEN = "open"
     REFUSED = "refused"
@@ -130,7 +130,7 @@ class Reachable(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """An attempt to connect to a server, and what came of it."""
+    """An attempt to connect to a server, and its result."""
 
     address: str
     port: int
@@ -164,12 +164,12 @@ class Route:
     local: bool = False
     """The address is this host's own."""
     mtu: int | None = None
-    """What a route or path MTU discovery says; it counts before the interface's."""
+    """The MTU of a route or of path MTU discovery; it counts before the interface's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """What the network answered, and what the kernel knows about it."""
+    """The network's answers, and the kernel's facts about it."""
 
     answers: tuple[Answer, ...] = ()
     reaches: tuple[Reach, ...] = ()
@@ -208,7 +208,7 @@ class SmbOps:
     share: str
     """As the file names it: r"\\\\server\\share"."""
     metadata: int
-    """Creates (opens), closes, listings, and what asks for or sets attributes."""
+    """Creates (opens), closes, listings, and queries and changes of attributes."""
     data: int
     """Reads and writes."""
 
@@ -224,12 +224,12 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What two looks at the counters, some seconds apart, show."""
+    """The difference of two looks at the counters, some seconds apart."""
 
     seconds: float
     samples: tuple[Sample, ...] = ()
     sends: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: MappingProxyType({}))
-    """Per device: what each connection sent between the looks, in the kernel's order."""
+    """Per device: the requests that each connection sent between the looks, in the kernel's order."""
     sessions: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     """Per device: how often the NFSv4 client of its server began anew between the looks."""
     traffic: tuple[Traffic, ...] = ()
@@ -242,7 +242,7 @@ class Measured:
 class Facts:
     """A host or an image at one moment, as the rules see it; equal to itself alone.
 
-    So what a rule works out of them can be kept for the next rules, without comparing each value.
+    So a rule's results can be kept for the next rules, without comparing each value.
     """
 
     has: frozenset[Need]
@@ -272,14 +272,14 @@ class Facts:
     now_s: float | None = None
     """When that was, in Unix time; None of an image."""
     kernel_words: str = ""
-    """What the kernel said last of a server's answers, where superblocks are stalled and that can be read."""
+    """The kernel's last message about a server's answers, where superblocks are stalled."""
     missing: tuple[Missing, ...] = ()
     proposal: str = ""
     """The name of the file that is judged in the place of /etc/fstab."""
     unknown: tuple[str, ...] = ()
-    """What could not be learned, for people: "sa1.file.core.windows.net: no answer within 3 s"."""
+    """The questions without an answer, for people: "sa1.file.core.windows.net: no answer within 3 s"."""
     faults: tuple[ParseError, ...] = ()
-    """Which files and folders are there and could not be read: what they say is not known."""
+    """The files and folders that are there and could not be read: their content is not known."""
     nfs: tuple[Target, ...] = field(init=False, repr=False)
     """The NFS mounts."""
     smb_mounts: tuple[Target, ...] = field(init=False, repr=False)
@@ -310,7 +310,7 @@ CLEAN, FINDINGS, BROKEN = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What every format of the output is made from."""
+    """The source of every format of the output."""
 
     root: str
     """The host's root as the user named it: "/" for the live host."""
@@ -329,7 +329,7 @@ class Report:
 
     @property
     def unjudged(self) -> tuple[ParseError, ...]:
-        """What of fstab, or of the file in its place, is not understood, and every file that was unread."""
+        """The problems of fstab, or of the file in its place, and every file that could not be read."""
         file = self.facts.proposal or FSTAB
         of_fstab = (problem for problem in self.facts.snapshot.problems if problem.file == file)
         return tuple({str(problem): problem for problem in (*of_fstab, *self.facts.faults)}.values())
@@ -349,5 +349,5 @@ class Report:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What could not be learned or understood, for people, each once."""
+        """The unanswered questions and the problems, for people, each once."""
         return self.diagnosis.doubts

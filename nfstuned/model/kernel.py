@@ -1,4 +1,4 @@
-"""What the kernel says about NFS: a value for each line or stanza of its files.
+"""The kernel's facts about NFS: a value for each line or stanza of its files.
 
 Times are in the unit that the name ends with. `None` means that the kernel did not say.
 Strings decode the kernel's escapes; bytes that are not UTF-8 stay as surrogate escapes.
@@ -69,7 +69,7 @@ class Mount:
     fstype: str
     source: str
     options: Options
-    """The superblock's own options, as in `/proc/mounts`: what is in effect, never what was asked for."""
+    """The superblock's own options, as in `/proc/mounts`: those in effect, never those asked for."""
     flags: str = ""
     """This mount's own options, as they stand: "ro,nosuid,relatime"."""
     foreign: bool = False
@@ -89,7 +89,7 @@ class MountNode:
     options: str
     """The superblock's own, as they stand."""
     shared: int | None = None
-    """Its peer group: what is mounted or unmounted in it appears and vanishes in its peers."""
+    """Its peer group: mounts in it appear and vanish in its peers."""
     master: int | None = None
     """The peer group that it receives from."""
 
@@ -131,7 +131,7 @@ RDMA = (
     *("recycled regions", "orphaned regions", "allocated regions", "local invalidations"),
     *("empty send queues", "waits for a send"),
 )
-"""What xprt_rdma_print_stats (net/sunrpc/xprtrdma/transport.c) prints last; old kernels print fewer."""
+"""The last counters of xprt_rdma_print_stats (net/sunrpc/xprtrdma/transport.c); old kernels have fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class Transport:
 
     @property
     def rdma(self) -> dict[str, int]:
-        """What only RDMA counts, by the names in RDMA; empty for other protocols."""
+        """The counters of RDMA alone, by the names in RDMA; empty for other protocols."""
         return dict(zip(RDMA, self.extra, strict=False)) if self.protocol.startswith("rdma") else {}
 
 
@@ -180,7 +180,7 @@ class OpCounters:
 
 @dataclass(frozen=True, slots=True)
 class ByteCounters:
-    """The `bytes:` line: normal and direct are what programs asked for, server is what went over the wire."""
+    """The `bytes:` line: normal and direct are bytes that programs asked for, server those on the wire."""
 
     normal_read: int
     normal_written: int
@@ -218,10 +218,10 @@ class MountStats:
 
 
 class Nfsv4State(NamedTuple):
-    """The `nfsv4:` line of mountstats (fs/nfs/super.c); None for what the kernel did not say."""
+    """The `nfsv4:` line of mountstats (fs/nfs/super.c); None for values that it lacks."""
 
     lease_s: int | None
-    """For how long the server keeps what the client holds (opens, locks) without hearing of it."""
+    """For how long the server keeps the client's state (opens, locks) without a request."""
     expired_s: int | None
     """How long ago the lease ran out; 0 while it has not."""
     layout: str | None

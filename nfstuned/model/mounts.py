@@ -1,4 +1,4 @@
-"""What was seen on a host, what is to be done there, and what came of it."""
+"""A host's mounts and superblocks, decisions about them, and the outcomes of actions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FSTAB, UTAB = "/etc/fstab", "/run/mount/utab"
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What nfstuned did to a superblock's read-ahead, kept in /run/nfstuned so that it can be undone.
+    """A change of a superblock's read-ahead, kept in /run/nfstuned so that it can be undone.
 
     `bdi` is the inode of the bdi's read_ahead_kb: device numbers are reused at once, inodes are not.
     """
@@ -82,7 +82,8 @@ _AT_FIRST_USE = frozenset({"x-systemd.automount", "comment=systemd.automount"})
 class Request:
     """The options with which a mount was, or will be, asked for, and the line that asks.
 
-    utab, fstab, a mount unit or an autofs map; what nfsmount.conf adds to the last three is not in it.
+    utab, fstab, a mount unit or an autofs map; the options that nfsmount.conf adds to the last three are not
+    in it.
     """
 
     source: str
@@ -112,15 +113,16 @@ class Misnamed:
 
     request: Request
     name: str
-    """What the unit's name would have to be."""
+    """The name that the unit would have to have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """A host at one moment.
 
-    `problems` names what could not be read or understood; the rest is still right. `faults` are those of them
-    on which the values of superblocks depend: with any of these, nothing may be decided.
+    `problems` names the files and lines that could not be read or understood; the rest is still right.
+    `faults` are those of them on which the values of superblocks depend: with any of these, nothing may be
+    decided.
     """
 
     superblocks: tuple[Superblock, ...] = ()
@@ -164,7 +166,7 @@ class Snapshot:
         object.__setattr__(self, "stand_ins", names)
 
     def stanza_of(self, mount: Mount, superblock: Superblock | None) -> MountStats | None:
-        """Return what mountstats shows of a mount, or of another mount of its superblock: they have one.
+        """Return the stanza of a mount, or of another mount of its superblock, which has the same counters.
 
         mountstats is of the host's own mount namespace. A mount in another may have the source and the mount
         point of one of the host's, and be another superblock.
@@ -187,7 +189,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a superblock should have, and why; `kb` is None when the policy has no opinion."""
+    """The read-ahead that a superblock should have, and why; `kb` is None when the policy has no opinion."""
 
     kb: int | None
     profile: str
@@ -213,7 +215,7 @@ class Action:
 
 
 class Result(str, Enum):
-    """What came of an action."""
+    """The result of an action."""
 
     PLANNED = "planned"
     DONE = "done"
@@ -223,7 +225,7 @@ class Result(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """An action and what came of it; `reason` says why it was not done, or what was decided."""
+    """An action and its result; `reason` says why it was not done, or has the decision."""
 
     action: Action
     result: Result

@@ -1,4 +1,4 @@
-"""What administrators wrote down about mounts, and where: a value for each line of their files."""
+"""Requests and settings of administrators: a value for each line of their files, with its place."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Setting:
     section: str
     """In lower case: its case does not matter."""
     argument: str | None
-    """What stands in quotes behind the section's name; None where nothing does."""
+    """The text in quotes behind the section's name; None without quotes."""
     name: str
     value: str
     file: str
     line: int
     alone: bool = False
-    """It replaces what sections of other names say before it, as an older mount.nfs has it."""
+    """It replaces the settings of sections of other names before it, as an older mount.nfs has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class UnreadMap:
 
     why: Unread
     point: str
-    """What it serves; "" for a master map, which names other maps."""
+    """The mount point that it serves; "" for a master map, which names other maps."""
     kind: str
     """Who has it: "program", "yp", "sss, ldap"."""
     name: str
@@ -147,7 +147,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class UnitState:
-    """What systemd says of a mount unit: properties of `systemctl show`, and `said` from the journal."""
+    """systemd's state of a mount unit: properties of `systemctl show`, and `said` from the journal."""
 
     loaded: bool = False
     fragment: str = ""
@@ -169,11 +169,11 @@ class UnitState:
     job: bool = False
     """systemd has a job for the unit that has not ended (Job)."""
     wanted_by: tuple[str, ...] = ()
-    """WantedBy and RequiredBy: what starts it with itself. Of a line of fstab it is remote-fs.target."""
+    """WantedBy and RequiredBy: the units that start it. Of a line of fstab it is remote-fs.target."""
     invocation: str = ""
     """InvocationID, of its last start; "" where it had none, or an older systemd does not tell."""
     said: str = ""
-    """What its program said last; "" where it said nothing, or nobody knows."""
+    """The last message of its program; "" without a message, or where nobody knows."""
 
     @property
     def against(self) -> str:

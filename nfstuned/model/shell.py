@@ -1,4 +1,4 @@
-"""Words as a shell reads them: what remedies, and commands that are shown, are made of."""
+"""Words as a shell reads them, for remedies and commands that are shown."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ RELOAD_UNITS = "systemctl daemon-reload"
 def quote(text: str) -> str:
     r"""Return a text as one word of a shell.
 
-    What a terminal does not show stands there as `$'\012'` has it (bash, ksh, zsh; POSIX since 2024): else it
-    would be shown as an escape that no shell reads, and the command would be about another file.
+    A character that a terminal does not show stands there as `$'\012'` has it (bash, ksh, zsh; POSIX since
+    2024): else it would be shown as an escape that no shell reads, and the command would be about another
+    file.
     """
     if text.isprintable():
         return shlex.quote(text)

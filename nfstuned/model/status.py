@@ -10,7 +10,7 @@ from typing import NamedTuple
 class RpcRequest(NamedTuple):
     """A line of `rpc_clnt/*/tasks` (net/sunrpc/debugfs.c): a request that has not ended.
 
-    Client, task and xid are its identity: what the server asks to be asked again gets another xid.
+    Client, task and xid are its identity: a request that the server wants again gets another xid.
     """
 
     client: int
@@ -38,14 +38,14 @@ NOTHING_UNDER_WAY = Requests((), None)
 
 
 class Stall(NamedTuple):
-    """A superblock that waits for its server: since when, and for the answers to what."""
+    """A superblock that waits for its server: since when, and for which operations."""
 
     since_s: float
     """When the oldest of these requests was first seen, of CLOCK_MONOTONIC."""
     requests: int | None = None
     """How many wait; None where only the counters of the connections tell."""
     operations: tuple[str, ...] = ()
-    """What they are, the most frequent first."""
+    """Their names, the most frequent first."""
     recovering: bool = False
     """The server answers again, and nothing that a program asked for has succeeded since: as in its grace."""
 
@@ -59,7 +59,7 @@ class Stalled(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StatusRow:
-    """A visible mount: what it has, what it asked for, and what its profile asks for.
+    """A visible mount: its values, those that it asked for, and those of its profile.
 
     `None` means not known or, for a target, no opinion. Read-aheads are in KiB.
     """
@@ -79,7 +79,7 @@ class StatusRow:
     connections: int | None
     """Transports that the kernel lists; `nconnect` is only how many it meant to make."""
     nconnect_depends: str | None = None
-    """What the number depends on where the vendor names several; `nconnect_target` is None then."""
+    """The condition of the number where the vendor names several; `nconnect_target` is None then."""
     nconnect_max: int | None = None
     lower: bool = False
     """Whether a read-ahead above the target counts as wrong."""
@@ -88,7 +88,7 @@ class StatusRow:
     nconnect_carrying: int | None = None
     """How many carry requests: more than `nconnect` where some were added while it was mounted."""
     nconnect_coming: int | None = None
-    """What the next mount asks for, as the files are now; only known where `nconnect` is below its target."""
+    """The number that the next mount asks for, by the files; only where `nconnect` is below its target."""
     undone: bool = False
     """The administrator took nfstuned's value back."""
     stalled_s: float | None = None
@@ -96,7 +96,7 @@ class StatusRow:
     recovering: bool = False
     """The server answers again, and serves nobody yet."""
     stalled_operations: tuple[str, ...] = ()
-    """What they wait for, the most frequent first."""
+    """The operations that they wait for, the most frequent first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What of a host or an image concerns no single mount: services, kernel settings, the TLS helper."""
+"""The facts of a host or an image that concern no single mount: services, settings, the TLS helper."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RUNNING = "/proc/cmdline"
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """What a kernel is booted with, "" where nothing tells, and the file that has it."""
+    """A kernel's command line, "" where no file has it, and the file."""
 
     text: str = ""
     file: str = RUNNING
@@ -57,7 +57,7 @@ class RefusedModule:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A service as far as the files tell, and where it runs also what the host tells."""
+    """A service by its files and, on a running host, by its processes."""
 
     installed: bool = False
     enabled: bool = False
@@ -174,7 +174,7 @@ class Tls:
     entries: tuple[TunnelEntry, ...] = ()
     """Of the running host; none of an image."""
     problems: tuple[ParseError, ...] = ()
-    """What of them could not be understood."""
+    """The lines and files of them that could not be understood."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ class ImageKernel:
 
 @dataclass(frozen=True, slots=True)
 class NfsUtils:
-    """What the installed mount.nfs does with nfsmount.conf, which depends on its version."""
+    """The installed mount.nfs, and how it reads nfsmount.conf, which depends on its version."""
 
     version: tuple[int, ...] | None = None
     """None where the program does not tell."""
@@ -219,7 +219,7 @@ class NfsUtils:
 
 @dataclass(frozen=True, slots=True)
 class ClientIdentity:
-    """What an NFSv4 client calls itself to servers (fs/nfs/nfs4proc.c): its host's name, and an identifier.
+    """The name of an NFSv4 client to servers (fs/nfs/nfs4proc.c): its host's name, and an identifier.
 
     Clients of which both are the same are one client to a server, which gives the session to the last.
     """
@@ -227,7 +227,7 @@ class ClientIdentity:
     name: str | None = None
     """The host name, in an image that of /etc/hostname; None where it has none, or cannot be read."""
     identifier: str = ""
-    """What the running kernel was given for this network namespace."""
+    """The identifier that the running kernel has for this network namespace."""
     renamed: bool = False
     """Of an image: something in it names each instance at its first boot, as cloud-init does."""
     given: bool = False
@@ -251,12 +251,12 @@ class ClientIdentity:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """What of the host or the image concerns no single mount."""
+    """The facts of the host or the image that concern no single mount."""
 
     parameters: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS)
-    """What the running kernel has: "nfs.max_session_slots" -> "64"."""
+    """The parameters of the running kernel: "nfs.max_session_slots" -> "64"."""
     settings: tuple[KernelSetting, ...] = ()
-    """What modprobe.d and sysctl.d will set, in the order in which they count: the last wins."""
+    """The settings of modprobe.d and sysctl.d, in the order in which they count: the last wins."""
     refused_modules: tuple[RefusedModule, ...] = ()
     cmdline: CommandLine = CommandLine()
     """The running kernel's, and of an image that of its newest kernel."""
@@ -271,8 +271,8 @@ class System:
     client: ClientIdentity = ClientIdentity()
     tls: Tls = Tls()
     nfs_utils: NfsUtils | None = None
-    """What mount.nfs tells of itself; None where it is not installed, or may not be read."""
+    """mount.nfs by its file; None where it is not installed, or may not be read."""
     config_problems: tuple[str, ...] = ()
-    """What is wrong with nfstuned's own configuration; the built-in profiles count then."""
+    """The problems of nfstuned's own configuration; the built-in profiles count then."""
     kernels: tuple[ImageKernel, ...] = ()
     """Of an image, the newest last."""

@@ -1,4 +1,4 @@
-"""udev rules as systemd-udevd understands them, and what they write (udev(7))."""
+"""udev rules as systemd-udevd understands them, their writes, and the service's masks (udev(7))."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class UdevToken:
     operator: str
     """The operator that counts: udev takes `PROGRAM=` for `PROGRAM==`, and `ATTR{x}:=` for `ATTR{x}=`."""
     value: str
-    """Without its quotes and escapes; what stands for something else (`%k`) is as it was written."""
+    """Without its quotes and escapes; substitutions (`%k`) are as they were written."""
     escaped: bool = False
     """Written e"like this": with the escapes of C."""
     ignore_case: bool = False
@@ -48,7 +48,7 @@ class UdevRule:
 
 @dataclass(frozen=True, slots=True)
 class UdevDefect:
-    """What udev reports about a rule when it reads it."""
+    """udev's message about a rule when it reads it."""
 
     line: int
     last: int
@@ -60,7 +60,7 @@ class UdevDefect:
 
 @dataclass(frozen=True, slots=True)
 class UdevRules:
-    """A rules file: what is in force, and what udev says about the rest."""
+    """A rules file: the rules in force, and udev's messages about the others."""
 
     rules: tuple[UdevRule, ...] = ()
     defects: tuple[UdevDefect, ...] = ()
@@ -68,13 +68,13 @@ class UdevRules:
 
 @dataclass(frozen=True, slots=True)
 class UdevEvent:
-    """A device's event, with what rules can ask about it. By default: the bdi of a new NFS superblock."""
+    """A device's event, with the facts for rules. By default: the bdi of a new NFS superblock."""
 
     kernel: str = "0:43"
     subsystem: str = "bdi"
     action: str = "add"
     read_ahead_kb: str | None = None
-    """What the attribute holds before any rule; None where that is not known."""
+    """The attribute's value before any rule; None where it is not known."""
 
     @property
     def devpath(self) -> str:
@@ -93,7 +93,7 @@ class RuleWriter:
     program: str | None
     """The command that decides the value; None where the rule does."""
     certain: bool
-    """Whether it writes for every NFS superblock; False where that depends on what only the host knows."""
+    """Whether it writes for every NFS superblock; False where that depends on facts of the host."""
     passed: bool = False
     """Whether a jump that may be taken passes over it."""
 
@@ -118,7 +118,7 @@ class UdevFile:
     hides: tuple[str, ...] = ()
     """The files of the same name, in weaker folders, that it masks."""
     unread: bool = False
-    """It is there and has no text here, because it could not be read: what it does is not known."""
+    """It is there and has no text here, because it could not be read: its effect is not known."""
 
 
 MASKS = "run/udev/rules.d"

@@ -22,7 +22,7 @@ _LIBMOUNTS = re.compile(r"(?:\\[0-7]{3})+")
 _COUNTERS = re.compile(r"-?[0-9]{1,20}(?: -?[0-9]{1,20})* ?")
 _SHOWN = 80
 _LOOKED_AT = 4096
-"""Characters of a token that is far too long for a message: what is shown of it is among them."""
+"""Characters of a token that is far too long for a message: the shown part is among them."""
 
 
 def quoted(token: str, line: str = "") -> str:
@@ -34,33 +34,34 @@ def quoted(token: str, line: str = "") -> str:
     return ascii(token) if len(token) <= _SHOWN else ascii(token[:_SHOWN]) + "..."
 
 
-def number(what: str, token: str) -> int:
-    """Return a decimal number from 0 to 2**64-1; ValueError names `what` and the token."""
+def number(name: str, token: str) -> int:
+    """Return a decimal number from 0 to 2**64-1; ValueError has `name` and the token."""
     if not (token.isascii() and token.isdigit() and len(token) <= _DIGITS):
-        raise ValueError(f"{what} is not a number: {quoted(token)}")
+        raise ValueError(f"{name} is not a number: {quoted(token)}")
     value = int(token)
     if value > LARGEST:
-        raise ValueError(f"{what} does not fit 64 bits: {quoted(token)}")
+        raise ValueError(f"{name} does not fit 64 bits: {quoted(token)}")
     return value
 
 
-def counters(what: str, text: str, least: int) -> list[int]:
-    """Return numbers with a space between them, at least `least`; ValueError names what is wrong."""
+def counters(name: str, text: str, least: int) -> list[int]:
+    """Return numbers with a space between them, at least `least`; ValueError has the reason."""
     if not _COUNTERS.fullmatch(text):
-        raise ValueError(f"{what} holds something that is not a number: {quoted(text)}")
+        raise ValueError(f"{name} holds something that is not a number: {quoted(text)}")
     values = list(map(int, text.split()))
     if len(values) < least:
-        raise ValueError(f"{what} has {len(values)} numbers, at least {least} expected: {quoted(text)}")
+        raise ValueError(f"{name} has {len(values)} numbers, at least {least} expected: {quoted(text)}")
     if max(values) > LARGEST:
-        raise ValueError(f"{what} does not fit 64 bits: {quoted(text)}")
+        raise ValueError(f"{name} does not fit 64 bits: {quoted(text)}")
     return values
 
 
 def unescape(text: str) -> str:
     r"""Decode octal escapes (`\040` for a space) of the kernel (fs/seq_file.c, mangle_path).
 
-    Each escape is a byte; bytes in a row are decoded together, and stay surrogate escapes if not UTF-8. What
-    stands for no byte of a name, `\000` and from `\400` on, the kernel never writes: it stays as it is.
+    Each escape is a byte; bytes in a row are decoded together, and stay surrogate escapes if not UTF-8. An
+    escape that stands for no byte of a name, `\000` and from `\400` on, the kernel never writes: it stays as
+    it is.
     """
     return _ESCAPES.sub(_decoded, text) if "\\" in text else text
 
@@ -164,7 +165,7 @@ def is_clear(text: str) -> bool:
 
 
 def holds_secret(text: str) -> bool:
-    """Return whether there is a secret in the text: what stands beside it may be a part of it."""
+    """Return whether there is a secret in the text: the text next to it may be a part of it."""
     return masked(text) != text
 
 

@@ -1,4 +1,4 @@
-"""What a terminal sends for the keys of a keyboard (console_codes(4), and what xterm and its kin send)."""
+"""The bytes that a terminal sends for the keys of a keyboard (console_codes(4), xterm and its kin)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _KEY = (
 def parse_keys(data: bytes) -> tuple[str, ...]:
     """Return the names of the keys: "up", "page down", "enter", or the character itself.
 
-    What is not known is left out as a whole, so that no part of a sequence is taken for a letter. Nothing is
-    raised.
+    An unknown sequence is left out as a whole, so that no part of a sequence is taken for a letter. Nothing
+    is raised.
     """
     names: list[str] = []
     for key in re.finditer(_KEY, data):

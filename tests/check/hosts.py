@@ -46,7 +46,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from nfstuned.host.network.ask import Questions
+from nfstuned.host.network.outside import Questions
 from nfstuned.model.facts import Answer, Interface, Network, Reach, Reachable, Route
 from nfstuned.model.requests import UnitState
 from tests.host_file import File, HostFile, HostFileError, parse_host

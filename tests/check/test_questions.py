@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nfstuned.app.facts import Scope, examine
-from nfstuned.host.network.answers import LiveOutside
+from nfstuned.host.network.outside import LiveOutside
 from nfstuned.host.policy import load as load_policy
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Network
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from nfstuned.host.network.ask import Questions
+    from nfstuned.host.network.outside import Questions
     from nfstuned.model.requests import UnitState
 
 

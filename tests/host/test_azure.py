@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from nfstuned.host.network.azure import vm_size
+from nfstuned.host.network.outside import vm_size
 from tests.host.servers import http_server, silent_port
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from nfstuned.host.network.ping import ping
+from nfstuned.host.network.reach import ping
 
 DENIED = (1, 1, 1, 5)
 """REPLY, MSG_DENIED, AUTH_ERROR, AUTH_TOOWEAK: what a server says that wants TLS."""

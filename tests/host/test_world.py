@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.network.answers import LiveOutside
-from nfstuned.host.network.ask import Questions
+from nfstuned.host.network.outside import LiveOutside, Questions
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Answer, Network, Reach, Reachable, Route
 from tests.host.servers import Zone, dns_server, http_server, silent_port

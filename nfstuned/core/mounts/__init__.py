@@ -1,1 +1,1 @@
-"""What mounts ask for, and what their options mean."""
+"""Mounts, and the meaning of their options."""

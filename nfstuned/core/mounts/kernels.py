@@ -1,10 +1,10 @@
-"""What kernels do for NFS mounts, told from the release and the distribution alone.
+"""Features of kernels for NFS mounts, by the release and the distribution alone.
 
 The backports are those of the table in
 https://learn.microsoft.com/en-us/azure/azure-netapp-files/performance-linux-mount-options.
 
-For images only. A running host shows the values themselves, and those count: distributions bring back what
-later kernels do.
+For images only. A running host shows the values themselves, and those count: distributions backport changes
+of later kernels.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def knows_nconnect(release: KernelRelease, distribution: Distribution | None, ve
 _SMALL_READ_AHEAD = (5, 4, 0)
 """c128e575514c "NFS: Optimise the default readahead size"."""
 _PATCHED = re.compile(r"4\.12\.14-|(?:4\.15|4\.18|5\.[0-3])\.0-[0-9]+-")
-"""SUSE's of SLES 12 SP4 to 15 SP1 and Ubuntu's of 18.04: what was brought to them depends on the update."""
+"""SUSE's of SLES 12 SP4 to 15 SP1 and Ubuntu's of 18.04: their backports depend on the update."""
 
 
 def read_ahead_is_small(kernel: KernelRelease) -> bool | None:

@@ -32,8 +32,9 @@ ONLY_V3 = ("mountaddr", "mounthost", "mountport", "mountproto", "mountvers")
 def version(fstype: str, options: Options) -> Version | None:
     """Return the version that options name, the last of several; None where they name none.
 
-    `vers=4` without a minor version, and the type nfs4, leave that to mount.nfs, which begins with 4.2. What
-    only version 3 has names it where nothing else does (nfs_set_version in utils/mount/stropts.c).
+    `vers=4` without a minor version, and the type nfs4, leave that to mount.nfs, which begins with 4.2. An
+    option that only version 3 has names it where nothing else does (nfs_set_version in
+    utils/mount/stropts.c).
     """
     asked: Version | None = (4, None) if fstype == "nfs4" else None
     minor: int | None = None
@@ -94,7 +95,7 @@ def has_kerberos(options: Options) -> bool:
 def carried(shown: Options, stats: MountStats | None) -> int:
     """Return how many connections carry a live mount's requests: its nconnect, or more that were added.
 
-    `shown` are the options that the kernel shows, `stats` is what mountstats has of the mount, None for
+    `shown` are the options that the kernel shows, `stats` is its stanza of mountstats, None for
     nothing. A connection that was added counts once it carried requests. To a mount that was made without
     nconnect the kernel gives it nothing to carry (rpc_clnt_add_xprt alone sets round-robin, and add_xprt of
     sysfs does not call it). Those of max_connect lead to other addresses, and are not counted.

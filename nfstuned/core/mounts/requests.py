@@ -1,8 +1,8 @@
-"""What a mount asks for, and which line of which file decides that.
+"""The options that a mount asks for, and the line of a file that decides each.
 
 As mount.nfs of nfs-utils 2.8.3 does it, or an older one (Setting.alone): conf_get_mntopts and
 conf_parse_mntopts in utils/mount/configfile.c, conf_set_now and conf_get_section in support/nfs/conffile.c.
-What utab keeps already has what nfsmount.conf added: mount_main of utils/mount/mount_libmount.c merges it
+utab already has the options of nfsmount.conf: mount_main of utils/mount/mount_libmount.c merges it
 before try_mount, whose options store_mount_options writes down.
 """
 
@@ -40,7 +40,7 @@ _DEEPEST = 8
 
 
 class Intents:
-    """All that is asked for on a host: what mounts were made with, and what their files say."""
+    """All requests of a host: the options that mounts were made with, and those of its files."""
 
     def __init__(
         self, requests: Sequence[Request], settings: Sequence[Setting], tunnels: Sequence[Tunnel] = ()
@@ -57,9 +57,9 @@ class Intents:
     def of(self, mount: Mount) -> tuple[Asked, ...]:
         """Return the options that a live mount asked for; none when nothing tells.
 
-        utab says what mount.nfs was really given, so that the other files count only for a mount which utab
-        does not know. Of several rows in utab the last counts: it is the mount on top. Where another file
-        asks for the same, that file is named instead of utab.
+        utab has the options that mount.nfs really got, so that the other files count only for a mount which
+        utab does not know. Of several rows in utab the last counts: it is the mount on top. Where another
+        file asks for the same, that file is named instead of utab.
         """
         mine = self._mine(mount)
         actual = next((request for request in reversed(mine) if request.file == UTAB), None)
@@ -77,7 +77,7 @@ class Intents:
         return next((request for request in mine if request.file != UTAB), None) or self._wild(mount)
 
     def _mine(self, mount: Mount) -> list[Request]:
-        """Return what asks for a live mount: by its source, or by the name for which AZNFS put an address."""
+        """Return the requests of a live mount: by its source, or by the name that AZNFS replaced."""
         shown = self._places.get(_place(mount.source, mount.point), [])
         host, _, export = mount.source.partition(":")
         named = self._names.get(host)
@@ -89,7 +89,7 @@ class Intents:
         return _merged(self.planned(mount) or by_hand, self._settings)
 
     def asked(self, request: Request) -> tuple[Asked, ...]:
-        """Return the options with which a line asks for its mount, with what nfsmount.conf adds to them."""
+        """Return the options with which a line asks for its mount, and those that nfsmount.conf adds."""
         return _merged(request, self._settings)
 
     def default_version(self, request: Request) -> str | None:
@@ -108,10 +108,11 @@ class Intents:
 def requested(
     request: Request, settings: Sequence[Setting], stand_ins: Mapping[str, str] = NO_STAND_INS
 ) -> tuple[Asked, ...]:
-    """Return the options with which mount.nfs would be asked, with what nfsmount.conf adds to them.
+    """Return the options with which mount.nfs would be asked, and those that nfsmount.conf adds.
 
     The request's own options come first; then the sections of its mount point, of its server and of all
-    mounts each fill in what is absent. `stand_ins` are the snapshot's, which a line of mount.aznfs needs.
+    mounts each add the options that are absent. `stand_ins` are the snapshot's, which a line of mount.aznfs
+    needs.
     """
     return _merged(request, _Settings(effective(settings), stand_ins))
 
@@ -125,7 +126,7 @@ def as_option(name: str, value: str) -> str:
 
 
 def options(asked: Sequence[Asked]) -> Options:
-    """Return what was asked for without the places that say so."""
+    """Return the options without their places."""
     return Options(tuple((option.name, option.value) for option in asked))
 
 
@@ -217,7 +218,7 @@ def claim(request: Request, source: str, point: str) -> Request | None:
 
 
 class _Settings:
-    """Settings that count, the last first, by what mount.nfs looks them up by."""
+    """Settings that count, the last first, by the keys by which mount.nfs looks them up."""
 
     def __init__(self, settings: Iterable[Setting], stand_ins: Mapping[str, str]) -> None:
         self.stand_ins = stand_ins
@@ -302,7 +303,7 @@ def _merged(request: Request, settings: _Settings) -> tuple[Asked, ...]:
 
 
 def _filled(request: Request, settings: _Settings) -> Sequence[Asked]:
-    """Return what a line and nfsmount.conf ask for, with the defaults that mount.nfs keeps for itself."""
+    """Return the options of a line and of nfsmount.conf, also the defaults that mount.nfs keeps to itself."""
     merge = _Merge(settings, _given(request))
     merge.fill("mountpoint", clean_path(request.point))
     # mount.nfs cuts at the first colon, so that an IPv6 address in brackets is "[" and its first group.

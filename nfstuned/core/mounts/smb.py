@@ -1,8 +1,9 @@
-"""What the options of an SMB mount come to, and which of the kernel's sessions it uses (mount.cifs(8)).
+"""The meaning of an SMB mount's options, and the kernel's sessions that it uses (mount.cifs(8)).
 
-A live mount shows what is in effect (cifs_show_options in fs/smb/client/cifsfs.c), and an option that a file
-asks for may stand where the kernel shows nothing: `serverino` is only printed where it is on, `max_channels`
-only above 1, `sec` only where the mount named it, and `actimeo` is two options where they differ.
+A live mount shows the options in effect (cifs_show_options in fs/smb/client/cifsfs.c), and an option that a
+file asks for may stand where the kernel shows nothing: `serverino` is only printed where it is on,
+`max_channels` only above 1, `sec` only where the mount named it, and `actimeo` is two options where they
+differ.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ _NUMBERS = re.compile(r"\d{1,6}(?:[.-]\d{1,6})*")
 def asked_channels(options: Options) -> int | None:
     """Return how many channels options ask for; None when they say nothing of channels.
 
-    `multichannel` alone means two, and one number above 1 is enough; what stands last counts. From commit
-    1ef15fbe6771 on the kernel refuses what contradicts itself (fs/smb/client/fs_context.c).
+    `multichannel` alone means two, and one number above 1 is enough; the last option counts. From commit
+    1ef15fbe6771 on the kernel refuses contradictions (fs/smb/client/fs_context.c).
     """
     asked: int | None = None
     for name, value in options.pairs:
@@ -94,7 +95,7 @@ def channels(target: Target, sessions: Iterable[SmbSession]) -> int:
 def old_dialect(target: Target, sessions: tuple[SmbSession, ...]) -> str:
     """Return a dialect below 3.1.1, "" where it is not sure to be lower.
 
-    `vers=3` and `vers=default` are what the mount allowed: the session knows what came of it.
+    `vers=3` and `vers=default` only limit the mount: the session has the dialect that was agreed on.
     """
     named = _OLD.get(target.options.get("vers") or "", "")
     dialects = {session.dialect for session in sessions}
@@ -116,7 +117,7 @@ def signs(target: Target, sessions: tuple[SmbSession, ...]) -> bool:
 def ntlm(target: Target) -> str:
     """Return the option that means a login by NTLM, "" for another login or where that is not sure.
 
-    A file that names a login and no `sec` gets ntlmssp (mount.cifs(8)). What a live mount without it came to
+    A file that names a login and no `sec` gets ntlmssp (mount.cifs(8)). The login of a live mount without it
     is not in its options.
     """
     security = target.options.get("sec")
@@ -136,7 +137,7 @@ def share_name(source: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """A distribution of the vendor's list: the first kernel of each series that has what it takes."""
+    """A distribution of the vendor's list: the first kernel of each series that qualifies."""
 
     id: str
     release: str
@@ -166,7 +167,7 @@ class KernelSupport:
 
 
 def multichannel_support(snapshot: Snapshot) -> KernelSupport:
-    """Return what the vendor's list says of this host's kernel.
+    """Return whether the vendor lists this host's kernel.
 
     The list names five distributions. Of Ubuntu it means the azure kernels, whose last number counts on its
     own: another flavour of the same series cannot be compared, an older series is below the list.

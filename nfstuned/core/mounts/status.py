@@ -1,4 +1,4 @@
-"""A row for each visible mount: a snapshot and a policy to what people want to see."""
+"""The rows of `nfstuned status`, one for each visible mount, from a snapshot and a policy."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def rules(files: Sequence[UdevFile]) -> tuple[StatusRules, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What all rows of one look have in common."""
+    """The facts that all rows of a look share."""
 
     snapshot: Snapshot
     policy: Policy

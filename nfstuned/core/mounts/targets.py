@@ -31,7 +31,7 @@ _OF_SMB = ("actimeo_min", "max_channels")
 def targets(
     snapshot: Snapshot, policy: Policy, others: Sequence[Mount] = (), proposal: str = ""
 ) -> tuple[Target, ...]:
-    """Return every network mount once: live ones by mount point, then what is only asked for.
+    """Return every network mount once: live ones by mount point, then those that are only asked for.
 
     `others` are the live mounts that are not NFS. Each line of the file `proposal` is a target of its own,
     also where its mount is live: the live mount does not have the proposed options yet.
@@ -121,7 +121,7 @@ def _targets_of(
 
 
 def _live_target(mount: Mount, where: Place, policy: Policy, intents: Intents) -> Target:
-    """Return a live mount as a target, without what only an NFS superblock has."""
+    """Return a live mount as a target, without the facts of an NFS superblock."""
     return Target(
         subject=mount.point,
         point=mount.point,
@@ -180,7 +180,7 @@ _STANDS = frozenset({"failed", "inactive"})
 def awaited(targets: Iterable[Target]) -> Iterator[Target]:
     """Yield the mounts that lines of fstab and mount units ask for and that the host does not have.
 
-    What is mounted at its first use is not awaited. The copy of a mount in another mount namespace, as a
+    A mount that is made at its first use is not awaited. The copy of a mount in another mount namespace, as a
     container has it, is none of the host's.
     """
     for target in targets:

@@ -15,8 +15,7 @@ from types import FrameType
 from nfstuned.host.change.bdi import identity
 from nfstuned.host.command import run
 from nfstuned.host.holders import Holders, path_uses
-from nfstuned.host.network.ping import ping
-from nfstuned.host.network.reach import Place, reach
+from nfstuned.host.network.reach import Place, ping, reach
 from nfstuned.host.observe import observe_servers, observe_volumes
 from nfstuned.host.root import Root
 from nfstuned.host.systemd import SYSTEMCTL_S, observe_states

@@ -35,7 +35,7 @@ _RTM_GETLINK, _RTM_GETROUTE = 18, 26
 _REQUEST, _DUMP, _INTERRUPTED = 0x1, 0x300, 0x10
 _ERROR, _DONE = 2, 3
 _MOST_BYTES = 1 << 16
-"""Twice what the kernel puts into an answer to a dump."""
+"""Twice the size of the kernel's answer to a dump."""
 _TRIES = 5
 _TIMEOUT_S = 1.0
 """The kernel answers while it is asked; this is only a bound."""
@@ -49,7 +49,7 @@ class _Message(NamedTuple):
 
 
 class Rtnetlink:
-    """A socket to the kernel. What it refuses is an OSError with its errno."""
+    """A socket to the kernel. Its refusals are OSErrors with their errno."""
 
     def __init__(self) -> None:
         self._socket = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE)
@@ -140,7 +140,7 @@ _RTN_LOCAL = 2
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """What the kernel says of the way to some addresses."""
+    """The kernel's routes to some addresses, and the interfaces."""
 
     routes: tuple[Route, ...] = ()
     interfaces: tuple[Interface, ...] = ()
@@ -223,7 +223,7 @@ def observe_traffic(root: Root, names: tuple[str, ...]) -> tuple[Traffic, ...]:
 
 
 def traffic_between(before: tuple[Traffic, ...], after: tuple[Traffic, ...]) -> tuple[Traffic, ...]:
-    """Return what each interface carried; an interface that came, went or came again is left out."""
+    """Return the traffic of each interface; an interface that came, went or came again is left out."""
     earlier = {traffic.interface: traffic for traffic in before}
     return tuple(
         Traffic(now.interface, now.received - then.received, now.sent - then.sent)

@@ -1,4 +1,4 @@
-"""Host names to addresses, with the aliases on the way: what getaddrinfo(3) answers and never tells how."""
+"""Host names to addresses, with the aliases on the way, which getaddrinfo(3) does not show."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Value = TypeVar("Value")
 
 
 def parallel(jobs: Mapping[Key, Callable[[], Value]], seconds: float) -> dict[Key, Value]:
-    """Return what those jobs returned that came to an end within `seconds`. A job must not raise.
+    """Return the results of the jobs that ended within `seconds`. A job must not raise.
 
     The threads are daemons: a thread that still waits for the network does not keep the process alive.
     """
@@ -78,7 +78,7 @@ _STUBS = frozenset({"127.0.0.53", "127.0.0.54"})
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """What a source says of a name; another source may know more unless it is `final`."""
+    """The answer of a source about a name; another source may know more unless it is `final`."""
 
     addresses: tuple[str, ...] = ()
     chain: tuple[str, ...] = ()
@@ -116,7 +116,7 @@ def _asks_resolved(root: Root) -> bool:
 
 
 def from_hosts(root: Root, names: Sequence[str]) -> tuple[Answer, ...]:
-    """Return what /etc/hosts says of each name where no name server can be asked, as in an image.
+    """Return the answer of /etc/hosts for each name where no name server can be asked, as in an image.
 
     It counts where /etc/nsswitch.conf has it asked before name servers.
     """
@@ -172,7 +172,7 @@ def _knows_nothing(source: str, name: str) -> bool:
 
 
 def _ask_dns(root: Root, names: Sequence[str], seconds: float, port: int) -> dict[str, _Names]:
-    """Return what the name servers of resolv.conf say; without any it is this machine, as for glibc."""
+    """Return the answers of resolv.conf's name servers; without any, this machine is asked, as by glibc."""
     import dns.resolver  # noqa: PLC0415 - 100 ms that only a check with names pays
 
     text = name_server_lines(root.read_or_empty("etc/resolv.conf"))
@@ -192,7 +192,7 @@ def _ask_dns(root: Root, names: Sequence[str], seconds: float, port: int) -> dic
     # the file says less (send_dg in resolv/res_send.c).
     resolver.timeout = min(max(resolver.timeout, 1), seconds / (len(resolver.nameservers) + 1))
     late = _Names(error=f"no answer within {seconds:g} s", final=False)
-    # What a record type said counts also where the other is never answered: it must be told in time.
+    # The answer of a record type counts also where the other has none: it must arrive in time.
     end = time.monotonic() + seconds * _IN_TIME
     jobs: dict[str, Callable[[], _Names]] = {
         name: partial(_search, resolver, name, end, late) for name in names
@@ -202,7 +202,7 @@ def _ask_dns(root: Root, names: Sequence[str], seconds: float, port: int) -> dic
 
 
 def _search(resolver: Resolver, name: str, end: float, late: _Names) -> _Names:
-    """Return what glibc gets by its search list (__res_context_search in resolv/res_query.c).
+    """Return the addresses that glibc gets by its search list (__res_context_search in resolv/res_query.c).
 
     It goes on where a name does not exist, has no address or its server fails, and stops at any other
     failure, after which only the name as it is written is left to try. Never raises.
@@ -242,7 +242,7 @@ def _candidates(resolver: Resolver, written: Name) -> list[Name]:
 
 
 def _query_both(resolver: Resolver, name: Name, end: float, late: _Names) -> _Names:
-    """Return what the record types of a name say; glibc asks for them together.
+    """Return the records of both types of a name; glibc asks for them at the same time.
 
     Any address counts; a name that is not has no types.
     """
@@ -273,7 +273,7 @@ def _verdict(tried: Sequence[_Names], *, written_first: bool) -> _Names:
 
 
 def _query(resolver: Resolver, name: Name, kind: str, end: float) -> _Names:
-    """Return what a record type of a name says; never raises."""
+    """Return the records of a type of a name; never raises."""
     import dns.exception  # noqa: PLC0415 - as above
     import dns.flags  # noqa: PLC0415
     import dns.resolver  # noqa: PLC0415

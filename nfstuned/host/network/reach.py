@@ -1,4 +1,9 @@
-"""Whether TCP ports open: all at once, within a deadline."""
+"""TCP ports and NFS servers behind them: connections within a deadline, and the NULL procedure of NFS.
+
+The client's own mount(2) begins with that procedure, too. A port that opens proves little: the kernel of a
+server opens it while its NFS service hangs, and so does the end of a tunnel to a dead server. RFC 5531
+describes the messages, RFC 1813 and RFC 8881 the program.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ import errno
 import os
 import selectors
 import socket
+import struct
 import time
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
@@ -22,7 +28,7 @@ Place = tuple[str, int]
 def reach(servers: Sequence[Sequence[Place]], seconds: float = DEADLINE_S) -> tuple[Reach, ...]:
     """Return for each server (all of its addresses) the first that opens, or else every attempt.
 
-    It takes `seconds` at most. What could not be tried in that time is left out.
+    It takes `seconds` at most. An address that could not be tried in that time is left out.
     """
     # By turns: a name with more dead addresses than can be tried at once must not be all that is tried.
     turns = (place for turn in zip_longest(*servers) for place in turn if place is not None)
@@ -36,7 +42,7 @@ def reach(servers: Sequence[Sequence[Place]], seconds: float = DEADLINE_S) -> tu
 
 
 def _attempt(places: Iterable[Place], seconds: float) -> dict[Place, Reach]:
-    """Connect to all places at once; what could not be tried within `seconds` is left out."""
+    """Connect to all places at once; a place that could not be tried within `seconds` is left out."""
     end = time.monotonic() + seconds
     waiting = list(places)[::-1]
     attempts: dict[Place, Reach] = {}
@@ -83,7 +89,7 @@ def _start(selector: selectors.BaseSelector, place: Place, attempts: dict[Place,
 
 
 def _close(selector: selectors.BaseSelector, key: selectors.SelectorKey) -> int:
-    """Close a connection and return what came of it, an errno."""
+    """Close a connection and return its result, an errno."""
     selector.unregister(key.fileobj)
     with socket.socket(fileno=key.fd) as sock:
         return sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
@@ -94,3 +100,44 @@ def _verdict(place: Place, code: int) -> Reach:
         return Reach(*place, Reachable.OPEN)
     states = {errno.ECONNREFUSED: Reachable.REFUSED, errno.ETIMEDOUT: Reachable.TIMEOUT}
     return Reach(*place, states.get(code, Reachable.UNREACHABLE), os.strerror(code))
+
+
+_CALL = struct.Struct(">10I")
+"""xid, CALL, RPC version, program, version, procedure, and two empty credentials of AUTH_NONE."""
+_MARK = struct.Struct(">I")
+_LAST_FRAGMENT = 0x80000000
+_NFS, _VERSION = 100003, 4
+_REPLY = 1
+_LEAST = 8
+"""xid and REPLY: any reply is an answer, also a demand for other credentials or versions."""
+
+
+def ping(place: tuple[str, int], seconds: float) -> str:
+    """Return why the server at this address and port gave no answer; "" where it answered."""
+    end = time.monotonic() + seconds
+    try:
+        with socket.create_connection(place, seconds) as sock:
+            answered = _answers(sock, end)
+    except TimeoutError:
+        why = f"no answer within {seconds:g} s"
+    except OSError as error:
+        why = error.strerror or str(error)
+    else:
+        why = "" if answered else "what answers there is no NFS server"
+    return f"{place[0]} port {place[1]}: {why}" if why else ""
+
+
+def _answers(sock: socket.socket, end: float) -> bool:
+    """Return whether an NFS server answers. Raises OSError, TimeoutError at the end."""
+    xid = time.monotonic_ns() & 0xFFFFFFFF
+    body = _CALL.pack(xid, 0, 2, _NFS, _VERSION, 0, 0, 0, 0, 0)
+    sock.settimeout(max(end - time.monotonic(), 0.001))
+    sock.sendall(_MARK.pack(_LAST_FRAGMENT | len(body)) + body)
+    head = b""
+    while len(head) < _MARK.size + _LEAST:
+        sock.settimeout(max(end - time.monotonic(), 0.001))
+        part = sock.recv(_MARK.size + _LEAST - len(head))
+        if not part:
+            return False
+        head += part
+    return struct.unpack_from(">II", head, _MARK.size) == (xid, _REPLY)

@@ -1,1 +1,1 @@
-"""What people write: fstab, units, maps, and the settings of other programs."""
+"""Files that people write: fstab, units, maps, and the settings of other programs."""

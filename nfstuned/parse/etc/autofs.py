@@ -1,4 +1,4 @@
-"""The automounter's maps in files: auto.master(5), autofs(5); the grammar is what autofs 5.1.9 does.
+"""The automounter's maps in files: auto.master(5), autofs(5); the grammar is that of autofs 5.1.9.
 
 read_one of modules/lookup_file.c cuts a map into its entries; expandsunent, parse_mount, parse_mapent and
 sun_mount of modules/parse_sun.c take an entry apart; lib/master_tok.l takes a line of a master map apart, and
@@ -39,7 +39,7 @@ _DEFINITION = r"-D[ \t]*([A-Za-z_][\w.-]*)=([\w.-]+)"
 _WITH_NUMBER = r"(?:-t|-n|--timeout|--negative-timeout|--mode)(?:[ \t]*=[ \t]*|[ \t]+|(?=[0-9]))[0-9]+"
 _DAEMONS = r"--\S*|-[gvdrws](?!\S)"
 _PSEUDO = {"browse", "nobrowse", "nobind", "symlink", "strictexpire", "shared", "slave", "private", "strict"}
-"""What automount keeps for itself; it does not reach mount(8)."""
+"""Options that automount keeps for itself; they do not reach mount(8)."""
 
 
 def parse_master(text: str, file: str) -> tuple[AutoMap | MapInclude | ParseError, ...]:
@@ -48,7 +48,7 @@ def parse_master(text: str, file: str) -> tuple[AutoMap | MapInclude | ParseErro
 
 
 def parse_map(text: str, file: str) -> tuple[MapEntry | MapInclude | ParseError, ...]:
-    """Return the entries of a map and what it includes, in their order; the first entry of a key counts."""
+    """Return the entries and the includes of a map in their order; the first entry of a key counts."""
     return tuple(_items(text, file))
 
 
@@ -174,7 +174,7 @@ def _with_end(name: str, file: str, line: int) -> ParseError:
 
 
 def map_named(text: str, file: str, line: int) -> MapInclude:
-    """Return the map that a name stands for: a path, `kind:name`, or what nsswitch.conf(5) looks up."""
+    """Return the map that a name stands for: a path, `kind:name`, or a name for nsswitch.conf(5)."""
     match = re.match(_KIND, text)
     if match is not None:
         return MapInclude(match["kind"], text[match.end() :], file, line)
@@ -265,8 +265,10 @@ def mount_requests(
             continue
         bad = part.without_server
         if bad is not None or not part.locations:
-            what = "no location" if bad is None else f"a location without a server: {quoted(bad, entry.text)}"
-            return (ParseError(entry.file, entry.line, f"{what}, in the entry of {quoted(entry.key)}"),)
+            problem = (
+                "no location" if bad is None else f"a location without a server: {quoted(bad, entry.text)}"
+            )
+            return (ParseError(entry.file, entry.line, f"{problem}, in the entry of {quoted(entry.key)}"),)
         if any(location.count(",") >= MOST_REPLICAS for location in part.locations):
             message = (
                 f"more than {MOST_REPLICAS} servers for a location of {quoted(entry.key)}: take some out"

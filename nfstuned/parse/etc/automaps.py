@@ -27,7 +27,7 @@ from nfstuned.parse.tree import FileTree
 _DEEPEST = 16
 """How deep maps may include each other (MAX_INCLUDE_DEPTH of autofs)."""
 DEEPEST_MOUNTED = 16
-"""How deep a map may be mounted in another; automount(8) knows no bound, since it mounts what is used."""
+"""How deep a map may be mounted in another; automount(8) has no bound, as it mounts on use."""
 MOST_FILES = 1000
 """How many files are read, an included file each time that another map includes it."""
 _FOLDERS = ("/etc", "/etc/autofs")
@@ -39,7 +39,7 @@ _HOSTS, _NULL = "hosts", "null"
 _PROGRAMS = ("usr/sbin/automount", "usr/bin/automount")
 _SSSD, _SSSD_FOLDER = "etc/sssd/sssd.conf", "etc/sssd/conf.d"
 _SSSD_SOCKET = "etc/systemd/system/sssd.service.wants/sssd-autofs.socket"
-"""Where this unit is enabled, SSSD need not be told to start what answers automount(8)."""
+"""Where this unit is enabled, SSSD starts the service that answers automount(8) without a setting."""
 _NIS_PLUS = "var/nis/NIS_COLD_START"
 """The client's directory, which nisinit writes."""
 _NIS_DOMAIN, _NO_DOMAIN = "proc/sys/kernel/domainname", "(none)"
@@ -67,7 +67,7 @@ class AutoMaps:
         self._answering: dict[str, bool] = {}
 
     def read(self) -> None:
-        """Add what the maps in files ask for; a point that comes twice is its first map's."""
+        """Add the requests of the maps in files; a point that comes twice is its first map's."""
         self._read_default_master()
         points: set[str] = set()
         nulled: set[str] = set()
@@ -95,7 +95,7 @@ class AutoMaps:
         return [*self.mounted, *(item.point for item in self.maps)]
 
     def _read_map(self, item: AutoMap, depth: int = 0) -> None:
-        """Add what a map asks for, also what is mounted of it in the map itself."""
+        """Add the requests of a map, also those of the maps that are mounted in it."""
         entries: dict[str, tuple[MapEntry, AutoMap]] = {}
         for part in item.parts or (item,):
             for entry in self._entries_of(part):
@@ -115,7 +115,7 @@ class AutoMaps:
                     self.collected.refuse(ParseError(entry.file, entry.line, message))
 
     def _entries_of(self, item: AutoMap) -> list[MapEntry]:
-        """Return the entries of a map; none of what is no file, which is named."""
+        """Return the entries of a map; none of a map that is no file: it is named."""
         wanted = MapInclude(item.kind, item.name, item.file, item.line)
         if item.kind == _HOSTS:
             return []
@@ -164,9 +164,7 @@ class AutoMaps:
         self.files += 1
         if self.files == MOST_FILES + 1:
             message = f"more than {MOST_FILES} maps to read: nothing of this and of later maps was checked"
-            self.collected.refuse(
-                ParseError(path, 0, f"{message}; take out what includes maps again and again")
-            )
+            self.collected.refuse(ParseError(path, 0, f"{message}; take out repeated includes"))
         return self.root.read_or_empty(path[1:]) if self.files <= MOST_FILES else ""
 
     def _read_default_master(self) -> None:
@@ -216,7 +214,7 @@ class AutoMaps:
     def _find(self, wanted: MapInclude, point: str, known: set[str], read: Callable[[str], str]) -> None:
         """Have every file read that a map stands for, unless it is in `known`, and name the map otherwise.
 
-        `read` returns what automount(8) would say to nsswitch.conf of a key that the files read so far do not
+        `read` returns the status for nsswitch.conf of a key that the files read so far do not
         have, or of a master map.
         """
         if wanted.kind not in ("", "file") or wanted.name.startswith("//"):

@@ -30,13 +30,13 @@ _PIVOT = 50
 def parse_certificates(text: str, file: str) -> tuple[int | ParseError, ...]:
     """Return the last second in which each certificate is valid, in Unix time, in the file's order.
 
-    What stands between certificates is a comment. A certificate with OpenSSL's own additions (TRUSTED) is an
+    Text between certificates is a comment. A certificate with OpenSSL's own additions (TRUSTED) is an
     error: not every program takes it.
     """
     rows: list[int | ParseError] = []
     for number, mark, content in _blocks(text):
         if len(rows) == MOST_CERTIFICATES:
-            message = f"more than {MOST_CERTIFICATES} certificates: this one and what follows was not read"
+            message = f"more than {MOST_CERTIFICATES} certificates: this and all later ones were not read"
             rows.append(ParseError(file, number, message))
             break
         try:
@@ -47,7 +47,7 @@ def parse_certificates(text: str, file: str) -> tuple[int | ParseError, ...]:
 
 
 def _blocks(text: str) -> Iterator[tuple[int, str, str | None]]:
-    """Yield each certificate: the line in which it begins, how, and what it holds; None without an end."""
+    """Yield each certificate: the number and text of its first line, and its content; None without an end."""
     began, mark = 0, ""
     lines: list[str] = []
     for number, line in enumerate(text.split("\n"), 1):

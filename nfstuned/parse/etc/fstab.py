@@ -1,4 +1,4 @@
-"""`/etc/fstab` (fstab(5)), what `findmnt --verify` says of it, and `/run/mount/utab`.
+"""`/etc/fstab` (fstab(5)), the output of `findmnt --verify`, and `/run/mount/utab`.
 
 A private file of libmount, without a manual page: anything unknown in it is passed over.
 """
@@ -19,15 +19,15 @@ TYPES = frozenset({"nfs", "nfs4", "aznfs", *SMB})
 _LEAST, _NUMBERS = 3, 4
 """How many fields an entry has at least, and where its numbers begin."""
 _OPTIONS = re.compile(r"(?:.*,)?(?:defaults|r[ow]|_netdev|nofail|noauto|hard|soft|[a-z0-9_.-]+=.*)(?:,.*)?")
-"""What nobody takes for a type: these stand behind it."""
+"""Words that are options and no type: they stand behind it."""
 _NAMES = ("source", "mount point", "type", "options", "dump frequency", "fsck pass")
 
 
 def parse_fstab(text: str, file: str = FSTAB) -> tuple[Request | ParseError, ...]:
-    """Return the NFS and SMB entries in the file's order, with an error in the place of what is no entry.
+    """Return the NFS and SMB entries in the file's order, with an error in the place of a bad line.
 
     As mount(8) reads it (libmount/src/tab_parse.c, mnt_parse_table_line): the options can be missing, lines
-    can end with CR and LF, and what stands behind the sixth field does not count. A line without a type is an
+    can end with CR and LF, and fields behind the sixth do not count. A line without a type is an
     error, because it could be anything; a line of another type is passed over, whatever is wrong with it.
     """
     entries: list[Request | ParseError] = []
@@ -68,8 +68,8 @@ def mounted_type(named: str, source: str) -> str:
     """Return the type that mount(8) mounts: without a type, or with `auto`, it looks at the source.
 
     So does mnt_context_guess_srcpath_fstype of libmount, where no such file exists: any colon means NFS, also
-    that of a device which is not there now. What may be a device has the type "" here. Of a list it tries one
-    type after the other (mnt_context_do_mount): the first that is NFS' or SMB's counts.
+    that of a device which is not there now. A source that may be a device has the type "" here. Of a list it
+    tries one type after the other (mnt_context_do_mount): the first that is NFS' or SMB's counts.
     """
     if named not in {"", "auto"}:
         return next((name for name in named.split(",") if name in TYPES), named)
@@ -118,7 +118,7 @@ _SUMMARY = r"(?m)^(?:\d+ parse errors?, \d+ errors?, |Success,)"
 
 
 def parse_verify(output: str, errors: str) -> Counter[str] | None:
-    """Return each error of `findmnt --verify` as "mount point: what is wrong", counted; None if it failed.
+    """Return each error of `findmnt --verify` as "mount point: reason", counted; None if it failed.
 
     `output` and `errors` are its two streams. Its warnings do not count: every file system that is not loaded
     and every folder that a mount would need causes a warning.

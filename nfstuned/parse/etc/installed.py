@@ -15,7 +15,7 @@ _DIGEST = rf"(?s)[0-9a-f]{{64}}|{_LINK}.+"
 
 
 def digest(content: Content) -> str:
-    """Return what tells a file from others: the SHA-256 of its bytes; of a link "-> " and where it leads."""
+    """Return a file's fingerprint: the SHA-256 of its bytes; of a link "-> " and its target."""
     return f"{_LINK}{content.target}" if isinstance(content, Link) else hashlib.sha256(content).hexdigest()
 
 
@@ -30,7 +30,7 @@ def encoded(text: str) -> bytes:
 
 
 def parse_installed(text: str, file: str) -> Installed:
-    """Return what a list says; raises ParseError for damage: it names files that are to be removed."""
+    """Return the content of a list; raises ParseError for damage: it names files that are to be removed."""
     try:
         document = json.loads(text)
         if document["schema"] != SCHEMA:

@@ -31,24 +31,24 @@ _TOO_LONG = (
     "mount(2) does not take: shorten the line"
 )
 _TOO_MANY_REQUESTS = (
-    f"the files of this host ask for more than {MOST_REQUESTS} mounts: this one and what follows was not "
-    "checked; take out what nobody mounts"
+    f"the files of this host ask for more than {MOST_REQUESTS} mounts: this and all later ones were not "
+    "checked; take out mounts that nobody needs"
 )
 _TOO_MANY_SETTINGS = (
-    f"more than {MOST_SETTINGS} assignments: this one and what follows was not read; take out what no mount "
-    "needs"
+    f"more than {MOST_SETTINGS} assignments: this and all later ones were not read; take out those that no "
+    "mount needs"
 )
 _TOO_MANY_IN_SECTION = (
-    f"more than {MOST_IN_SECTION} assignments in a section: this one and what follows there was not read; "
-    "take out what no mount needs"
+    f"more than {MOST_IN_SECTION} assignments in a section: this and all later ones there were not read; "
+    "take out those that no mount needs"
 )
-_TOO_MANY_MAPS = f"more than {MOST_MAPS} maps cannot be read: what follows this one is not named"
+_TOO_MANY_MAPS = f"more than {MOST_MAPS} maps cannot be read: the maps after this one are not named"
 _TOO_MANY_PROBLEMS = f"more than {MOST_PROBLEMS} lines are not understood: mend those above first"
 
 
 @dataclass(slots=True, eq=False)
 class Intent:
-    """What the files ask for, and what in them could not be understood."""
+    """The requests and settings of the files, and the problems in them."""
 
     requests: list[Request] = field(default_factory=list)
     misnamed: list[Misnamed] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Intent:
 
     @property
     def full(self) -> bool:
-        """Whether no request is kept any more; what asks for one more is told once."""
+        """Whether no request is kept any more; the next request is reported once."""
         return self.refused
 
     def add(self, items: Iterable[Request | Misnamed | ParseError]) -> None:

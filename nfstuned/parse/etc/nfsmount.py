@@ -1,6 +1,6 @@
 """`/etc/nfsmount.conf`: options that mount.nfs adds by itself (nfsmount.conf(5)); nfs.conf(5) is alike.
 
-The grammar is what nfs-utils 2.8.3 does: conf_parse and conf_parse_line in support/nfs/conffile.c. Which of
+The grammar is that of nfs-utils 2.8.3: conf_parse and conf_parse_line in support/nfs/conffile.c. Which of
 the settings then count for a mount is nfstuned.core.mounts.requests's matter.
 
 `mount.nfs -V` prints PACKAGE_STRING, which stands in the file as it is printed; so the program need not be
@@ -37,7 +37,7 @@ Item = Setting | ConfInclude | ParseError
 
 @dataclass(slots=True, eq=False)
 class _Reader:
-    """What a file's lines held, and the section that they are in; None where assignments do not count."""
+    """The items of a file's lines, and the section that they are in; None where assignments do not count."""
 
     file: str
     section: str | None
@@ -109,7 +109,7 @@ def parse_nfsmount(
 def drop_ins(names: list[str]) -> list[str]:
     """Return the files of a `.d` folder that count, in the order of reading: the last has the last word.
 
-    conf_init_dir reads what ends with ".conf" in the order of versions.
+    conf_init_dir reads the files that end with ".conf" in the order of versions.
     """
     return in_version_order([name for name in names if name.endswith(".conf") and not name.startswith(".")])
 
@@ -134,7 +134,7 @@ def _joined_lines(text: str) -> Iterator[tuple[int, str, bool]]:
 
 
 def _value(text: str) -> str | None:
-    """Return what a value means: a comment ends it unless it is quoted; None where a quote does not close."""
+    """Return a value without quotes and comment; None where a quote does not close."""
     if text.startswith(('"', "'")):
         value, closing, _ = text[1:].partition(text[0])
         return value if closing else None
@@ -147,7 +147,7 @@ _DROP_INS = b"conf_init_dir: "
 
 
 def parse_mount_nfs(program: bytes) -> NfsUtils:
-    """Return what the file of mount.nfs tells; without a version where it is another program."""
+    """Return the version and features of mount.nfs by its file; another program has no version."""
     match = re.search(_VERSION, program)
     version = tuple(int(part) for part in match[1].split(b".")) if match else None
     return NfsUtils(version, _DROP_INS in program)
@@ -211,7 +211,7 @@ class MountConf:
         if self.includes > MOST_INCLUDES:
             if self.includes == MOST_INCLUDES + 1:
                 message = f"more than {MOST_INCLUDES} includes: nothing of this and of later files was read; "
-                message += "take out what includes files again and again"
+                message += "take out repeated includes"
                 self.collected.refuse(ParseError(include.file, include.line, message))
             return
         try:
@@ -234,7 +234,7 @@ _MOUNT_NFS = ("sbin/mount.nfs", "usr/sbin/mount.nfs")
 
 
 def read_nfs_utils(root: FileTree) -> NfsUtils | None:
-    """Return what the installed mount.nfs tells of itself; None without a program that this user may read."""
+    """Return the version and features of the installed mount.nfs; None where it cannot be read."""
     for name in _MOUNT_NFS:
         with suppress(OSError):
             return parse_mount_nfs(root.read_bytes(name))
@@ -265,7 +265,7 @@ def _bytes(name: str) -> str:
 
 
 def _by_number(first: str, second: str, place: int) -> int:
-    """Return what the numbers around the first difference say; 0 where the characters decide."""
+    """Return the order of the numbers around the first difference; 0 where the characters decide."""
     before = first[:place]
     common = before[len(before.rstrip(_DIGITS)) :]
     left, right = _digits(first[place:]), _digits(second[place:])

@@ -15,7 +15,7 @@ _PARAMETER = r"""(?:[^\s"]|"[^"]*"?)+"""
 
 
 def parse_modprobe(text: str, file: str) -> tuple[KernelSetting, ...]:
-    """Return what `options` lines set, in their order; a parameter without a value has "".
+    """Return the settings of `options` lines in their order; a parameter without a value has "".
 
     modprobe adds the parameters of all lines up, and of a parameter the kernel takes the last value. A
     module's name is the same with hyphens and with underscores.
@@ -146,9 +146,9 @@ _GRUB_DEFAULTS, _GRUB_DEFAULTS_D = "etc/default/grub", "etc/default/grub.d"
 
 
 def read_command_line(root: FileTree, release: str) -> CommandLine:
-    """Return what a kernel of an image is booted with; an empty line where no file tells.
+    """Return the command line of a kernel of an image; an empty line where no file has it.
 
-    What the boot loader reads counts before that of which the next update would make it.
+    The boot loader's own file counts before the files from which the next update would make it.
     """
     environment = parse_grub_environment("".join(root.read_or_empty(f"{folder}/grubenv") for folder in _GRUB))
     for folder in _ENTRIES:

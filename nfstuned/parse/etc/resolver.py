@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from types import MappingProxyType
 
 SOURCES = ("files", "dns")
-"""What glibc asks where nsswitch.conf says nothing."""
+"""The sources that glibc asks where nsswitch.conf names none."""
 _HOSTS_LINE = r"(?m)^[ \t]*hosts:([^#\n]*)"
 # The actions after a source, "[...]", or the name of a source.
 _TOKEN = r"\[[^\]]*\]|[^\s\[\]]+"  # noqa: S105 - no password

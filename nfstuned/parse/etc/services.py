@@ -35,7 +35,7 @@ PROPERTIES = (
 
 
 def parse_units(text: str) -> Mapping[str, UnitState]:
-    """Return the state of each unit, by its name; what an older systemd does not show is false or empty."""
+    """Return the state of each unit by name; a property that an old systemd lacks is false or empty."""
     units: dict[str, UnitState] = {}
     for block in text.split("\n\n"):
         values = dict(line.partition("=")[::2] for line in block.split("\n") if "=" in line)
@@ -159,8 +159,8 @@ _PRESETS = (
 def enabled_by_preset(root: FileTree, unit: str) -> bool:
     """Return whether systemd will enable a unit at the image's first boot, as machine-id(5) tells when.
 
-    An image without a machine id boots for the first time; systemd then does what the presets say, which
-    for a unit that none of them names is to enable it. A masked unit stays as it is.
+    An image without a machine id boots for the first time; systemd then follows the presets, and
+    enables a unit that none of them names. A masked unit stays as it is.
     """
     if root.exists("etc/machine-id") and root.read_or_empty("etc/machine-id").strip() != "uninitialized":
         return False

@@ -5,7 +5,7 @@ Blob storage, and for Azure Files without TLS, mount.aznfs keeps a list of priva
 the server by DNAT: MOUNTMAPv3 and MOUNTMAPv4NOTLS of lib/common.sh in https://github.com/Azure/AZNFS-mount.
 
 environment(5), systemd's Environment= and DefaultEnvironment=, the kernel command line's systemd.setenv=, and
-what /etc/default has: all write NAME=value, some with quotes around the value or around both.
+files of /etc/default: all write NAME=value, some with quotes around the value or around both.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def parse_mountmap(text: str, file: str, provider: str) -> tuple[Tunnel | ParseE
         if not fields:
             continue
         if len(rows) == MOST_PROXIES:
-            message = f"more than {MOST_PROXIES} mounted accounts: this one and what follows was not read"
+            message = f"more than {MOST_PROXIES} mounted accounts: this and all later ones were not read"
             rows.append(ParseError(file, number, message))
             break
         try:
@@ -152,7 +152,7 @@ def parse_tunnel_list(text: str, file: str) -> tuple[TunnelEntry | ParseError, .
         if len(fields) < _TUNNEL_FIELDS:
             continue
         if len(rows) == MOST_PROXIES:
-            message = f"more than {MOST_PROXIES} tunnels: this one and what follows was not read"
+            message = f"more than {MOST_PROXIES} tunnels: this and all later ones were not read"
             rows.append(ParseError(file, number, message))
             break
         server, configuration, _, _, _, status, until = fields[:_TUNNEL_FIELDS]
@@ -219,7 +219,7 @@ STUNNELS = (
     "etc/stunnel/microsoft/azfiles-nfs/nfsv4_fileShare",
 )
 _LISTS = ("opt/microsoft/aznfs/data/mountmapv4", "opt/microsoft/azfiles-nfs/data/mountmapv4")
-"""Where the helper keeps what it knows of each tunnel."""
+"""Where the helper lists its tunnels."""
 MOST_TUNNELS = 1001
 """Configurations of tunnels: mount.aznfs has as many ports for them."""
 LOG_END = 65_536
@@ -235,10 +235,10 @@ _EVERY_MOUNT = "mount.d"
 
 
 def read_tls(root: FileTree, *, image: bool) -> Tls:
-    """Return what is known of the helper; of an image only what its files say.
+    """Return the state of the helper; of an image only the content of its files.
 
     No process is looked at: reading a command line may wait for a program that waits for a dead server. A
-    stunnel that lives listens on its port, which is what a mount needs of it.
+    stunnel that lives listens on its port, which is all that a mount needs.
     """
     watchdog = read_unit(root, WATCHDOG, image=image)
     helped = watchdog.installed or any(root.names(folder) for folder in STUNNELS)
@@ -265,7 +265,7 @@ def read_tls(root: FileTree, *, image: bool) -> Tls:
 
 
 def _read_services(root: FileTree) -> tuple[TunnelService, ...]:
-    """Return what the tunnels' configurations say of whom they trust."""
+    """Return the services of the tunnels, with the certificates that each trusts."""
     names = (
         f"{folder}/{name}" for folder in STUNNELS for name in root.names(folder) if name.startswith("stunnel")
     )
@@ -306,7 +306,7 @@ def _entries(root: FileTree) -> tuple[TunnelEntry | ParseError, ...]:
 def _ca_files(
     root: FileTree, services: Iterable[TunnelService]
 ) -> tuple[dict[str, CaFile], tuple[ParseError, ...]]:
-    """Return the files with the certificates that these trust, by path, and what in them is not understood.
+    """Return the files with the certificates that these trust, by path, and the problems in them.
 
     A file that cannot be read, or of which a certificate is not understood, is left out.
     """
@@ -338,7 +338,7 @@ def _overrides(root: FileTree, *, image: bool) -> tuple[Override, ...]:
     """Return every place that sets the endpoint's override, the strongest last.
 
     mount.aznfs takes it from its environment only: a login's for a mount by hand, the service manager's at
-    boot with what the mount's own unit adds, automount's otherwise. A drop-in without the variable is
+    boot with the variables of the mount's own unit, automount's otherwise. A drop-in without the variable is
     returned, with an empty value, where another of its name has it: the stronger hides the weaker.
     """
     # Where /usr is merged, the last folder is the one before it once more.

@@ -24,7 +24,7 @@ _SPECIFIER = r"%([A-Za-z0-9%])"
 
 @dataclass(slots=True, eq=False)
 class _UnitReader:
-    """The section that a unit file's lines are in, and what they held."""
+    """The section that a unit file's lines are in, and their items."""
 
     file: str
     section: str | None = None
@@ -67,7 +67,7 @@ def parse_unit(text: str, file: str) -> tuple[UnitSetting | ParseError, ...]:
 def mount_request(
     name: str, settings: Iterable[UnitSetting], specifiers: Mapping[str, str]
 ) -> tuple[Request | Misnamed | ParseError, ...]:
-    """Return what a mount unit asks for: nothing without NFS or SMB, a Misnamed where systemd refuses it.
+    """Return the request of a mount unit: nothing without NFS or SMB, a Misnamed where systemd refuses it.
 
     `settings` are the unit file's and then its drop-ins', `specifiers` the host's (`H` to its name). The
     values are not unquoted: systemd takes What=, Where= and Options= as they stand.
@@ -125,17 +125,17 @@ def _joined_lines(text: str) -> Iterator[tuple[int, str]]:
 
 def _request(name: str, values: dict[str, UnitSetting]) -> tuple[Request | Misnamed, ...]:
     """Return the request of a [Mount] section, () for other types."""
-    what, where = values.get("What"), values.get("Where")
+    source, where = values.get("What"), values.get("Where")
     kind = values["Type"].value if "Type" in values else ""
-    if what is None:
+    if source is None:
         return ()
-    fstype = mounted_type(kind, what.value)
+    fstype = mounted_type(kind, source.value)
     if fstype not in TYPES:
         return ()
     point = where.value if where is not None and where.value else unit_path(name)
-    options = values.get("Options", what)
-    text = options.value if options is not what else ""
-    request = Request(what.value, clean_path(point), text, options.file, options.line, fstype=fstype)
+    options = values.get("Options", source)
+    text = options.value if options is not source else ""
+    request = Request(source.value, clean_path(point), text, options.file, options.line, fstype=fstype)
     request = replace(request, maker=Maker.UNIT, named=kind if kind != fstype else None)
     # systemd's mount_verify() in src/core/mount.c.
     return (request if unit_name(point) == name else Misnamed(request, unit_name(point)),)
@@ -165,7 +165,7 @@ def _name_specifiers(name: str) -> dict[str, str]:
 
 
 def _escape(place: int, byte: int) -> str:
-    """Return what stands in a unit's name for a byte of its path; a dot is escaped only at the beginning."""
+    """Return the text in a unit's name for a byte of its path; a dot is escaped only at the beginning."""
     if byte == ord("/"):
         return "-"
     if byte in _PLAIN or (byte == _DOT and place):

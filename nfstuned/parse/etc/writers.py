@@ -38,7 +38,7 @@ def parse_ini(text: str, file: str) -> Iterator[Setting]:
 
 
 def parse_aznfs(text: str, file: str, section: str) -> Setting | None:
-    """Return what sets AZNFS_READ_AHEAD_KB in common.sh or in /etc/environment; the last line counts."""
+    """Return the setting of AZNFS_READ_AHEAD_KB in common.sh or in /etc/environment; the last line counts."""
     matches = list(re.finditer(_AZNFS, text))
     if not matches:
         return None
@@ -82,7 +82,7 @@ def _read_aznfs(root: FileTree) -> Iterator[Setting]:
 
 
 def _tuned(root: FileTree) -> Iterator[Setting]:
-    """Yield what the active TuneD profile, with those that it includes, writes to bdis through sysfs."""
+    """Yield the settings of bdis in the active TuneD profile and those that it includes (plugin sysfs)."""
     merged: dict[tuple[str, str], Setting] = {}
     seen: set[str] = set()
     for name in root.read_or_empty("etc/tuned/active_profile").split():
@@ -95,7 +95,7 @@ def _tuned(root: FileTree) -> Iterator[Setting]:
 
 
 def _tuned_profile(root: FileTree, name: str, seen: set[str]) -> Iterator[Setting]:
-    """Yield a profile's settings, those of its includes first: what comes later counts."""
+    """Yield a profile's settings, those of its includes first: the last setting counts."""
     folders = _TUNED_FOLDERS if _TUNED_NAME.fullmatch(name) else ()
     places = (f"{folder}/{name}/tuned.conf" for folder in folders)
     file = next((place for place in places if place not in seen and root.read_or_empty(place)), None)

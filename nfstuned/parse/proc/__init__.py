@@ -1,1 +1,1 @@
-"""What the kernel says, in /proc and /sys."""
+"""The kernel's files in /proc and /sys."""

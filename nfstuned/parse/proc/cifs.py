@@ -1,22 +1,22 @@
 r"""`/proc/fs/cifs/DebugData` and `Stats`: SMB sessions, their channels and shares, and their requests.
 
 The format belongs to the kernel's cifs_debug.c (fs/smb/client, before 6.4 fs/cifs), which promises nothing.
-What differs, and is understood in every form:
+The differences between kernels, all of which are understood:
 
 - To 5.11 servers have no heading: each begins with `Number of credits: 8190 Dialect 0x311 signed`, and a
   session is `1) Name: 10.10.10.10 Uses: 1 ...` at the start of a line, with the address as its name.
   Connections that are channels stand among the servers too, without a session. There is no host name.
 - Since 5.12 a server is `1) ConnectionId: 0x1 Hostname: sa1.example` (at first without a host name), channels
   only stand in their sessions, and a session is `<tab>1) Address: 10.10.10.10` (of SMB1 still `Name:`).
-- `SessionId: 0x..` and what follows it (`encrypted`, `signed`) stands behind the TCP status to 5.11, behind
+- `SessionId: 0x..` and the flags after it (`encrypted`, `signed`) stand behind the TCP status to 5.11, behind
   the security type later. 6.6 and later add the cipher where the key is long: `encrypted(gcm256)`.
 - The credits are a single number, and three with commas in later 6.6 and all newer kernels.
 - A channel that was given up stays in the count, as `Channel: 2 DISABLED`, since 6.7.
 - Kernels since 6.1 add lines (interface weights, client GUID, capabilities, compression, DFS, network
   namespace) that change nothing here. They are passed over, and so will be those of 7.x.
 
-`signed` behind the dialect is what the kernel does with the connection's packets, `signed` behind the session
-is what the mount asked for; either makes it sign.
+`signed` behind the dialect is the state of the connection's packets, `signed` behind the session is
+the request of the mount; either makes it sign.
 
 A share begins with `1) \\server\share`, perhaps with a tab and `DISCONNECTED` behind it, and has a line
 for each kind of request: `Creates: 12 total 1 failed`. SMB1 shares have other lines and are not counted.
@@ -75,7 +75,7 @@ def parse_debug_data(text: str) -> tuple[SmbSession, ...]:
 
 
 def _with_line(session: SmbSession, line: str) -> SmbSession:
-    """Return the session with what a line below its first adds to it."""
+    """Return the session with the facts of a line below its first."""
     if match := re.search(_FLAGS, line):
         flags = match[1]
         return replace(session, signed=session.signed or " signed" in flags, encrypted=" encrypted" in flags)
@@ -99,7 +99,7 @@ _WRAP = 1 << 32
 def parse_stats(text: str) -> tuple[SmbOps, ...]:
     """Return the requests to each share since the kernel counts; the sessions to a share are added up.
 
-    A counter begins anew after 2**32 requests: what a sum grew by is right modulo 2**32, as the counters are.
+    A counter wraps after 2**32 requests: the growth of a sum is right modulo 2**32, as the counters are.
     """
     sums: dict[str, list[int]] = {}
     current = [0, 0]
@@ -118,7 +118,7 @@ _HALF = 1 << 31
 
 
 def read_smb_mounts(root: FileTree) -> tuple[tuple[Mount, ...], tuple[ParseError, ...]]:
-    """Return the live SMB mounts, and what of them could not be understood."""
+    """Return the live SMB mounts, and the lines that could not be understood."""
     name = f"{root.view}/mountinfo"
     rows = parse_mountinfo(root.read_or_empty(name), f"/{name}", SMB)
     mounts = tuple(row for row in rows if isinstance(row, Mount))
@@ -134,12 +134,12 @@ def read_smb_sessions(root: FileTree) -> tuple[SmbSession, ...]:
 
 
 def read_smb_operations(root: FileTree) -> tuple[SmbOps, ...]:
-    """Return what was sent to each share so far, from /proc/fs/cifs/Stats."""
+    """Return the requests to each share so far, from /proc/fs/cifs/Stats."""
     return parse_stats(root.read_or_empty(f"{CIFS}/Stats"))
 
 
 def added_smb_operations(before: tuple[SmbOps, ...], after: tuple[SmbOps, ...]) -> tuple[SmbOps, ...]:
-    """Return what was sent to each share between two looks; a share whose counters went back is left out."""
+    """Return the requests to each share between two looks; a share whose counters went back is left out."""
     earlier = {counters.share: counters for counters in before}
     growths = (
         SmbOps(now.share, _grown(then.metadata, now.metadata), _grown(then.data, now.data))

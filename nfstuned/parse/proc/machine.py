@@ -94,7 +94,7 @@ def parse_slabinfo(text: str) -> dict[str, int]:
 MODULES = ("usr/lib/modules", "lib/modules")
 """The second is the first where /lib is a link."""
 WANTED = {"nfs": "CONFIG_NFS_FS", "nfsv3": "CONFIG_NFS_V3", "nfsv4": "CONFIG_NFS_V4", "cifs": "CONFIG_CIFS"}
-"""The modules that mounts need, and what builds each (fs/nfs/Makefile, fs/smb/client/Makefile)."""
+"""The modules that mounts need, and the option that builds each (fs/nfs/Makefile, fs/smb/client/Makefile)."""
 _HOMES = ("kernel/fs/nfs", "kernel/fs/smb/client", "kernel/fs/cifs")
 """cifs was in the last of them before Linux 6.4."""
 
@@ -119,7 +119,7 @@ def read_kernels(root: FileTree) -> tuple[ImageKernel, ...]:
 def read_releases(root: FileTree) -> dict[str, str]:
     """Return the folder of each kernel's modules by its release, the newest last.
 
-    The folder of a kernel that was removed can stay, with what depmod wrote; modules.builtin was packaged.
+    The folder of a kernel that was removed can stay, with depmod's files; modules.builtin was packaged.
     """
     folders: dict[str, str] = {}
     for parent in MODULES:

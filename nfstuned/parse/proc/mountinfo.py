@@ -22,7 +22,7 @@ _REMOTE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The types of file system that are looked for, and what every line about such a mount contains.
+    """The types of file system that are looked for, and a text that each line of such a mount contains.
 
     The daemon reads this file at each event: the mark spares it taking apart the lines of other mounts.
     """

@@ -1,4 +1,4 @@
-"""What processes have open, and the sockets of a network namespace."""
+"""Processes: their open files and waits, a tunnel's processor time, and the sockets of a namespace."""
 
 from __future__ import annotations
 
@@ -99,12 +99,12 @@ def parse_listening(text: str) -> frozenset[int] | None:
 _TICKS_PER_S = 100
 """USER_HZ, the same on all architectures of today's distributions (include/uapi/asm-generic/param.h)."""
 _TUNNEL_PROGRAMS = ("stunnel", "efs-proxy")
-"""How the programs' names begin: what an old file names may be any program by now."""
+"""How the programs' names begin: the process of an old file may be any program by now."""
 MOST_THREADS = 200
 
 
 class TunnelThreads(NamedTuple):
-    """What a tunnel's process had of the processors by a moment of the kernel's clock, in seconds."""
+    """The processor time of a tunnel's process until a moment of the kernel's clock, in seconds."""
 
     uptime_s: float
     all_s: float
@@ -173,7 +173,7 @@ _MOST_PROCESSES, _MOST_FILES = 100, 100
 def read_waiters(root: FileTree, devices: frozenset[str]) -> Mapping[str, tuple[str, ...]]:
     """Return by superblock the programs that wait and have files or folders of it: "tar (812)".
 
-    What waits to open its first file there cannot be told from what waits for anything else. Only root sees
+    A program that waits to open its first file there looks like any other that waits. Only root sees
     the files of all users' programs.
     """
     found: defaultdict[str, list[str]] = defaultdict(list)
@@ -198,7 +198,7 @@ def _waiting(root: FileTree) -> Iterator[tuple[str, str]]:
 
 
 def _devices(root: FileTree, pid: str) -> frozenset[str]:
-    """Return the superblocks of what a process has open, and of its folders."""
+    """Return the superblocks of a process's open files and of its folders."""
     nodes = parse_nodes(root.read_or_empty(f"proc/{pid}/mountinfo"))
     by_id = {node.mount_id: node.device for node in nodes}
     opened = (

@@ -22,7 +22,7 @@ _TASK = re.compile(
     r"(?P<program>\S+)v(?P<version>\d+) (?P<operation>\S{1,64}) a:.*"
 )
 _TASK_COUNT = re.compile(r"clnt\[.*\] RPC tasks\[\d+\]")
-"""What newer kernels write behind a client's tasks."""
+"""The line that newer kernels write behind a client's tasks."""
 _NFS = frozenset({"nfs", "nfsacl"})
 """The programs of a mount. Others are locks, the port mapper, and calls of a server of this machine."""
 
@@ -60,7 +60,7 @@ _SUPERBLOCKS = "sys/fs/nfs"
 _CLIENTS_OF = ("nfs_client", "nfsacl_client", "nfs_state_client")
 """A superblock's own, and that of the lease, which it shares with others of its server (fs/nfs/sysfs.c)."""
 _GOING = frozenset({errno.ENOENT, errno.EINVAL, errno.EIO})
-"""What opening or reading a client's file says once nobody uses the client (net/sunrpc/debugfs.c, tasks_open;
+"""The errors of a client's file once nobody uses the client (net/sunrpc/debugfs.c, tasks_open;
 fs/debugfs/file.c)."""
 _PAGE = 65536
 """In bytes, of a single read: the kernel gives a page of them at most, a client's oldest requests first."""
@@ -70,7 +70,7 @@ def read_requests(root: FileTree, devices: Iterable[str]) -> Requests | None:
     """Return the requests that are under way on this machine; None where debugfs does not show them.
 
     It does not in a kernel that is locked down (Secure Boot), or without rights. No server is asked. Raises
-    ParseError for what is no list of tasks.
+    ParseError for text that is no list of tasks.
     """
     try:
         with root.faults.block():

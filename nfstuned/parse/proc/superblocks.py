@@ -132,14 +132,14 @@ def _port(token: str) -> int:
     return _hex("port", token)
 
 
-def _hex(what: str, token: str) -> int:
+def _hex(name: str, token: str) -> int:
     # int() alone would take signs, underscores, a prefix and the digits of other scripts
     if not (token.isascii() and token.isalnum() and len(token) <= _V6_DIGITS):
-        raise ValueError(f"{what} is not hexadecimal: {quoted(token)}")
+        raise ValueError(f"{name} is not hexadecimal: {quoted(token)}")
     try:
         return int(token, 16)
     except ValueError:
-        raise ValueError(f"{what} is not hexadecimal: {quoted(token)}") from None
+        raise ValueError(f"{name} is not hexadecimal: {quoted(token)}") from None
 
 
 _DEVICE = re.compile(r"[0-9]{1,10}:[0-9]{1,10}")

@@ -23,13 +23,14 @@ FOLDERS = (
 """The first folder's file of a name hides the others; /lib counts where it is not /usr/lib itself."""
 _LIB, _USR_LIB = FOLDERS[-1], FOLDERS[-2]
 _EMPTY = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL, errno.ENXIO})
-"""What is said of a link to nowhere, and of what is no regular file."""
+"""The errors of a link to nowhere, and of a file that is not regular."""
 
 
 def rule_texts(root: FileTree) -> tuple[tuple[str, str], ...]:
     """Return the path and the text of each file, sorted by name whatever its folder.
 
-    A file that masks others (an empty file, or a link to /dev/null) is left out, as is what udev cannot read.
+    A file that masks others (an empty file, or a link to /dev/null) is left out, as is a file that udev
+    cannot read.
     """
     texts = (("/" + paths[0], root.read_or_empty(paths[0])) for paths in rule_paths(root))
     return tuple((path, text) for path, text in texts if text)
@@ -60,7 +61,7 @@ def is_rules_file(name: str) -> bool:
 
 
 def read_rule_files(root: FileTree) -> tuple[UdevFile, ...]:
-    """Return the files in udev's order; a file without a text is there for what it hides, or was not read."""
+    """Return the files in udev's order; a file without a text hides others, or was not read."""
     merged = root.same(_LIB, _USR_LIB)
     files: list[UdevFile] = []
     for paths in rule_paths(root):
@@ -73,7 +74,7 @@ def read_rule_files(root: FileTree) -> tuple[UdevFile, ...]:
 
 
 def _text(root: FileTree, path: str) -> tuple[str, bool]:
-    """Return a file's text, "" for what udev takes for an empty file, and whether it could not be read."""
+    """Return a file's text, "" for a file that udev takes for empty, and whether it could not be read."""
     try:
         return root.read(path), False
     except OSError as error:
@@ -82,7 +83,7 @@ def _text(root: FileTree, path: str) -> tuple[str, bool]:
 
 @dataclass(frozen=True, slots=True)
 class MaskGrounds:
-    """The rules files, and what administrators say in nfs.conf."""
+    """The rules files, and administrators' settings in nfs.conf."""
 
     files: tuple[UdevFile, ...]
     """Of each name the file that would count without nfstuned's mask."""
@@ -91,7 +92,7 @@ class MaskGrounds:
 
 
 def read_mask_grounds(root: FileTree) -> MaskGrounds:
-    """Return them. Raises OSError: what could not be read is not taken for absent.
+    """Return them. Raises OSError: a file that could not be read is not taken for absent.
 
     Nothing below a network mount is read: a dead server must not hold up the service's start.
     """

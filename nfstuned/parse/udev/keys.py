@@ -35,16 +35,16 @@ _LOG_LEVEL = "emerg|alert|crit|err|warning|notice|info|debug|[0-7]|reset"
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """What udev takes of a key."""
+    """The operators and forms that udev takes of a key."""
 
     operators: tuple[str, ...] = MATCHES
     """The operators that count; others are taken for these, or are invalid."""
     attribute: str = "none"
     """Whether braces are needed, free, or not allowed: "none", "free", "needed", or "checked"."""
     assumed: Mapping[str, str] = field(default_factory=dict)
-    """What udev takes other operators for, with a message."""
+    """The operator that udev takes instead of others, with a message."""
     silent: Mapping[str, str] = field(default_factory=dict)
-    """What it takes other operators for, without a message."""
+    """The operator that it takes instead of others, without a message."""
     checked: bool = False
     """Whether the value's substitutions are checked; never those of a match unless `command` is set."""
     nonempty: bool = False

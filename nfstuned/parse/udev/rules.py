@@ -18,7 +18,7 @@ SPACE = " \t\n\r"
 LIMIT = 16384
 """UDEV_LINE_SIZE: a line of so many bytes or more, with its continuations, is too long."""
 _ENDS = r"(?:\r\n|\n\r|\n|\r)\0?|\0"
-"""What ends a line for read_line_full() of src/basic/fileio.c, which udev reads with."""
+"""The ends of a line for read_line_full() of src/basic/fileio.c, which udev reads with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def join_lines(text: str) -> Iterator[JoinedLine | UdevDefect]:
 
 
 def physical_lines(text: str) -> list[str]:
-    """Return the lines of a file; a form feed, and what Python calls an end of a line besides, ends none."""
+    """Return the lines of a file; a form feed, or another end of a line in Python's sense, ends none."""
     lines = re.split(_ENDS, text)
     return lines if lines[-1] else lines[:-1]
 
@@ -119,7 +119,7 @@ _ACTS = {"PROGRAM", "IMPORT"}
 
 
 def parse_udev_rules(text: str) -> UdevRules:
-    """Return what udev makes of a rules file, as udev_rules_parse_file() does."""
+    """Return the rules and defects of a file, as udev_rules_parse_file() does."""
     rules: list[UdevRule] = []
     defects: list[UdevDefect] = []
     for line in join_lines(text):

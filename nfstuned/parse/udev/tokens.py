@@ -19,10 +19,10 @@ _INVALID_TYPE = "invalid substitution type"
 
 
 def find_mistake(value: str) -> tuple[int, str] | None:
-    """Return where the first wrong substitution is, counted from 1, and what is wrong, or None.
+    """Return where the first wrong substitution is, counted from 1, and the reason, or None.
 
     As udev_check_format() of systemd's src/udev/udev-format.c judges it when rules are read. Applying them is
-    more lenient: there a `$4` stays what it is.
+    more lenient: there a `$4` stays as it is.
     """
     for name, inside, start, end in _substitutions(value):
         if name is None:
@@ -45,7 +45,7 @@ def is_literal(value: str) -> bool:
 
 
 def _substitutions(value: str) -> Iterator[tuple[str | None, str, int, int]]:
-    """Yield each substitution's name (None if unknown), what its braces hold, its start and its end."""
+    """Yield each substitution's name (None if unknown), the text in its braces, its start and its end."""
     at = 0
     while sign := _SIGN.search(value, at):
         at = sign.end()
@@ -76,8 +76,8 @@ _INVALID = "Invalid key/value pair, ignoring."
 def split_tokens(text: str) -> Iterator[UdevToken]:
     """Yield a rule's tokens as they are written; see parse_line() of udev-rules.c.
 
-    Commas and spaces between tokens are optional. Raises ValueError at what is no token: udev then drops the
-    whole rule. A prefix i is understood by systemd newer than 252, which takes it for such an error.
+    Commas and spaces between tokens are optional. Raises ValueError at text that is no token: udev then drops
+    the whole rule. A prefix i is understood by systemd newer than 252, which takes it for such an error.
     """
     at = _skip(text, 0)
     while at < len(text):

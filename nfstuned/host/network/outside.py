@@ -1,18 +1,95 @@
-"""The world beyond files, asked for real (name servers, ports, routes, Azure, the clock), or given."""
+"""The world beyond files: name servers, ports, routes, Azure, systemd and the clock, asked or given."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
 
-from nfstuned.host.network.ask import Questions
 from nfstuned.host.root import Root
 from nfstuned.host.systemd import kernel_words, observe_states, with_last_words
 from nfstuned.model.facts import Answer, Network, Reach
 from nfstuned.model.requests import UnitState
 from nfstuned.parse.etc.resolver import is_address
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """The questions of a check to the network."""
+
+    names: tuple[str, ...] = ()
+    """Host names to resolve, addresses excluded."""
+    servers: tuple[tuple[str, int], ...] = ()
+    """Host names or addresses, and the TCP port that must open there."""
+    addresses: tuple[str, ...] = ()
+    """Addresses whose route and interface matter: those of live mounts."""
+    azure: bool = False
+    """The machine is an Azure VM: its metadata service may be asked for the VM's size."""
+
+
+class Outside(Protocol):
+    """The world beyond files. Tests answer for it; everything else in a check is files."""
+
+    def ask(self, questions: Questions, *, offline: bool) -> tuple[Network, tuple[str, ...]]:
+        """Return the answers, and a line for each open question; `offline` asks this machine only.
+
+        It returns within a few seconds whatever the network does.
+        """
+
+    def pause(self, seconds: float) -> float:
+        """Let time pass between two looks; return how many seconds did, with those of a suspended machine."""
+
+    def now(self) -> float:
+        """Return the time, in Unix seconds."""
+
+    def units(self, names: Sequence[str]) -> Mapping[str, UnitState]:
+        """Return systemd's states of units; none without systemd."""
+
+    def last_words(self, states: Mapping[str, UnitState]) -> Mapping[str, UnitState]:
+        """Return the states with the last messages of failed units, where these are known."""
+
+    def kernel_words(self) -> str:
+        """Return the kernel's last message about a server's answers; "" where it cannot be read."""
+
+
+METADATA_URL = "http://169.254.169.254/metadata/instance/compute/vmSize?api-version=2021-02-01&format=text"
+METADATA_S = 1.0
+_SIZE = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def vm_size(url: str = METADATA_URL, seconds: float = METADATA_S) -> tuple[str | None, str]:
+    """Return the VM's size ("Standard_D16_v4"), and why it could not be learned. It uses no proxy.
+
+    The service answers on the machine's own host; its address is link-local and leaves no subnet.
+    """
+    from nfstuned.host.network.names import parallel  # noqa: PLC0415 - only an Azure VM asks
+
+    answers = parallel({"size": lambda: _asked_size(url, seconds)}, seconds)
+    size, problem = answers.get("size", (None, f"no answer within {seconds:g} s"))
+    return size, f"VM size from Azure's metadata service: {problem}" if problem else ""
+
+
+def _asked_size(url: str, seconds: float) -> tuple[str | None, str]:
+    """Return the size, or None and why the service gave none."""
+    import http.client  # noqa: PLC0415 - 30 ms that only an Azure VM pays
+
+    where = urlsplit(url)
+    connection = http.client.HTTPConnection(where.hostname or "", where.port or 80, timeout=seconds)
+    try:
+        connection.request("GET", f"{where.path}?{where.query}", headers={"Metadata": "true"})
+        answer = connection.getresponse()
+        text = answer.read(256).decode("ascii", "replace").strip()
+    except (OSError, http.client.HTTPException) as error:
+        return None, str(error) or type(error).__name__
+    finally:
+        connection.close()
+    if answer.status != http.HTTPStatus.OK:
+        return None, f"status {answer.status}"
+    return (text, "") if _SIZE.fullmatch(text) else (None, f"not a size: {text[:64]!r}")
+
 
 if TYPE_CHECKING:
     from nfstuned.host.network.reach import Place
@@ -30,14 +107,13 @@ class LiveOutside:
     """None for that of DNS."""
 
     def ask(self, questions: Questions, *, offline: bool) -> tuple[Network, tuple[str, ...]]:
-        """Return what was learned, and what could not be; `offline` asks the kernel only."""
+        """Return the answers, and a line for each open question; `offline` asks the kernel only."""
         # A check of an image asks nothing, one without a network asks the kernel: neither loads the others.
         from nfstuned.host.network.links import observe_links  # noqa: PLC0415
 
         if offline:
             links = observe_links(self.root, _addresses(questions, ()))
             return Network(routes=links.routes, interfaces=links.interfaces), links.unknown
-        from nfstuned.host.network import azure  # noqa: PLC0415
         from nfstuned.host.network.names import DNS_PORT, resolve  # noqa: PLC0415
         from nfstuned.host.network.reach import reach  # noqa: PLC0415
 
@@ -45,7 +121,7 @@ class LiveOutside:
         links = observe_links(self.root, _addresses(questions, answers))
         groups = _places(questions, answers)
         reaches = reach(tuple(groups.values()))
-        size, silent = azure.vm_size(self.metadata or azure.URL) if questions.azure else (None, "")
+        size, silent = vm_size(self.metadata or METADATA_URL) if questions.azure else (None, "")
         unknown = (
             *_unresolved(answers),
             *_untried(groups, reaches),
@@ -63,15 +139,15 @@ class LiveOutside:
         return time.time()
 
     def units(self, names: Sequence[str]) -> Mapping[str, UnitState]:
-        """Return what systemd knows of units."""
+        """Return systemd's states of units."""
         return observe_states(names) if self.root.prefix == "/" else {}
 
     def last_words(self, states: Mapping[str, UnitState]) -> Mapping[str, UnitState]:
-        """Return the states with what the programs of failed units said last, from the journal."""
+        """Return the states with the last messages of failed units, from the journal."""
         return with_last_words(states)
 
     def kernel_words(self) -> str:
-        """Return what the kernel said last of a server's answers, from the journal."""
+        """Return the kernel's last message about a server's answers, from the journal."""
         return kernel_words() if self.root.prefix == "/" else ""
 
 
@@ -82,7 +158,7 @@ class FixedOutside:
     network: Network
 
     def ask(self, questions: Questions, *, offline: bool) -> tuple[Network, tuple[str, ...]]:
-        """Return what is given, and what of the questions it leaves open."""
+        """Return the given network, and a line for each question that it leaves open."""
         if offline:
             return Network(routes=self.network.routes, interfaces=self.network.interfaces), ()
         answers = self.network.answers
